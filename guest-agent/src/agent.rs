@@ -1,0 +1,299 @@
+use alloc::{boxed::Box, vec, vec::Vec};
+
+use rustix::{
+    fd::OwnedFd,
+    fs::OFlags,
+    io::Errno,
+    net::{SocketFlags, accept_with},
+    process::{getpid, set_child_subreaper},
+};
+
+use crate::{
+    cgroup::Cgroups,
+    clock::Moment,
+    console::Console,
+    event::{Batch, Event, Poller},
+    link::{Link, LinkId, Lost, Medium, Turn},
+    power::PowerOff,
+    process::{Owner, Processes},
+    sys::{SignalFd, keep_descriptors_from_children, take_over_signals},
+};
+
+/// What an agent is given to work with.
+pub struct AgentConfig<'a> {
+    /// Names this boot in the hello.
+    pub boot_id: [u8; 16],
+    /// The directory for the cgroups of children; none: no cgroups.
+    pub cgroups: Option<&'a str>,
+    /// A listening Unix socket on which hosts may connect.
+    pub listener: Option<OwnedFd>,
+    /// Open virtio-serial ports.
+    pub ports: Vec<OwnedFd>,
+    /// Where to complain.
+    pub console: Console,
+    /// Whose processes powering off ends: PID 1 ends all of the guest's.
+    pub is_init: bool,
+}
+
+/// Why an agent has ended. All its processes have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// A host asked for it.
+    PowerOff,
+    /// A signal asked for it.
+    Signal,
+}
+
+/// The agent: every link, every process, and the loop that serves them.
+pub struct Agent {
+    pub(crate) poller: Poller,
+    pub(crate) processes: Processes,
+    pub(crate) power: Option<PowerOff>,
+    pub(crate) boot_id: [u8; 16],
+    pub(crate) is_init: bool,
+    signals: SignalFd,
+    listener: Option<OwnedFd>,
+    /// The place in the list is the link's id.
+    links: Vec<Option<Link>>,
+    /// Links that want another turn.
+    unfinished: Vec<LinkId>,
+    buffer: Box<[u8]>,
+    console: Console,
+}
+
+/// A virtio-serial port hands out at most a page for each read.
+const RECEIVE_BUFFER: usize = 16 * 1024;
+
+/// More links than this are refused.
+const MAX_LINKS: usize = 64;
+
+impl Agent {
+    /// Makes an agent and begins to watch what it was given.
+    ///
+    /// # Errors
+    /// The kernel does not give it what it needs.
+    pub fn new(config: AgentConfig<'_>) -> Result<Self, Errno> {
+        take_over_signals()?;
+        keep_descriptors_from_children()?;
+        if !config.is_init {
+            // Orphans of our children come to us, as they do to PID 1.
+            set_child_subreaper(Some(getpid()))?;
+        }
+        let poller = Poller::new()?;
+        let signals = SignalFd::new()?;
+        poller.watch(&signals, Event::Signal)?;
+        if let Some(listener) = &config.listener {
+            rustix::fs::fcntl_setfl(listener, OFlags::NONBLOCK)?;
+            poller.watch(listener, Event::Listener)?;
+        }
+        let mut cgroups = config.cgroups.map(Cgroups::new).transpose()?;
+        if let Some(cgroups) = &mut cgroups {
+            cgroups.prepare_spare();
+        }
+        let mut agent = Self {
+            poller,
+            processes: Processes::new(cgroups)?,
+            power: None,
+            boot_id: config.boot_id,
+            is_init: config.is_init,
+            signals,
+            listener: config.listener,
+            links: Vec::new(),
+            unfinished: Vec::new(),
+            buffer: vec![0; RECEIVE_BUFFER].into_boxed_slice(),
+            console: config.console,
+        };
+        for port in config.ports {
+            agent.add_link(port, Medium::Port)?;
+        }
+        Ok(agent)
+    }
+
+    /// Serves until it is asked to end.
+    ///
+    /// # Errors
+    /// The kernel no longer tells what happens. There is no way on from there.
+    pub fn run(mut self) -> Result<Ending, Errno> {
+        let mut batch = Batch::new();
+        loop {
+            self.poller.wait(&mut batch, self.wake_up())?;
+            for event in batch.events() {
+                if self.handle(event)? == Some(Ending::Signal) {
+                    self.processes.kill_all();
+                    return Ok(Ending::Signal);
+                }
+            }
+            let mut changed = Vec::new();
+            self.processes.expire(|owner| changed.push(owner));
+            self.serve_owners(changed);
+            for id in core::mem::take(&mut self.unfinished) {
+                self.serve(id);
+            }
+            if self.power_is_off() {
+                return Ok(Ending::PowerOff);
+            }
+        }
+    }
+
+    /// When to wake up even if nothing happens.
+    fn wake_up(&self) -> Option<Moment> {
+        if !self.unfinished.is_empty() {
+            return Some(Moment::now());
+        }
+        let power = self.power.as_ref().map(PowerOff::deadline);
+        [self.processes.next_deadline(), power]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn handle(&mut self, event: Event) -> Result<Option<Ending>, Errno> {
+        match event {
+            Event::Signal => {
+                // Power off asks every process to end, and the agent is
+                // exempt from that only as PID 1.
+                if self.signals.drain()? && self.power.is_none() && !self.is_init {
+                    return Ok(Some(Ending::Signal));
+                }
+                self.reap();
+            }
+            Event::Listener => self.accept(),
+            Event::Link(id) => {
+                if let Some(link) = self.link_mut(id) {
+                    link.is_ready();
+                }
+                self.serve(id);
+            }
+            Event::Pipe(id, channel) => {
+                if let Some(process) = self.processes.get_mut(id) {
+                    process.pipe_is_ready(channel);
+                    if let Some(owner) = process.owner {
+                        self.serve(owner.link);
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Collects ended children and tells those who wait for them.
+    pub(crate) fn reap(&mut self) {
+        let mut changed = Vec::new();
+        let children_left = self.processes.reap_all(|owner| changed.push(owner));
+        if let Some(power) = &mut self.power {
+            power.children_left(children_left);
+        }
+        self.serve_owners(changed);
+    }
+
+    fn serve_owners(&mut self, owners: Vec<Owner>) {
+        for owner in owners {
+            self.serve(owner.link);
+        }
+    }
+
+    /// Gives a link its turn.
+    pub(crate) fn serve(&mut self, id: LinkId) {
+        // The link leaves its place meanwhile, so that requests can use
+        // everything else.
+        let Some(mut link) = self.take_link(id) else {
+            return;
+        };
+        let mut buffer = core::mem::take(&mut self.buffer);
+        let received = link.receive(&mut buffer, |conversation, item| {
+            self.dispatch(conversation, item)
+        });
+        self.buffer = buffer;
+        let outcome = received.and_then(|received| {
+            let sent = link.send(&mut self.processes)?;
+            Ok(if received == Turn::More {
+                received
+            } else {
+                sent
+            })
+        });
+        match outcome {
+            Ok(turn) => {
+                if turn == Turn::More && !self.unfinished.contains(&id) {
+                    self.unfinished.push(id);
+                }
+                self.put_link(id, link);
+            }
+            Err(lost) => self.lose(id, link, lost),
+        }
+    }
+
+    fn lose(&mut self, id: LinkId, link: Link, lost: Lost) {
+        if let Lost::Violation(error) = lost {
+            self.console.error(format_args!("link {}: {error}", id.0));
+        }
+        for stream in link.conversation.streams.values() {
+            self.processes.abandon(stream.process());
+        }
+        if link.medium == Medium::Port {
+            self.put_link(id, link.renewed());
+        }
+    }
+
+    fn accept(&mut self) {
+        while let Some(listener) = &self.listener {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            match accept_with(listener, flags) {
+                Ok(socket) => {
+                    if let Err(error) = self.add_link(socket, Medium::Socket) {
+                        self.console.error(format_args!("no link: {error}"));
+                    }
+                }
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn add_link(&mut self, descriptor: OwnedFd, medium: Medium) -> Result<(), Errno> {
+        let place = match self.links.iter().position(Option::is_none) {
+            Some(place) => place,
+            None if self.links.len() < MAX_LINKS => {
+                self.links.push(None);
+                self.links.len().saturating_sub(1)
+            }
+            None => return Err(Errno::MFILE),
+        };
+        let id = LinkId(u32::try_from(place).map_err(|_| Errno::MFILE)?);
+        let link = Link::new(id, descriptor, medium);
+        self.poller.watch(&link, Event::Link(id))?;
+        self.put_link(id, link);
+        Ok(())
+    }
+
+    fn link_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.place(id)?.as_mut()
+    }
+
+    fn take_link(&mut self, id: LinkId) -> Option<Link> {
+        self.place(id)?.take()
+    }
+
+    fn put_link(&mut self, id: LinkId, link: Link) {
+        if let Some(place) = self.place(id) {
+            *place = Some(link);
+        }
+    }
+
+    fn place(&mut self, id: LinkId) -> Option<&mut Option<Link>> {
+        self.links.get_mut(usize::try_from(id.0).ok()?)
+    }
+
+    /// Says goodbye to the host that asked for the end, as far as its link
+    /// takes it.
+    pub(crate) fn say_goodbye(&mut self, owner: Owner) {
+        let Some(mut link) = self.take_link(owner.link) else {
+            return;
+        };
+        let outcome = vmcell_wire::Outcome::PoweringOff;
+        // The VM ends in any case.
+        let _ = link.conversation.close(owner.stream, &outcome);
+        let _ = link.send(&mut self.processes);
+        self.put_link(owner.link, link);
+    }
+}

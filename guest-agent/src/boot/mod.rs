@@ -1,0 +1,113 @@
+//! From a bare kernel to a guest, in ordered stages, and back.
+//!
+//! The initramfs holds the agent as `/init` and the boot file. The disk becomes
+//! the root; the initramfs stays beneath it, empty but for the agent's memory.
+
+mod mounts;
+mod ports;
+mod stages;
+
+use core::fmt;
+
+use alloc::{string::String, vec::Vec};
+use rustix::{
+    fd::OwnedFd,
+    io::Errno,
+    mount::{MountFlags, mount_remount},
+    system::{RebootCommand, reboot},
+};
+use vmcell_wire::{WireError, boot::Boot};
+
+use crate::console::Console;
+
+/// What a finished boot leaves for the agent.
+pub struct Booted {
+    /// Names this boot.
+    pub boot_id: [u8; 16],
+    /// The open ports to the host.
+    pub ports: Vec<OwnedFd>,
+    /// The kernel's log.
+    pub console: Console,
+}
+
+/// The directory for the cgroups of children.
+pub const CGROUPS: &str = "/sys/fs/cgroup/vmcell";
+
+/// Why a boot failed: the stage and what happened there.
+#[derive(Debug)]
+pub struct BootError {
+    stage: &'static str,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    Kernel(Errno),
+    BootFile(WireError),
+    RootDevice(String, Errno),
+    NoPorts,
+}
+
+impl fmt::Display for BootError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "boot failed: {}: ", self.stage)?;
+        match &self.cause {
+            Cause::Kernel(errno) => write!(f, "{errno}"),
+            Cause::BootFile(error) => write!(f, "{error}"),
+            Cause::RootDevice(device, errno) => {
+                write!(f, "{device} cannot be mounted as ext4: {errno}")
+            }
+            Cause::NoPorts => f.write_str("the VMM gave us no link"),
+        }
+    }
+}
+
+/// Boots the guest.
+///
+/// # Errors
+/// A stage without which there can be no guest failed.
+pub fn boot() -> Result<Booted, BootError> {
+    let stage = |stage: &'static str| move |cause| BootError { stage, cause };
+    let kernel = |name: &'static str| move |errno| stage(name)(Cause::Kernel(errno));
+
+    let file = stages::take_boot_file().map_err(kernel("read the boot file"))?;
+    let boot =
+        Boot::decode(&file).map_err(|error| stage("read the boot file")(Cause::BootFile(error)))?;
+    mounts::mount_kernel_file_systems().map_err(kernel("mount /dev, /proc and /sys"))?;
+    let console = Console::open();
+    stages::seed_randomness(&boot.seed).map_err(kernel("seed the random number generator"))?;
+    stages::set_clock(boot.wall_time_ns).map_err(kernel("set the clock"))?;
+    mounts::mount_root(boot.root_device).map_err(|errno| {
+        stage("mount the root")(Cause::RootDevice(String::from(boot.root_device), errno))
+    })?;
+    mounts::switch_root().map_err(kernel("switch to the root"))?;
+    mounts::mount_the_rest().map_err(kernel("mount /dev/pts, /dev/shm, /run and cgroups"))?;
+    stages::set_hostname(boot.hostname).map_err(kernel("set the host name"))?;
+    stages::raise_loopback().map_err(kernel("bring up the loopback interface"))?;
+    let ports = ports::open_ports().map_err(kernel("open the serial ports"))?;
+    if ports.is_empty() {
+        return Err(stage("open the serial ports")(Cause::NoPorts));
+    }
+    Ok(Booted {
+        boot_id: boot.boot_id,
+        ports,
+        console,
+    })
+}
+
+/// Makes the disk clean and resets the machine; the VMM takes that as the end.
+///
+/// The root cannot be unmounted by a process that stands in it. Mounted
+/// read-only it is just as clean: the journal is empty and marked so.
+pub fn halt(console: &Console) -> ! {
+    rustix::fs::sync();
+    let read_only = mount_remount("/", MountFlags::RDONLY, c"");
+    if let Err(error) = read_only {
+        console.error(format_args!("the disk was not cleanly unmounted: {error}"));
+    }
+    loop {
+        // The VMM runs with -no-reboot, and the kernel with reboot=t: a triple
+        // fault works on machines without ACPI too.
+        let _ = reboot(RebootCommand::Restart);
+    }
+}

@@ -1,0 +1,79 @@
+use core::ffi::CStr;
+
+use rustix::{
+    fs::Mode,
+    io::Errno,
+    mount::{MountFlags, mount, mount_move},
+    process::{chdir, chroot},
+};
+
+/// Where the disk is mounted before it becomes the root.
+const NEW_ROOT: &str = "/root";
+
+/// What moves from the initramfs to the disk.
+const MOVED: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+const NO_EXEC: MountFlags = MountFlags::NOSUID
+    .union(MountFlags::NODEV)
+    .union(MountFlags::NOEXEC);
+
+pub(super) fn mount_kernel_file_systems() -> Result<(), Errno> {
+    let device_flags = MountFlags::NOSUID.union(MountFlags::NOEXEC);
+    attach("devtmpfs", "/dev", device_flags, c"mode=0755")?;
+    attach("proc", "/proc", NO_EXEC, c"")?;
+    attach("sysfs", "/sys", NO_EXEC, c"")
+}
+
+pub(super) fn mount_root(device: &str) -> Result<(), Errno> {
+    make_directory(NEW_ROOT)?;
+    mount(device, NEW_ROOT, "ext4", MountFlags::RELATIME, c"")
+}
+
+/// Moves into the disk. The disk is mounted over the initramfs, not beside it:
+/// only then may processes make user namespaces (user_namespaces(7)).
+pub(super) fn switch_root() -> Result<(), Errno> {
+    for directory in MOVED {
+        let target = alloc::format!("{NEW_ROOT}{directory}");
+        make_directory(&target)?;
+        mount_move(directory, target.as_str())?;
+    }
+    chdir(NEW_ROOT)?;
+    mount_move(".", "/")?;
+    chroot(".")?;
+    chdir("/")
+}
+
+pub(super) fn mount_the_rest() -> Result<(), Errno> {
+    let terminals = MountFlags::NOSUID.union(MountFlags::NOEXEC);
+    let memory = MountFlags::NOSUID.union(MountFlags::NODEV);
+    attach(
+        "devpts",
+        "/dev/pts",
+        terminals,
+        c"mode=0620,gid=5,ptmxmode=0666",
+    )?;
+    attach("tmpfs", "/dev/shm", memory, c"mode=1777")?;
+    attach("tmpfs", "/run", memory, c"mode=0755")?;
+    attach("cgroup2", "/sys/fs/cgroup", NO_EXEC, c"nsdelegate")?;
+    for (target, link) in [
+        ("/proc/self/fd", "/dev/fd"),
+        ("/proc/self/fd/0", "/dev/stdin"),
+        ("/proc/self/fd/1", "/dev/stdout"),
+        ("/proc/self/fd/2", "/dev/stderr"),
+    ] {
+        rustix::fs::symlink(target, link)?;
+    }
+    Ok(())
+}
+
+fn attach(kind: &str, target: &str, flags: MountFlags, options: &CStr) -> Result<(), Errno> {
+    make_directory(target)?;
+    mount(kind, target, kind, flags, options)
+}
+
+fn make_directory(path: &str) -> Result<(), Errno> {
+    match rustix::fs::mkdir(path, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,31 @@
+use rustix::time::{ClockId, clock_gettime};
+
+/// A moment of the guest's monotonic clock, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        let now = clock_gettime(ClockId::Monotonic);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+        let rest = u64::try_from(now.tv_nsec).unwrap_or(0);
+        Self(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
+    }
+
+    pub(crate) fn after_ms(self, milliseconds: u32) -> Self {
+        let added = u64::from(milliseconds).saturating_mul(1_000_000);
+        Self(self.0.saturating_add(added))
+    }
+
+    pub(crate) fn since_boot_ns(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn nanoseconds_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    pub(crate) fn microseconds_since(self, earlier: Self) -> u64 {
+        self.nanoseconds_since(earlier).div_euclid(1000)
+    }
+}

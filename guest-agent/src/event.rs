@@ -1,0 +1,127 @@
+//! What the kernel can tell the agent.
+
+use alloc::vec::Vec;
+
+use rustix::{
+    buffer::spare_capacity,
+    event::{
+        Timespec,
+        epoll::{self, CreateFlags, EventData, EventFlags},
+    },
+    fd::{AsFd, OwnedFd},
+    io::Errno,
+};
+use vmcell_wire::Channel;
+
+use crate::{clock::Moment, link::LinkId, process::ProcessId};
+
+/// Everything that can wake the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A child ended, or somebody asks the agent to end.
+    Signal,
+    /// A program wants a link.
+    Listener,
+    /// A link can be read or written again.
+    Link(LinkId),
+    /// A process's pipe can be used again.
+    Pipe(ProcessId, Channel),
+}
+
+impl Event {
+    /// The event in the 64 bits that epoll keeps for us.
+    fn token(self) -> u64 {
+        let (kind, detail, id) = match self {
+            Self::Signal => (1, 0, 0),
+            Self::Listener => (2, 0, 0),
+            Self::Link(LinkId(id)) => (3, 0, id),
+            Self::Pipe(ProcessId(id), channel) => (4, channel_number(channel), id),
+        };
+        let [a, b, c, d] = u32::to_le_bytes(id);
+        u64::from_le_bytes([a, b, c, d, detail, 0, 0, kind])
+    }
+
+    fn from_token(token: u64) -> Option<Self> {
+        let [a, b, c, d, detail, _, _, kind] = token.to_le_bytes();
+        let id = u32::from_le_bytes([a, b, c, d]);
+        match (kind, detail) {
+            (1, _) => Some(Self::Signal),
+            (2, _) => Some(Self::Listener),
+            (3, _) => Some(Self::Link(LinkId(id))),
+            (4, 0) => Some(Self::Pipe(ProcessId(id), Channel::Stdin)),
+            (4, 1) => Some(Self::Pipe(ProcessId(id), Channel::Stdout)),
+            (4, _) => Some(Self::Pipe(ProcessId(id), Channel::Stderr)),
+            _ => None,
+        }
+    }
+}
+
+fn channel_number(channel: Channel) -> u8 {
+    match channel {
+        Channel::Stdin => 0,
+        Channel::Stdout => 1,
+        Channel::Stderr => 2,
+    }
+}
+
+/// The epoll instance.
+///
+/// Everything is watched edge-triggered: whoever gets an event remembers that
+/// its descriptor is ready until a call says `EAGAIN`. So interest never has
+/// to be changed, and a descriptor that may not be used now (no room, no
+/// credit) costs nothing.
+pub(crate) struct Poller(OwnedFd);
+
+impl Poller {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        Ok(Self(epoll::create(CreateFlags::CLOEXEC)?))
+    }
+
+    pub(crate) fn watch(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
+        let interest = match event {
+            Event::Signal | Event::Listener => EventFlags::IN,
+            Event::Link(_) => EventFlags::IN | EventFlags::OUT,
+            Event::Pipe(_, Channel::Stdin) => EventFlags::OUT,
+            Event::Pipe(_, Channel::Stdout | Channel::Stderr) => EventFlags::IN,
+        };
+        epoll::add(
+            &self.0,
+            descriptor,
+            EventData::new_u64(event.token()),
+            interest | EventFlags::ET,
+        )
+    }
+
+    /// Sleeps until something happens or `deadline` has come, and fills
+    /// `batch` with what happened.
+    pub(crate) fn wait(&self, batch: &mut Batch, deadline: Option<Moment>) -> Result<(), Errno> {
+        let timeout = deadline.map(|deadline| timespec(deadline.nanoseconds_since(Moment::now())));
+        batch.0.clear();
+        match epoll::wait(&self.0, spare_capacity(&mut batch.0), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Events that one wait brought.
+pub(crate) struct Batch(Vec<epoll::Event>);
+
+impl Batch {
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(32))
+    }
+
+    pub(crate) fn events(&self) -> impl Iterator<Item = Event> {
+        self.0
+            .iter()
+            .filter_map(|record| Event::from_token(record.data.u64()))
+    }
+}
+
+fn timespec(nanoseconds: u64) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(nanoseconds.div_euclid(1_000_000_000)).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(nanoseconds.rem_euclid(1_000_000_000)).unwrap_or(0),
+    }
+}

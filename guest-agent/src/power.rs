@@ -1,0 +1,90 @@
+//! The orderly end.
+//!
+//! ```text
+//!               SIGTERM to all          grace over: SIGKILL to all
+//!  PowerOff  ------------------> Asked ---------------------------> Killing
+//!                                  |  no child left                    |
+//!                                  +----------> goodbye <--------------+
+//! ```
+//!
+//! Afterwards [`boot::halt`](crate::boot::halt) makes the disk clean and
+//! resets the machine, which ends the VMM.
+
+use crate::{agent::Agent, clock::Moment, process::Owner, sys};
+
+/// A power-off under way.
+pub(crate) struct PowerOff {
+    owner: Owner,
+    phase: Phase,
+    deadline: Moment,
+    children_left: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Asked,
+    Killing,
+}
+
+/// How long killed processes may take to be gone. One that hangs in the kernel
+/// does not keep the VM from going down.
+const KILL_MS: u32 = 1000;
+
+impl PowerOff {
+    pub(crate) fn new(owner: Owner, grace_ms: u32) -> Self {
+        Self {
+            owner,
+            phase: Phase::Asked,
+            deadline: Moment::now().after_ms(grace_ms),
+            children_left: true,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Moment {
+        self.deadline
+    }
+
+    pub(crate) fn children_left(&mut self, children_left: bool) {
+        self.children_left = children_left;
+    }
+}
+
+impl Agent {
+    /// Begins to end everything. A second request changes nothing.
+    pub(crate) fn power_off(&mut self, power: PowerOff) {
+        if self.power.is_some() {
+            return;
+        }
+        self.power = Some(power);
+        if self.is_init {
+            sys::signal_everyone(libc::SIGTERM);
+        } else {
+            self.processes.terminate_all();
+        }
+        self.reap();
+    }
+
+    /// Moves a power-off on. Answers whether nothing is left to wait for.
+    pub(crate) fn power_is_off(&mut self) -> bool {
+        let Some(power) = &mut self.power else {
+            return false;
+        };
+        if power.children_left {
+            if Moment::now() < power.deadline {
+                return false;
+            }
+            if power.phase == Phase::Asked {
+                power.phase = Phase::Killing;
+                power.deadline = Moment::now().after_ms(KILL_MS);
+                self.processes.kill_all();
+                if self.is_init {
+                    sys::signal_everyone(libc::SIGKILL);
+                }
+                return false;
+            }
+        }
+        let owner = power.owner;
+        self.say_goodbye(owner);
+        true
+    }
+}

@@ -1,0 +1,216 @@
+use alloc::collections::BTreeMap;
+
+use rustix::{io::Errno, process::Pid};
+use vmcell_wire::{Exec, Failure, FailureKind, Stage};
+
+use super::{HOLD_MS, Owner, Process, ProcessId, Spawner, spawn::number};
+use crate::{
+    cgroup::Cgroups,
+    clock::Moment,
+    deadlines::Deadlines,
+    event::{Event, Poller},
+    sys::{Reaped, reap},
+};
+use vmcell_wire::Channel;
+
+/// All processes that the agent started and has not yet reported.
+pub(crate) struct Processes {
+    table: BTreeMap<ProcessId, Process>,
+    last: ProcessId,
+    spawner: Spawner,
+    cgroups: Option<Cgroups>,
+    deadlines: Deadlines,
+}
+
+/// More processes than this are refused, long before memory runs out.
+const MAX_PROCESSES: usize = 4096;
+
+impl Processes {
+    pub(crate) fn new(cgroups: Option<Cgroups>) -> Result<Self, Errno> {
+        Ok(Self {
+            table: BTreeMap::new(),
+            last: ProcessId(0),
+            spawner: Spawner::new()?,
+            cgroups,
+            deadlines: Deadlines::default(),
+        })
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ProcessId) -> Option<&mut Process> {
+        self.table.get_mut(&id)
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        exec: &Exec<'_>,
+        owner: Owner,
+        poller: &Poller,
+    ) -> Result<(ProcessId, Pid), Failure<'static>> {
+        if self.table.len() >= MAX_PROCESSES {
+            let text = "too many processes";
+            return Err(Failure::new(FailureKind::Limit, Stage::Request, text));
+        }
+        let cgroup = self
+            .cgroups
+            .as_mut()
+            .map(Cgroups::take)
+            .transpose()
+            .map_err(|errno| {
+                Failure::from_errno(number(errno), Stage::Cgroup, "no cgroup can be made")
+            })?;
+        let mut process = match self.spawner.start(exec, owner, cgroup) {
+            Ok(process) => process,
+            Err((failure, cgroup)) => {
+                if let (Some(cgroups), Some(cgroup)) = (&mut self.cgroups, cgroup) {
+                    cgroups.give_back(cgroup);
+                }
+                return Err(failure);
+            }
+        };
+        let id = ProcessId(self.last.0.wrapping_add(1));
+        if let Err(errno) = process.watch_pipes(id, poller) {
+            process.kill();
+            process.owner = None;
+            self.insert(id, process);
+            let text = "the pipes cannot be watched";
+            return Err(Failure::from_errno(number(errno), Stage::Pipes, text));
+        }
+        let pid = process.pid;
+        self.insert(id, process);
+        Ok((id, pid))
+    }
+
+    /// Ends a process and its descendants. It is reported as usual.
+    pub(crate) fn kill(&mut self, id: ProcessId) {
+        if let Some(process) = self.table.get_mut(&id) {
+            process.kill();
+            self.deadlines.add(Moment::now().after_ms(HOLD_MS), id);
+        }
+    }
+
+    /// Ends a process that nobody will hear of.
+    pub(crate) fn abandon(&mut self, id: ProcessId) {
+        self.kill(id);
+        if let Some(process) = self.table.get_mut(&id) {
+            process.owner = None;
+        }
+        self.drop_if_unowned(id);
+    }
+
+    /// Forgets a process that was reported.
+    pub(crate) fn finish(&mut self, id: ProcessId) {
+        let Some(mut process) = self.table.remove(&id) else {
+            return;
+        };
+        if let (Some(cgroups), Some(cgroup)) = (&mut self.cgroups, process.cgroup.take()) {
+            cgroups.give_back(cgroup);
+        }
+    }
+
+    /// Collects every child that has ended, ours or an orphan. Calls `changed`
+    /// with the owner of each process that may have something to report.
+    /// Answers whether any child is left.
+    pub(crate) fn reap_all(&mut self, mut changed: impl FnMut(Owner)) -> bool {
+        let children_left = loop {
+            match reap() {
+                Ok(Some(reaped)) => self.leader_ended(reaped),
+                Ok(None) => break true,
+                Err(Errno::INTR) => {}
+                Err(_) => break false,
+            }
+        };
+        if let Some(cgroups) = &mut self.cgroups {
+            cgroups.sweep();
+        }
+        self.table
+            .values()
+            .filter(|process| process.has_ended())
+            .filter_map(|process| process.owner)
+            .for_each(&mut changed);
+        let unowned = |process: &Process| process.owner.is_none() && process.has_ended();
+        while let Some(id) = self.find(|process| unowned(process) && process.report().is_some()) {
+            self.finish(id);
+        }
+        children_left
+    }
+
+    /// When a process must be looked at again.
+    pub(crate) fn next_deadline(&self) -> Option<Moment> {
+        self.deadlines.next()
+    }
+
+    /// Acts on the deadlines that have come.
+    pub(crate) fn expire(&mut self, mut changed: impl FnMut(Owner)) {
+        let now = Moment::now();
+        while let Some(id) = self.deadlines.take_due(now) {
+            let Some(process) = self.table.get_mut(&id) else {
+                continue;
+            };
+            if process.hold_expired() {
+                self.deadlines.add(now.after_ms(HOLD_MS), id);
+            }
+            match process.owner {
+                Some(owner) => changed(owner),
+                None => self.drop_if_unowned(id),
+            }
+        }
+    }
+
+    /// Ends all processes at once.
+    pub(crate) fn kill_all(&mut self) {
+        self.table.values_mut().for_each(Process::kill);
+    }
+
+    /// Asks all processes to end.
+    pub(crate) fn terminate_all(&self) {
+        self.table.values().for_each(Process::terminate);
+    }
+
+    fn insert(&mut self, id: ProcessId, process: Process) {
+        self.last = id;
+        self.table.insert(id, process);
+    }
+
+    fn leader_ended(&mut self, reaped: Reaped) {
+        let leader = self
+            .table
+            .iter_mut()
+            .find(|(_, process)| process.pid == reaped.pid && !process.has_ended());
+        if let Some((id, process)) = leader {
+            process.leader_ended(reaped);
+            self.deadlines.add(Moment::now().after_ms(HOLD_MS), *id);
+        }
+    }
+
+    fn find(&self, matches: impl Fn(&Process) -> bool) -> Option<ProcessId> {
+        let mut all = self.table.iter();
+        all.find(|(_, process)| matches(process)).map(|(id, _)| *id)
+    }
+
+    fn drop_if_unowned(&mut self, id: ProcessId) {
+        let over = self
+            .table
+            .get(&id)
+            .is_some_and(|process| process.owner.is_none() && process.report().is_some());
+        if over {
+            self.finish(id);
+        }
+    }
+}
+
+impl Process {
+    fn watch_pipes(&self, id: ProcessId, poller: &Poller) -> Result<(), Errno> {
+        if let Some(input) = &self.stdin {
+            poller.watch(input, Event::Pipe(id, Channel::Stdin))?;
+        }
+        for (channel, output) in [
+            (Channel::Stdout, &self.stdout),
+            (Channel::Stderr, &self.stderr),
+        ] {
+            if let Some(pipe) = output.pipe() {
+                poller.watch(pipe, Event::Pipe(id, channel))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! From a plan to a running program.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+
+use alloc::vec::Vec;
+use rustix::{
+    fd::{AsRawFd, BorrowedFd, RawFd},
+    io::Errno,
+    process::Pid,
+};
+use vmcell_wire::{Packed, Stage};
+
+use super::{Mapping, clone::clone_sharing_memory};
+
+/// Everything a child needs, made ready before it exists: after the clone
+/// nothing can be allocated.
+pub(crate) struct ChildPlan<'a> {
+    /// The paths to try in order, as `execvp(3)` would.
+    pub(crate) candidates: Packed<'a>,
+    pub(crate) argv: Packed<'a>,
+    pub(crate) env: Packed<'a>,
+    pub(crate) cwd: &'a CStr,
+    pub(crate) stdin: BorrowedFd<'a>,
+    pub(crate) stdout: BorrowedFd<'a>,
+    pub(crate) stderr: BorrowedFd<'a>,
+    pub(crate) cgroup: Option<BorrowedFd<'a>>,
+}
+
+/// Why there is no program, and how far the child got.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChildFailure {
+    pub(crate) stage: Stage,
+    pub(crate) errno: Errno,
+}
+
+/// Executes the plan. `stack` is lent to the child while it prepares itself.
+pub(crate) fn spawn(plan: &ChildPlan<'_>, stack: &mut Mapping) -> Result<Pid, ChildFailure> {
+    let candidates = pointers(plan.candidates);
+    let argv = pointers(plan.argv);
+    let env = pointers(plan.env);
+    let mut orders = Orders {
+        candidates: candidates.as_ptr(),
+        argv: argv.as_ptr(),
+        env: env.as_ptr(),
+        cwd: plan.cwd.as_ptr(),
+        descriptors: [
+            plan.stdin.as_raw_fd(),
+            plan.stdout.as_raw_fd(),
+            plan.stderr.as_raw_fd(),
+        ],
+        failure: None,
+    };
+    let orders_address: *mut Orders = &raw mut orders;
+    // SAFETY: `child_main` keeps the rules of vfork and never returns; the
+    // vectors and the orders outlive the call, during which the agent sleeps
+    // until the child has no more use for them.
+    let pid =
+        unsafe { clone_sharing_memory(stack, plan.cgroup, child_main, orders_address.cast()) }
+            .map_err(|errno| ChildFailure {
+                stage: Stage::Clone,
+                errno,
+            })?;
+    // SAFETY: the child, which wrote here, has executed or exited.
+    match unsafe { (*orders_address).failure } {
+        None => Ok(pid),
+        // The child has exited; the reaper will collect it as any orphan.
+        Some(failure) => Err(failure),
+    }
+}
+
+/// The null-terminated array of pointers that `execve(2)` takes.
+fn pointers(strings: Packed<'_>) -> Vec<*const c_char> {
+    strings
+        .iter()
+        .map(CStr::as_ptr)
+        .chain([core::ptr::null()])
+        .collect()
+}
+
+struct Orders {
+    candidates: *const *const c_char,
+    argv: *const *const c_char,
+    env: *const *const c_char,
+    cwd: *const c_char,
+    descriptors: [RawFd; 3],
+    failure: Option<ChildFailure>,
+}
+
+/// The child's whole life before its program. It shares the agent's memory.
+unsafe extern "C" fn child_main(orders: *mut c_void) -> ! {
+    let orders: *mut Orders = orders.cast();
+    // SAFETY: `spawn` lends valid orders for as long as the child runs this.
+    let failure = unsafe { prepare_and_exec(&*orders) };
+    // SAFETY: as above, and the reference of the line before is gone.
+    unsafe { (*orders).failure = Some(failure) };
+    // SAFETY: plain exit of the child; 127 is seen by nobody, since the agent
+    // reports the failure itself.
+    unsafe { libc::syscall(libc::SYS_exit, 127) };
+    // SAFETY: exit(2) does not return.
+    unsafe { core::hint::unreachable_unchecked() }
+}
+
+/// Returns only if there is no program to run.
+unsafe fn prepare_and_exec(orders: &Orders) -> ChildFailure {
+    let failed = |stage| ChildFailure {
+        stage,
+        errno: super::last_error(),
+    };
+    // SAFETY: raw system calls on values that `spawn` made ready. None of them
+    // allocates, locks or calls back.
+    unsafe {
+        if libc::syscall(libc::SYS_setsid) < 0 {
+            return failed(Stage::Setup);
+        }
+        for (source, target) in orders.descriptors.iter().zip(0..) {
+            let target: c_int = target;
+            // The agent's own 0, 1 and 2 are always open, so source and
+            // target differ and the copy loses the close-on-exec flag.
+            if libc::syscall(libc::SYS_dup3, *source, target, 0) < 0 {
+                return failed(Stage::Setup);
+            }
+        }
+        if libc::syscall(libc::SYS_chdir, orders.cwd) < 0 {
+            return failed(Stage::WorkingDirectory);
+        }
+        unblock_signals();
+        let mut denied = None;
+        let mut candidate = orders.candidates;
+        while !(*candidate).is_null() {
+            libc::syscall(libc::SYS_execve, *candidate, orders.argv, orders.env);
+            let failure = failed(Stage::Exec);
+            match failure.errno {
+                Errno::NOENT | Errno::NOTDIR => {}
+                Errno::ACCESS => denied = Some(failure),
+                _ => return failure,
+            }
+            candidate = candidate.add(1);
+        }
+        denied.unwrap_or(ChildFailure {
+            stage: Stage::Exec,
+            errno: Errno::NOENT,
+        })
+    }
+}
+
+/// Undoes what the agent did to its own signals: everything is blocked for the
+/// sake of signalfd, and that survives `execve(2)`.
+unsafe fn unblock_signals() {
+    const SET_SIZE: usize = 8;
+    let nothing_blocked = 0u64;
+    let nowhere = core::ptr::null_mut::<c_void>();
+    // SAFETY: it points to a signal set of the size that the kernel is told.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const nothing_blocked,
+            nowhere,
+            SET_SIZE,
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! clone3(2), in the one shape the agent uses.
+
+use core::{arch::asm, ffi::c_void};
+
+use rustix::{fd::AsRawFd, fd::BorrowedFd, io::Errno, process::Pid};
+
+use super::Mapping;
+
+/// `struct clone_args` of `linux/sched.h`, as far as Linux 5.7 has it.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArgs {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Starts a process that shares the agent's memory and runs `entry(argument)`
+/// on `stack`, inside `cgroup` from its first instruction. The agent sleeps
+/// until the child has executed a program or exited, so it may lend the child
+/// what it has on its own stack.
+///
+/// # Safety
+/// `entry` must never return and must only do what is allowed after vfork(2):
+/// no allocation, no locks, no writes to memory but its own stack and what
+/// `argument` lends it. `stack` must be in use by nobody else.
+pub(super) unsafe fn clone_sharing_memory(
+    stack: &mut Mapping,
+    cgroup: Option<BorrowedFd<'_>>,
+    entry: unsafe extern "C" fn(*mut c_void) -> !,
+    argument: *mut c_void,
+) -> Result<Pid, Errno> {
+    let stack = stack.as_mut_slice();
+    let shared = libc::CLONE_VM | libc::CLONE_VFORK;
+    let mut arguments = CloneArgs {
+        flags: u64::from(shared.unsigned_abs()),
+        exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
+        stack: stack.as_mut_ptr().addr() as u64,
+        stack_size: stack.len() as u64,
+        ..CloneArgs::default()
+    };
+    if let Some(cgroup) = cgroup {
+        arguments.flags |= CLONE_INTO_CGROUP;
+        arguments.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
+    }
+    let mut result = libc::SYS_clone3;
+    // SAFETY: the kernel starts the child behind `syscall` with its stack
+    // pointer at the end of `stack`, which is aligned to a page, as the ABI
+    // asks for at a call; every other register is the parent's. The child
+    // leaves through `entry`, which never returns; the parent jumps over the
+    // call and has lost nothing but the registers that syscall(2) names.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r13",
+            "call r12",
+            "ud2",
+            "2:",
+            inlateout("rax") result,
+            in("rdi") &raw const arguments,
+            in("rsi") size_of::<CloneArgs>(),
+            in("r12") entry,
+            in("r13") argument,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    match i32::try_from(result) {
+        Ok(number @ 1..) => Pid::from_raw(number).ok_or(Errno::INVAL),
+        Ok(number) => Err(Errno::from_raw_os_error(number.saturating_neg())),
+        Err(_) => Err(Errno::INVAL),
+    }
+}

@@ -1,0 +1,50 @@
+use core::{ffi::c_void, ptr::NonNull, slice};
+
+use rustix::{
+    io::Errno,
+    mm::{MapFlags, ProtFlags, mmap_anonymous, munmap},
+};
+
+/// Private zeroed memory, straight from the kernel: pages that are not touched
+/// cost nothing, and dropping it gives all of it back at once.
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+impl Mapping {
+    pub(crate) fn new(length: usize) -> Result<Self, Errno> {
+        let anywhere = core::ptr::null_mut();
+        // SAFETY: a new private mapping at an address of the kernel's choice
+        // disturbs nothing.
+        let start = unsafe {
+            mmap_anonymous(
+                anywhere,
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }?;
+        let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Self { start, length })
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: the mapping is readable, initialised (zeroed) and ours.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and writable; `&mut self` makes it exclusive.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        let start: *mut c_void = self.start.as_ptr().cast();
+        // SAFETY: it is exactly what was mapped, and no slice outlives `self`.
+        // It cannot fail for a valid mapping.
+        let _ = unsafe { munmap(start, self.length) };
+    }
+}

@@ -1,0 +1,37 @@
+//! The only unsafe code of the agent: what rustix has no safe call for.
+#![allow(unsafe_code)]
+
+mod child;
+mod clone;
+mod descriptors;
+mod entropy;
+mod everyone;
+mod loopback;
+mod mapping;
+mod signals;
+mod wait;
+
+pub(crate) use child::{ChildPlan, spawn};
+pub(crate) use descriptors::keep_descriptors_from_children;
+pub(crate) use entropy::add_entropy;
+pub(crate) use everyone::signal_everyone;
+pub(crate) use loopback::raise_loopback;
+pub(crate) use mapping::Mapping;
+pub(crate) use signals::{SignalFd, take_over_signals};
+pub(crate) use wait::{Reaped, reap};
+
+use rustix::io::Errno;
+
+/// The result of a raw system call: a negative error number, or a value.
+fn check(result: libc::c_long) -> Result<libc::c_long, Errno> {
+    match i32::try_from(result) {
+        // libc::syscall answers -1 and leaves the number in errno.
+        Ok(-1) => Err(last_error()),
+        _ => Ok(result),
+    }
+}
+
+fn last_error() -> Errno {
+    // SAFETY: the C library gives every thread a valid place for its errno.
+    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
+}

@@ -1,0 +1,103 @@
+use core::mem::MaybeUninit;
+
+use rustix::{
+    fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd},
+    io::Errno,
+};
+
+/// Child signals and requests to end, as a readable descriptor: signalfd(2).
+pub(crate) struct SignalFd(OwnedFd);
+
+/// Gives every signal its default action, which is what children inherit, and
+/// blocks them all for good, so that none interrupts the agent and a write to a
+/// closed pipe is an error and nothing more.
+pub(crate) fn take_over_signals() -> Result<(), Errno> {
+    let mut all = MaybeUninit::uninit();
+    // SAFETY: sigfillset initialises the set, sigprocmask reads it.
+    let result = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_BLOCK, all.as_ptr(), core::ptr::null_mut())
+    };
+    super::check(result.into())?;
+    for signal in 1..=LAST_SIGNAL {
+        reset(signal);
+    }
+    Ok(())
+}
+
+/// The kernel's `_NSIG`.
+const LAST_SIGNAL: libc::c_int = 64;
+
+/// The C library keeps two signals for itself and refuses to touch them, so
+/// this is a raw rt_sigaction(2). It fails for SIGKILL and SIGSTOP only, whose
+/// action is the default anyway.
+fn reset(signal: libc::c_int) {
+    /// `struct sigaction` as the kernel has it.
+    #[repr(C)]
+    struct KernelAction {
+        handler: libc::sighandler_t,
+        flags: u64,
+        restorer: usize,
+        mask: u64,
+    }
+    let default = KernelAction {
+        handler: libc::SIG_DFL,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+    // SAFETY: the structure is the kernel's, and 8 is the size of its mask.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            &raw const default,
+            core::ptr::null_mut::<KernelAction>(),
+            size_of::<u64>(),
+        )
+    };
+}
+
+impl SignalFd {
+    /// Watches for ended children and for SIGTERM and SIGINT.
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: sigemptyset initialises the set that the others use.
+        let result = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT] {
+                libc::sigaddset(set.as_mut_ptr(), signal);
+            }
+            libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+        };
+        super::check(result.into())?;
+        // SAFETY: the kernel has just made this descriptor for us.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(result) }))
+    }
+
+    /// Takes the signals that are waiting; says whether one asks to end.
+    pub(crate) fn drain(&self) -> Result<bool, Errno> {
+        const RECORD: usize = size_of::<libc::signalfd_siginfo>();
+        let mut asked_to_end = false;
+        let mut record = [0; RECORD];
+        loop {
+            match rustix::io::read(&self.0, &mut record) {
+                Ok(RECORD) => {
+                    // The first field is the signal's number.
+                    let [a, b, c, d, ..] = record;
+                    let number = u32::from_ne_bytes([a, b, c, d]);
+                    asked_to_end |= number != libc::SIGCHLD.unsigned_abs();
+                }
+                Ok(_) | Err(Errno::AGAIN) => return Ok(asked_to_end),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl AsFd for SignalFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

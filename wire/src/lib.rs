@@ -1,0 +1,79 @@
+//! The protocol that vmcell's host library and its guest agent speak.
+//!
+//! A *link* is any reliable byte stream. Over it travel [frames](frame): an
+//! 8-byte header and a payload. Each request of the host opens a *stream* of
+//! its own; replies, data and the end of the request travel on that stream, so
+//! many requests share one link.
+//!
+//! ```text
+//! host                                   guest
+//!  | Hello                                |
+//!  |------------------------------------->|
+//!  |                                Hello |
+//!  |<-------------------------------------|
+//!  | Open(7, Request::Exec)               |
+//!  |------------------------------------->|
+//!  | Data(7, Stdin)*  End(7, Stdin)       |
+//!  |------------------------------------->|
+//!  |             Event(7, Event::Started) |
+//!  |     Data(7, Stdout)*  End(7, Stdout) |
+//!  |     Data(7, Stderr)*  End(7, Stderr) |
+//!  |          Close(7, Outcome::Exited)   |
+//!  |<-------------------------------------|
+//! ```
+//!
+//! Nobody sends data that the receiver has not given [credit](credit) for.
+//! Control payloads are postcard; data payloads are raw bytes.
+//!
+//! This crate does no I/O and trusts nothing: the [`Decoder`] takes whatever
+//! bytes arrived, in whatever pieces, and never holds more than one control
+//! payload. No message contains a growing collection of owned values: decoded
+//! messages borrow from the frame, so decoding one costs no memory at all.
+//!
+//! ```
+//! use vmcell_wire::{Decoder, Item, Peer, Request, StreamId, encode};
+//!
+//! let stream = StreamId::new(7)?;
+//! let mut bytes = Vec::new();
+//! encode::open(&mut bytes, stream, &Request::Ping)?;
+//!
+//! let mut decoder = Decoder::new(Peer::Host);
+//! let mut input = &bytes[..];
+//! let item = decoder.decode(&mut input)?;
+//! assert_eq!(item, Some(Item::Open { stream, request: Request::Ping }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions,
+        clippy::indexing_slicing
+    )
+)]
+
+extern crate alloc;
+
+pub mod boot;
+pub mod credit;
+mod decoder;
+pub mod encode;
+mod error;
+mod failure;
+pub mod frame;
+mod hello;
+pub mod limits;
+mod message;
+mod packed;
+mod process;
+
+pub use decoder::{Decoder, Item};
+pub use error::WireError;
+pub use failure::{Failure, FailureKind, Stage};
+pub use frame::{Channel, Header, Kind, Peer, StreamId};
+pub use hello::{Capabilities, GENERATION, Hello, MAGIC};
+pub use message::{Event, Outcome, Request};
+pub use packed::{Packed, PackedBuf};
+pub use process::{Cause, Exec, Exit, Stdin};

@@ -1,0 +1,21 @@
+//! The bounds that every peer keeps and checks.
+
+/// The largest payload of a frame, in bytes.
+///
+/// Large enough that the header and the system call behind it cost nothing,
+/// small enough that one frame does not hold up another stream for long.
+pub const MAX_PAYLOAD: u32 = 256 * 1024;
+
+/// The most credit that may be outstanding on one channel of one stream.
+///
+/// It bounds what a receiver can be made to hold, whatever it grants.
+pub const MAX_WINDOW: u32 = 16 * 1024 * 1024;
+
+/// The longest text in a [`Failure`](crate::Failure), in bytes.
+pub const MAX_FAILURE_TEXT: usize = 256;
+
+/// The longest build identifier in a [`Hello`](crate::Hello), in bytes.
+pub const MAX_BUILD: usize = 64;
+
+/// How many streams may be open on one link at once.
+pub const MAX_STREAMS: usize = 256;

@@ -1,0 +1,93 @@
+use alloc::vec::Vec;
+use core::{ffi::CStr, fmt};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A list of strings, packed: each one followed by a zero byte.
+///
+/// It is what `execve(2)` needs, costs one allocation or none however many
+/// strings it holds, and cannot hold a string with a zero byte in it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Packed<'a>(&'a [u8]);
+
+impl<'a> Packed<'a> {
+    /// The strings in order.
+    pub fn iter(self) -> impl Iterator<Item = &'a CStr> {
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            let string = CStr::from_bytes_until_nul(rest).ok()?;
+            rest = rest.get(string.to_bytes_with_nul().len()..)?;
+            Some(string)
+        })
+    }
+
+    /// Whether there is no string.
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many bytes the strings take, their zero bytes included.
+    pub fn byte_len(self) -> usize {
+        self.0.len()
+    }
+}
+
+impl fmt::Debug for Packed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for Packed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Packed<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = <&'a [u8]>::deserialize(deserializer)?;
+        match bytes.last() {
+            None | Some(0) => Ok(Self(bytes)),
+            Some(_) => Err(de::Error::custom("the last string is not terminated")),
+        }
+    }
+}
+
+/// Builds a [`Packed`] list.
+///
+/// ```
+/// use vmcell_wire::PackedBuf;
+///
+/// let mut argv = PackedBuf::new();
+/// assert!(argv.push(b"echo"));
+/// assert!(argv.push(b"hello"));
+/// assert!(!argv.push(b"a zero \0 byte"));
+/// assert_eq!(argv.as_packed().iter().collect::<Vec<_>>(), [c"echo", c"hello"]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PackedBuf(Vec<u8>);
+
+impl PackedBuf {
+    /// An empty list.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Appends a string. A string that holds a zero byte is left out, and the
+    /// answer is false.
+    #[must_use]
+    pub fn push(&mut self, string: &[u8]) -> bool {
+        if string.contains(&0) {
+            return false;
+        }
+        self.0.extend_from_slice(string);
+        self.0.push(0);
+        true
+    }
+
+    /// The list as it goes into a message.
+    pub fn as_packed(&self) -> Packed<'_> {
+        Packed(&self.0)
+    }
+}
