@@ -45,3 +45,4 @@ mod sys;
 pub use agent::{Agent, AgentConfig, Ending};
 pub use console::Console;
 pub use rustix::io::Errno;
+pub use sys::standard_input;

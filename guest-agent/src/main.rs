@@ -3,13 +3,13 @@
 
 use std::{
     io::{IsTerminal, stdin},
-    os::fd::AsFd,
     process::ExitCode,
 };
 
 use vmcell_agent::{
     Agent, AgentConfig, Console, Ending, Errno,
     boot::{self, Booted},
+    standard_input,
 };
 
 fn main() -> ExitCode {
@@ -57,12 +57,10 @@ fn run_as_program() -> Result<Ending, Errno> {
         eprintln!("usage: vmcell-agent, with a listening Unix socket as standard input");
         return Err(Errno::NOTSOCK);
     }
-    let listener = stdin().as_fd().try_clone_to_owned();
-    let listener = listener.map_err(|_| Errno::BADF)?;
     let agent = Agent::new(AgentConfig {
         boot_id: [0; 16],
         cgroups: None,
-        listener: Some(listener),
+        listener: Some(standard_input()?),
         ports: Vec::new(),
         console: Console::silent(),
         is_init: false,

@@ -1,0 +1,47 @@
+//! Run untrusted work inside microVMs, from a library, without a daemon.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), vmcell::Error> {
+//! use vmcell::Vm;
+//!
+//! let vm = Vm::builder().image("base.ext4").start().await?;
+//! let output = vm.exec(["echo", "hello"]).await?;
+//! assert_eq!(output.stdout, b"hello\n");
+//! vm.stop().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Vm`] boots from an ext4 image that is never written, runs commands as
+//! children of the agent that is its PID 1, and ends with the program that
+//! started it. Everything that comes from the guest is treated as hostile:
+//! frames, sizes, text. What is to be printed for people goes through
+//! [`printable`] first.
+//!
+//! The library needs tokio with its I/O and time drivers enabled.
+
+mod acceleration;
+mod agent;
+mod backend;
+mod console;
+pub mod doctor;
+mod error;
+mod initramfs;
+mod locate;
+mod overlay;
+mod printable;
+mod process;
+mod random;
+mod session;
+mod sys;
+mod vm;
+mod vmm;
+
+pub use acceleration::{Acceleration, AccelerationChoice};
+pub use error::{BootFailure, Error};
+pub use printable::printable;
+pub use process::{
+    Cause, Command, ExecEvent, ExecFailure, ExecFailureKind, ExecInput, ExecStage, ExecStream,
+    Exit, Input, Output,
+};
+pub use vm::{End, Health, Vm, VmBuilder, VmState};

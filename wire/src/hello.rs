@@ -67,6 +67,8 @@ impl<'a> Hello<'a> {
 pub struct Capabilities(u64);
 
 impl Capabilities {
+    /// What every agent can do.
+    pub const NONE: Self = Self(0);
     /// Programs can be run.
     pub const EXEC: Self = Self(1);
     /// The guest can be powered off in an orderly way.

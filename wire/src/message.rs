@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     failure::Failure,
+    hello::Capabilities,
     process::{Exec, Exit},
 };
 
@@ -23,6 +24,18 @@ pub enum Request<'a> {
         /// How long processes may take to react to SIGTERM before SIGKILL.
         grace_ms: u32,
     },
+}
+
+impl Request<'_> {
+    /// What an agent must be capable of to serve this.
+    #[must_use]
+    pub const fn capability(&self) -> Capabilities {
+        match self {
+            Self::Ping => Capabilities::NONE,
+            Self::Exec(_) => Capabilities::EXEC,
+            Self::PowerOff { .. } => Capabilities::POWER_OFF,
+        }
+    }
 }
 
 /// Something that happens on a stream before its end.

@@ -1,4 +1,7 @@
-use rustix::io::Errno;
+use rustix::{
+    fd::{FromRawFd, OwnedFd},
+    io::Errno,
+};
 
 /// Marks every descriptor but 0, 1 and 2 as not for children, whoever opened
 /// it: close_range(2).
@@ -14,4 +17,17 @@ pub(crate) fn keep_descriptors_from_children() -> Result<(), Errno> {
         )
     };
     super::check(result).map(|_| ())
+}
+
+/// What the program was given as its standard input.
+///
+/// # Errors
+/// There is none.
+pub fn standard_input() -> Result<OwnedFd, Errno> {
+    const FIRST: libc::c_int = 3;
+    // SAFETY: the kernel makes a new descriptor and touches no memory.
+    let copy = unsafe { libc::fcntl(0, libc::F_DUPFD_CLOEXEC, FIRST) };
+    super::check(copy.into())?;
+    // SAFETY: the descriptor is new, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }

@@ -13,6 +13,7 @@ mod wait;
 
 pub(crate) use child::{ChildPlan, spawn};
 pub(crate) use descriptors::keep_descriptors_from_children;
+pub use descriptors::standard_input;
 pub(crate) use entropy::add_entropy;
 pub(crate) use everyone::signal_everyone;
 pub(crate) use loopback::raise_loopback;

@@ -1,0 +1,28 @@
+//! From the name of an environment to an image.
+
+use std::{ffi::OsStr, path::PathBuf, time::Duration};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use vmcell_rootfs::{Error, Progress, recipe};
+
+/// The image of an environment. One that is not there yet is made, which is
+/// shown on a terminal.
+pub(crate) fn image(environment: &OsStr) -> Result<PathBuf, Error> {
+    if environment != "base" {
+        return Ok(PathBuf::from(environment));
+    }
+    // It draws on standard error, and only if that is a terminal.
+    let bar = ProgressBar::new(100).with_style(style());
+    let image = recipe::base().cached_with(|progress: Progress| {
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar.set_message(progress.stage.to_string());
+        bar.set_position((progress.fraction * 100.0) as u64);
+    });
+    bar.finish_and_clear();
+    Ok(image?.path)
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("making the environment {bar:30} {percent}% {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}

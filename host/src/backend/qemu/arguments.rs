@@ -1,0 +1,215 @@
+//! From a machine to QEMU's command line. Pure, and tested by its text.
+
+use std::ffi::OsString;
+
+use vmcell_wire::boot::PORT_PREFIX;
+
+use crate::{acceleration::Acceleration, backend::Machine};
+
+// The descriptors that QEMU inherits, in the order in which they are passed.
+const LINK: u32 = 3;
+const CONSOLE: u32 = 4;
+const INITRAMFS: u32 = 5;
+const LAYER: u32 = 6;
+const IMAGE: u32 = 7;
+
+pub(super) fn arguments(machine: &Machine) -> Vec<OsString> {
+    let mut arguments = Arguments(Vec::new());
+    arguments.add_lockdown();
+    arguments.add_machine(machine);
+    arguments.add_boot(machine);
+    arguments.add_console();
+    arguments.add_disk();
+    arguments.add_link();
+    arguments.0
+}
+
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn flag(&mut self, flag: &str) {
+        self.0.push(flag.into());
+    }
+
+    fn option(&mut self, name: &str, value: impl Into<OsString>) {
+        self.0.push(name.into());
+        self.0.push(value.into());
+    }
+
+    /// No devices, files or rights but those named here.
+    fn add_lockdown(&mut self) {
+        self.flag("-nodefaults");
+        self.flag("-no-user-config");
+        self.option("-display", "none");
+        self.option(
+            "-sandbox",
+            "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+        );
+    }
+
+    fn add_machine(&mut self, machine: &Machine) {
+        let (accelerator, processor) = match machine.acceleration {
+            Acceleration::Kvm => ("kvm", "host"),
+            Acceleration::Tcg => ("tcg", TCG_PROCESSOR),
+        };
+        // Without ACPI, QEMU announces the virtio-mmio devices on the kernel's
+        // command line. The clock chip saves the kernel a second of
+        // calibration under emulation.
+        self.option(
+            "-machine",
+            format!("microvm,accel={accelerator},acpi=off,x-option-roms=off,rtc=on"),
+        );
+        self.option("-cpu", processor);
+        self.option("-smp", machine.vcpus.to_string());
+        self.option("-m", format!("{}M", machine.memory_mib));
+    }
+
+    fn add_boot(&mut self, machine: &Machine) {
+        // A guest that resets itself, in order or in panic, is a guest that
+        // has ended.
+        self.flag("-no-reboot");
+        self.option("-kernel", machine.kernel.clone());
+        self.option("-initrd", format!("/proc/self/fd/{INITRAMFS}"));
+        self.option("-append", kernel_arguments(machine));
+    }
+
+    fn add_console(&mut self) {
+        self.option("-chardev", format!("socket,id=console,fd={CONSOLE}"));
+        self.option("-serial", "chardev:console");
+    }
+
+    fn add_disk(&mut self) {
+        self.option("-add-fd", format!("fd={IMAGE},set=1"));
+        self.option("-add-fd", format!("fd={LAYER},set=2"));
+        self.option(
+            "-blockdev",
+            "driver=file,node-name=image-file,filename=/dev/fdset/1,read-only=on",
+        );
+        self.option(
+            "-blockdev",
+            "driver=raw,node-name=image,file=image-file,read-only=on",
+        );
+        // The layer ends with the VM: there is nothing to make durable.
+        self.option(
+            "-blockdev",
+            "driver=file,node-name=layer-file,filename=/dev/fdset/2,\
+             cache.no-flush=on,discard=unmap",
+        );
+        self.option(
+            "-blockdev",
+            "driver=qcow2,node-name=disk,file=layer-file,backing=image,\
+             cache.no-flush=on,discard=unmap",
+        );
+        self.option("-device", "virtio-blk-device,drive=disk");
+    }
+
+    fn add_link(&mut self) {
+        self.option("-device", "virtio-serial-device,max_ports=2");
+        self.option("-chardev", format!("socket,id=link,fd={LINK}"));
+        self.option(
+            "-device",
+            format!("virtserialport,chardev=link,nr=1,name={PORT_PREFIX}0"),
+        );
+    }
+}
+
+/// Everything that the emulator can do, but for the fast string instructions,
+/// which it executes byte by byte: without them the guest's kernel moves words.
+const TCG_PROCESSOR: &str = "max,-erms,-fsrm";
+
+fn kernel_arguments(machine: &Machine) -> String {
+    // `reboot=t`: without ACPI, a triple fault is how a machine resets.
+    // `panic=-1`: a panic resets it at once.
+    let mut words = vec!["console=ttyS0", "quiet", "reboot=t", "panic=-1"];
+    if machine.acceleration == Acceleration::Tcg {
+        words.push("no_timer_check");
+        if !machine.randomise_addresses {
+            // The emulator translates a program anew for every address it is
+            // loaded at; with this it is done once.
+            words.push("norandmaps");
+        }
+    }
+    if !machine.kernel_arguments.is_empty() {
+        words.push(&machine.kernel_arguments);
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overlay::Overlay;
+
+    fn machine(acceleration: Acceleration) -> Machine {
+        let file = || tempfile::tempfile().unwrap();
+        Machine {
+            kernel: "/kernel".into(),
+            kernel_arguments: "debug".to_owned(),
+            initramfs: file(),
+            disk: Overlay {
+                image: file(),
+                layer: file(),
+            },
+            vcpus: 2,
+            memory_mib: 256,
+            acceleration,
+            randomise_addresses: false,
+        }
+    }
+
+    fn text(machine: &Machine) -> String {
+        let arguments = arguments(machine);
+        let words: Vec<_> = arguments
+            .iter()
+            .map(|word| word.to_str().unwrap())
+            .collect();
+        words
+            .join("\n")
+            .replace("\n-", "\x00-")
+            .replace('\n', " ")
+            .replace('\0', "\n")
+    }
+
+    #[test]
+    fn the_whole_command_line() {
+        assert_eq!(
+            text(&machine(Acceleration::Kvm)),
+            "\
+-nodefaults
+-no-user-config
+-display none
+-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
+-machine microvm,accel=kvm,acpi=off,x-option-roms=off,rtc=on
+-cpu host
+-smp 2
+-m 256M
+-no-reboot
+-kernel /kernel
+-initrd /proc/self/fd/5
+-append console=ttyS0 quiet reboot=t panic=-1 debug
+-chardev socket,id=console,fd=4
+-serial chardev:console
+-add-fd fd=7,set=1
+-add-fd fd=6,set=2
+-blockdev driver=file,node-name=image-file,filename=/dev/fdset/1,read-only=on
+-blockdev driver=raw,node-name=image,file=image-file,read-only=on
+-blockdev driver=file,node-name=layer-file,filename=/dev/fdset/2,cache.no-flush=on,discard=unmap
+-blockdev driver=qcow2,node-name=disk,file=layer-file,backing=image,cache.no-flush=on,discard=unmap
+-device virtio-blk-device,drive=disk
+-device virtio-serial-device,max_ports=2
+-chardev socket,id=link,fd=3
+-device virtserialport,chardev=link,nr=1,name=vmcell.0"
+        );
+    }
+
+    #[test]
+    fn emulation_has_its_own_processor_and_arguments() {
+        let mut machine = machine(Acceleration::Tcg);
+        let emulated = text(&machine);
+        assert!(emulated.contains("accel=tcg"));
+        assert!(emulated.contains("-cpu max,-erms,-fsrm"));
+        assert!(emulated.contains(" norandmaps "));
+        machine.randomise_addresses = true;
+        assert!(!text(&machine).contains("norandmaps"));
+    }
+}

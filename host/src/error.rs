@@ -1,0 +1,142 @@
+use std::{io, path::PathBuf, time::Duration};
+
+use crate::{
+    process::{ExecFailure, Output},
+    vm::End,
+};
+
+/// Everything that can go wrong, by what the caller can do about it.
+///
+/// A command that ends with a nonzero code is not an error: see
+/// [`Exit`](crate::Exit).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request makes no sense; change it.
+    #[error("{0}")]
+    Invalid(String),
+
+    /// Something that the machine must have is missing; install it or name
+    /// where it is.
+    #[error("{what} not found: {remedy}")]
+    Missing {
+        /// What is missing.
+        what: &'static str,
+        /// What to do.
+        remedy: String,
+    },
+
+    /// A file that was named cannot be used.
+    #[error("{what} {}: {reason}", path.display())]
+    BadFile {
+        /// What the file was to be.
+        what: &'static str,
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The VMM could not be started, or the host's system refused what it
+    /// needs.
+    #[error("{doing}")]
+    Host {
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+
+    /// The VM did not come up. The console usually tells why.
+    #[error("{reason}{}", console_text(console))]
+    Boot {
+        /// What was noticed.
+        reason: BootFailure,
+        /// The end of what the guest's kernel printed, made safe to print.
+        console: String,
+    },
+
+    /// The VM is gone: it was stopped or killed, or it died.
+    #[error("the VM is gone: {0}")]
+    Gone(End),
+
+    /// The guest could not start the command. Nothing was run.
+    #[error(transparent)]
+    Exec(#[from] ExecFailure),
+
+    /// The command took too long, and was ended.
+    #[error("timed out after {} s", after.as_secs_f32())]
+    ExecTimeout {
+        /// The time it was given.
+        after: Duration,
+        /// What it had printed by then, and how it ended.
+        partial: Box<Output>,
+    },
+
+    /// The command printed more than it was allowed to, and was ended.
+    #[error("the command printed more than {limit} bytes")]
+    OutputLimit {
+        /// How many bytes were allowed for each of its outputs.
+        limit: usize,
+        /// What it had printed by then, and how it ended.
+        partial: Box<Output>,
+    },
+
+    /// A limit of the library is reached; try again when less is going on.
+    #[error("{0}")]
+    Busy(&'static str),
+
+    /// The guest does not keep the protocol, or the link to it broke.
+    #[error("the link to the guest is lost: {0}")]
+    Transport(String),
+
+    /// The guest did not answer in time.
+    #[error("the guest does not answer: no reply within {} s", .0.as_secs_f32())]
+    Unresponsive(Duration),
+}
+
+/// How a boot failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BootFailure {
+    /// The agent did not say hello in time.
+    #[error("the guest did not come up within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+    /// The VMM ended before the agent said hello.
+    #[error("the VM ended while booting")]
+    Ended,
+    /// Something else than our agent answered.
+    #[error("the guest does not speak the vmcell protocol")]
+    NotOurAgent,
+}
+
+impl Error {
+    /// A name for the kind of error that never changes, for machines.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "invalid",
+            Self::Missing { .. } => "missing",
+            Self::BadFile { .. } => "bad-file",
+            Self::Host { .. } => "host",
+            Self::Boot { .. } => "boot",
+            Self::Gone(_) => "gone",
+            Self::Exec(_) => "exec",
+            Self::ExecTimeout { .. } => "timeout",
+            Self::OutputLimit { .. } => "output-limit",
+            Self::Busy(_) => "busy",
+            Self::Transport(_) => "transport",
+            Self::Unresponsive(_) => "unresponsive",
+        }
+    }
+
+    pub(crate) fn host(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Host { doing, source }
+    }
+}
+
+fn console_text(console: &str) -> String {
+    if console.trim().is_empty() {
+        return "; the console is empty".to_owned();
+    }
+    format!("; the console ends with:\n{}", console.trim_end())
+}

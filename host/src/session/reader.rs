@@ -1,0 +1,150 @@
+use std::{io, sync::Arc};
+
+use tokio::net::unix::OwnedReadHalf;
+use vmcell_wire::{Channel, Decoder, Hello, Item, Peer, StreamId, WireError};
+
+use super::{Lost, PeerInfo, Shared};
+
+/// Reads frames from a link and hands them to the streams.
+pub(super) struct Reader {
+    link: OwnedReadHalf,
+    decoder: Decoder,
+    buffer: Box<[u8]>,
+    /// Where the bytes are that were read and not yet decoded.
+    unread: std::ops::Range<usize>,
+}
+
+const BUFFER: usize = 64 * 1024;
+
+/// So much of a data frame is worth reading past the buffer, straight to where
+/// it belongs.
+const WORTH_DIRECT: usize = 16 * 1024;
+
+impl Reader {
+    pub(super) fn new(link: OwnedReadHalf) -> Self {
+        Self {
+            link,
+            decoder: Decoder::new(Peer::Guest),
+            buffer: vec![0; BUFFER].into_boxed_slice(),
+            unread: 0..0,
+        }
+    }
+
+    /// The first frame, which must be a hello.
+    pub(super) async fn hello(&mut self) -> Result<PeerInfo, Lost> {
+        loop {
+            let unread = self.buffer.get(self.unread.clone()).unwrap_or_default();
+            let mut input = unread;
+            match self.decoder.decode(&mut input)? {
+                Some(Item::Hello(hello)) => {
+                    let peer = peer_info(&hello);
+                    self.unread.start += unread.len() - input.len();
+                    return Ok(peer);
+                }
+                Some(_) => return Err(Lost::Violation(WireError::NotVmcell)),
+                None => {}
+            }
+            self.read().await?;
+        }
+    }
+
+    /// Serves the streams until the link is lost.
+    pub(super) async fn run(mut self, shared: Arc<Shared>) {
+        let Err(lost) = self.serve(&shared).await;
+        shared.fail(lost);
+    }
+
+    async fn serve(&mut self, shared: &Shared) -> Result<std::convert::Infallible, Lost> {
+        loop {
+            let mut input = self.buffer.get(self.unread.clone()).unwrap_or_default();
+            while let Some(item) = self.decoder.decode(&mut input)? {
+                handle(shared, item)?;
+            }
+            match self.decoder.pending_data() {
+                Some((stream, channel, remaining)) if remaining >= WORTH_DIRECT => {
+                    self.unread = 0..0;
+                    self.read_direct(shared, stream, channel, remaining).await?;
+                }
+                _ => self.read().await?,
+            }
+        }
+    }
+
+    /// Fills the buffer anew. All that was in it has been decoded.
+    async fn read(&mut self) -> Result<(), Lost> {
+        loop {
+            self.link.readable().await?;
+            match self.link.try_read(&mut self.buffer) {
+                Ok(0) => return Err(Lost::Closed),
+                Ok(count) => {
+                    self.unread = 0..count;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reads a part of a data frame straight into the inbox of its stream.
+    async fn read_direct(
+        &mut self,
+        shared: &Shared,
+        stream: StreamId,
+        channel: Channel,
+        remaining: usize,
+    ) -> Result<(), Lost> {
+        let Some(state) = shared.table.get(stream).filter(|state| state.is_wanted()) else {
+            return self.read().await;
+        };
+        self.link.readable().await?;
+        let count = state.fill(channel, remaining, |space| {
+            match self.link.try_read_buf(space) {
+                Ok(0) => Err(Lost::Closed),
+                Ok(count) => Ok(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+                Err(error) => Err(error.into()),
+            }
+        })?;
+        self.decoder.received(count);
+        Ok(())
+    }
+}
+
+fn peer_info(hello: &Hello<'_>) -> PeerInfo {
+    PeerInfo {
+        build: crate::printable(hello.build.as_bytes()),
+        capabilities: hello.capabilities,
+        boot_id: hello.boot_id,
+        window: hello.window,
+    }
+}
+
+/// Gives an item to its stream. A stream that the host never opened, or whose
+/// close has come, means that the guest is not our agent.
+fn handle(shared: &Shared, item: Item<'_>) -> Result<(), Lost> {
+    let known = |stream: StreamId| {
+        shared
+            .table
+            .get(stream)
+            .ok_or(Lost::Violation(WireError::BadStream(stream.get())))
+    };
+    match item {
+        Item::Event { stream, event } => known(stream)?.event(event)?,
+        Item::Data {
+            stream,
+            channel,
+            bytes,
+        } => known(stream)?.data(channel, bytes)?,
+        Item::End { stream, channel } => known(stream)?.end(channel)?,
+        Item::Credit { stream, bytes, .. } => known(stream)?.credit(bytes)?,
+        Item::Close { stream, outcome } => {
+            known(stream)?.close(&outcome);
+            shared.table.remove(stream);
+        }
+        Item::Hello(_) | Item::Open { .. } | Item::OpenUnknown { .. } | Item::Cancel { .. } => {
+            return Err(Lost::Violation(WireError::Malformed));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::Vm;
+use crate::{acceleration::Acceleration, error::Error};
+
+/// Describes a VM before it is started.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), vmcell::Error> {
+/// use vmcell::Vm;
+///
+/// let vm = Vm::builder()
+///     .image("base.ext4")
+///     .vcpus(2)
+///     .memory_mib(512)
+///     .start()
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct VmBuilder {
+    pub(super) image: Option<PathBuf>,
+    pub(super) vcpus: u32,
+    pub(super) memory_mib: u32,
+    pub(super) hostname: String,
+    pub(super) boot_timeout: Duration,
+    pub(super) acceleration: Option<Acceleration>,
+    pub(super) randomise_addresses: bool,
+    pub(super) kernel: Option<PathBuf>,
+    pub(super) kernel_arguments: String,
+    pub(super) qemu: Option<PathBuf>,
+    pub(super) agent: Option<PathBuf>,
+    pub(super) scratch_folder: PathBuf,
+}
+
+impl Default for VmBuilder {
+    fn default() -> Self {
+        Self {
+            image: None,
+            vcpus: 1,
+            memory_mib: 1024,
+            hostname: "vmcell".to_owned(),
+            boot_timeout: Duration::from_secs(60),
+            acceleration: None,
+            randomise_addresses: false,
+            kernel: None,
+            kernel_arguments: String::new(),
+            qemu: None,
+            agent: None,
+            scratch_folder: std::env::temp_dir(),
+        }
+    }
+}
+
+impl VmBuilder {
+    /// The least memory that a guest can work with.
+    pub const MIN_MEMORY_MIB: u32 = 64;
+
+    /// The most virtual processors that the guest's kernel knows.
+    pub const MAX_VCPUS: u32 = 16;
+
+    /// The ext4 image to boot from. It is never written: each VM has a layer
+    /// of its own above it, which is gone with the VM.
+    pub fn image(mut self, path: impl Into<PathBuf>) -> Self {
+        self.image = Some(path.into());
+        self
+    }
+
+    /// How many virtual processors; 1 if not set.
+    pub fn vcpus(mut self, count: u32) -> Self {
+        self.vcpus = count;
+        self
+    }
+
+    /// How much memory, in MiB; 1024 if not set.
+    pub fn memory_mib(mut self, mib: u32) -> Self {
+        self.memory_mib = mib;
+        self
+    }
+
+    /// The guest's host name; `vmcell` if not set.
+    pub fn hostname(mut self, name: impl Into<String>) -> Self {
+        self.hostname = name.into();
+        self
+    }
+
+    /// How long the guest may take until its agent answers; 60 s if not set.
+    pub fn boot_timeout(mut self, timeout: Duration) -> Self {
+        self.boot_timeout = timeout;
+        self
+    }
+
+    /// Insists on a way to execute the guest's instructions. Otherwise KVM is
+    /// used where it works, and emulation where it does not.
+    pub fn acceleration(mut self, acceleration: Acceleration) -> Self {
+        self.acceleration = Some(acceleration);
+        self
+    }
+
+    /// Keeps address space randomisation on in an emulated guest. Without this
+    /// it is off there, because the emulator would translate every program
+    /// anew each time it starts, which takes several times longer. With KVM
+    /// it is always on.
+    pub fn randomise_addresses(mut self) -> Self {
+        self.randomise_addresses = true;
+        self
+    }
+
+    /// A guest kernel (an uncompressed `vmlinux`) other than the cached one.
+    pub fn kernel(mut self, path: impl Into<PathBuf>) -> Self {
+        self.kernel = Some(path.into());
+        self
+    }
+
+    /// Adds to the kernel's command line.
+    pub fn kernel_arguments(mut self, arguments: impl Into<String>) -> Self {
+        self.kernel_arguments = arguments.into();
+        self
+    }
+
+    /// A QEMU other than the one in `PATH`.
+    pub fn qemu(mut self, path: impl Into<PathBuf>) -> Self {
+        self.qemu = Some(path.into());
+        self
+    }
+
+    /// A guest agent other than the embedded one: a static program.
+    pub fn agent(mut self, path: impl Into<PathBuf>) -> Self {
+        self.agent = Some(path.into());
+        self
+    }
+
+    /// Where the VM's own layer is kept while it lives, in a file without a
+    /// name; the system's temporary folder if not set.
+    pub fn scratch_folder(mut self, path: impl Into<PathBuf>) -> Self {
+        self.scratch_folder = path.into();
+        self
+    }
+
+    /// Boots the VM and waits until its agent answers.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the description makes no sense, [`Error::Missing`]
+    /// and [`Error::BadFile`] if something that it needs is not there,
+    /// [`Error::Boot`] with the end of the console if the guest does not come
+    /// up.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the VM ends and nothing is left behind.
+    pub async fn start(self) -> Result<Vm, Error> {
+        super::start::start(self).await
+    }
+
+    /// Whether the description makes sense, as far as that can be said without
+    /// looking at the machine.
+    pub(super) fn validate(&self) -> Result<&Path, Error> {
+        let invalid = |text: String| Err(Error::Invalid(text));
+        if !(1..=Self::MAX_VCPUS).contains(&self.vcpus) {
+            return invalid(format!(
+                "{} virtual processors: choose 1 to {}",
+                self.vcpus,
+                Self::MAX_VCPUS
+            ));
+        }
+        if self.memory_mib < Self::MIN_MEMORY_MIB {
+            return invalid(format!(
+                "{} MiB of memory are too little for a guest: choose at least {}",
+                self.memory_mib,
+                Self::MIN_MEMORY_MIB
+            ));
+        }
+        let hostname_is_valid = (1..=63).contains(&self.hostname.len())
+            && !self.hostname.starts_with('-')
+            && self
+                .hostname
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.');
+        if !hostname_is_valid {
+            return invalid(format!("{:?} cannot be a host name", self.hostname));
+        }
+        match &self.image {
+            Some(image) => Ok(image),
+            None => invalid("no image is named: use VmBuilder::image".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A running VMM: a child process that never outlives this program.
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    process::{Command, ExitStatus, Stdio},
+    sync::Arc,
+    thread,
+};
+
+use command_fds::{CommandFdExt, FdMapping};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::sync::watch;
+
+use crate::{error::Error, sys::die_with_spawning_thread};
+
+/// A VMM and everything it holds. Dropping it ends the VMM.
+#[derive(Debug)]
+pub(crate) struct Vmm {
+    killer: VmmKiller,
+    exit: watch::Receiver<Option<ExitStatus>>,
+}
+
+/// Ends a VMM from wherever it is needed, at once and without waiting.
+#[derive(Clone, Debug)]
+pub(crate) struct VmmKiller(Arc<OwnedFd>);
+
+/// How a VMM is started.
+pub(crate) struct VmmCommand {
+    pub(crate) command: Command,
+    /// Descriptors that it inherits, numbered from 3 on.
+    pub(crate) descriptors: Vec<OwnedFd>,
+}
+
+impl Vmm {
+    /// Starts the VMM from a thread that lives as long as it does.
+    ///
+    /// The kernel ends a child with the *thread* that made it, so a thread of
+    /// the async runtime, which may end at any time, will not do. The thread
+    /// also waits for the VMM, so its end is an event and leaves no zombie.
+    pub(crate) fn start(vmm_command: VmmCommand) -> Result<Self, Error> {
+        let (started, starting) = std::sync::mpsc::sync_channel(1);
+        let (exited, exit) = watch::channel(None);
+        thread::Builder::new()
+            .name("vmcell-vmm".to_owned())
+            .stack_size(128 * 1024)
+            .spawn(move || {
+                let mut child = match spawn(vmm_command) {
+                    Ok((child, killer)) => {
+                        // The receiver waits for exactly this.
+                        let _ = started.send(Ok(killer));
+                        child
+                    }
+                    Err(error) => {
+                        let _ = started.send(Err(error));
+                        return;
+                    }
+                };
+                if let Ok(status) = child.wait() {
+                    exited.send_replace(Some(status));
+                }
+            })
+            .map_err(Error::host("start a thread for the VMM"))?;
+        let killer = starting
+            .recv()
+            .unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
+            .map_err(Error::host("start the VMM"))?;
+        Ok(Self { killer, exit })
+    }
+
+    pub(crate) fn killer(&self) -> VmmKiller {
+        self.killer.clone()
+    }
+
+    /// Waits until the VMM has ended.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn exited(&mut self) -> Option<ExitStatus> {
+        match self.exit.wait_for(Option::is_some).await {
+            Ok(status) => *status,
+            // The thread is gone without a status. So is the VMM.
+            Err(_) => None,
+        }
+    }
+}
+
+impl Drop for Vmm {
+    fn drop(&mut self) {
+        self.killer.kill();
+    }
+}
+
+impl VmmKiller {
+    pub(crate) fn kill(&self) {
+        // It fails only if the VMM has ended.
+        let _ = pidfd_send_signal(&*self.0, Signal::KILL);
+    }
+}
+
+fn spawn(vmm_command: VmmCommand) -> io::Result<(std::process::Child, VmmKiller)> {
+    let VmmCommand {
+        mut command,
+        descriptors,
+    } = vmm_command;
+    let mappings = descriptors.into_iter().zip(3..);
+    let mappings = mappings
+        .map(|(parent_fd, child_fd)| FdMapping {
+            parent_fd,
+            child_fd,
+        })
+        .collect();
+    command
+        .fd_mappings(mappings)
+        .map_err(|_| io::ErrorKind::InvalidInput)?;
+    die_with_spawning_thread(&mut command);
+    let child = command.stdin(Stdio::null()).spawn()?;
+    let pid = Pid::from_child(&child);
+    // The child has not been waited for, so the number is still its own.
+    let killer = VmmKiller(Arc::new(pidfd_open(pid, PidfdFlags::empty())?));
+    Ok((child, killer))
+}

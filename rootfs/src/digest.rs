@@ -1,0 +1,82 @@
+//! Names for inputs: SHA-256 over labelled fields.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 value. `Display` gives 64 hexadecimal digits.
+///
+/// ```
+/// use vmcell_rootfs::Fingerprint;
+///
+/// let digest = Fingerprint::new("example").digest();
+/// assert_eq!(digest.to_string().len(), 64);
+/// assert!(digest.to_string().starts_with(&digest.short()));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// The first 16 hexadecimal digits: what file names in the cache carry.
+    #[must_use]
+    pub fn short(&self) -> String {
+        self.to_string().chars().take(16).collect()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+/// Collects everything that decides what an image holds. Fields are labelled and their
+/// lengths counted, so that two lists of fields give one digest only if they are equal.
+///
+/// ```
+/// use vmcell_rootfs::Fingerprint;
+///
+/// let mut a = Fingerprint::new("example");
+/// a.field("x", "12").field("y", "3");
+/// let mut b = Fingerprint::new("example");
+/// b.field("x", "1").field("y", "23");
+/// assert_ne!(a.digest(), b.digest());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fingerprint {
+    hasher: Sha256,
+}
+
+impl Fingerprint {
+    /// Starts a fingerprint for one purpose; other purposes never give the same digest.
+    #[must_use]
+    pub fn new(purpose: &str) -> Self {
+        let mut fingerprint = Self {
+            hasher: Sha256::new(),
+        };
+        fingerprint.field("purpose", purpose);
+        fingerprint
+    }
+
+    /// Adds one input.
+    pub fn field(&mut self, label: &str, value: impl AsRef<[u8]>) -> &mut Self {
+        for part in [label.as_bytes(), value.as_ref()] {
+            // `usize` has at most 64 bits on every target of Rust.
+            self.hasher.update((part.len() as u64).to_le_bytes());
+            self.hasher.update(part);
+        }
+        self
+    }
+
+    /// The digest of all inputs so far.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest(self.hasher.clone().finalize().into())
+    }
+}

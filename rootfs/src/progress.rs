@@ -1,0 +1,78 @@
+//! How far a build has come.
+
+/// What a build is doing.
+///
+/// ```
+/// assert_eq!(vmcell_rootfs::Stage::Fill.to_string(), "copying files");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Stage {
+    /// The recipe puts its files together.
+    Gather,
+    /// `mke2fs` writes an empty file system.
+    Format,
+    /// `debugfs` copies the tree into it.
+    Fill,
+    /// `e2fsck` checks the result.
+    Check,
+    /// The image is flushed to disk and gets its name.
+    Publish,
+    /// The image is there.
+    Done,
+}
+
+impl Stage {
+    /// The part of the whole work that is over when this stage begins, and when it ends.
+    fn span(self) -> (f32, f32) {
+        match self {
+            Self::Gather => (0.0, 0.1),
+            Self::Format => (0.1, 0.2),
+            Self::Fill => (0.2, 0.9),
+            Self::Check => (0.9, 0.95),
+            Self::Publish => (0.95, 1.0),
+            Self::Done => (1.0, 1.0),
+        }
+    }
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Gather => "gathering files",
+            Self::Format => "formatting",
+            Self::Fill => "copying files",
+            Self::Check => "checking",
+            Self::Publish => "saving",
+            Self::Done => "done",
+        })
+    }
+}
+
+/// One report of a build's progress. Within a build, `fraction` never falls.
+///
+/// ```no_run
+/// # fn main() -> Result<(), vmcell_rootfs::Error> {
+/// let base = vmcell_rootfs::recipe::base()
+///     .cached_with(|progress| eprintln!("{:3.0}% {}", progress.fraction * 100.0, progress.stage))?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// What is being done now.
+    pub stage: Stage,
+    /// How much of the whole build is done, from 0 to 1.
+    pub fraction: f32,
+}
+
+impl Progress {
+    /// The report for a stage of which the part `within` (0 to 1) is done.
+    pub(crate) fn at(stage: Stage, within: f32) -> Self {
+        let (start, end) = stage.span();
+        Self {
+            stage,
+            fraction: start + (end - start) * within.clamp(0.0, 1.0),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The stock environment `base`.
+
+use std::path::PathBuf;
+
+use super::busybox::Busybox;
+use crate::{
+    Cache, CachedImage, Error, Fingerprint, ImageBuilder, Owner, Progress, Recipe, Size, Tools,
+    Tree,
+};
+
+/// Changes whenever the environment changes.
+const GENERATION: &str = "1";
+
+/// The user for whom guests are made.
+const CELL: Owner = Owner {
+    uid: 1000,
+    gid: 1000,
+};
+
+/// What a guest can fill: 2 GiB, of which a fresh image takes a few MB on the host.
+const SIZE: Size = Size::Exact(2 << 30);
+
+/// Directories with the usual modes.
+const DIRECTORIES: &[(&str, u16)] = &[
+    ("/dev", 0o755),
+    ("/home/cell", 0o755),
+    ("/lib", 0o755),
+    ("/media", 0o755),
+    ("/mnt", 0o755),
+    ("/opt", 0o755),
+    ("/proc", 0o555),
+    ("/root", 0o700),
+    ("/run", 0o755),
+    ("/srv", 0o755),
+    ("/sys", 0o555),
+    ("/tmp", 0o1777),
+    ("/usr/bin", 0o755),
+    ("/usr/lib", 0o755),
+    ("/usr/local/bin", 0o755),
+    ("/usr/local/lib", 0o755),
+    ("/usr/sbin", 0o755),
+    ("/usr/share", 0o755),
+    ("/var/cache", 0o755),
+    ("/var/lib", 0o755),
+    ("/var/log", 0o755),
+    ("/var/tmp", 0o1777),
+    ("/workspace", 0o755),
+];
+
+/// Files with their modes. Passwords are locked: the agent starts programs as any user without
+/// asking for one.
+const FILES: &[(&str, u16, &str)] = &[
+    (
+        "/etc/group",
+        0o644,
+        "root:x:0:\n\
+         tty:x:5:\n\
+         cell:x:1000:\n\
+         nogroup:x:65534:\n",
+    ),
+    ("/etc/hostname", 0o644, "vmcell\n"),
+    (
+        "/etc/hosts",
+        0o644,
+        "127.0.0.1 localhost\n\
+         127.0.1.1 vmcell\n\
+         ::1 localhost ip6-localhost ip6-loopback\n",
+    ),
+    (
+        "/etc/nsswitch.conf",
+        0o644,
+        "passwd: files\n\
+         group: files\n\
+         shadow: files\n\
+         hosts: files dns\n",
+    ),
+    (
+        "/etc/os-release",
+        0o644,
+        "ID=vmcell-base\n\
+         NAME=\"vmcell base\"\n\
+         PRETTY_NAME=\"vmcell base (busybox)\"\n\
+         VERSION_ID=1\n",
+    ),
+    (
+        "/etc/passwd",
+        0o644,
+        "root:x:0:0:root:/root:/bin/sh\n\
+         cell:x:1000:1000:cell:/home/cell:/bin/sh\n\
+         nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
+    ),
+    (
+        "/etc/profile",
+        0o644,
+        "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n\
+         export PAGER=less\n\
+         umask 022\n\
+         if [ \"$(id -u)\" = 0 ]; then\n\
+         \tPS1='\\h:\\w# '\n\
+         else\n\
+         \tPS1='\\h:\\w$ '\n\
+         fi\n",
+    ),
+    (
+        "/etc/shadow",
+        0o600,
+        "root:!:20089:0:99999:7:::\n\
+         cell:!:20089:0:99999:7:::\n\
+         nobody:!:20089:0:99999:7:::\n",
+    ),
+    ("/etc/shells", 0o644, "/bin/sh\n/bin/ash\n"),
+];
+
+/// The stock environment: a static busybox with all its applets, the users `root` and `cell`
+/// (1000:1000), and an empty `/workspace` that belongs to `cell`.
+///
+/// ```
+/// use vmcell_rootfs::recipe;
+///
+/// let base = recipe::base().busybox("/opt/busybox/busybox");
+/// ```
+#[must_use]
+pub fn base() -> Base {
+    Base {
+        busybox: None,
+        size: SIZE,
+        tools: Tools::system(),
+    }
+}
+
+/// The recipe that [`base`] returns.
+///
+/// ```
+/// use vmcell_rootfs::{Size, Tools, recipe};
+///
+/// let base = recipe::base()
+///     .busybox("/opt/busybox")
+///     .size(Size::Exact(8 << 30))
+///     .tools(Tools::in_folders(["/opt/e2fsprogs/sbin"]));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    busybox: Option<PathBuf>,
+    size: Size,
+    tools: Tools,
+}
+
+impl Base {
+    /// Takes this busybox, rather than the one that `VMCELL_BUSYBOX` names or that is installed.
+    #[must_use]
+    pub fn busybox(mut self, path: impl Into<PathBuf>) -> Self {
+        self.busybox = Some(path.into());
+        self
+    }
+
+    /// Makes a larger or smaller file system than the usual 2 GiB.
+    #[must_use]
+    pub fn size(mut self, size: Size) -> Self {
+        self.size = size;
+        self
+    }
+
+    /// Where to look for e2fsprogs.
+    #[must_use]
+    pub fn tools(mut self, tools: Tools) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// The image in the user's cache; it is made if it is not there.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let image = vmcell_rootfs::recipe::base().cached()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BusyboxMissing`] and its kin, and those of [`Cache::image`].
+    pub fn cached(&self) -> Result<CachedImage, Error> {
+        Cache::user()?.image(self)
+    }
+
+    /// The image in the user's cache; if it has to be made, tells how far that is.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let image = vmcell_rootfs::recipe::base().cached_with(|progress| eprintln!("{progress:?}"))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Base::cached`].
+    pub fn cached_with(&self, progress: impl FnMut(Progress)) -> Result<CachedImage, Error> {
+        Cache::user()?.image_with(self, progress)
+    }
+}
+
+impl Recipe for Base {
+    fn name(&self) -> &str {
+        "base"
+    }
+
+    fn fingerprint(&self, inputs: &mut Fingerprint) -> Result<(), Error> {
+        let busybox = Busybox::open(self.busybox.as_deref())?;
+        inputs
+            .field("generation", GENERATION)
+            .field("busybox", busybox.bytes);
+        Ok(())
+    }
+
+    fn tree(&self) -> Result<Tree, Error> {
+        let busybox = Busybox::open(self.busybox.as_deref())?;
+        let mut tree = Tree::new();
+        for (path, mode) in DIRECTORIES {
+            tree.directory(path, *mode)?;
+        }
+        for (path, mode, text) in FILES {
+            tree.file(path, *mode, *text)?;
+        }
+        // busybox reads the mount table there.
+        tree.symlink("/etc/mtab", "../proc/self/mounts")?;
+        tree.symlink("/var/run", "../run")?;
+        for applet in busybox.applets()? {
+            tree.symlink(applet.path, applet.target)?;
+        }
+        tree.file("/bin/busybox", 0o755, busybox.bytes)?;
+        tree.set_owner("/home/cell", CELL)?;
+        tree.set_owner("/workspace", CELL)?;
+        Ok(tree)
+    }
+
+    fn image(&self) -> ImageBuilder {
+        ImageBuilder::new()
+            .label("vmcell-base")
+            .size(self.size)
+            .tools(self.tools.clone())
+    }
+}

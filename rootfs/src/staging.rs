@@ -1,0 +1,128 @@
+//! Files that `debugfs` reads while it fills an image.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::script::fits_on_a_line;
+use crate::{Content, Error, Kind, Tree};
+
+/// A path this long leaves room on a line for a name, even if quoting doubles both.
+const LONGEST_PATH_ON_A_LINE: usize = 2048;
+
+/// A temporary folder with what `debugfs` cannot read elsewhere: contents that are in memory,
+/// values of extended attributes, and links to files with names that no command line takes.
+/// `debugfs` runs in it, so the names here are short and plain wherever the folder is.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    folder: TempDir,
+    files: BTreeMap<PathBuf, Source>,
+    attributes: BTreeMap<(PathBuf, OsString), PathBuf>,
+}
+
+#[derive(Debug)]
+struct Source {
+    path: PathBuf,
+    length: u64,
+}
+
+impl Staging {
+    /// Stages all contents of a tree, and finds out early which of them cannot be read.
+    pub(crate) fn new(tree: &Tree) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new()
+            .prefix("vmcell-staging-")
+            .tempdir()
+            .map_err(|source| Error::Write {
+                path: std::env::temp_dir(),
+                source,
+            })?;
+        let mut staging = Self {
+            folder,
+            files: BTreeMap::new(),
+            attributes: BTreeMap::new(),
+        };
+        for (path, node) in tree.iter() {
+            if let Kind::File(content) = &node.kind {
+                let source = staging.stage(content)?;
+                staging.files.insert(path.to_owned(), source);
+            }
+            for (name, value) in &node.xattrs {
+                let file = PathBuf::from(format!("attribute-{}", staging.attributes.len()));
+                staging.write(&file, value)?;
+                staging
+                    .attributes
+                    .insert((path.to_owned(), name.clone()), file);
+            }
+        }
+        Ok(staging)
+    }
+
+    /// The folder to run `debugfs` in.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Puts one more file into the folder.
+    pub(crate) fn write(&self, name: &Path, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.folder.path().join(name);
+        fs::write(&path, bytes).map_err(|source| Error::Write { path, source })
+    }
+
+    /// Where the content of the file at this path of the image is, as seen from the folder.
+    pub(crate) fn source(&self, path: &Path) -> Option<&Path> {
+        self.files.get(path).map(|source| source.path.as_path())
+    }
+
+    /// The length of that content.
+    pub(crate) fn length(&self, path: &Path) -> u64 {
+        self.files.get(path).map_or(0, |source| source.length)
+    }
+
+    /// Where the value of an extended attribute is, as seen from the folder.
+    pub(crate) fn attribute(&self, path: &Path, name: &OsStr) -> Option<&Path> {
+        self.attributes
+            .get(&(path.to_owned(), name.to_owned()))
+            .map(PathBuf::as_path)
+    }
+
+    fn stage(&self, content: &Content) -> Result<Source, Error> {
+        let name = PathBuf::from(format!("content-{}", self.files.len()));
+        match content {
+            Content::Bytes(bytes) => {
+                self.write(&name, bytes)?;
+                Ok(Source {
+                    path: name,
+                    length: bytes.len() as u64,
+                })
+            }
+            Content::HostFile(path) => {
+                let read_error = |source| Error::Read {
+                    path: path.clone(),
+                    source,
+                };
+                let absolute = std::path::absolute(path).map_err(read_error)?;
+                let found = fs::metadata(&absolute).map_err(read_error)?;
+                if !found.is_file() {
+                    return Err(read_error(std::io::ErrorKind::InvalidInput.into()));
+                }
+                File::open(&absolute).map_err(read_error)?;
+                let length = found.len();
+                let bytes = absolute.as_os_str().as_bytes();
+                if bytes.len() < LONGEST_PATH_ON_A_LINE && fits_on_a_line(bytes) {
+                    return Ok(Source {
+                        path: absolute,
+                        length,
+                    });
+                }
+                let link = self.folder.path().join(&name);
+                symlink(&absolute, &link).map_err(|source| Error::Write { path: link, source })?;
+                Ok(Source { path: name, length })
+            }
+        }
+    }
+}

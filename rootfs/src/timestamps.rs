@@ -1,0 +1,91 @@
+//! Which times an image carries.
+
+use crate::{Error, Fingerprint};
+
+/// 1 January 2025, 00:00 UTC.
+const DEFAULT_EPOCH: u32 = 1_735_689_600;
+
+/// Which times an image carries. Its file system, and the access, change and creation times of
+/// every entry, are always dated to the epoch; this chooses for the modification times.
+///
+/// The default clamps to 1 January 2025: a fresh checkout gives the same image on every
+/// machine, and the files of a distribution keep the dates that (for example) compiled Python
+/// modules are matched by.
+///
+/// ```
+/// use vmcell_rootfs::{ImageBuilder, Timestamps};
+///
+/// let builder = ImageBuilder::new().timestamps(Timestamps::AllAt(1_700_000_000));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Timestamps {
+    /// What is newer than this epoch (seconds since 1970) is dated to it, the rest is kept to
+    /// the second.
+    ClampTo(u32),
+    /// Everything is dated to this epoch.
+    AllAt(u32),
+}
+
+impl Default for Timestamps {
+    fn default() -> Self {
+        Self::ClampTo(DEFAULT_EPOCH)
+    }
+}
+
+impl Timestamps {
+    /// The epoch, checked. `E2FSPROGS_FAKE_TIME=0` means "not set", and beyond 2038 the tools
+    /// of e2fsprogs 1.47.0 do not all write the upper bits.
+    pub(crate) fn epoch(self) -> Result<u32, Error> {
+        let (Self::ClampTo(epoch) | Self::AllAt(epoch)) = self;
+        match i32::try_from(epoch) {
+            Ok(1..) => Ok(epoch),
+            _ => Err(Error::Epoch { epoch }),
+        }
+    }
+
+    /// The modification time for an entry: `None` if it is the epoch.
+    pub(crate) fn modified(self, entry: Option<i64>) -> Option<u32> {
+        let Self::ClampTo(epoch) = self else {
+            return None;
+        };
+        let seconds = u32::try_from(entry?.max(0)).unwrap_or(u32::MAX);
+        (seconds < epoch).then_some(seconds)
+    }
+
+    pub(crate) fn fingerprint(self, inputs: &mut Fingerprint) {
+        let (kind, epoch) = match self {
+            Self::ClampTo(epoch) => ("clamp to", epoch),
+            Self::AllAt(epoch) => ("all at", epoch),
+        };
+        inputs
+            .field("timestamps", kind)
+            .field("epoch", epoch.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clamping_keeps_older_times_and_no_newer_ones() {
+        let clamp = Timestamps::ClampTo(1000);
+        assert_eq!(clamp.modified(Some(999)), Some(999));
+        assert_eq!(clamp.modified(Some(1000)), None);
+        assert_eq!(clamp.modified(Some(i64::MAX)), None);
+        assert_eq!(clamp.modified(Some(-5)), Some(0));
+        assert_eq!(clamp.modified(None), None);
+        assert_eq!(Timestamps::AllAt(1000).modified(Some(1)), None);
+    }
+
+    #[test]
+    fn an_epoch_the_tools_would_ignore_or_cut_is_refused() {
+        for epoch in [0, 1 << 31, u32::MAX] {
+            assert!(matches!(
+                Timestamps::AllAt(epoch).epoch(),
+                Err(Error::Epoch { .. })
+            ));
+        }
+        assert_eq!(Timestamps::AllAt(1).epoch().unwrap(), 1);
+    }
+}

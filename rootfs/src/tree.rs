@@ -1,0 +1,377 @@
+//! What an image shall hold.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use crate::{Content, Error, Kind, Node, Owner, PathProblem};
+
+/// `NAME_MAX` of ext4.
+const LONGEST_NAME: usize = 255;
+/// `PATH_MAX` of Linux, without its NUL.
+const LONGEST_PATH: usize = 4095;
+/// The most that `mknod` of `debugfs` takes for either half.
+const LARGEST_DEVICE_NUMBER: u32 = 65535;
+/// The directory that `mke2fs` makes by itself.
+pub(crate) const LOST_AND_FOUND: &str = "lost+found";
+
+/// What an image shall hold: entries by path, in sorted order.
+///
+/// Paths are absolute in the image; a missing leading slash makes no difference. Parents that
+/// are not there yet are made as directories of root with mode 0755. Nothing is created on the
+/// host, so setuid programs, device nodes and foreign owners need no privileges.
+///
+/// ```
+/// use vmcell_rootfs::{Owner, Tree};
+///
+/// # fn main() -> Result<(), vmcell_rootfs::Error> {
+/// let mut tree = Tree::new();
+/// tree.file("/etc/hostname", 0o644, "box\n")?;
+/// tree.directory("/home/ann", 0o700)?;
+/// tree.symlink("/home/ann/name", "../../etc/hostname")?;
+/// tree.set_owner("/home/ann", Owner { uid: 1000, gid: 1000 })?;
+/// assert_eq!(tree.get("/home").unwrap().owner, Owner::ROOT);
+/// assert_eq!(tree.get("/home/ann/name").unwrap().owner.uid, 1000);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// Relative paths; the root is the empty one. `Path` orders by components, so a directory
+    /// comes right before everything in it.
+    nodes: BTreeMap<PathBuf, Node>,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self {
+            nodes: BTreeMap::from([(PathBuf::new(), Node::new(Kind::Directory, 0o755))]),
+        }
+    }
+}
+
+impl Tree {
+    /// A tree that holds `/` and nothing else.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an entry, or replaces the one at this path. Entries of a replaced directory stay.
+    ///
+    /// ```
+    /// use vmcell_rootfs::{Kind, Node, Tree};
+    ///
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let mut tree = Tree::new();
+    /// tree.insert("/run/queue", Node::new(Kind::Fifo, 0o600))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Path`], with the reason.
+    pub fn insert(&mut self, path: impl AsRef<Path>, node: Node) -> Result<(), Error> {
+        let given = path.as_ref();
+        let refuse = |problem| Error::Path {
+            path: given.to_owned(),
+            problem,
+        };
+        let path = normalize(given).map_err(refuse)?;
+        self.check(&path, &node).map_err(refuse)?;
+        for parent in path.ancestors().skip(1) {
+            match self.nodes.entry(parent.to_owned()) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(Node::new(Kind::Directory, 0o755));
+                }
+                Entry::Occupied(_) => break,
+            }
+        }
+        self.nodes.insert(path, node);
+        Ok(())
+    }
+
+    /// Adds an empty directory, or changes the mode of the one that is there.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let mut tree = vmcell_rootfs::Tree::new();
+    /// tree.directory("/tmp", 0o1777)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Path`], with the reason.
+    pub fn directory(&mut self, path: impl AsRef<Path>, mode: u16) -> Result<(), Error> {
+        self.insert(path, Node::new(Kind::Directory, mode))
+    }
+
+    /// Adds a regular file.
+    ///
+    /// ```
+    /// use vmcell_rootfs::{Content, Tree};
+    ///
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let mut tree = Tree::new();
+    /// tree.file("/etc/hostname", 0o644, "box\n")?;
+    /// tree.file("/usr/bin/tool", 0o755, Content::HostFile("target/release/tool".into()))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Path`], with the reason.
+    pub fn file(
+        &mut self,
+        path: impl AsRef<Path>,
+        mode: u16,
+        content: impl Into<Content>,
+    ) -> Result<(), Error> {
+        self.insert(path, Node::new(Kind::File(content.into()), mode))
+    }
+
+    /// Adds a symbolic link with this text.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let mut tree = vmcell_rootfs::Tree::new();
+    /// tree.symlink("/var/run", "../run")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Path`], with the reason.
+    pub fn symlink(
+        &mut self,
+        path: impl AsRef<Path>,
+        target: impl Into<PathBuf>,
+    ) -> Result<(), Error> {
+        self.insert(path, Node::new(Kind::Symlink(target.into()), 0o777))
+    }
+
+    /// Gives a path, and everything beneath it, to an owner. As with `chown -R`, a hard link
+    /// takes the file that it names with it.
+    ///
+    /// ```
+    /// use vmcell_rootfs::{Owner, Tree};
+    ///
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let mut tree = Tree::new();
+    /// tree.directory("/workspace", 0o755)?;
+    /// tree.set_owner("/workspace", Owner { uid: 1000, gid: 1000 })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Path`] if the tree has no such path.
+    pub fn set_owner(&mut self, path: impl AsRef<Path>, owner: Owner) -> Result<(), Error> {
+        let given = path.as_ref();
+        let refuse = |problem| Error::Path {
+            path: given.to_owned(),
+            problem,
+        };
+        let top = normalize(given).map_err(refuse)?;
+        if !self.nodes.contains_key(&top) {
+            return Err(refuse(PathProblem::Missing));
+        }
+        let mut linked = Vec::new();
+        let beneath = self
+            .nodes
+            .range_mut(top.clone()..)
+            .take_while(|(path, _)| path.starts_with(&top));
+        for (_, node) in beneath {
+            node.owner = owner;
+            if let Kind::HardLink(target) = &node.kind {
+                linked.extend(normalize(target).ok());
+            }
+        }
+        for target in linked {
+            if let Some(node) = self.nodes.get_mut(&target) {
+                node.owner = owner;
+            }
+        }
+        Ok(())
+    }
+
+    /// The entry at a path.
+    ///
+    /// ```
+    /// assert!(vmcell_rootfs::Tree::new().get("/").is_some());
+    /// ```
+    #[must_use]
+    pub fn get(&self, path: impl AsRef<Path>) -> Option<&Node> {
+        self.nodes.get(&normalize(path.as_ref()).ok()?)
+    }
+
+    /// All entries, each directory right before what is in it. Paths are relative to `/`, which
+    /// comes first, as the empty path.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let mut tree = vmcell_rootfs::Tree::new();
+    /// tree.directory("/a/b", 0o755)?;
+    /// let paths: Vec<_> = tree.iter().map(|(path, _)| path.to_str().unwrap()).collect();
+    /// assert_eq!(paths, ["", "a", "a/b"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, &Node)> {
+        self.nodes.iter().map(|(path, node)| (path.as_path(), node))
+    }
+
+    fn check(&self, path: &Path, node: &Node) -> Result<(), PathProblem> {
+        let is_directory = node.kind == Kind::Directory;
+        if !is_directory && path == Path::new(LOST_AND_FOUND) {
+            return Err(PathProblem::Reserved);
+        }
+        let replaced = self.nodes.get(path);
+        if !is_directory && replaced.is_some_and(|old| old.kind == Kind::Directory) {
+            return Err(PathProblem::IsDirectory);
+        }
+        let nearest = path
+            .ancestors()
+            .skip(1)
+            .find_map(|parent| self.nodes.get(parent));
+        if nearest.is_some_and(|parent| parent.kind != Kind::Directory) {
+            return Err(PathProblem::ParentNotDirectory);
+        }
+        if let Kind::Symlink(target) = &node.kind {
+            check_bytes(target.as_os_str())?;
+            if target.as_os_str().len() > LONGEST_PATH {
+                return Err(PathProblem::TooLong);
+            }
+        }
+        if let Kind::CharDevice { major, minor } | Kind::BlockDevice { major, minor } = node.kind
+            && major.max(minor) > LARGEST_DEVICE_NUMBER
+        {
+            return Err(PathProblem::DeviceNumber);
+        }
+        let line_break_or_nul = |byte: &u8| matches!(byte, b'\n' | b'\r' | 0);
+        if node
+            .xattrs
+            .keys()
+            .any(|name| name.as_bytes().iter().any(line_break_or_nul))
+        {
+            return Err(PathProblem::AttributeName);
+        }
+        Ok(())
+    }
+}
+
+/// The path as the tree keeps it: relative, without `.` and doubled slashes.
+pub(crate) fn normalize(path: &Path) -> Result<PathBuf, PathProblem> {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::RootDir | Component::CurDir => {}
+            Component::Prefix(_) | Component::ParentDir => {
+                return Err(PathProblem::ParentComponent);
+            }
+            Component::Normal(name) => {
+                check_bytes(name)?;
+                if name.len() > LONGEST_NAME {
+                    return Err(PathProblem::TooLong);
+                }
+                normal.push(name);
+            }
+        }
+    }
+    // The leading slash counts too.
+    if normal.as_os_str().len() >= LONGEST_PATH {
+        return Err(PathProblem::TooLong);
+    }
+    Ok(normal)
+}
+
+fn check_bytes(text: &OsStr) -> Result<(), PathProblem> {
+    if text.is_empty() || text.as_bytes().contains(&0) {
+        return Err(PathProblem::EmptyOrNul);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(result: Result<(), Error>) -> PathProblem {
+        match result {
+            Err(Error::Path { problem, .. }) => problem,
+            other => panic!("expected a path problem, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn paths_that_ext4_cannot_hold_are_refused() {
+        let mut tree = Tree::new();
+        assert_eq!(
+            problem(tree.directory("/a/../b", 0o755)),
+            PathProblem::ParentComponent
+        );
+        assert_eq!(
+            problem(tree.directory("a".repeat(256), 0o755)),
+            PathProblem::TooLong
+        );
+        assert_eq!(
+            problem(tree.directory("a/".repeat(2048), 0o755)),
+            PathProblem::TooLong
+        );
+        assert_eq!(
+            problem(tree.directory("a\0b", 0o755)),
+            PathProblem::EmptyOrNul
+        );
+        assert_eq!(problem(tree.symlink("/link", "")), PathProblem::EmptyOrNul);
+        assert_eq!(
+            problem(tree.symlink("/link", "x".repeat(4096))),
+            PathProblem::TooLong
+        );
+        assert_eq!(
+            problem(tree.file("/lost+found", 0o644, "")),
+            PathProblem::Reserved
+        );
+        assert_eq!(problem(tree.file("/", 0o644, "")), PathProblem::IsDirectory);
+        tree.file("/f", 0o644, "").unwrap();
+        assert_eq!(
+            problem(tree.file("/f/g/h", 0o644, "")),
+            PathProblem::ParentNotDirectory
+        );
+        assert_eq!(
+            tree.iter().count(),
+            2,
+            "a refused entry leaves nothing behind"
+        );
+    }
+
+    #[test]
+    fn an_attribute_name_cannot_smuggle_in_a_command() {
+        let mut node = Node::new(Kind::Fifo, 0o600);
+        node.xattrs
+            .insert("user.x\nrm /etc/passwd".into(), Vec::new());
+        assert_eq!(
+            problem(Tree::new().insert("/p", node)),
+            PathProblem::AttributeName
+        );
+    }
+
+    #[test]
+    fn owners_reach_beneath_and_not_beside() {
+        let ann = Owner { uid: 7, gid: 8 };
+        let mut tree = Tree::new();
+        for path in ["/a", "/a/x", "/a/x/y", "/a b", "/ab"] {
+            tree.directory(path, 0o755).unwrap();
+        }
+        tree.set_owner("/a", ann).unwrap();
+        let owned: Vec<_> = tree
+            .iter()
+            .filter(|(_, n)| n.owner == ann)
+            .map(|(p, _)| p)
+            .collect();
+        assert_eq!(owned, ["a", "a/x", "a/x/y"].map(Path::new));
+        assert_eq!(problem(tree.set_owner("/b", ann)), PathProblem::Missing);
+    }
+}

@@ -1,0 +1,10 @@
+//! Images made with the real e2fsprogs, and looked at with its other tools.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod base;
+mod failure;
+mod fidelity;
+mod inspect;
+mod reproducible;
+mod unprivileged;
