@@ -1,1 +1,4 @@
+//! What the benchmarks share: the baseline, plain QEMU without vmcell.
 
+pub mod baseline;
+pub mod summary;

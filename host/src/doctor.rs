@@ -73,10 +73,8 @@ fn qemu() -> Finding {
 fn kernel() -> Finding {
     match locate::kernel(None) {
         Ok(path) => {
-            let version = path.parent().map(|folder| folder.join("version"));
-            let version = version.and_then(|file| std::fs::read_to_string(file).ok());
-            let detail = match version {
-                Some(version) => format!("{} ({})", version.trim(), path.display()),
+            let detail = match kernel_release(&path) {
+                Some(release) => format!("Linux {release} ({})", path.display()),
                 None => path.display().to_string(),
             };
             Finding::new("kernel", Status::Good, detail)
@@ -97,6 +95,15 @@ fn acceleration() -> Finding {
 
 fn missing(name: &'static str, error: &Error) -> Finding {
     Finding::new(name, Status::Missing, error.to_string())
+}
+
+/// What the build script noted beside the kernel.
+fn kernel_release(kernel: &Path) -> Option<String> {
+    let notes = std::fs::read_to_string(kernel.with_file_name("version")).ok()?;
+    let mut lines = notes.lines();
+    lines
+        .find_map(|line| line.strip_prefix("release="))
+        .map(str::to_owned)
 }
 
 /// The first line that the program says of itself.

@@ -113,6 +113,10 @@ impl Process {
     /// The leader was reaped.
     pub(crate) fn leader_ended(&mut self, usage: Reaped) {
         self.stdin = None;
+        // The kernel's word that the pipes have something, if only their end,
+        // may still be on its way. No need to wait for it.
+        self.stdout.is_ready();
+        self.stderr.is_ready();
         self.ended = Some(Ended {
             usage,
             at: Moment::now(),

@@ -12,6 +12,8 @@ use crate::{acceleration::Acceleration, error::Error, overlay::Overlay, vmm::Vmm
 /// A VM to be: everything that differs from one VM to the next.
 #[derive(Debug)]
 pub(crate) struct Machine {
+    /// Shows in the list of processes whose VMM it is.
+    pub(crate) id: String,
     pub(crate) kernel: PathBuf,
     /// What is added to the kernel's command line.
     pub(crate) kernel_arguments: String,

@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{Seek, Write},
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -28,6 +28,7 @@ use crate::{
     overlay::Overlay,
     random::random_bytes,
     session::{Lost, Session},
+    vmm::Vmm,
 };
 
 pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
@@ -41,31 +42,67 @@ pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
 }
 
 async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, Error> {
+    let backend = Qemu {
+        program: locate::qemu(builder.qemu.as_deref())?,
+    };
     let acceleration = match builder.acceleration {
         Some(acceleration) => AccelerationChoice::requested(acceleration),
         None => AccelerationChoice::detect(),
     };
     let boot_timeout = builder.boot_timeout;
-    let backend = Qemu {
-        program: locate::qemu(builder.qemu.as_deref())?,
-    };
-    let name = backend.name();
     // Files are written and a process is made: not for a thread of the runtime.
-    let launching = tokio::task::spawn_blocking(move || {
-        let machine = prepare(&builder, boot_id, acceleration)?;
-        tracing::info_span!("launch").in_scope(|| backend.launch(machine))
+    let launching = tokio::task::spawn_blocking({
+        let id = id.clone();
+        move || {
+            let machine = prepare(&builder, boot_id, id, acceleration)?;
+            let name = backend.name();
+            let launched = tracing::info_span!("launch").in_scope(|| backend.launch(machine))?;
+            Ok((name, launched))
+        }
     });
+    let (backend, launched) = launching.await.unwrap_or(Err(Error::Busy(
+        "the runtime is shutting down: no VM can be started",
+    )))?;
+    let console = Console::default();
+    let (vmm, session) = connect(launched, boot_id, boot_timeout, &console).await?;
+
+    let session = Arc::new(session);
+    let (orders, ordered) = mpsc::unbounded_channel();
+    let (state_sender, state) = watch::channel(VmState::Running);
+    let killer = vmm.killer();
+    let driver = Driver {
+        vmm,
+        session: session.clone(),
+        orders: ordered,
+        state: state_sender,
+    };
+    tokio::spawn(driver.run());
+    Ok(Vm::new(Shared {
+        id,
+        session,
+        orders,
+        state,
+        killer,
+        backend,
+        acceleration,
+        console,
+    }))
+}
+
+/// Waits for the agent. A VM in which none answers is ended.
+async fn connect(
+    launched: Launched,
+    boot_id: [u8; 16],
+    boot_timeout: Duration,
+    console: &Console,
+) -> Result<(Vmm, Session), Error> {
     let Launched {
         mut vmm,
         link,
         console: console_socket,
         complaints,
-    } = launching.await.unwrap_or(Err(Error::Busy(
-        "the runtime is shutting down: no VM can be started",
-    )))?;
-
+    } = launched;
     // The VMM's own complaints stand where a reader would look for them.
-    let console = Console::default();
     let reading = [console.read(console_socket)?, console.read(complaints)?];
     let link = link
         .set_nonblocking(true)
@@ -77,30 +114,8 @@ async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, E
         connected = timeout(boot_timeout, hello) => connected,
         _ = vmm.exited() => Ok(Err(Lost::Closed)),
     };
-    let failure = match connected {
-        Ok(Ok(session)) => {
-            let session = Arc::new(session);
-            let (orders, ordered) = mpsc::unbounded_channel();
-            let (state_sender, state) = watch::channel(VmState::Running);
-            let killer = vmm.killer();
-            let driver = Driver {
-                vmm,
-                session: session.clone(),
-                orders: ordered,
-                state: state_sender,
-            };
-            tokio::spawn(driver.run());
-            return Ok(Vm::new(Shared {
-                id,
-                session,
-                orders,
-                state,
-                killer,
-                backend: name,
-                acceleration,
-                console,
-            }));
-        }
+    let reason = match connected {
+        Ok(Ok(session)) => return Ok((vmm, session)),
         Ok(Err(Lost::Violation(_) | Lost::WrongBoot)) => BootFailure::NotOurAgent,
         Ok(Err(Lost::Closed | Lost::Io(_))) => BootFailure::Ended,
         Err(_) => BootFailure::Timeout(boot_timeout),
@@ -112,7 +127,7 @@ async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, E
         let _ = task.await;
     }
     Err(Error::Boot {
-        reason: failure,
+        reason,
         console: console.text(),
     })
 }
@@ -121,6 +136,7 @@ async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, E
 fn prepare(
     builder: &VmBuilder,
     boot_id: [u8; 16],
+    id: String,
     acceleration: AccelerationChoice,
 ) -> Result<Machine, Error> {
     let _span = tracing::info_span!("prepare").entered();
@@ -143,6 +159,7 @@ fn prepare(
         None => initramfs(agent::EMBEDDED, &boot_file),
     };
     Ok(Machine {
+        id,
         kernel,
         kernel_arguments: builder.kernel_arguments.clone(),
         initramfs: file_in_memory(&archive).map_err(Error::host("make the initramfs"))?,

@@ -15,7 +15,7 @@ const IMAGE: u32 = 7;
 
 pub(super) fn arguments(machine: &Machine) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
-    arguments.add_lockdown();
+    arguments.add_lockdown(machine);
     arguments.add_machine(machine);
     arguments.add_boot(machine);
     arguments.add_console();
@@ -37,10 +37,11 @@ impl Arguments {
     }
 
     /// No devices, files or rights but those named here.
-    fn add_lockdown(&mut self) {
+    fn add_lockdown(&mut self, machine: &Machine) {
         self.flag("-nodefaults");
         self.flag("-no-user-config");
         self.option("-display", "none");
+        self.option("-name", format!("vmcell-{}", machine.id));
         self.option(
             "-sandbox",
             "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
@@ -100,7 +101,12 @@ impl Arguments {
             "driver=qcow2,node-name=disk,file=layer-file,backing=image,\
              cache.no-flush=on,discard=unmap",
         );
-        self.option("-device", "virtio-blk-device,drive=disk");
+        // A full disk on the host is an error for the guest's program, not a
+        // VM that stands still.
+        self.option(
+            "-device",
+            "virtio-blk-device,drive=disk,werror=report,rerror=report",
+        );
     }
 
     fn add_link(&mut self) {
@@ -143,6 +149,7 @@ mod tests {
     fn machine(acceleration: Acceleration) -> Machine {
         let file = || tempfile::tempfile().unwrap();
         Machine {
+            id: "0123".to_owned(),
             kernel: "/kernel".into(),
             kernel_arguments: "debug".to_owned(),
             initramfs: file(),
@@ -178,6 +185,7 @@ mod tests {
 -nodefaults
 -no-user-config
 -display none
+-name vmcell-0123
 -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
 -machine microvm,accel=kvm,acpi=off,x-option-roms=off,rtc=on
 -cpu host
@@ -195,7 +203,7 @@ mod tests {
 -blockdev driver=raw,node-name=image,file=image-file,read-only=on
 -blockdev driver=file,node-name=layer-file,filename=/dev/fdset/2,cache.no-flush=on,discard=unmap
 -blockdev driver=qcow2,node-name=disk,file=layer-file,backing=image,cache.no-flush=on,discard=unmap
--device virtio-blk-device,drive=disk
+-device virtio-blk-device,drive=disk,werror=report,rerror=report
 -device virtio-serial-device,max_ports=2
 -chardev socket,id=link,fd=3
 -device virtserialport,chardev=link,nr=1,name=vmcell.0"

@@ -1,0 +1,14 @@
+//! Builds the guest's side of the baselines.
+
+#[path = "../host/build/guest_program.rs"]
+mod guest_program;
+
+use std::{env, error::Error, path::PathBuf};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    println!("cargo::rerun-if-changed=guest");
+    let program = guest_program::build(&here.join(".."), "vmcell-bench-guest")?;
+    println!("cargo::rustc-env=BENCH_GUEST={}", program.display());
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! PID 1 of the guests that vmcell is measured against: it does one thing, as
+//! directly as the kernel allows. The kernel's command line names the thing,
+//! as `vmcell_bench=...`.
+//!
+//! - `boot` prints a line.
+//! - `echo` sends back what comes through the serial port.
+//! - `flood` sends [`FLOOD`] bytes through it.
+//! - `spawn` forks, executes and waits for `/bin/true`, and prints the median.
+#![no_main]
+#![allow(unsafe_code)]
+
+use std::{
+    ffi::{CStr, c_int},
+    fs::{File, OpenOptions},
+    io::{Read, Write},
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
+    time::Instant,
+};
+
+/// How much `flood` sends.
+const FLOOD: usize = 256 * 1024 * 1024;
+
+/// How often `spawn` spawns.
+const SPAWNS: usize = 300;
+
+#[unsafe(no_mangle)]
+extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
+    let task = std::env::var("vmcell_bench").unwrap_or_default();
+    match run(&task) {
+        Ok(text) => say(&text),
+        Err(error) => say(&format!("failed: {error}")),
+    }
+    loop {
+        // SAFETY: it only waits.
+        unsafe { libc::pause() };
+    }
+}
+
+fn run(task: &str) -> std::io::Result<String> {
+    std::fs::create_dir_all("/dev")?;
+    mount(c"devtmpfs", c"/dev", c"devtmpfs")?;
+    match task {
+        "boot" => Ok("ready".to_owned()),
+        "echo" => echo(),
+        "flood" => flood(),
+        "spawn" => spawn(),
+        other => Ok(format!("unknown task {other:?}")),
+    }
+}
+
+fn say(text: &str) {
+    if let Ok(mut console) = File::options().write(true).open("/dev/console") {
+        let _ = writeln!(console, "bench: {text}");
+    }
+}
+
+fn port() -> std::io::Result<File> {
+    for entry in std::fs::read_dir("/dev")? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("vport") {
+            return OpenOptions::new()
+                .read(true)
+                .write(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(entry.path());
+        }
+    }
+    Err(std::io::ErrorKind::NotFound.into())
+}
+
+fn wait_for(file: &File, events: i16) {
+    let mut wanted = libc::pollfd {
+        fd: file.as_raw_fd(),
+        events,
+        revents: 0,
+    };
+    // SAFETY: one valid entry is passed.
+    unsafe { libc::poll(&raw mut wanted, 1, -1) };
+}
+
+fn echo() -> std::io::Result<String> {
+    let mut port = port()?;
+    let mut buffer = [0; 4096];
+    loop {
+        wait_for(&port, libc::POLLIN);
+        if let Ok(count @ 1..) = port.read(&mut buffer) {
+            port.write_all(&buffer[..count])?;
+        }
+    }
+}
+
+/// Non-blocking writes, because a blocking one makes the driver spin until the
+/// host has taken it.
+fn flood() -> std::io::Result<String> {
+    let mut port = port()?;
+    // The first byte from the host says go.
+    wait_for(&port, libc::POLLIN);
+    let _ = port.read(&mut [0; 1]);
+    let buffer = vec![0; 256 * 1024];
+    let mut sent = 0;
+    while sent < FLOOD {
+        match port.write(&buffer[..buffer.len().min(FLOOD - sent)]) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                wait_for(&port, libc::POLLOUT);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok("sent".to_owned())
+}
+
+fn spawn() -> std::io::Result<String> {
+    std::fs::create_dir_all("/disk")?;
+    mount(c"/dev/vda", c"/disk", c"ext4")?;
+    std::env::set_current_dir("/disk")?;
+    // SAFETY: a plain system call on a valid path.
+    check(unsafe { libc::chroot(c".".as_ptr()) })?;
+    let program = c"/bin/true";
+    let argv = [c"true".as_ptr(), std::ptr::null()];
+    let environment = [std::ptr::null()];
+    let mut times = Vec::new();
+    for _ in 0..SPAWNS {
+        let start = Instant::now();
+        // SAFETY: the child only executes, and this program has one thread.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr());
+                libc::_exit(127);
+            }
+            let mut status = 0;
+            libc::waitpid(child, &raw mut status, 0);
+            if status != 0 {
+                return Err(std::io::ErrorKind::NotFound.into());
+            }
+        }
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    Ok(format!("spawn {}", times[SPAWNS / 2].as_nanos()))
+}
+
+fn mount(source: &CStr, target: &CStr, kind: &CStr) -> std::io::Result<()> {
+    // SAFETY: valid strings, and no options.
+    check(unsafe {
+        libc::mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            0,
+            std::ptr::null(),
+        )
+    })
+}
+
+fn check(result: c_int) -> std::io::Result<()> {
+    if result < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}

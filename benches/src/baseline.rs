@@ -1,0 +1,185 @@
+//! Plain QEMU with the same kernel and the same devices, started by hand.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use command_fds::{CommandFdExt, FdMapping};
+
+/// How much the guest's `flood` sends.
+pub const FLOOD: usize = 256 * 1024 * 1024;
+
+/// A guest that does one thing.
+pub struct Baseline {
+    qemu: Child,
+    console: BufReader<UnixStream>,
+    port: UnixStream,
+    _initramfs: tempfile::NamedTempFile,
+}
+
+impl Drop for Baseline {
+    fn drop(&mut self) {
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
+    }
+}
+
+impl Baseline {
+    /// Starts a guest for `task`; see the program in `guest`.
+    pub fn start(task: &str, image: &Path) -> Result<Self> {
+        let initramfs = initramfs()?;
+        let (console, console_of_qemu) = UnixStream::pair()?;
+        let (port, port_of_qemu) = UnixStream::pair()?;
+        let tcg = vmcell::AccelerationChoice::detect().acceleration == vmcell::Acceleration::Tcg;
+        let (accelerator, processor, arguments) = if tcg {
+            ("tcg", "max,-erms,-fsrm", "no_timer_check norandmaps")
+        } else {
+            ("kvm", "host", "")
+        };
+        let qemu = Command::new("qemu-system-x86_64")
+            .args([
+                "-nodefaults",
+                "-no-user-config",
+                "-display",
+                "none",
+                "-no-reboot",
+            ])
+            .args(["-machine"])
+            .arg(format!(
+                "microvm,accel={accelerator},acpi=off,x-option-roms=off,rtc=on"
+            ))
+            .args(["-cpu", processor, "-smp", "1", "-m", "1024M", "-kernel"])
+            .arg(kernel()?)
+            .arg("-initrd")
+            .arg(initramfs.path())
+            .arg("-append")
+            .arg(format!(
+                "console=ttyS0 quiet reboot=t panic=-1 {arguments} vmcell_bench={task}"
+            ))
+            .args([
+                "-chardev",
+                "socket,id=console,fd=3",
+                "-serial",
+                "chardev:console",
+            ])
+            .arg("-drive")
+            .arg(format!(
+                "if=none,id=disk,format=raw,readonly=on,file={}",
+                image.display()
+            ))
+            .args(["-device", "virtio-blk-device,drive=disk"])
+            .args(["-device", "virtio-serial-device,max_ports=2"])
+            .args(["-chardev", "socket,id=port,fd=4"])
+            .args(["-device", "virtserialport,chardev=port,nr=1,name=bench"])
+            .fd_mappings(vec![
+                mapping(console_of_qemu.into(), 3),
+                mapping(port_of_qemu.into(), 4),
+            ])?
+            .stdin(Stdio::null())
+            .spawn()
+            .context("QEMU does not start")?;
+        Ok(Self {
+            qemu,
+            console: BufReader::new(console),
+            port,
+            _initramfs: initramfs,
+        })
+    }
+
+    /// From the start of QEMU to a line from PID 1.
+    pub fn boot_time(image: &Path) -> Result<Duration> {
+        let start = Instant::now();
+        let mut guest = Self::start("boot", image)?;
+        ensure!(guest.answer()? == "ready");
+        Ok(start.elapsed())
+    }
+
+    /// The median of fork, exec and wait of `/bin/true` in the guest.
+    pub fn spawn_time(image: &Path) -> Result<Duration> {
+        let answer = Self::start("spawn", image)?.answer()?;
+        let Some(("spawn", nanoseconds)) = answer.split_once(' ') else {
+            bail!("the guest said {answer:?}");
+        };
+        Ok(Duration::from_nanos(nanoseconds.parse()?))
+    }
+
+    /// Times of single round trips of a few bytes through the port.
+    pub fn round_trips(image: &Path, count: usize) -> Result<Vec<Duration>> {
+        let mut guest = Self::start("echo", image)?;
+        let mut buffer = [7; 64];
+        let mut round_trip = || {
+            let start = Instant::now();
+            guest.port.write_all(&buffer)?;
+            guest.port.read_exact(&mut buffer)?;
+            Ok(start.elapsed())
+        };
+        // The first one waits for the boot.
+        round_trip()?;
+        (0..count).map(|_| round_trip()).collect()
+    }
+
+    /// How long the guest takes to send [`FLOOD`] bytes through the port.
+    pub fn flood_time(image: &Path) -> Result<Duration> {
+        let mut guest = Self::start("flood", image)?;
+        guest.port.write_all(b"g")?;
+        let mut buffer = vec![0; 256 * 1024];
+        let mut received = guest.port.read(&mut buffer)?;
+        let start = Instant::now();
+        while received < FLOOD {
+            let count = guest.port.read(&mut buffer)?;
+            ensure!(count > 0, "the guest hung up");
+            received += count;
+        }
+        Ok(start.elapsed())
+    }
+
+    fn answer(&mut self) -> Result<String> {
+        loop {
+            let mut line = String::new();
+            ensure!(self.console.read_line(&mut line)? > 0, "QEMU ended");
+            if let Some(answer) = line.trim().strip_prefix("bench: ") {
+                return Ok(answer.to_owned());
+            }
+        }
+    }
+}
+
+fn mapping(parent_fd: OwnedFd, child_fd: i32) -> FdMapping {
+    FdMapping {
+        parent_fd,
+        child_fd,
+    }
+}
+
+fn kernel() -> Result<PathBuf> {
+    if let Some(kernel) = std::env::var_os("VMCELL_KERNEL") {
+        return Ok(kernel.into());
+    }
+    let cache = match std::env::var_os("XDG_CACHE_HOME") {
+        Some(cache) => PathBuf::from(cache),
+        None => PathBuf::from(std::env::var_os("HOME").context("no HOME")?).join(".cache"),
+    };
+    Ok(cache.join("vmcell/kernel/current/vmlinux"))
+}
+
+/// An archive with the guest's program as `/init`, made by cpio(1).
+fn initramfs() -> Result<tempfile::NamedTempFile> {
+    let folder = tempfile::tempdir()?;
+    std::fs::copy(env!("BENCH_GUEST"), folder.path().join("init"))?;
+    let archive = tempfile::NamedTempFile::new()?;
+    let mut cpio = Command::new("cpio")
+        .args(["--create", "--format=newc", "--quiet"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(archive.reopen()?)
+        .spawn()
+        .context("cpio does not start")?;
+    cpio.stdin.take().context("no pipe")?.write_all(b"init\n")?;
+    ensure!(cpio.wait()?.success(), "cpio failed");
+    Ok(archive)
+}

@@ -1,0 +1,29 @@
+//! Numbers for people.
+
+use std::time::Duration;
+
+/// The middle of some times. Noise only adds, but not always to the same run.
+pub fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// Prints one row: what was measured, against what, and whether that is what
+/// was promised.
+pub fn row(name: &str, ours: &str, baseline: &str, ratio: f64, bound: Bound) {
+    let (sign, limit, kept) = match bound {
+        Bound::AtMost(limit) => ("<=", limit, ratio <= limit),
+        Bound::AtLeast(limit) => (">=", limit, ratio >= limit),
+    };
+    let verdict = if kept { "kept" } else { "MISSED" };
+    println!("| {name} | {ours} | {baseline} | {ratio:.2} | {sign} {limit} | {verdict} |");
+}
+
+/// What a ratio is promised to be.
+#[derive(Clone, Copy, Debug)]
+pub enum Bound {
+    /// Not more than this.
+    AtMost(f64),
+    /// Not less than this.
+    AtLeast(f64),
+}

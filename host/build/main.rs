@@ -1,0 +1,31 @@
+//! Builds the guest agent, so that it can be embedded in the library.
+//! `VMCELL_AGENT` names a ready-made agent instead.
+
+mod guest_program;
+
+use std::{
+    env,
+    error::Error,
+    path::{Path, PathBuf},
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-env-changed=VMCELL_AGENT");
+    println!("cargo::rerun-if-changed=build");
+    let agent = match env::var_os("VMCELL_AGENT") {
+        Some(ready_made) => {
+            println!(
+                "cargo::rerun-if-changed={}",
+                Path::new(&ready_made).display()
+            );
+            PathBuf::from(ready_made)
+        }
+        None => {
+            let workspace = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("..");
+            guest_program::build(&workspace, "vmcell-agent")?
+        }
+    };
+    let embedded = PathBuf::from(env::var("OUT_DIR")?).join("vmcell-agent");
+    std::fs::copy(agent, embedded)?;
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! Commands in a real guest.
+
+use std::time::Duration;
+
+use vmcell::{Cause, Command, Error, ExecEvent, ExecFailureKind, ExecStage};
+
+use crate::start;
+
+#[tokio::test]
+async fn a_command_is_a_child_of_pid_1_and_its_outputs_come_apart() {
+    let vm = start().await;
+    let script = "echo $PPID; cat /proc/1/comm; echo problem >&2; exit 7";
+    let output = vm.exec(["sh", "-c", script]).await.unwrap();
+    assert_eq!(output.stdout_text(), "1\ninit\n");
+    assert_eq!(output.stderr_text(), "problem\n");
+    assert_eq!(output.code(), Some(7));
+    let exit = output.exit.unwrap();
+    assert_eq!(exit.tree_ended, Some(true));
+    assert!(!exit.outputs_cut && exit.peak_memory > 0 && !exit.wall_time.is_zero());
+}
+
+#[tokio::test]
+async fn what_cannot_start_is_a_typed_failure_and_not_an_exit_code() {
+    let vm = start().await;
+    for (argv, directory, kind, errno, stage) in [
+        (
+            ["no-such-program"],
+            "/",
+            ExecFailureKind::NotFound,
+            2,
+            ExecStage::Exec,
+        ),
+        (
+            ["/etc/passwd"],
+            "/",
+            ExecFailureKind::Denied,
+            13,
+            ExecStage::Exec,
+        ),
+        (
+            ["true"],
+            "/nowhere",
+            ExecFailureKind::NotFound,
+            2,
+            ExecStage::WorkingDirectory,
+        ),
+    ] {
+        let command = Command::from_argv(argv).current_dir(directory);
+        match vm.exec_command(command).await.unwrap_err() {
+            Error::Exec(failure) => {
+                assert_eq!((failure.kind, failure.stage), (kind, stage), "{argv:?}");
+                assert_eq!(failure.errno, Some(errno));
+            }
+            other => panic!("{argv:?}: {other:?}"),
+        }
+    }
+    // What makes no sense does not even get to the guest.
+    for argv in [vec![], vec!["".to_owned()], vec!["a\0b".to_owned()]] {
+        let error = vm.exec(argv).await.unwrap_err();
+        assert_eq!(error.code(), "invalid", "{error}");
+    }
+    let error = vm.exec(["echo", &"x".repeat(300_000)]).await.unwrap_err();
+    assert_eq!(error.code(), "invalid", "{error}");
+    assert!(vm.exec(["true"]).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn environment_directory_and_input_are_what_the_caller_says() {
+    let vm = start().await;
+    let command = Command::new("sh")
+        .args(["-c", "env | sort; pwd; cat"])
+        .env("GREETING", "hi there")
+        .current_dir("/workspace")
+        .stdin("from the host");
+    let output = vm.exec_command(command).await.unwrap();
+    let expected = "GREETING=hi there\nHOME=/root\nLANG=C.UTF-8\n\
+                    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n\
+                    PWD=/workspace\nSHLVL=1\nUSER=root\n/workspace\nfrom the host";
+    assert_eq!(output.stdout_text(), expected);
+}
+
+#[tokio::test]
+async fn megabytes_go_in_and_come_back_unchanged() {
+    let vm = start().await;
+    // A pattern that no shift or repetition of chunks leaves unchanged.
+    let bytes: Vec<u8> = (0..3_000_000u32)
+        .map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    let output = vm
+        .exec_with(["cat"], |command| command.stdin(bytes.clone()))
+        .await
+        .unwrap();
+    assert!(
+        output.stdout == bytes,
+        "{} bytes came back",
+        output.stdout.len()
+    );
+}
+
+#[tokio::test]
+async fn a_timeout_ends_the_whole_tree_and_proves_it() {
+    let vm = start().await;
+    let command = Command::new("sh")
+        .args(["-c", "echo begun; setsid sleep 1000 & sleep 1000"])
+        .timeout(Duration::from_millis(1500));
+    let error = vm.exec_command(command).await.unwrap_err();
+    let Error::ExecTimeout { partial, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(partial.stdout, b"begun\n");
+    let exit = partial.exit.expect("the guest confirms the end");
+    assert_eq!(exit.cause, Cause::Signal(9));
+    assert_eq!(exit.tree_ended, Some(true));
+    let left = vm.exec(["pidof", "sleep"]).await.unwrap();
+    assert_eq!(left.stdout_text(), "", "something survived");
+}
+
+#[tokio::test]
+async fn too_much_output_ends_the_command() {
+    let vm = start().await;
+    let error = vm
+        .exec_with(["yes"], |command| command.max_output(100_000))
+        .await
+        .unwrap_err();
+    let Error::OutputLimit { limit, partial } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!((limit, partial.stdout.len()), (100_000, 100_000));
+    assert_eq!(partial.exit.unwrap().tree_ended, Some(true));
+}
+
+#[tokio::test]
+async fn a_flood_that_nobody_reads_leaves_memory_flat_and_others_unharmed() {
+    let vm = start().await;
+    let mut flood = vm.exec_stream(Command::new("yes")).unwrap();
+    let Some(ExecEvent::Started { pid }) = flood.next().await.unwrap() else {
+        panic!("it did not start");
+    };
+    let before = resident_kib();
+    for _ in 0..40 {
+        assert!(vm.exec(["true"]).await.unwrap().success());
+    }
+    let grown = resident_kib().saturating_sub(before);
+    assert!(grown < 8 * 1024, "the host grew by {grown} KiB");
+
+    // It waits in the guest, in a write to its pipe.
+    let stat = format!("/proc/{pid}/stat");
+    let first = vm.exec(["cat", &stat]).await.unwrap();
+    let second = vm.exec(["cat", &stat]).await.unwrap();
+    assert!(
+        first.stdout_text().contains(" S "),
+        "{}",
+        first.stdout_text()
+    );
+    assert_eq!(first.stdout, second.stdout, "it still burns time");
+
+    drop(flood);
+    let gone = format!("while kill -0 {pid} 2>/dev/null; do :; done");
+    assert!(vm.exec(["sh", "-c", &gone]).await.unwrap().success());
+}
+
+fn resident_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS"))
+        .unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn events_come_in_order_and_the_stream_ends() {
+    let vm = start().await;
+    let command = Command::new("sh").args(["-c", "read line; echo got $line; exit 2"]);
+    let mut events = vm.exec_stream(command.stdin_stream()).unwrap();
+    assert!(matches!(
+        events.next().await.unwrap(),
+        Some(ExecEvent::Started { .. })
+    ));
+    let input = events.input();
+    assert!(input.write("a line\n").await);
+    input.end();
+    let mut stdout = Vec::new();
+    let exit = loop {
+        match events.next().await.unwrap().unwrap() {
+            ExecEvent::Stdout(bytes) => stdout.extend(bytes),
+            ExecEvent::Exited(exit) => break exit,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(stdout, b"got a line\n");
+    assert_eq!(exit.cause, Cause::Code(2));
+    assert_eq!(events.next().await.unwrap(), None);
+    assert!(!input.write("nobody reads this").await);
+}
+
+#[tokio::test]
+async fn fifty_commands_at_once() {
+    let vm = start().await;
+    let tasks: Vec<_> = (0..50)
+        .map(|number| {
+            let vm = vm.clone();
+            tokio::spawn(async move {
+                let output = vm.exec(["echo".to_owned(), number.to_string()]).await;
+                (number, output.unwrap().stdout_text())
+            })
+        })
+        .collect();
+    for task in tasks {
+        let (number, text) = task.await.unwrap();
+        assert_eq!(text, format!("{number}\n"));
+    }
+}
+
+#[tokio::test]
+async fn the_agent_stays_small_after_a_thousand_commands() {
+    const LIMIT_KIB: usize = 1024;
+    let vm = start().await;
+    let resident = || async {
+        let output = vm.exec(["grep", "VmRSS", "/proc/1/status"]).await.unwrap();
+        let text = output.stdout_text();
+        let size: usize = text.split_whitespace().nth(1).unwrap().parse().unwrap();
+        size
+    };
+    let after_boot = resident().await;
+    for _ in 0..1000 {
+        vm.exec(["true"]).await.unwrap();
+    }
+    let after_commands = resident().await;
+    println!("agent: {after_boot} KiB after boot, {after_commands} KiB after 1,000 commands");
+    assert!(after_boot <= LIMIT_KIB, "{after_boot} KiB after boot");
+    assert!(
+        after_commands <= LIMIT_KIB,
+        "{after_commands} KiB after 1,000 commands"
+    );
+    let output = vm.exec(["ls", "/sys/fs/cgroup/vmcell"]).await.unwrap();
+    let text = output.stdout_text();
+    let groups = text
+        .lines()
+        .filter(|line| line.parse::<u32>().is_ok())
+        .count();
+    assert!(groups <= 5, "cgroups pile up: {text}");
+}
+
+#[tokio::test]
+async fn the_guest_is_what_programs_expect() {
+    let vm = builder_with_two_processors().await;
+    let script = r#"
+        set -e
+        test "$(nproc)" = 2
+        test "$(hostname)" = cell-7
+        test "$(cat /proc/sys/kernel/random/entropy_avail)" -ge 256
+        echo x > /dev/null; test -c /dev/tty; test -d /dev/pts; test -w /dev/shm; test -w /run
+        test "$(stat -c %u /workspace)" = 1000
+        ping -c 1 -W 1 127.0.0.1 > /dev/null
+        unshare -r id -u
+        ls /vmcell-boot /init 2>/dev/null || echo gone
+    "#;
+    let output = vm.exec(["sh", "-c", script]).await.unwrap();
+    assert!(output.success(), "{output:?}");
+    assert_eq!(output.stdout_text(), "0\ngone\n");
+    let host = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    let output = vm.exec(["date", "+%s"]).await.unwrap();
+    let guest: u64 = output.stdout_text().trim().parse().unwrap();
+    assert!(
+        guest.abs_diff(host) <= 2,
+        "the guest's clock is off: {guest} for {host}"
+    );
+}
+
+async fn builder_with_two_processors() -> vmcell::Vm {
+    let builder = crate::builder().vcpus(2).hostname("cell-7");
+    builder.start().await.unwrap()
+}

@@ -1,0 +1,27 @@
+//! Real VMs, seen as a program that embeds the library sees them.
+//!
+//! They need what `make setup` brings: QEMU, the guest kernel, e2fsprogs and a
+//! static busybox.
+#![allow(clippy::unwrap_used)]
+
+mod exec;
+mod faults;
+mod lifecycle;
+mod processes;
+
+use std::path::PathBuf;
+
+use vmcell::{Vm, VmBuilder};
+
+/// The image of the environment `base`.
+fn base() -> PathBuf {
+    vmcell_rootfs::recipe::base().cached().unwrap().path
+}
+
+fn builder() -> VmBuilder {
+    Vm::builder().image(base()).memory_mib(128)
+}
+
+async fn start() -> Vm {
+    builder().start().await.unwrap()
+}

@@ -1,0 +1,262 @@
+#!/bin/bash
+# Builds the guest kernel, once per source version and config, and prints the path of its vmlinux.
+#
+# Reading order: the settings, the helpers, then the script from "Which kernel?" on.
+# The only line on stdout is the path; everything else goes to stderr.
+#
+# Environment:
+#   VMCELL_KERNEL_SOURCE  a kernel tarball or an unpacked, clean tree, instead of the distribution's
+#   VMCELL_KERNEL_JOBS    parallel compile jobs (default: number of CPUs)
+#   XDG_CACHE_HOME        parent of the cache (default: ~/.cache)
+set -euo pipefail
+export LC_ALL=C
+
+package=linux-source-6.1
+installed_tarball=/usr/src/$package.tar.xz
+apt_lists=/var/lib/apt/lists
+here=$(cd "$(dirname "$0")" && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/vmcell/kernel
+
+# Fixed values in place of the date, user, host and build counter that a kernel otherwise records.
+# Together with the arguments of make they are part of the cache key: whoever changes how the kernel is
+# built changes these lists, and everybody gets a new kernel.
+build_settings=(
+    ARCH=x86_64
+    KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 1970'
+    KBUILD_BUILD_USER=vmcell
+    KBUILD_BUILD_HOST=vmcell
+    KBUILD_BUILD_VERSION=1
+)
+# The kernel's own flags align the parts of the file to 2 MiB for the sake of the bzImage stub, which is not
+# built here; with 4 KiB the file is 5 MiB smaller. Addresses in memory stay as they are.
+make_arguments=(
+    vmlinux
+    LDFLAGS_vmlinux='-z max-page-size=0x1000 --build-id=sha1 --orphan-handling=warn'
+)
+
+say() { printf 'kernel: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+sha256() { sha256sum | cut -d ' ' -f 1; }
+
+# --- Helpers: where the source comes from -----------------------------------------------------------
+
+# The version that apt would download, or nothing. Asking apt takes about a second, so the answer is
+# kept until the package lists change.
+apt_candidate() {
+    command -v apt-cache >/dev/null || return 0
+    local known=$cache/apt-candidate version
+    if [ "$known" -nt "$apt_lists" ]; then
+        cat "$known"
+        return
+    fi
+    version=$(apt-cache policy "$package" 2>/dev/null |
+        awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }') || return 0
+    [ -n "$version" ] || return 0
+    echo "$version" >"$known.$$"
+    mv "$known.$$" "$known"
+    echo "$version"
+}
+
+# One field of the note that lies beside a built kernel.
+noted() { sed -n "s/^$2=//p" "$1/version" 2>/dev/null || true; }
+
+# Names the source in a way that changes when the source does, without unpacking anything.
+source_version() {
+    local source=${VMCELL_KERNEL_SOURCE:-} version
+    if [ -n "$source" ] && [ -d "$source" ]; then
+        [ -f "$source/Kbuild" ] || die "VMCELL_KERNEL_SOURCE=$source is not a kernel tree"
+        # Names, sizes and times stand for the contents: reading a gigabyte takes too long.
+        echo "tree $(cd "$source" && find . -type f -printf '%P %s %T@\n' | sort | sha256)"
+    elif [ -n "$source" ]; then
+        [ -f "$source" ] || die "VMCELL_KERNEL_SOURCE=$source does not exist"
+        echo "tarball $(sha256 <"$source")"
+    elif [ -f "$installed_tarball" ]; then
+        version=$(dpkg-query -W -f '${Version}' "$package" 2>/dev/null) || version=$(sha256 <"$installed_tarball")
+        echo "$package $version"
+    else
+        version=$(apt_candidate)
+        [ -z "$version" ] || echo "$package $version"
+    fi
+}
+
+# Puts the source at $1, as a folder or a link to one.
+fetch_source() {
+    local tree=$1 tarball=${VMCELL_KERNEL_SOURCE:-}
+    if [ -n "$tarball" ] && [ -d "$tarball" ]; then
+        ln -s "$(cd "$tarball" && pwd)" "$tree"
+        return
+    fi
+    if [ -z "$tarball" ] && [ -f "$installed_tarball" ]; then
+        tarball=$installed_tarball
+    elif [ -z "$tarball" ]; then
+        # The download is kept: most rebuilds are a changed fragment, not a changed source.
+        tarball=$cache/source/${source_id#* }.tar.xz
+        [ -f "$tarball" ] || download "${source_id#* }" "$tarball" || return 1
+    fi
+    say "unpacking $(basename "$tarball")"
+    mkdir "$tree" && tar -xf "$tarball" -C "$tree" --strip-components=1
+}
+
+download() {
+    local version=$1 tarball=$2 work=$build/download
+    require apt-get:apt dpkg-deb:dpkg
+    say "downloading $package $version"
+    # Joined with && because set -e is off in a function whose failure the caller handles.
+    mkdir "$work" &&
+        (cd "$work" && apt-get -qq download "$package=$version") >>"$log" 2>&1 &&
+        dpkg-deb -x "$work"/*.deb "$work/unpacked" &&
+        rm -rf "$cache/source" &&
+        mkdir "$cache/source" &&
+        mv "$work/unpacked/usr/src/$package.tar.xz" "$tarball" &&
+        rm -rf "$work"
+}
+
+# --- Helpers: building ------------------------------------------------------------------------------
+
+# require TOOL:PACKAGE...: all missing tools are named at once, with the command that installs them.
+require() {
+    local pair missing=() packages=()
+    for pair; do
+        command -v "${pair%%:*}" >/dev/null && continue
+        missing+=("${pair%%:*}")
+        packages+=("${pair#*:}")
+    done
+    if [[ " $* " == *" gcc:"* ]] && command -v gcc >/dev/null &&
+        ! echo '#include <gelf.h>' | gcc -E - >/dev/null 2>&1; then
+        missing+=(gelf.h)
+        packages+=(libelf-dev)
+    fi
+    [ ${#missing[@]} -eq 0 ] || die "missing: ${missing[*]}; try: apt-get install ${packages[*]}"
+}
+
+# make with nothing inherited: flags of an outer make or a stray CROSS_COMPILE would change the result.
+kernel_make() {
+    env -i PATH="$PATH" HOME="$HOME" LC_ALL=C KCONFIG_ALLCONFIG="$build/allconfig" "${build_settings[@]}" \
+        make -C "$build/source/" O="$build/out" "$@" 2>&1
+}
+
+# Copies make's output to the log; on a terminal it also shows that something is happening.
+progress() {
+    if [ -t 2 ]; then
+        tee -a "$log" | awk '
+            { printf "\rkernel: %d build steps", NR > "/dev/stderr" }
+            END { printf "\r\033[K" > "/dev/stderr" }'
+    else
+        cat >>"$log"
+    fi
+}
+
+# A job of its own, with its own process group: bash runs no trap while it waits for a plain command, so a
+# TERM would only be heard when the compiler is done. The job does not inherit the lock: should this script
+# be killed outright, the next one need not wait for orphans, and removes the folder under them.
+compile() {
+    set -m
+    (kernel_make -j"${VMCELL_KERNEL_JOBS:-$(nproc)}" "${make_arguments[@]}" | progress) 9>&- &
+    job=$!
+    set +m
+    wait "$job" || return 1
+    job=
+}
+
+clean_up() {
+    if [ -n "$job" ]; then
+        kill -- "-$job" 2>/dev/null || true
+        wait
+    fi
+    rm -rf "$build"
+}
+
+failed() {
+    say "$1; the log is $log and ends so:"
+    tail -n 25 "$log" >&2
+    exit 1
+}
+
+# Makes the link `current` point to the kernel, and ends the script. rename(2) replaces the old link in
+# one step, so a reader sees the old kernel or the new one and never none.
+finish() {
+    local name
+    name=$(basename "$1")
+    if [ "$(readlink "$cache/current" || true)" != "$name" ]; then
+        ln -sfn "$name" "$cache/current.$$"
+        mv -T "$cache/current.$$" "$cache/current"
+    fi
+    echo "$1/vmlinux"
+    exit 0
+}
+
+# --- Which kernel? ----------------------------------------------------------------------------------
+
+[ "$(uname -m)" = x86_64 ] || die "the guest kernel is x86_64 and this machine is $(uname -m)"
+mkdir -p "$cache"
+settings=$("$here/merge.sh") || die "a fragment is wrong"
+fragments=$(printf '%s\n' "$settings" | sha256)
+source_id=$(source_version)
+
+# Without a package list (offline, lists removed) a kernel made from these fragments is the right one,
+# whatever its version; with other fragments the source downloaded last is.
+if [ -z "$source_id" ]; then
+    [ "$(noted "$cache/current" fragments)" != "$fragments" ] || finish "$(realpath "$cache/current")"
+    kept=$(find "$cache/source" -name '*.tar.xz' 2>/dev/null | sort | tail -n 1) || true
+    [ -n "$kept" ] || die "apt knows no $package: run apt-get update, or set VMCELL_KERNEL_SOURCE"
+    source_id="$package $(basename "$kept" .tar.xz)"
+fi
+
+key=$(printf '%s\n' "$source_id" "$settings" "${build_settings[@]}" "${make_arguments[@]}" | sha256 | cut -c 1-16)
+kernel=$cache/$key
+[ ! -f "$kernel/vmlinux" ] || finish "$kernel"
+
+# --- Build it ---------------------------------------------------------------------------------------
+
+require make:make gcc:gcc ld:binutils flex:flex bison:bison bc:bc xz:xz-utils tar:tar flock:util-linux
+
+# One build at a time: a second caller waits, and then most likely finds its kernel in the cache.
+exec 9>"$cache/lock"
+flock -n 9 || { say "waiting for another build"; flock 9; }
+[ ! -f "$kernel/vmlinux" ] || finish "$kernel"
+
+# Everything happens in a folder that is renamed at the very end, or removed. With the lock in hand, other
+# such folders are left-overs of builds that were killed.
+rm -rf "$cache"/.build-*
+build=$(mktemp -d "$cache/.build-XXXXXX")
+job=
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+log=$cache/build.log
+: >"$log"
+
+if ! fetch_source "$build/source"; then
+    # A source that the caller named must be used or refused. Else a newer source exists and is out of
+    # reach: an older kernel with the same config is better than none.
+    [ -z "${VMCELL_KERNEL_SOURCE:-}" ] || die "cannot unpack $VMCELL_KERNEL_SOURCE"
+    [ "$(noted "$cache/current" fragments)" = "$fragments" ] ||
+        failed "cannot get $source_id (apt-get update may help)"
+    say "cannot get $source_id; staying with $(noted "$cache/current" source)"
+    finish "$(realpath "$cache/current")"
+fi
+
+# allnoconfig and not olddefconfig: what no fragment names stays off, also what a menu would bring along.
+mkdir "$build/out" "$build/result"
+printf '%s\n' "$settings" >"$build/allconfig"
+kernel_make allnoconfig >>"$log" || failed "configuring failed"
+"$here/check.sh" "$build/out/.config" >&2 || die "the source does not accept these fragments"
+
+say "compiling $source_id (some minutes)"
+SECONDS=0
+compile || failed "compiling failed"
+strip --strip-all -o "$build/result/vmlinux" "$build/out/vmlinux"
+# The entry point for direct boot is a note; a kernel without it starts nowhere.
+readelf -n "$build/result/vmlinux" | grep Xen >/dev/null || failed "vmlinux has no PVH note"
+cp "$build/out/.config" "$build/result/config"
+cat >"$build/result/version" <<EOF
+release=$(cat "$build/out/include/config/kernel.release")
+source=$source_id
+fragments=$fragments
+compiler=$(gcc --version | head -n 1)
+EOF
+
+chmod 755 "$build/result"
+mv -T "$build/result" "$kernel"
+say "built $(noted "$kernel" release) in $SECONDS s, $(stat -c %s "$kernel/vmlinux") bytes"
+finish "$kernel"
