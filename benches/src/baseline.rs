@@ -11,8 +11,60 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use command_fds::{CommandFdExt, FdMapping};
 
+/// Nothing here takes this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// How much the guest's `flood` sends.
 pub const FLOOD: usize = 256 * 1024 * 1024;
+
+/// The part of QEMU's command line that both sides have in common, taken from
+/// a VMM that vmcell started: so it cannot drift apart.
+pub struct Machine {
+    options: Vec<String>,
+    kernel_arguments: String,
+    image: PathBuf,
+}
+
+impl Machine {
+    /// The machine that `vm` runs on. `image` is its image.
+    pub fn of(vm: &vmcell::Vm, image: &Path) -> Result<Self> {
+        let words = command_line(vm)?;
+        let value = |option: &str| {
+            let place = words.iter().position(|word| word == option);
+            let value = place.and_then(|place| words.get(place + 1));
+            value
+                .cloned()
+                .with_context(|| format!("QEMU has no {option}"))
+        };
+        let mut options = Vec::new();
+        for option in ["-machine", "-cpu", "-smp", "-m", "-kernel", "-sandbox"] {
+            options.push(option.to_owned());
+            options.push(value(option)?);
+        }
+        Ok(Self {
+            options,
+            kernel_arguments: value("-append")?,
+            image: image.to_owned(),
+        })
+    }
+}
+
+fn command_line(vm: &vmcell::Vm) -> Result<Vec<String>> {
+    let name = format!("vmcell-{}", vm.id());
+    for entry in std::fs::read_dir("/proc")? {
+        let Ok(bytes) = std::fs::read(entry?.path().join("cmdline")) else {
+            continue;
+        };
+        let words: Vec<_> = bytes
+            .split(|byte| *byte == 0)
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect();
+        if words.contains(&name) {
+            return Ok(words);
+        }
+    }
+    bail!("the VM has no VMM")
+}
 
 /// A guest that does one thing.
 pub struct Baseline {
@@ -31,16 +83,18 @@ impl Drop for Baseline {
 
 impl Baseline {
     /// Starts a guest for `task`; see the program in `guest`.
-    pub fn start(task: &str, image: &Path) -> Result<Self> {
+    pub fn start(task: &str, machine: &Machine) -> Result<Self> {
         let initramfs = initramfs()?;
         let (console, console_of_qemu) = UnixStream::pair()?;
         let (port, port_of_qemu) = UnixStream::pair()?;
-        let tcg = vmcell::AccelerationChoice::detect().acceleration == vmcell::Acceleration::Tcg;
-        let (accelerator, processor, arguments) = if tcg {
-            ("tcg", "max,-erms,-fsrm", "no_timer_check norandmaps")
-        } else {
-            ("kvm", "host", "")
-        };
+        for socket in [&console, &port] {
+            socket.set_read_timeout(Some(PATIENCE))?;
+        }
+        let Machine {
+            options,
+            kernel_arguments,
+            image,
+        } = machine;
         let qemu = Command::new("qemu-system-x86_64")
             .args([
                 "-nodefaults",
@@ -49,18 +103,11 @@ impl Baseline {
                 "none",
                 "-no-reboot",
             ])
-            .args(["-machine"])
-            .arg(format!(
-                "microvm,accel={accelerator},acpi=off,x-option-roms=off,rtc=on"
-            ))
-            .args(["-cpu", processor, "-smp", "1", "-m", "1024M", "-kernel"])
-            .arg(kernel()?)
+            .args(options)
             .arg("-initrd")
             .arg(initramfs.path())
             .arg("-append")
-            .arg(format!(
-                "console=ttyS0 quiet reboot=t panic=-1 {arguments} vmcell_bench={task}"
-            ))
+            .arg(format!("{kernel_arguments} vmcell_bench={task}"))
             .args([
                 "-chardev",
                 "socket,id=console,fd=3",
@@ -92,16 +139,16 @@ impl Baseline {
     }
 
     /// From the start of QEMU to a line from PID 1.
-    pub fn boot_time(image: &Path) -> Result<Duration> {
+    pub fn boot_time(machine: &Machine) -> Result<Duration> {
         let start = Instant::now();
-        let mut guest = Self::start("boot", image)?;
+        let mut guest = Self::start("boot", machine)?;
         ensure!(guest.answer()? == "ready");
         Ok(start.elapsed())
     }
 
     /// The median of fork, exec and wait of `/bin/true` in the guest.
-    pub fn spawn_time(image: &Path) -> Result<Duration> {
-        let answer = Self::start("spawn", image)?.answer()?;
+    pub fn spawn_time(machine: &Machine) -> Result<Duration> {
+        let answer = Self::start("spawn", machine)?.answer()?;
         let Some(("spawn", nanoseconds)) = answer.split_once(' ') else {
             bail!("the guest said {answer:?}");
         };
@@ -109,8 +156,8 @@ impl Baseline {
     }
 
     /// Times of single round trips of a few bytes through the port.
-    pub fn round_trips(image: &Path, count: usize) -> Result<Vec<Duration>> {
-        let mut guest = Self::start("echo", image)?;
+    pub fn round_trips(machine: &Machine, count: usize) -> Result<Vec<Duration>> {
+        let mut guest = Self::start("echo", machine)?;
         let mut buffer = [7; 64];
         let mut round_trip = || {
             let start = Instant::now();
@@ -124,8 +171,8 @@ impl Baseline {
     }
 
     /// How long the guest takes to send [`FLOOD`] bytes through the port.
-    pub fn flood_time(image: &Path) -> Result<Duration> {
-        let mut guest = Self::start("flood", image)?;
+    pub fn flood_time(machine: &Machine) -> Result<Duration> {
+        let mut guest = Self::start("flood", machine)?;
         guest.port.write_all(b"g")?;
         let mut buffer = vec![0; 256 * 1024];
         let mut received = guest.port.read(&mut buffer)?;
@@ -154,17 +201,6 @@ fn mapping(parent_fd: OwnedFd, child_fd: i32) -> FdMapping {
         parent_fd,
         child_fd,
     }
-}
-
-fn kernel() -> Result<PathBuf> {
-    if let Some(kernel) = std::env::var_os("VMCELL_KERNEL") {
-        return Ok(kernel.into());
-    }
-    let cache = match std::env::var_os("XDG_CACHE_HOME") {
-        Some(cache) => PathBuf::from(cache),
-        None => PathBuf::from(std::env::var_os("HOME").context("no HOME")?).join(".cache"),
-    };
-    Ok(cache.join("vmcell/kernel/current/vmlinux"))
 }
 
 /// An archive with the guest's program as `/init`, made by cpio(1).

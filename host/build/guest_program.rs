@@ -39,7 +39,12 @@ pub(crate) fn build(workspace: &Path, package: &str) -> Result<PathBuf, Box<dyn 
             cargo.env_remove(&*name);
         }
     }
-    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
+    // At a fixed address the program needs no relocation, which would touch
+    // most of its pages at each boot.
+    cargo.env(
+        "RUSTFLAGS",
+        "-C target-feature=+crt-static -C relocation-model=static",
+    );
     let status = cargo.status()?;
     if !status.success() {
         return Err(format!("{package} does not build for {target}: {status}").into());

@@ -34,6 +34,7 @@ mod process;
 mod random;
 mod session;
 mod sys;
+mod time_stamp;
 mod vm;
 mod vmm;
 

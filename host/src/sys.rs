@@ -1,7 +1,7 @@
 //! The only unsafe code of the library.
 #![allow(unsafe_code)]
 
-use std::{io, os::unix::process::CommandExt, process::Command};
+use std::{arch::x86_64::_rdtsc, io, os::unix::process::CommandExt, process::Command};
 
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
@@ -20,4 +20,11 @@ pub(crate) fn die_with_spawning_thread(command: &mut Command) {
     // SAFETY: between fork and exec the closure makes two system calls. It
     // neither allocates nor takes a lock.
     unsafe { command.pre_exec(in_child) };
+}
+
+/// The processor's time stamp counter.
+pub(crate) fn time_stamp() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and it touches
+    // nothing but its result.
+    unsafe { _rdtsc() }
 }

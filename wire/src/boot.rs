@@ -12,10 +12,6 @@ use crate::error::WireError;
 /// The path of the boot file in the initramfs.
 pub const BOOT_FILE: &str = "/vmcell-boot";
 
-/// The name of the first virtio-serial port that carries a link. Others have
-/// the same name with another number.
-pub const PORT_PREFIX: &str = "vmcell.";
-
 /// Everything a boot depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot<'a> {

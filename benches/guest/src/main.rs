@@ -26,9 +26,10 @@ const SPAWNS: usize = 300;
 #[unsafe(no_mangle)]
 extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
     let task = std::env::var("vmcell_bench").unwrap_or_default();
-    match run(&task) {
-        Ok(text) => say(&text),
-        Err(error) => say(&format!("failed: {error}")),
+    let console = devices().and_then(|()| File::options().write(true).open("/dev/console"));
+    if let Ok(mut console) = console {
+        let text = run(&task).unwrap_or_else(|error| format!("failed: {error}"));
+        let _ = writeln!(console, "bench: {text}");
     }
     loop {
         // SAFETY: it only waits.
@@ -36,21 +37,18 @@ extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
     }
 }
 
-fn run(task: &str) -> std::io::Result<String> {
+fn devices() -> std::io::Result<()> {
     std::fs::create_dir_all("/dev")?;
-    mount(c"devtmpfs", c"/dev", c"devtmpfs")?;
+    mount(c"devtmpfs", c"/dev", c"devtmpfs", 0)
+}
+
+fn run(task: &str) -> std::io::Result<String> {
     match task {
         "boot" => Ok("ready".to_owned()),
         "echo" => echo(),
         "flood" => flood(),
         "spawn" => spawn(),
         other => Ok(format!("unknown task {other:?}")),
-    }
-}
-
-fn say(text: &str) {
-    if let Ok(mut console) = File::options().write(true).open("/dev/console") {
-        let _ = writeln!(console, "bench: {text}");
     }
 }
 
@@ -112,7 +110,7 @@ fn flood() -> std::io::Result<String> {
 
 fn spawn() -> std::io::Result<String> {
     std::fs::create_dir_all("/disk")?;
-    mount(c"/dev/vda", c"/disk", c"ext4")?;
+    mount(c"/dev/vda", c"/disk", c"ext4", libc::MS_RDONLY)?;
     std::env::set_current_dir("/disk")?;
     // SAFETY: a plain system call on a valid path.
     check(unsafe { libc::chroot(c".".as_ptr()) })?;
@@ -141,14 +139,14 @@ fn spawn() -> std::io::Result<String> {
     Ok(format!("spawn {}", times[SPAWNS / 2].as_nanos()))
 }
 
-fn mount(source: &CStr, target: &CStr, kind: &CStr) -> std::io::Result<()> {
+fn mount(source: &CStr, target: &CStr, kind: &CStr, flags: libc::c_ulong) -> std::io::Result<()> {
     // SAFETY: valid strings, and no options.
     check(unsafe {
         libc::mount(
             source.as_ptr(),
             target.as_ptr(),
             kind.as_ptr(),
-            0,
+            flags,
             std::ptr::null(),
         )
     })

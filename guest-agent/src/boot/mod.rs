@@ -73,7 +73,7 @@ pub fn boot() -> Result<Booted, BootError> {
     let file = stages::take_boot_file().map_err(kernel("read the boot file"))?;
     let boot =
         Boot::decode(&file).map_err(|error| stage("read the boot file")(Cause::BootFile(error)))?;
-    mounts::mount_kernel_file_systems().map_err(kernel("mount /dev, /proc and /sys"))?;
+    mounts::mount_devices().map_err(kernel("mount /dev"))?;
     let console = Console::open();
     stages::seed_randomness(&boot.seed).map_err(kernel("seed the random number generator"))?;
     stages::set_clock(boot.wall_time_ns).map_err(kernel("set the clock"))?;
@@ -81,7 +81,7 @@ pub fn boot() -> Result<Booted, BootError> {
         stage("mount the root")(Cause::RootDevice(String::from(boot.root_device), errno))
     })?;
     mounts::switch_root().map_err(kernel("switch to the root"))?;
-    mounts::mount_the_rest().map_err(kernel("mount /dev/pts, /dev/shm, /run and cgroups"))?;
+    mounts::mount_the_rest().map_err(kernel("mount /proc, /sys, /run and others"))?;
     stages::set_hostname(boot.hostname).map_err(kernel("set the host name"))?;
     stages::raise_loopback().map_err(kernel("bring up the loopback interface"))?;
     let ports = ports::open_ports().map_err(kernel("open the serial ports"))?;

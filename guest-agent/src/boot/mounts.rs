@@ -10,42 +10,46 @@ use rustix::{
 /// Where the disk is mounted before it becomes the root.
 const NEW_ROOT: &str = "/root";
 
-/// What moves from the initramfs to the disk.
-const MOVED: [&str; 3] = ["/dev", "/proc", "/sys"];
-
 const NO_EXEC: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
     .union(MountFlags::NOEXEC);
 
-pub(super) fn mount_kernel_file_systems() -> Result<(), Errno> {
-    let device_flags = MountFlags::NOSUID.union(MountFlags::NOEXEC);
-    attach("devtmpfs", "/dev", device_flags, c"mode=0755")?;
-    attach("proc", "/proc", NO_EXEC, c"")?;
-    attach("sysfs", "/sys", NO_EXEC, c"")
+/// Before the disk can be mounted, its device must be there.
+pub(super) fn mount_devices() -> Result<(), Errno> {
+    let flags = MountFlags::NOSUID.union(MountFlags::NOEXEC);
+    attach("devtmpfs", "/dev", flags, c"mode=0755")
 }
 
 pub(super) fn mount_root(device: &str) -> Result<(), Errno> {
     make_directory(NEW_ROOT)?;
-    mount(device, NEW_ROOT, "ext4", MountFlags::RELATIME, c"")
+    // The images that we make have nothing to initialise in the background, and
+    // for others it can wait until somebody else mounts them.
+    mount(
+        device,
+        NEW_ROOT,
+        "ext4",
+        MountFlags::RELATIME,
+        c"noinit_itable",
+    )
 }
 
 /// Moves into the disk. The disk is mounted over the initramfs, not beside it:
 /// only then may processes make user namespaces (user_namespaces(7)).
 pub(super) fn switch_root() -> Result<(), Errno> {
-    for directory in MOVED {
-        let target = alloc::format!("{NEW_ROOT}{directory}");
-        make_directory(&target)?;
-        mount_move(directory, target.as_str())?;
-    }
     chdir(NEW_ROOT)?;
     mount_move(".", "/")?;
     chroot(".")?;
     chdir("/")
 }
 
+/// Mounts in the disk what programs expect. The devices are the same that
+/// were mounted before; nobody sees the first mount any more.
 pub(super) fn mount_the_rest() -> Result<(), Errno> {
     let terminals = MountFlags::NOSUID.union(MountFlags::NOEXEC);
     let memory = MountFlags::NOSUID.union(MountFlags::NODEV);
+    mount_devices()?;
+    attach("proc", "/proc", NO_EXEC, c"")?;
+    attach("sysfs", "/sys", NO_EXEC, c"")?;
     attach(
         "devpts",
         "/dev/pts",

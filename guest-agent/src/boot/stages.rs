@@ -16,8 +16,6 @@ pub(super) fn take_boot_file() -> Result<Vec<u8>, Errno> {
     let count = rustix::io::read(&file, &mut bytes[..])?;
     bytes.truncate(count);
     rustix::fs::unlink(BOOT_FILE)?;
-    // The agent's own file; its pages stay as long as they are mapped.
-    let _ = rustix::fs::unlink("/init");
     Ok(bytes)
 }
 

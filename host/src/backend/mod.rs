@@ -24,6 +24,8 @@ pub(crate) struct Machine {
     pub(crate) memory_mib: u32,
     pub(crate) acceleration: Acceleration,
     pub(crate) randomise_addresses: bool,
+    /// How fast the host's time stamp counter runs, if it runs evenly.
+    pub(crate) time_stamp_khz: Option<u64>,
 }
 
 /// A VM that has been started and will now boot.

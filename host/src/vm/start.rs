@@ -28,6 +28,7 @@ use crate::{
     overlay::Overlay,
     random::random_bytes,
     session::{Lost, Session},
+    time_stamp,
     vmm::Vmm,
 };
 
@@ -168,6 +169,7 @@ fn prepare(
         memory_mib: builder.memory_mib,
         acceleration: acceleration.acceleration,
         randomise_addresses: builder.randomise_addresses,
+        time_stamp_khz: time_stamp::rate_khz(),
     })
 }
 

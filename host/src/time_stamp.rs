@@ -1,0 +1,68 @@
+//! How fast this machine's time stamp counter runs.
+//!
+//! An emulated guest sees the host's counter. Its kernel would measure the
+//! counter against emulated timers, which takes long and goes wrong on a busy
+//! host, so the host tells it.
+
+use std::{
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::sys::time_stamp;
+
+/// The rate in kHz. None if the counter does not run evenly.
+///
+/// The first call takes [`WINDOW`].
+pub(crate) fn rate_khz() -> Option<u64> {
+    static RATE: OnceLock<Option<u64>> = OnceLock::new();
+    *RATE.get_or_init(|| {
+        let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        runs_evenly(&processor).then(measure)
+    })
+}
+
+/// The reading of both clocks is off by less than half a microsecond, so this
+/// is good to 1 in 10,000.
+const WINDOW: Duration = Duration::from_millis(5);
+
+fn measure() -> u64 {
+    let (ticks, time) = (time_stamp(), Instant::now());
+    thread::sleep(WINDOW);
+    let (ticks, time) = (time_stamp().wrapping_sub(ticks), time.elapsed());
+    let rate = u128::from(ticks) * 1_000_000 / time.as_nanos().max(1);
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+fn runs_evenly(processor: &str) -> bool {
+    let flags: Vec<_> = processor
+        .lines()
+        .find(|line| line.starts_with("flags"))
+        .map(|line| line.split_whitespace().collect())
+        .unwrap_or_default();
+    ["constant_tsc", "nonstop_tsc"]
+        .iter()
+        .all(|flag| flags.contains(flag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_measurements_agree() {
+        let (first, second) = (measure(), measure());
+        assert!(
+            first.abs_diff(second) * 1000 < first,
+            "{first} and {second}"
+        );
+    }
+
+    #[test]
+    fn a_counter_that_stops_or_changes_is_not_used() {
+        assert!(runs_evenly("flags : tsc constant_tsc nonstop_tsc"));
+        assert!(!runs_evenly("flags : tsc constant_tsc"));
+        assert!(!runs_evenly(""));
+    }
+}
