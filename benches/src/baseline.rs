@@ -146,15 +146,6 @@ impl Baseline {
         Ok(start.elapsed())
     }
 
-    /// The median of fork, exec and wait of `/bin/true` in the guest.
-    pub fn spawn_time(machine: &Machine) -> Result<Duration> {
-        let answer = Self::start("spawn", machine)?.answer()?;
-        let Some(("spawn", nanoseconds)) = answer.split_once(' ') else {
-            bail!("the guest said {answer:?}");
-        };
-        Ok(Duration::from_nanos(nanoseconds.parse()?))
-    }
-
     /// Times of single round trips of a few bytes through the port.
     pub fn round_trips(machine: &Machine, count: usize) -> Result<Vec<Duration>> {
         let mut guest = Self::start("echo", machine)?;
@@ -194,6 +185,11 @@ impl Baseline {
             }
         }
     }
+}
+
+/// The program of the baselines, to be run in a guest of vmcell.
+pub fn guest_program() -> Result<Vec<u8>> {
+    std::fs::read(env!("BENCH_GUEST")).context("the guest's program was not built")
 }
 
 fn mapping(parent_fd: OwnedFd, child_fd: i32) -> FdMapping {

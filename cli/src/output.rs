@@ -1,23 +1,65 @@
 //! Outputs of the guest, on their way to ours.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    thread,
+};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+/// One of our outputs, written by a thread of its own: a reader that does not
+/// read must keep neither signals nor timeouts from ending the run.
+pub(crate) struct Writer {
+    queue: mpsc::Sender<Bytes>,
+    outcome: oneshot::Receiver<io::Result<()>>,
+}
+
+impl Writer {
+    pub(crate) fn start<W: Write + IsTerminal + Send + 'static>(writer: W) -> Self {
+        let (queue, mut queued) = mpsc::channel::<Bytes>(1);
+        let (told, outcome) = oneshot::channel();
+        thread::spawn(move || {
+            let mut destination = Destination::new(writer);
+            let mut written = Ok(());
+            while let (Ok(()), Some(bytes)) = (&written, queued.blocking_recv()) {
+                written = destination.write(&bytes);
+            }
+            drop(queued);
+            let _ = told.send(written);
+        });
+        Self { queue, outcome }
+    }
+
+    /// Hands bytes over. False: they cannot be written, and
+    /// [`finish`](Self::finish) says why.
+    pub(crate) async fn write(&self, bytes: Bytes) -> bool {
+        self.queue.send(bytes).await.is_ok()
+    }
+
+    /// Waits until everything is written.
+    pub(crate) async fn finish(self) -> io::Result<()> {
+        drop(self.queue);
+        self.outcome.await.unwrap_or(Ok(()))
+    }
+}
 
 /// Where the bytes of one output go.
 ///
 /// Into a pipe or file they go as they are. On a terminal, bytes that could
 /// drive it are replaced: the guest is not trusted with it.
-pub(crate) struct Destination<W> {
+struct Destination<W> {
     writer: W,
     filter: Option<Filter>,
 }
 
 impl<W: Write + IsTerminal> Destination<W> {
-    pub(crate) fn new(writer: W) -> Self {
+    fn new(writer: W) -> Self {
         let filter = writer.is_terminal().then(Filter::default);
         Self { writer, filter }
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.filter {
             None => self.writer.write_all(bytes)?,
             Some(filter) => self.writer.write_all(&filter.pass(bytes))?,

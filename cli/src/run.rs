@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use vmcell::{Command, Error, ExecEvent, Output, Vm};
 
-use crate::{arguments::RunArguments, environment, exit_code, input, output::Destination};
+use crate::{arguments::RunArguments, environment, exit_code, input, output::Writer};
 
 pub(crate) fn run(arguments: RunArguments) -> ExitCode {
     let json = arguments.json;
@@ -65,7 +65,7 @@ async fn boot_and_run(arguments: RunArguments, image: std::path::PathBuf) -> any
     let code = if arguments.json {
         collect_as_json(&vm, command, timeout).await?
     } else {
-        stream(&vm, command.stdin_stream(), timeout).await?
+        stream(&vm, command, timeout).await?
     };
     // The disk goes with the VM: there is nothing to make clean.
     vm.kill().await;
@@ -75,19 +75,36 @@ async fn boot_and_run(arguments: RunArguments, image: std::path::PathBuf) -> any
 /// Connects the command's standard streams to ours.
 async fn stream(vm: &Vm, command: Command, timeout: Option<Duration>) -> anyhow::Result<u8> {
     let copying = async {
-        let mut events = vm.exec_stream(command)?;
+        let mut events = vm.exec_stream(command.stdin_stream())?;
         input::forward(events.input());
-        let mut stdout = Destination::new(io::stdout());
-        let mut stderr = Destination::new(io::stderr());
+        let stdout = Writer::start(io::stdout());
+        let stderr = Writer::start(io::stderr());
+        let mut code = exit_code::OUR_OWN;
         while let Some(event) = events.next().await? {
-            match event {
-                ExecEvent::Stdout(bytes) => stdout.write(&bytes)?,
-                ExecEvent::Stderr(bytes) => stderr.write(&bytes)?,
-                ExecEvent::Exited(exit) => return Ok(exit_code::of_exit(&exit)),
-                _ => {}
+            let written = match event {
+                ExecEvent::Stdout(bytes) => stdout.write(bytes).await,
+                ExecEvent::Stderr(bytes) => stderr.write(bytes).await,
+                ExecEvent::Exited(exit) => {
+                    code = exit_code::of_exit(&exit);
+                    true
+                }
+                _ => true,
+            };
+            if !written {
+                break;
             }
         }
-        Ok(exit_code::OUR_OWN)
+        for (name, writer) in [("standard output", stdout), ("standard error", stderr)] {
+            match writer.finish().await {
+                Ok(()) => {}
+                // Whoever read it has seen enough.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Ok(exit_code::SIGNALLED + 13);
+                }
+                Err(error) => return Err(error).context(name),
+            }
+        }
+        Ok(code)
     };
     match timeout {
         None => copying.await,
@@ -108,10 +125,10 @@ async fn collect_as_json(
 ) -> anyhow::Result<u8> {
     // A day is as long as it likes, and a number that cannot overflow.
     const FOREVER: Duration = Duration::from_secs(24 * 60 * 60);
-    let outcome = vm
-        .exec_command(command.timeout(timeout.unwrap_or(FOREVER)))
-        .await;
-    let (output, timed_out) = match outcome {
+    let command = command.stdin_stream().timeout(timeout.unwrap_or(FOREVER));
+    let events = vm.exec_stream(command)?;
+    input::forward(events.input());
+    let (output, timed_out) = match events.wait_with_output().await {
         Ok(output) => (output, false),
         Err(Error::ExecTimeout { partial, .. }) => (*partial, true),
         Err(error) => return Err(error.into()),

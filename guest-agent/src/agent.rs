@@ -57,12 +57,17 @@ pub struct Agent {
     links: Vec<Option<Link>>,
     /// Links that want another turn.
     unfinished: Vec<LinkId>,
+    /// When links that wait for company have waited long enough.
+    patience: Option<Moment>,
     buffer: Box<[u8]>,
     console: Console,
 }
 
 /// A virtio-serial port hands out at most a page for each read.
 const RECEIVE_BUFFER: usize = 16 * 1024;
+
+/// How long a frame that is not urgent waits for another one.
+const PATIENCE_MS: u32 = 2;
 
 /// More links than this are refused.
 const MAX_LINKS: usize = 64;
@@ -100,6 +105,7 @@ impl Agent {
             listener: config.listener,
             links: Vec::new(),
             unfinished: Vec::new(),
+            patience: None,
             buffer: vec![0; RECEIVE_BUFFER].into_boxed_slice(),
             console: config.console,
         };
@@ -129,6 +135,7 @@ impl Agent {
             for id in core::mem::take(&mut self.unfinished) {
                 self.serve(id);
             }
+            self.keep_patience();
             if self.power_is_off() {
                 return Ok(Ending::PowerOff);
             }
@@ -141,7 +148,7 @@ impl Agent {
             return Some(Moment::now());
         }
         let power = self.power.as_ref().map(PowerOff::deadline);
-        [self.processes.next_deadline(), power]
+        [self.processes.next_deadline(), power, self.patience]
             .into_iter()
             .flatten()
             .min()
@@ -217,9 +224,40 @@ impl Agent {
                 if turn == Turn::More && !self.unfinished.contains(&id) {
                     self.unfinished.push(id);
                 }
+                let blocked = link.is_blocked();
+                if link.watched_for_writes != blocked {
+                    link.watched_for_writes = blocked;
+                    let event = Event::Link(id);
+                    if let Err(error) = self.poller.watch_writes(&link, event, blocked) {
+                        self.console.error(format_args!("link {}: {error}", id.0));
+                    }
+                }
                 self.put_link(id, link);
             }
             Err(lost) => self.lose(id, link, lost),
+        }
+    }
+
+    /// Sends what has waited for company long enough.
+    fn keep_patience(&mut self) {
+        if !self.links.iter().flatten().any(Link::is_patient) {
+            self.patience = None;
+            return;
+        }
+        let now = Moment::now();
+        let until = *self.patience.get_or_insert(now.after_ms(PATIENCE_MS));
+        if until > now {
+            return;
+        }
+        self.patience = None;
+        for place in 0..self.links.len() {
+            let Ok(id) = u32::try_from(place).map(LinkId) else {
+                return;
+            };
+            if let Some(link) = self.link_mut(id).filter(|link| link.is_patient()) {
+                link.hurry();
+                self.serve(id);
+            }
         }
     }
 

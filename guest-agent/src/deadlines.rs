@@ -11,6 +11,11 @@ impl Deadlines {
         self.0.insert((at, process));
     }
 
+    /// The process is gone; nothing more needs looking at.
+    pub(crate) fn forget(&mut self, process: ProcessId) {
+        self.0.retain(|(_, other)| *other != process);
+    }
+
     pub(crate) fn next(&self) -> Option<Moment> {
         self.0.first().map(|(at, _)| *at)
     }

@@ -123,7 +123,7 @@ impl Agent {
         {
             Ok((process, pid)) => {
                 let pid = pid.as_raw_nonzero().get().unsigned_abs();
-                encode::event(conversation.control(), stream, &Event::Started { pid })?;
+                encode::event(conversation.unhurried(), stream, &Event::Started { pid })?;
                 let watching = Stream::new(stream, process, peer_window);
                 conversation.streams.insert(stream, watching);
                 Ok(())

@@ -67,9 +67,10 @@ fn channel_number(channel: Channel) -> u8 {
 /// The epoll instance.
 ///
 /// Everything is watched edge-triggered: whoever gets an event remembers that
-/// its descriptor is ready until a call says `EAGAIN`. So interest never has
-/// to be changed, and a descriptor that may not be used now (no room, no
-/// credit) costs nothing.
+/// its descriptor is ready until a call says `EAGAIN`. So a descriptor that may
+/// not be used now (no room, no credit) costs nothing, and interest has to be
+/// changed for one thing only: a link wakes us when it can be written if, and
+/// only if, it could not be.
 pub(crate) struct Poller(OwnedFd);
 
 impl Poller {
@@ -79,8 +80,7 @@ impl Poller {
 
     pub(crate) fn watch(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
         let interest = match event {
-            Event::Signal | Event::Listener => EventFlags::IN,
-            Event::Link(_) => EventFlags::IN | EventFlags::OUT,
+            Event::Signal | Event::Listener | Event::Link(_) => EventFlags::IN,
             Event::Pipe(_, Channel::Stdin) => EventFlags::OUT,
             Event::Pipe(_, Channel::Stdout | Channel::Stderr) => EventFlags::IN,
         };
@@ -90,6 +90,19 @@ impl Poller {
             EventData::new_u64(event.token()),
             interest | EventFlags::ET,
         )
+    }
+
+    /// Begins or ceases to watch a link for room to write.
+    pub(crate) fn watch_writes(
+        &self,
+        descriptor: impl AsFd,
+        event: Event,
+        watch: bool,
+    ) -> Result<(), Errno> {
+        let mut interest = EventFlags::IN | EventFlags::ET;
+        interest.set(EventFlags::OUT, watch);
+        let data = EventData::new_u64(event.token());
+        epoll::modify(&self.0, descriptor, data, interest)
     }
 
     /// Sleeps until something happens or `deadline` has come, and fills

@@ -1,3 +1,5 @@
+use alloc::{boxed::Box, vec};
+
 use rustix::io::Errno;
 
 use crate::sys::Mapping;
@@ -11,10 +13,14 @@ use crate::sys::Mapping;
 ///    +--------------+-------------------+-----------------
 /// ```
 ///
-/// Memory is mapped with the first byte and given back with the ring.
+/// It begins small. The first time it runs empty after it was full it gets its
+/// whole size, so a process that prints a line costs no mapping.
 pub(crate) struct Ring {
-    memory: Option<Mapping>,
+    memory: Memory,
     capacity: usize,
+    /// What the capacity becomes when it proves too small.
+    largest: usize,
+    was_full: bool,
     /// The offset that stands at the first byte of `memory`, a multiple of the
     /// capacity before `start`. It moves up whenever the ring runs empty, so
     /// that a stream with a fast reader touches few pages.
@@ -23,11 +29,21 @@ pub(crate) struct Ring {
     end: u64,
 }
 
+enum Memory {
+    None,
+    Small(Box<[u8]>),
+    Large(Mapping),
+}
+
+const SMALL: usize = 2048;
+
 impl Ring {
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(largest: usize) -> Self {
         Self {
-            memory: None,
-            capacity,
+            memory: Memory::None,
+            capacity: SMALL.min(largest),
+            largest,
+            was_full: false,
             origin: 0,
             start: 0,
             end: 0,
@@ -49,20 +65,18 @@ impl Ring {
         let from = self.position(self.end);
         let room = self.capacity.saturating_sub(self.kept());
         let until = self.capacity.min(from.saturating_add(room));
-        if self.memory.is_none() {
-            self.memory = Some(Mapping::new(self.capacity)?);
+        if matches!(self.memory, Memory::None) {
+            self.memory = Memory::new(self.capacity)?;
         }
-        Ok(self
-            .memory
-            .as_mut()
-            .and_then(|memory| memory.as_mut_slice().get_mut(from..until))
-            .unwrap_or_default())
+        let memory = self.memory.as_mut_slice();
+        Ok(memory.get_mut(from..until).unwrap_or_default())
     }
 
     /// Says that `count` bytes of the free space were written.
     pub(crate) fn wrote(&mut self, count: usize) {
         let room = self.capacity.saturating_sub(self.kept());
         self.end = self.end.saturating_add(to_u64(count.min(room)));
+        self.was_full |= self.is_full();
     }
 
     /// The kept bytes from `offset` on, as many as are in one piece.
@@ -73,10 +87,8 @@ impl Ring {
         let from = self.position(offset);
         let count = to_usize(self.end.saturating_sub(offset));
         let until = self.capacity.min(from.saturating_add(count));
-        self.memory
-            .as_ref()
-            .and_then(|memory| memory.as_slice().get(from..until))
-            .unwrap_or_default()
+        let memory = self.memory.as_slice();
+        memory.get(from..until).unwrap_or_default()
     }
 
     /// Lets go of everything before `offset`.
@@ -84,6 +96,10 @@ impl Ring {
         self.start = offset.clamp(self.start, self.end);
         if self.start == self.end {
             self.origin = self.end;
+            if self.was_full && self.capacity < self.largest {
+                self.memory = Memory::None;
+                self.capacity = self.largest;
+            }
         }
     }
 
@@ -94,6 +110,32 @@ impl Ring {
     fn position(&self, offset: u64) -> usize {
         let distance = offset.saturating_sub(self.origin);
         to_usize(distance.checked_rem(to_u64(self.capacity)).unwrap_or(0))
+    }
+}
+
+impl Memory {
+    fn new(size: usize) -> Result<Self, Errno> {
+        Ok(if size <= SMALL {
+            Self::Small(vec![0; size].into_boxed_slice())
+        } else {
+            Self::Large(Mapping::new(size)?)
+        })
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::None => &[],
+            Self::Small(memory) => memory,
+            Self::Large(memory) => memory.as_slice(),
+        }
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [u8] {
+        match self {
+            Self::None => &mut [],
+            Self::Small(memory) => memory,
+            Self::Large(memory) => memory.as_mut_slice(),
+        }
     }
 }
 
@@ -117,10 +159,10 @@ mod tests {
         /// Against the obvious model: a queue of bytes.
         #[test]
         fn it_is_a_bounded_queue_with_offsets(
-            capacity in 1..50usize,
-            steps in prop::collection::vec((any::<bool>(), 1..60usize), 1..200),
+            largest in prop_oneof![1..50usize, 2000..9000usize],
+            steps in prop::collection::vec((any::<bool>(), 1..3000usize), 1..200),
         ) {
-            let mut ring = Ring::new(capacity);
+            let mut ring = Ring::new(largest);
             let mut model = VecDeque::new();
             let (mut written, mut read) = (0u64, 0u64);
             for (write, count) in steps {
@@ -141,7 +183,8 @@ mod tests {
                     ring.release(read);
                 }
                 prop_assert_eq!(ring.end(), written);
-                prop_assert_eq!(ring.is_full(), model.len() == capacity);
+                prop_assert_eq!(ring.is_full(), model.len() == ring.capacity);
+                prop_assert!(ring.capacity <= largest);
                 prop_assert_eq!(ring.bytes_from(read).is_empty(), model.is_empty());
                 prop_assert!(ring.bytes_from(written).is_empty());
             }

@@ -26,7 +26,7 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// let cache = Cache::user()?;
 /// match cache.lookup(&recipe::base())? {
 ///     Some(image) => println!("there: {}", image.path.display()),
-///     None => println!("not yet: run `vmcell setup`"),
+///     None => println!("not yet: it is made on first use"),
 /// }
 /// # Ok(())
 /// # }

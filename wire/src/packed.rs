@@ -86,6 +86,11 @@ impl PackedBuf {
         true
     }
 
+    /// Empties the list and keeps its memory.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// The list as it goes into a message.
     pub fn as_packed(&self) -> Packed<'_> {
         Packed(&self.0)

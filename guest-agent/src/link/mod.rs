@@ -71,6 +71,8 @@ pub(crate) struct Link {
     pub(crate) medium: Medium,
     decoder: Decoder,
     readable: bool,
+    /// Whether the poller watches it for room to write.
+    pub(crate) watched_for_writes: bool,
     pub(crate) conversation: Conversation,
 }
 
@@ -98,6 +100,7 @@ impl Link {
             medium,
             decoder: Decoder::new(Peer::Host),
             readable: true,
+            watched_for_writes: false,
             conversation: Conversation {
                 id,
                 peer_window: None,
@@ -112,6 +115,7 @@ impl Link {
     pub(crate) fn renewed(self) -> Self {
         Self {
             readable: false,
+            watched_for_writes: self.watched_for_writes,
             ..Self::new(self.conversation.id, self.descriptor, self.medium)
         }
     }
@@ -119,6 +123,20 @@ impl Link {
     pub(crate) fn is_ready(&mut self) {
         self.readable = true;
         self.conversation.outgoing.is_ready();
+    }
+
+    /// Whether it waits for room to write.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.conversation.outgoing.is_blocked()
+    }
+
+    /// Whether it has something to say that waits for company.
+    pub(crate) fn is_patient(&self) -> bool {
+        self.conversation.outgoing.is_patient()
+    }
+
+    pub(crate) fn hurry(&mut self) {
+        self.conversation.outgoing.hurry();
     }
 
     /// Reads, and hands every item to `handle`.
@@ -172,6 +190,11 @@ impl Conversation {
     /// The bytes of control frames to be sent.
     pub(crate) fn control(&mut self) -> &mut alloc::vec::Vec<u8> {
         self.outgoing.control()
+    }
+
+    /// The same for frames that nobody is in a hurry for.
+    pub(crate) fn unhurried(&mut self) -> &mut alloc::vec::Vec<u8> {
+        self.outgoing.unhurried()
     }
 
     /// Ends a stream that has no more to say than this.

@@ -9,6 +9,8 @@ use crate::process::{ProcessId, Processes};
 /// What is about to be written to a link.
 pub(crate) struct Outgoing {
     writable: bool,
+    /// Something must go out now; else what there is waits for company.
+    urgent: bool,
     /// Whole frames, control and small data.
     control: Vec<u8>,
     written: usize,
@@ -40,7 +42,7 @@ pub(super) enum Added {
 /// How a write went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// There is nothing more to write.
+    /// There is nothing more to write now.
     Everything,
     /// There may be more to write.
     Some,
@@ -61,6 +63,7 @@ impl Outgoing {
     pub(super) fn new() -> Self {
         Self {
             writable: true,
+            urgent: false,
             control: Vec::new(),
             written: 0,
             frame: None,
@@ -71,8 +74,32 @@ impl Outgoing {
         self.writable = true;
     }
 
+    /// Frames that somebody may be waiting for.
     pub(super) fn control(&mut self) -> &mut Vec<u8> {
+        self.urgent = true;
         &mut self.control
+    }
+
+    /// Frames that nobody is in a hurry for. They go out with the next one that
+    /// is urgent, or when [`hurry`](Self::hurry) says so. Each write costs the
+    /// guest a buffer, a trap and an interrupt.
+    pub(super) fn unhurried(&mut self) -> &mut Vec<u8> {
+        &mut self.control
+    }
+
+    /// What waits for company shall wait no longer.
+    pub(super) fn hurry(&mut self) {
+        self.urgent = true;
+    }
+
+    /// Whether the link takes nothing of what must go out now.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.writable && (self.frame.is_some() || self.waiting() > 0)
+    }
+
+    /// Whether there is something that waits for company.
+    pub(super) fn is_patient(&self) -> bool {
+        self.waiting() > 0 && !self.urgent
     }
 
     /// How many bytes of control frames are not yet written.
@@ -95,6 +122,7 @@ impl Outgoing {
         payload: &[u8],
     ) -> Result<Added, WireError> {
         let header = encode::data_header(stream, channel, payload.len())?;
+        self.urgent = true;
         if payload.len() <= SMALL {
             self.control.extend_from_slice(&header);
             self.control.extend_from_slice(payload);
@@ -120,7 +148,7 @@ impl Outgoing {
         descriptor: &OwnedFd,
         processes: &mut Processes,
     ) -> Result<Written, Lost> {
-        if self.frame.is_none() && self.waiting() == 0 {
+        if self.frame.is_none() && (self.waiting() == 0 || self.is_patient()) {
             return Ok(Written::Everything);
         }
         if !self.writable {
@@ -157,6 +185,7 @@ impl Outgoing {
             self.control.clear();
             self.control.shrink_to(RETAINED);
             self.written = 0;
+            self.urgent = false;
         }
     }
 }

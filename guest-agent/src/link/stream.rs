@@ -169,7 +169,7 @@ impl Reader {
         let count = bytes.len().min(usize::try_from(allowed).unwrap_or(0));
         if count == 0 {
             if output.has_ended() && self.offset == output.ring().end() {
-                encode::end(outgoing.control(), stream, channel);
+                encode::end(outgoing.unhurried(), stream, channel);
                 self.ended = true;
                 return Ok(true);
             }

@@ -88,14 +88,15 @@ impl Process {
     /// Ends the whole tree at once. Nobody reads its outputs any more.
     pub(crate) fn kill(&mut self) {
         self.killed = true;
-        self.stdin = None;
-        self.stdout.close();
-        self.stderr.close();
         let through_cgroup = self.cgroup.as_ref().map(Cgroup::kill);
         if !matches!(through_cgroup, Some(Ok(()))) && self.ended.is_none() {
             // The pid is still ours: it has not been reaped.
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
+        // Only now: a process that writes to a closed pipe dies of that.
+        self.stdin = None;
+        self.stdout.close();
+        self.stderr.close();
     }
 
     /// Asks its process group to end.

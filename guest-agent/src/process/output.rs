@@ -1,4 +1,4 @@
-use rustix::{fd::OwnedFd, io::Errno};
+use rustix::{fd::OwnedFd, io::Errno, pipe::fcntl_setpipe_size};
 
 use crate::ring::Ring;
 
@@ -10,6 +10,8 @@ pub(crate) struct Output {
     pipe: Option<OwnedFd>,
     /// The pipe may have bytes: an event came, and no read has said `EAGAIN`.
     ready: bool,
+    /// The pipe was found full and has been made larger.
+    enlarged: bool,
     ring: Ring,
     cut: bool,
 }
@@ -17,11 +19,18 @@ pub(crate) struct Output {
 /// How much of an output the agent keeps.
 const RING_SIZE: usize = 512 * 1024;
 
+/// What the kernel gives a new pipe.
+const SMALL_PIPE: usize = 64 * 1024;
+
+/// What a process gets that fills its pipe: fewer wake-ups for both sides.
+const LARGE_PIPE: usize = 256 * 1024;
+
 impl Output {
     pub(crate) fn new(pipe: OwnedFd) -> Self {
         Self {
             pipe: Some(pipe),
             ready: false,
+            enlarged: false,
             ring: Ring::new(RING_SIZE),
             cut: false,
         }
@@ -69,7 +78,14 @@ impl Output {
         };
         match outcome {
             Ok(0) => self.pipe = None,
-            Ok(count) => self.ring.wrote(count),
+            Ok(count) => {
+                self.ring.wrote(count);
+                if count >= SMALL_PIPE && !self.enlarged {
+                    self.enlarged = true;
+                    // Some kernels permit less; then it stays as it is.
+                    let _ = fcntl_setpipe_size(pipe, LARGE_PIPE);
+                }
+            }
             Err(Errno::AGAIN) => self.ready = false,
             Err(Errno::INTR) => {}
             Err(_) => self.cut(),

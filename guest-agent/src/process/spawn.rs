@@ -4,7 +4,7 @@ use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{Mode, OFlags},
     io::Errno,
-    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
+    pipe::{PipeFlags, pipe_with},
 };
 use vmcell_wire::{Exec, Failure, FailureKind, PackedBuf, Stage, Stdin};
 
@@ -12,23 +12,18 @@ use super::{Input, Output, Owner, Process};
 use crate::{
     cgroup::Cgroup,
     clock::Moment,
-    sys::{self, ChildPlan, Mapping},
+    sys::{self, ChildPlan, Nursery},
 };
 
 /// Starts processes.
 pub(crate) struct Spawner {
     /// Where children prepare themselves, one at a time.
-    stack: Mapping,
+    nursery: Nursery,
+    /// The files that the next program's name may mean.
+    candidates: PackedBuf,
     /// An empty standard input.
     null: OwnedFd,
 }
-
-/// Enough for a child that only makes system calls.
-const STACK_SIZE: usize = 64 * 1024;
-
-/// A larger pipe means fewer wake-ups for a process that writes a lot. Pages
-/// are only used while bytes are in it.
-const PIPE_SIZE: usize = 256 * 1024;
 
 /// Where programs are looked for if the environment has no `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -36,7 +31,8 @@ const DEFAULT_PATH: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:
 impl Spawner {
     pub(crate) fn new() -> Result<Self, Errno> {
         Ok(Self {
-            stack: Mapping::new(STACK_SIZE)?,
+            nursery: Nursery::new()?,
+            candidates: PackedBuf::new(),
             null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
         })
     }
@@ -85,7 +81,7 @@ impl Spawner {
             [] => CString::from(c"/"),
             path => CString::new(path).map_err(|_| invalid("the directory has a zero byte"))?,
         };
-        let candidates = candidates(program.to_bytes(), exec);
+        find_candidates(program.to_bytes(), exec, &mut self.candidates);
 
         let (stdin, stdin_of_child) = match exec.stdin {
             Stdin::Empty => (None, None),
@@ -99,7 +95,7 @@ impl Spawner {
         let (stderr, stderr_of_child) = output_pipe().map_err(pipe_failure)?;
 
         let plan = ChildPlan {
-            candidates: candidates.as_packed(),
+            candidates: self.candidates.as_packed(),
             argv: exec.argv,
             env: exec.env,
             cwd: &cwd,
@@ -108,7 +104,7 @@ impl Spawner {
             stderr: stderr_of_child.as_fd(),
             cgroup: cgroup.map(AsFd::as_fd),
         };
-        let pid = sys::spawn(&plan, &mut self.stack).map_err(|failure| {
+        let pid = sys::spawn(&plan, &mut self.nursery).map_err(|failure| {
             let text = match failure.stage {
                 Stage::WorkingDirectory => "the working directory cannot be entered",
                 Stage::Exec => "the program cannot be executed",
@@ -134,12 +130,12 @@ struct Started {
 
 /// The files that the program's name may mean: itself if it has a slash, else
 /// one in each directory of `PATH`, as in exec(3).
-fn candidates(program: &[u8], exec: &Exec<'_>) -> PackedBuf {
-    let mut candidates = PackedBuf::new();
+fn find_candidates(program: &[u8], exec: &Exec<'_>, candidates: &mut PackedBuf) {
+    candidates.clear();
     if program.contains(&b'/') {
         // Neither part can have a zero byte; the same goes for what follows.
         let _ = candidates.push(program);
-        return candidates;
+        return;
     }
     let path = exec
         .env
@@ -158,14 +154,11 @@ fn candidates(program: &[u8], exec: &Exec<'_>) -> PackedBuf {
         candidate.extend_from_slice(program);
         let _ = candidates.push(&candidate);
     }
-    candidates
 }
 
 fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (read, write) = pipe()?;
     set_nonblocking(&read)?;
-    // Some kernels permit less; then it stays as it is.
-    let _ = fcntl_setpipe_size(&read, PIPE_SIZE);
     Ok((read, write))
 }
 

@@ -1,4 +1,4 @@
-use alloc::collections::BTreeMap;
+use alloc::{boxed::Box, vec::Vec};
 
 use rustix::{io::Errno, process::Pid};
 use vmcell_wire::{Exec, Failure, FailureKind, Stage};
@@ -15,7 +15,9 @@ use vmcell_wire::Channel;
 
 /// All processes that the agent started and has not yet reported.
 pub(crate) struct Processes {
-    table: BTreeMap<ProcessId, Process>,
+    /// Sorted by id. A vector keeps its memory, where a tree would get and
+    /// return it with every process.
+    table: Vec<(ProcessId, Box<Process>)>,
     last: ProcessId,
     spawner: Spawner,
     cgroups: Option<Cgroups>,
@@ -28,7 +30,7 @@ const MAX_PROCESSES: usize = 4096;
 impl Processes {
     pub(crate) fn new(cgroups: Option<Cgroups>) -> Result<Self, Errno> {
         Ok(Self {
-            table: BTreeMap::new(),
+            table: Vec::new(),
             last: ProcessId(0),
             spawner: Spawner::new()?,
             cgroups,
@@ -37,7 +39,8 @@ impl Processes {
     }
 
     pub(crate) fn get_mut(&mut self, id: ProcessId) -> Option<&mut Process> {
-        self.table.get_mut(&id)
+        let place = self.place(id)?;
+        self.table.get_mut(place).map(|(_, process)| &mut **process)
     }
 
     pub(crate) fn start(
@@ -82,7 +85,7 @@ impl Processes {
 
     /// Ends a process and its descendants. It is reported as usual.
     pub(crate) fn kill(&mut self, id: ProcessId) {
-        if let Some(process) = self.table.get_mut(&id) {
+        if let Some(process) = self.get_mut(id) {
             process.kill();
             self.deadlines.add(Moment::now().after_ms(HOLD_MS), id);
         }
@@ -91,7 +94,7 @@ impl Processes {
     /// Ends a process that nobody will hear of.
     pub(crate) fn abandon(&mut self, id: ProcessId) {
         self.kill(id);
-        if let Some(process) = self.table.get_mut(&id) {
+        if let Some(process) = self.get_mut(id) {
             process.owner = None;
         }
         self.drop_if_unowned(id);
@@ -99,9 +102,11 @@ impl Processes {
 
     /// Forgets a process that was reported.
     pub(crate) fn finish(&mut self, id: ProcessId) {
-        let Some(mut process) = self.table.remove(&id) else {
+        let Some(place) = self.place(id) else {
             return;
         };
+        let (_, mut process) = self.table.remove(place);
+        self.deadlines.forget(id);
         if let (Some(cgroups), Some(cgroup)) = (&mut self.cgroups, process.cgroup.take()) {
             cgroups.give_back(cgroup);
         }
@@ -123,9 +128,9 @@ impl Processes {
             cgroups.sweep();
         }
         self.table
-            .values()
-            .filter(|process| process.has_ended())
-            .filter_map(|process| process.owner)
+            .iter()
+            .filter(|(_, process)| process.has_ended())
+            .filter_map(|(_, process)| process.owner)
             .for_each(&mut changed);
         let unowned = |process: &Process| process.owner.is_none() && process.has_ended();
         while let Some(id) = self.find(|process| unowned(process) && process.report().is_some()) {
@@ -143,13 +148,15 @@ impl Processes {
     pub(crate) fn expire(&mut self, mut changed: impl FnMut(Owner)) {
         let now = Moment::now();
         while let Some(id) = self.deadlines.take_due(now) {
-            let Some(process) = self.table.get_mut(&id) else {
+            let Some(process) = self.get_mut(id) else {
                 continue;
             };
-            if process.hold_expired() {
+            let look_again = process.hold_expired();
+            let owner = process.owner;
+            if look_again {
                 self.deadlines.add(now.after_ms(HOLD_MS), id);
             }
-            match process.owner {
+            match owner {
                 Some(owner) => changed(owner),
                 None => self.drop_if_unowned(id),
             }
@@ -158,17 +165,22 @@ impl Processes {
 
     /// Ends all processes at once.
     pub(crate) fn kill_all(&mut self) {
-        self.table.values_mut().for_each(Process::kill);
+        for (_, process) in &mut self.table {
+            process.kill();
+        }
     }
 
     /// Asks all processes to end.
     pub(crate) fn terminate_all(&self) {
-        self.table.values().for_each(Process::terminate);
+        for (_, process) in &self.table {
+            process.terminate();
+        }
     }
 
     fn insert(&mut self, id: ProcessId, process: Process) {
         self.last = id;
-        self.table.insert(id, process);
+        let place = self.table.partition_point(|(other, _)| *other < id);
+        self.table.insert(place, (id, Box::new(process)));
     }
 
     fn leader_ended(&mut self, reaped: Reaped) {
@@ -182,6 +194,10 @@ impl Processes {
         }
     }
 
+    fn place(&self, id: ProcessId) -> Option<usize> {
+        self.table.binary_search_by_key(&id, |(id, _)| *id).ok()
+    }
+
     fn find(&self, matches: impl Fn(&Process) -> bool) -> Option<ProcessId> {
         let mut all = self.table.iter();
         all.find(|(_, process)| matches(process)).map(|(id, _)| *id)
@@ -189,8 +205,7 @@ impl Processes {
 
     fn drop_if_unowned(&mut self, id: ProcessId) {
         let over = self
-            .table
-            .get(&id)
+            .get_mut(id)
             .is_some_and(|process| process.owner.is_none() && process.report().is_some());
         if over {
             self.finish(id);

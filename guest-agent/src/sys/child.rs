@@ -33,15 +33,40 @@ pub(crate) struct ChildFailure {
     pub(crate) errno: Errno,
 }
 
-/// Executes the plan. `stack` is lent to the child while it prepares itself.
-pub(crate) fn spawn(plan: &ChildPlan<'_>, stack: &mut Mapping) -> Result<Pid, ChildFailure> {
-    let candidates = pointers(plan.candidates);
-    let argv = pointers(plan.argv);
-    let env = pointers(plan.env);
+/// What is lent to a child while it prepares itself, and used for the next one
+/// again.
+pub(crate) struct Nursery {
+    stack: Mapping,
+    pointers: Vec<*const c_char>,
+}
+
+/// Enough for a child that only makes system calls.
+const STACK_SIZE: usize = 64 * 1024;
+
+impl Nursery {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        Ok(Self {
+            stack: Mapping::new(STACK_SIZE)?,
+            pointers: Vec::new(),
+        })
+    }
+}
+
+/// Executes the plan.
+pub(crate) fn spawn(plan: &ChildPlan<'_>, nursery: &mut Nursery) -> Result<Pid, ChildFailure> {
+    let Nursery { stack, pointers } = nursery;
+    pointers.clear();
+    for list in [plan.candidates, plan.argv, plan.env] {
+        // The null-terminated array of pointers that `execve(2)` takes.
+        pointers.extend(list.iter().map(CStr::as_ptr));
+        pointers.push(core::ptr::null());
+    }
+    let mut lists = pointers.split_inclusive(|pointer| pointer.is_null());
+    let mut next_list = || lists.next().map_or(core::ptr::null(), <[_]>::as_ptr);
     let mut orders = Orders {
-        candidates: candidates.as_ptr(),
-        argv: argv.as_ptr(),
-        env: env.as_ptr(),
+        candidates: next_list(),
+        argv: next_list(),
+        env: next_list(),
         cwd: plan.cwd.as_ptr(),
         descriptors: [
             plan.stdin.as_raw_fd(),
@@ -66,15 +91,6 @@ pub(crate) fn spawn(plan: &ChildPlan<'_>, stack: &mut Mapping) -> Result<Pid, Ch
         // The child has exited; the reaper will collect it as any orphan.
         Some(failure) => Err(failure),
     }
-}
-
-/// The null-terminated array of pointers that `execve(2)` takes.
-fn pointers(strings: Packed<'_>) -> Vec<*const c_char> {
-    strings
-        .iter()
-        .map(CStr::as_ptr)
-        .chain([core::ptr::null()])
-        .collect()
 }
 
 struct Orders {

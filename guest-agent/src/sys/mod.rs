@@ -11,7 +11,7 @@ mod mapping;
 mod signals;
 mod wait;
 
-pub(crate) use child::{ChildPlan, spawn};
+pub(crate) use child::{ChildPlan, Nursery, spawn};
 pub(crate) use descriptors::keep_descriptors_from_children;
 pub use descriptors::standard_input;
 pub(crate) use entropy::add_entropy;

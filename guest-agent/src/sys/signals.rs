@@ -78,21 +78,19 @@ impl SignalFd {
     /// Takes the signals that are waiting; says whether one asks to end.
     pub(crate) fn drain(&self) -> Result<bool, Errno> {
         const RECORD: usize = size_of::<libc::signalfd_siginfo>();
-        let mut asked_to_end = false;
-        let mut record = [0; RECORD];
-        loop {
-            match rustix::io::read(&self.0, &mut record) {
-                Ok(RECORD) => {
-                    // The first field is the signal's number.
-                    let [a, b, c, d, ..] = record;
-                    let number = u32::from_ne_bytes([a, b, c, d]);
-                    asked_to_end |= number != libc::SIGCHLD.unsigned_abs();
-                }
-                Ok(_) | Err(Errno::AGAIN) => return Ok(asked_to_end),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error),
-            }
-        }
+        // More records than signals are watched, so one read takes them all.
+        let mut records = [0; 4 * RECORD];
+        let count = match rustix::io::read(&self.0, &mut records) {
+            Ok(count) => count,
+            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(error) => return Err(error),
+        };
+        let mut numbers = records.chunks_exact(RECORD).take(count / RECORD);
+        Ok(numbers.any(|record| {
+            // The first field is the signal's number.
+            let number = record.first_chunk().copied().map(u32::from_ne_bytes);
+            number != Some(libc::SIGCHLD.unsigned_abs())
+        }))
     }
 }
 

@@ -4,9 +4,11 @@ use crate::printable::printable;
 
 /// Why the guest could not start a command. Nothing was run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the command did not start: {text}{}", errno_text(*errno))]
+#[error("{program:?} did not start: {text}{}", errno_text(*errno))]
 #[non_exhaustive]
 pub struct ExecFailure {
+    /// The program that was to be run.
+    pub program: String,
     /// What sort of failure.
     pub kind: ExecFailureKind,
     /// The error number of the guest's kernel, if it had a part in it.
@@ -52,6 +54,7 @@ pub enum ExecStage {
 impl ExecFailure {
     pub(crate) fn from_wire(failure: &Failure<'_>) -> Self {
         Self {
+            program: String::new(),
             kind: match failure.kind {
                 FailureKind::Invalid => ExecFailureKind::Invalid,
                 FailureKind::NotFound => ExecFailureKind::NotFound,

@@ -11,5 +11,3 @@ pub use exit::{Cause, Exit};
 pub use failure::{ExecFailure, ExecFailureKind, ExecStage};
 pub use output::Output;
 pub use stream::{ExecEvent, ExecInput, ExecStream};
-
-pub(crate) use output::collect;

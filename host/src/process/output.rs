@@ -44,14 +44,19 @@ impl Output {
 /// How long a guest may take to confirm that a command was ended.
 const CONFIRMATION: Duration = Duration::from_secs(2);
 
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Collects everything until the command ends, or ends it when it takes too
 /// long or prints too much.
-pub(crate) async fn collect(
+pub(super) async fn collect(
     mut stream: ExecStream,
     time: Duration,
     limit: usize,
 ) -> Result<Output, Error> {
-    let deadline = Instant::now() + time;
+    // A time that no clock can count to is as good as a century.
+    let deadline = Instant::now()
+        .checked_add(time)
+        .unwrap_or_else(|| Instant::now() + CENTURY);
     let mut collected = Collected::default();
     loop {
         let Ok(event) = timeout_at(deadline, stream.next()).await else {

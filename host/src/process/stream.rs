@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use bytes::Bytes;
 use vmcell_wire::Channel;
 
-use super::{Exit, Input};
+use super::{Command, ExecFailure, Exit, Input, Output, output::collect};
 use crate::{
     error::Error,
     session::{Closing, Stream, StreamEvent, StreamInput},
@@ -18,6 +20,9 @@ use crate::{
 pub struct ExecStream {
     stream: Stream,
     vm: Vm,
+    program: String,
+    timeout: Duration,
+    max_output: usize,
     exit: Option<Exit>,
 }
 
@@ -39,8 +44,9 @@ pub enum ExecEvent {
 }
 
 impl ExecStream {
-    pub(crate) fn new(stream: Stream, vm: Vm, input: Input) -> Self {
-        if let Input::Bytes(bytes) = input {
+    pub(crate) fn new(stream: Stream, vm: Vm, command: Command) -> Self {
+        let program = command.program().to_string_lossy().into_owned();
+        if let Input::Bytes(bytes) = command.input {
             // A task of its own: the command may print more than a window
             // before it has read everything. It ends with the stream.
             let input = stream.input();
@@ -52,6 +58,9 @@ impl ExecStream {
         Self {
             stream,
             vm,
+            program,
+            timeout: command.timeout.unwrap_or(Command::DEFAULT_TIMEOUT),
+            max_output: command.max_output,
             exit: None,
         }
     }
@@ -81,11 +90,27 @@ impl ExecStream {
                 self.exit = Some(exit);
                 ExecEvent::Exited(exit)
             }
-            StreamEvent::Closed(Closing::Failed(failure)) => return Err(failure.into()),
+            StreamEvent::Closed(Closing::Failed(failure)) => {
+                let program = self.program.clone();
+                return Err(ExecFailure { program, ..failure }.into());
+            }
             StreamEvent::Closed(_) => {
                 return Err(Error::Transport("the answer makes no sense".to_owned()));
             }
         }))
+    }
+
+    /// Collects what comes until the command ends, within the timeout and the
+    /// output limit that [`Vm::exec`](crate::Vm::exec) has or the command sets.
+    ///
+    /// # Errors
+    /// See [`Vm::exec`](crate::Vm::exec).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the command and all its descendants are ended.
+    pub async fn wait_with_output(self) -> Result<Output, Error> {
+        let (timeout, max_output) = (self.timeout, self.max_output);
+        collect(self, timeout, max_output).await
     }
 
     /// The command's standard input, if it was started with

@@ -30,11 +30,6 @@ impl Inbox {
         self.received
     }
 
-    /// Whether the guest said that no more will come.
-    pub(super) fn has_ended(&self) -> bool {
-        self.ended
-    }
-
     /// Takes bytes that were read from the link.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         self.arrived(bytes.len())?;

@@ -15,15 +15,13 @@ mod outgoing;
 mod reader;
 mod stream;
 mod table;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::{fmt, io, sync::Arc};
 
-use tokio::{
-    net::UnixStream,
-    sync::watch,
-    task::{AbortHandle, JoinHandle},
-};
+use tokio::{net::UnixStream, sync::watch, task::AbortHandle};
 use vmcell_wire::{Capabilities, Hello, Request, WireError, encode};
 
 use outgoing::Outgoing;
@@ -35,6 +33,9 @@ pub(crate) use stream::{Closing, Stream, StreamEvent, StreamInput};
 /// How many bytes a guest may send on a channel before the host has read them.
 const WINDOW: u32 = 1024 * 1024;
 
+/// More than this of control frames waits only if the guest does not read.
+const MAX_UNSENT_CONTROL: usize = 1024 * 1024;
+
 /// What the host calls itself.
 const BUILD: &str = concat!("vmcell ", env!("CARGO_PKG_VERSION"));
 
@@ -43,7 +44,8 @@ const BUILD: &str = concat!("vmcell ", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Session {
     shared: Arc<Shared>,
     peer: PeerInfo,
-    tasks: [AbortHandle; 2],
+    /// They end with the session.
+    _tasks: [AbortOnDrop; 2],
 }
 
 #[derive(Debug)]
@@ -73,6 +75,8 @@ pub(crate) enum Lost {
     Violation(WireError),
     /// The agent belongs to another boot than this one.
     WrongBoot,
+    /// The guest sends, but does not read what it is sent.
+    Deaf,
 }
 
 /// Why a stream could not be opened.
@@ -102,7 +106,8 @@ impl Session {
             outgoing,
             lost,
         });
-        let writer = AbortOnDrop(tokio::spawn(writer::run(write_half, shared.clone())));
+        let writer = tokio::spawn(writer::run(write_half, shared.clone()));
+        let writer = AbortOnDrop(writer.abort_handle());
         let mut reader = Reader::new(read_half);
         let peer = reader.hello().await?;
         if peer.boot_id != boot_id {
@@ -112,7 +117,7 @@ impl Session {
         Ok(Self {
             shared,
             peer,
-            tasks: [reader.abort_handle(), writer.keep()],
+            _tasks: [AbortOnDrop(reader.abort_handle()), writer],
         })
     }
 
@@ -149,9 +154,6 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
         self.shared.fail(Lost::Closed);
     }
 }
@@ -163,6 +165,11 @@ impl Shared {
             write(out);
             Ok(())
         });
+        // Credit for what a guest sends is the one thing that it can make us
+        // queue without end.
+        if self.outgoing.unsent_control() > MAX_UNSENT_CONTROL {
+            self.fail(Lost::Deaf);
+        }
     }
 
     /// The link is lost: everybody who waits for it is told.
@@ -199,20 +206,13 @@ impl fmt::Display for Lost {
             Self::Io(kind) => write!(f, "{kind}"),
             Self::Violation(error) => write!(f, "{error}"),
             Self::WrongBoot => f.write_str("the agent belongs to another boot"),
+            Self::Deaf => f.write_str("the guest does not read what it is sent"),
         }
     }
 }
 
-struct AbortOnDrop(JoinHandle<()>);
-
-impl AbortOnDrop {
-    fn keep(self) -> AbortHandle {
-        let handle = self.0.abort_handle();
-        // The task goes on without its join handle.
-        std::mem::forget(self);
-        handle
-    }
-}
+#[derive(Debug)]
+struct AbortOnDrop(AbortHandle);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

@@ -56,6 +56,9 @@ impl Reader {
 
     async fn serve(&mut self, shared: &Shared) -> Result<std::convert::Infallible, Lost> {
         loop {
+            // A guest that never pauses must not keep other tasks from running;
+            // `readable` alone does not yield.
+            tokio::task::coop::consume_budget().await;
             let mut input = self.buffer.get(self.unread.clone()).unwrap_or_default();
             while let Some(item) = self.decoder.decode(&mut input)? {
                 handle(shared, item)?;

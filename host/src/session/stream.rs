@@ -62,6 +62,10 @@ struct Inner {
     stderr: Inbox,
     stdin: SendWindow,
     stdin_ended: bool,
+    /// The host has asked for the end: not everything need come.
+    cancelled: bool,
+    /// The output that is looked at first, so that neither hides the other.
+    next_output: Channel,
     closing: Option<Closing>,
     lost: Option<Lost>,
     /// The handle is gone: what comes is dropped.
@@ -85,6 +89,8 @@ impl Stream {
                 stderr: Inbox::new(Channel::Stderr),
                 stdin: SendWindow::new(Channel::Stdin, peer_window),
                 stdin_ended: false,
+                cancelled: false,
+                next_output: Channel::Stdout,
                 closing: None,
                 lost: None,
                 abandoned: false,
@@ -136,7 +142,10 @@ impl Stream {
 
     /// Asks the agent to end the stream at once. Its close still comes.
     pub(crate) fn cancel(&self) {
-        if self.state.lock().closing.is_none() {
+        let mut inner = self.state.lock();
+        if inner.closing.is_none() {
+            inner.cancelled = true;
+            drop(inner);
             self.shared.control(|out| encode::cancel(out, self.id));
         }
     }
@@ -147,9 +156,14 @@ impl Stream {
             inner.started = Started::Told;
             return Some(Ok(StreamEvent::Started { pid }));
         }
-        for channel in [Channel::Stdout, Channel::Stderr] {
+        let outputs = match inner.next_output {
+            Channel::Stderr => [Channel::Stderr, Channel::Stdout],
+            _ => [Channel::Stdout, Channel::Stderr],
+        };
+        for (channel, other) in [(outputs[0], outputs[1]), (outputs[1], outputs[0])] {
             let taken = inner.inbox(channel).and_then(Inbox::take);
             if let Some((bytes, credit)) = taken {
+                inner.next_output = other;
                 drop(inner);
                 if let Some(credit) = credit {
                     self.shared
@@ -175,12 +189,21 @@ impl StreamInput {
     /// Not cancel safe: a part may have been sent if the future is dropped.
     pub(crate) async fn write(&self, mut bytes: Bytes) -> bool {
         while !bytes.is_empty() {
-            let wanted = u32::try_from(bytes.len())
-                .unwrap_or(u32::MAX)
-                .min(MAX_PAYLOAD);
+            // Registered before the look, so that no change is missed.
+            let mut drained = std::pin::pin!(self.shared.outgoing.drained());
+            drained.as_mut().enable();
+            let wanted = match self.shared.outgoing.is_full() {
+                true => 0,
+                false => u32::try_from(bytes.len())
+                    .unwrap_or(u32::MAX)
+                    .min(MAX_PAYLOAD),
+            };
             match self.state.take_input_credit(wanted) {
                 None => return false,
-                Some(0) => self.state.input_changed.notified().await,
+                Some(0) => tokio::select! {
+                    () = self.state.input_changed.notified() => {}
+                    () = drained => {}
+                },
                 Some(allowed) => {
                     let payload = bytes.split_to(allowed as usize);
                     let header = encode::data_header(self.id, Channel::Stdin, payload.len());
@@ -323,12 +346,10 @@ impl Inner {
         let Closing::Exited(exit) = closing else {
             return Ok(());
         };
-        let ended = self.stdout.has_ended() && self.stderr.has_ended();
         let complete = self.stdout.received() == exit.stdout_bytes
             && self.stderr.received() == exit.stderr_bytes;
-        // Without their ends the outputs were given up: the stream was
-        // cancelled.
-        if ended && !complete {
+        // A stream that was cancelled has given its outputs up.
+        if !complete && !self.cancelled {
             return Err(WireError::Malformed);
         }
         Ok(())

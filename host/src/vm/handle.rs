@@ -15,7 +15,7 @@ use crate::{
     acceleration::AccelerationChoice,
     console::Console,
     error::Error,
-    process::{Command, ExecStream, Output, collect},
+    process::{Command, ExecStream, Output},
     session::{Closing, Lost, OpenError, Session, StreamEvent},
     vmm::VmmKiller,
 };
@@ -137,10 +137,7 @@ impl Vm {
     /// # Cancel safety
     /// See [`exec`](Self::exec).
     pub async fn exec_command(&self, command: Command) -> Result<Output, Error> {
-        let time = command.timeout.unwrap_or(Command::DEFAULT_TIMEOUT);
-        let limit = command.max_output;
-        let stream = self.exec_stream(command)?;
-        collect(stream, time, limit).await
+        self.exec_stream(command)?.wait_with_output().await
     }
 
     /// Runs a program and tells what happens, event by event.
@@ -159,8 +156,9 @@ impl Vm {
     /// # }
     /// ```
     ///
-    /// A timeout of the command is the caller's business here: drop the stream
-    /// to end the command.
+    /// The timeout of the command counts for
+    /// [`wait_with_output`](ExecStream::wait_with_output) only: who looks at
+    /// events can drop the stream to end the command.
     ///
     /// # Errors
     /// The command makes no sense, or the VM has ended. That it could not be
@@ -173,7 +171,7 @@ impl Vm {
                 .open(request)
                 .map_err(|error| self.open_error(error))
         })?;
-        Ok(ExecStream::new(stream, self.clone(), command.input))
+        Ok(ExecStream::new(stream, self.clone(), command))
     }
 
     /// Asks the agent for an answer and says how the VM is. It changes nothing

@@ -54,7 +54,9 @@ async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, E
     // Files are written and a process is made: not for a thread of the runtime.
     let launching = tokio::task::spawn_blocking({
         let id = id.clone();
+        let span = tracing::Span::current();
         move || {
+            let _span = span.entered();
             let machine = prepare(&builder, boot_id, id, acceleration)?;
             let name = backend.name();
             let launched = tracing::info_span!("launch").in_scope(|| backend.launch(machine))?;
@@ -66,7 +68,25 @@ async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, E
     )))?;
     let console = Console::default();
     let (vmm, session) = connect(launched, boot_id, boot_timeout, &console).await?;
+    let about = About {
+        id,
+        backend,
+        acceleration,
+        console,
+    };
+    Ok(hand_over(vmm, session, about))
+}
 
+/// What a handle can tell of its VM.
+struct About {
+    id: String,
+    backend: &'static str,
+    acceleration: AccelerationChoice,
+    console: Console,
+}
+
+/// Gives a VM whose agent has answered to its driver.
+fn hand_over(vmm: Vmm, session: Session, about: About) -> Vm {
     let session = Arc::new(session);
     let (orders, ordered) = mpsc::unbounded_channel();
     let (state_sender, state) = watch::channel(VmState::Running);
@@ -78,7 +98,13 @@ async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, E
         state: state_sender,
     };
     tokio::spawn(driver.run());
-    Ok(Vm::new(Shared {
+    let About {
+        id,
+        backend,
+        acceleration,
+        console,
+    } = about;
+    Vm::new(Shared {
         id,
         session,
         orders,
@@ -87,7 +113,7 @@ async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, E
         backend,
         acceleration,
         console,
-    }))
+    })
 }
 
 /// Waits for the agent. A VM in which none answers is ended.
@@ -118,7 +144,7 @@ async fn connect(
     let reason = match connected {
         Ok(Ok(session)) => return Ok((vmm, session)),
         Ok(Err(Lost::Violation(_) | Lost::WrongBoot)) => BootFailure::NotOurAgent,
-        Ok(Err(Lost::Closed | Lost::Io(_))) => BootFailure::Ended,
+        Ok(Err(Lost::Closed | Lost::Io(_) | Lost::Deaf)) => BootFailure::Ended,
         Err(_) => BootFailure::Timeout(boot_timeout),
     };
     // The end of the VMM closes its sockets, so all it printed will be there.
@@ -179,3 +205,6 @@ fn file_in_memory(contents: &[u8]) -> std::io::Result<File> {
     file.rewind()?;
     Ok(file)
 }
+
+#[cfg(test)]
+mod tests;

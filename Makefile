@@ -1,0 +1,46 @@
+# Two commands matter: `make demo` and `make test`. Both work on a fresh
+# Debian-like machine that has rustup, gcc and make, and do all set-up themselves.
+
+# How long `make fuzz` looks for trouble.
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help demo setup tools kernel build test lint bench fuzz
+
+help: ## Say what can be made.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: setup build ## Set everything up, then boot a VM and print its uname.
+	@cargo run --release --quiet --package vmcell-cli -- run -- uname -a
+
+setup: tools kernel ## Everything that VMs and tests need: packages, musl target, guest kernel.
+
+tools: ## Install the packages and the musl target, if something is missing.
+	@scripts/setup.sh
+
+kernel: tools ## Build the guest kernel, once per source version and config.
+	@path=$$(kernel-config/build.sh) && echo "guest kernel: $$path"
+
+build: tools ## Build the library with its agent, and the CLI.
+	cargo build --release --package vmcell-cli
+
+test: setup ## Run every test, those with real VMs included.
+	kernel-config/check.sh
+	cargo test --workspace
+
+lint: tools ## Check format, lints and documentation.
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
+
+bench: setup ## Measure vmcell against plain QEMU.
+	cargo bench --package vmcell-benches
+
+# What the fuzzer finds worth keeping goes into the first folder; the second holds
+# the committed seeds. `--sanitizer none` is what works with a stable compiler, and
+# there is no unsafe code to look into.
+fuzz: ## Fuzz the wire decoder for FUZZ_SECONDS.
+	@scripts/setup.sh fuzz
+	mkdir -p fuzz/target/corpus/decode
+	cargo fuzz run --sanitizer none decode fuzz/target/corpus/decode fuzz/corpus/decode -- \
+		-max_total_time=$(FUZZ_SECONDS)

@@ -1,0 +1,71 @@
+//! `vmcell doctor`.
+
+use serde_json::{Value, json};
+
+use crate::vmcell::Vmcell;
+
+/// The name, status and detail of each finding.
+fn findings(report: &Value) -> Vec<[&str; 3]> {
+    let list = report["findings"].as_array().unwrap();
+    list.iter()
+        .map(|finding| ["name", "status", "detail"].map(|key| finding[key].as_str().unwrap()))
+        .inspect(|finding| assert!(!finding.contains(&""), "{finding:?}"))
+        .collect()
+}
+
+#[test]
+fn a_machine_with_everything_is_able() {
+    let ended = Vmcell::new(["doctor"]).finish();
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    assert!(ended.stdout().ends_with("VMs can run here.\n"), "{ended:?}");
+    assert!(!ended.stdout().contains('\x1b'), "no colours in a pipe");
+    assert_eq!(ended.stderr, "");
+    for name in ["qemu", "kernel", "acceleration", "environment"] {
+        let mut lines = ended.stdout().lines();
+        let found = lines.any(|line| line.split_whitespace().nth(1) == Some(name));
+        assert!(found, "{name}: {ended:?}");
+    }
+
+    let ended = Vmcell::new(["doctor", "--json"]).finish();
+    let report: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(report["able"], json!(true));
+    let names: Vec<_> = findings(&report)
+        .into_iter()
+        .map(|[name, status, _]| {
+            assert!(["good", "poor"].contains(&status), "{report}");
+            name
+        })
+        .collect();
+    assert_eq!(names, ["qemu", "kernel", "acceleration", "environment"]);
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_machine_that_lacks_something_is_told_what_to_do() {
+    let lacking = |arguments: &[&str]| {
+        let cache = tempfile::tempdir().unwrap();
+        Vmcell::new(arguments)
+            .env("PATH", "/nonexistent")
+            .env("XDG_CACHE_HOME", cache.path())
+            .env_remove("VMCELL_QEMU")
+            .env_remove("VMCELL_KERNEL")
+            .finish()
+    };
+    let ended = lacking(&["doctor"]);
+    assert_eq!(ended.code(), 1, "{ended:?}");
+    let text = ended.stdout();
+    assert!(text.contains("apt-get install qemu-system-x86"), "{text}");
+    assert!(text.contains("kernel-config/build.sh"), "{text}");
+    assert!(text.ends_with("VMs cannot run here yet.\n"), "{text}");
+
+    let ended = lacking(&["doctor", "--json"]);
+    assert_eq!(ended.code(), 1, "{ended:?}");
+    let report: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(report["able"], json!(false));
+    for [name, status, detail] in findings(&report) {
+        match name {
+            "qemu" | "kernel" => assert_eq!(status, "missing", "{detail}"),
+            _ => assert_ne!(status, "missing", "{name}: {detail}"),
+        }
+    }
+}

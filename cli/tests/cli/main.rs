@@ -1,0 +1,13 @@
+//! The program `vmcell`, as a shell or a script sees it.
+//!
+//! Nearly every test boots a real VM. A test knows that its command runs in
+//! the guest because it has read a line that the command printed.
+#![allow(clippy::unwrap_used)]
+
+mod doctor;
+mod ending;
+mod failures;
+mod json;
+mod processes;
+mod run;
+mod vmcell;

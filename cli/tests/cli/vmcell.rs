@@ -1,0 +1,179 @@
+//! Starting the program and waiting for it, but never forever.
+
+use std::{
+    ffi::OsStr,
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::process::ExitStatusExt,
+    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use rustix::process::{Signal, kill_process};
+
+use crate::processes::Process;
+
+/// Long enough for a VM to boot on a machine that does many other things.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Prints a line as soon as it runs, and goes on for as long as it is let.
+pub(crate) const READY_AND_WAIT: [&str; 3] = ["sh", "-c", "echo ready; exec sleep 1000"];
+
+/// A run of the program to be.
+pub(crate) struct Vmcell(Command);
+
+/// The program while it runs. It ends with this.
+pub(crate) struct Running {
+    child: Child,
+    process: Process,
+    stdin: Option<ChildStdin>,
+    stdout: Option<BufReader<ChildStdout>>,
+    stderr: JoinHandle<String>,
+}
+
+/// How it ended, and what it printed that was not read before.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Vmcell {
+    pub(crate) fn new(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vmcell"));
+        command
+            .args(arguments)
+            .env_remove("VMCELL_LOG")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Self(command)
+    }
+
+    /// `vmcell run` with options, for a command.
+    pub(crate) fn run<'a>(
+        options: impl IntoIterator<Item = &'a str>,
+        command: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let arguments = ["run"].into_iter().chain(options);
+        Self::new(arguments.chain(["--"]).chain(command))
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    pub(crate) fn env_remove(mut self, name: &str) -> Self {
+        self.0.env_remove(name);
+        self
+    }
+
+    pub(crate) fn start(mut self) -> Running {
+        let mut child = self.0.spawn().unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        Running {
+            process: Process::of_child(&child),
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take().map(BufReader::new),
+            stderr: thread::spawn(move || {
+                let mut text = String::new();
+                stderr.read_to_string(&mut text).unwrap();
+                text
+            }),
+            child,
+        }
+    }
+
+    /// Runs it to its end. Its standard input stays open and empty.
+    pub(crate) fn finish(self) -> Ended {
+        self.start().finish()
+    }
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line of its standard output.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        let stdout = self.stdout.as_mut().unwrap();
+        stdout.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Writes to its standard input, in a thread of its own.
+    pub(crate) fn write_all_and_close(&mut self, bytes: Vec<u8>) -> JoinHandle<()> {
+        let mut stdin = self.stdin.take().unwrap();
+        thread::spawn(move || stdin.write_all(&bytes).unwrap())
+    }
+
+    /// Closes the reading end of its standard output.
+    pub(crate) fn close_stdout(&mut self) {
+        self.stdout = None;
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.process.pid, signal).unwrap();
+    }
+
+    pub(crate) fn ends_within(&self, time: Duration) -> bool {
+        self.process.ends_within(time)
+    }
+
+    /// Reads what it prints until it ends.
+    pub(crate) fn finish(mut self) -> Ended {
+        let stdout = self.stdout.take();
+        let stdout = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(mut stdout) = stdout {
+                stdout.read_to_end(&mut bytes).unwrap();
+            }
+            bytes
+        });
+        let in_time = self.ends_within(PATIENCE);
+        // Ends the threads too, should it not have ended.
+        let _ = self.child.kill();
+        let status = self.child.wait().unwrap();
+        let stderr = std::mem::replace(&mut self.stderr, thread::spawn(String::new));
+        let ended = Ended {
+            status,
+            stdout: stdout.join().unwrap(),
+            stderr: stderr.join().unwrap(),
+        };
+        assert!(in_time, "it does not end: {ended:?}");
+        ended
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    /// The exit code. A program that a signal ended has none.
+    pub(crate) fn code(&self) -> i32 {
+        let code = self.status.code();
+        code.unwrap_or_else(|| panic!("signal {:?}: {self:?}", self.status.signal()))
+    }
+
+    pub(crate) fn stdout(&self) -> &str {
+        std::str::from_utf8(&self.stdout).unwrap()
+    }
+
+    /// Asserts that it failed with a code and said something, in a line or
+    /// more that begin with its name.
+    #[track_caller]
+    pub(crate) fn assert_failed(&self, code: i32, words: &str) {
+        assert_eq!(self.code(), code, "{self:?}");
+        assert!(self.stderr.starts_with("vmcell: "), "{self:?}");
+        assert!(self.stderr.contains(words), "{self:?}");
+        assert_eq!(self.stdout(), "");
+    }
+}

@@ -1,0 +1,127 @@
+#!/bin/bash
+# setup.sh [fuzz]: installs what building and running vmcell needs and this machine lacks.
+#
+# It looks for programs rather than packages, so that it is quick when everything is there and does not
+# mind where they came from. What it cannot install it names, and goes on: not every step needs everything,
+# and the one that does says so.
+set -euo pipefail
+
+# e2fsprogs is not in the PATH of ordinary users.
+PATH=$PATH:/usr/sbin:/sbin
+musl=x86_64-unknown-linux-musl
+kernel_source=linux-source-6.1
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+have() { command -v "$1" >/dev/null; }
+
+# --- What is missing? -------------------------------------------------------------------------------
+
+packages=()
+# need PACKAGE CHECK...: the package is missing if the check fails.
+need() {
+    local package=$1
+    shift
+    "$@" || packages+=("$package")
+}
+
+has_header() { echo "#include <$1>" | gcc -E - >/dev/null 2>&1; }
+
+# The package `busybox` has the same program, but not a static one.
+has_static_busybox() {
+    local busybox=${VMCELL_BUSYBOX:-$(command -v busybox)}
+    [ -n "$busybox" ] && ! readelf --program-headers "$busybox" 2>/dev/null | grep -q INTERP
+}
+
+has_kernel() { [ -e "${XDG_CACHE_HOME:-$HOME/.cache}/vmcell/kernel/current/vmlinux" ]; }
+has_kernel_source() {
+    [ -n "${VMCELL_KERNEL_SOURCE:-}" ] || [ -e "/usr/src/$kernel_source.tar.xz" ] ||
+        apt-cache show "$kernel_source" >/dev/null 2>&1
+}
+
+find_missing() {
+    # To build Rust programs, and the guest kernel (see kernel-config/build.sh).
+    need gcc have gcc
+    need libc6-dev has_header stdlib.h
+    need bc have bc
+    need bison have bison
+    need flex have flex
+    need libelf-dev has_header gelf.h
+    need make have make
+    need xz-utils have xz
+    # To make images.
+    need busybox-static has_static_busybox
+    need e2fsprogs have debugfs
+    # To run VMs.
+    need qemu-system-x86 have "${VMCELL_QEMU:-qemu-system-x86_64}"
+    # A test reads our initramfs with it.
+    need cpio have cpio
+    # libFuzzer is C++.
+    [ "${1:-}" != fuzz ] || need g++ have g++
+}
+
+# --- Install it -------------------------------------------------------------------------------------
+
+apt_get() {
+    local root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        have sudo || return 1
+        root=(sudo)
+    fi
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" >/dev/null
+}
+
+install_packages() {
+    # The kernel's source is downloaded by name, which needs package lists and no package.
+    local lists=current
+    if have apt-cache && ! has_kernel && ! has_kernel_source; then
+        lists=missing
+    fi
+    if [ ${#packages[@]} -eq 0 ] && [ $lists = current ]; then
+        return
+    fi
+    if ! have apt-get; then
+        say "install what these Debian packages hold: ${packages[*]}"
+        return
+    fi
+    say "updating the package lists"
+    apt_get update || say "cannot; try: apt-get update"
+    if [ ${#packages[@]} -ne 0 ]; then
+        say "installing ${packages[*]}"
+        apt_get install --yes --no-install-recommends "${packages[@]}" ||
+            say "cannot; try: apt-get install ${packages[*]}"
+    fi
+}
+
+# The guest's programs are smallest with musl. Without it they are built for glibc.
+add_musl() {
+    local libraries
+    libraries=$(rustc --print target-libdir --target "$musl" 2>/dev/null) || true
+    if [ -d "$libraries" ] || ! have rustup; then
+        return
+    fi
+    say "adding the Rust target $musl"
+    timeout 300 rustup --quiet target add "$musl" ||
+        say "cannot; the guest's programs will be built for glibc and be larger"
+}
+
+add_rust_components() {
+    local missing=()
+    cargo fmt --version >/dev/null 2>&1 || missing+=(rustfmt)
+    cargo clippy --version >/dev/null 2>&1 || missing+=(clippy)
+    if [ ${#missing[@]} -eq 0 ] || ! have rustup; then
+        return
+    fi
+    say "adding ${missing[*]}"
+    timeout 300 rustup --quiet component add "${missing[@]}" || say "cannot; \`make lint\` needs them"
+}
+
+add_cargo_fuzz() {
+    have cargo-fuzz || cargo install --quiet --locked cargo-fuzz
+}
+
+have cargo || { say "Rust is missing: install it with rustup"; exit 1; }
+find_missing "${1:-}"
+install_packages
+add_musl
+add_rust_components
+[ "${1:-}" != fuzz ] || add_cargo_fuzz
