@@ -16,7 +16,7 @@ use crate::{
     link::{Link, LinkId, Lost, Medium, Turn},
     power::PowerOff,
     process::{Owner, Processes},
-    sys::{SignalFd, keep_descriptors_from_children, take_over_signals},
+    sys::{SignalFd, keep_descriptors_from_children, take_over_signals, wait_for_our_turn},
 };
 
 /// What an agent is given to work with.
@@ -80,6 +80,8 @@ impl Agent {
     pub fn new(config: AgentConfig<'_>) -> Result<Self, Errno> {
         take_over_signals()?;
         keep_descriptors_from_children()?;
+        wait_for_our_turn()?;
+        rustix::process::chdir("/")?;
         if !config.is_init {
             // Orphans of our children come to us, as they do to PID 1.
             set_child_subreaper(Some(getpid()))?;

@@ -95,8 +95,8 @@ impl Cgroups {
     }
 
     /// Takes back the cgroup of a process that has been reported.
-    pub(crate) fn give_back(&mut self, cgroup: Cgroup) {
-        if !cgroup.is_empty() {
+    pub(crate) fn give_back(&mut self, cgroup: Cgroup, is_empty: bool) {
+        if !is_empty {
             self.lingering.push_back(cgroup);
         } else if self.spare.len() < MAX_SPARE {
             self.spare.push_back(cgroup);
@@ -110,7 +110,8 @@ impl Cgroups {
     pub(crate) fn sweep(&mut self) {
         for _ in 0..self.lingering.len() {
             if let Some(cgroup) = self.lingering.pop_front() {
-                self.give_back(cgroup);
+                let is_empty = cgroup.is_empty();
+                self.give_back(cgroup, is_empty);
             }
         }
     }

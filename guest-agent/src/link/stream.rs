@@ -130,7 +130,7 @@ impl Stream {
             return Ok(Filled::Nothing);
         };
         encode::close(outgoing.control(), self.id, &Outcome::Exited(exit))?;
-        processes.finish(self.process);
+        processes.finish(self.process, exit.tree_ended);
         Ok(Filled::Finished)
     }
 

@@ -78,8 +78,8 @@ impl Spawner {
             .filter(|program| !program.is_empty())
             .ok_or_else(|| invalid("no program is named"))?;
         let cwd = match exec.cwd {
-            [] => CString::from(c"/"),
-            path => CString::new(path).map_err(|_| invalid("the directory has a zero byte"))?,
+            [] => None,
+            path => Some(CString::new(path).map_err(|_| invalid("the directory has a zero byte"))?),
         };
         find_candidates(program.to_bytes(), exec, &mut self.candidates);
 
@@ -98,7 +98,7 @@ impl Spawner {
             candidates: self.candidates.as_packed(),
             argv: exec.argv,
             env: exec.env,
-            cwd: &cwd,
+            cwd: cwd.as_deref(),
             stdin: stdin_of_child.as_ref().unwrap_or(&self.null).as_fd(),
             stdout: stdout_of_child.as_fd(),
             stderr: stderr_of_child.as_fd(),

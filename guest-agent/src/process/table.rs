@@ -65,7 +65,8 @@ impl Processes {
             Ok(process) => process,
             Err((failure, cgroup)) => {
                 if let (Some(cgroups), Some(cgroup)) = (&mut self.cgroups, cgroup) {
-                    cgroups.give_back(cgroup);
+                    let is_empty = cgroup.is_empty();
+                    cgroups.give_back(cgroup, is_empty);
                 }
                 return Err(failure);
             }
@@ -100,15 +101,15 @@ impl Processes {
         self.drop_if_unowned(id);
     }
 
-    /// Forgets a process that was reported.
-    pub(crate) fn finish(&mut self, id: ProcessId) {
+    /// Forgets a process that was reported with `tree_ended`.
+    pub(crate) fn finish(&mut self, id: ProcessId, tree_ended: Option<bool>) {
         let Some(place) = self.place(id) else {
             return;
         };
         let (_, mut process) = self.table.remove(place);
         self.deadlines.forget(id);
         if let (Some(cgroups), Some(cgroup)) = (&mut self.cgroups, process.cgroup.take()) {
-            cgroups.give_back(cgroup);
+            cgroups.give_back(cgroup, tree_ended == Some(true));
         }
     }
 
@@ -132,9 +133,11 @@ impl Processes {
             .filter(|(_, process)| process.has_ended())
             .filter_map(|(_, process)| process.owner)
             .for_each(&mut changed);
-        let unowned = |process: &Process| process.owner.is_none() && process.has_ended();
-        while let Some(id) = self.find(|process| unowned(process) && process.report().is_some()) {
-            self.finish(id);
+        for place in (0..self.table.len()).rev() {
+            let id = self.table.get(place).map(|(id, _)| *id);
+            if let Some(id) = id {
+                self.drop_if_unowned(id);
+            }
         }
         children_left
     }
@@ -198,17 +201,10 @@ impl Processes {
         self.table.binary_search_by_key(&id, |(id, _)| *id).ok()
     }
 
-    fn find(&self, matches: impl Fn(&Process) -> bool) -> Option<ProcessId> {
-        let mut all = self.table.iter();
-        all.find(|(_, process)| matches(process)).map(|(id, _)| *id)
-    }
-
     fn drop_if_unowned(&mut self, id: ProcessId) {
-        let over = self
-            .get_mut(id)
-            .is_some_and(|process| process.owner.is_none() && process.report().is_some());
-        if over {
-            self.finish(id);
+        let process = self.get_mut(id).filter(|process| process.owner.is_none());
+        if let Some(exit) = process.and_then(|process| process.report()) {
+            self.finish(id, exit.tree_ended);
         }
     }
 }

@@ -19,7 +19,8 @@ pub(crate) struct ChildPlan<'a> {
     pub(crate) candidates: Packed<'a>,
     pub(crate) argv: Packed<'a>,
     pub(crate) env: Packed<'a>,
-    pub(crate) cwd: &'a CStr,
+    /// None: where the agent is, which is `/`.
+    pub(crate) cwd: Option<&'a CStr>,
     pub(crate) stdin: BorrowedFd<'a>,
     pub(crate) stdout: BorrowedFd<'a>,
     pub(crate) stderr: BorrowedFd<'a>,
@@ -67,7 +68,7 @@ pub(crate) fn spawn(plan: &ChildPlan<'_>, nursery: &mut Nursery) -> Result<Pid, 
         candidates: next_list(),
         argv: next_list(),
         env: next_list(),
-        cwd: plan.cwd.as_ptr(),
+        cwd: plan.cwd.map_or(core::ptr::null(), CStr::as_ptr),
         descriptors: [
             plan.stdin.as_raw_fd(),
             plan.stdout.as_raw_fd(),
@@ -136,7 +137,7 @@ unsafe fn prepare_and_exec(orders: &Orders) -> ChildFailure {
                 return failed(Stage::Setup);
             }
         }
-        if libc::syscall(libc::SYS_chdir, orders.cwd) < 0 {
+        if !orders.cwd.is_null() && libc::syscall(libc::SYS_chdir, orders.cwd) < 0 {
             return failed(Stage::WorkingDirectory);
         }
         unblock_signals();

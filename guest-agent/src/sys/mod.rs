@@ -8,6 +8,7 @@ mod entropy;
 mod everyone;
 mod loopback;
 mod mapping;
+mod scheduling;
 mod signals;
 mod wait;
 
@@ -18,6 +19,7 @@ pub(crate) use entropy::add_entropy;
 pub(crate) use everyone::signal_everyone;
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mapping::Mapping;
+pub(crate) use scheduling::wait_for_our_turn;
 pub(crate) use signals::{SignalFd, take_over_signals};
 pub(crate) use wait::{Reaped, reap};
 
