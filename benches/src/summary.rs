@@ -14,6 +14,10 @@ pub fn row(name: &str, ours: &str, baseline: &str, ratio: f64, bound: Bound) {
     let (sign, limit, kept) = match bound {
         Bound::AtMost(limit) => ("<=", limit, ratio <= limit),
         Bound::AtLeast(limit) => (">=", limit, ratio >= limit),
+        Bound::None => {
+            println!("| {name} | {ours} | {baseline} | {ratio:.2} | | |");
+            return;
+        }
     };
     let verdict = if kept { "kept" } else { "MISSED" };
     println!("| {name} | {ours} | {baseline} | {ratio:.2} | {sign} {limit} | {verdict} |");
@@ -26,4 +30,6 @@ pub enum Bound {
     AtMost(f64),
     /// Not less than this.
     AtLeast(f64),
+    /// Nothing: the row explains another one.
+    None,
 }

@@ -1,7 +1,7 @@
 //! The agent that runs as PID 1 in every vmcell guest.
 //!
 //! One thread, one epoll loop. [`Agent`] owns all state; the kernel tells it
-//! what happened as an [`event`], the host tells it what to do over a [`link`].
+//! what happened as an event, the host tells it what to do over a link.
 //! It never blocks on a request, holds nothing without a bound, and cannot
 //! panic on purpose: when PID 1 dies, the VM is dead.
 //!
