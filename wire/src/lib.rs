@@ -1,6 +1,6 @@
 //! The protocol that vmcell's host library and its guest agent speak.
 //!
-//! A *link* is any reliable byte stream. Over it travel [frames](frame): an
+//! A *link* is any reliable byte stream. Over it travel frames (see [`frame`]): an
 //! 8-byte header and a payload. Each request of the host opens a *stream* of
 //! its own; replies, data and the end of the request travel on that stream, so
 //! many requests share one link.
@@ -22,7 +22,7 @@
 //!  |<-------------------------------------|
 //! ```
 //!
-//! Nobody sends data that the receiver has not given [credit](credit) for.
+//! Nobody sends data that the receiver has not given [`credit`] for.
 //! Control payloads are postcard; data payloads are raw bytes.
 //!
 //! This crate does no I/O and trusts nothing: the [`Decoder`] takes whatever
