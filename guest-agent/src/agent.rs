@@ -133,7 +133,9 @@ impl Agent {
             }
             let mut changed = Vec::new();
             self.processes.expire(|owner| changed.push(owner));
-            self.serve_owners(changed);
+            for owner in changed {
+                self.serve_soon(owner.link);
+            }
             for id in core::mem::take(&mut self.unfinished) {
                 self.serve(id);
             }
@@ -192,12 +194,15 @@ impl Agent {
         if let Some(power) = &mut self.power {
             power.children_left(children_left);
         }
-        self.serve_owners(changed);
+        for owner in changed {
+            self.serve_soon(owner.link);
+        }
     }
 
-    fn serve_owners(&mut self, owners: Vec<Owner>) {
-        for owner in owners {
-            self.serve(owner.link);
+    /// Gives a link a turn before the agent sleeps again.
+    fn serve_soon(&mut self, id: LinkId) {
+        if !self.unfinished.contains(&id) {
+            self.unfinished.push(id);
         }
     }
 
@@ -223,8 +228,8 @@ impl Agent {
         });
         match outcome {
             Ok(turn) => {
-                if turn == Turn::More && !self.unfinished.contains(&id) {
-                    self.unfinished.push(id);
+                if turn == Turn::More {
+                    self.serve_soon(id);
                 }
                 let blocked = link.is_blocked();
                 if link.watched_for_writes != blocked {

@@ -117,10 +117,15 @@ impl Agent {
         exec: &Exec<'_>,
     ) -> Result<(), Lost> {
         let link = conversation.id;
-        match self
-            .processes
-            .start(exec, Owner { link, stream }, &self.poller)
-        {
+        let started = self.processes.start(exec, Owner { link, stream });
+        // A short command may have ended by now; then there is nothing to
+        // watch and nothing to wait for.
+        self.reap();
+        let watched = started.and_then(|(process, pid)| {
+            self.processes.watch(process, &self.poller)?;
+            Ok((process, pid))
+        });
+        match watched {
             Ok((process, pid)) => {
                 let pid = pid.as_raw_nonzero().get().unsigned_abs();
                 encode::event(conversation.unhurried(), stream, &Event::Started { pid })?;

@@ -47,7 +47,6 @@ impl Processes {
         &mut self,
         exec: &Exec<'_>,
         owner: Owner,
-        poller: &Poller,
     ) -> Result<(ProcessId, Pid), Failure<'static>> {
         if self.table.len() >= MAX_PROCESSES {
             let text = "too many processes";
@@ -61,7 +60,7 @@ impl Processes {
             .map_err(|errno| {
                 Failure::from_errno(number(errno), Stage::Cgroup, "no cgroup can be made")
             })?;
-        let mut process = match self.spawner.start(exec, owner, cgroup) {
+        let process = match self.spawner.start(exec, owner, cgroup) {
             Ok(process) => process,
             Err((failure, cgroup)) => {
                 if let (Some(cgroups), Some(cgroup)) = (&mut self.cgroups, cgroup) {
@@ -72,16 +71,21 @@ impl Processes {
             }
         };
         let id = ProcessId(self.last.0.wrapping_add(1));
-        if let Err(errno) = process.watch_pipes(id, poller) {
-            process.kill();
-            process.owner = None;
-            self.insert(id, process);
-            let text = "the pipes cannot be watched";
-            return Err(Failure::from_errno(number(errno), Stage::Pipes, text));
-        }
         let pid = process.pid;
         self.insert(id, process);
         Ok((id, pid))
+    }
+
+    /// Begins to watch the pipes of a new process, unless it has ended.
+    pub(crate) fn watch(&mut self, id: ProcessId, poller: &Poller) -> Result<(), Failure<'static>> {
+        let Some(process) = self.get_mut(id).filter(|process| !process.has_ended()) else {
+            return Ok(());
+        };
+        process.watch_pipes(id, poller).map_err(|errno| {
+            self.abandon(id);
+            let text = "the pipes cannot be watched";
+            Failure::from_errno(number(errno), Stage::Pipes, text)
+        })
     }
 
     /// Ends a process and its descendants. It is reported as usual.
