@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use vmcell::{Command, ExecEvent, Vm};
 use vmcell_benches::{
     baseline::{Baseline, FLOOD, Machine, guest_program},
-    summary::{Bound, median, row},
+    summary::{Bound, median, middle_round, row},
 };
 
 const BOOTS: usize = 11;
@@ -41,20 +41,20 @@ async fn start(image: &Path) -> Result<Vm> {
 }
 
 fn boot(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
-    let mut ours = Vec::new();
-    let mut baseline = Vec::new();
+    let mut rounds = Vec::new();
     for _ in 0..BOOTS {
-        baseline.push(Baseline::boot_time(machine)?);
-        ours.push(runtime.block_on(async {
+        let baseline = Baseline::boot_time(machine)?;
+        let ours = runtime.block_on(async {
             let begun = Instant::now();
             let vm = start(image).await?;
             ensure!(vm.exec(["/bin/true"]).await?.success());
             let time = begun.elapsed();
             vm.kill().await;
             Ok(time)
-        })?);
+        })?;
+        rounds.push((ours, baseline));
     }
-    let (ours, baseline) = (median(ours), median(baseline));
+    let (ours, baseline) = middle_round(rounds);
     row(
         "start to the result of the first exec",
         &format!("{} ms", ours.as_millis()),
@@ -70,9 +70,8 @@ fn boot(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
 
 fn exec(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
     let round_trip = median(Baseline::round_trips(machine, ROUND_TRIPS)?);
-    // The machine's speed changes from one second to the next, so the two are
-    // compared in short rounds, in the same guest.
-    let mut rounds = runtime.block_on(async {
+    // In the same guest, in short rounds.
+    let rounds = runtime.block_on(async {
         let vm = start(image).await?;
         let install = ["sh", "-c", "cat > /spawn && chmod +x /spawn"];
         let program = guest_program()?;
@@ -85,11 +84,7 @@ fn exec(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
         vm.kill().await;
         anyhow::Ok(rounds)
     })?;
-    let ratio =
-        |(ours, baseline): &(Duration, Duration)| ours.as_secs_f64() / baseline.as_secs_f64();
-    rounds.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
-    let middle = rounds[ROUNDS / 2];
-    let (ours, baseline) = middle;
+    let (ours, baseline) = middle_round(rounds);
     row(
         "p50 of exec of /bin/true",
         &format!("{} us", ours.as_micros()),
@@ -99,7 +94,7 @@ fn exec(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
             round_trip.as_micros(),
             (baseline - round_trip).as_micros()
         ),
-        ratio(&middle),
+        ours.as_secs_f64() / baseline.as_secs_f64(),
         Bound::AtMost(1.3),
     );
     Ok(())
@@ -148,17 +143,14 @@ fn output(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-fn flood_row(name: &str, against: &str, mut rounds: Vec<(Duration, Duration)>, bound: Bound) {
-    let ratio =
-        |(ours, baseline): &(Duration, Duration)| baseline.as_secs_f64() / ours.as_secs_f64();
-    rounds.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
-    let middle = rounds[ROUNDS / 2];
+fn flood_row(name: &str, against: &str, rounds: Vec<(Duration, Duration)>, bound: Bound) {
+    let (ours, baseline) = middle_round(rounds);
     let rate = |time: Duration| FLOOD as f64 / 1e6 / time.as_secs_f64();
     row(
         name,
-        &format!("{:.0} MB/s", rate(middle.0)),
-        &format!("{:.0} MB/s ({against})", rate(middle.1)),
-        ratio(&middle),
+        &format!("{:.0} MB/s", rate(ours)),
+        &format!("{:.0} MB/s ({against})", rate(baseline)),
+        rate(ours) / rate(baseline),
         bound,
     );
 }

@@ -8,6 +8,16 @@ pub fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
+/// Of rounds with our time and the baseline's, the one whose ratio is in the
+/// middle. The machine's speed changes from one second to the next, so only
+/// what was measured together can be compared.
+pub fn middle_round(mut rounds: Vec<(Duration, Duration)>) -> (Duration, Duration) {
+    let ratio =
+        |(ours, baseline): &(Duration, Duration)| ours.as_secs_f64() / baseline.as_secs_f64();
+    rounds.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+    rounds.get(rounds.len() / 2).copied().unwrap_or_default()
+}
+
 /// Prints one row: what was measured, against what, and whether that is what
 /// was promised.
 pub fn row(name: &str, ours: &str, baseline: &str, ratio: f64, bound: Bound) {

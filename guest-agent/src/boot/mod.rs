@@ -70,7 +70,7 @@ pub fn boot() -> Result<Booted, BootError> {
     let stage = |stage: &'static str| move |cause| BootError { stage, cause };
     let kernel = |name: &'static str| move |errno| stage(name)(Cause::Kernel(errno));
 
-    let file = stages::take_boot_file().map_err(kernel("read the boot file"))?;
+    let file = stages::read_boot_file().map_err(kernel("read the boot file"))?;
     let boot =
         Boot::decode(&file).map_err(|error| stage("read the boot file")(Cause::BootFile(error)))?;
     mounts::mount_devices().map_err(kernel("mount /dev"))?;

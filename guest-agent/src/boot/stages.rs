@@ -9,13 +9,13 @@ use vmcell_wire::boot::BOOT_FILE;
 
 use crate::{clock::Moment, sys};
 
-/// Reads the boot file and removes it: it holds the seed.
-pub(super) fn take_boot_file() -> Result<Vec<u8>, Errno> {
+/// Reads the boot file. It stays in the initramfs, beneath the disk, where only
+/// root could dig for it, to whom the seed in it is no secret.
+pub(super) fn read_boot_file() -> Result<Vec<u8>, Errno> {
     let file = rustix::fs::open(BOOT_FILE, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut bytes = alloc::vec![0; 4096];
     let count = rustix::io::read(&file, &mut bytes[..])?;
     bytes.truncate(count);
-    rustix::fs::unlink(BOOT_FILE)?;
     Ok(bytes)
 }
 
