@@ -8,15 +8,18 @@
 //! - `spawn` forks, executes and waits for `/bin/true`, and prints the median;
 //!   it is not PID 1, but runs in a guest of vmcell.
 #![no_main]
-#![allow(unsafe_code)]
+
+mod sys;
 
 use std::{
-    ffi::{CStr, c_int},
+    ffi::c_int,
     fs::{File, OpenOptions},
     io::{Read, Write},
-    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
+    os::unix::fs::OpenOptionsExt,
     time::Instant,
 };
+
+use sys::{fork_exec_wait, mount, pause_forever, wait_for};
 
 /// How much `flood` sends.
 const FLOOD: usize = 256 * 1024 * 1024;
@@ -24,6 +27,9 @@ const FLOOD: usize = 256 * 1024 * 1024;
 /// How often `spawn` spawns.
 const SPAWNS: usize = 100;
 
+/// Called by the C library, without Rust's runtime, which wants devices that
+/// an initramfs does not have.
+#[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
     let task = std::env::var("vmcell_bench").unwrap_or_default();
@@ -42,10 +48,7 @@ extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
         let text = run(&task).unwrap_or_else(|error| format!("failed: {error}"));
         let _ = writeln!(console, "bench: {text}");
     }
-    loop {
-        // SAFETY: it only waits.
-        unsafe { libc::pause() };
-    }
+    pause_forever()
 }
 
 fn devices() -> std::io::Result<()> {
@@ -74,16 +77,6 @@ fn port() -> std::io::Result<File> {
         }
     }
     Err(std::io::ErrorKind::NotFound.into())
-}
-
-fn wait_for(file: &File, events: i16) {
-    let mut wanted = libc::pollfd {
-        fd: file.as_raw_fd(),
-        events,
-        revents: 0,
-    };
-    // SAFETY: one valid entry is passed.
-    unsafe { libc::poll(&raw mut wanted, 1, -1) };
 }
 
 fn echo() -> std::io::Result<String> {
@@ -119,48 +112,12 @@ fn flood() -> std::io::Result<String> {
 }
 
 fn spawn() -> std::io::Result<u128> {
-    let program = c"/bin/true";
-    let argv = [c"true".as_ptr(), std::ptr::null()];
     let mut times = Vec::new();
     for _ in 0..SPAWNS {
         let start = Instant::now();
-        // With the environment that vmcell gave this program, so that the
-        // child has the same to do as a child of vmcell.
-        // SAFETY: the child only executes, and this program has one thread.
-        unsafe {
-            let child = libc::fork();
-            if child == 0 {
-                libc::execv(program.as_ptr(), argv.as_ptr());
-                libc::_exit(127);
-            }
-            let mut status = 0;
-            libc::waitpid(child, &raw mut status, 0);
-            if status != 0 {
-                return Err(std::io::ErrorKind::NotFound.into());
-            }
-        }
+        fork_exec_wait(c"/bin/true")?;
         times.push(start.elapsed());
     }
     times.sort_unstable();
     Ok(times[SPAWNS / 2].as_nanos())
-}
-
-fn mount(source: &CStr, target: &CStr, kind: &CStr) -> std::io::Result<()> {
-    // SAFETY: valid strings, and no options.
-    check(unsafe {
-        libc::mount(
-            source.as_ptr(),
-            target.as_ptr(),
-            kind.as_ptr(),
-            0,
-            std::ptr::null(),
-        )
-    })
-}
-
-fn check(result: c_int) -> std::io::Result<()> {
-    if result < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    Ok(())
 }

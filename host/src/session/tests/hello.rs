@@ -1,0 +1,63 @@
+//! Who the host talks to at all.
+
+use super::*;
+
+#[tokio::test]
+async fn what_is_not_a_hello_is_refused_and_hung_up_on() {
+    let stream = StreamId::new(1).unwrap();
+    let mut other_magic = hello(GUEST_WINDOW, BOOT_ID);
+    other_magic[Header::SIZE] ^= 1;
+    for garbage in [
+        b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n".to_vec(),
+        vec![0; 64],
+        vec![0xff; 64],
+        other_magic,
+        started(stream),
+        close(stream, &Outcome::Pong),
+    ] {
+        let (session, mut guest) = connect_to(&garbage).await;
+        let lost = session.unwrap_err();
+        assert!(matches!(lost, Lost::Violation(_)), "{garbage:?}: {lost:?}");
+        while guest.hear().await.is_some() {}
+    }
+}
+
+#[tokio::test]
+async fn a_guest_that_hangs_up_before_or_within_its_hello_is_lost() {
+    let hello = hello(GUEST_WINDOW, BOOT_ID);
+    for length in [0, 3, hello.len() - 1] {
+        let (host, mut guest) = UnixStream::pair().unwrap();
+        guest.write_all(&hello[..length]).await.unwrap();
+        drop(guest);
+        let lost = Session::connect(host, BOOT_ID).await.unwrap_err();
+        assert_eq!(lost, Lost::Closed, "after {length} bytes");
+    }
+}
+
+#[tokio::test]
+async fn the_agent_of_another_boot_is_refused() {
+    let (session, mut guest) = connect_to(&hello(GUEST_WINDOW, [8; 16])).await;
+    assert_eq!(session.unwrap_err(), Lost::WrongBoot);
+    while guest.hear().await.is_some() {}
+}
+
+#[tokio::test]
+async fn what_an_agent_cannot_do_is_not_asked_of_it() {
+    let mut old = Hello::new("an old agent", GUEST_WINDOW, BOOT_ID);
+    old.capabilities = Capabilities::POWER_OFF;
+    let old = frames(|out| encode::hello(out, &old).unwrap());
+    let (session, mut guest) = connect_to(&old).await;
+    let session = session.unwrap();
+    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Unsupported);
+    settle(&session, &mut guest).await;
+}
+
+#[tokio::test]
+async fn a_name_with_escape_sequences_is_made_safe() {
+    let evil = Hello::new("\x1b]0;owned\x07", GUEST_WINDOW, BOOT_ID);
+    let evil = frames(|out| encode::hello(out, &evil).unwrap());
+    let (session, _guest) = connect_to(&evil).await;
+    let build = session.unwrap().peer().build.clone();
+    assert!(!build.chars().any(char::is_control), "{build:?}");
+}

@@ -1,0 +1,259 @@
+//! What a guest may not send.
+
+use super::*;
+
+#[tokio::test]
+async fn an_impossible_length_is_refused_by_its_header_alone() {
+    for (kind, length) in [
+        (Kind::Data(Channel::Stdout), MAX_PAYLOAD + 1),
+        (Kind::Data(Channel::Stdout), u32::MAX),
+        (Kind::Data(Channel::Stdout), 0),
+        (Kind::Close, MAX_PAYLOAD + 1),
+        (Kind::Event, u32::MAX),
+        (Kind::End(Channel::Stdout), 1),
+        (Kind::Credit(Channel::Stdin), 3),
+    ] {
+        let lost = lost_after(|stream| {
+            let header = Header {
+                length,
+                stream: Some(stream),
+                kind,
+            };
+            header.to_bytes().to_vec()
+        })
+        .await;
+        let Lost::Violation(WireError::BadLength { length: told, .. }) = lost else {
+            panic!("{kind:?} of {length} bytes: {lost:?}");
+        };
+        assert_eq!(told, length);
+    }
+}
+
+#[tokio::test]
+async fn what_only_a_host_may_send_is_refused() {
+    for (kind, payload) in [
+        (Kind::Open, &b"\0"[..]),
+        (Kind::Cancel, b""),
+        (Kind::Data(Channel::Stdin), b"x"),
+        (Kind::End(Channel::Stdin), b""),
+        (Kind::Credit(Channel::Stdout), &[1, 0, 0, 0]),
+        (Kind::Credit(Channel::Stderr), &[1, 0, 0, 0]),
+    ] {
+        let lost = lost_after(|stream| frame(kind, Some(stream), payload)).await;
+        assert!(
+            matches!(lost, Lost::Violation(WireError::UnexpectedKind(_))),
+            "{kind:?}: {lost:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_second_hello_is_refused() {
+    let lost = lost_after(|_| hello(GUEST_WINDOW, BOOT_ID)).await;
+    assert_eq!(lost, Lost::Violation(WireError::Malformed));
+}
+
+#[tokio::test]
+async fn messages_that_make_no_sense_are_refused() {
+    for (kind, payload) in [
+        (Kind::Event, &[0xff; 5][..]),
+        (Kind::Close, &[0xff; 5]),
+        // A pong with something behind it.
+        (Kind::Close, &[1, 0]),
+        // Credit for nothing.
+        (Kind::Credit(Channel::Stdin), &[0; 4]),
+    ] {
+        let lost = lost_after(|stream| frame(kind, Some(stream), payload)).await;
+        assert_eq!(lost, Lost::Violation(WireError::Malformed), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_may_come_on_a_stream_that_was_never_opened() {
+    let stranger = StreamId::new(4711).unwrap();
+    for bytes in [
+        data(stranger, Channel::Stdout, b"x"),
+        // So large that it would be read straight to its stream.
+        data(stranger, Channel::Stdout, &[0; 100_000]),
+        started(stranger),
+        ends(stranger),
+        credit(stranger, 1),
+        close(stranger, &Outcome::Pong),
+    ] {
+        let lost = lost_after(|_| bytes).await;
+        assert_eq!(lost, Lost::Violation(WireError::BadStream(4711)));
+    }
+}
+
+#[tokio::test]
+async fn data_past_the_window_is_refused_and_not_held() {
+    // Small frames go through the reader's buffer, large ones past it.
+    for size in [1000, MAX_PAYLOAD as usize] {
+        let (session, mut guest) = connect().await;
+        let mut stream = open(&session, &mut guest).await;
+        let mut lost = session.lost();
+        let frame = data(stream.id(), Channel::Stdout, &vec![b'x'; size]);
+        let mut sent = 0;
+        let lost = loop {
+            tokio::select! {
+                biased;
+                lost = lost.wait_for(Option::is_some) => break *lost.unwrap(),
+                () = guest.send(&frame) => sent += frame.len(),
+            }
+        };
+        let overrun = Lost::Violation(WireError::Overrun(Channel::Stdout));
+        assert_eq!(lost, Some(overrun));
+        // What the host did not take is in the sockets.
+        assert!(sent < 4 * WINDOW as usize, "{sent} bytes were taken");
+        let (held, end) = read_to_end(&mut stream).await;
+        assert_eq!(end.unwrap_err(), overrun);
+        assert!(held.len() <= (WINDOW + MAX_PAYLOAD) as usize);
+    }
+}
+
+#[tokio::test]
+async fn each_byte_in_a_frame_of_its_own_arrives_and_costs_no_more_than_a_byte() {
+    const COUNT: usize = 512 * 1024;
+    let (session, mut guest) = connect().await;
+    let mut stream = open(&session, &mut guest).await;
+    let before = resident_kib();
+    let bytes = pattern(COUNT);
+    for part in bytes.chunks(4096) {
+        let frames: Vec<u8> = part
+            .iter()
+            .flat_map(|byte| data(stream.id(), Channel::Stdout, &[*byte]))
+            .collect();
+        guest.send(&frames).await;
+    }
+    settle(&session, &mut guest).await;
+    // A list of pieces would take 32 MiB and more. Other tests run meanwhile.
+    let grown = resident_kib().saturating_sub(before);
+    assert!(grown < 16 * 1024, "the host grew by {grown} KiB");
+    guest.send(&ends(stream.id())).await;
+    guest.send(&exited(stream.id(), COUNT as u64)).await;
+    let (held, end) = read_to_end(&mut stream).await;
+    assert!(held == bytes, "{} bytes arrived", held.len());
+    assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+}
+
+#[tokio::test]
+async fn large_frames_arrive_unchanged_however_they_are_cut() {
+    let (session, mut guest) = connect().await;
+    let mut stream = open(&session, &mut guest).await;
+    let bytes = pattern(700_000);
+    let id = stream.id();
+    let sending = async {
+        let mut sent = Vec::new();
+        for part in bytes.chunks(200_001) {
+            sent.extend(data(id, Channel::Stdout, part));
+        }
+        sent.extend(ends(id));
+        sent.extend(exited(id, bytes.len() as u64));
+        for part in sent.chunks(77_777) {
+            guest.send(part).await;
+            tokio::task::yield_now().await;
+        }
+    };
+    let ((), (received, end)) = tokio::join!(sending, read_to_end(&mut stream));
+    assert!(received == bytes, "{} bytes arrived", received.len());
+    assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_process_starts_once() {
+    let lost = lost_after(|stream| [started(stream), started(stream)].concat()).await;
+    assert_eq!(lost, Lost::Violation(WireError::Malformed));
+}
+
+#[tokio::test]
+async fn nothing_may_come_on_an_output_that_has_ended() {
+    for payload in [&b"x"[..], &[0; 100_000]] {
+        let lost =
+            lost_after(|stream| [ends(stream), data(stream, Channel::Stderr, payload)].concat())
+                .await;
+        assert_eq!(lost, Lost::Violation(WireError::Malformed));
+    }
+}
+
+#[tokio::test]
+async fn nothing_may_come_on_a_stream_that_is_closed() {
+    for more in [
+        |stream: StreamId| close(stream, &Outcome::Pong),
+        |stream: StreamId| data(stream, Channel::Stdout, b"x"),
+        |stream: StreamId| credit(stream, 1),
+    ] {
+        let (session, mut guest) = connect().await;
+        let mut stream = open(&session, &mut guest).await;
+        let id = stream.id();
+        guest.send(&ends(id)).await;
+        guest.send(&exited(id, 0)).await;
+        guest.send(&more(id)).await;
+        let mut lost = session.lost();
+        let lost = *lost.wait_for(Option::is_some).await.unwrap();
+        let expected = Lost::Violation(WireError::BadStream(id.get()));
+        assert_eq!(lost, Some(expected));
+        // What came before that was in order.
+        let (_, end) = read_to_end(&mut stream).await;
+        assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+    }
+}
+
+#[tokio::test]
+async fn too_much_credit_is_refused() {
+    let overflow = Lost::Violation(WireError::CreditOverflow(Channel::Stdin));
+    assert_eq!(
+        lost_after(|stream| credit(stream, u32::MAX)).await,
+        overflow
+    );
+    let little_by_little = |stream| {
+        let grants = MAX_WINDOW / GUEST_WINDOW;
+        (0..grants)
+            .flat_map(|_| credit(stream, GUEST_WINDOW))
+            .collect()
+    };
+    assert_eq!(lost_after(little_by_little).await, overflow);
+}
+
+#[tokio::test]
+async fn an_exit_that_counts_other_bytes_than_came_is_an_error() {
+    for claimed in [0, 4, 6, u64::MAX] {
+        let (session, mut guest) = connect().await;
+        let mut stream = open(&session, &mut guest).await;
+        let id = stream.id();
+        guest.send(&data(id, Channel::Stdout, b"hello")).await;
+        guest.send(&ends(id)).await;
+        guest.send(&exited(id, claimed)).await;
+        let (bytes, end) = read_to_end(&mut stream).await;
+        assert_eq!(bytes, b"hello");
+        assert!(end.is_err(), "{claimed} bytes were claimed: {end:?}");
+    }
+}
+
+/// Only a stream that the host itself cancelled may be without the ends of its
+/// outputs.
+#[tokio::test]
+async fn an_exit_without_the_ends_of_the_outputs_is_no_short_success() {
+    for claimed in [6, u64::MAX] {
+        let (session, mut guest) = connect().await;
+        let mut stream = open(&session, &mut guest).await;
+        let id = stream.id();
+        guest.send(&data(id, Channel::Stdout, b"hello")).await;
+        guest.send(&exited(id, claimed)).await;
+        let (_, end) = read_to_end(&mut stream).await;
+        assert!(end.is_err(), "{claimed} bytes were claimed: {end:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_process_may_have_printed_more_than_came() {
+    let (session, mut guest) = connect().await;
+    let mut stream = open(&session, &mut guest).await;
+    let id = stream.id();
+    stream.cancel();
+    assert_eq!(guest.hear().await, Some(Heard::Cancel(id)));
+    guest.send(&data(id, Channel::Stdout, b"hello")).await;
+    guest.send(&exited(id, 1_000_000)).await;
+    let (bytes, end) = read_to_end(&mut stream).await;
+    assert_eq!(bytes, b"hello");
+    assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+}
