@@ -43,6 +43,10 @@ extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
             Err(_) => 1,
         };
     }
+    if std::process::id() != 1 {
+        eprintln!("vmcell-bench-guest: this is for PID 1 of a guest");
+        return 1;
+    }
     let console = devices().and_then(|()| File::options().write(true).open("/dev/console"));
     if let Ok(mut console) = console {
         let text = run(&task).unwrap_or_else(|error| format!("failed: {error}"));
