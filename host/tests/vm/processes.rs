@@ -19,19 +19,22 @@ pub(crate) struct VmmProcess {
 impl VmmProcess {
     pub(crate) fn of(vm: &Vm) -> Self {
         let name = format!("vmcell-{}", vm.id());
+        Self::find(|word| word == name).expect("every VM has a VMM")
+    }
+
+    /// The process that has such a word on its command line.
+    pub(crate) fn find(wanted: impl Fn(&str) -> bool) -> Option<Self> {
         let pid = std::fs::read_dir("/proc")
             .unwrap()
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .find(|pid: &i32| {
                 let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                arguments
-                    .split(|byte| *byte == 0)
-                    .any(|word| word == name.as_bytes())
+                let arguments = String::from_utf8_lossy(&arguments);
+                arguments.split('\0').any(&wanted)
             })
-            .and_then(Pid::from_raw)
-            .expect("every VM has a VMM");
-        let handle = pidfd_open(pid, PidfdFlags::empty()).unwrap();
-        Self { pid, handle }
+            .and_then(Pid::from_raw)?;
+        let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        Some(Self { pid, handle })
     }
 
     pub(crate) fn kill(&self) {
