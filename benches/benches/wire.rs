@@ -4,7 +4,9 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use vmcell_wire::{
-    Channel, Decoder, Exec, Item, PackedBuf, Peer, Request, Stdin, StreamId, encode,
+    CgroupLimits, Channel, Decoder, Item, Lifetime, PackedBuf, Peer, Request, Rlimits, Start,
+    Stdin, StreamId, encode,
+    reset::{ResetKey, Scanned, Scanner},
 };
 
 fn decode_all(decoder: &mut Decoder, mut input: &[u8]) -> usize {
@@ -23,21 +25,33 @@ fn request(criterion: &mut Criterion) {
     let mut env = PackedBuf::new();
     let packed = argv.push(b"/bin/true") && env.push(b"PATH=/usr/bin:/bin");
     assert!(packed);
-    let request = Request::Exec(Exec {
+    let request = Request::Start(Start {
+        ticket: 0x0123_4567_89ab_cdef,
+        tag: "exec-1",
         argv: argv.as_packed(),
         env: env.as_packed(),
+        default_env: true,
         cwd: b"/workspace",
+        make_cwd: false,
+        user: "",
+        umask: None,
+        nice: 0,
+        rlimits: Rlimits::default(),
         stdin: Stdin::Empty,
+        lifetime: Lifetime::Foreground,
+        timeout_ms: 0,
+        keep: 0,
+        limits: CgroupLimits::default(),
     });
     let mut frame = Vec::new();
-    criterion.bench_function("encode an exec request", |bencher| {
+    criterion.bench_function("encode a start request", |bencher| {
         bencher.iter(|| {
             frame.clear();
             encode::open(black_box(&mut frame), stream, &request)
         });
     });
     let mut decoder = Decoder::new(Peer::Host);
-    criterion.bench_function("decode an exec request", |bencher| {
+    criterion.bench_function("decode a start request", |bencher| {
         bencher.iter(|| decode_all(&mut decoder, black_box(&frame)));
     });
 }
@@ -59,5 +73,28 @@ fn data(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, request, data);
+/// What the agent pays for every byte of a port, so that a reset is found.
+fn scan(criterion: &mut Criterion) {
+    let key = ResetKey::new([0; 16]).to_bytes();
+    let mut group = criterion.benchmark_group("scan");
+    group.throughput(Throughput::Bytes(1 << 20));
+    let all_values: Vec<u8> = (0..=u8::MAX).cycle().take(1 << 20).collect();
+    // The worst that input can be: each byte could begin the key.
+    let first_byte_only = vec![key[0]; 1 << 20];
+    for (name, bytes) in [
+        ("1 MiB of all values", all_values),
+        ("1 MiB of the key's first byte", first_byte_only),
+    ] {
+        let mut scanner = Scanner::new(key);
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let mut input = black_box(&bytes[..]);
+                while black_box(scanner.scan(&mut input)) != Scanned::Nothing {}
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, request, data, scan);
 criterion_main!(benches);

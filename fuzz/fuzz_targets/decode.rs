@@ -1,5 +1,6 @@
 //! Whatever bytes arrive, and however they are cut, the decoder neither panics
-//! nor holds more than arrived, and says the same.
+//! nor holds more than arrived, and says the same; and the scanner finds what a
+//! plain search finds.
 //!
 //! The input is read as
 //!
@@ -9,11 +10,16 @@
 //!               chunks, zero included
 //! ```
 //!
-//! and what is behind the last size is one more chunk.
+//! and what is behind the last size is one more chunk. The first 16 bytes of the
+//! link are also the mark that the scanner looks for in the others.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use vmcell_wire::{Channel, Decoder, Item, Peer, StreamId, WireError, limits::MAX_PAYLOAD};
+use vmcell_wire::{
+    Channel, Decoder, Item, Peer, StreamId, WireError,
+    limits::MAX_PAYLOAD,
+    reset::{RESET_PART, ResetKey, Scanned, Scanner},
+};
 
 fuzz_target!(|input: &[u8]| {
     let Some((&count, rest)) = input.split_first() else {
@@ -31,7 +37,64 @@ fuzz_target!(|input: &[u8]| {
             Heard::with_data_past_decoder(peer, chunks(sizes, bytes))
         );
     }
+    // With fewer values a fuzzer comes across marks, and beginnings of them,
+    // without having to guess 16 bytes.
+    for mask in [0xff, 0x03, 0x01] {
+        let masked: Vec<u8> = bytes.iter().map(|byte| byte & mask).collect();
+        if let Some((mark, bytes)) = masked.split_first_chunk() {
+            for mark in [*mark, ResetKey::new(*mark).to_bytes()] {
+                let chunks = chunks(sizes, bytes);
+                check_scanner(mark, bytes, &chunks, false);
+                check_scanner(mark, bytes, &chunks, true);
+            }
+        }
+    }
 });
+
+/// After each chunk everything is out but the longest end of the bytes that is
+/// a beginning of the mark, and that too if it is released.
+fn check_scanner(mark: [u8; RESET_PART], bytes: &[u8], chunks: &[&[u8]], release: bool) {
+    let mut scanner = Scanner::new(mark);
+    let is_mark = |window: &[u8]| window == mark;
+    // Behind the last mark, or at the start.
+    let mut since = 0;
+    let mut out = 0;
+    let mut arrived = 0;
+    for chunk in chunks {
+        let mut input = *chunk;
+        arrived += chunk.len();
+        loop {
+            match scanner.scan(&mut input) {
+                Scanned::Other(other) => {
+                    assert!(release || !other.is_empty(), "a piece of nothing");
+                    assert_eq!(bytes.get(out..out + other.len()), Some(other));
+                    out += other.len();
+                }
+                Scanned::Mark => {
+                    let at = bytes[since..].windows(RESET_PART).position(is_mark);
+                    let start = since + at.expect("there is no mark");
+                    since = start + RESET_PART;
+                    assert!(out == start || release && (start..since).contains(&out));
+                    out = since;
+                }
+                Scanned::Nothing => break,
+            }
+        }
+        assert!(input.is_empty(), "the scanner stopped before the end");
+        assert_eq!(scanner.held(), arrived - out);
+        let open = &bytes[since..arrived];
+        assert!(!open.windows(RESET_PART).any(is_mark), "a mark was missed");
+        if release {
+            assert_eq!(scanner.release(), &bytes[out..arrived]);
+            out = arrived;
+        } else {
+            let held = (0..RESET_PART)
+                .rev()
+                .find(|&count| open.ends_with(&mark[..count]));
+            assert_eq!(Some(scanner.held()), held);
+        }
+    }
+}
 
 fn chunks<'a>(sizes: &[u8], mut bytes: &'a [u8]) -> Vec<&'a [u8]> {
     let mut chunks = Vec::new();

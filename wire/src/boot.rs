@@ -17,6 +17,9 @@ pub const BOOT_FILE: &str = "/vmcell-boot";
 pub struct Boot<'a> {
     /// Names this boot; the agent repeats it in its hello.
     pub boot_id: [u8; 16],
+    /// What the agent recognises a reset of its serial ports by: see
+    /// [`reset`](crate::reset).
+    pub reset_key: [u8; 16],
     /// Fresh randomness for the guest's kernel.
     pub seed: [u8; 32],
     /// The host's wall clock, in nanoseconds since 1970.

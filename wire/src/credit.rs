@@ -78,6 +78,17 @@ impl ReceiveWindow {
         }
     }
 
+    /// A window of which only a part may be used for now: bytes that came over
+    /// another link fill the rest.
+    pub const fn resumed(channel: Channel, size: u32, expected: u32) -> Self {
+        Self {
+            channel,
+            size,
+            expected,
+            returnable: 0,
+        }
+    }
+
     /// Bytes arrived.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ pub enum Item<'a> {
         /// Its id.
         stream: StreamId,
         /// What happened.
-        event: Event,
+        event: Event<'a>,
     },
     /// A stream ended.
     Close {
@@ -79,6 +79,11 @@ pub enum Item<'a> {
     },
     /// The host does not want the stream any more.
     Cancel {
+        /// Its id.
+        stream: StreamId,
+    },
+    /// The host has the outcome of the stream.
+    Ack {
         /// Its id.
         stream: StreamId,
     },
@@ -188,6 +193,17 @@ impl Decoder {
         }
     }
 
+    /// How many bytes the frame under way lacks, as far as is known: of its
+    /// header first, then of its payload. None between frames.
+    pub fn missing(&self) -> usize {
+        match self.state {
+            State::Header { arrived: 0, .. } => 0,
+            State::Header { arrived, .. } => Header::SIZE.saturating_sub(arrived),
+            State::Control(header) => as_size(header.length).saturating_sub(self.held.len()),
+            State::Data { remaining, .. } => as_size(remaining),
+        }
+    }
+
     /// How many bytes the decoder holds back, for tests of its bounds.
     pub fn held(&self) -> usize {
         self.held.capacity()
@@ -257,10 +273,13 @@ fn control(header: Header, payload: &[u8]) -> Result<Item<'_>, WireError> {
             Ok(request) => Item::Open { stream, request },
             Err(_) => Item::OpenUnknown { stream },
         },
-        Kind::Event => Item::Event {
-            stream,
-            event: message(payload)?,
-        },
+        Kind::Event => {
+            let event: Event<'_> = message(payload)?;
+            if !event.is_valid() {
+                return Err(WireError::Malformed);
+            }
+            Item::Event { stream, event }
+        }
         Kind::Close => {
             let outcome: Outcome<'_> = message(payload)?;
             if !outcome.is_valid() {
@@ -269,6 +288,7 @@ fn control(header: Header, payload: &[u8]) -> Result<Item<'_>, WireError> {
             Item::Close { stream, outcome }
         }
         Kind::Cancel => Item::Cancel { stream },
+        Kind::Ack => Item::Ack { stream },
         Kind::End(channel) => Item::End { stream, channel },
         Kind::Credit(channel) => {
             let bytes = payload.try_into().map_err(|_| WireError::Malformed)?;

@@ -36,7 +36,7 @@ pub fn open(out: &mut Vec<u8>, stream: StreamId, request: &Request<'_>) -> Resul
 ///
 /// # Errors
 /// See [`open`].
-pub fn event(out: &mut Vec<u8>, stream: StreamId, event: &Event) -> Result<(), WireError> {
+pub fn event(out: &mut Vec<u8>, stream: StreamId, event: &Event<'_>) -> Result<(), WireError> {
     message(out, Some(stream), Kind::Event, event)
 }
 
@@ -51,6 +51,11 @@ pub fn close(out: &mut Vec<u8>, stream: StreamId, outcome: &Outcome<'_>) -> Resu
 /// Appends the host's word that it does not want the stream any more.
 pub fn cancel(out: &mut Vec<u8>, stream: StreamId) {
     bare(out, stream, Kind::Cancel);
+}
+
+/// Appends the host's word that it has the outcome of the stream.
+pub fn ack(out: &mut Vec<u8>, stream: StreamId) {
+    bare(out, stream, Kind::Ack);
 }
 
 /// Appends the end of a channel.

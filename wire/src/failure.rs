@@ -62,6 +62,9 @@ pub enum FailureKind {
     Unsupported,
     /// The guest's disk or devices failed, or anything else.
     Other,
+    /// It clashes with what is there: a tag that is taken, a process that
+    /// still runs.
+    Conflict,
 }
 
 impl FailureKind {
@@ -101,4 +104,10 @@ pub enum Stage {
     WorkingDirectory,
     /// Finding and executing the program.
     Exec,
+    /// Finding out who the user is, or becoming that user.
+    User,
+    /// Setting the limits of the process or its cgroup.
+    Limits,
+    /// Finding the process that the request names.
+    Process,
 }

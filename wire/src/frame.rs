@@ -8,7 +8,7 @@
 //!         +--------+----------+------+----------------------+
 //!
 //! kind    bits 7..4            bits 3..0
-//!         0 control            1 Hello  2 Open  3 Event  4 Close  5 Cancel
+//!         0 control            1 Hello  2 Open  3 Event  4 Close  5 Cancel  6 Ack
 //!         1 Data               channel
 //!         2 End                channel
 //!         3 Credit             channel
@@ -21,14 +21,16 @@
 //! | Event  | guest   | postcard [`Event`](crate::Event)           |
 //! | Close  | guest   | postcard [`Outcome`](crate::Outcome)       |
 //! | Cancel | host    | nothing                                    |
+//! | Ack    | host    | nothing                                    |
 //! | Data   | both    | raw bytes, at least one                    |
 //! | End    | both    | nothing                                    |
 //! | Credit | both    | u32 le, bytes granted, not zero            |
 //!
 //! A channel is numbered as the file descriptor that a process knows it by:
-//! 0 flows to the guest, 1 and 2 flow from it. `Close` is the last frame of a
-//! stream in either direction that means anything; its id is free again after
-//! it. A host that no longer cares sends `Cancel` and waits for `Close`.
+//! 0 flows to the guest, 1 and 2 flow from it. `Close` is the last frame that a
+//! guest sends on a stream, and `Ack` the host's answer to it; the id is free
+//! again after that. A host that no longer cares sends `Cancel` and waits for
+//! `Close`.
 
 use crate::{error::WireError, limits::MAX_PAYLOAD};
 
@@ -127,6 +129,8 @@ pub enum Kind {
     Close,
     /// The host no longer wants the stream.
     Cancel,
+    /// The host has the outcome of the stream.
+    Ack,
     /// Raw bytes.
     Data(Channel),
     /// No more bytes will follow on the channel.
@@ -143,6 +147,7 @@ impl Kind {
             Self::Event => 0x03,
             Self::Close => 0x04,
             Self::Cancel => 0x05,
+            Self::Ack => 0x06,
             Self::Data(channel) => 0x10 | channel.bits(),
             Self::End(channel) => 0x20 | channel.bits(),
             Self::Credit(channel) => 0x30 | channel.bits(),
@@ -156,6 +161,7 @@ impl Kind {
             0x03 => return Some(Self::Event),
             0x04 => return Some(Self::Close),
             0x05 => return Some(Self::Cancel),
+            0x06 => return Some(Self::Ack),
             _ => {}
         }
         match (byte & 0xf0, Channel::from_bits(byte & 0x0f)) {
@@ -169,7 +175,7 @@ impl Kind {
     fn may_come_from(self, peer: Peer) -> bool {
         match self {
             Self::Hello => true,
-            Self::Open | Self::Cancel => peer == Peer::Host,
+            Self::Open | Self::Cancel | Self::Ack => peer == Peer::Host,
             Self::Event | Self::Close => peer == Peer::Guest,
             Self::Data(channel) | Self::End(channel) => channel.sender() == peer,
             Self::Credit(channel) => channel.sender() != peer,
@@ -178,7 +184,7 @@ impl Kind {
 
     const fn permits_length(self, length: u32) -> bool {
         match self {
-            Self::Cancel | Self::End(_) => length == 0,
+            Self::Cancel | Self::Ack | Self::End(_) => length == 0,
             Self::Credit(_) => length == 4,
             Self::Hello | Self::Open | Self::Event | Self::Close | Self::Data(_) => {
                 length >= 1 && length <= MAX_PAYLOAD

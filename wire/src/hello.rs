@@ -69,13 +69,13 @@ pub struct Capabilities(u64);
 impl Capabilities {
     /// What every agent can do.
     pub const NONE: Self = Self(0);
-    /// Programs can be run.
-    pub const EXEC: Self = Self(1);
+    /// Programs can be run and watched.
+    pub const PROCESSES: Self = Self(1);
     /// The guest can be powered off in an orderly way.
     pub const POWER_OFF: Self = Self(1 << 1);
 
     /// Everything this version of the crate describes.
-    pub const OURS: Self = Self(Self::EXEC.0 | Self::POWER_OFF.0);
+    pub const OURS: Self = Self(Self::PROCESSES.0 | Self::POWER_OFF.0);
 
     /// Whether every feature of `other` is in this set.
     #[must_use]

@@ -11,7 +11,7 @@
 //!  |------------------------------------->|
 //!  |                                Hello |
 //!  |<-------------------------------------|
-//!  | Open(7, Request::Exec)               |
+//!  | Open(7, Request::Start)              |
 //!  |------------------------------------->|
 //!  | Data(7, Stdin)*  End(7, Stdin)       |
 //!  |------------------------------------->|
@@ -20,6 +20,8 @@
 //!  |     Data(7, Stderr)*  End(7, Stderr) |
 //!  |          Close(7, Outcome::Exited)   |
 //!  |<-------------------------------------|
+//!  | Ack(7)                               |
+//!  |------------------------------------->|
 //! ```
 //!
 //! Nobody sends data that the receiver has not given [`credit`] for.
@@ -68,12 +70,18 @@ pub mod limits;
 mod message;
 mod packed;
 mod process;
+pub mod reset;
+mod rlimits;
 
 pub use decoder::{Decoder, Item};
 pub use error::WireError;
 pub use failure::{Failure, FailureKind, Stage};
 pub use frame::{Channel, Header, Kind, Peer, StreamId};
 pub use hello::{Capabilities, GENERATION, Hello, MAGIC};
-pub use message::{Event, Outcome, Request};
+pub use message::{Attached, Event, Outcome, Request};
 pub use packed::{Packed, PackedBuf};
-pub use process::{Cause, Exec, Exit, Stdin};
+pub use process::{
+    Attach, Cause, CgroupLimits, Entry, Exit, Kept, Lifetime, Output, Position, Resume, Selector,
+    Start, Stdin,
+};
+pub use rlimits::{Rlimit, Rlimits, RlimitsBuf};

@@ -18,4 +18,20 @@ pub const MAX_FAILURE_TEXT: usize = 256;
 pub const MAX_BUILD: usize = 64;
 
 /// How many streams may be open on one link at once.
-pub const MAX_STREAMS: usize = 256;
+pub const MAX_STREAMS: usize = 512;
+
+/// The longest tag of a process, in bytes.
+pub const MAX_TAG: usize = 64;
+
+/// How much of a process's arguments a list shows, in bytes.
+pub const MAX_COMMAND: usize = 256;
+
+/// How many processes one answer to a list holds.
+pub const MAX_LISTED: usize = 64;
+
+/// How many gaps an output may have within one window of bytes. The agent keeps
+/// at least [`MIN_KEPT`] bytes of an output, so there are never more.
+pub const MAX_GAPS: usize = 1024;
+
+/// The least that an agent keeps of an output, in bytes.
+pub const MIN_KEPT: u32 = 16 * 1024;

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     failure::Failure,
     hello::Capabilities,
-    process::{Exec, Exit},
+    process::{Attach, Entry, Exit, Output, Resume, Selector, Start},
 };
 
 /// What a host asks for; it opens a stream.
@@ -16,13 +16,55 @@ use crate::{
 pub enum Request<'a> {
     /// Answered with [`Outcome::Pong`] at once.
     Ping,
-    /// Runs a program: [`Event::Started`], data, ends, [`Outcome::Exited`].
+    /// Starts a program. In the foreground: [`Event::Started`], data, ends,
+    /// [`Outcome::Exited`]. In the background: [`Outcome::Spawned`].
     #[serde(borrow)]
-    Exec(Exec<'a>),
+    Start(Start<'a>),
     /// Ends all processes, makes the disk clean and powers the VM off.
     PowerOff {
         /// How long processes may take to react to SIGTERM before SIGKILL.
         grace_ms: u32,
+    },
+    /// Takes a foreground process up again: [`Event::Attached`], then as
+    /// [`Start`](Self::Start).
+    Resume(Resume),
+    /// Watches a process: [`Event::Attached`], data and [`Event::Gap`], ends of
+    /// the outputs that were asked for, [`Outcome::Exited`]. Cancelling the
+    /// stream ends the watching only.
+    #[serde(borrow)]
+    Attach(Attach<'a>),
+    /// Sends a signal to a process's group: [`Outcome::Done`].
+    Signal {
+        /// Which process.
+        #[serde(borrow)]
+        process: Selector<'a>,
+        /// The kernel's number of the signal.
+        signal: u8,
+    },
+    /// Ends a process and all its descendants: [`Outcome::Exited`] when they
+    /// are gone.
+    Kill {
+        /// Which process.
+        #[serde(borrow)]
+        process: Selector<'a>,
+    },
+    /// Makes a foreground process a background one: [`Outcome::Done`].
+    Detach {
+        /// Which process.
+        #[serde(borrow)]
+        process: Selector<'a>,
+    },
+    /// Forgets a background process that has ended: [`Outcome::Done`].
+    Forget {
+        /// Which process.
+        #[serde(borrow)]
+        process: Selector<'a>,
+    },
+    /// Lists processes in the order of their ids, one [`Event::Listed`] each:
+    /// [`Outcome::EndOfList`].
+    List {
+        /// Only those with larger ids.
+        after: u32,
     },
 }
 
@@ -32,8 +74,15 @@ impl Request<'_> {
     pub const fn capability(&self) -> Capabilities {
         match self {
             Self::Ping => Capabilities::NONE,
-            Self::Exec(_) => Capabilities::EXEC,
             Self::PowerOff { .. } => Capabilities::POWER_OFF,
+            Self::Start(_)
+            | Self::Resume(_)
+            | Self::Attach(_)
+            | Self::Signal { .. }
+            | Self::Kill { .. }
+            | Self::Detach { .. }
+            | Self::Forget { .. }
+            | Self::List { .. } => Capabilities::PROCESSES,
         }
     }
 }
@@ -41,12 +90,52 @@ impl Request<'_> {
 /// Something that happens on a stream before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Event {
+pub enum Event<'a> {
     /// The program was executed.
     Started {
-        /// Its process id in the guest.
+        /// The number that the agent gave the process.
+        id: u32,
+        /// The kernel's number.
         pid: u32,
     },
+    /// The process is watched from now on.
+    Attached(Attached),
+    /// Bytes of an output are not there any more. What follows on its channel
+    /// comes from behind them.
+    Gap {
+        /// Which output.
+        output: Output,
+        /// How many bytes were dropped.
+        bytes: u64,
+    },
+    /// A process of the list.
+    #[serde(borrow)]
+    Listed(Entry<'a>),
+}
+
+impl Event<'_> {
+    pub(crate) fn is_valid(&self) -> bool {
+        match self {
+            Self::Listed(entry) => entry.is_valid(),
+            Self::Started { .. } | Self::Attached(_) | Self::Gap { .. } => true,
+        }
+    }
+}
+
+/// Where a stream stands that begins to watch a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attached {
+    /// The number that the agent gave the process.
+    pub id: u32,
+    /// The kernel's number.
+    pub pid: u32,
+    /// The offset at which standard output is taken up.
+    pub stdout: u64,
+    /// The same for standard error.
+    pub stderr: u64,
+    /// How many bytes of standard input the agent has taken; what was sent
+    /// beyond them must be sent again. None: this stream does not feed it.
+    pub stdin: Option<crate::process::Position>,
 }
 
 /// How a stream ended; it closes the stream.
@@ -62,13 +151,32 @@ pub enum Outcome<'a> {
     Exited(Exit),
     /// The VM goes down now; nothing will follow on any link.
     PoweringOff,
+    /// The program was executed and runs in the background.
+    Spawned {
+        /// The number that the agent gave the process.
+        id: u32,
+        /// The kernel's number.
+        pid: u32,
+    },
+    /// It is done, and there is no more to say.
+    Done,
+    /// The list, or this part of it, is complete.
+    EndOfList {
+        /// Whether there are more processes behind the last one.
+        more: bool,
+    },
 }
 
 impl Outcome<'_> {
     pub(crate) fn is_valid(&self) -> bool {
         match self {
             Self::Failed(failure) => failure.is_valid(),
-            Self::Pong | Self::Exited(_) | Self::PoweringOff => true,
+            Self::Pong
+            | Self::Exited(_)
+            | Self::PoweringOff
+            | Self::Spawned { .. }
+            | Self::Done
+            | Self::EndOfList { .. } => true,
         }
     }
 }

@@ -21,6 +21,16 @@ impl<'a> Packed<'a> {
         })
     }
 
+    /// The list that these bytes are. None: the last string is not terminated.
+    pub fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
+        matches!(bytes.last(), None | Some(0)).then_some(Self(bytes))
+    }
+
+    /// The strings with their zero bytes.
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
     /// Whether there is no string.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
@@ -47,10 +57,8 @@ impl Serialize for Packed<'_> {
 impl<'de: 'a, 'a> Deserialize<'de> for Packed<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes = <&'a [u8]>::deserialize(deserializer)?;
-        match bytes.last() {
-            None | Some(0) => Ok(Self(bytes)),
-            Some(_) => Err(de::Error::custom("the last string is not terminated")),
-        }
+        Self::from_bytes(bytes)
+            .ok_or_else(|| de::Error::custom("the last string is not terminated"))
     }
 }
 
@@ -94,5 +102,11 @@ impl PackedBuf {
     /// The list as it goes into a message.
     pub fn as_packed(&self) -> Packed<'_> {
         Packed(&self.0)
+    }
+}
+
+impl From<Packed<'_>> for PackedBuf {
+    fn from(packed: Packed<'_>) -> Self {
+        Self(packed.0.to_vec())
     }
 }

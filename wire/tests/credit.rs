@@ -32,6 +32,37 @@ proptest! {
             prop_assert!(buffered > 0 || sender.available() > 0);
         }
     }
+
+    #[test]
+    fn lost_links_neither_lose_credit_nor_add_to_it(
+        window in 1..5000u32,
+        pieces in prop::collection::vec((1..4000u32, 1..4000u32, prop::bool::weighted(0.2)), 1..200),
+    ) {
+        let mut sender = SendWindow::new(Channel::Stdout, window);
+        let mut receiver = ReceiveWindow::new(Channel::Stdout, window);
+        let mut buffered = 0;
+        for (wanted, read, lost) in pieces {
+            let sent = sender.take(wanted);
+            if lost {
+                // These bytes are gone, and credit that was granted may be
+                // too; what the reader has not read fills the window.
+                let free = window - buffered;
+                sender = SendWindow::new(Channel::Stdout, free);
+                receiver = ReceiveWindow::resumed(Channel::Stdout, window, free);
+            } else {
+                receiver.arrived(sent).unwrap();
+                buffered += sent;
+            }
+            prop_assert!(buffered <= window);
+
+            let read = read.min(buffered);
+            buffered -= read;
+            if let Some(grant) = receiver.consumed(read) {
+                sender.granted(grant).unwrap();
+            }
+            prop_assert!(buffered > 0 || sender.available() > 0);
+        }
+    }
 }
 
 #[test]

@@ -1,10 +1,18 @@
 //! The exact bytes of generation 1. A change here breaks every peer that is
 //! already out there: append variants, never edit what stands.
+//!
+//! How to read them (postcard's specification): an enum is the number of its
+//! variant; integers of more than a byte are varints, 7 bits a byte, the lowest
+//! first, so 300 is `ac02`; `u8`, `i8` and `bool` are a byte; an option is `00`
+//! or `01` and its value; texts and bytes have their length in front; arrays
+//! have not; a struct is its fields in order.
 #![allow(clippy::unwrap_used)]
 
 use vmcell_wire::{
-    Capabilities, Cause, Channel, Event, Exec, Exit, Failure, Hello, Outcome, PackedBuf, Request,
-    Stage, Stdin, StreamId, boot::Boot, encode,
+    Attach, Attached, Capabilities, Cause, CgroupLimits, Channel, Entry, Event, Exit, Failure,
+    FailureKind, Hello, Kept, Lifetime, Outcome, Output, PackedBuf, Position, Request, Resume,
+    Rlimit, RlimitsBuf, Selector, Stage, Start, Stdin, StreamId, boot::Boot, encode,
+    reset::ResetKey,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -17,10 +25,65 @@ fn frame(write: impl FnOnce(&mut Vec<u8>, StreamId)) -> String {
     hex(&bytes)
 }
 
+fn open(request: Request<'_>) -> String {
+    frame(|out, stream| encode::open(out, stream, &request).unwrap())
+}
+
+fn event(event: Event<'_>) -> String {
+    frame(|out, stream| encode::event(out, stream, &event).unwrap())
+}
+
+fn close(outcome: Outcome<'_>) -> String {
+    frame(|out, stream| encode::close(out, stream, &outcome).unwrap())
+}
+
+fn packed(strings: &[&[u8]]) -> PackedBuf {
+    let mut packed = PackedBuf::new();
+    assert!(strings.iter().all(|string| packed.push(string)));
+    packed
+}
+
+/// The shortest request to start something.
+fn plain_start(argv: &PackedBuf) -> Start<'_> {
+    Start {
+        ticket: 0,
+        tag: "",
+        argv: argv.as_packed(),
+        env: Default::default(),
+        default_env: false,
+        cwd: b"",
+        make_cwd: false,
+        user: "",
+        umask: None,
+        nice: 0,
+        rlimits: Default::default(),
+        stdin: Stdin::Empty,
+        lifetime: Lifetime::Foreground,
+        timeout_ms: 0,
+        keep: 0,
+        limits: CgroupLimits::default(),
+    }
+}
+
+fn exit(cause: Cause) -> Exit {
+    Exit {
+        cause,
+        user_us: 1,
+        system_us: 2,
+        peak_rss_kib: 3,
+        wall_us: 4,
+        stdout_bytes: 5,
+        stderr_bytes: 6,
+        outputs_cut: true,
+        oom_kills: 7,
+        tree_ended: Some(true),
+    }
+}
+
 #[test]
 fn hello() {
     let hello = Hello {
-        capabilities: Capabilities::EXEC | Capabilities::POWER_OFF,
+        capabilities: Capabilities::PROCESSES | Capabilities::POWER_OFF,
         ..Hello::new("test", 65536, [7; 16])
     };
     let text = frame(|out, _| encode::hello(out, &hello).unwrap());
@@ -42,96 +105,424 @@ fn hello() {
 
 #[test]
 fn requests() {
+    assert_eq!(open(Request::Ping), "010000000c0b0a0200");
     assert_eq!(
-        frame(|out, stream| encode::open(out, stream, &Request::Ping).unwrap()),
-        "010000000c0b0a0200"
-    );
-    let mut argv = PackedBuf::new();
-    assert!(argv.push(b"ls") && argv.push(b"-l"));
-    let mut env = PackedBuf::new();
-    assert!(env.push(b"A=b"));
-    let exec = Request::Exec(Exec {
-        argv: argv.as_packed(),
-        env: env.as_packed(),
-        cwd: b"/tmp",
-        stdin: Stdin::Stream,
-    });
-    assert_eq!(
-        frame(|out, stream| encode::open(out, stream, &exec).unwrap()),
-        concat!(
-            "130000000c0b0a02",
-            "01",
-            "066c73002d6c00",
-            "04413d6200",
-            "042f746d70",
-            "01"
-        )
-    );
-    assert_eq!(
-        frame(|out, stream| {
-            encode::open(out, stream, &Request::PowerOff { grace_ms: 300 }).unwrap();
-        }),
+        open(Request::PowerOff { grace_ms: 300 }),
         "030000000c0b0a0202ac02"
+    );
+    assert_eq!(
+        open(Request::Resume(Resume {
+            ticket: 300,
+            stdout: Position {
+                offset: 128,
+                window: 65536
+            },
+            stderr: Position {
+                offset: 0,
+                window: 1
+            },
+        })),
+        concat!("0a0000000c0b0a02", "03", "ac02", "8001808004", "0001")
+    );
+    assert_eq!(
+        open(Request::Signal {
+            process: Selector::Pid(300),
+            signal: 15
+        }),
+        concat!("050000000c0b0a02", "05", "01ac02", "0f")
+    );
+    assert_eq!(
+        open(Request::Kill {
+            process: Selector::Id(5)
+        }),
+        concat!("030000000c0b0a02", "06", "0005")
+    );
+    assert_eq!(
+        open(Request::Detach {
+            process: Selector::Tag("job")
+        }),
+        concat!("060000000c0b0a02", "07", "02036a6f62")
+    );
+    assert_eq!(
+        open(Request::Forget {
+            process: Selector::Tag("job")
+        }),
+        concat!("060000000c0b0a02", "08", "02036a6f62")
+    );
+    assert_eq!(
+        open(Request::List { after: 300 }),
+        concat!("030000000c0b0a02", "09", "ac02")
     );
 }
 
 #[test]
-fn events_and_outcomes() {
+fn start() {
+    let argv = packed(&[b"ls", b"-l"]);
     assert_eq!(
-        frame(|out, stream| encode::event(out, stream, &Event::Started { pid: 300 }).unwrap()),
-        "030000000c0b0a0300ac02"
+        open(Request::Start(plain_start(&argv))),
+        concat!(
+            "190000000c0b0a02",
+            "01",
+            "00",
+            "00",
+            "066c73002d6c00", // ticket, tag, argv
+            "00",
+            "00",
+            "00",
+            "00",
+            "00", // env, default_env, cwd, make_cwd, user
+            "00",
+            "00",
+            "00", // umask, nice, rlimits
+            "00",
+            "00",
+            "00",
+            "00", // stdin, lifetime, timeout_ms, keep
+            "000000",
+        )
     );
-    let close =
-        |outcome: Outcome<'_>| frame(|out, stream| encode::close(out, stream, &outcome).unwrap());
+
+    let env = packed(&[b"A=b"]);
+    let mut rlimits = RlimitsBuf::new();
+    rlimits.push(Rlimit {
+        resource: 7,
+        soft: 300,
+        hard: u64::MAX,
+    });
+    let start = Start {
+        ticket: u64::MAX,
+        tag: "job",
+        env: env.as_packed(),
+        default_env: true,
+        cwd: b"/tmp",
+        make_cwd: true,
+        user: "me:7",
+        umask: Some(0o777),
+        nice: -1,
+        rlimits: rlimits.as_rlimits(),
+        stdin: Stdin::Stream,
+        lifetime: Lifetime::Background,
+        timeout_ms: 300,
+        keep: 65536,
+        limits: CgroupLimits {
+            memory: 1 << 28,
+            pids: 300,
+            cpu_milli: 1500,
+        },
+        ..plain_start(&argv)
+    };
+    assert_eq!(
+        open(Request::Start(start)),
+        concat!(
+            "4d0000000c0b0a02",
+            "01",
+            "ffffffffffffffffff01",
+            "036a6f62",
+            "066c73002d6c00", // ticket, tag, argv
+            "04413d6200",
+            "01",
+            "042f746d70",
+            "01",
+            "046d653a37", // env, default_env, cwd, make_cwd, user
+            "01ff03",
+            "ff", // umask, nice: a byte in two's complement
+            "11",
+            "07",
+            "2c01000000000000",
+            "ffffffffffffffff", // rlimits: fixed width, not varints
+            "01",
+            "01",
+            "ac02",
+            "808004", // stdin, lifetime, timeout_ms, keep
+            "8080808001",
+            "ac02",
+            "dc0b", // memory, pids, cpu_milli
+        )
+    );
+}
+
+#[test]
+fn attach() {
+    assert_eq!(
+        open(Request::Attach(Attach {
+            process: Selector::Id(300),
+            stdout: None,
+            stderr: None,
+            stdin: false,
+        })),
+        concat!("070000000c0b0a02", "04", "00ac02", "00", "00", "00")
+    );
+    assert_eq!(
+        open(Request::Attach(Attach {
+            process: Selector::Tag("job"),
+            stdout: Some(Position {
+                offset: 0,
+                window: 65536
+            }),
+            stderr: Some(Position {
+                offset: Position::NOW,
+                window: 1
+            }),
+            stdin: true,
+        })),
+        concat!(
+            "180000000c0b0a02",
+            "04",
+            "02036a6f62",
+            "0100808004",
+            "01ffffffffffffffffff0101",
+            "01"
+        )
+    );
+}
+
+#[test]
+fn events() {
+    assert_eq!(
+        event(Event::Started { id: 5, pid: 300 }),
+        concat!("040000000c0b0a03", "00", "05", "ac02")
+    );
+    let attached = Attached {
+        id: 5,
+        pid: 300,
+        stdout: 128,
+        stderr: 0,
+        stdin: None,
+    };
+    assert_eq!(
+        event(Event::Attached(attached)),
+        concat!("080000000c0b0a03", "01", "05", "ac02", "8001", "00", "00")
+    );
+    let stdin = Position {
+        offset: 300,
+        window: 65536,
+    };
+    assert_eq!(
+        event(Event::Attached(Attached {
+            stdin: Some(stdin),
+            ..attached
+        })),
+        concat!(
+            "0d0000000c0b0a03",
+            "01",
+            "05",
+            "ac02",
+            "8001",
+            "00",
+            "01ac02808004"
+        )
+    );
+    assert_eq!(
+        event(Event::Gap {
+            output: Output::Stdout,
+            bytes: 300
+        }),
+        concat!("040000000c0b0a03", "02", "00", "ac02")
+    );
+    assert_eq!(
+        event(Event::Gap {
+            output: Output::Stderr,
+            bytes: 1
+        }),
+        concat!("030000000c0b0a03", "02", "01", "01")
+    );
+}
+
+#[test]
+fn listed() {
+    let argv = packed(&[b"ls"]);
+    let running = Entry {
+        id: 5,
+        pid: 300,
+        tag: "job",
+        argv: argv.as_packed(),
+        uid: 1000,
+        lifetime: Lifetime::Background,
+        age_ms: 128,
+        stdout: Kept { start: 1, end: 300 },
+        stderr: Kept { start: 0, end: 0 },
+        exit: None,
+    };
+    assert_eq!(
+        event(Event::Listed(running)),
+        concat!(
+            "170000000c0b0a03",
+            "03",
+            "05",
+            "ac02",
+            "036a6f62",
+            "036c7300", // id, pid, tag, argv
+            "e807",
+            "01",
+            "8001",
+            "01ac02",
+            "0000", // uid, lifetime, age_ms, stdout, stderr
+            "00",
+        )
+    );
+    let ended = Entry {
+        lifetime: Lifetime::Foreground,
+        exit: Some(exit(Cause::Code(255))),
+        ..running
+    };
+    assert_eq!(
+        event(Event::Listed(ended)),
+        concat!(
+            "230000000c0b0a03",
+            "03",
+            "05",
+            "ac02",
+            "036a6f62",
+            "036c7300",
+            "e807",
+            "00",
+            "8001",
+            "01ac02",
+            "0000",
+            "01",
+            "00ff",
+            "010203040506",
+            "01",
+            "07",
+            "0101", // cause, numbers, outputs_cut, oom_kills, tree_ended
+        )
+    );
+}
+
+#[test]
+fn outcomes() {
     assert_eq!(
         close(Outcome::Failed(Failure::from_errno(2, Stage::Exec, "no"))),
         concat!("070000000c0b0a04", "00", "01", "02", "06", "026e6f")
     );
     assert_eq!(close(Outcome::Pong), "010000000c0b0a0401");
-    let exit = Exit {
-        cause: Cause::Signal(9),
-        user_us: 1,
-        system_us: 2,
-        peak_rss_kib: 3,
-        wall_us: 4,
-        stdout_bytes: 5,
-        stderr_bytes: 6,
-        outputs_cut: true,
-        tree_ended: Some(true),
-    };
     assert_eq!(
-        close(Outcome::Exited(exit)),
+        close(Outcome::Exited(exit(Cause::Signal(9)))),
         concat!(
-            "0c0000000c0b0a04",
+            "0d0000000c0b0a04",
             "02",
             "0109",
             "010203040506",
             "01",
+            "07",
             "0101"
         )
     );
     assert_eq!(close(Outcome::PoweringOff), "010000000c0b0a0403");
+    assert_eq!(
+        close(Outcome::Spawned { id: 5, pid: 300 }),
+        concat!("040000000c0b0a04", "04", "05", "ac02")
+    );
+    assert_eq!(close(Outcome::Done), "010000000c0b0a0405");
+    assert_eq!(
+        close(Outcome::EndOfList { more: true }),
+        concat!("020000000c0b0a04", "06", "01")
+    );
+}
+
+#[test]
+fn causes() {
+    let causes = [
+        (Cause::Code(255), "00ff"),
+        (Cause::Signal(9), "0109"),
+        (Cause::Timeout, "02"),
+        (Cause::OutOfMemory, "03"),
+        (Cause::Killed, "04"),
+    ];
+    for (cause, bytes) in causes {
+        let length = 11 + bytes.len() / 2;
+        assert_eq!(
+            close(Outcome::Exited(exit(cause))),
+            format!("{length:02x}0000000c0b0a0402{bytes}01020304050601070101")
+        );
+    }
+    // Whether the tree has ended: no, and not known.
+    for (tree_ended, length, bytes) in [(Some(false), 13, "0100"), (None, 12, "00")] {
+        let exit = Exit {
+            tree_ended,
+            ..exit(Cause::Signal(9))
+        };
+        assert_eq!(
+            close(Outcome::Exited(exit)),
+            format!("{length:02x}0000000c0b0a040201090102030405060107{bytes}")
+        );
+    }
+}
+
+#[test]
+fn failures() {
+    let kinds = [
+        FailureKind::Invalid,
+        FailureKind::NotFound,
+        FailureKind::Denied,
+        FailureKind::Limit,
+        FailureKind::Unsupported,
+        FailureKind::Other,
+        FailureKind::Conflict,
+    ];
+    for (number, kind) in kinds.into_iter().enumerate() {
+        assert_eq!(
+            close(Outcome::Failed(Failure::new(kind, Stage::Request, ""))),
+            format!("050000000c0b0a0400{number:02x}000000")
+        );
+    }
+    let stages = [
+        Stage::Request,
+        Stage::Cgroup,
+        Stage::Pipes,
+        Stage::Clone,
+        Stage::Setup,
+        Stage::WorkingDirectory,
+        Stage::Exec,
+        Stage::User,
+        Stage::Limits,
+        Stage::Process,
+    ];
+    for (number, stage) in stages.into_iter().enumerate() {
+        let failure = Failure::new(FailureKind::Invalid, stage, "");
+        assert_eq!(
+            close(Outcome::Failed(failure)),
+            format!("050000000c0b0a04000000{number:02x}00")
+        );
+    }
 }
 
 #[test]
 fn flow() {
     assert_eq!(frame(encode::cancel), "000000000c0b0a05");
+    assert_eq!(frame(encode::ack), "000000000c0b0a06");
+    let channels = [Channel::Stdin, Channel::Stdout, Channel::Stderr];
+    for (number, channel) in channels.into_iter().enumerate() {
+        assert_eq!(
+            frame(|out, stream| encode::end(out, stream, channel)),
+            format!("000000000c0b0a2{number}")
+        );
+        assert_eq!(
+            frame(|out, stream| encode::credit(out, stream, channel, 0x1234)),
+            format!("040000000c0b0a3{number}34120000")
+        );
+        let header = encode::data_header(StreamId::MAX, channel, 0x40000).unwrap();
+        assert_eq!(hex(&header), format!("00000400ffffff1{number}"));
+    }
+}
+
+#[test]
+fn reset() {
+    let key = ResetKey::new([0x11, 1, 2, 0x11, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
     assert_eq!(
-        frame(|out, stream| encode::end(out, stream, Channel::Stdin)),
-        "000000000c0b0a20"
+        hex(&key.reset([7; 16])),
+        concat!(
+            "110102ee0405060708090a0b0c0d0e0f", // no second 11
+            "07070707070707070707070707070707",
+        )
     );
-    assert_eq!(
-        frame(|out, stream| encode::credit(out, stream, Channel::Stderr, 0x1234)),
-        "040000000c0b0a3234120000"
-    );
-    let header = encode::data_header(StreamId::MAX, Channel::Stdout, 0x40000).unwrap();
-    assert_eq!(hex(&header), "00000400ffffff11");
 }
 
 #[test]
 fn boot_file() {
     let boot = Boot {
         boot_id: [1; 16],
+        reset_key: [3; 16],
         seed: [2; 32],
         wall_time_ns: 300,
         hostname: "cell",
@@ -141,8 +532,9 @@ fn boot_file() {
     assert_eq!(
         hex(&bytes),
         format!(
-            "{}{}ac020463656c6c082f6465762f766461",
+            "{}{}{}ac020463656c6c082f6465762f766461",
             "01".repeat(16),
+            "03".repeat(16),
             "02".repeat(32)
         )
     );
