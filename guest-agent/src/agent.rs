@@ -13,9 +13,9 @@ use crate::{
     clock::Moment,
     console::Console,
     event::{Batch, Event, Poller},
-    link::{Link, LinkId, Lost, Medium, Turn},
+    link::{Conversation, Heard, Link, LinkId, Lost, Medium, Turn},
     power::PowerOff,
-    process::{Owner, Processes},
+    process::{Caller, Processes},
     sys::{SignalFd, keep_descriptors_from_children, take_over_signals, wait_for_our_turn},
 };
 
@@ -23,7 +23,9 @@ use crate::{
 pub struct AgentConfig<'a> {
     /// Names this boot in the hello.
     pub boot_id: [u8; 16],
-    /// The directory for the cgroups of children; none: no cgroups.
+    /// What a reset of a port begins with.
+    pub reset_key: [u8; 16],
+    /// Where the cgroups are; none: no cgroups.
     pub cgroups: Option<&'a str>,
     /// A listening Unix socket on which hosts may connect.
     pub listener: Option<OwnedFd>,
@@ -33,6 +35,13 @@ pub struct AgentConfig<'a> {
     pub console: Console,
     /// Whose processes powering off ends: PID 1 ends all of the guest's.
     pub is_init: bool,
+    /// How long a foreground process without its link waits to be resumed.
+    pub resume_grace_ms: u64,
+}
+
+impl AgentConfig<'_> {
+    /// A good [`resume_grace_ms`](Self::resume_grace_ms).
+    pub const RESUME_GRACE_MS: u64 = 10_000;
 }
 
 /// Why an agent has ended. All its processes have.
@@ -59,6 +68,8 @@ pub struct Agent {
     unfinished: Vec<LinkId>,
     /// When links that wait for company have waited long enough.
     patience: Option<Moment>,
+    /// When there will be time for what can wait; none before the first hello.
+    quiet_from: Option<Moment>,
     buffer: Box<[u8]>,
     console: Console,
 }
@@ -67,7 +78,11 @@ pub struct Agent {
 const RECEIVE_BUFFER: usize = 16 * 1024;
 
 /// How long a frame that is not urgent waits for another one.
-const PATIENCE_MS: u32 = 2;
+const PATIENCE_MS: u64 = 2;
+
+/// How long a host's first command may take before the agent does what can
+/// wait. Under emulation a first command takes 0.1 s.
+const FIRST_COMMAND_MS: u64 = 250;
 
 /// More links than this are refused.
 const MAX_LINKS: usize = 64;
@@ -93,13 +108,10 @@ impl Agent {
             rustix::fs::fcntl_setfl(listener, OFlags::NONBLOCK)?;
             poller.watch(listener, Event::Listener)?;
         }
-        let mut cgroups = config.cgroups.map(Cgroups::new).transpose()?;
-        if let Some(cgroups) = &mut cgroups {
-            cgroups.prepare_spare();
-        }
+        let cgroups = config.cgroups.map(Cgroups::new).transpose()?;
         let mut agent = Self {
             poller,
-            processes: Processes::new(cgroups)?,
+            processes: Processes::new(cgroups, config.resume_grace_ms)?,
             power: None,
             boot_id: config.boot_id,
             is_init: config.is_init,
@@ -108,11 +120,13 @@ impl Agent {
             links: Vec::new(),
             unfinished: Vec::new(),
             patience: None,
+            quiet_from: None,
             buffer: vec![0; RECEIVE_BUFFER].into_boxed_slice(),
             console: config.console,
         };
         for port in config.ports {
-            agent.add_link(port, Medium::Port)?;
+            let key = config.reset_key;
+            agent.add_link(port, Medium::Port { key })?;
         }
         Ok(agent)
     }
@@ -131,10 +145,10 @@ impl Agent {
                     return Ok(Ending::Signal);
                 }
             }
-            let mut changed = Vec::new();
-            self.processes.expire(|owner| changed.push(owner));
-            for owner in changed {
-                self.serve_soon(owner.link);
+            self.processes.expire();
+            self.processes.take_turns();
+            while let Some(id) = self.processes.next_awake() {
+                self.serve_soon(id);
             }
             for id in core::mem::take(&mut self.unfinished) {
                 self.serve(id);
@@ -143,16 +157,31 @@ impl Agent {
             if self.power_is_off() {
                 return Ok(Ending::PowerOff);
             }
+            if !self.has_work() && self.quiet_from.is_some_and(|from| from <= Moment::now()) {
+                self.processes.prepare();
+            }
         }
+    }
+
+    /// A host is here. The boot is over for it when its first command is.
+    pub(crate) fn has_company(&mut self) {
+        self.quiet_from
+            .get_or_insert_with(|| Moment::now().after_ms(FIRST_COMMAND_MS));
+    }
+
+    /// Whether there is something to do without an event.
+    fn has_work(&self) -> bool {
+        !self.unfinished.is_empty() || self.processes.is_busy() || self.processes.is_awake()
     }
 
     /// When to wake up even if nothing happens.
     fn wake_up(&self) -> Option<Moment> {
-        if !self.unfinished.is_empty() {
+        if self.has_work() {
             return Some(Moment::now());
         }
         let power = self.power.as_ref().map(PowerOff::deadline);
-        [self.processes.next_deadline(), power, self.patience]
+        let quiet = self.quiet_from.filter(|_| !self.processes.is_prepared());
+        [self.processes.next_deadline(), power, self.patience, quiet]
             .into_iter()
             .flatten()
             .min()
@@ -176,12 +205,7 @@ impl Agent {
                 self.serve(id);
             }
             Event::Pipe(id, channel) => {
-                if let Some(process) = self.processes.get_mut(id) {
-                    process.pipe_is_ready(channel);
-                    if let Some(owner) = process.owner {
-                        self.serve(owner.link);
-                    }
-                }
+                self.processes.pipe_is_ready(id, channel);
             }
         }
         Ok(None)
@@ -189,18 +213,14 @@ impl Agent {
 
     /// Collects ended children and tells those who wait for them.
     pub(crate) fn reap(&mut self) {
-        let mut changed = Vec::new();
-        let children_left = self.processes.reap_all(|owner| changed.push(owner));
+        let children_left = self.processes.reap_all();
         if let Some(power) = &mut self.power {
             power.children_left(children_left);
-        }
-        for owner in changed {
-            self.serve_soon(owner.link);
         }
     }
 
     /// Gives a link a turn before the agent sleeps again.
-    fn serve_soon(&mut self, id: LinkId) {
+    pub(crate) fn serve_soon(&mut self, id: LinkId) {
         if !self.unfinished.contains(&id) {
             self.unfinished.push(id);
         }
@@ -214,8 +234,12 @@ impl Agent {
             return;
         };
         let mut buffer = core::mem::take(&mut self.buffer);
-        let received = link.receive(&mut buffer, |conversation, item| {
-            self.dispatch(conversation, item)
+        let received = link.receive(&mut buffer, |conversation, heard| match heard {
+            Heard::Item(item) => self.dispatch(conversation, item),
+            Heard::Over(lost) => {
+                self.hang_up(conversation, lost);
+                Ok(())
+            }
         });
         self.buffer = buffer;
         let outcome = received.and_then(|received| {
@@ -268,15 +292,21 @@ impl Agent {
         }
     }
 
-    fn lose(&mut self, id: LinkId, link: Link, lost: Lost) {
+    /// A conversation is over.
+    fn hang_up(&mut self, conversation: &mut Conversation, lost: Lost) {
         if let Lost::Violation(error) = lost {
-            self.console.error(format_args!("link {}: {error}", id.0));
+            let LinkId(id) = conversation.id;
+            self.console.error(format_args!("link {id}: {error}"));
         }
-        for stream in link.conversation.streams.values() {
-            self.processes.abandon(stream.process());
-        }
-        if link.medium == Medium::Port {
-            self.put_link(id, link.renewed());
+        conversation.lose_streams(&mut self.processes);
+    }
+
+    /// A link is of no more use, unless another conversation can follow.
+    fn lose(&mut self, id: LinkId, mut link: Link, lost: Lost) {
+        self.hang_up(&mut link.conversation, lost);
+        if link.can_begin_anew() {
+            link.begin_anew();
+            self.put_link(id, link);
         }
     }
 
@@ -315,11 +345,11 @@ impl Agent {
         self.place(id)?.as_mut()
     }
 
-    fn take_link(&mut self, id: LinkId) -> Option<Link> {
+    pub(crate) fn take_link(&mut self, id: LinkId) -> Option<Link> {
         self.place(id)?.take()
     }
 
-    fn put_link(&mut self, id: LinkId, link: Link) {
+    pub(crate) fn put_link(&mut self, id: LinkId, link: Link) {
         if let Some(place) = self.place(id) {
             *place = Some(link);
         }
@@ -331,14 +361,14 @@ impl Agent {
 
     /// Says goodbye to the host that asked for the end, as far as its link
     /// takes it.
-    pub(crate) fn say_goodbye(&mut self, owner: Owner) {
-        let Some(mut link) = self.take_link(owner.link) else {
+    pub(crate) fn say_goodbye(&mut self, caller: Caller) {
+        let Some(mut link) = self.take_link(caller.link) else {
             return;
         };
         let outcome = vmcell_wire::Outcome::PoweringOff;
         // The VM ends in any case.
-        let _ = link.conversation.close(owner.stream, &outcome);
+        let _ = link.conversation.close(caller.stream, &outcome);
         let _ = link.send(&mut self.processes);
-        self.put_link(owner.link, link);
+        self.put_link(caller.link, link);
     }
 }

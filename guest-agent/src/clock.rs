@@ -12,8 +12,8 @@ impl Moment {
         Self(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
     }
 
-    pub(crate) fn after_ms(self, milliseconds: u32) -> Self {
-        let added = u64::from(milliseconds).saturating_mul(1_000_000);
+    pub(crate) fn after_ms(self, milliseconds: u64) -> Self {
+        let added = milliseconds.saturating_mul(1_000_000);
         Self(self.0.saturating_add(added))
     }
 

@@ -1,15 +1,14 @@
 //! What each item from a host means.
 
 use vmcell_wire::{
-    Event, Exec, Failure, FailureKind, Hello, Item, Outcome, Request, Stage, StreamId, WireError,
-    encode,
+    Failure, FailureKind, Hello, Item, Outcome, Request, Stage, StreamId, WireError, encode,
 };
 
 use crate::{
     agent::Agent,
-    link::{Conversation, Lost, Stream},
+    link::{Conversation, Lost},
     power::PowerOff,
-    process::{INPUT_WINDOW, Owner},
+    process::INPUT_WINDOW,
 };
 
 /// What the agent calls itself.
@@ -21,26 +20,30 @@ impl Agent {
         conversation: &mut Conversation,
         item: Item<'_>,
     ) -> Result<(), Lost> {
-        let Some(peer_window) = conversation.peer_window else {
+        if conversation.peer_window.is_none() {
             return match item {
                 Item::Hello(hello) => self.greet(conversation, &hello),
                 _ => Err(Lost::Violation(WireError::NotVmcell)),
             };
-        };
+        }
         match item {
-            Item::Open { stream, request } => {
-                self.open(conversation, peer_window, stream, &request)
-            }
+            Item::Open { stream, request } => self.open(conversation, stream, &request),
             Item::OpenUnknown { stream } => {
                 let text = "the agent does not know this request";
                 let failure = Failure::new(FailureKind::Unsupported, Stage::Request, text);
                 conversation.close(stream, &Outcome::Failed(failure))
             }
             Item::Cancel { stream } => {
-                if let Some(stream) = conversation.streams.get_mut(&stream) {
-                    stream.cancel();
-                    self.processes.kill(stream.process());
+                let Some(watching) = conversation.streams.get_mut(&stream) else {
+                    return Ok(());
+                };
+                if watching.cancel(&mut self.processes) {
+                    return Ok(());
                 }
+                conversation.close(stream, &Outcome::Done)
+            }
+            Item::Ack { stream } => {
+                conversation.acknowledged(stream, &mut self.processes);
                 Ok(())
             }
             Item::Data {
@@ -67,7 +70,7 @@ impl Agent {
                 channel,
                 bytes,
             } => match conversation.streams.get_mut(&stream) {
-                Some(stream) => stream.credit(channel, bytes),
+                Some(stream) => stream.credit(channel, bytes, &mut self.processes),
                 None => Ok(()),
             },
             // A second hello, or what only a guest may say.
@@ -77,8 +80,9 @@ impl Agent {
         }
     }
 
-    fn greet(&self, conversation: &mut Conversation, hello: &Hello<'_>) -> Result<(), Lost> {
+    fn greet(&mut self, conversation: &mut Conversation, hello: &Hello<'_>) -> Result<(), Lost> {
         conversation.peer_window = Some(hello.window);
+        self.has_company();
         let answer = Hello::new(BUILD, INPUT_WINDOW, self.boot_id);
         Ok(encode::hello(conversation.control(), &answer)?)
     }
@@ -86,54 +90,31 @@ impl Agent {
     fn open(
         &mut self,
         conversation: &mut Conversation,
-        peer_window: u32,
         stream: StreamId,
         request: &Request<'_>,
     ) -> Result<(), Lost> {
         if !conversation.may_open(stream) {
             return Err(Lost::Violation(WireError::BadStream(stream.get())));
         }
-        match request {
-            Request::Ping => conversation.close(stream, &Outcome::Pong),
-            Request::Exec(exec) => self.exec(conversation, peer_window, stream, exec),
+        let answer = match request {
+            Request::Ping => Ok(Outcome::Pong),
             Request::PowerOff { grace_ms } => {
-                let link = conversation.id;
-                self.power_off(PowerOff::new(Owner { link, stream }, *grace_ms));
-                Ok(())
+                self.power_off(PowerOff::new(conversation.caller(stream), *grace_ms));
+                return Ok(());
             }
+            Request::Start(start) => return self.start(conversation, stream, start),
+            Request::Resume(resume) => return self.resume(conversation, stream, resume),
+            Request::Attach(attach) => return self.attach(conversation, stream, attach),
+            Request::Kill { process } => return self.kill(conversation, stream, *process),
+            Request::List { after } => return self.list(conversation, stream, *after),
+            Request::Signal { process, signal } => self.signal(*process, *signal),
+            Request::Detach { process } => self.detach(conversation, *process),
+            Request::Forget { process } => self.forget(*process),
             _ => {
                 let text = "the agent cannot do this";
-                let failure = Failure::new(FailureKind::Unsupported, Stage::Request, text);
-                conversation.close(stream, &Outcome::Failed(failure))
+                Err(Failure::new(FailureKind::Unsupported, Stage::Request, text))
             }
-        }
-    }
-
-    fn exec(
-        &mut self,
-        conversation: &mut Conversation,
-        peer_window: u32,
-        stream: StreamId,
-        exec: &Exec<'_>,
-    ) -> Result<(), Lost> {
-        let link = conversation.id;
-        let started = self.processes.start(exec, Owner { link, stream });
-        // A short command may have ended by now; then there is nothing to
-        // watch and nothing to wait for.
-        self.reap();
-        let watched = started.and_then(|(process, pid)| {
-            self.processes.watch(process, &self.poller)?;
-            Ok((process, pid))
-        });
-        match watched {
-            Ok((process, pid)) => {
-                let pid = pid.as_raw_nonzero().get().unsigned_abs();
-                encode::event(conversation.unhurried(), stream, &Event::Started { pid })?;
-                let watching = Stream::new(stream, process, peer_window);
-                conversation.streams.insert(stream, watching);
-                Ok(())
-            }
-            Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),
-        }
+        };
+        conversation.close(stream, &answer.unwrap_or_else(Outcome::Failed))
     }
 }

@@ -108,7 +108,10 @@ impl Poller {
     /// Sleeps until something happens or `deadline` has come, and fills
     /// `batch` with what happened.
     pub(crate) fn wait(&self, batch: &mut Batch, deadline: Option<Moment>) -> Result<(), Errno> {
-        let timeout = deadline.map(|deadline| timespec(deadline.nanoseconds_since(Moment::now())));
+        let timeout = deadline.map(|deadline| {
+            let wait = deadline.nanoseconds_since(Moment::now());
+            timespec(wait.min(LONGEST_WAIT_NS))
+        });
         batch.0.clear();
         match epoll::wait(&self.0, spare_capacity(&mut batch.0), timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -116,6 +119,10 @@ impl Poller {
         }
     }
 }
+
+/// A deadline may be far beyond what the kernel takes. Waking up once in a
+/// while for nothing does no harm.
+const LONGEST_WAIT_NS: u64 = 3600 * 1_000_000_000;
 
 /// Events that one wait brought.
 pub(crate) struct Batch(Vec<epoll::Event>);

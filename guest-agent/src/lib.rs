@@ -41,6 +41,7 @@ mod process;
 mod ring;
 #[allow(clippy::as_conversions)]
 mod sys;
+mod user;
 
 pub use agent::{Agent, AgentConfig, Ending};
 pub use console::Console;

@@ -43,27 +43,38 @@ fn run_as_init() -> ! {
 fn serve_guest(booted: Booted) -> Result<Ending, Errno> {
     let agent = Agent::new(AgentConfig {
         boot_id: booted.boot_id,
+        reset_key: booted.reset_key,
         cgroups: Some(boot::CGROUPS),
         listener: None,
         ports: booted.ports,
         console: booted.console,
         is_init: true,
+        resume_grace_ms: AgentConfig::RESUME_GRACE_MS,
     })?;
     agent.run()
 }
 
 fn run_as_program() -> Result<Ending, Errno> {
-    if stdin().is_terminal() {
-        eprintln!("usage: vmcell-agent, with a listening Unix socket as standard input");
+    let grace = match std::env::args().nth(1) {
+        None => Some(AgentConfig::RESUME_GRACE_MS),
+        Some(argument) => argument.parse().ok(),
+    };
+    let (Some(resume_grace_ms), false) = (grace, stdin().is_terminal()) else {
+        eprintln!(
+            "usage: vmcell-agent [MILLISECONDS], with a listening Unix socket as standard input;\n\
+             so long a process waits for a lost link to come back"
+        );
         return Err(Errno::NOTSOCK);
-    }
+    };
     let agent = Agent::new(AgentConfig {
         boot_id: [0; 16],
+        reset_key: [0; 16],
         cgroups: None,
         listener: Some(standard_input()?),
         ports: Vec::new(),
         console: Console::silent(),
         is_init: false,
+        resume_grace_ms,
     })?;
     agent.run()
 }

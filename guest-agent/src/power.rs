@@ -10,11 +10,11 @@
 //! Afterwards [`boot::halt`](crate::boot::halt) makes the disk clean and
 //! resets the machine, which ends the VMM.
 
-use crate::{agent::Agent, clock::Moment, process::Owner, sys};
+use crate::{agent::Agent, clock::Moment, process::Caller, sys};
 
 /// A power-off under way.
 pub(crate) struct PowerOff {
-    owner: Owner,
+    caller: Caller,
     phase: Phase,
     deadline: Moment,
     children_left: bool,
@@ -28,14 +28,14 @@ enum Phase {
 
 /// How long killed processes may take to be gone. One that hangs in the kernel
 /// does not keep the VM from going down.
-const KILL_MS: u32 = 1000;
+const KILL_MS: u64 = 1000;
 
 impl PowerOff {
-    pub(crate) fn new(owner: Owner, grace_ms: u32) -> Self {
+    pub(crate) fn new(caller: Caller, grace_ms: u32) -> Self {
         Self {
-            owner,
+            caller,
             phase: Phase::Asked,
-            deadline: Moment::now().after_ms(grace_ms),
+            deadline: Moment::now().after_ms(grace_ms.into()),
             children_left: true,
         }
     }
@@ -50,9 +50,11 @@ impl PowerOff {
 }
 
 impl Agent {
-    /// Begins to end everything. A second request changes nothing.
+    /// Begins to end everything. A second request changes nothing but who is
+    /// told: the first link may be lost.
     pub(crate) fn power_off(&mut self, power: PowerOff) {
-        if self.power.is_some() {
+        if let Some(under_way) = &mut self.power {
+            under_way.caller = power.caller;
             return;
         }
         self.power = Some(power);
@@ -83,8 +85,8 @@ impl Agent {
                 return false;
             }
         }
-        let owner = power.owner;
-        self.say_goodbye(owner);
+        let caller = power.caller;
+        self.say_goodbye(caller);
         true
     }
 }

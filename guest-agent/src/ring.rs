@@ -4,26 +4,23 @@ use rustix::io::Errno;
 
 use crate::sys::Mapping;
 
-/// A bounded buffer of a byte stream in which every byte has an absolute
+/// The last bytes of a byte stream, in which every byte has an absolute
 /// offset, counted from the start of the stream.
 ///
 /// ```text
 ///  offset 0        start               end
-///    |  released    |  kept             |  not written yet
+///    |  overwritten |  kept             |  not written yet
 ///    +--------------+-------------------+-----------------
 /// ```
 ///
-/// It begins small. The first time it runs empty after it was full it gets its
-/// whole size, so a process that prints a line costs no mapping.
+/// It begins small and gets its whole size when it is full for the first time,
+/// so a process that prints a line costs no mapping.
 pub(crate) struct Ring {
     memory: Memory,
     capacity: usize,
     /// What the capacity becomes when it proves too small.
     largest: usize,
-    was_full: bool,
-    /// The offset that stands at the first byte of `memory`, a multiple of the
-    /// capacity before `start`. It moves up whenever the ring runs empty, so
-    /// that a stream with a fast reader touches few pages.
+    /// The offset that stands at the first byte of `memory`.
     origin: u64,
     start: u64,
     end: u64,
@@ -43,11 +40,15 @@ impl Ring {
             memory: Memory::None,
             capacity: SMALL.min(largest),
             largest,
-            was_full: false,
             origin: 0,
             start: 0,
             end: 0,
         }
+    }
+
+    /// The offset of the oldest byte that is kept.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
     }
 
     /// The offset behind the last byte: how many bytes were ever written.
@@ -55,56 +56,102 @@ impl Ring {
         self.end
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.kept() >= self.capacity
+    /// Lets it become this large, if that is more than it may.
+    pub(crate) fn may_grow_to(&mut self, largest: usize) {
+        self.largest = self.largest.max(largest);
     }
 
-    /// Free memory to write to, as much as is in one piece. Empty if the ring
-    /// is full.
-    pub(crate) fn free_space(&mut self) -> Result<&mut [u8], Errno> {
-        let from = self.position(self.end);
-        let room = self.capacity.saturating_sub(self.kept());
-        let until = self.capacity.min(from.saturating_add(room));
+    /// Whether a byte can be written without overwriting one from `held` on.
+    pub(crate) fn has_room(&self, held: u64) -> bool {
+        self.kept_from(held) < self.largest
+    }
+
+    /// Memory to write to, as much as is in one piece, without overwriting
+    /// bytes from `held` on. Empty if there is no room.
+    pub(crate) fn room(&mut self, held: u64) -> Result<&mut [u8], Errno> {
         if matches!(self.memory, Memory::None) {
             self.memory = Memory::new(self.capacity)?;
         }
+        if self.kept_from(self.start) >= self.capacity && self.capacity < self.largest {
+            self.grow()?;
+        }
+        let from = self.position(self.end);
+        let room = self.capacity.saturating_sub(self.kept_from(held));
+        let until = self.capacity.min(from.saturating_add(room));
         let memory = self.memory.as_mut_slice();
         Ok(memory.get_mut(from..until).unwrap_or_default())
     }
 
-    /// Says that `count` bytes of the free space were written.
+    /// Says that `count` bytes of the room were written.
     pub(crate) fn wrote(&mut self, count: usize) {
-        let room = self.capacity.saturating_sub(self.kept());
-        self.end = self.end.saturating_add(to_u64(count.min(room)));
-        self.was_full |= self.is_full();
+        self.end = self.end.saturating_add(to_u64(count));
+        let oldest = self.end.saturating_sub(to_u64(self.capacity));
+        self.start = self.start.max(oldest);
     }
 
-    /// The kept bytes from `offset` on, as many as are in one piece.
-    pub(crate) fn bytes_from(&self, offset: u64) -> &[u8] {
+    /// The kept bytes from `offset` on, in their two pieces.
+    pub(crate) fn bytes_from(&self, offset: u64) -> [&[u8]; 2] {
         if offset < self.start || offset >= self.end {
-            return &[];
+            return [&[], &[]];
         }
         let from = self.position(offset);
-        let count = to_usize(self.end.saturating_sub(offset));
-        let until = self.capacity.min(from.saturating_add(count));
+        let count = self.kept_from(offset);
         let memory = self.memory.as_slice();
-        memory.get(from..until).unwrap_or_default()
+        let until = self.capacity.min(from.saturating_add(count));
+        let first = memory.get(from..until).unwrap_or_default();
+        let rest = count.saturating_sub(first.len());
+        [first, memory.get(..rest).unwrap_or_default()]
     }
 
-    /// Lets go of everything before `offset`.
-    pub(crate) fn release(&mut self, offset: u64) {
-        self.start = offset.clamp(self.start, self.end);
-        if self.start == self.end {
-            self.origin = self.end;
-            if self.was_full && self.capacity < self.largest {
-                self.memory = Memory::None;
-                self.capacity = self.largest;
+    /// Forgets all bytes, but not how many there were.
+    pub(crate) fn clear(&mut self) {
+        self.memory = Memory::None;
+        self.capacity = SMALL.min(self.largest);
+        self.start = self.end;
+        self.origin = self.end;
+    }
+
+    /// Nothing will be written any more: gives back what it does not need.
+    pub(crate) fn finish(&mut self) {
+        let kept = self.kept_from(self.start);
+        if kept == 0 {
+            self.clear();
+        } else if kept.saturating_mul(2) <= self.capacity {
+            let mut memory = vec![0; kept].into_boxed_slice();
+            self.copy_kept_to(&mut memory);
+            self.memory = Memory::Small(memory);
+            self.capacity = kept;
+            self.origin = self.start;
+        }
+    }
+
+    /// How many bytes are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept_from(self.start)
+    }
+
+    fn grow(&mut self) -> Result<(), Errno> {
+        let mut memory = Memory::new(self.largest)?;
+        self.copy_kept_to(memory.as_mut_slice());
+        self.memory = memory;
+        self.capacity = self.largest;
+        self.origin = self.start;
+        Ok(())
+    }
+
+    fn copy_kept_to(&self, place: &mut [u8]) {
+        let [first, second] = self.bytes_from(self.start);
+        if let Some((front, back)) = place.split_at_mut_checked(first.len()) {
+            front.copy_from_slice(first);
+            if let Some(back) = back.get_mut(..second.len()) {
+                back.copy_from_slice(second);
             }
         }
     }
 
-    fn kept(&self) -> usize {
-        to_usize(self.end.saturating_sub(self.start))
+    /// How many bytes stand from `offset` on, or from the start.
+    fn kept_from(&self, offset: u64) -> usize {
+        to_usize(self.end.saturating_sub(offset.max(self.start)))
     }
 
     fn position(&self, offset: u64) -> usize {
@@ -149,45 +196,86 @@ fn to_usize(count: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use alloc::{collections::VecDeque, vec::Vec};
+    use alloc::vec::Vec;
 
     use proptest::prelude::*;
 
     use super::*;
 
+    /// What is done to a ring.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write(usize),
+        /// The reader that is waited for acknowledges up to so many bytes.
+        Acknowledge(usize),
+        Enlarge(usize),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            3 => (1..3000usize).prop_map(Step::Write),
+            2 => (1..3000usize).prop_map(Step::Acknowledge),
+            1 => (1..9000usize).prop_map(Step::Enlarge),
+        ];
+        prop::collection::vec(step, 1..200)
+    }
+
+    fn kept(ring: &Ring, offset: u64) -> Vec<u8> {
+        ring.bytes_from(offset).concat()
+    }
+
     proptest! {
-        /// Against the obvious model: a queue of bytes.
+        /// Against the obvious model: everything that was ever written.
         #[test]
-        fn it_is_a_bounded_queue_with_offsets(
+        fn it_keeps_the_last_bytes_and_never_overwrites_what_is_held(
             largest in prop_oneof![1..50usize, 2000..9000usize],
-            steps in prop::collection::vec((any::<bool>(), 1..3000usize), 1..200),
+            hold in any::<bool>(),
+            steps in steps(),
         ) {
             let mut ring = Ring::new(largest);
-            let mut model = VecDeque::new();
-            let (mut written, mut read) = (0u64, 0u64);
-            for (write, count) in steps {
-                if write {
-                    let space = ring.free_space().unwrap();
-                    let count = count.min(space.len());
-                    for place in &mut space[..count] {
-                        *place = written as u8;
-                        model.push_back(written as u8);
-                        written += 1;
+            let mut limit = largest;
+            let mut all: Vec<u8> = Vec::new();
+            let mut acknowledged = 0;
+            for step in steps {
+                match step {
+                    Step::Write(count) => {
+                        let held = if hold { acknowledged } else { ring.end() };
+                        prop_assert_eq!(ring.has_room(held), all.len() - (held as usize) < limit);
+                        let room = ring.room(held).unwrap();
+                        let count = count.min(room.len());
+                        prop_assert!(count > 0 || all.len() - (held as usize) >= limit);
+                        for place in &mut room[..count] {
+                            *place = (all.len() % 251) as u8;
+                            all.push(*place);
+                        }
+                        ring.wrote(count);
                     }
-                    ring.wrote(count);
-                } else {
-                    let bytes: Vec<u8> = ring.bytes_from(read).iter().copied().take(count).collect();
-                    let expected: Vec<u8> = model.drain(..bytes.len()).collect();
-                    prop_assert_eq!(&bytes, &expected);
-                    read += bytes.len() as u64;
-                    ring.release(read);
+                    Step::Acknowledge(count) => {
+                        acknowledged = ring.end().min(acknowledged + count as u64);
+                    }
+                    Step::Enlarge(size) => {
+                        ring.may_grow_to(size);
+                        limit = limit.max(size);
+                    }
                 }
-                prop_assert_eq!(ring.end(), written);
-                prop_assert_eq!(ring.is_full(), model.len() == ring.capacity);
-                prop_assert!(ring.capacity <= largest);
-                prop_assert_eq!(ring.bytes_from(read).is_empty(), model.is_empty());
-                prop_assert!(ring.bytes_from(written).is_empty());
+                prop_assert_eq!(ring.end(), all.len() as u64);
+                prop_assert!(!hold || ring.start() <= acknowledged);
+                prop_assert!(ring.kept() <= limit);
+                // Whatever fits the smallest size it ever had is there.
+                prop_assert!(ring.kept() >= all.len().min(largest));
+                let start = ring.start() as usize;
+                prop_assert_eq!(&kept(&ring, ring.start())[..], &all[start..]);
+                prop_assert!(kept(&ring, ring.end()).is_empty());
+                let middle = start + (all.len() - start) / 2;
+                prop_assert_eq!(&kept(&ring, middle as u64)[..], &all[middle..]);
             }
+            let start = ring.start() as usize;
+            ring.finish();
+            prop_assert_eq!(&kept(&ring, start as u64)[..], &all[start..]);
+            prop_assert!(ring.capacity <= 2 * ring.kept().max(SMALL));
+            ring.clear();
+            prop_assert_eq!((ring.start(), ring.end()), (all.len() as u64, all.len() as u64));
+            prop_assert_eq!(ring.kept(), 0);
         }
     }
 }

@@ -24,14 +24,16 @@ use crate::console::Console;
 pub struct Booted {
     /// Names this boot.
     pub boot_id: [u8; 16],
+    /// What a reset of a port begins with.
+    pub reset_key: [u8; 16],
     /// The open ports to the host.
     pub ports: Vec<OwnedFd>,
     /// The kernel's log.
     pub console: Console,
 }
 
-/// The directory for the cgroups of children.
-pub const CGROUPS: &str = "/sys/fs/cgroup/vmcell";
+/// Where the cgroups are.
+pub const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Why a boot failed: the stage and what happened there.
 #[derive(Debug)]
@@ -90,6 +92,7 @@ pub fn boot() -> Result<Booted, BootError> {
     }
     Ok(Booted {
         boot_id: boot.boot_id,
+        reset_key: boot.reset_key,
         ports,
         console,
     })

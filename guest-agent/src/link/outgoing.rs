@@ -18,7 +18,8 @@ pub(crate) struct Outgoing {
     frame: Option<FrameUnderWay>,
 }
 
-/// A data frame whose payload is still in the ring of its process.
+/// A data frame that is not copied: its payload is held for its reader in the
+/// ring of its process.
 struct FrameUnderWay {
     process: ProcessId,
     channel: Channel,
@@ -26,15 +27,17 @@ struct FrameUnderWay {
     header_written: usize,
     offset: u64,
     remaining: usize,
+    /// What remains, if the ring does not hold it any more.
+    rescued: Vec<u8>,
 }
 
 /// What became of data that was to be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
-    /// It is copied.
-    Copied,
-    /// It will be taken from the ring.
-    UnderWay,
+    /// A frame with so many bytes.
+    Frame(usize),
+    /// There is nothing that may be sent.
+    Nothing,
     /// There is no room before what waits is written.
     Later,
 }
@@ -52,6 +55,14 @@ pub(super) enum Written {
 
 /// A payload up to this size is copied, so that a short answer is one write.
 const SMALL: usize = 4096;
+
+/// The largest frame that is not copied. Whoever has a short answer on the same
+/// link waits for one of these at most.
+const LARGE: usize = 64 * 1024;
+
+/// The largest frame that is copied, with its header: a virtio-serial port
+/// takes no more at once.
+const COPIED: usize = 32 * 1024;
 
 /// So many bytes are worth a write.
 const ENOUGH: usize = 16 * 1024;
@@ -112,8 +123,9 @@ impl Outgoing {
         self.frame.is_none() && self.waiting() < ENOUGH
     }
 
-    /// Adds a data frame. Its payload stands at `offset` in the ring.
-    pub(super) fn add_data(
+    /// Adds a data frame whose payload, the beginning of `payload`, stands at
+    /// `offset` in the ring and is held there for this stream.
+    pub(super) fn add_held(
         &mut self,
         stream: StreamId,
         channel: Channel,
@@ -121,25 +133,62 @@ impl Outgoing {
         offset: u64,
         payload: &[u8],
     ) -> Result<Added, WireError> {
-        let header = encode::data_header(stream, channel, payload.len())?;
-        self.urgent = true;
         if payload.len() <= SMALL {
-            self.control.extend_from_slice(&header);
-            self.control.extend_from_slice(payload);
-            return Ok(Added::Copied);
+            return self.add_copy(stream, channel, [payload, &[]], SMALL);
         }
+        let remaining = payload.len().min(LARGE);
         if self.waiting() > 0 {
+            // It goes out first.
+            self.urgent = true;
             return Ok(Added::Later);
         }
         self.frame = Some(FrameUnderWay {
             process,
             channel,
-            header,
+            header: encode::data_header(stream, channel, remaining)?,
             header_written: 0,
             offset,
-            remaining: payload.len(),
+            remaining,
+            rescued: Vec::new(),
         });
-        Ok(Added::UnderWay)
+        Ok(Added::Frame(remaining))
+    }
+
+    /// Adds a data frame with a copy of up to `allowed` bytes.
+    pub(super) fn add_copy(
+        &mut self,
+        stream: StreamId,
+        channel: Channel,
+        [first, second]: [&[u8]; 2],
+        allowed: usize,
+    ) -> Result<Added, WireError> {
+        let allowed = allowed.min(COPIED.saturating_sub(Header::SIZE));
+        let first = first.get(..allowed).unwrap_or(first);
+        let left = allowed.saturating_sub(first.len());
+        let second = second.get(..left).unwrap_or(second);
+        let count = first.len().saturating_add(second.len());
+        if count == 0 {
+            return Ok(Added::Nothing);
+        }
+        let header = encode::data_header(stream, channel, count)?;
+        self.urgent = true;
+        self.control.extend_from_slice(&header);
+        self.control.extend_from_slice(first);
+        self.control.extend_from_slice(second);
+        Ok(Added::Frame(count))
+    }
+
+    /// The ring of a process is about to hold nothing any more: what is under
+    /// way is copied.
+    pub(super) fn keep_frame_of(&mut self, process: ProcessId, processes: &mut Processes) {
+        if let Some(frame) = &mut self.frame
+            && frame.process == process
+            && frame.rescued.is_empty()
+        {
+            let [first, second] = frame.kept(processes);
+            let rescued = first.iter().chain(second).take(frame.remaining);
+            frame.rescued = rescued.copied().collect();
+        }
     }
 
     /// Makes one write.
@@ -162,7 +211,7 @@ impl Outgoing {
             ),
         };
         match outcome {
-            Ok(count) => self.advance(count, processes),
+            Ok(count) => self.advance(count),
             Err(Errno::AGAIN) => {
                 self.writable = false;
                 return Ok(Written::Blocked);
@@ -173,9 +222,9 @@ impl Outgoing {
         Ok(Written::Some)
     }
 
-    fn advance(&mut self, count: usize, processes: &mut Processes) {
+    fn advance(&mut self, count: usize) {
         if let Some(frame) = &mut self.frame {
-            if frame.advance(count, processes) {
+            if frame.advance(count) {
                 self.frame = None;
             }
             return;
@@ -195,21 +244,30 @@ impl FrameUnderWay {
         if let Some(rest @ [_, ..]) = self.header.get(self.header_written..) {
             return rest;
         }
-        let kept = processes
-            .get_mut(self.process)
-            .and_then(|process| process.output_mut(self.channel))
-            .map_or(&[][..], |output| output.ring().bytes_from(self.offset));
-        match kept {
+        if let Some(start) = self.rescued.len().checked_sub(self.remaining)
+            && let Some(rest @ [_, ..]) = self.rescued.get(start..)
+        {
+            return rest;
+        }
+        match self.kept(processes) {
             // The process was killed in the middle of the frame, on the host's
             // word or because it is gone. What the header promised must
             // follow, and nobody will look at it.
-            [] => FILLER.get(..self.remaining).unwrap_or(&FILLER),
-            kept => kept.get(..self.remaining).unwrap_or(kept),
+            [[], _] => FILLER.get(..self.remaining).unwrap_or(&FILLER),
+            [kept, _] => kept.get(..self.remaining).unwrap_or(kept),
         }
     }
 
+    /// What the ring has from where the frame is.
+    fn kept<'a>(&self, processes: &'a mut Processes) -> [&'a [u8]; 2] {
+        processes
+            .get_mut(self.process)
+            .and_then(|process| process.output_mut(self.channel))
+            .map_or([&[], &[]], |output| output.ring().bytes_from(self.offset))
+    }
+
     /// Answers whether the frame is complete.
-    fn advance(&mut self, count: usize, processes: &mut Processes) -> bool {
+    fn advance(&mut self, count: usize) -> bool {
         if self.header_written < Header::SIZE {
             self.header_written = self.header_written.saturating_add(count);
             return false;
@@ -218,12 +276,6 @@ impl FrameUnderWay {
             .offset
             .saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
         self.remaining = self.remaining.saturating_sub(count);
-        let output = processes
-            .get_mut(self.process)
-            .and_then(|process| process.output_mut(self.channel));
-        if let Some(output) = output {
-            output.release(self.offset);
-        }
         self.remaining == 0
     }
 }

@@ -1,29 +1,69 @@
 use vmcell_wire::{
-    Channel, Outcome, StreamId,
+    Channel, Event, Failure, FailureKind, Outcome, Output, Stage,
     credit::{ReceiveWindow, SendWindow},
     encode,
-    limits::MAX_PAYLOAD,
 };
 
 use super::{
     Lost,
     outgoing::{Added, Outgoing},
 };
-use crate::process::{INPUT_WINDOW, Process, ProcessId, Processes, Progress};
+use crate::process::{Caller, INPUT_WINDOW, Process, ProcessId, Processes, Progress};
 
-/// A stream that watches a process.
+/// A stream that waits for something to happen to a process.
+///
+/// Whether it owns the process or observes it is written there, because it can
+/// change without this stream having a part in it.
 pub(crate) struct Stream {
-    id: StreamId,
+    caller: Caller,
     process: ProcessId,
+    purpose: Purpose,
     stdin: ReceiveWindow,
-    stdout: Reader,
-    stderr: Reader,
+    /// Input that came and whose credit was not given back.
+    unreturned: u32,
+    stdout: Option<Reader>,
+    stderr: Option<Reader>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// It carries outputs and closes with the exit.
+    Watch,
+    /// It closes when the process and its descendants are gone.
+    Kill,
+    /// It has closed with the exit of the process that it owns, and waits for
+    /// the host to say that it knows.
+    Wait,
+}
+
+/// Where an output is taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) offset: u64,
+    /// How much may be sent from there.
+    pub(crate) credit: u32,
+    /// The host's whole window, of which bytes that it already has may take a
+    /// part.
+    pub(crate) size: u32,
 }
 
 /// How far a stream has read an output.
+///
+/// ```text
+///      first   acknowledged     offset           limit
+///  ------+----------+--------------+---------------+----
+///        |  consumed by the host's | may be sent   |
+///        |  user    |  user: no    |               |
+/// ```
+///
+/// The host gives credit back for what its user has consumed, so its limit is
+/// always one window beyond that.
 struct Reader {
     window: SendWindow,
+    size: u32,
+    first: u64,
     offset: u64,
+    limit: u64,
     ended: bool,
 }
 
@@ -37,39 +77,95 @@ pub(super) enum Filled {
 }
 
 impl Stream {
-    pub(crate) fn new(id: StreamId, process: ProcessId, peer_window: u32) -> Self {
-        let reader = |channel| Reader {
-            window: SendWindow::new(channel, peer_window),
+    /// A stream that owns a new process.
+    pub(crate) fn owner(caller: Caller, process: ProcessId, window: u32) -> Self {
+        let place = Some(Place {
             offset: 0,
-            ended: false,
-        };
+            credit: window,
+            size: window,
+        });
+        Self::watcher(caller, process, [place, place], Some(INPUT_WINDOW))
+    }
+
+    /// A stream that takes a process up. `input` is how much it may send.
+    pub(crate) fn watcher(
+        caller: Caller,
+        process: ProcessId,
+        places: [Option<Place>; 2],
+        input: Option<u32>,
+    ) -> Self {
+        let [stdout, stderr] = places;
+        let input = input.unwrap_or(INPUT_WINDOW);
         Self {
-            id,
+            caller,
             process,
-            stdin: ReceiveWindow::new(Channel::Stdin, INPUT_WINDOW),
-            stdout: reader(Channel::Stdout),
-            stderr: reader(Channel::Stderr),
+            purpose: Purpose::Watch,
+            stdin: ReceiveWindow::resumed(Channel::Stdin, INPUT_WINDOW, input),
+            unreturned: INPUT_WINDOW.saturating_sub(input),
+            stdout: stdout.map(|place| Reader::new(Channel::Stdout, place)),
+            stderr: stderr.map(|place| Reader::new(Channel::Stderr, place)),
         }
     }
 
-    pub(crate) fn process(&self) -> ProcessId {
-        self.process
+    /// A stream that waits for the end of a process.
+    pub(crate) fn killer(caller: Caller, process: ProcessId) -> Self {
+        Self {
+            purpose: Purpose::Kill,
+            ..Self::watcher(caller, process, [None, None], None)
+        }
     }
 
-    /// The host does not want any more of it.
-    pub(crate) fn cancel(&mut self) {
-        self.stdout.ended = true;
-        self.stderr.ended = true;
+    /// Its link is gone.
+    pub(super) fn lose(&self, processes: &mut Processes) {
+        processes.leave(self.process, self.caller);
+    }
+
+    /// The host does not want any more of it. Answers whether it will close by
+    /// itself, or has.
+    pub(crate) fn cancel(&mut self, processes: &mut Processes) -> bool {
+        if self.purpose == Purpose::Wait {
+            return true;
+        }
+        let ends = processes.cancel(self.process, self.caller);
+        if ends {
+            self.stdout = None;
+            self.stderr = None;
+        }
+        ends
+    }
+
+    /// The host knows its outcome. Answers whether there was one.
+    pub(super) fn acknowledge(&self, processes: &mut Processes) -> bool {
+        if self.purpose != Purpose::Wait {
+            return false;
+        }
+        processes.acknowledge(self.process, self.caller);
+        true
     }
 
     /// Credit came for an output.
-    pub(crate) fn credit(&mut self, channel: Channel, bytes: u32) -> Result<(), Lost> {
+    pub(crate) fn credit(
+        &mut self,
+        channel: Channel,
+        bytes: u32,
+        processes: &mut Processes,
+    ) -> Result<(), Lost> {
         let reader = match channel {
-            Channel::Stdin => return Ok(()),
-            Channel::Stdout => &mut self.stdout,
-            Channel::Stderr => &mut self.stderr,
+            Channel::Stdin => None,
+            Channel::Stdout => self.stdout.as_mut(),
+            Channel::Stderr => self.stderr.as_mut(),
         };
-        Ok(reader.window.granted(bytes)?)
+        let Some(reader) = reader else {
+            return Ok(());
+        };
+        reader.granted(bytes)?;
+        if let Some(process) = processes.get_mut(self.process)
+            && process.owner == Some(self.caller)
+            && let Some(output) = process.output_mut(channel)
+        {
+            output.acknowledge(reader.acknowledged());
+        }
+        Ok(())
     }
 
     /// Standard input came. Answers how much credit to send back.
@@ -78,28 +174,30 @@ impl Stream {
         bytes: &[u8],
         processes: &mut Processes,
     ) -> Result<Option<u32>, Lost> {
-        self.stdin
-            .arrived(u32::try_from(bytes.len()).unwrap_or(u32::MAX))?;
-        let process = processes.get_mut(self.process);
-        let consumed = match process.and_then(|process| process.stdin.as_mut()) {
-            Some(input) => {
-                let (consumed, progress) = input.give(bytes);
-                close_if_finished(processes, self.process, progress);
-                consumed
+        if self.purpose == Purpose::Wait {
+            return Ok(None);
+        }
+        let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.stdin.arrived(count)?;
+        self.unreturned = self.unreturned.saturating_add(count);
+        if let Some(process) = self.fed(processes)
+            && let Some(input) = &mut process.stdin
+        {
+            match input.give(bytes) {
+                Progress::Open => {}
+                Progress::Finished => process.stdin = None,
             }
-            // The process has closed it: the bytes are of no use, but their
-            // credit is.
-            None => bytes.len(),
-        };
-        Ok(self.consumed(consumed))
+        }
+        Ok(self.consumed(processes))
     }
 
     /// Standard input ends here.
     pub(crate) fn input_ended(&mut self, processes: &mut Processes) {
-        let process = processes.get_mut(self.process);
-        if let Some(input) = process.and_then(|process| process.stdin.as_mut()) {
-            let progress = input.end();
-            close_if_finished(processes, self.process, progress);
+        if let Some(process) = self.fed(processes)
+            && let Some(input) = &mut process.stdin
+            && input.end() == Progress::Finished
+        {
+            process.stdin = None;
         }
     }
 
@@ -109,93 +207,183 @@ impl Stream {
         outgoing: &mut Outgoing,
         processes: &mut Processes,
     ) -> Result<Filled, Lost> {
-        if let Some(credit) = self.flush_input(processes) {
-            encode::credit(outgoing.control(), self.id, Channel::Stdin, credit);
+        if self.purpose == Purpose::Wait {
+            return Ok(Filled::Nothing);
+        }
+        let id = self.caller.stream;
+        if let Some(credit) = self.consumed(processes) {
+            encode::credit(outgoing.control(), id, Channel::Stdin, credit);
         }
         let Some(process) = processes.get_mut(self.process) else {
-            return Ok(Filled::Finished);
+            return finish(outgoing, id, FailureKind::NotFound, "it was forgotten");
         };
+        let owns = process.owner == Some(self.caller);
+        if !owns && !process.observers.contains(&self.caller) {
+            return finish(outgoing, id, FailureKind::Conflict, "another stream has it");
+        }
+        let mut news = false;
+        let mut added = false;
+        let mut ended = true;
         for (channel, reader) in [
             (Channel::Stdout, &mut self.stdout),
             (Channel::Stderr, &mut self.stderr),
         ] {
-            if reader.fill(channel, self.id, self.process, process, outgoing)? {
-                return Ok(Filled::Something);
-            }
+            let (Some(reader), false) = (reader, added) else {
+                continue;
+            };
+            news |= reader.collect(channel, process);
+            let place = (self.process, owns);
+            added = reader.fill(channel, self.caller, place, process, outgoing)?;
+            ended &= reader.ended;
         }
-        if !self.stdout.ended || !self.stderr.ended {
+        if news && process.callers().nth(1).is_some() {
+            processes.wake(self.process);
+        }
+        if added {
+            return Ok(Filled::Something);
+        }
+        if !ended {
             return Ok(Filled::Nothing);
         }
-        let Some(exit) = process.report() else {
+        let exit = match self.purpose {
+            Purpose::Kill => processes.killed(self.process),
+            Purpose::Watch | Purpose::Wait => processes.settle(self.process),
+        };
+        let Some(exit) = exit else {
             return Ok(Filled::Nothing);
         };
-        encode::close(outgoing.control(), self.id, &Outcome::Exited(exit))?;
-        processes.finish(self.process, exit.tree_ended);
+        encode::close(outgoing.control(), id, &Outcome::Exited(exit))?;
+        if owns {
+            processes.told(self.process);
+            self.purpose = Purpose::Wait;
+            return Ok(Filled::Nothing);
+        }
+        processes.leave(self.process, self.caller);
         Ok(Filled::Finished)
     }
 
-    fn flush_input(&mut self, processes: &mut Processes) -> Option<u32> {
-        let input = processes.get_mut(self.process)?.stdin.as_mut()?;
-        let (consumed, progress) = input.flush();
-        close_if_finished(processes, self.process, progress);
-        self.consumed(consumed)
+    /// The process, if this stream feeds it.
+    fn fed<'a>(&self, processes: &'a mut Processes) -> Option<&'a mut Process> {
+        processes
+            .get_mut(self.process)
+            .filter(|process| process.feeder == Some(self.caller))
     }
 
-    fn consumed(&mut self, count: usize) -> Option<u32> {
-        self.stdin
-            .consumed(u32::try_from(count).unwrap_or(u32::MAX))
+    /// Answers how much credit to give back for input that needs no more room.
+    fn consumed(&mut self, processes: &mut Processes) -> Option<u32> {
+        if self.unreturned == 0 {
+            return None;
+        }
+        let fed = self
+            .fed(processes)
+            .and_then(|process| process.stdin.as_mut());
+        let count = match fed {
+            Some(input) => u32::try_from(input.take_consumed()).unwrap_or(u32::MAX),
+            // The process has closed it, or another stream feeds it: the bytes
+            // are of no use, but their credit is.
+            None => self.unreturned,
+        };
+        let count = count.min(self.unreturned);
+        self.unreturned = self.unreturned.saturating_sub(count);
+        self.stdin.consumed(count)
     }
 }
 
 impl Reader {
-    /// Answers whether it added a frame.
+    fn new(channel: Channel, place: Place) -> Self {
+        Self {
+            window: SendWindow::new(channel, place.credit),
+            size: place.size,
+            first: place.offset,
+            offset: place.offset,
+            limit: place.offset.saturating_add(place.credit.into()),
+            ended: false,
+        }
+    }
+
+    fn granted(&mut self, bytes: u32) -> Result<(), Lost> {
+        self.window.granted(bytes)?;
+        self.limit = self.limit.saturating_add(bytes.into());
+        Ok(())
+    }
+
+    /// The offset before which the host needs nothing again.
+    fn acknowledged(&self) -> u64 {
+        let consumed = self.limit.saturating_sub(self.size.into());
+        consumed.min(self.offset).max(self.first)
+    }
+
+    /// Lets the process's bytes in. Answers whether there were some.
+    fn collect(&mut self, channel: Channel, process: &mut Process) -> bool {
+        let output = process.output_mut(channel);
+        !self.ended && output.is_some_and(crate::process::Output::collect)
+    }
+
+    /// Answers whether it added a frame. `place` is the process, and whether
+    /// this reader's bytes are held for it.
     fn fill(
         &mut self,
         channel: Channel,
-        stream: StreamId,
-        id: ProcessId,
+        caller: Caller,
+        place: (ProcessId, bool),
         process: &mut Process,
         outgoing: &mut Outgoing,
     ) -> Result<bool, Lost> {
-        if self.ended {
-            return Ok(false);
-        }
-        let Some(output) = process.output_mut(channel) else {
+        let (false, Some(output)) = (self.ended, process.output_mut(channel)) else {
             return Ok(false);
         };
-        output.collect();
-        let bytes = output.ring().bytes_from(self.offset);
-        let allowed = self.window.available().min(MAX_PAYLOAD);
-        let count = bytes.len().min(usize::try_from(allowed).unwrap_or(0));
-        if count == 0 {
-            if output.has_ended() && self.offset == output.ring().end() {
+        let stream = caller.stream;
+        let ring = output.ring();
+        let available = self.window.available();
+        let gap = ring.start().saturating_sub(self.offset);
+        // The gap may grow until there is credit for what follows it.
+        if gap > 0 && (available > 0 || ring.start() == ring.end()) {
+            let output = match channel {
+                Channel::Stderr => Output::Stderr,
+                Channel::Stdin | Channel::Stdout => Output::Stdout,
+            };
+            let event = Event::Gap { output, bytes: gap };
+            encode::event(outgoing.unhurried(), stream, &event)?;
+            self.offset = ring.start();
+            self.limit = self.limit.saturating_add(gap);
+            self.first = self.first.max(self.offset);
+        }
+        let (process, held) = place;
+        let pieces = ring.bytes_from(self.offset);
+        let allowed = usize::try_from(available).unwrap_or(usize::MAX);
+        let added = if held {
+            let [piece, _] = pieces;
+            let piece = piece.get(..allowed).unwrap_or(piece);
+            outgoing.add_held(stream, channel, process, self.offset, piece)?
+        } else {
+            outgoing.add_copy(stream, channel, pieces, allowed)?
+        };
+        match added {
+            Added::Frame(count) => {
+                self.window.take(u32::try_from(count).unwrap_or(u32::MAX));
+                self.offset = self
+                    .offset
+                    .saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+                Ok(true)
+            }
+            Added::Nothing if output.has_ended() && self.offset == output.ring().end() => {
                 encode::end(outgoing.unhurried(), stream, channel);
                 self.ended = true;
-                return Ok(true);
+                Ok(true)
             }
-            return Ok(false);
+            Added::Nothing | Added::Later => Ok(false),
         }
-        let payload = bytes.get(..count).unwrap_or_default();
-        let added = outgoing.add_data(stream, channel, id, self.offset, payload)?;
-        if added == Added::Later {
-            return Ok(false);
-        }
-        self.window.take(u32::try_from(count).unwrap_or(u32::MAX));
-        self.offset = self
-            .offset
-            .saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
-        // A frame under way lets go of its bytes as they are written.
-        if added == Added::Copied {
-            output.release(self.offset);
-        }
-        Ok(true)
     }
 }
 
-fn close_if_finished(processes: &mut Processes, id: ProcessId, progress: Progress) {
-    if progress == Progress::Finished
-        && let Some(process) = processes.get_mut(id)
-    {
-        process.stdin = None;
-    }
+/// Closes a stream whose process is not there for it any more.
+fn finish(
+    outgoing: &mut Outgoing,
+    stream: vmcell_wire::StreamId,
+    kind: FailureKind,
+    text: &str,
+) -> Result<Filled, Lost> {
+    let failure = Failure::new(kind, Stage::Process, text);
+    encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
+    Ok(Filled::Finished)
 }

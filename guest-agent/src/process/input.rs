@@ -13,6 +13,10 @@ pub(crate) struct Input {
     waiting: Vec<u8>,
     /// Nothing will follow what waits.
     ended: bool,
+    /// How many bytes came, ever.
+    taken: u64,
+    /// How many bytes need no more room here, and nobody has heard of it.
+    consumed: usize,
 }
 
 /// What became of an input after some writing.
@@ -31,6 +35,8 @@ impl Input {
             ready: true,
             waiting: Vec::new(),
             ended: false,
+            taken: 0,
+            consumed: 0,
         }
     }
 
@@ -38,36 +44,58 @@ impl Input {
         self.ready = true;
     }
 
-    /// Takes bytes from the host. Answers how many of them, or of those that
-    /// waited, need no more room here.
-    pub(crate) fn give(&mut self, bytes: &[u8]) -> (usize, Progress) {
+    /// Whether more may come.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.ended
+    }
+
+    /// How many bytes came, ever.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// How many bytes wait for room in the pipe.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How many bytes need no more room here since this was last asked.
+    pub(crate) fn take_consumed(&mut self) -> usize {
+        core::mem::take(&mut self.consumed)
+    }
+
+    /// Takes bytes from the host.
+    pub(crate) fn give(&mut self, bytes: &[u8]) -> Progress {
+        self.taken = self
+            .taken
+            .saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         if !self.waiting.is_empty() {
             self.waiting.extend_from_slice(bytes);
             return self.flush();
         }
         let (written, progress) = self.write(bytes);
+        self.consumed = self.consumed.saturating_add(written);
         if progress == Progress::Open {
             self.waiting
                 .extend_from_slice(bytes.get(written..).unwrap_or_default());
-            (written, self.progress())
-        } else {
-            (bytes.len(), progress)
         }
+        progress
     }
 
     /// Writes what waits, as far as the pipe takes it.
-    pub(crate) fn flush(&mut self) -> (usize, Progress) {
+    pub(crate) fn flush(&mut self) -> Progress {
         let waiting = core::mem::take(&mut self.waiting);
         let (written, progress) = self.write(&waiting);
+        self.consumed = self.consumed.saturating_add(written);
         if progress == Progress::Finished {
-            return (waiting.len(), progress);
+            return progress;
         }
         self.waiting = waiting;
         self.waiting.drain(..written.min(self.waiting.len()));
         if self.waiting.is_empty() {
             self.waiting = Vec::new();
         }
-        (written, self.progress())
+        self.progress()
     }
 
     /// Nothing will follow.

@@ -1,11 +1,17 @@
 use rustix::{fd::OwnedFd, io::Errno, pipe::fcntl_setpipe_size};
+use vmcell_wire::{
+    Kept,
+    limits::{MAX_WINDOW, MIN_KEPT},
+};
 
 use crate::ring::Ring;
 
 /// One output of a process: the agent's end of the pipe, and the ring that
-/// keeps what was read until the host has taken it.
+/// keeps the last of what was read.
 ///
-/// A full ring stops the reading, so the process blocks when nobody reads.
+/// An output that is *held* never overwrites bytes that its owner has not
+/// acknowledged: when the ring is full of them the reading stops, so the
+/// process blocks when nobody reads. Any other overwrites its oldest bytes.
 pub(crate) struct Output {
     pipe: Option<OwnedFd>,
     /// The pipe may have bytes: an event came, and no read has said `EAGAIN`.
@@ -13,11 +19,16 @@ pub(crate) struct Output {
     /// The pipe was found full and has been made larger.
     enlarged: bool,
     ring: Ring,
+    /// Bytes from this offset on are held. None: no bytes are.
+    held: Option<u64>,
     cut: bool,
 }
 
-/// How much of an output the agent keeps.
-const RING_SIZE: usize = 512 * 1024;
+/// How much of an output is kept if nobody says.
+const DEFAULT_KEPT: u32 = 1024 * 1024;
+
+/// The most that is kept.
+const MAX_KEPT: u32 = MAX_WINDOW;
 
 /// What the kernel gives a new pipe.
 const SMALL_PIPE: usize = 64 * 1024;
@@ -26,18 +37,59 @@ const SMALL_PIPE: usize = 64 * 1024;
 const LARGE_PIPE: usize = 256 * 1024;
 
 impl Output {
-    pub(crate) fn new(pipe: OwnedFd) -> Self {
+    /// An output that overwrites its oldest bytes.
+    pub(crate) fn new(pipe: OwnedFd, keep: u32) -> Self {
+        let kept = match keep {
+            0 => DEFAULT_KEPT,
+            keep => keep.clamp(MIN_KEPT, MAX_KEPT),
+        };
         Self {
             pipe: Some(pipe),
             ready: false,
             enlarged: false,
-            ring: Ring::new(RING_SIZE),
+            ring: Ring::new(size(kept)),
+            held: None,
             cut: false,
         }
     }
 
+    /// Holds what comes from `offset` on, for an owner with this window.
+    ///
+    /// An owner acknowledges when it has consumed half a window, so a ring of
+    /// less could be full of bytes that the owner has, and both would wait. A
+    /// whole window keeps the link busy too. Windows are never larger than the
+    /// largest ring.
+    pub(crate) fn hold(&mut self, offset: u64, window: u32) {
+        self.held = Some(offset);
+        self.ring.may_grow_to(size(window.min(MAX_KEPT)));
+    }
+
+    /// The owner has everything before `offset`.
+    pub(crate) fn acknowledge(&mut self, offset: u64) {
+        if let Some(held) = &mut self.held {
+            *held = offset.max(*held);
+        }
+    }
+
+    /// Whether somebody is waited for.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Nobody is waited for any more.
+    pub(crate) fn stop_holding(&mut self) {
+        self.held = None;
+    }
+
     pub(crate) fn ring(&self) -> &Ring {
         &self.ring
+    }
+
+    pub(crate) fn kept(&self) -> Kept {
+        Kept {
+            start: self.ring.start(),
+            end: self.ring.end(),
+        }
     }
 
     pub(crate) fn pipe(&self) -> Option<&OwnedFd> {
@@ -58,21 +110,27 @@ impl Output {
         self.ready && self.pipe.is_some()
     }
 
+    /// Whether reading may bring something.
+    pub(crate) fn can_read(&self) -> bool {
+        self.has_unread() && self.ring.has_room(self.held_from())
+    }
+
     pub(crate) fn was_cut(&self) -> bool {
         self.cut
     }
 
     /// Reads once from the pipe to the ring, if there is anything to read and
-    /// room for it.
-    pub(crate) fn collect(&mut self) {
-        let Some(pipe) = &self.pipe else {
-            return;
-        };
-        if !self.ready || self.ring.is_full() {
-            return;
+    /// room for it. Answers whether there is something new.
+    pub(crate) fn collect(&mut self) -> bool {
+        if !self.can_read() {
+            return false;
         }
-        let outcome = match self.ring.free_space() {
-            Ok(space) => rustix::io::read(pipe, space),
+        let held = self.held_from();
+        let Some(pipe) = &self.pipe else {
+            return false;
+        };
+        let outcome = match self.ring.room(held) {
+            Ok(room) => rustix::io::read(pipe, room),
             // No memory for the ring: the output cannot be had.
             Err(error) => Err(error),
         };
@@ -86,25 +144,44 @@ impl Output {
                     let _ = fcntl_setpipe_size(pipe, LARGE_PIPE);
                 }
             }
-            Err(Errno::AGAIN) => self.ready = false,
-            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                self.ready = false;
+                return false;
+            }
+            Err(Errno::INTR) => return false,
             Err(_) => self.cut(),
         }
-    }
-
-    /// The host has everything before `offset`.
-    pub(crate) fn release(&mut self, offset: u64) {
-        self.ring.release(offset);
+        true
     }
 
     /// Nobody wants the output: what is kept is dropped.
     pub(crate) fn close(&mut self) {
         self.pipe = None;
-        self.ring.release(u64::MAX);
+        self.ring.clear();
+    }
+
+    /// Drops what is kept.
+    pub(crate) fn clear(&mut self) {
+        self.ring.clear();
     }
 
     /// Gives up waiting for the end of the output.
     pub(crate) fn cut(&mut self) {
         self.cut |= self.pipe.take().is_some();
     }
+
+    /// Gives back memory that an ended output does not need.
+    pub(crate) fn finish(&mut self) {
+        if self.has_ended() {
+            self.ring.finish();
+        }
+    }
+
+    fn held_from(&self) -> u64 {
+        self.held.unwrap_or(self.ring.end())
+    }
+}
+
+fn size(bytes: u32) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

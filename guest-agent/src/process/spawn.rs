@@ -1,18 +1,25 @@
-use alloc::{ffi::CString, vec::Vec};
+use alloc::vec::Vec;
 
 use rustix::{
     fd::{AsFd, OwnedFd},
-    fs::{Mode, OFlags},
+    fs::Mode,
+    fs::OFlags,
     io::Errno,
     pipe::{PipeFlags, pipe_with},
+    process::Pid,
 };
-use vmcell_wire::{Exec, Failure, FailureKind, PackedBuf, Stage, Stdin};
+use vmcell_wire::{Failure, FailureKind, PackedBuf, Rlimits, Stage, Start, Stdin};
 
-use super::{Input, Output, Owner, Process};
+use super::{
+    Ending, Input, Output, Process,
+    environment::{add_defaults, find_candidates},
+    identity::Identity,
+};
 use crate::{
     cgroup::Cgroup,
     clock::Moment,
-    sys::{self, ChildPlan, Nursery},
+    sys::{self, ChildPlan, Nursery, ResourceLimit},
+    user::User,
 };
 
 /// Starts processes.
@@ -21,45 +28,58 @@ pub(crate) struct Spawner {
     nursery: Nursery,
     /// The files that the next program's name may mean.
     candidates: PackedBuf,
+    /// What its environment gets beyond what was asked for.
+    more_env: PackedBuf,
     /// An empty standard input.
     null: OwnedFd,
+    /// Who the agent is.
+    uid: u32,
 }
 
-/// Where programs are looked for if the environment has no `PATH`.
-const DEFAULT_PATH: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// `RLIM_NLIMITS`: the kernel has no more resources.
+const RESOURCES: u8 = 16;
+
+/// The longest path that the kernel takes, with its zero byte: path_resolution(7).
+const MAX_PATH: usize = 4096;
 
 impl Spawner {
     pub(crate) fn new() -> Result<Self, Errno> {
         Ok(Self {
             nursery: Nursery::new()?,
             candidates: PackedBuf::new(),
+            more_env: PackedBuf::new(),
             null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
+            uid: rustix::process::geteuid().as_raw(),
         })
     }
 
-    /// Starts the program in `cgroup`, which the process then owns.
+    /// Starts the program in `cgroup`, which the process then owns. Nobody
+    /// watches it yet.
     pub(crate) fn start(
         &mut self,
-        exec: &Exec<'_>,
-        owner: Owner,
+        start: &Start<'_>,
         cgroup: Option<Cgroup>,
     ) -> Result<Process, (Failure<'static>, Option<Cgroup>)> {
-        match self.try_start(exec, cgroup.as_ref()) {
+        match self.try_start(start, cgroup.as_ref()) {
             Ok(Started {
                 pid,
+                uid,
                 stdin,
                 stdout,
                 stderr,
             }) => Ok(Process {
                 pid,
-                owner: Some(owner),
-                stdin: stdin.map(Input::new),
-                stdout: Output::new(stdout),
-                stderr: Output::new(stderr),
-                cgroup,
+                identity: Identity::new(start, uid),
+                lifetime: start.lifetime,
                 started: Moment::now(),
-                ended: None,
-                killed: false,
+                owner: None,
+                observers: Vec::new(),
+                feeder: None,
+                stdin: stdin.map(Input::new),
+                stdout: Output::new(stdout, start.keep),
+                stderr: Output::new(stderr, start.keep),
+                cgroup,
+                ending: Ending::default(),
             }),
             Err(failure) => Err((failure, cgroup)),
         }
@@ -67,23 +87,28 @@ impl Spawner {
 
     fn try_start(
         &mut self,
-        exec: &Exec<'_>,
+        start: &Start<'_>,
         cgroup: Option<&Cgroup>,
     ) -> Result<Started, Failure<'static>> {
-        let invalid = |text| Failure::new(FailureKind::Invalid, Stage::Request, text);
-        let program = exec
+        let program = start
             .argv
             .iter()
             .next()
             .filter(|program| !program.is_empty())
-            .ok_or_else(|| invalid("no program is named"))?;
-        let cwd = match exec.cwd {
-            [] => None,
-            path => Some(CString::new(path).map_err(|_| invalid("the directory has a zero byte"))?),
-        };
-        find_candidates(program.to_bytes(), exec, &mut self.candidates);
+            .ok_or_else(|| invalid(Stage::Request, "no program is named"))?;
+        let mut cwd = directory(start.cwd)?;
+        let rlimits = resource_limits(start.rlimits)?;
+        if !(-20..=19).contains(&start.nice) {
+            return Err(invalid(Stage::Limits, "a niceness is -20 to 19"));
+        }
+        let user = User::find(start.user)?;
+        self.more_env.clear();
+        if start.default_env {
+            add_defaults(start.env, user.as_ref(), &mut self.more_env);
+        }
+        find_candidates(program.to_bytes(), start.env, &mut self.candidates);
 
-        let (stdin, stdin_of_child) = match exec.stdin {
+        let (stdin, stdin_of_child) = match start.stdin {
             Stdin::Empty => (None, None),
             Stdin::Stream => {
                 let (read, write) = pipe().map_err(pipe_failure)?;
@@ -96,16 +121,23 @@ impl Spawner {
 
         let plan = ChildPlan {
             candidates: self.candidates.as_packed(),
-            argv: exec.argv,
-            env: exec.env,
-            cwd: cwd.as_deref(),
+            argv: start.argv,
+            env: [start.env, self.more_env.as_packed()],
+            cwd: cwd.as_deref_mut(),
+            make_cwd: start.make_cwd,
             stdin: stdin_of_child.as_ref().unwrap_or(&self.null).as_fd(),
             stdout: stdout_of_child.as_fd(),
             stderr: stderr_of_child.as_fd(),
             cgroup: cgroup.map(AsFd::as_fd),
+            rlimits: &rlimits,
+            nice: Some(start.nice).filter(|nice| *nice != 0),
+            credentials: user.as_ref().map(User::credentials),
+            umask: start.umask,
         };
-        let pid = sys::spawn(&plan, &mut self.nursery).map_err(|failure| {
+        let pid = sys::spawn(plan, &mut self.nursery).map_err(|failure| {
             let text = match failure.stage {
+                Stage::Limits => "the resource limits cannot be set",
+                Stage::User => "the agent cannot become the user",
                 Stage::WorkingDirectory => "the working directory cannot be entered",
                 Stage::Exec => "the program cannot be executed",
                 _ => "the process cannot be made",
@@ -114,6 +146,7 @@ impl Spawner {
         })?;
         Ok(Started {
             pid,
+            uid: user.map_or(self.uid, |user| user.uid),
             stdin,
             stdout,
             stderr,
@@ -122,38 +155,46 @@ impl Spawner {
 }
 
 struct Started {
-    pid: rustix::process::Pid,
+    pid: Pid,
+    uid: u32,
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: OwnedFd,
 }
 
-/// The files that the program's name may mean: itself if it has a slash, else
-/// one in each directory of `PATH`, as in exec(3).
-fn find_candidates(program: &[u8], exec: &Exec<'_>, candidates: &mut PackedBuf) {
-    candidates.clear();
-    if program.contains(&b'/') {
-        // Neither part can have a zero byte; the same goes for what follows.
-        let _ = candidates.push(program);
-        return;
+/// A path as a child needs it: with a zero byte at its end. None is `/`.
+fn directory(path: &[u8]) -> Result<Option<Vec<u8>>, Failure<'static>> {
+    if path.is_empty() {
+        return Ok(None);
     }
-    let path = exec
-        .env
-        .iter()
-        .find_map(|variable| variable.to_bytes().strip_prefix(b"PATH="))
-        .unwrap_or(DEFAULT_PATH);
-    let mut candidate = Vec::new();
-    for directory in path.split(|byte| *byte == b':') {
-        candidate.clear();
-        candidate.extend_from_slice(if directory.is_empty() {
-            b"."
-        } else {
-            directory
+    let stage = Stage::WorkingDirectory;
+    if path.contains(&0) {
+        return Err(invalid(stage, "the directory has a zero byte"));
+    }
+    if path.len() >= MAX_PATH {
+        let text = "the directory's name is too long";
+        return Err(Failure::from_errno(number(Errno::NAMETOOLONG), stage, text));
+    }
+    let mut path = path.to_vec();
+    path.push(0);
+    Ok(Some(path))
+}
+
+fn resource_limits(limits: Rlimits<'_>) -> Result<Vec<ResourceLimit>, Failure<'static>> {
+    let mut all = Vec::new();
+    for limit in limits.iter() {
+        if limit.resource >= RESOURCES || limit.soft > limit.hard {
+            return Err(invalid(Stage::Limits, "a resource limit makes no sense"));
+        }
+        if all.len() >= usize::from(RESOURCES) {
+            return Err(invalid(Stage::Limits, "too many resource limits"));
+        }
+        all.push(ResourceLimit {
+            resource: limit.resource,
+            values: [limit.soft, limit.hard],
         });
-        candidate.push(b'/');
-        candidate.extend_from_slice(program);
-        let _ = candidates.push(&candidate);
     }
+    Ok(all)
 }
 
 fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
@@ -169,6 +210,10 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
 /// Only the agent's end: the child's end is an open file of its own.
 fn set_nonblocking(end: &OwnedFd) -> Result<(), Errno> {
     rustix::fs::fcntl_setfl(end, OFlags::NONBLOCK)
+}
+
+fn invalid(stage: Stage, text: &'static str) -> Failure<'static> {
+    Failure::new(FailureKind::Invalid, stage, text)
 }
 
 fn pipe_failure(errno: Errno) -> Failure<'static> {

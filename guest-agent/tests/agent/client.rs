@@ -8,12 +8,14 @@ use std::{
         unix::net::{UnixListener, UnixStream},
     },
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use vmcell_wire::{
-    Cause, Channel, Decoder, Event, Exec, Exit, Hello, Item, Outcome, PackedBuf, Peer, Request,
-    Stdin, StreamId, encode,
+    Attach, Attached, Cause, CgroupLimits, Channel, Decoder, Event, Exit, FailureKind, Hello, Item,
+    Lifetime, Outcome, Output, PackedBuf, Peer, Position, Request, Resume, RlimitsBuf, Selector,
+    Stage, Start, Stdin, StreamId, encode,
 };
 
 /// Nothing here takes this long unless it is broken.
@@ -26,6 +28,15 @@ pub(crate) struct RunningAgent {
 
 impl RunningAgent {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// An agent that gives up processes soon whose link was lost.
+    pub(crate) fn impatient() -> Self {
+        Self::start_with(&["300"])
+    }
+
+    fn start_with(arguments: &[&str]) -> Self {
         let unique = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .unwrap();
@@ -36,6 +47,7 @@ impl RunningAgent {
         ));
         let listener = UnixListener::bind(&path).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_vmcell-agent"))
+            .args(arguments)
             .stdin(Stdio::from(OwnedFd::from(listener)))
             .spawn()
             .unwrap();
@@ -51,8 +63,10 @@ impl RunningAgent {
             decoder: Decoder::new(Peer::Guest),
             window: 0,
             next: StreamId::new(1).unwrap(),
+            log: Vec::new(),
             seen: HashMap::new(),
             credit_automatically: true,
+            acknowledge_automatically: true,
         }
     }
 
@@ -81,15 +95,110 @@ impl Drop for RunningAgent {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Said {
     Hello,
-    Started(StreamId, u32),
+    Started(StreamId, u32, u32),
+    Attached(StreamId, Attached),
+    Gap(StreamId, Output, u64),
+    Listed(StreamId, Listed),
     Data(StreamId, Channel, usize),
     End(StreamId, Channel),
     Credit(StreamId, u32),
     Exited(StreamId, Exit),
-    Failed(StreamId, vmcell_wire::FailureKind, u16, vmcell_wire::Stage),
+    Failed(StreamId, FailureKind, u16, Stage),
+    Spawned(StreamId, u32, u32),
+    Done(StreamId),
+    EndOfList(StreamId, bool),
     Pong(StreamId),
     PoweringOff,
     HungUp,
+}
+
+impl Said {
+    /// Whether it closes this stream.
+    fn closes(&self, stream: StreamId) -> bool {
+        match self {
+            Self::Exited(id, _)
+            | Self::Failed(id, ..)
+            | Self::Spawned(id, ..)
+            | Self::Done(id)
+            | Self::EndOfList(id, _)
+            | Self::Pong(id) => *id == stream,
+            _ => false,
+        }
+    }
+}
+
+/// A process in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Listed {
+    pub(crate) id: u32,
+    pub(crate) tag: String,
+    pub(crate) argv: Vec<Vec<u8>>,
+    pub(crate) uid: u32,
+    pub(crate) lifetime: Lifetime,
+    pub(crate) stdout: (u64, u64),
+    pub(crate) exit: Option<Exit>,
+}
+
+/// What to start, with everything ordinary.
+pub(crate) struct Spec {
+    pub(crate) argv: Vec<Vec<u8>>,
+    pub(crate) env: Vec<Vec<u8>>,
+    pub(crate) rlimits: RlimitsBuf,
+    pub(crate) start: Start<'static>,
+    pub(crate) tag: String,
+    pub(crate) user: String,
+    pub(crate) cwd: String,
+}
+
+static LAST_TICKET: AtomicU64 = AtomicU64::new(0);
+
+impl Spec {
+    pub(crate) fn new(argv: &[&str]) -> Self {
+        let ticket = LAST_TICKET.fetch_add(1, Ordering::Relaxed) + 1;
+        Self {
+            argv: argv.iter().map(|text| text.as_bytes().to_vec()).collect(),
+            env: vec![b"PATH=/usr/bin:/bin".to_vec()],
+            rlimits: RlimitsBuf::new(),
+            tag: format!("t{ticket}"),
+            user: String::new(),
+            cwd: String::new(),
+            start: Start {
+                ticket,
+                tag: "",
+                argv: Default::default(),
+                env: Default::default(),
+                default_env: false,
+                cwd: b"",
+                make_cwd: false,
+                user: "",
+                umask: None,
+                nice: 0,
+                rlimits: Default::default(),
+                stdin: Stdin::Empty,
+                lifetime: Lifetime::Foreground,
+                timeout_ms: 0,
+                keep: 0,
+                limits: CgroupLimits::default(),
+            },
+        }
+    }
+
+    pub(crate) fn shell(script: &str) -> Self {
+        Self::new(&["sh", "-c", script])
+    }
+
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    pub(crate) fn background(self) -> Self {
+        self.with(|spec| spec.start.lifetime = Lifetime::Background)
+    }
+
+    pub(crate) fn fed(self) -> Self {
+        self.with(|spec| spec.start.stdin = Stdin::Stream)
+    }
 }
 
 pub(crate) struct Host {
@@ -97,9 +206,12 @@ pub(crate) struct Host {
     decoder: Decoder,
     window: u32,
     next: StreamId,
+    /// Everything that was said.
+    log: Vec<Said>,
     /// What came on each channel.
     pub(crate) seen: HashMap<(StreamId, Channel), Vec<u8>>,
     pub(crate) credit_automatically: bool,
+    pub(crate) acknowledge_automatically: bool,
 }
 
 impl Host {
@@ -108,7 +220,11 @@ impl Host {
         write(&mut bytes);
         match self.socket.write_all(&bytes) {
             // The agent has hung up on us; reading will tell.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+                ) => {}
             outcome => outcome.unwrap(),
         }
     }
@@ -121,20 +237,147 @@ impl Host {
     }
 
     pub(crate) fn exec(&mut self, argv: &[&str]) -> StreamId {
-        self.exec_in(argv, "", Stdin::Empty)
+        self.start(&Spec::new(argv))
     }
 
     pub(crate) fn exec_in(&mut self, argv: &[&str], cwd: &str, stdin: Stdin) -> StreamId {
-        let mut packed = PackedBuf::new();
-        assert!(argv.iter().all(|argument| packed.push(argument.as_bytes())));
-        let mut env = PackedBuf::new();
-        assert!(env.push(b"PATH=/usr/bin:/bin"));
-        self.open(&Request::Exec(Exec {
-            argv: packed.as_packed(),
-            env: env.as_packed(),
-            cwd: cwd.as_bytes(),
-            stdin,
+        self.start(&Spec::new(argv).with(|spec| {
+            spec.cwd = cwd.into();
+            spec.start.stdin = stdin;
         }))
+    }
+
+    pub(crate) fn start(&mut self, spec: &Spec) -> StreamId {
+        let (mut argv, mut env) = (PackedBuf::new(), PackedBuf::new());
+        assert!(spec.argv.iter().all(|argument| argv.push(argument)));
+        assert!(spec.env.iter().all(|variable| env.push(variable)));
+        self.open(&Request::Start(Start {
+            argv: argv.as_packed(),
+            env: env.as_packed(),
+            rlimits: spec.rlimits.as_rlimits(),
+            tag: &spec.tag,
+            user: &spec.user,
+            cwd: spec.cwd.as_bytes(),
+            ..spec.start
+        }))
+    }
+
+    /// Starts a background process and answers its id and pid.
+    pub(crate) fn spawn(&mut self, spec: &Spec) -> (u32, u32) {
+        let stream = self.start(spec);
+        match self.outcome(stream) {
+            Said::Spawned(_, id, pid) => (id, pid),
+            other => panic!("not spawned: {other:?}"),
+        }
+    }
+
+    /// Watches both outputs from these offsets on.
+    pub(crate) fn attach(&mut self, process: Selector<'_>, stdout: u64, stderr: u64) -> StreamId {
+        let window = self.window;
+        let position = |offset| Some(Position { offset, window });
+        self.open(&Request::Attach(Attach {
+            process,
+            stdout: position(stdout),
+            stderr: position(stderr),
+            stdin: false,
+        }))
+    }
+
+    pub(crate) fn resume(&mut self, ticket: u64, stdout: u64, stderr: u64) -> StreamId {
+        let window = self.window;
+        self.open(&Request::Resume(Resume {
+            ticket,
+            stdout: Position {
+                offset: stdout,
+                window,
+            },
+            stderr: Position {
+                offset: stderr,
+                window,
+            },
+        }))
+    }
+
+    /// The first thing that `wanted` accepts, said already or to be waited for.
+    fn first(&mut self, wanted: impl Fn(&Said) -> bool) -> Said {
+        if !self.log.iter().any(&wanted) {
+            self.until(&wanted);
+        }
+        self.log.iter().find(|said| wanted(said)).unwrap().clone()
+    }
+
+    /// Gaps and data of a stream, in order.
+    pub(crate) fn said_on(&self, stream: StreamId) -> impl Iterator<Item = &Said> {
+        self.log.iter().filter(
+            move |said| matches!(said, Said::Gap(id, ..) | Said::Data(id, ..) if *id == stream),
+        )
+    }
+
+    /// Waits until a stream is closed, and answers how.
+    pub(crate) fn outcome(&mut self, stream: StreamId) -> Said {
+        self.first(|said| said.closes(stream))
+    }
+
+    /// Asks for something and waits for the outcome.
+    pub(crate) fn ask(&mut self, request: &Request<'_>) -> Said {
+        let stream = self.open(request);
+        self.outcome(stream)
+    }
+
+    /// Asks for something that must fail, and answers how it did.
+    pub(crate) fn refused(&mut self, request: &Request<'_>) -> (FailureKind, Stage) {
+        match self.ask(request) {
+            Said::Failed(_, kind, _, stage) => (kind, stage),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    /// Starts something that must fail, and answers how it did.
+    pub(crate) fn start_refused(&mut self, spec: &Spec) -> (FailureKind, Stage) {
+        let stream = self.start(spec);
+        match self.outcome(stream) {
+            Said::Failed(_, kind, _, stage) => (kind, stage),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    /// Waits for the event that tells where a stream takes a process up.
+    pub(crate) fn attached(&mut self, stream: StreamId) -> Attached {
+        let about_it = |said: &Said| matches!(said, Said::Attached(id, _) if *id == stream);
+        match self.first(|said| about_it(said) || said.closes(stream)) {
+            Said::Attached(_, attached) => attached,
+            other => panic!("not attached: {other:?}"),
+        }
+    }
+
+    pub(crate) fn list(&mut self, after: u32) -> (Vec<Listed>, bool) {
+        let stream = self.open(&Request::List { after });
+        let all = self.until(|said| said.closes(stream));
+        let mut more = None;
+        let mut listed = Vec::new();
+        for said in all {
+            match said {
+                Said::Listed(id, entry) if id == stream => listed.push(entry),
+                Said::EndOfList(id, value) if id == stream => more = Some(value),
+                _ => {}
+            }
+        }
+        (listed, more.unwrap())
+    }
+
+    /// Runs something to its end and answers its exit and standard output.
+    pub(crate) fn run(&mut self, spec: &Spec) -> (Exit, String) {
+        let stream = self.start(spec);
+        let exit = self.exit(stream);
+        let text = String::from_utf8_lossy(self.output(stream, Channel::Stdout)).into_owned();
+        (exit, text)
+    }
+
+    /// Waits until so many bytes of standard output have come on a stream.
+    pub(crate) fn until_bytes(&mut self, stream: StreamId, count: usize) {
+        while self.output(stream, Channel::Stdout).len() < count {
+            self.until(|said| matches!(said, Said::Data(id, ..) if *id == stream));
+        }
     }
 
     pub(crate) fn write_stdin(&mut self, stream: StreamId, bytes: &[u8]) {
@@ -171,10 +414,24 @@ impl Host {
             while let Some(item) = self.decoder.decode(&mut input).unwrap() {
                 let said = match item {
                     Item::Hello(_) => Said::Hello,
-                    Item::Event {
-                        stream,
-                        event: Event::Started { pid },
-                    } => Said::Started(stream, pid),
+                    Item::Event { stream, event } => match event {
+                        Event::Started { id, pid } => Said::Started(stream, id, pid),
+                        Event::Attached(attached) => Said::Attached(stream, attached),
+                        Event::Gap { output, bytes } => Said::Gap(stream, output, bytes),
+                        Event::Listed(entry) => Said::Listed(
+                            stream,
+                            Listed {
+                                id: entry.id,
+                                tag: entry.tag.into(),
+                                argv: entry.argv.iter().map(|a| a.to_bytes().to_vec()).collect(),
+                                uid: entry.uid,
+                                lifetime: entry.lifetime,
+                                stdout: (entry.stdout.start, entry.stdout.end),
+                                exit: entry.exit,
+                            },
+                        ),
+                        other => panic!("unexpected {other:?}"),
+                    },
                     Item::Data {
                         stream,
                         channel,
@@ -192,22 +449,31 @@ impl Host {
                     }
                     Item::End { stream, channel } => Said::End(stream, channel),
                     Item::Credit { stream, bytes, .. } => Said::Credit(stream, bytes),
-                    Item::Close { stream, outcome } => match outcome {
-                        Outcome::Exited(exit) => Said::Exited(stream, exit),
-                        Outcome::Failed(failure) => {
-                            Said::Failed(stream, failure.kind, failure.errno, failure.stage)
+                    Item::Close { stream, outcome } => {
+                        if self.acknowledge_automatically {
+                            encode::ack(&mut answers, stream);
                         }
-                        Outcome::Pong => Said::Pong(stream),
-                        Outcome::PoweringOff => Said::PoweringOff,
-                        other => panic!("unexpected {other:?}"),
-                    },
+                        match outcome {
+                            Outcome::Exited(exit) => Said::Exited(stream, exit),
+                            Outcome::Failed(failure) => {
+                                Said::Failed(stream, failure.kind, failure.errno, failure.stage)
+                            }
+                            Outcome::Pong => Said::Pong(stream),
+                            Outcome::PoweringOff => Said::PoweringOff,
+                            Outcome::Spawned { id, pid } => Said::Spawned(stream, id, pid),
+                            Outcome::Done => Said::Done(stream),
+                            Outcome::EndOfList { more } => Said::EndOfList(stream, more),
+                            other => panic!("unexpected {other:?}"),
+                        }
+                    }
                     other => panic!("unexpected {other:?}"),
                 };
                 all.push(said);
             }
             if !answers.is_empty() {
-                self.socket.write_all(&answers).unwrap();
+                self.send(|out| out.extend_from_slice(&answers));
             }
+            self.log.extend_from_slice(&all[before..]);
             if all[before..].iter().any(&wanted) {
                 return all;
             }
@@ -216,13 +482,10 @@ impl Host {
 
     /// Waits for the end of a process.
     pub(crate) fn exit(&mut self, stream: StreamId) -> Exit {
-        let all = self.until(|said| matches!(said, Said::Exited(id, _) if *id == stream));
-        all.iter()
-            .find_map(|said| match said {
-                Said::Exited(id, exit) if *id == stream => Some(*exit),
-                _ => None,
-            })
-            .unwrap()
+        match self.outcome(stream) {
+            Said::Exited(_, exit) => exit,
+            other => panic!("not an exit: {other:?}"),
+        }
     }
 
     pub(crate) fn output(&self, stream: StreamId, channel: Channel) -> &[u8] {

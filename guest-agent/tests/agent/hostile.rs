@@ -1,7 +1,10 @@
 //! An agent survives hosts that do not keep the protocol.
 
-use crate::client::{RunningAgent, Said};
-use vmcell_wire::{Channel, Header, Kind, Request, StreamId, encode};
+use crate::client::{RunningAgent, Said, Spec};
+use vmcell_wire::{
+    Attach, Channel, FailureKind, Header, Kind, Position, Request, Selector, Stage, StreamId,
+    encode,
+};
 
 /// A well-behaved host is still served.
 fn assert_alive(agent: &RunningAgent) {
@@ -91,4 +94,87 @@ fn frames_for_streams_that_do_not_exist_are_ignored() {
     host.grant(nobody, Channel::Stdout, 1);
     let ping = host.open(&Request::Ping);
     host.until(|said| *said == Said::Pong(ping));
+}
+
+#[test]
+fn acknowledgements_of_nothing_are_ignored() {
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let running = host.exec(&["sleep", "1000"]);
+    for stream in [running, StreamId::new(9999).unwrap()] {
+        host.send(|out| encode::ack(out, stream));
+    }
+    let ping = host.open(&Request::Ping);
+    host.until(|said| *said == Said::Pong(ping));
+    assert_eq!(host.list(0).0.len(), 1);
+}
+
+#[test]
+fn a_foreign_ticket_opens_nothing() {
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    host.exec(&["sleep", "1000"]);
+    for ticket in [u64::MAX, 1 << 63] {
+        let stream = host.resume(ticket, 0, 0);
+        host.until(
+            |said| matches!(said, Said::Failed(id, FailureKind::NotFound, ..) if *id == stream),
+        );
+    }
+}
+
+#[test]
+fn absurd_windows_are_refused() {
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let (id, _) = host.spawn(&Spec::new(&["sleep", "1000"]).background());
+    let refused = host.refused(&Request::Attach(Attach {
+        process: Selector::Id(id),
+        stdout: Some(Position {
+            offset: 0,
+            window: u32::MAX,
+        }),
+        stderr: None,
+        stdin: false,
+    }));
+    assert_eq!(refused, (FailureKind::Invalid, Stage::Request));
+}
+
+#[test]
+fn credit_without_end_ends_the_link() {
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let stream = host.exec(&["sleep", "1000"]);
+    host.grant(stream, Channel::Stdout, u32::MAX);
+    host.until(|said| *said == Said::HungUp);
+    assert_alive(&agent);
+}
+
+#[test]
+fn too_many_open_streams_end_the_link() {
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let (id, _) = host.spawn(&Spec::new(&["sleep", "1000"]).background());
+    for _ in 0..2000 {
+        host.attach(Selector::Id(id), 0, 0);
+    }
+    host.until(|said| *said == Said::HungUp);
+    assert_alive(&agent);
+}
+
+#[test]
+fn many_requests_at_once_are_all_answered() {
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let mut last = None;
+    for number in 0..2000 {
+        last = Some(host.open(&match number % 3 {
+            0 => Request::Ping,
+            1 => Request::List { after: 0 },
+            _ => Request::Forget {
+                process: Selector::Id(number),
+            },
+        }));
+    }
+    let last = last.unwrap();
+    host.until(|said| matches!(said, Said::EndOfList(id, _) | Said::Pong(id) if *id == last));
 }

@@ -1,6 +1,9 @@
 //! The agent as an ordinary program, seen from the other end of its links.
 #![allow(clippy::unwrap_used)]
 
+mod background;
 mod client;
 mod hostile;
 mod processes;
+mod resume;
+mod start;

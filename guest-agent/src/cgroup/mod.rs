@@ -1,0 +1,134 @@
+//! Where children live: a cgroup each, so that a whole tree of processes can
+//! be ended at once and be proved to be gone. See cgroups(7), version 2.
+//!
+//! ```text
+//!  /sys/fs/cgroup            the agent, and nobody else
+//!    └─ vmcell               cpu.weight, pids.max: all children together
+//!         ├─ 1               one process and its descendants
+//!         └─ 2
+//! ```
+//!
+//! The kernel never chooses PID 1 when memory runs out, so the agent needs no
+//! protection from that.
+
+mod limits;
+mod pool;
+
+use alloc::string::String;
+
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{AtFlags, Mode, OFlags},
+    io::Errno,
+};
+
+pub(crate) use pool::Cgroups;
+
+/// A cgroup of one process and its descendants.
+pub(crate) struct Cgroup {
+    name: String,
+    directory: OwnedFd,
+    events: OwnedFd,
+    kill: OwnedFd,
+    /// None: nobody has looked, or the kernel has no memory controller.
+    memory_events: Option<OwnedFd>,
+    /// How many processes had been ended for want of memory when this was
+    /// last looked at.
+    oom_kills: u32,
+    /// Whether a process has lived here since then.
+    used: bool,
+    /// Nobody else can use it: it has limits of its own, or was killed.
+    spent: bool,
+}
+
+impl Cgroup {
+    fn create(parent: &OwnedFd, name: String) -> Result<Self, Errno> {
+        rustix::fs::mkdirat(parent, name.as_str(), Mode::from_raw_mode(0o755))?;
+        let directory = open(parent, &name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let events = open(&directory, "cgroup.events", OFlags::RDONLY)?;
+        let kill = open(&directory, "cgroup.kill", OFlags::WRONLY)?;
+        Ok(Self {
+            name,
+            directory,
+            events,
+            kill,
+            memory_events: None,
+            oom_kills: 0,
+            used: false,
+            spent: false,
+        })
+    }
+
+    fn remove(&self, parent: &OwnedFd) {
+        // It stays behind if somebody moved in since; nothing is lost.
+        let _ = rustix::fs::unlinkat(parent, self.name.as_str(), AtFlags::REMOVEDIR);
+    }
+
+    /// Ends every process in it, descendants included, with SIGKILL.
+    ///
+    /// It cannot be used for another process: since 2025 the kernel tells a
+    /// child that slips through a kill by the number of kills, which it takes
+    /// from the parent's cgroup before and from the child's after the clone.
+    /// With `CLONE_INTO_CGROUP` these are two cgroups, and a child that is put
+    /// into one that was killed before dies at once.
+    pub(crate) fn kill(&mut self) -> Result<(), Errno> {
+        self.spent = true;
+        rustix::io::pwrite(&self.kill, b"1", 0).map(|_| ())
+    }
+
+    /// Whether no living process is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        number_in(&self.events, b"populated ") == Some(0)
+    }
+
+    /// How many processes in it were ended for want of memory since this was
+    /// last asked.
+    pub(crate) fn new_oom_kills(&mut self) -> u32 {
+        self.used = false;
+        if self.memory_events.is_none() {
+            self.memory_events = open(&self.directory, "memory.events", OFlags::RDONLY).ok();
+        }
+        let number = |name| {
+            let events = self.memory_events.as_ref()?;
+            number_in(events, name)
+        };
+        let count = number(b"oom_kill ").unwrap_or(self.oom_kills);
+        let new = count.saturating_sub(self.oom_kills);
+        // The kernel counts the process that it chose twice when it ends all
+        // processes of a cgroup. That happens once to a cgroup: its only
+        // process ends with it.
+        let twice = match new {
+            0 => 0,
+            _ => number(b"oom_group_kill ").unwrap_or(0),
+        };
+        self.oom_kills = count;
+        new.saturating_sub(twice)
+    }
+}
+
+impl AsFd for Cgroup {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+fn open(at: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(at, path, flags | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Writes a file of a cgroup.
+fn write(at: &OwnedFd, path: &str, text: &str) -> Result<(), Errno> {
+    let file = open(at, path, OFlags::WRONLY)?;
+    rustix::io::write(&file, text.as_bytes()).map(|_| ())
+}
+
+/// The number behind `name` in a file with a name and a number on each line.
+fn number_in(file: &OwnedFd, name: &[u8]) -> Option<u32> {
+    let mut text = [0; 256];
+    let count = rustix::io::pread(file, &mut text, 0).ok()?;
+    text.get(..count)?
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| core::str::from_utf8(line.strip_prefix(name)?).ok())?
+        .parse()
+        .ok()
+}

@@ -1,0 +1,183 @@
+use rustix::process::{Signal, kill_process_group};
+use vmcell_wire::{Cause, Exit, Lifetime};
+
+use super::Process;
+use crate::{cgroup::Cgroup, clock::Moment, sys::Reaped};
+
+/// How far a process is on its way out.
+#[derive(Default)]
+pub(crate) struct Ending {
+    /// Who wanted it to end, if somebody did: the first one.
+    asked: Option<Asked>,
+    leader: Option<Leader>,
+    /// The descendants have had their time to go.
+    tree_was_waited_for: bool,
+    exit: Option<Exit>,
+    /// The owner was told the exit, and has not said that it knows.
+    pub(super) told: bool,
+    /// Nobody will ask for it again: it goes when it can.
+    pub(super) abandoned: bool,
+}
+
+/// Who wants a process to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Host,
+    Timeout,
+}
+
+/// The process itself, once it has been reaped.
+struct Leader {
+    usage: Reaped,
+    cause: Cause,
+    oom_kills: u32,
+    at: Moment,
+}
+
+const SIGKILL: Cause = Cause::Signal(9);
+
+impl Ending {
+    /// Whether the leader has been reaped.
+    pub(crate) fn leader_is_gone(&self) -> bool {
+        self.leader.is_some()
+    }
+
+    /// How it ended, once nothing can change that any more.
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        self.exit
+    }
+}
+
+impl Process {
+    /// Whether hosts may still name it. A foreground process whose exit was
+    /// told is over, though a host may resume it to hear the exit again.
+    pub(super) fn is_known(&self) -> bool {
+        let over = self.lifetime == Lifetime::Foreground && self.ending.told;
+        !over && !self.ending.abandoned
+    }
+
+    /// Whether the leader has been reaped.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ending.leader_is_gone()
+    }
+
+    /// Ends the whole tree at once.
+    pub(crate) fn kill(&mut self, asked: Asked) {
+        self.ending.asked.get_or_insert(asked);
+        self.ending.tree_was_waited_for = false;
+        let through_cgroup = self.cgroup.as_mut().map(Cgroup::kill);
+        if !matches!(through_cgroup, Some(Ok(()))) && !self.has_ended() {
+            // The pid is still ours: it has not been reaped.
+            let _ = kill_process_group(self.pid, Signal::KILL);
+        }
+    }
+
+    /// Nobody reads its outputs any more.
+    ///
+    /// Only after it was killed: a process that writes to a closed pipe dies of
+    /// that.
+    pub(crate) fn close_pipes(&mut self) {
+        self.stdin = None;
+        self.stdout.close();
+        self.stderr.close();
+    }
+
+    /// Asks its process group to end.
+    pub(crate) fn terminate(&self) {
+        if !self.has_ended() {
+            let _ = kill_process_group(self.pid, Signal::TERM);
+        }
+    }
+
+    /// The leader was reaped.
+    pub(super) fn leader_ended(&mut self, usage: Reaped) {
+        self.stdin = None;
+        // The kernel's word that the pipes have something, if only their end,
+        // may still be on its way. No need to wait for it.
+        self.stdout.is_ready();
+        self.stderr.is_ready();
+        // A program that ended well needs no look at what memory was short of.
+        let oom_kills = match (&mut self.cgroup, usage.cause) {
+            (None, _) | (_, Cause::Code(0)) => 0,
+            (Some(cgroup), _) => cgroup.new_oom_kills(),
+        };
+        let cause = match (usage.cause, self.ending.asked) {
+            (SIGKILL, Some(Asked::Host)) => Cause::Killed,
+            (SIGKILL, Some(Asked::Timeout)) => Cause::Timeout,
+            (SIGKILL, None) if oom_kills > 0 => Cause::OutOfMemory,
+            (cause, _) => cause,
+        };
+        self.ending.leader = Some(Leader {
+            usage,
+            cause,
+            oom_kills,
+            at: Moment::now(),
+        });
+    }
+
+    /// The hold is over. Answers whether to look once more after that time,
+    /// because a slow reader has yet to make room for what waits in a pipe.
+    pub(super) fn hold_expired(&mut self) -> bool {
+        if !self.has_ended() {
+            return false;
+        }
+        self.ending.tree_was_waited_for = true;
+        if self.stdout.has_unread() || self.stderr.has_unread() {
+            return true;
+        }
+        self.stdout.cut();
+        self.stderr.cut();
+        false
+    }
+
+    /// Settles how it ended, if nothing can change that any more.
+    pub(super) fn settle(&mut self) -> Option<Exit> {
+        let outputs_ended = self.stdout.has_ended() && self.stderr.has_ended();
+        if self.ending.exit.is_none() && self.has_ended() && outputs_ended {
+            let tree_ended = self.tree_ended();
+            let waits = self.ending.asked.is_some() && tree_ended == Some(false);
+            if !waits || self.ending.tree_was_waited_for {
+                self.ending.exit = self.exit_with(tree_ended);
+            }
+        }
+        self.ending.exit
+    }
+
+    /// How it ended, once it and its descendants are gone or were waited for
+    /// long enough. Its outputs may still be read.
+    pub(super) fn killed(&mut self) -> Option<Exit> {
+        let tree_ended = match (&self.cgroup, self.ending.exit) {
+            (None, Some(exit)) => exit.tree_ended,
+            (None, None) => None,
+            (Some(cgroup), _) => Some(cgroup.is_empty()),
+        };
+        if tree_ended == Some(false) && !self.ending.tree_was_waited_for {
+            return None;
+        }
+        if let Some(exit) = &mut self.ending.exit {
+            exit.tree_ended = tree_ended;
+        }
+        self.ending.exit.or_else(|| self.exit_with(tree_ended))
+    }
+
+    /// Whether no process of its cgroup is left, if that can be known.
+    pub(super) fn tree_ended(&self) -> Option<bool> {
+        self.cgroup.as_ref().map(Cgroup::is_empty)
+    }
+
+    fn exit_with(&self, tree_ended: Option<bool>) -> Option<Exit> {
+        let leader = self.ending.leader.as_ref()?;
+        Some(Exit {
+            cause: leader.cause,
+            user_us: leader.usage.user_us,
+            system_us: leader.usage.system_us,
+            peak_rss_kib: leader.usage.peak_rss_kib,
+            wall_us: leader.at.microseconds_since(self.started),
+            stdout_bytes: self.stdout.ring().end(),
+            stderr_bytes: self.stderr.ring().end(),
+            outputs_cut: self.stdout.was_cut() || self.stderr.was_cut(),
+            oom_kills: leader.oom_kills,
+            tree_ended,
+        })
+    }
+}

@@ -1,0 +1,70 @@
+use alloc::{format, vec::Vec};
+
+use vmcell_wire::{Packed, PackedBuf};
+
+use crate::user::User;
+
+/// Where programs are looked for if the environment does not say it.
+const PATH: &[u8] = b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Adds to `more` what `env` lacks of the variables that programs expect. No
+/// user is root.
+pub(super) fn add_defaults(env: Packed<'_>, user: Option<&User>, more: &mut PackedBuf) {
+    let lacks = |name: &[u8]| {
+        !env.iter().any(|variable| {
+            let value = variable.to_bytes().strip_prefix(name);
+            value.is_some_and(|value| value.starts_with(b"="))
+        })
+    };
+    // None of these has a zero byte.
+    let mut add = |variable: &[u8]| {
+        let _ = more.push(variable);
+    };
+    if lacks(b"HOME") {
+        match user {
+            None => add(b"HOME=/root"),
+            Some(user) => add(format!("HOME={}", user.home).as_bytes()),
+        }
+    }
+    if lacks(b"LANG") {
+        add(b"LANG=C.UTF-8");
+    }
+    if lacks(b"PATH") {
+        add(PATH);
+    }
+    if lacks(b"USER") {
+        match user {
+            None => add(b"USER=root"),
+            Some(user) => add(format!("USER={}", user.name).as_bytes()),
+        }
+    }
+}
+
+/// The files that a program's name may mean: itself if it has a slash, else
+/// one in each directory of `PATH`, as in exec(3).
+pub(super) fn find_candidates(program: &[u8], env: Packed<'_>, candidates: &mut PackedBuf) {
+    candidates.clear();
+    if program.contains(&b'/') {
+        // Neither part can have a zero byte; the same goes for what follows.
+        let _ = candidates.push(program);
+        return;
+    }
+    let directories = env
+        .iter()
+        .map(core::ffi::CStr::to_bytes)
+        .chain([PATH])
+        .find_map(|variable| variable.strip_prefix(b"PATH="))
+        .unwrap_or_default();
+    let mut candidate = Vec::new();
+    for directory in directories.split(|byte| *byte == b':') {
+        candidate.clear();
+        candidate.extend_from_slice(if directory.is_empty() {
+            b"."
+        } else {
+            directory
+        });
+        candidate.push(b'/');
+        candidate.extend_from_slice(program);
+        let _ = candidates.push(&candidate);
+    }
+}
