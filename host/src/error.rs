@@ -1,7 +1,7 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use crate::{
-    process::{ExecFailure, Output},
+    process::{Cause, ExecFailure, Output},
     vm::End,
 };
 
@@ -60,7 +60,22 @@ pub enum Error {
     #[error("the VM is gone: {0}")]
     Gone(End),
 
-    /// The guest could not start the command. Nothing was run.
+    /// No VM of this user with this id runs.
+    #[error("no VM with the id {id:?} runs: `Vm::list` tells which do")]
+    NoSuchVm {
+        /// The id.
+        id: String,
+    },
+
+    /// A VM of this user with this id runs already.
+    #[error("a VM with the id {id:?} runs already: choose another id")]
+    IdTaken {
+        /// The id.
+        id: String,
+    },
+
+    /// The guest could not start the command, or does not have the process.
+    /// Nothing was run.
     #[error(transparent)]
     Exec(#[from] ExecFailure),
 
@@ -120,6 +135,8 @@ impl Error {
             Self::Host { .. } => "host",
             Self::Boot { .. } => "boot",
             Self::Gone(_) => "gone",
+            Self::NoSuchVm { .. } => "no-such-vm",
+            Self::IdTaken { .. } => "id-taken",
             Self::Exec(_) => "exec",
             Self::ExecTimeout { .. } => "timeout",
             Self::OutputLimit { .. } => "output-limit",
@@ -127,6 +144,22 @@ impl Error {
             Self::Transport(_) => "transport",
             Self::Unresponsive(_) => "unresponsive",
         }
+    }
+
+    /// Why the command ended that this error is about, if that is what it
+    /// tells.
+    pub fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::ExecTimeout { .. } => Some(Cause::Timeout),
+            Self::OutputLimit { .. } => Some(Cause::OutputLimit),
+            Self::Gone(end) => Some(Cause::VmEnded(*end)),
+            _ => None,
+        }
+    }
+
+    /// The agent answered something that is no answer to what was asked.
+    pub(crate) fn senseless() -> Self {
+        Self::Transport("the answer makes no sense".to_owned())
     }
 
     pub(crate) fn host(doing: &'static str) -> impl FnOnce(io::Error) -> Self {

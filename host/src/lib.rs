@@ -25,6 +25,7 @@ mod agent;
 mod backend;
 mod console;
 pub mod doctor;
+mod door;
 mod error;
 mod initramfs;
 mod locate;
@@ -42,7 +43,8 @@ pub use acceleration::{Acceleration, AccelerationChoice};
 pub use error::{BootFailure, Error};
 pub use printable::printable;
 pub use process::{
-    Cause, Command, ExecEvent, ExecFailure, ExecFailureKind, ExecInput, ExecStage, ExecStream,
-    Exit, Input, Output,
+    Cause, Command, Cut, Excess, ExecEnd, ExecEvent, ExecFailure, ExecFailureKind, ExecInput,
+    ExecParts, ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, Offsets, Output,
+    OutputKind, Process, ProcessId, ProcessInfo, ProcessSelector, Processes, ReadFrom, Resource,
 };
-pub use vm::{End, Health, Vm, VmBuilder, VmState};
+pub use vm::{End, Health, Vm, VmBuilder, VmInfo, VmState};

@@ -6,23 +6,29 @@ use std::{
 };
 
 use bytes::Bytes;
-use vmcell_wire::{Exec, PackedBuf, Request, Stdin};
+use vmcell_wire::{
+    CgroupLimits, Lifetime, PackedBuf, Request, Rlimit, RlimitsBuf, Start, Stdin, limits::MAX_TAG,
+};
 
-use crate::error::Error;
+use super::{Excess, Resource, shell};
+use crate::{error::Error, random::random_bytes};
 
 /// A program to run in the guest, with everything it gets.
 ///
-/// The program is executed as it is: there is no shell unless you name one.
+/// The program is executed as it is: there is no shell unless you ask for one
+/// with [`Command::shell`].
 ///
 /// ```
 /// use std::time::Duration;
 /// use vmcell::Command;
 ///
-/// let command = Command::new("sh")
-///     .args(["-c", "echo $GREETING; cat"])
+/// let command = Command::new("tee")
+///     .arg("copy.txt")
 ///     .env("GREETING", "hello")
+///     .user("cell")
 ///     .current_dir("/workspace")
 ///     .stdin("from the host\n")
+///     .memory_max(64 << 20)
 ///     .timeout(Duration::from_secs(5));
 /// # let _ = command;
 /// ```
@@ -30,11 +36,23 @@ use crate::error::Error;
 #[must_use]
 pub struct Command {
     argv: Vec<OsString>,
+    /// The first word is a line for a shell, to which the others are added.
+    is_shell_line: bool,
     env: BTreeMap<OsString, OsString>,
+    default_env: bool,
     current_dir: OsString,
+    create_dir: bool,
+    user: String,
+    umask: Option<u16>,
+    nice: i8,
+    rlimits: BTreeMap<Resource, (u64, u64)>,
+    limits: CgroupLimits,
+    tag: Option<String>,
+    keep: u32,
     pub(crate) input: Input,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_output: usize,
+    pub(crate) excess: Excess,
 }
 
 /// Where a command's standard input comes from.
@@ -58,33 +76,54 @@ impl Command {
     /// no other limit is set.
     pub const DEFAULT_MAX_OUTPUT: usize = 16 * 1024 * 1024;
 
-    /// Runs `program`: a path, or a name that is looked up in the guest's
+    /// The most bytes that the guest can be told to
+    /// [keep](Self::keep_output) of an output.
+    pub const MAX_KEPT: u32 = 16 * 1024 * 1024;
+
+    /// Runs `program`: a path, or a name that is looked up in the command's
     /// `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self::from_argv([program])
     }
 
-    /// Runs the first word with the others as its arguments.
+    /// Runs the first word with the others as its arguments. No shell sees
+    /// them.
     pub fn from_argv(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        let defaults = [
-            ("HOME", "/root"),
-            ("LANG", "C.UTF-8"),
-            (
-                "PATH",
-                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            ),
-            ("USER", "root"),
-        ];
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
-            env: defaults
-                .into_iter()
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
+            is_shell_line: false,
+            env: BTreeMap::new(),
+            default_env: true,
             current_dir: OsString::new(),
+            create_dir: false,
+            user: String::new(),
+            umask: None,
+            nice: 0,
+            rlimits: BTreeMap::new(),
+            limits: CgroupLimits::default(),
+            tag: None,
+            keep: 0,
             input: Input::Empty,
             timeout: None,
             max_output: Self::DEFAULT_MAX_OUTPUT,
+            excess: Excess::Kill,
+        }
+    }
+
+    /// Has `/bin/sh -c` run a line. Arguments that are added are quoted, so the
+    /// shell takes them as they are, and appended to the line.
+    ///
+    /// ```
+    /// use vmcell::Command;
+    ///
+    /// // Runs: ls -l | sort '-k 5' 'it'\''s'
+    /// let command = Command::shell("ls -l | sort").args(["-k 5", "it's"]);
+    /// # let _ = command;
+    /// ```
+    pub fn shell(line: impl Into<OsString>) -> Self {
+        Self {
+            is_shell_line: true,
+            ..Self::from_argv([line])
         }
     }
 
@@ -100,23 +139,114 @@ impl Command {
         self
     }
 
-    /// Sets a variable of the environment, which otherwise has only `HOME`,
-    /// `LANG`, `PATH` and `USER`. Nothing of the host's environment gets into
-    /// the guest.
+    /// Sets a variable of the environment. Without this a command has `HOME`
+    /// and `USER` after its user, `LANG` as `C.UTF-8`, and the usual `PATH`.
+    /// Nothing of the host's environment gets into the guest.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// Empties the environment.
-    pub fn env_clear(mut self) -> Self {
-        self.env.clear();
+    /// Sets many variables.
+    pub fn envs(
+        mut self,
+        variables: impl IntoIterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
+    ) -> Self {
+        for (name, value) in variables {
+            self.env.insert(name.into(), value.into());
+        }
         self
     }
 
-    /// Where the command runs; `/` if not set.
+    /// Takes back a variable that was [set](Self::env).
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.env.remove(name.as_ref());
+        self
+    }
+
+    /// Empties the environment: not even `PATH` is set unless you do.
+    pub fn env_clear(mut self) -> Self {
+        self.env.clear();
+        self.default_env = false;
+        self
+    }
+
+    /// Where the command runs; `/` if not set. A directory that is not there
+    /// is refused.
     pub fn current_dir(mut self, directory: impl Into<OsString>) -> Self {
         self.current_dir = directory.into();
+        self
+    }
+
+    /// Makes the [working directory](Self::current_dir) and its parents if they
+    /// are not there, as the command's user.
+    pub fn create_current_dir(mut self) -> Self {
+        self.create_dir = true;
+        self
+    }
+
+    /// Who the command runs as: `USER` or `USER:GROUP`, names or numbers; root
+    /// if not set. Names and supplementary groups are looked up in the image's
+    /// `/etc/passwd` and `/etc/group`. A number need not be in there; its group
+    /// is then the same number.
+    pub fn user(mut self, user: impl Into<String>) -> Self {
+        self.user = user.into();
+        self
+    }
+
+    /// The file mode creation mask, such as `0o027`.
+    pub fn umask(mut self, mask: u16) -> Self {
+        self.umask = Some(mask);
+        self
+    }
+
+    /// The niceness, -20 to 19: the higher, the sooner others go first.
+    pub fn nice(mut self, nice: i8) -> Self {
+        self.nice = nice;
+        self
+    }
+
+    /// Limits a resource of each of its processes; `u64::MAX` is no limit.
+    pub fn rlimit(mut self, resource: Resource, soft: u64, hard: u64) -> Self {
+        self.rlimits.insert(resource, (soft, hard));
+        self
+    }
+
+    /// How many bytes of memory the command and its descendants may use
+    /// together. If they need more, all of them are ended:
+    /// [`Cause::OutOfMemory`](crate::Cause::OutOfMemory).
+    pub fn memory_max(mut self, bytes: u64) -> Self {
+        self.limits.memory = bytes;
+        self
+    }
+
+    /// How many processes and threads the command and its descendants may be
+    /// at once.
+    pub fn pids_max(mut self, count: u32) -> Self {
+        self.limits.pids = count;
+        self
+    }
+
+    /// How much processor time the command and its descendants may use
+    /// together, in thousandths of one processor: 500 is half of one.
+    pub fn cpu_milli(mut self, thousandths: u32) -> Self {
+        self.limits.cpu_milli = thousandths;
+        self
+    }
+
+    /// A name to find the process by, unique in its VM: 1 to 64 letters,
+    /// digits, dots, hyphens and underscores. `proc-` and eight hexadecimal
+    /// digits if not set.
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tag = Some(tag.into());
+        self
+    }
+
+    /// How many bytes of each output the guest keeps for who
+    /// [attaches](crate::Processes::attach) later; 1 MiB if not set, 16 KiB at
+    /// least, [`MAX_KEPT`](Self::MAX_KEPT) at most.
+    pub fn keep_output(mut self, bytes: u32) -> Self {
+        self.keep = bytes;
         self
     }
 
@@ -133,65 +263,155 @@ impl Command {
         self
     }
 
-    /// How long the command may take, by the host's clock. It and all its
-    /// descendants are ended then.
+    /// How long the command may take. It and all its descendants are ended
+    /// then: [`Cause::Timeout`](crate::Cause::Timeout).
+    ///
+    /// The guest ends it by its own clock, wherever the host's program is by
+    /// then. [`Vm::exec`](crate::Vm::exec) looks at the host's clock as well.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How many bytes of each output [`Vm::exec`](crate::Vm::exec) collects
-    /// before it ends the command.
+    /// How many bytes of each output [`Vm::exec`](crate::Vm::exec) collects.
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = bytes;
         self
     }
 
-    /// Hands the request to `send`, if it makes sense.
+    /// What happens when it prints more than [`max_output`](Self::max_output);
+    /// it is ended if not set.
+    pub fn on_excess(mut self, excess: Excess) -> Self {
+        self.excess = excess;
+        self
+    }
+
+    /// Hands the request to `send`, with the tag in it, if it makes sense.
     pub(crate) fn with_request<T>(
         &self,
+        lifetime: Lifetime,
         send: impl FnOnce(&Request<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let zero_byte = |what| Error::Invalid(format!("{what} holds a zero byte"));
-        if self.argv.first().is_none_or(|program| program.is_empty()) {
-            return Err(Error::Invalid("no program is named".to_owned()));
-        }
-        let mut argv = PackedBuf::new();
-        for argument in &self.argv {
-            if !argv.push(argument.as_bytes()) {
-                return Err(zero_byte("an argument"));
+    ) -> Result<(T, String), Error> {
+        let argv = self.packed_argv()?;
+        let env = self.packed_env()?;
+        for (text, what) in [
+            (self.current_dir.as_bytes(), "the working directory"),
+            (self.user.as_bytes(), "the user"),
+        ] {
+            if text.contains(&0) {
+                return Err(zero_byte(what));
             }
         }
+        if !(-20..=19).contains(&self.nice) {
+            return Err(invalid(format!("{} is no niceness: -20 to 19", self.nice)));
+        }
+        let mut rlimits = RlimitsBuf::new();
+        for (resource, &(soft, hard)) in &self.rlimits {
+            if soft > hard {
+                return Err(invalid(format!(
+                    "the soft limit of {resource:?} is above the hard one"
+                )));
+            }
+            rlimits.push(Rlimit {
+                resource: resource.number(),
+                soft,
+                hard,
+            });
+        }
+        let random: [u8; 12] = random_bytes()?;
+        let (ticket, rest) = random.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        let ticket = u64::from_le_bytes(*ticket);
+        let tag = match &self.tag {
+            Some(tag) => valid_tag(tag)?.to_owned(),
+            None => rest
+                .iter()
+                .fold("proc-".to_owned(), |tag, byte| format!("{tag}{byte:02x}")),
+        };
+        let start = Start {
+            ticket,
+            tag: &tag,
+            argv: argv.as_packed(),
+            env: env.as_packed(),
+            default_env: self.default_env,
+            cwd: self.current_dir.as_bytes(),
+            make_cwd: self.create_dir,
+            user: &self.user,
+            umask: self.umask,
+            nice: self.nice,
+            rlimits: rlimits.as_rlimits(),
+            stdin: match self.input {
+                Input::Empty => Stdin::Empty,
+                Input::Bytes(_) | Input::Stream => Stdin::Stream,
+            },
+            lifetime,
+            // Zero stands for none, and no time at all is a millisecond.
+            timeout_ms: self.timeout.map_or(0, |timeout| {
+                u64::try_from(timeout.as_millis())
+                    .unwrap_or(u64::MAX)
+                    .max(1)
+            }),
+            keep: self.keep,
+            limits: self.limits,
+        };
+        let sent = send(&Request::Start(start))?;
+        Ok((sent, tag))
+    }
+
+    /// The program, for logs and errors.
+    pub(crate) fn program(&self) -> String {
+        let first = self.argv.first().map(|word| word.to_string_lossy());
+        first.map(|word| word.into_owned()).unwrap_or_default()
+    }
+
+    fn packed_argv(&self) -> Result<PackedBuf, Error> {
+        if self.argv.first().is_none_or(|program| program.is_empty()) {
+            return Err(invalid("no program is named".to_owned()));
+        }
+        let mut argv = PackedBuf::new();
+        let mut complete = true;
+        if self.is_shell_line {
+            let line = shell::line(&self.argv);
+            complete = argv.push(b"/bin/sh") && argv.push(b"-c") && argv.push(&line);
+        } else {
+            for argument in &self.argv {
+                complete &= argv.push(argument.as_bytes());
+            }
+        }
+        complete
+            .then_some(argv)
+            .ok_or_else(|| zero_byte("an argument"))
+    }
+
+    fn packed_env(&self) -> Result<PackedBuf, Error> {
         let mut env = PackedBuf::new();
         for (name, value) in &self.env {
             if name.is_empty() || name.as_bytes().contains(&b'=') {
                 let name = name.display();
-                return Err(Error::Invalid(format!("{name:?} cannot be a variable")));
+                return Err(invalid(format!("{name:?} cannot be a variable")));
             }
             let variable = [name.as_bytes(), b"=", value.as_bytes()].concat();
             if !env.push(&variable) {
                 return Err(zero_byte("the environment"));
             }
         }
-        if self.current_dir.as_bytes().contains(&0) {
-            return Err(zero_byte("the working directory"));
-        }
-        send(&Request::Exec(Exec {
-            argv: argv.as_packed(),
-            env: env.as_packed(),
-            cwd: self.current_dir.as_bytes(),
-            stdin: match self.input {
-                Input::Empty => Stdin::Empty,
-                Input::Bytes(_) | Input::Stream => Stdin::Stream,
-            },
-        }))
+        Ok(env)
     }
+}
 
-    /// The program, for logs.
-    pub(crate) fn program(&self) -> &OsStr {
-        self.argv
-            .first()
-            .map(OsString::as_os_str)
-            .unwrap_or_default()
+fn valid_tag(tag: &str) -> Result<&str, Error> {
+    let permitted = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if (1..=MAX_TAG).contains(&tag.len()) && tag.bytes().all(permitted) {
+        return Ok(tag);
     }
+    Err(invalid(format!(
+        "{tag:?} cannot be a tag: use 1 to {MAX_TAG} letters, digits, dots, hyphens and underscores"
+    )))
+}
+
+fn invalid(text: String) -> Error {
+    Error::Invalid(text)
+}
+
+fn zero_byte(what: &str) -> Error {
+    invalid(format!("{what} holds a zero byte"))
 }

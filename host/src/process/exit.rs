@@ -1,5 +1,7 @@
 use std::{fmt, time::Duration};
 
+use crate::vm::End;
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,10 +16,17 @@ pub struct Exit {
     pub wall_time: Duration,
     /// The most memory that it had resident, in bytes.
     pub peak_memory: u64,
+    /// How many bytes it wrote to standard output, read or not.
+    pub stdout_bytes: u64,
+    /// How many bytes it wrote to standard error, read or not.
+    pub stderr_bytes: u64,
     /// Whether a descendant still held its outputs open when it had ended, so
-    /// that they were cut off there.
+    /// that they were cut off there, after half a second.
     pub outputs_cut: bool,
-    /// Whether all its descendants had ended too. None: unknown.
+    /// How many of its processes were ended for want of memory.
+    pub oom_kills: u32,
+    /// Whether all its descendants had ended too, as the kernel says of its
+    /// cgroup. None: unknown.
     pub tree_ended: Option<bool>,
 }
 
@@ -29,6 +38,33 @@ pub enum Cause {
     Code(u8),
     /// This signal ended it.
     Signal(u8),
+    /// It took too long, and was ended.
+    Timeout,
+    /// It printed too much, and was ended.
+    OutputLimit,
+    /// It needed more memory than it may have or than there is, and the
+    /// guest's kernel ended it.
+    OutOfMemory,
+    /// A host ended it.
+    Killed,
+    /// Its VM ended. No [`Exit`] says so: nobody is left to tell. See
+    /// [`Error::cause`](crate::Error::cause).
+    VmEnded(End),
+}
+
+impl Cause {
+    /// A name for the kind of cause that never changes, for machines.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Code(_) => "code",
+            Self::Signal(_) => "signal",
+            Self::Timeout => "timeout",
+            Self::OutputLimit => "output-limit",
+            Self::OutOfMemory => "out-of-memory",
+            Self::Killed => "killed",
+            Self::VmEnded(_) => "vm-ended",
+        }
+    }
 }
 
 impl Exit {
@@ -41,8 +77,13 @@ impl Exit {
     pub fn code(&self) -> Option<u8> {
         match self.cause {
             Cause::Code(code) => Some(code),
-            Cause::Signal(_) => None,
+            _ => None,
         }
+    }
+
+    /// The same end, for a reason that the host knows better.
+    pub(super) fn because(self, cause: Cause) -> Self {
+        Self { cause, ..self }
     }
 
     pub(crate) fn from_wire(exit: &vmcell_wire::Exit) -> Self {
@@ -50,14 +91,19 @@ impl Exit {
             cause: match exit.cause {
                 vmcell_wire::Cause::Code(code) => Cause::Code(code),
                 vmcell_wire::Cause::Signal(signal) => Cause::Signal(signal),
-                // Only sent to hosts that announced that they know it.
-                _ => Cause::Code(u8::MAX),
+                vmcell_wire::Cause::Timeout => Cause::Timeout,
+                vmcell_wire::Cause::OutOfMemory => Cause::OutOfMemory,
+                // What is not known here is only sent to hosts that know it.
+                _ => Cause::Killed,
             },
             user_time: Duration::from_micros(exit.user_us),
             system_time: Duration::from_micros(exit.system_us),
             wall_time: Duration::from_micros(exit.wall_us),
             peak_memory: exit.peak_rss_kib.saturating_mul(1024),
+            stdout_bytes: exit.stdout_bytes,
+            stderr_bytes: exit.stderr_bytes,
             outputs_cut: exit.outputs_cut,
+            oom_kills: exit.oom_kills,
             tree_ended: exit.tree_ended,
         }
     }
@@ -68,6 +114,11 @@ impl fmt::Display for Cause {
         match self {
             Self::Code(code) => write!(f, "exit code {code}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Timeout => f.write_str("timed out"),
+            Self::OutputLimit => f.write_str("printed too much"),
+            Self::OutOfMemory => f.write_str("out of memory"),
+            Self::Killed => f.write_str("killed"),
+            Self::VmEnded(end) => write!(f, "the VM is gone: {end}"),
         }
     }
 }

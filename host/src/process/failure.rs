@@ -1,31 +1,33 @@
-use vmcell_wire::{Failure, FailureKind, Stage};
+use vmcell_wire::{FailureKind, Stage};
 
-use crate::printable::printable;
+use crate::session::Failed;
 
-/// Why the guest could not start a command. Nothing was run.
+/// Why the guest could not do what was asked of a process: start it, find it,
+/// signal it. For a start: nothing was run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{program:?} did not start: {text}{}", errno_text(*errno))]
+#[error("{subject}: {text}{}", errno_text(*errno))]
 #[non_exhaustive]
 pub struct ExecFailure {
-    /// The program that was to be run.
-    pub program: String,
+    /// The program that was to be run, or the process that was named.
+    pub subject: String,
     /// What sort of failure.
     pub kind: ExecFailureKind,
     /// The error number of the guest's kernel, if it had a part in it.
     pub errno: Option<i32>,
-    /// How far the start got.
+    /// How far it got.
     pub stage: ExecStage,
     /// The agent's words.
     pub text: String,
 }
 
-/// What sort of failure kept a command from starting.
+/// What sort of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExecFailureKind {
     /// The request makes no sense to the guest.
     Invalid,
-    /// The program or the working directory does not exist.
+    /// The program, the working directory, the user or the process does not
+    /// exist.
     NotFound,
     /// The guest does not permit it.
     Denied,
@@ -33,16 +35,25 @@ pub enum ExecFailureKind {
     Limit,
     /// The agent or the guest's kernel cannot do it.
     Unsupported,
+    /// It clashes with what is there: a tag that is taken, a process that
+    /// still runs.
+    Conflict,
     /// Anything else.
     Other,
 }
 
-/// How far the start of a command got.
+/// How far a request got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExecStage {
     /// Reading the request.
     Request,
+    /// Finding the process that it names.
+    Lookup,
+    /// Finding out who its user is, or becoming that user.
+    User,
+    /// Setting its limits.
+    Limits,
     /// Making the process and what it needs.
     Process,
     /// Entering its working directory.
@@ -52,25 +63,40 @@ pub enum ExecStage {
 }
 
 impl ExecFailure {
-    pub(crate) fn from_wire(failure: &Failure<'_>) -> Self {
+    /// There is no such process.
+    pub(super) fn unknown(subject: String) -> Self {
         Self {
-            program: String::new(),
-            kind: match failure.kind {
+            subject,
+            kind: ExecFailureKind::NotFound,
+            errno: None,
+            stage: ExecStage::Lookup,
+            text: "no such process".to_owned(),
+        }
+    }
+
+    pub(crate) fn from_guest(failed: Failed, subject: String) -> Self {
+        Self {
+            subject,
+            kind: match failed.kind {
                 FailureKind::Invalid => ExecFailureKind::Invalid,
                 FailureKind::NotFound => ExecFailureKind::NotFound,
                 FailureKind::Denied => ExecFailureKind::Denied,
                 FailureKind::Limit => ExecFailureKind::Limit,
                 FailureKind::Unsupported => ExecFailureKind::Unsupported,
+                FailureKind::Conflict => ExecFailureKind::Conflict,
                 _ => ExecFailureKind::Other,
             },
-            errno: (failure.errno != 0).then_some(failure.errno.into()),
-            stage: match failure.stage {
+            errno: (failed.errno != 0).then_some(failed.errno.into()),
+            stage: match failed.stage {
                 Stage::Request => ExecStage::Request,
+                Stage::Process => ExecStage::Lookup,
+                Stage::User => ExecStage::User,
+                Stage::Limits => ExecStage::Limits,
                 Stage::WorkingDirectory => ExecStage::WorkingDirectory,
                 Stage::Exec => ExecStage::Exec,
                 _ => ExecStage::Process,
             },
-            text: printable(failure.text.as_bytes()),
+            text: failed.text,
         }
     }
 }

@@ -1,13 +1,38 @@
-//! Commands in the guest: what to run, what comes of it.
+//! Processes in the guest: what to run, what comes of it.
+//!
+//! ```text
+//!  Command ──exec──────> ExecStream ──> Output      it ends with the stream
+//!          ──spawn─────> Process    ──> ExecStream  it goes on by itself
+//! ```
 
+mod collected;
 mod command;
+mod excess;
 mod exit;
 mod failure;
+mod handle;
+mod info;
+mod input;
 mod output;
+mod parts;
+mod position;
+mod processes;
+mod resource;
+mod selector;
+mod shell;
 mod stream;
 
 pub use command::{Command, Input};
+pub use excess::Excess;
 pub use exit::{Cause, Exit};
 pub use failure::{ExecFailure, ExecFailureKind, ExecStage};
-pub use output::Output;
-pub use stream::{ExecEvent, ExecInput, ExecStream};
+pub use handle::Process;
+pub use info::{KeptOutput, ProcessInfo};
+pub use input::ExecInput;
+pub use output::{Cut, Output};
+pub use parts::{ExecEnd, ExecParts, ExecReader};
+pub use position::{Offsets, ReadFrom};
+pub use processes::Processes;
+pub use resource::Resource;
+pub use selector::{ProcessId, ProcessSelector};
+pub use stream::{ExecEvent, ExecStream, OutputKind};

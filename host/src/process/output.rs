@@ -1,9 +1,8 @@
 use std::time::Duration;
 
-use bytes::BytesMut;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{ExecEvent, ExecStream, Exit};
+use super::{Cause, Excess, ExecEvent, ExecStream, Exit, OutputKind, collected::Collected};
 use crate::error::Error;
 
 /// What a command printed, and how it ended.
@@ -17,6 +16,20 @@ pub struct Output {
     pub stdout: Vec<u8>,
     /// Its standard error.
     pub stderr: Vec<u8>,
+    /// What is missing of its standard output, if anything.
+    pub stdout_cut: Option<Cut>,
+    /// What is missing of its standard error, if anything.
+    pub stderr_cut: Option<Cut>,
+}
+
+/// Bytes that are missing in an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cut {
+    /// Where they stood: so many bytes of what was collected come before them.
+    pub at: usize,
+    /// How many there were.
+    pub bytes: u64,
 }
 
 impl Output {
@@ -30,15 +43,27 @@ impl Output {
         self.exit.and_then(|exit| exit.code())
     }
 
-    /// Standard output as text; what is not UTF-8 is replaced.
+    /// Standard output as text; what is not UTF-8 is replaced, and what is
+    /// missing is named.
     pub fn stdout_text(&self) -> String {
-        String::from_utf8_lossy(&self.stdout).into_owned()
+        text(&self.stdout, self.stdout_cut)
     }
 
-    /// Standard error as text; what is not UTF-8 is replaced.
+    /// Standard error as text; what is not UTF-8 is replaced, and what is
+    /// missing is named.
     pub fn stderr_text(&self) -> String {
-        String::from_utf8_lossy(&self.stderr).into_owned()
+        text(&self.stderr, self.stderr_cut)
     }
+}
+
+fn text(bytes: &[u8], cut: Option<Cut>) -> String {
+    let (head, tail) = bytes.split_at(cut.map_or(bytes.len(), |cut| cut.at.min(bytes.len())));
+    let mut text = String::from_utf8_lossy(head).into_owned();
+    if let Some(cut) = cut {
+        text += &format!("\n[{} bytes dropped]\n", cut.bytes);
+        text += &String::from_utf8_lossy(tail);
+    }
+    text
 }
 
 /// How long a guest may take to confirm that a command was ended.
@@ -50,78 +75,105 @@ const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// long or prints too much.
 pub(super) async fn collect(
     mut stream: ExecStream,
-    time: Duration,
-    limit: usize,
+    time: Option<Duration>,
 ) -> Result<Output, Error> {
+    let time = time.unwrap_or(CENTURY);
     // A time that no clock can count to is as good as a century.
     let deadline = Instant::now()
         .checked_add(time)
         .unwrap_or_else(|| Instant::now() + CENTURY);
-    let mut collected = Collected::default();
+    let mut collector = Collector::new(stream.max_output, stream.excess);
     loop {
         let Ok(event) = timeout_at(deadline, stream.next()).await else {
-            let partial = collected.end(stream, limit).await;
-            return Err(Error::ExecTimeout {
-                after: time,
-                partial,
-            });
+            return Err(collector.end(stream, Cause::Timeout).await.timed_out(time));
         };
         match event? {
-            Some(ExecEvent::Exited(exit)) => return Ok(collected.into_output(Some(exit))),
+            Some(ExecEvent::Exited(exit)) => {
+                let output = collector.into_output(Some(exit));
+                return match exit.cause {
+                    Cause::Timeout => Err(output.timed_out(time)),
+                    _ => Ok(output),
+                };
+            }
             Some(event) => {
-                if !collected.add(event, limit) {
-                    let partial = collected.end(stream, limit).await;
+                if !collector.add(event) && stream.excess == Excess::Kill {
+                    let limit = stream.max_output;
+                    let partial = collector.end(stream, Cause::OutputLimit).await;
+                    let partial = Box::new(partial);
                     return Err(Error::OutputLimit { limit, partial });
                 }
             }
-            None => return Ok(collected.into_output(None)),
+            None => return Ok(collector.into_output(None)),
         }
     }
 }
 
-#[derive(Default)]
-struct Collected {
-    stdout: BytesMut,
-    stderr: BytesMut,
+impl Output {
+    fn timed_out(self, after: Duration) -> Error {
+        Error::ExecTimeout {
+            after,
+            partial: Box::new(self),
+        }
+    }
 }
 
-impl Collected {
+struct Collector {
+    stdout: Collected,
+    stderr: Collected,
+}
+
+impl Collector {
+    fn new(limit: usize, excess: Excess) -> Self {
+        Self {
+            stdout: Collected::new(limit, excess),
+            stderr: Collected::new(limit, excess),
+        }
+    }
+
     /// Answers whether all of it was within the limit.
-    fn add(&mut self, event: ExecEvent, limit: usize) -> bool {
-        let (buffer, bytes) = match event {
-            ExecEvent::Stdout(bytes) => (&mut self.stdout, bytes),
-            ExecEvent::Stderr(bytes) => (&mut self.stderr, bytes),
-            ExecEvent::Started { .. } | ExecEvent::Exited(_) => return true,
-        };
-        let room = limit.saturating_sub(buffer.len());
-        buffer.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        bytes.len() <= room
+    fn add(&mut self, event: ExecEvent) -> bool {
+        match event {
+            ExecEvent::Stdout(bytes) => self.stdout.add(&bytes),
+            ExecEvent::Stderr(bytes) => self.stderr.add(&bytes),
+            ExecEvent::Gap { output, bytes } => {
+                match output {
+                    OutputKind::Stdout => self.stdout.gap(bytes),
+                    OutputKind::Stderr => self.stderr.gap(bytes),
+                }
+                true
+            }
+            ExecEvent::Started { .. } | ExecEvent::Exited(_) => true,
+        }
     }
 
     /// Ends the command, waits a little for the guest to confirm it, and keeps
     /// what was printed meanwhile.
-    async fn end(mut self, mut stream: ExecStream, limit: usize) -> Box<Output> {
+    async fn end(mut self, mut stream: ExecStream, cause: Cause) -> Output {
         stream.kill();
         let confirmed = timeout(CONFIRMATION, async {
             loop {
                 match stream.next().await {
-                    Ok(Some(ExecEvent::Exited(exit))) => return Some(exit),
+                    Ok(Some(ExecEvent::Exited(exit))) => return Some(exit.because(cause)),
                     Ok(Some(event)) => {
-                        self.add(event, limit);
+                        self.add(event);
                     }
                     Ok(None) | Err(_) => return None,
                 }
             }
         })
         .await;
-        Box::new(self.into_output(confirmed.ok().flatten()))
+        self.into_output(confirmed.ok().flatten())
     }
 
     fn into_output(self, exit: Option<Exit>) -> Output {
+        let (stdout, stdout_cut) = self.stdout.finish();
+        let (stderr, stderr_cut) = self.stderr.finish();
         Output {
             exit,
-            stdout: self.stdout.into(),
-            stderr: self.stderr.into(),
+            stdout,
+            stderr,
+            stdout_cut,
+            stderr_cut,
         }
     }
 }

@@ -1,28 +1,44 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use vmcell_wire::Channel;
+use vmcell_wire::{Channel, Request, Selector};
 
-use super::{Command, ExecFailure, Exit, Input, Output, output::collect};
+use super::{
+    Command, Excess, ExecFailure, ExecInput, ExecParts, Exit, Input, Offsets, Output, Process,
+    ProcessId, output::collect, parts,
+};
 use crate::{
     error::Error,
-    session::{Closing, Stream, StreamEvent, StreamInput},
+    session::{Closing, Stream, StreamEvent},
     vm::Vm,
 };
 
 /// A command that runs, seen event by event.
 ///
-/// Dropping it ends the command and all its descendants.
+/// One that [`Vm::exec_stream`](crate::Vm::exec_stream) started belongs to this
+/// stream: dropping it ends the command and all its descendants, unless it was
+/// [detached](Self::detach). One that was
+/// [attached to](crate::Processes::attach) is only watched: dropping the stream
+/// leaves it alone.
 ///
 /// Nothing is read ahead of the caller but one window of bytes: a command that
-/// prints while nobody calls [`next`](Self::next) is made to wait.
+/// prints while nobody calls [`next`](Self::next) is made to wait, or, if it is
+/// only watched, loses its oldest bytes, which an [`ExecEvent::Gap`] tells.
+///
+/// A link that breaks is made anew, and the stream goes on where it was.
 #[derive(Debug)]
 pub struct ExecStream {
     stream: Stream,
     vm: Vm,
-    program: String,
-    timeout: Duration,
-    max_output: usize,
+    /// What it is called in errors.
+    subject: String,
+    owned: bool,
+    id: Option<ProcessId>,
+    pid: Option<u32>,
+    tag: Option<String>,
+    timeout: Option<Duration>,
+    pub(super) max_output: usize,
+    pub(super) excess: Excess,
     exit: Option<Exit>,
 }
 
@@ -39,28 +55,65 @@ pub enum ExecEvent {
     Stdout(Bytes),
     /// It wrote to its standard error.
     Stderr(Bytes),
+    /// Bytes that it wrote were dropped before they could be read. What comes
+    /// next on that output stood behind them.
+    Gap {
+        /// Of which output.
+        output: OutputKind,
+        /// How many.
+        bytes: u64,
+    },
     /// It ended. This is the last event.
     Exited(Exit),
 }
 
-impl ExecStream {
-    pub(crate) fn new(stream: Stream, vm: Vm, command: Command) -> Self {
-        let program = command.program().to_string_lossy().into_owned();
-        if let Input::Bytes(bytes) = command.input {
-            // A task of its own: the command may print more than a window
-            // before it has read everything. It ends with the stream.
-            let input = stream.input();
-            tokio::spawn(async move {
-                input.write(bytes).await;
-                input.end();
-            });
+/// One of a command's outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputKind {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl OutputKind {
+    fn of(channel: Channel) -> Self {
+        match channel {
+            Channel::Stderr => Self::Stderr,
+            _ => Self::Stdout,
         }
+    }
+}
+
+impl ExecStream {
+    /// A command that this stream decides over.
+    pub(crate) fn owning(stream: Stream, vm: Vm, command: Command, tag: String) -> Self {
+        let subject = format!("{:?} did not start", command.program());
+        let mut this = Self::watching(stream, vm, subject);
+        this.owned = true;
+        this.tag = Some(tag);
+        this.timeout = command.timeout;
+        this.max_output = command.max_output;
+        this.excess = command.excess;
+        if let Input::Bytes(bytes) = command.input {
+            this.input().feed(bytes);
+        }
+        this
+    }
+
+    /// A process that is watched.
+    pub(super) fn watching(stream: Stream, vm: Vm, subject: String) -> Self {
         Self {
             stream,
             vm,
-            program,
-            timeout: command.timeout.unwrap_or(Command::DEFAULT_TIMEOUT),
-            max_output: command.max_output,
+            subject,
+            owned: false,
+            id: None,
+            pid: None,
+            tag: None,
+            timeout: None,
+            max_output: Command::DEFAULT_MAX_OUTPUT,
+            excess: Excess::Kill,
             exit: None,
         }
     }
@@ -68,8 +121,9 @@ impl ExecStream {
     /// Waits for the next event. None after [`ExecEvent::Exited`].
     ///
     /// # Errors
-    /// [`Error::Exec`] if the command could not be started, [`Error::Gone`] if
-    /// the VM ended, [`Error::Transport`] if the link broke.
+    /// [`Error::Exec`] if the command could not be started, or the process not
+    /// be found; [`Error::Gone`] if the VM ended; [`Error::Transport`] if the
+    /// link broke and could not be made anew.
     ///
     /// # Cancel safety
     /// Cancel safe: no event is lost if the future is dropped.
@@ -77,74 +131,152 @@ impl ExecStream {
         if self.exit.is_some() {
             return Ok(None);
         }
-        let event = match self.stream.next().await {
-            Ok(event) => event,
-            Err(lost) => return Err(self.vm.explain(lost).await),
-        };
+        loop {
+            let event = match self.stream.next().await {
+                Ok(event) => event,
+                Err(lost) => return Err(self.vm.explain(lost).await),
+            };
+            if let Some(event) = self.understand(event)? {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    /// Waits until the command runs and says where it is found. None if it has
+    /// ended already; events that came before are lost.
+    pub(super) async fn identified(&mut self) -> Result<Option<(ProcessId, u32)>, Error> {
+        while self.id.is_none() && self.exit.is_none() {
+            let event = match self.stream.next_but_output().await {
+                Ok(event) => event,
+                Err(lost) => return Err(self.vm.explain(lost).await),
+            };
+            self.understand(event)?;
+        }
+        Ok(self.id.zip(self.pid))
+    }
+
+    fn understand(&mut self, event: StreamEvent) -> Result<Option<ExecEvent>, Error> {
         Ok(Some(match event {
-            StreamEvent::Started { pid } => ExecEvent::Started { pid },
+            StreamEvent::Started { id, pid } => {
+                self.id = Some(ProcessId(id));
+                self.pid = Some(pid);
+                ExecEvent::Started { pid }
+            }
+            StreamEvent::Attached(attached) => {
+                self.id = Some(ProcessId(attached.id));
+                self.pid = Some(attached.pid);
+                return Ok(None);
+            }
             StreamEvent::Data(Channel::Stderr, bytes) => ExecEvent::Stderr(bytes),
             StreamEvent::Data(_, bytes) => ExecEvent::Stdout(bytes),
+            StreamEvent::Gap(channel, bytes) => ExecEvent::Gap {
+                output: OutputKind::of(channel),
+                bytes,
+            },
             StreamEvent::Closed(Closing::Exited(exit)) => {
                 let exit = Exit::from_wire(&exit);
                 self.exit = Some(exit);
                 ExecEvent::Exited(exit)
             }
-            StreamEvent::Closed(Closing::Failed(failure)) => {
-                let program = self.program.clone();
-                return Err(ExecFailure { program, ..failure }.into());
+            StreamEvent::Closed(Closing::Failed(failed)) => {
+                return Err(ExecFailure::from_guest(failed, self.subject.clone()).into());
             }
-            StreamEvent::Closed(_) => {
-                return Err(Error::Transport("the answer makes no sense".to_owned()));
-            }
+            StreamEvent::Listed(_) | StreamEvent::Closed(_) => return Err(Error::senseless()),
         }))
     }
 
-    /// Collects what comes until the command ends, within the timeout and the
-    /// output limit that [`Vm::exec`](crate::Vm::exec) has or the command sets.
+    /// Collects what comes until the command ends, within the limits that it
+    /// sets.
     ///
     /// # Errors
     /// See [`Vm::exec`](crate::Vm::exec).
     ///
     /// # Cancel safety
-    /// If the future is dropped, the command and all its descendants are ended.
+    /// If the future is dropped, so is the stream.
     pub async fn wait_with_output(self) -> Result<Output, Error> {
-        let (timeout, max_output) = (self.timeout, self.max_output);
-        collect(self, timeout, max_output).await
+        let timeout = self.timeout;
+        collect(self, timeout).await
     }
 
     /// The command's standard input, if it was started with
     /// [`Command::stdin_stream`](crate::Command::stdin_stream).
     pub fn input(&self) -> ExecInput {
-        ExecInput(self.stream.input())
+        ExecInput::new(self.stream.input())
+    }
+
+    /// Takes the stream apart: input, outputs and end, each to be used by
+    /// itself, with [`AsyncRead`](tokio::io::AsyncRead) and
+    /// [`AsyncWrite`](tokio::io::AsyncWrite).
+    pub fn into_parts(self) -> ExecParts {
+        ExecParts {
+            stdin: self.input(),
+            stdout: parts::reader(&self.stream, Channel::Stdout),
+            stderr: parts::reader(&self.stream, Channel::Stderr),
+            end: parts::ExecEnd(self),
+        }
+    }
+
+    /// Waits for the end, past what comes on the outputs.
+    pub(super) async fn end(&mut self) -> Result<Exit, Error> {
+        loop {
+            if let Some(exit) = self.exit {
+                return Ok(exit);
+            }
+            let event = match self.stream.next_but_output().await {
+                Ok(event) => event,
+                Err(lost) => return Err(self.vm.explain(lost).await),
+            };
+            self.understand(event)?;
+        }
     }
 
     /// Ends the command and all its descendants with SIGKILL. How it ended
     /// comes as an event.
     pub fn kill(&self) {
-        self.stream.cancel();
+        match self.id {
+            Some(ProcessId(id)) if !self.owned => {
+                let process = Selector::Id(id);
+                // The request alone does it, whoever waits for the answer.
+                drop(self.vm.session().open(&Request::Kill { process }));
+            }
+            _ => self.stream.cancel(),
+        }
     }
-}
 
-/// The standard input of a command that runs.
-///
-/// It does not keep the command alive: when its [`ExecStream`] is gone, so is
-/// the command. Dropping it does not end the input; [`end`](Self::end) does.
-#[derive(Clone, Debug)]
-pub struct ExecInput(StreamInput);
-
-impl ExecInput {
-    /// Writes all of `bytes`, as fast as the guest takes them. The answer is
-    /// false if nobody reads them any more.
+    /// Lets the command go on without this stream, in the background: it
+    /// survives the end of the program's interest, and is known until it is
+    /// [forgotten](Process::forget).
+    ///
+    /// # Errors
+    /// See [`next`](Self::next).
     ///
     /// # Cancel safety
-    /// Not cancel safe: if the future is dropped, a part may have been written.
-    pub async fn write(&self, bytes: impl Into<Bytes>) -> bool {
-        self.0.write(bytes.into()).await
+    /// If the future is dropped before it is done, the command is ended.
+    pub async fn detach(mut self) -> Result<Process, Error> {
+        let Some((id, pid)) = self.identified().await? else {
+            return Err(Error::Invalid("the command has ended".to_owned()));
+        };
+        let processes = self.vm.processes();
+        processes.detach(id).await?;
+        Ok(Process::new(
+            self.vm.clone(),
+            id,
+            pid,
+            self.tag.take().unwrap_or_default(),
+        ))
     }
 
-    /// Ends the input: the command reads end of file after what was written.
-    pub fn end(&self) {
-        self.0.end();
+    /// The offsets of the bytes that come next, to go on from in another
+    /// stream: see [`Processes::attach`](crate::Processes::attach).
+    pub fn offsets(&self) -> Offsets {
+        Offsets {
+            stdout: self.stream.offset(Channel::Stdout),
+            stderr: self.stream.offset(Channel::Stderr),
+        }
+    }
+
+    /// The tag of a command that this stream started.
+    pub fn tag(&self) -> Option<&str> {
+        self.tag.as_deref()
     }
 }

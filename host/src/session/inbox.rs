@@ -1,5 +1,7 @@
+use std::collections::VecDeque;
+
 use bytes::{Bytes, BytesMut};
-use vmcell_wire::{Channel, WireError, credit::ReceiveWindow};
+use vmcell_wire::{Channel, Position, WireError, credit::ReceiveWindow, limits::MAX_GAPS};
 
 use super::WINDOW;
 
@@ -7,32 +9,92 @@ use super::WINDOW;
 ///
 /// They are in one buffer of its own, not in pieces of what was read from the
 /// link: a guest that sends single bytes cannot make each one cost a page.
+///
+/// ```text
+///  offset      taken               arrived
+///    |  read     |  buffer, gaps     |  to come
+///    +-----------+-------------------+---------
+/// ```
 #[derive(Debug)]
 pub(super) struct Inbox {
+    channel: Channel,
     buffer: BytesMut,
+    /// In order. Each one stands behind the bytes before its offset.
+    gaps: VecDeque<Gap>,
     window: ReceiveWindow,
-    received: u64,
+    taken: u64,
+    arrived: u64,
     ended: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    at: u64,
+    bytes: u64,
+}
+
+/// What a reader gets from an inbox.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Bytes, and the credit to send for them.
+    Bytes(Bytes, Option<u32>),
+    /// So many bytes are not to be had.
+    Gap(u64),
 }
 
 impl Inbox {
     pub(super) fn new(channel: Channel) -> Self {
         Self {
+            channel,
             buffer: BytesMut::new(),
+            gaps: VecDeque::new(),
             window: ReceiveWindow::new(channel, WINDOW),
-            received: 0,
+            taken: 0,
+            arrived: 0,
             ended: false,
         }
     }
 
-    /// How many bytes ever arrived.
-    pub(super) fn received(&self) -> u64 {
-        self.received
+    /// The offset of the byte that the reader gets next.
+    pub(super) fn offset(&self) -> u64 {
+        self.taken
+    }
+
+    /// The offset of the byte that is to arrive next.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.is_empty() && self.gaps.is_empty()
+    }
+
+    /// The channel is taken up at this offset. Nothing has arrived yet.
+    pub(super) fn begin_at(&mut self, offset: u64) {
+        self.taken = offset;
+        self.arrived = offset;
+    }
+
+    /// Where a new link has to go on, with room for what fits beside what is
+    /// here.
+    pub(super) fn resume(&mut self) -> Position {
+        let held = u32::try_from(self.buffer.len()).unwrap_or(WINDOW);
+        let window = WINDOW.saturating_sub(held);
+        self.window = ReceiveWindow::resumed(self.channel, WINDOW, window);
+        self.ended = false;
+        Position {
+            offset: self.arrived,
+            window,
+        }
     }
 
     /// Takes bytes that were read from the link.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        self.arrived(bytes.len())?;
+        self.count(bytes.len())?;
         self.buffer.extend_from_slice(bytes);
         Ok(())
     }
@@ -45,8 +107,28 @@ impl Inbox {
     ) -> Result<usize, E> {
         self.buffer.reserve(most);
         let count = read(&mut bytes::BufMut::limit(&mut self.buffer, most))?;
-        self.arrived(count)?;
+        self.count(count)?;
         Ok(count)
+    }
+
+    /// The guest has dropped bytes.
+    pub(super) fn gap(&mut self, bytes: u64) -> Result<(), WireError> {
+        if self.ended || bytes == 0 {
+            return Err(WireError::Malformed);
+        }
+        let at = self.arrived;
+        self.arrived = at.checked_add(bytes).ok_or(WireError::Malformed)?;
+        if let Some(last) = self.gaps.back_mut()
+            && last.at + last.bytes == at
+        {
+            last.bytes += bytes;
+            return Ok(());
+        }
+        if self.gaps.len() >= MAX_GAPS {
+            return Err(WireError::Malformed);
+        }
+        self.gaps.push_back(Gap { at, bytes });
+        Ok(())
     }
 
     /// The guest says that this was all.
@@ -54,22 +136,35 @@ impl Inbox {
         self.ended = true;
     }
 
-    /// Takes what is there, and the credit to send for it.
-    pub(super) fn take(&mut self) -> Option<(Bytes, Option<u32>)> {
-        if self.buffer.is_empty() {
+    /// Takes what is there, `most` bytes of it.
+    pub(super) fn take(&mut self, most: usize) -> Option<Taken> {
+        let mut count = self.buffer.len().min(most);
+        if let Some(gap) = self.gaps.front() {
+            if gap.at == self.taken {
+                let bytes = gap.bytes;
+                self.gaps.pop_front();
+                self.taken += bytes;
+                return Some(Taken::Gap(bytes));
+            }
+            count = count.min(usize::try_from(gap.at - self.taken).unwrap_or(usize::MAX));
+        }
+        if count == 0 {
             return None;
         }
-        let bytes = self.buffer.split().freeze();
-        let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let credit = self.window.consumed(count);
-        Some((bytes, credit.filter(|_| !self.ended)))
+        let bytes = self.buffer.split_to(count).freeze();
+        self.taken += count as u64;
+        let credit = self
+            .window
+            .consumed(u32::try_from(count).unwrap_or(u32::MAX));
+        Some(Taken::Bytes(bytes, credit.filter(|_| !self.ended)))
     }
 
-    fn arrived(&mut self, count: usize) -> Result<(), WireError> {
+    fn count(&mut self, count: usize) -> Result<(), WireError> {
         if self.ended && count > 0 {
             return Err(WireError::Malformed);
         }
-        self.received += count as u64;
+        let arrived = self.arrived.checked_add(count as u64);
+        self.arrived = arrived.ok_or(WireError::Malformed)?;
         self.window
             .arrived(u32::try_from(count).unwrap_or(u32::MAX))
     }

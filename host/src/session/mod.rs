@@ -1,18 +1,32 @@
-//! One link to an agent, shared by many streams.
+//! A conversation with an agent, shared by many streams.
 //!
 //! ```text
-//!  Stream ──> Outgoing ──> writer task ──> link
-//!  Stream <── StreamState <── reader task <── link
+//!  Stream ──> Outgoing ──> writer ──> link
+//!  Stream <── StreamState <── reader <── link
 //!                 Table: id -> StreamState
 //! ```
 //!
-//! The reader task is the only one that adds to a stream's state, the stream's
-//! handle the only one that takes from it. What a guest can make the host hold
+//! The keeper task reads and writes. When the link breaks it begins a new one
+//! and opens every stream on it again, each in the way that its [`Recovery`]
+//! knows: a process goes on at the byte where it was.
+//!
+//! The reader is the only one that adds to a stream's state, the stream's
+//! handles the only ones that take from it. What a guest can make the host hold
 //! is bounded by the windows of the streams that the host itself opened.
+//!
+//! Locks: a stream's state before the queue of what goes out. Nobody holds two
+//! states.
 
+mod event;
 mod inbox;
+mod keeper;
+mod link;
+mod outbox;
 mod outgoing;
 mod reader;
+mod recovery;
+mod relay;
+mod state;
 mod stream;
 mod table;
 #[cfg(test)]
@@ -21,17 +35,25 @@ mod writer;
 
 use std::{fmt, io, sync::Arc};
 
-use tokio::{net::UnixStream, sync::watch, task::AbortHandle};
-use vmcell_wire::{Capabilities, Hello, Request, WireError, encode};
+use tokio::{
+    sync::{Notify, watch},
+    task::AbortHandle,
+};
+use vmcell_wire::{Capabilities, Request, WireError, encode};
 
-use outgoing::Outgoing;
-use reader::Reader;
+use keeper::Keeper;
+use outgoing::{Epoch, Outgoing};
+use recovery::Recovery;
+use state::StreamState;
 use table::Table;
 
-pub(crate) use stream::{Closing, Stream, StreamEvent, StreamInput};
+pub(crate) use event::{Closing, Failed, Listed, StreamEvent};
+pub(crate) use link::Link;
+pub(crate) use relay::relay;
+pub(crate) use stream::{Stream, StreamInput, StreamOutput};
 
 /// How many bytes a guest may send on a channel before the host has read them.
-const WINDOW: u32 = 1024 * 1024;
+pub(crate) const WINDOW: u32 = 1024 * 1024;
 
 /// More than this of control frames waits only if the guest does not read.
 const MAX_UNSENT_CONTROL: usize = 1024 * 1024;
@@ -44,8 +66,8 @@ const BUILD: &str = concat!("vmcell ", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Session {
     shared: Arc<Shared>,
     peer: PeerInfo,
-    /// They end with the session.
-    _tasks: [AbortOnDrop; 2],
+    /// It ends with the session.
+    _keeper: AbortOnDrop,
 }
 
 #[derive(Debug)]
@@ -53,15 +75,21 @@ struct Shared {
     table: Table,
     outgoing: Outgoing,
     lost: watch::Sender<Option<Lost>>,
+    /// Somebody wants a new link.
+    drop_link: Notify,
+    /// The guest does not read.
+    deaf: Notify,
+    /// How much standard input a new process may be sent.
+    input_window: u32,
 }
 
 /// What an agent said of itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PeerInfo {
     pub(crate) build: String,
-    capabilities: Capabilities,
-    boot_id: [u8; 16],
-    window: u32,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) boot_id: [u8; 16],
+    pub(crate) window: u32,
 }
 
 /// Why a link is of no more use.
@@ -77,6 +105,8 @@ pub(crate) enum Lost {
     WrongBoot,
     /// The guest sends, but does not read what it is sent.
     Deaf,
+    /// The caller wanted a new one.
+    Dropped,
 }
 
 /// Why a stream could not be opened.
@@ -93,32 +123,40 @@ pub(crate) enum OpenError {
 }
 
 impl Session {
-    /// Says hello and waits for the agent's answer.
-    pub(crate) async fn connect(link: UnixStream, boot_id: [u8; 16]) -> Result<Self, Lost> {
-        let (read_half, write_half) = link.into_split();
-        let outgoing = Outgoing::default();
-        outgoing
-            .control(|out| encode::hello(out, &Hello::new(BUILD, WINDOW, boot_id)))
-            .map_err(Lost::Violation)?;
+    /// Says hello and waits for the agent's answer. Who does not know the boot
+    /// learns it.
+    pub(crate) async fn connect(mut link: Link, boot_id: Option<[u8; 16]>) -> Result<Self, Lost> {
+        let (reader, peer) = link.greet(boot_id.unwrap_or_default()).await?;
+        if boot_id.is_some_and(|boot_id| boot_id != peer.boot_id) {
+            return Err(Lost::WrongBoot);
+        }
         let (lost, _) = watch::channel(None);
         let shared = Arc::new(Shared {
             table: Table::default(),
-            outgoing,
+            outgoing: Outgoing::default(),
             lost,
+            drop_link: Notify::new(),
+            deaf: Notify::new(),
+            input_window: peer.window,
         });
-        let writer = tokio::spawn(writer::run(write_half, shared.clone()));
-        let writer = AbortOnDrop(writer.abort_handle());
-        let mut reader = Reader::new(read_half);
-        let peer = reader.hello().await?;
-        if peer.boot_id != boot_id {
-            return Err(Lost::WrongBoot);
-        }
-        let reader = tokio::spawn(reader.run(shared.clone()));
+        let keeper = Keeper {
+            link,
+            reader,
+            peer: peer.clone(),
+            shared: shared.clone(),
+        };
+        let keeper = tokio::spawn(keeper.run());
         Ok(Self {
             shared,
             peer,
-            _tasks: [AbortOnDrop(reader.abort_handle()), writer],
+            _keeper: AbortOnDrop(keeper.abort_handle()),
         })
+    }
+
+    /// Drops the link and makes a new one. What was on its way is lost, and the
+    /// streams go on where they were.
+    pub(crate) fn drop_link(&self) {
+        self.shared.drop_link.notify_one();
     }
 
     pub(crate) fn peer(&self) -> &PeerInfo {
@@ -133,17 +171,34 @@ impl Session {
         if !self.peer.capabilities.contains(request.capability()) {
             return Err(OpenError::Unsupported);
         }
+        let mut frame = Vec::new();
+        let mut opened = Ok(());
         // The stream must be known before the agent can answer.
-        let stream = Stream::register(self.shared.clone(), self.peer.window)?;
-        let queued = self
-            .shared
-            .outgoing
-            .control(|out| encode::open(out, stream.id(), request));
-        if queued.is_err() {
-            stream.withdraw();
-            return Err(OpenError::TooLarge);
+        let (id, state) = self.shared.table.insert(|id| {
+            encode::open(&mut frame, id, request).map_err(|_| OpenError::TooLarge)?;
+            let recovery = Recovery::of(request, frame.clone());
+            Ok(Arc::new(StreamState::new(id, recovery, self.peer.window)))
+        })?;
+        let stream = Stream {
+            id,
+            state,
+            shared: self.shared.clone(),
+        };
+        // The link may have been lost between our look and now; then nobody
+        // will tell this stream.
+        if let Some(lost) = *self.shared.lost.borrow() {
+            opened = Err(OpenError::Lost(lost));
         }
-        Ok(stream)
+        if opened.is_ok() && stream.state.open(&self.shared, &frame).is_err() {
+            opened = Err(OpenError::TooLarge);
+        }
+        match opened {
+            Ok(()) => Ok(stream),
+            Err(error) => {
+                stream.withdraw();
+                Err(error)
+            }
+        }
     }
 
     /// Tells when the link is lost, and why.
@@ -160,15 +215,15 @@ impl Drop for Session {
 
 impl Shared {
     /// Adds a frame of a fixed size, which always fits.
-    fn control(&self, write: impl FnOnce(&mut Vec<u8>)) {
-        let _ = self.outgoing.control(|out| {
+    fn control(&self, epoch: Epoch, write: impl FnOnce(&mut Vec<u8>)) {
+        let _ = self.outgoing.control(epoch, |out| {
             write(out);
             Ok(())
         });
         // Credit for what a guest sends is the one thing that it can make us
         // queue without end.
         if self.outgoing.unsent_control() > MAX_UNSENT_CONTROL {
-            self.fail(Lost::Deaf);
+            self.deaf.notify_one();
         }
     }
 
@@ -207,6 +262,7 @@ impl fmt::Display for Lost {
             Self::Violation(error) => write!(f, "{error}"),
             Self::WrongBoot => f.write_str("the agent belongs to another boot"),
             Self::Deaf => f.write_str("the guest does not read what it is sent"),
+            Self::Dropped => f.write_str("it broke while the request was under way"),
         }
     }
 }

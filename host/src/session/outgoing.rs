@@ -1,33 +1,50 @@
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
+    task::Waker,
 };
 
 use bytes::Bytes;
-use tokio::sync::{Notify, futures::Notified};
-use vmcell_wire::{Header, WireError};
+use tokio::sync::Notify;
+use vmcell_wire::{Header, StreamId, WireError, encode};
 
 /// What waits to be written to a link, in order.
 ///
 /// Adding never waits: control frames are few and small. Who adds data looks
 /// first whether the queue [is full](Self::is_full): credit is a promise to
 /// read that a guest need not keep.
+///
+/// When a link is lost, so is what waited for it. Frames name the [`Epoch`] that
+/// they were made for, and those for a link that is gone are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     queue: Mutex<Queue>,
     added: Notify,
-    drained: Notify,
 }
+
+/// The number of a link among those that a session has had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Epoch(u64);
 
 #[derive(Debug, Default)]
 struct Queue {
+    epoch: Epoch,
     pieces: VecDeque<Bytes>,
     /// Small frames behind the pieces, together.
     tail: Vec<u8>,
-    /// How many bytes of control frames there are.
+    /// How many bytes of control frames there are that count.
     control: usize,
     /// How many bytes of data there are.
     data: usize,
+    /// They wait for room for data.
+    waiting: Vec<Waker>,
+}
+
+/// Whether a frame is one that the other end can make us queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Yes,
+    No,
 }
 
 /// A payload up to this size is copied, so that it needs no write of its own.
@@ -37,31 +54,72 @@ const SMALL: usize = 4096;
 const MAX_DATA: usize = 1024 * 1024;
 
 impl Outgoing {
-    /// Adds control frames.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.lock().epoch
+    }
+
+    /// The link is lost, and with it all that waited for it.
+    pub(super) fn begin_anew(&self) -> Epoch {
+        let mut queue = self.lock();
+        let epoch = Epoch(queue.epoch.0 + 1);
+        let old = std::mem::replace(
+            &mut *queue,
+            Queue {
+                epoch,
+                ..Queue::default()
+            },
+        );
+        drop(queue);
+        old.waiting.into_iter().for_each(Waker::wake);
+        epoch
+    }
+
+    /// Adds control frames for the link of this epoch.
     pub(super) fn control(
         &self,
+        epoch: Epoch,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
-        let mut queue = self.lock();
-        let before = queue.tail.len();
-        if let Err(error) = encode(&mut queue.tail) {
-            queue.tail.truncate(before);
-            return Err(error);
+        if self.add(epoch, Counts::Yes, encode)? {
+            self.added.notify_one();
         }
-        queue.control += queue.tail.len() - before;
-        drop(queue);
-        self.added.notify_one();
         Ok(())
     }
 
-    /// How many bytes of control frames wait.
+    /// Adds what the host asks for of its own accord. However much that is, it
+    /// does not mean that the guest does not read.
+    pub(super) fn request(
+        &self,
+        epoch: Epoch,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
+        if self.add(epoch, Counts::No, encode)? {
+            self.added.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Adds the word that a close has come. It goes out with the next frame:
+    /// nobody waits for it.
+    pub(super) fn ack(&self, epoch: Epoch, stream: StreamId) {
+        // A frame of a fixed size always fits.
+        let _ = self.add(epoch, Counts::Yes, |out| {
+            encode::ack(out, stream);
+            Ok(())
+        });
+    }
+
+    /// How many bytes of control frames wait, but for requests.
     pub(super) fn unsent_control(&self) -> usize {
         self.lock().control
     }
 
-    /// Adds a data frame.
-    pub(super) fn data(&self, header: [u8; Header::SIZE], payload: Bytes) {
+    /// Adds a data frame for the link of this epoch.
+    pub(super) fn data(&self, epoch: Epoch, header: [u8; Header::SIZE], payload: Bytes) {
         let mut queue = self.lock();
+        if queue.epoch != epoch {
+            return;
+        }
         queue.tail.extend_from_slice(&header);
         queue.data += payload.len();
         if payload.len() <= SMALL {
@@ -74,14 +132,15 @@ impl Outgoing {
         self.added.notify_one();
     }
 
-    /// Whether no more data should be added for now.
-    pub(super) fn is_full(&self) -> bool {
-        self.lock().data >= MAX_DATA
-    }
-
-    /// Waits until the queue was taken to be written.
-    pub(super) fn drained(&self) -> Notified<'_> {
-        self.drained.notified()
+    /// Whether no more data should be added for now. Then the waker is woken
+    /// when that changes.
+    pub(super) fn is_full(&self, waker: &Waker) -> bool {
+        let mut queue = self.lock();
+        let full = queue.data >= MAX_DATA;
+        if full && !queue.waiting.iter().any(|other| other.will_wake(waker)) {
+            queue.waiting.push(waker.clone());
+        }
+        full
     }
 
     /// Waits for something to write and takes all of it.
@@ -89,19 +148,43 @@ impl Outgoing {
     /// Cancel safe.
     pub(super) async fn take(&self) -> VecDeque<Bytes> {
         loop {
-            let pieces = {
+            let (pieces, waiting) = {
                 let mut queue = self.lock();
                 queue.seal_tail();
                 queue.control = 0;
                 queue.data = 0;
-                std::mem::take(&mut queue.pieces)
+                (
+                    std::mem::take(&mut queue.pieces),
+                    std::mem::take(&mut queue.waiting),
+                )
             };
+            waiting.into_iter().for_each(Waker::wake);
             if !pieces.is_empty() {
-                self.drained.notify_waiters();
                 return pieces;
             }
             self.added.notified().await;
         }
+    }
+
+    fn add(
+        &self,
+        epoch: Epoch,
+        counts: Counts,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
+    ) -> Result<bool, WireError> {
+        let mut queue = self.lock();
+        if queue.epoch != epoch {
+            return Ok(false);
+        }
+        let before = queue.tail.len();
+        if let Err(error) = encode(&mut queue.tail) {
+            queue.tail.truncate(before);
+            return Err(error);
+        }
+        if counts == Counts::Yes {
+            queue.control += queue.tail.len() - before;
+        }
+        Ok(true)
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

@@ -1,13 +1,16 @@
-use std::{io, sync::Arc};
+use std::{convert::Infallible, io, sync::Arc};
 
-use tokio::net::unix::OwnedReadHalf;
-use vmcell_wire::{Channel, Decoder, Hello, Item, Peer, StreamId, WireError};
+use tokio::net::UnixStream;
+use vmcell_wire::{
+    Channel, Decoder, Hello, Item, Peer, StreamId, WireError,
+    reset::{Nonce, Scanned, Scanner},
+};
 
-use super::{Lost, PeerInfo, Shared};
+use super::{Lost, PeerInfo, Shared, state::Closed};
 
 /// Reads frames from a link and hands them to the streams.
 pub(super) struct Reader {
-    link: OwnedReadHalf,
+    link: Arc<UnixStream>,
     decoder: Decoder,
     buffer: Box<[u8]>,
     /// Where the bytes are that were read and not yet decoded.
@@ -21,7 +24,7 @@ const BUFFER: usize = 64 * 1024;
 const WORTH_DIRECT: usize = 16 * 1024;
 
 impl Reader {
-    pub(super) fn new(link: OwnedReadHalf) -> Self {
+    pub(super) fn new(link: Arc<UnixStream>) -> Self {
         Self {
             link,
             decoder: Decoder::new(Peer::Guest),
@@ -48,13 +51,30 @@ impl Reader {
         }
     }
 
-    /// Serves the streams until the link is lost.
-    pub(super) async fn run(mut self, shared: Arc<Shared>) {
-        let Err(lost) = self.serve(&shared).await;
-        shared.fail(lost);
+    /// Drops what is left of an older conversation, up to the answer to our
+    /// reset.
+    pub(super) async fn skip_past(&mut self, nonce: Nonce) -> Result<(), Lost> {
+        let mut scanner = Scanner::new(nonce);
+        loop {
+            // As in `run`: the time must pass in which the answer has to come.
+            tokio::task::coop::consume_budget().await;
+            self.read().await?;
+            let mut input = self.buffer.get(self.unread.clone()).unwrap_or_default();
+            loop {
+                match scanner.scan(&mut input) {
+                    Scanned::Other(_) => {}
+                    Scanned::Nothing => break,
+                    Scanned::Mark => {
+                        self.unread.start = self.unread.end - input.len();
+                        return Ok(());
+                    }
+                }
+            }
+        }
     }
 
-    async fn serve(&mut self, shared: &Shared) -> Result<std::convert::Infallible, Lost> {
+    /// Serves the streams until the link is lost.
+    pub(super) async fn run(&mut self, shared: &Shared) -> Result<Infallible, Lost> {
         loop {
             // A guest that never pauses must not keep other tasks from running;
             // `readable` alone does not yield.
@@ -63,9 +83,9 @@ impl Reader {
             while let Some(item) = self.decoder.decode(&mut input)? {
                 handle(shared, item)?;
             }
+            self.unread = 0..0;
             match self.decoder.pending_data() {
                 Some((stream, channel, remaining)) if remaining >= WORTH_DIRECT => {
-                    self.unread = 0..0;
                     self.read_direct(shared, stream, channel, remaining).await?;
                 }
                 _ => self.read().await?,
@@ -97,7 +117,11 @@ impl Reader {
         channel: Channel,
         remaining: usize,
     ) -> Result<(), Lost> {
-        let Some(state) = shared.table.get(stream).filter(|state| state.is_wanted()) else {
+        let Some(state) = shared
+            .table
+            .get(stream)
+            .filter(|state| state.is_wanted(channel))
+        else {
             return self.read().await;
         };
         self.link.readable().await?;
@@ -133,21 +157,24 @@ fn handle(shared: &Shared, item: Item<'_>) -> Result<(), Lost> {
             .ok_or(Lost::Violation(WireError::BadStream(stream.get())))
     };
     match item {
-        Item::Event { stream, event } => known(stream)?.event(event)?,
+        Item::Event { stream, event } => known(stream)?.event(shared, event)?,
         Item::Data {
             stream,
             channel,
             bytes,
-        } => known(stream)?.data(channel, bytes)?,
+        } => known(stream)?.data(shared, channel, bytes)?,
         Item::End { stream, channel } => known(stream)?.end(channel)?,
         Item::Credit { stream, bytes, .. } => known(stream)?.credit(bytes)?,
         Item::Close { stream, outcome } => {
-            known(stream)?.close(&outcome);
-            shared.table.remove(stream);
+            if known(stream)?.close(shared, &outcome) == Closed::Over {
+                shared.table.remove(stream);
+            }
         }
-        Item::Hello(_) | Item::Open { .. } | Item::OpenUnknown { .. } | Item::Cancel { .. } => {
-            return Err(Lost::Violation(WireError::Malformed));
-        }
+        Item::Hello(_)
+        | Item::Open { .. }
+        | Item::OpenUnknown { .. }
+        | Item::Cancel { .. }
+        | Item::Ack { .. } => return Err(Lost::Violation(WireError::Malformed)),
     }
     Ok(())
 }

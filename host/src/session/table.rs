@@ -5,7 +5,7 @@ use std::{
 
 use vmcell_wire::{StreamId, limits::MAX_STREAMS};
 
-use super::{Lost, OpenError, stream::StreamState};
+use super::{Lost, OpenError, state::StreamState};
 
 /// The streams that are open on a link: those whose close has not come yet.
 #[derive(Debug, Default)]
@@ -18,8 +18,11 @@ struct Streams {
 }
 
 impl Table {
-    /// Enters a stream under an id that is free.
-    pub(super) fn insert(&self, state: Arc<StreamState>) -> Result<StreamId, OpenError> {
+    /// Makes a stream under an id that is free.
+    pub(super) fn insert(
+        &self,
+        make: impl FnOnce(StreamId) -> Result<Arc<StreamState>, OpenError>,
+    ) -> Result<(StreamId, Arc<StreamState>), OpenError> {
         let mut streams = self.lock();
         if streams.open.len() >= MAX_STREAMS {
             return Err(OpenError::Full);
@@ -28,9 +31,10 @@ impl Table {
         while streams.open.contains_key(&id) {
             id = id.next();
         }
+        let state = make(id)?;
         streams.last = Some(id);
-        streams.open.insert(id, state);
-        Ok(id)
+        streams.open.insert(id, state.clone());
+        Ok((id, state))
     }
 
     pub(super) fn get(&self, id: StreamId) -> Option<Arc<StreamState>> {
@@ -39,6 +43,13 @@ impl Table {
 
     pub(super) fn remove(&self, id: StreamId) {
         self.lock().open.remove(&id);
+    }
+
+    /// All of them, as they are now.
+    pub(super) fn all(&self) -> Vec<(StreamId, Arc<StreamState>)> {
+        let streams = self.lock();
+        let open = streams.open.iter();
+        open.map(|(id, state)| (*id, state.clone())).collect()
     }
 
     /// Tells every stream that nothing more will come.

@@ -1,17 +1,25 @@
-use std::sync::Arc;
+use std::{convert::Infallible, io};
 
-use tokio::{io::AsyncWriteExt, net::unix::OwnedWriteHalf};
+use tokio::net::UnixStream;
 
 use super::{Lost, Shared};
 
 /// Writes to the link whatever is added, until that fails.
-pub(super) async fn run(mut link: OwnedWriteHalf, shared: Arc<Shared>) {
+pub(super) async fn run(link: &UnixStream, shared: &Shared) -> Result<Infallible, Lost> {
     loop {
         for piece in shared.outgoing.take().await {
-            if let Err(error) = link.write_all(&piece).await {
-                shared.fail(Lost::from(error));
-                return;
-            }
+            write(link, &piece).await?;
         }
     }
+}
+
+pub(super) async fn write(link: &UnixStream, mut bytes: &[u8]) -> Result<(), Lost> {
+    while !bytes.is_empty() {
+        match link.try_write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => link.writable().await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }

@@ -24,6 +24,8 @@ use crate::{acceleration::Acceleration, error::Error};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct VmBuilder {
+    pub(super) id: Option<String>,
+    pub(super) listed: bool,
     pub(super) image: Option<PathBuf>,
     pub(super) vcpus: u32,
     pub(super) memory_mib: u32,
@@ -41,6 +43,8 @@ pub struct VmBuilder {
 impl Default for VmBuilder {
     fn default() -> Self {
         Self {
+            id: None,
+            listed: true,
             image: None,
             vcpus: 1,
             memory_mib: 1024,
@@ -63,6 +67,21 @@ impl VmBuilder {
 
     /// The most virtual processors that the guest's kernel knows.
     pub const MAX_VCPUS: u32 = 16;
+
+    /// A name for the VM, unique among the VMs of this user that run: 1 to 48
+    /// letters, digits, dots, hyphens and underscores. Twelve hexadecimal
+    /// digits if not set.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Keeps other programs of this user from finding the VM and getting in
+    /// with [`Vm::attach`].
+    pub fn unlisted(mut self) -> Self {
+        self.listed = false;
+        self
+    }
 
     /// The ext4 image to boot from. It is never written: each VM has a layer
     /// of its own above it, which is gone with the VM.

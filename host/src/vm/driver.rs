@@ -10,6 +10,7 @@ use vmcell_wire::Request;
 
 use super::state::{Action, Event, VmState, step};
 use crate::{
+    door::OpenDoor,
     session::{Session, Stream},
     vmm::Vmm,
 };
@@ -24,6 +25,7 @@ pub(super) enum Order {
 pub(super) struct Driver {
     pub(super) vmm: Vmm,
     pub(super) session: Arc<Session>,
+    pub(super) door: Option<OpenDoor>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
     pub(super) state: watch::Sender<VmState>,
 }
@@ -65,6 +67,12 @@ impl Driver {
                     Action::ArmStopDeadline => stop_deadline = Some(Instant::now() + STOP_TIMEOUT),
                     Action::KillVmm => self.vmm.killer().kill(),
                 }
+            }
+            if matches!(next, VmState::Ended(_))
+                && let Some(door) = self.door.take()
+            {
+                // Whoever hears of the end can use the id again.
+                door.shut().await;
             }
             self.state.send_replace(next);
             if let VmState::Ended(end) = next {

@@ -1,4 +1,5 @@
 use std::{
+    ffi::OsString,
     fmt,
     sync::Arc,
     time::{Duration, Instant},
@@ -8,24 +9,27 @@ use tokio::{
     sync::{mpsc, watch},
     time::timeout,
 };
-use vmcell_wire::Request;
+use vmcell_wire::{Lifetime, Request};
 
-use super::{End, Health, VmBuilder, VmState, driver::Order};
+use super::{End, Health, VmBuilder, VmInfo, VmState, driver::Order, visit};
 use crate::{
     acceleration::AccelerationChoice,
     console::Console,
+    door::{Errand, Name},
     error::Error,
-    process::{Command, ExecStream, Output},
-    session::{Closing, Lost, OpenError, Session, StreamEvent},
+    process::{Command, ExecFailure, ExecStream, Input, Output, Process, ProcessId, Processes},
+    session::{Closing, Lost, OpenError, Session, Stream, StreamEvent},
     vmm::VmmKiller,
 };
-use std::ffi::OsString;
 
 /// A running VM.
 ///
 /// Handles are cheap to clone and all mean the same VM. When the last one is
 /// dropped the VM is killed; when the program ends, in whatever way, the VM
 /// ends with it. Either way nothing of it is left behind.
+///
+/// While it runs, other programs of the same user can find it ([`Vm::list`]) and
+/// use it as well ([`Vm::attach`]). Their handles keep nothing alive.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), vmcell::Error> {
@@ -46,12 +50,22 @@ pub struct Vm {
 pub(super) struct Shared {
     pub(super) id: String,
     pub(super) session: Arc<Session>,
-    pub(super) orders: mpsc::UnboundedSender<Order>,
     pub(super) state: watch::Receiver<VmState>,
-    pub(super) killer: VmmKiller,
-    pub(super) backend: &'static str,
+    pub(super) control: Control,
+    pub(super) backend: String,
     pub(super) acceleration: AccelerationChoice,
     pub(super) console: Console,
+}
+
+/// Who decides over the VM.
+pub(super) enum Control {
+    /// This program, which owns it.
+    Owner {
+        orders: mpsc::UnboundedSender<Order>,
+        killer: VmmKiller,
+    },
+    /// Another one.
+    Visitor(Name),
 }
 
 impl Vm {
@@ -69,7 +83,34 @@ impl Vm {
         }
     }
 
-    /// Names this VM among all others.
+    /// The VMs that programs of this user run, in the order of their ids.
+    ///
+    /// # Errors
+    /// [`Error::Host`] if the system does not tell.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn list() -> Result<Vec<VmInfo>, Error> {
+        visit::list().await
+    }
+
+    /// A handle of a VM that another program of this user runs. It can do all
+    /// that the owner's handle can; when it is dropped, commands that it runs in
+    /// the foreground end, and nothing else happens to the VM.
+    ///
+    /// The owner's program relays what is said, so it must not be standing
+    /// still. When it ends, so does the VM.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchVm`] if no such VM runs.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn attach(id: &str) -> Result<Self, Error> {
+        visit::attach(id).await
+    }
+
+    /// Names this VM among all others of its user.
     pub fn id(&self) -> &str {
         &self.shared.id
     }
@@ -80,7 +121,7 @@ impl Vm {
     }
 
     /// The end of what the guest's kernel printed on its console, made safe to
-    /// print.
+    /// print. Only the program that owns the VM has it.
     pub fn console(&self) -> String {
         self.shared.console.text()
     }
@@ -136,7 +177,8 @@ impl Vm {
     ///
     /// # Cancel safety
     /// See [`exec`](Self::exec).
-    pub async fn exec_command(&self, command: Command) -> Result<Output, Error> {
+    pub async fn exec_command(&self, mut command: Command) -> Result<Output, Error> {
+        command.timeout.get_or_insert(Command::DEFAULT_TIMEOUT);
         self.exec_stream(command)?.wait_with_output().await
     }
 
@@ -156,22 +198,61 @@ impl Vm {
     /// # }
     /// ```
     ///
-    /// The timeout of the command counts for
-    /// [`wait_with_output`](ExecStream::wait_with_output) only: who looks at
-    /// events can drop the stream to end the command.
-    ///
     /// # Errors
     /// The command makes no sense, or the VM has ended. That it could not be
     /// started comes with the first event.
     pub fn exec_stream(&self, command: Command) -> Result<ExecStream, Error> {
-        tracing::debug!(vm = self.id(), program = ?command.program(), "exec");
-        let stream = command.with_request(|request| {
-            self.shared
-                .session
-                .open(request)
-                .map_err(|error| self.open_error(error))
-        })?;
-        Ok(ExecStream::new(stream, self.clone(), command))
+        tracing::debug!(vm = self.id(), program = command.program(), "exec");
+        let (stream, tag) =
+            command.with_request(Lifetime::Foreground, |request| self.open(request))?;
+        Ok(ExecStream::owning(stream, self.clone(), command, tag))
+    }
+
+    /// Starts a program in the background: it goes on whoever watches, and is
+    /// known until it is [forgotten](Process::forget). The guest keeps the end
+    /// of what it prints.
+    ///
+    /// Of those that have ended the guest remembers 256; the oldest are
+    /// forgotten.
+    ///
+    /// # Errors
+    /// [`Error::Exec`] if it could not be started, [`Error::Gone`] if the VM
+    /// ended.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the program may or may not run.
+    pub async fn spawn(&self, command: Command) -> Result<Process, Error> {
+        tracing::debug!(vm = self.id(), program = command.program(), "spawn");
+        let (mut stream, tag) =
+            command.with_request(Lifetime::Background, |request| self.open(request))?;
+        let (id, pid) = match self.explained(stream.next().await).await? {
+            StreamEvent::Closed(Closing::Spawned { id, pid }) => (ProcessId(id), pid),
+            StreamEvent::Closed(Closing::Failed(failed)) => {
+                let subject = format!("{:?} did not start", command.program());
+                return Err(ExecFailure::from_guest(failed, subject).into());
+            }
+            _ => return Err(Error::senseless()),
+        };
+        if let Input::Bytes(bytes) = command.input {
+            self.processes().feed(id, bytes)?;
+        }
+        Ok(Process::new(self.clone(), id, pid, tag))
+    }
+
+    /// The processes of this VM.
+    pub fn processes(&self) -> Processes<'_> {
+        Processes::new(self)
+    }
+
+    /// Drops the link to the agent and makes a new one. What was on its way is
+    /// sent again: streams go on at the byte where they were.
+    ///
+    /// The library does so by itself when a link breaks. On a handle that came
+    /// from [`attach`](Self::attach) it does nothing: the link is the owner's.
+    pub fn reconnect(&self) {
+        if let Control::Owner { .. } = self.shared.control {
+            self.shared.session.drop_link();
+        }
     }
 
     /// Asks the agent for an answer and says how the VM is. It changes nothing
@@ -184,7 +265,7 @@ impl Vm {
         Health {
             state: self.state(),
             round_trip: round_trip.ok().flatten(),
-            backend: self.shared.backend,
+            backend: self.shared.backend.clone(),
             acceleration: self.shared.acceleration,
             agent: self.shared.session.peer().build.clone(),
         }
@@ -201,7 +282,7 @@ impl Vm {
     /// The VM stops even if the future is dropped, as long as there is a
     /// handle.
     pub async fn stop(&self) -> Result<(), Error> {
-        match self.order(Order::Stop).await {
+        match self.order(Order::Stop).await? {
             End::Stopped | End::Killed => Ok(()),
             other => Err(Error::Gone(other)),
         }
@@ -213,7 +294,8 @@ impl Vm {
     /// # Cancel safety
     /// The VM ends even if the future is dropped.
     pub async fn kill(&self) {
-        self.order(Order::Kill).await;
+        // Where it cannot be ordered, it is gone.
+        let _ = self.order(Order::Kill).await;
     }
 
     /// Waits until the VM has ended and says why.
@@ -241,10 +323,46 @@ impl Vm {
         }
     }
 
-    async fn order(&self, order: Order) -> End {
-        // It fails only if the driver has ended, and the VM with it.
-        let _ = self.shared.orders.send(order);
-        self.ended().await
+    /// The event, or the error that a lost link means.
+    pub(crate) async fn explained(
+        &self,
+        event: Result<StreamEvent, Lost>,
+    ) -> Result<StreamEvent, Error> {
+        match event {
+            Ok(event) => Ok(event),
+            Err(lost) => Err(self.explain(lost).await),
+        }
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.shared.session
+    }
+
+    /// Opens a stream with a request.
+    pub(crate) fn open(&self, request: &Request<'_>) -> Result<Stream, Error> {
+        let opened = self.shared.session.open(request);
+        opened.map_err(|error| self.open_error(error))
+    }
+
+    async fn order(&self, order: Order) -> Result<End, Error> {
+        match &self.shared.control {
+            Control::Owner { orders, .. } => {
+                // It fails only if the driver has ended, and the VM with it.
+                let _ = orders.send(order);
+                Ok(self.ended().await)
+            }
+            Control::Visitor(name) => {
+                let errand = match order {
+                    Order::Stop => Errand::Stop,
+                    Order::Kill => Errand::Kill,
+                };
+                visit::order(name, errand).await?;
+                Ok(match order {
+                    Order::Stop => End::Stopped,
+                    Order::Kill => End::Killed,
+                })
+            }
+        }
     }
 
     async fn ping(&self) -> Option<Duration> {
@@ -275,7 +393,9 @@ impl Vm {
 impl Drop for Shared {
     /// The driver would do it too, but only when its runtime gets to it.
     fn drop(&mut self) {
-        self.killer.kill();
+        if let Control::Owner { killer, .. } = &self.control {
+            killer.kill();
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub struct Health {
     /// How long the agent took to answer; none if it did not.
     pub round_trip: Option<Duration>,
     /// What runs the VM: `qemu`.
-    pub backend: &'static str,
+    pub backend: String,
     /// How its instructions are executed, and why so.
     pub acceleration: AccelerationChoice,
     /// What the agent calls itself.

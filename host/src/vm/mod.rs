@@ -4,10 +4,13 @@ mod builder;
 mod driver;
 mod handle;
 mod health;
+mod info;
 mod start;
 mod state;
+mod visit;
 
 pub use builder::VmBuilder;
 pub use handle::Vm;
 pub use health::Health;
+pub use info::VmInfo;
 pub use state::{End, VmState};

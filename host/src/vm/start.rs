@@ -14,35 +14,66 @@ use tokio::{
     time::timeout,
 };
 use tracing::Instrument;
-use vmcell_wire::boot::Boot;
+use vmcell_wire::{boot::Boot, reset::ResetKey};
 
-use super::{Vm, VmBuilder, VmState, driver::Driver, handle::Shared};
+use super::{
+    Vm, VmBuilder, VmState,
+    driver::{Driver, Order},
+    handle::{Control, Shared},
+};
 use crate::{
     acceleration::AccelerationChoice,
     agent,
     backend::{Backend, Launched, Machine, qemu::Qemu},
     console::Console,
+    door::{Door, Errand, Name, Plate},
     error::{BootFailure, Error},
     initramfs::initramfs,
     locate,
     overlay::Overlay,
     random::random_bytes,
-    session::{Lost, Session},
+    session::{Link, Lost, Session},
     time_stamp,
     vmm::Vmm,
 };
 
 pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
     let boot_id: [u8; 16] = random_bytes()?;
-    let id: String = boot_id[..6]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let secrets = Secrets {
+        boot_id,
+        reset_key: ResetKey::new(random_bytes()?),
+    };
+    let id = match &builder.id {
+        Some(id) => id.clone(),
+        None => boot_id[..6]
+            .iter()
+            .fold(String::new(), |id, byte| format!("{id}{byte:02x}")),
+    };
+    let name = Name::ours(&id).ok_or_else(|| {
+        Error::Invalid(format!(
+            "{id:?} cannot be the id of a VM: use 1 to 48 letters, digits, dots, hyphens and \
+             underscores"
+        ))
+    })?;
+    // Before any work: an id that is taken is no good.
+    let door = builder.listed.then(|| Door::claim(&name)).transpose()?;
     let span = tracing::info_span!("boot", vm = %id);
-    boot(builder, boot_id, id).instrument(span).await
+    boot(builder, secrets, id, door).instrument(span).await
 }
 
-async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, Error> {
+/// What the host and the agent know of each other.
+#[derive(Clone, Copy)]
+struct Secrets {
+    boot_id: [u8; 16],
+    reset_key: ResetKey,
+}
+
+async fn boot(
+    builder: VmBuilder,
+    secrets: Secrets,
+    id: String,
+    door: Option<Door>,
+) -> Result<Vm, Error> {
     let backend = Qemu {
         program: locate::qemu(builder.qemu.as_deref())?,
     };
@@ -51,13 +82,15 @@ async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, E
         None => AccelerationChoice::detect(),
     };
     let boot_timeout = builder.boot_timeout;
+    let image = builder.image.clone().unwrap_or_default();
+    let (vcpus, memory_mib) = (builder.vcpus, builder.memory_mib);
     // Files are written and a process is made: not for a thread of the runtime.
     let launching = tokio::task::spawn_blocking({
         let id = id.clone();
         let span = tracing::Span::current();
         move || {
             let _span = span.entered();
-            let machine = prepare(&builder, boot_id, id, acceleration)?;
+            let machine = prepare(&builder, secrets, id, acceleration)?;
             let name = backend.name();
             let launched = tracing::info_span!("launch").in_scope(|| backend.launch(machine))?;
             Ok((name, launched))
@@ -67,14 +100,16 @@ async fn boot(builder: VmBuilder, boot_id: [u8; 16], id: String) -> Result<Vm, E
         "the runtime is shutting down: no VM can be started",
     )))?;
     let console = Console::default();
-    let (vmm, session) = connect(launched, boot_id, boot_timeout, &console).await?;
+    let (vmm, session) = connect(launched, secrets, boot_timeout, &console).await?;
+    let image = image.to_string_lossy().into_owned();
+    let plate = Plate::new(image, vcpus, memory_mib, backend, acceleration.acceleration);
     let about = About {
         id,
         backend,
         acceleration,
         console,
     };
-    Ok(hand_over(vmm, session, about))
+    hand_over(vmm, session, about, door.map(|door| (door, plate)))
 }
 
 /// What a handle can tell of its VM.
@@ -85,15 +120,30 @@ struct About {
     console: Console,
 }
 
-/// Gives a VM whose agent has answered to its driver.
-fn hand_over(vmm: Vmm, session: Session, about: About) -> Vm {
+/// Gives a VM whose agent has answered to its driver, and opens its door.
+fn hand_over(
+    vmm: Vmm,
+    session: Session,
+    about: About,
+    door: Option<(Door, Plate)>,
+) -> Result<Vm, Error> {
     let session = Arc::new(session);
     let (orders, ordered) = mpsc::unbounded_channel();
     let (state_sender, state) = watch::channel(VmState::Running);
     let killer = vmm.killer();
+    let door = door
+        .map(|(door, plate)| {
+            let orders = orders.downgrade();
+            let state = state.clone();
+            door.open(plate, session.clone(), move |errand| {
+                carry_out(errand, orders.clone(), state.clone())
+            })
+        })
+        .transpose()?;
     let driver = Driver {
         vmm,
         session: session.clone(),
+        door,
         orders: ordered,
         state: state_sender,
     };
@@ -104,22 +154,41 @@ fn hand_over(vmm: Vmm, session: Session, about: About) -> Vm {
         acceleration,
         console,
     } = about;
-    Vm::new(Shared {
+    Ok(Vm::new(Shared {
         id,
         session,
-        orders,
         state,
-        killer,
-        backend,
+        control: Control::Owner { orders, killer },
+        backend: backend.to_owned(),
         acceleration,
         console,
-    })
+    }))
+}
+
+/// Does what a visitor asks of the VM itself.
+async fn carry_out(
+    errand: Errand,
+    orders: mpsc::WeakUnboundedSender<Order>,
+    mut state: watch::Receiver<VmState>,
+) {
+    let order = match errand {
+        Errand::Attach => return,
+        Errand::Stop => Order::Stop,
+        Errand::Kill => Order::Kill,
+    };
+    if let Some(orders) = orders.upgrade() {
+        // It fails only if the driver has ended, and the VM with it.
+        let _ = orders.send(order);
+    }
+    let _ = state
+        .wait_for(|state| matches!(state, VmState::Ended(_)))
+        .await;
 }
 
 /// Waits for the agent. A VM in which none answers is ended.
 async fn connect(
     launched: Launched,
-    boot_id: [u8; 16],
+    secrets: Secrets,
     boot_timeout: Duration,
     console: &Console,
 ) -> Result<(Vmm, Session), Error> {
@@ -136,7 +205,9 @@ async fn connect(
         .and_then(|()| UnixStream::from_std(link))
         .map_err(Error::host("use the link"))?;
 
-    let hello = Session::connect(link, boot_id).instrument(tracing::info_span!("agent"));
+    let link = Link::port(link, secrets.reset_key);
+    let hello =
+        Session::connect(link, Some(secrets.boot_id)).instrument(tracing::info_span!("agent"));
     let connected = tokio::select! {
         connected = timeout(boot_timeout, hello) => connected,
         _ = vmm.exited() => Ok(Err(Lost::Closed)),
@@ -144,7 +215,7 @@ async fn connect(
     let reason = match connected {
         Ok(Ok(session)) => return Ok((vmm, session)),
         Ok(Err(Lost::Violation(_) | Lost::WrongBoot)) => BootFailure::NotOurAgent,
-        Ok(Err(Lost::Closed | Lost::Io(_) | Lost::Deaf)) => BootFailure::Ended,
+        Ok(Err(Lost::Closed | Lost::Io(_) | Lost::Deaf | Lost::Dropped)) => BootFailure::Ended,
         Err(_) => BootFailure::Timeout(boot_timeout),
     };
     // The end of the VMM closes its sockets, so all it printed will be there.
@@ -162,7 +233,7 @@ async fn connect(
 /// Gathers what the VM is made of.
 fn prepare(
     builder: &VmBuilder,
-    boot_id: [u8; 16],
+    secrets: Secrets,
     id: String,
     acceleration: AccelerationChoice,
 ) -> Result<Machine, Error> {
@@ -172,7 +243,8 @@ fn prepare(
     let disk = Overlay::create(image, &builder.scratch_folder)?;
     let wall_time = SystemTime::now().duration_since(UNIX_EPOCH);
     let boot_file = Boot {
-        boot_id,
+        boot_id: secrets.boot_id,
+        reset_key: secrets.reset_key.to_bytes(),
         seed: random_bytes()?,
         wall_time_ns: wall_time.map_or(0, |time| time.as_nanos().try_into().unwrap_or(0)),
         hostname: &builder.hostname,

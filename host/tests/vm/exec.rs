@@ -109,7 +109,7 @@ async fn a_timeout_ends_the_whole_tree_and_proves_it() {
     };
     assert_eq!(partial.stdout, b"begun\n");
     let exit = partial.exit.expect("the guest confirms the end");
-    assert_eq!(exit.cause, Cause::Signal(9));
+    assert_eq!(exit.cause, Cause::Timeout);
     assert_eq!(exit.tree_ended, Some(true));
     let left = vm.exec(["pidof", "sleep"]).await.unwrap();
     assert_eq!(left.stdout_text(), "", "something survived");

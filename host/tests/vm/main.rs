@@ -4,10 +4,16 @@
 //! static busybox.
 #![allow(clippy::unwrap_used)]
 
+mod background;
 mod exec;
 mod faults;
 mod lifecycle;
+mod limits;
+mod orphans;
 mod processes;
+mod resume;
+mod spec;
+mod visitors;
 
 use std::path::PathBuf;
 

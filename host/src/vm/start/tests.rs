@@ -30,17 +30,20 @@ async fn a_stopped_vm_leaves_a_clean_disk_and_a_killed_one_does_not() {
 async fn boot_and_write() -> (Vm, Disk) {
     let image = vmcell_rootfs::recipe::base().cached().unwrap().path;
     let builder = Vm::builder().image(&image).memory_mib(128);
-    let boot_id = random_bytes().unwrap();
+    let secrets = Secrets {
+        boot_id: random_bytes().unwrap(),
+        reset_key: ResetKey::new(random_bytes().unwrap()),
+    };
     let id = "test".to_owned();
     let acceleration = AccelerationChoice::detect();
-    let machine = prepare(&builder, boot_id, id.clone(), acceleration).unwrap();
+    let machine = prepare(&builder, secrets, id.clone(), acceleration).unwrap();
     let layer = machine.disk.layer.try_clone().unwrap();
     let backend = Qemu {
         program: locate::qemu(None).unwrap(),
     };
     let launched = backend.launch(machine).unwrap();
     let console = Console::default();
-    let (vmm, session) = connect(launched, boot_id, builder.boot_timeout, &console)
+    let (vmm, session) = connect(launched, secrets, builder.boot_timeout, &console)
         .await
         .unwrap();
     let about = About {
@@ -49,7 +52,7 @@ async fn boot_and_write() -> (Vm, Disk) {
         acceleration,
         console,
     };
-    let vm = hand_over(vmm, session, about);
+    let vm = hand_over(vmm, session, about, None).unwrap();
     let script = "echo hello > /workspace/file; sync";
     assert!(vm.exec(["sh", "-c", script]).await.unwrap().success());
     (vm, Disk { image, layer })

@@ -1,0 +1,46 @@
+//! How other programs of the same user find a VM and get in.
+//!
+//! The program that owns a VM listens on an abstract Unix socket whose name
+//! tells the user and the VM. Such a socket has no file, so it is gone with the
+//! program, whatever ends that. It has no permissions either: owner and visitor
+//! each ask the kernel who the other one is, and speak to their own user only.
+//!
+//! ```text
+//!  visitor                                     owner
+//!     |                 Plate, length first      |
+//!     |<-----------------------------------------|
+//!     | Errand (1 byte)                          |
+//!     |----------------------------------------->|
+//!     |   Attach: the wire protocol, relayed     |
+//!     |   Stop, Kill: one byte when it is done   |
+//! ```
+
+mod name;
+mod owner;
+mod plate;
+mod visitor;
+
+pub(crate) use name::Name;
+pub(crate) use owner::{Door, OpenDoor};
+pub(crate) use plate::Plate;
+pub(crate) use visitor::{Visitor, list};
+
+/// What a visitor came for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Errand {
+    /// To use the VM.
+    Attach = b'a',
+    /// To stop it in order.
+    Stop = b's',
+    /// To end it at once.
+    Kill = b'k',
+}
+
+impl Errand {
+    fn from_byte(byte: u8) -> Option<Self> {
+        [Self::Attach, Self::Stop, Self::Kill]
+            .into_iter()
+            .find(|errand| *errand as u8 == byte)
+    }
+}

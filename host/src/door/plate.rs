@@ -1,0 +1,82 @@
+use std::{io, time::SystemTime};
+
+use serde::{Deserialize, Serialize};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+};
+
+use crate::acceleration::{Acceleration, AccelerationChoice};
+
+/// What the owner tells every visitor of a VM.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Plate {
+    /// The owner's library; others of the same generation understand it.
+    generation: u16,
+    pub(crate) image: String,
+    pub(crate) vcpus: u32,
+    pub(crate) memory_mib: u32,
+    pub(crate) backend: String,
+    emulated: bool,
+    /// Milliseconds since 1970.
+    pub(crate) started_ms: u64,
+}
+
+const GENERATION: u16 = 1;
+
+/// More than this is no plate.
+const MAX_SIZE: u16 = 16 * 1024;
+
+impl Plate {
+    pub(crate) fn new(
+        image: String,
+        vcpus: u32,
+        memory_mib: u32,
+        backend: &str,
+        acceleration: Acceleration,
+    ) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            generation: GENERATION,
+            image,
+            vcpus,
+            memory_mib,
+            backend: backend.to_owned(),
+            emulated: acceleration == Acceleration::Tcg,
+            started_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0)),
+        }
+    }
+
+    pub(crate) fn acceleration(&self) -> AccelerationChoice {
+        AccelerationChoice {
+            acceleration: match self.emulated {
+                true => Acceleration::Tcg,
+                false => Acceleration::Kvm,
+            },
+            reason: "chosen by the program that owns the VM",
+        }
+    }
+
+    pub(super) async fn send(&self, socket: &mut UnixStream) -> io::Result<()> {
+        let bytes = postcard::to_allocvec(self).map_err(io::Error::other)?;
+        let length = u16::try_from(bytes.len()).map_err(io::Error::other)?;
+        socket.write_all(&length.to_le_bytes()).await?;
+        socket.write_all(&bytes).await
+    }
+
+    pub(super) async fn receive(socket: &mut UnixStream) -> io::Result<Self> {
+        let length = socket.read_u16_le().await?;
+        if length > MAX_SIZE {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut bytes = vec![0; length.into()];
+        socket.read_exact(&mut bytes).await?;
+        let plate: Self = postcard::from_bytes(&bytes).map_err(io::Error::other)?;
+        if plate.generation != GENERATION {
+            return Err(io::Error::other(
+                "the program that owns it has another version of vmcell",
+            ));
+        }
+        Ok(plate)
+    }
+}

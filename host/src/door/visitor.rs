@@ -1,0 +1,66 @@
+use std::{io, os::unix::net::UnixStream as StdUnixStream, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+    time::timeout,
+};
+
+use super::{Errand, Name, Plate, name::our_uid};
+
+/// The visitor's side: in front of a VM that another program owns.
+#[derive(Debug)]
+pub(crate) struct Visitor {
+    socket: UnixStream,
+    pub(crate) plate: Plate,
+    /// The program that owns the VM.
+    pub(crate) owner: u32,
+}
+
+/// How long an owner may take to come to the door.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Visitor {
+    /// Goes to a VM. Where nobody of our own user listens there is none.
+    pub(crate) async fn knock(name: &Name) -> io::Result<Self> {
+        // It connects at once or not at all: there is no network in between.
+        let socket = StdUnixStream::connect_addr(&name.address()?)?;
+        socket.set_nonblocking(true)?;
+        let mut socket = UnixStream::from_std(socket)?;
+        let owner = socket.peer_cred()?;
+        if owner.uid() != our_uid() {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        let plate = timeout(PATIENCE, Plate::receive(&mut socket)).await??;
+        Ok(Self {
+            socket,
+            plate,
+            owner: owner.pid().map_or(0, i32::unsigned_abs),
+        })
+    }
+
+    /// Goes in. What follows on the socket is the wire protocol.
+    pub(crate) async fn attach(mut self) -> io::Result<UnixStream> {
+        self.socket.write_all(&[Errand::Attach as u8]).await?;
+        Ok(self.socket)
+    }
+
+    /// Has the owner do something, and waits until it is done, or until the
+    /// owner is gone, and the VM with it.
+    pub(crate) async fn order(mut self, errand: Errand) -> io::Result<()> {
+        self.socket.write_all(&[errand as u8]).await?;
+        let _ = self.socket.read_u8().await;
+        Ok(())
+    }
+}
+
+/// Every VM of our own user whose owner comes to the door.
+pub(crate) async fn list() -> io::Result<Vec<(Name, Visitor)>> {
+    let mut found = Vec::new();
+    for name in Name::all()? {
+        if let Ok(visitor) = Visitor::knock(&name).await {
+            found.push((name, visitor));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,97 @@
+use std::collections::VecDeque;
+
+use super::{Cut, Excess};
+
+/// One output, as far as it is kept.
+#[derive(Debug)]
+pub(super) struct Collected {
+    limit: usize,
+    excess: Excess,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    dropped: u64,
+}
+
+impl Collected {
+    pub(super) fn new(limit: usize, excess: Excess) -> Self {
+        Self {
+            limit,
+            excess,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            dropped: 0,
+        }
+    }
+
+    /// Adds bytes. Answers whether all that came so far is kept.
+    pub(super) fn add(&mut self, bytes: &[u8]) -> bool {
+        let tail_limit = match self.excess {
+            Excess::Kill | Excess::Stop => 0,
+            Excess::HeadAndTail => self.limit / 2,
+        };
+        let head_room = (self.limit - tail_limit).saturating_sub(self.head.len());
+        // Behind a gap everything belongs to the tail.
+        let head_room = if self.dropped == 0 { head_room } else { 0 };
+        let (head, rest) = bytes.split_at(bytes.len().min(head_room));
+        self.head.extend_from_slice(head);
+        let skipped = rest.len().saturating_sub(tail_limit);
+        self.tail.extend(&rest[skipped..]);
+        let excess = self.tail.len().saturating_sub(tail_limit);
+        self.tail.drain(..excess);
+        self.dropped += (skipped + excess) as u64;
+        self.dropped == 0
+    }
+
+    /// The guest had dropped bytes itself.
+    pub(super) fn gap(&mut self, bytes: u64) {
+        self.dropped = self.dropped.saturating_add(bytes + self.tail.len() as u64);
+        self.tail.clear();
+    }
+
+    /// What is kept, and what was cut out of it.
+    pub(super) fn finish(mut self) -> (Vec<u8>, Option<Cut>) {
+        let cut = (self.dropped > 0).then_some(Cut {
+            at: self.head.len(),
+            bytes: self.dropped,
+        });
+        let (front, back) = self.tail.as_slices();
+        self.head.extend_from_slice(front);
+        self.head.extend_from_slice(back);
+        (self.head, cut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_kept_and_what_is_dropped_is_all_there_was(
+            limit in 0..40usize,
+            excess in prop_oneof![Just(Excess::Stop), Just(Excess::HeadAndTail)],
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 0..10),
+        ) {
+            let all = chunks.concat();
+            let mut collected = Collected::new(limit, excess);
+            let mut complete = true;
+            for chunk in &chunks {
+                complete = collected.add(chunk);
+            }
+            let (kept, cut) = collected.finish();
+            prop_assert_eq!(complete, cut.is_none());
+            prop_assert_eq!(cut.is_none(), all.len() <= limit);
+            match cut {
+                None => prop_assert_eq!(kept, all),
+                Some(cut) => {
+                    prop_assert_eq!(kept.len(), limit);
+                    prop_assert_eq!(cut.bytes as usize, all.len() - limit);
+                    prop_assert_eq!(&kept[..cut.at], &all[..cut.at]);
+                    prop_assert_eq!(&kept[cut.at..], &all[all.len() - (limit - cut.at)..]);
+                }
+            }
+        }
+    }
+}

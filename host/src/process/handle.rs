@@ -1,0 +1,98 @@
+use super::{ExecStream, Exit, ProcessId, ReadFrom};
+use crate::{error::Error, vm::Vm};
+
+/// A process in a VM: a handle that decides over nothing. Dropping it changes
+/// nothing; any number of handles may mean the same process.
+///
+/// ```no_run
+/// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
+/// use vmcell::{Command, ReadFrom};
+///
+/// let server = vm.spawn(Command::new("httpd").tag("web")).await?;
+/// // Later, perhaps in another program:
+/// let mut log = vm.processes().attach("web", ReadFrom::Start)?;
+/// while let Some(event) = log.next().await? {
+///     println!("{event:?}");
+/// }
+/// let exit = server.kill().await?;
+/// assert_eq!(exit.tree_ended, Some(true));
+/// server.forget().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Process {
+    vm: Vm,
+    id: ProcessId,
+    pid: u32,
+    tag: String,
+}
+
+impl Process {
+    pub(crate) fn new(vm: Vm, id: ProcessId, pid: u32, tag: String) -> Self {
+        Self { vm, id, pid, tag }
+    }
+
+    /// The number that the agent gave it.
+    pub fn id(&self) -> ProcessId {
+        self.id
+    }
+
+    /// The number that the guest's kernel gave it.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its tag.
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// See [`Processes::attach`](crate::Processes::attach).
+    ///
+    /// # Errors
+    /// See there.
+    pub fn attach(&self, from: ReadFrom) -> Result<ExecStream, Error> {
+        self.vm.processes().attach(self, from)
+    }
+
+    /// See [`Processes::attach_with_input`](crate::Processes::attach_with_input).
+    ///
+    /// # Errors
+    /// See there.
+    pub fn attach_with_input(&self, from: ReadFrom) -> Result<ExecStream, Error> {
+        self.vm.processes().attach_with_input(self, from)
+    }
+
+    /// See [`Processes::signal`](crate::Processes::signal).
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn signal(&self, signal: u8) -> Result<(), Error> {
+        self.vm.processes().signal(self, signal).await
+    }
+
+    /// See [`Processes::kill`](crate::Processes::kill).
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn kill(&self) -> Result<Exit, Error> {
+        self.vm.processes().kill(self).await
+    }
+
+    /// See [`Processes::wait`](crate::Processes::wait).
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn wait(&self) -> Result<Exit, Error> {
+        self.vm.processes().wait(self).await
+    }
+
+    /// See [`Processes::forget`](crate::Processes::forget).
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn forget(&self) -> Result<(), Error> {
+        self.vm.processes().forget(self).await
+    }
+}

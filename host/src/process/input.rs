@@ -1,0 +1,78 @@
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+
+use crate::session::StreamInput;
+
+/// The standard input of a command that runs.
+///
+/// It does not keep the command alive: when its [`ExecStream`] is gone, so is
+/// the command. Dropping it does not end the input; [`end`](Self::end) and
+/// [`AsyncWriteExt::shutdown`](tokio::io::AsyncWriteExt::shutdown) do.
+///
+/// [`ExecStream`]: crate::ExecStream
+#[derive(Clone, Debug)]
+pub struct ExecInput(StreamInput);
+
+impl ExecInput {
+    pub(super) fn new(input: StreamInput) -> Self {
+        Self(input)
+    }
+
+    /// Writes all of `bytes`, as fast as the guest takes them. The answer is
+    /// false if nobody reads them any more.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: if the future is dropped, a part may have been written.
+    pub async fn write(&self, bytes: impl Into<Bytes>) -> bool {
+        self.0.write(bytes.into()).await
+    }
+
+    /// Ends the input: the command reads end of file after what was written.
+    pub fn end(&self) {
+        self.0.end();
+    }
+
+    /// Writes all of `bytes` and ends the input, in a task of its own: the
+    /// command may print more than a window before it has read everything.
+    pub(super) fn feed(self, bytes: Bytes) {
+        tokio::spawn(async move {
+            self.write(bytes).await;
+            self.end();
+        });
+    }
+}
+
+/// How much is copied at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// A command that reads no more is [`BrokenPipe`](io::ErrorKind::BrokenPipe).
+impl AsyncWrite for ExecInput {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut chunk = Bytes::copy_from_slice(&bytes[..bytes.len().min(CHUNK)]);
+        let length = chunk.len();
+        if ready!(self.0.poll_write(context, &mut chunk)) {
+            Poll::Ready(Ok(length - chunk.len()))
+        } else {
+            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.end();
+        Poll::Ready(Ok(()))
+    }
+}

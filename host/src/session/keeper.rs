@@ -1,0 +1,73 @@
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+
+use super::{Link, Lost, PeerInfo, Shared, reader::Reader, writer};
+
+/// The task that keeps a conversation going: it reads, it writes, and when the
+/// link breaks it begins a new one and takes the streams over.
+pub(super) struct Keeper {
+    pub(super) link: Link,
+    pub(super) reader: Reader,
+    pub(super) peer: PeerInfo,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// How long the agent may take to answer on a new link. It gives processes up
+/// that nobody takes over for longer than this.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Keeper {
+    /// Runs until there is no link and no way to get one.
+    pub(super) async fn run(mut self) {
+        loop {
+            let lost = self.converse().await;
+            if !self.link.can_begin_anew(lost) {
+                self.shared.fail(lost);
+                return;
+            }
+            tracing::debug!(%lost, "the link to the agent is made anew");
+            self.hand_over(lost);
+            if let Err(lost) = self.begin_anew().await {
+                self.shared.fail(lost);
+                return;
+            }
+        }
+    }
+
+    /// Reads and writes until one of them fails.
+    async fn converse(&mut self) -> Lost {
+        let stream = self.link.stream();
+        let ended = tokio::select! {
+            ended = self.reader.run(&self.shared) => ended,
+            ended = writer::run(&stream, &self.shared) => ended,
+            () = self.shared.drop_link.notified() => Err(Lost::Dropped),
+            () = self.shared.deaf.notified() => Err(Lost::Deaf),
+        };
+        let Err(lost) = ended;
+        lost
+    }
+
+    /// Prepares the streams for the next link.
+    fn hand_over(&self, lost: Lost) {
+        let epoch = self.shared.outgoing.begin_anew();
+        for (id, state) in self.shared.table.all() {
+            if !state.reopen(&self.shared, epoch) {
+                self.shared.table.remove(id);
+                state.fail(lost);
+            }
+        }
+    }
+
+    async fn begin_anew(&mut self) -> Result<(), Lost> {
+        let greeting = self.link.greet(self.peer.boot_id);
+        let (reader, peer) = timeout(PATIENCE, greeting)
+            .await
+            .unwrap_or(Err(Lost::Deaf))?;
+        if peer != self.peer {
+            return Err(Lost::WrongBoot);
+        }
+        self.reader = reader;
+        Ok(())
+    }
+}

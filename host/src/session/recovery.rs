@@ -1,0 +1,146 @@
+use vmcell_wire::{
+    Attach, Lifetime, Position, Request, Resume, Selector, StreamId, WireError, encode,
+};
+
+/// How a stream goes on when its link was lost and there is a new one.
+#[derive(Debug)]
+pub(super) enum Recovery {
+    /// It cannot: nobody knows whether the request was carried out.
+    Fails,
+    /// By asking again, which changes nothing.
+    Repeats(Vec<u8>),
+    /// A list: by asking again, and leaving out what was told before.
+    Lists {
+        frame: Vec<u8>,
+        /// The last process that was told.
+        last: u32,
+        /// How many were told on this link.
+        count: usize,
+    },
+    /// A foreground process, which is taken up where it was, or started if the
+    /// agent does not know it.
+    Resumes {
+        ticket: u64,
+        /// The frame that starts it, until it is known to run.
+        start: Option<Vec<u8>>,
+    },
+    /// A process that is watched, from where on it was seen.
+    Watches {
+        outputs: Outputs,
+        stdin: bool,
+        how: Watched,
+    },
+}
+
+/// Which outputs a stream carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outputs {
+    pub(super) stdout: bool,
+    pub(super) stderr: bool,
+}
+
+impl Outputs {
+    pub(super) const BOTH: Self = Self {
+        stdout: true,
+        stderr: true,
+    };
+    pub(super) const NONE: Self = Self {
+        stdout: false,
+        stderr: false,
+    };
+}
+
+/// How to name a process that is watched.
+#[derive(Debug)]
+pub(super) enum Watched {
+    /// As the caller did, in this frame.
+    Asked(Vec<u8>),
+    /// By the id that the agent told.
+    Id(u32),
+}
+
+impl Recovery {
+    /// For the request that `frame` opens a stream with.
+    pub(super) fn of(request: &Request<'_>, frame: Vec<u8>) -> Self {
+        match request {
+            Request::Start(start) if start.lifetime == Lifetime::Foreground => Self::Resumes {
+                ticket: start.ticket,
+                start: Some(frame),
+            },
+            Request::Attach(attach) => Self::Watches {
+                outputs: Outputs {
+                    stdout: attach.stdout.is_some(),
+                    stderr: attach.stderr.is_some(),
+                },
+                stdin: attach.stdin,
+                how: Watched::Asked(frame),
+            },
+            // A start has a ticket, by which the agent knows it again.
+            Request::Start(_)
+            | Request::Ping
+            | Request::PowerOff { .. }
+            | Request::Kill { .. }
+            | Request::Detach { .. }
+            | Request::Forget { .. } => Self::Repeats(frame),
+            Request::List { after } => Self::Lists {
+                frame,
+                last: *after,
+                count: 0,
+            },
+            _ => Self::Fails,
+        }
+    }
+
+    /// Which outputs come on the stream.
+    pub(super) fn outputs(&self) -> Outputs {
+        match self {
+            Self::Fails | Self::Repeats(_) | Self::Lists { .. } => Outputs::NONE,
+            Self::Resumes { .. } => Outputs::BOTH,
+            Self::Watches { outputs, .. } => *outputs,
+        }
+    }
+
+    /// Writes what opens the stream on a new link. False: nothing can.
+    pub(super) fn reopen(
+        &mut self,
+        out: &mut Vec<u8>,
+        stream: StreamId,
+        stdout: Position,
+        stderr: Position,
+    ) -> Result<bool, WireError> {
+        match self {
+            Self::Fails => return Ok(false),
+            Self::Repeats(frame)
+            | Self::Watches {
+                how: Watched::Asked(frame),
+                ..
+            } => out.extend_from_slice(frame),
+            Self::Lists { frame, count, .. } => {
+                *count = 0;
+                out.extend_from_slice(frame);
+            }
+            Self::Resumes { ticket, .. } => {
+                let resume = Resume {
+                    ticket: *ticket,
+                    stdout,
+                    stderr,
+                };
+                encode::open(out, stream, &Request::Resume(resume))?;
+            }
+            Self::Watches {
+                outputs,
+                stdin,
+                how: Watched::Id(id),
+            } => {
+                let attach = Attach {
+                    process: Selector::Id(*id),
+                    stdout: outputs.stdout.then_some(stdout),
+                    stderr: outputs.stderr.then_some(stderr),
+                    stdin: *stdin,
+                };
+                encode::open(out, stream, &Request::Attach(attach))?;
+            }
+        }
+        Ok(true)
+    }
+}

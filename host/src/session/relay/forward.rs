@@ -1,0 +1,323 @@
+//! One stream of a visitor, moved along.
+
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    sync::{Arc, Mutex, PoisonError},
+    task::{Poll, Waker},
+};
+
+use bytes::Bytes;
+use tokio::sync::{Notify, mpsc, watch};
+use vmcell_wire::{
+    Channel, Event, Failure, FailureKind, Outcome, Output, Stage, StreamId, WireError,
+    credit::{ReceiveWindow, SendWindow},
+    encode,
+    limits::{MAX_FAILURE_TEXT, MAX_PAYLOAD},
+};
+
+use crate::session::{
+    Closing, Lost, Stream, StreamEvent, StreamInput, StreamOutput, outgoing::Outgoing,
+};
+
+/// What the visitor may be sent at first, on each output that it asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Windows {
+    pub(super) stdout: Option<u32>,
+    pub(super) stderr: Option<u32>,
+}
+
+impl Windows {
+    pub(super) fn both(window: u32) -> Self {
+        Self {
+            stdout: Some(window),
+            stderr: Some(window),
+        }
+    }
+}
+
+/// What the visitor can do to one of its streams.
+pub(super) struct Forward {
+    pub(super) stdout: Arc<Credit>,
+    pub(super) stderr: Arc<Credit>,
+    cancelled: watch::Sender<bool>,
+    input: mpsc::UnboundedSender<Bytes>,
+    /// What the visitor may send. The channel holds no more than this.
+    input_window: Arc<Mutex<ReceiveWindow>>,
+    /// No more will follow.
+    input_ended: Arc<Notify>,
+}
+
+impl Forward {
+    pub(super) fn cancel(&self) {
+        self.cancelled.send_replace(true);
+    }
+
+    pub(super) fn input(&mut self, bytes: Bytes) -> Result<(), WireError> {
+        let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        lock(&self.input_window).arrived(count)?;
+        // Nobody reads it if the stream is over; then it does not matter.
+        let _ = self.input.send(bytes);
+        Ok(())
+    }
+
+    pub(super) fn end_input(&self) {
+        self.input_ended.notify_one();
+    }
+}
+
+/// What a visitor may be sent on an output.
+#[derive(Debug)]
+pub(super) struct Credit(Mutex<(SendWindow, Option<Waker>)>);
+
+impl Credit {
+    fn new(channel: Channel, size: u32) -> Self {
+        Self(Mutex::new((SendWindow::new(channel, size), None)))
+    }
+
+    pub(super) fn granted(&self, bytes: u32) -> Result<(), WireError> {
+        let mut this = lock(&self.0);
+        this.0.granted(bytes)?;
+        if let Some(waker) = this.1.take() {
+            waker.wake();
+        }
+        Ok(())
+    }
+}
+
+/// A stream that has nothing more to tell but how it ended.
+pub(super) struct Ended {
+    pub(super) id: StreamId,
+    outcome: Result<Closing, Lost>,
+}
+
+/// Begins to move a stream along. The task ends with it.
+pub(super) fn start(
+    id: StreamId,
+    stream: Stream,
+    outgoing: Arc<Outgoing>,
+    windows: Windows,
+    input_window: u32,
+) -> (Forward, impl Future<Output = Ended>) {
+    let credit = |channel, window: Option<u32>| Arc::new(Credit::new(channel, window.unwrap_or(0)));
+    let (input, inputs) = mpsc::unbounded_channel();
+    let window = ReceiveWindow::new(Channel::Stdin, input_window);
+    let forward = Forward {
+        stdout: credit(Channel::Stdout, windows.stdout),
+        stderr: credit(Channel::Stderr, windows.stderr),
+        cancelled: watch::Sender::new(false),
+        input,
+        input_window: Arc::new(Mutex::new(window)),
+        input_ended: Arc::default(),
+    };
+    let mover = Mover { id, outgoing };
+    let outputs = [
+        (windows.stdout, Channel::Stdout, forward.stdout.clone()),
+        (windows.stderr, Channel::Stderr, forward.stderr.clone()),
+    ];
+    let [stdout, stderr] = outputs
+        .map(|(window, channel, credit)| window.map(|_| (stream.output(channel), channel, credit)));
+    let stdin = stream.input();
+    let (window, ended) = (forward.input_window.clone(), forward.input_ended.clone());
+    let cancelled = || {
+        let mut cancelled = forward.cancelled.subscribe();
+        async move {
+            // Without a sender the visit is over.
+            let _ = cancelled.wait_for(|cancelled| *cancelled).await;
+        }
+    };
+    let (no_events, no_outputs) = (cancelled(), cancelled());
+    let task = async move {
+        let outputs = async {
+            tokio::select! {
+                _ = async { tokio::join!(mover.output(stdout), mover.output(stderr)) } => {}
+                // Who cancels does without them: the agent sends no more either.
+                () = no_outputs => {}
+            }
+        };
+        let feeding = mover.input(stdin, inputs, &window, &ended);
+        let events = mover.events(stream, no_events, input_window);
+        let outcome = tokio::select! {
+            // The outcome goes out behind the outputs.
+            (outcome, ()) = async { tokio::join!(events, outputs) } => outcome,
+            never = feeding => match never {},
+        };
+        Ended { id, outcome }
+    };
+    (forward, task)
+}
+
+struct Mover {
+    id: StreamId,
+    outgoing: Arc<Outgoing>,
+}
+
+impl Mover {
+    /// Moves an output as far as the visitor has credit for it.
+    async fn output(&self, output: Option<(StreamOutput, Channel, Arc<Credit>)>) {
+        let Some((mut output, channel, credit)) = output else {
+            return;
+        };
+        loop {
+            let event = poll_fn(|context| {
+                // Credit is a promise to read that a visitor need not keep.
+                if self.outgoing.is_full(context.waker()) {
+                    return Poll::Pending;
+                }
+                let most = {
+                    let mut credit = lock(&credit.0);
+                    credit.1 = Some(context.waker().clone());
+                    credit.0.available().min(MAX_PAYLOAD)
+                };
+                // Without credit it waits for that, or for the end.
+                output.poll_next(context, most as usize)
+            });
+            match event.await {
+                Some(Ok(StreamEvent::Data(_, bytes))) => {
+                    let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+                    lock(&credit.0).0.take(count);
+                    if let Ok(header) = encode::data_header(self.id, channel, bytes.len()) {
+                        self.outgoing.data(self.outgoing.epoch(), header, bytes);
+                    }
+                }
+                Some(Ok(StreamEvent::Gap(channel, bytes))) => {
+                    let output = match channel {
+                        Channel::Stderr => Output::Stderr,
+                        _ => Output::Stdout,
+                    };
+                    self.event(&Event::Gap { output, bytes });
+                }
+                Some(Ok(_)) => {}
+                Some(Err(_)) => return,
+                None => {
+                    if output.has_ended() {
+                        self.send(|out, id| {
+                            encode::end(out, id, channel);
+                            Ok(())
+                        });
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Moves input until the stream ends, which ends this.
+    async fn input(
+        &self,
+        stdin: StreamInput,
+        mut inputs: mpsc::UnboundedReceiver<Bytes>,
+        window: &Mutex<ReceiveWindow>,
+        ended: &Notify,
+    ) -> Infallible {
+        loop {
+            let bytes = tokio::select! {
+                biased;
+                Some(bytes) = inputs.recv() => bytes,
+                () = ended.notified() => {
+                    stdin.end();
+                    continue;
+                }
+            };
+            let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            // What nobody reads is of no use, but its credit is.
+            stdin.write(bytes).await;
+            let credit = lock(window).consumed(count);
+            if let Some(credit) = credit {
+                self.send(|out, id| {
+                    encode::credit(out, id, Channel::Stdin, credit);
+                    Ok(())
+                });
+            }
+        }
+    }
+
+    /// Moves everything else until the outcome is there.
+    async fn events(
+        &self,
+        mut stream: Stream,
+        cancelled: impl Future<Output = ()>,
+        input_window: u32,
+    ) -> Result<Closing, Lost> {
+        let mut cancelled = Box::pin(cancelled);
+        let mut cancelling = false;
+        loop {
+            let event = tokio::select! {
+                event = stream.next_but_output() => event?,
+                () = &mut cancelled, if !cancelling => {
+                    cancelling = true;
+                    stream.cancel();
+                    continue;
+                }
+            };
+            match event {
+                StreamEvent::Started { id, pid } => self.event(&Event::Started { id, pid }),
+                StreamEvent::Attached(mut attached) => {
+                    if let Some(stdin) = &mut attached.stdin {
+                        // What the agent has room for is between it and us.
+                        stdin.window = input_window;
+                    }
+                    self.event(&Event::Attached(attached));
+                }
+                StreamEvent::Listed(entry) => self.event(&Event::Listed(entry.as_wire())),
+                StreamEvent::Closed(closing) => return Ok(closing),
+                StreamEvent::Data(..) | StreamEvent::Gap(..) => {}
+            }
+        }
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        self.send(|out, id| encode::event(out, id, event));
+    }
+
+    /// Everything that comes here came over a link, so it fits into one frame.
+    fn send(&self, encode: impl FnOnce(&mut Vec<u8>, StreamId) -> Result<(), WireError>) {
+        let epoch = self.outgoing.epoch();
+        let _ = self.outgoing.control(epoch, |out| encode(out, self.id));
+    }
+}
+
+impl Ended {
+    /// Writes how the stream ended.
+    pub(super) fn close(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        let text;
+        let outcome = match &self.outcome {
+            Ok(Closing::Exited(exit)) => Outcome::Exited(*exit),
+            Ok(Closing::Failed(failed)) => Outcome::Failed(Failure {
+                kind: failed.kind,
+                errno: failed.errno,
+                stage: failed.stage,
+                // To make it safe may have made it longer.
+                text: beginning(&failed.text, MAX_FAILURE_TEXT),
+            }),
+            Ok(Closing::Spawned { id, pid }) => Outcome::Spawned { id: *id, pid: *pid },
+            Ok(Closing::Pong) => Outcome::Pong,
+            Ok(Closing::PoweringOff) => Outcome::PoweringOff,
+            Ok(Closing::Done) => Outcome::Done,
+            Ok(Closing::EndOfList { more }) => Outcome::EndOfList { more: *more },
+            Ok(Closing::Unknown) => Outcome::Failed(Failure::new(
+                FailureKind::Unsupported,
+                Stage::Request,
+                "the program that owns the VM does not know this answer",
+            )),
+            Err(lost) => {
+                text = lost.to_string();
+                Outcome::Failed(Failure::new(FailureKind::Other, Stage::Request, &text))
+            }
+        };
+        encode::close(out, self.id, &outcome)
+    }
+}
+
+/// As much of a text as fits in so many bytes.
+pub(super) fn beginning(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,94 @@
+//! VMs that other programs run.
+
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::sync::watch;
+
+use super::{
+    End, Vm, VmInfo, VmState,
+    handle::{Control, Shared},
+};
+use crate::{
+    console::Console,
+    door::{self, Errand, Name, Visitor},
+    error::Error,
+    session::{Link, Session},
+};
+
+pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
+    let found = door::list().await;
+    let found = found.map_err(Error::host("look for VMs"))?;
+    let infos = found.into_iter().map(|(name, visitor)| {
+        let since = Duration::from_millis(visitor.plate.started_ms);
+        VmInfo {
+            id: name.id().to_owned(),
+            owner_pid: visitor.owner,
+            image: visitor.plate.image.into(),
+            vcpus: visitor.plate.vcpus,
+            memory_mib: visitor.plate.memory_mib,
+            started: SystemTime::UNIX_EPOCH + since,
+        }
+    });
+    Ok(infos.collect())
+}
+
+pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
+    let no_such_vm = || Error::NoSuchVm { id: id.to_owned() };
+    let name = Name::ours(id).ok_or_else(no_such_vm)?;
+    let visitor = knock(&name).await?;
+    let acceleration = visitor.plate.acceleration();
+    let backend = visitor.plate.backend.clone();
+    let socket = visitor.attach().await.map_err(|_| no_such_vm())?;
+    let session = Session::connect(Link::socket(socket), None)
+        .await
+        .map_err(|lost| Error::Transport(lost.to_string()))?;
+    let (told, state) = watch::channel(VmState::Running);
+    let mut lost = session.lost();
+    tokio::spawn(async move {
+        // The owner hangs up when the VM ends, and ends the VM when it ends.
+        let _ = lost.wait_for(Option::is_some).await;
+        told.send_replace(VmState::Ended(End::Died));
+    });
+    Ok(Vm::new(Shared {
+        id: id.to_owned(),
+        session: Arc::new(session),
+        state,
+        control: Control::Visitor(name),
+        backend,
+        acceleration,
+        console: Console::default(),
+    }))
+}
+
+/// Has the owner stop or kill the VM. One that is gone needs neither.
+pub(super) async fn order(name: &Name, errand: Errand) -> Result<(), Error> {
+    match knock(name).await {
+        Ok(visitor) => visitor
+            .order(errand)
+            .await
+            .map_err(Error::host("ask the program that owns the VM")),
+        Err(Error::NoSuchVm { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+async fn knock(name: &Name) -> Result<Visitor, Error> {
+    Visitor::knock(name)
+        .await
+        .map_err(|source| match source.kind() {
+            // The last two: it ends just now.
+            io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::UnexpectedEof => Error::NoSuchVm {
+                id: name.id().to_owned(),
+            },
+            _ => Error::Host {
+                doing: "reach the program that owns the VM",
+                source,
+            },
+        })
+}

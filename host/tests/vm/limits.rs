@@ -1,0 +1,109 @@
+//! What processes may use, and what happens to those that want more.
+
+use std::time::{Duration, Instant};
+
+use vmcell::{Cause, Command, Vm};
+
+use crate::start;
+
+/// Asks the agent for answers as long as `work` takes, and tells the longest
+/// time that one took.
+async fn slowest_answer<T>(vm: &Vm, work: impl Future<Output = T>) -> (T, Duration) {
+    let mut work = std::pin::pin!(work);
+    let mut slowest = Duration::ZERO;
+    loop {
+        let begun = Instant::now();
+        tokio::select! {
+            biased;
+            done = &mut work => return (done, slowest),
+            health = vm.health() => {
+                assert!(health.is_healthy(), "{health:?}");
+                slowest = slowest.max(begun.elapsed());
+            }
+        }
+    }
+}
+
+const A_SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_memory_hog_is_ended_and_named_and_others_are_not() {
+    let vm = start().await;
+    let bystander = vm
+        .spawn(Command::from_argv(["sleep", "1000"]))
+        .await
+        .unwrap();
+    // The hog is a descendant; its parent would report 137 and nothing else.
+    let hog = Command::shell("tail /dev/zero; echo survived").memory_max(16 << 20);
+    let (output, slowest) = slowest_answer(&vm, vm.exec_command(hog)).await;
+    let exit = output.unwrap().exit.unwrap();
+    assert_eq!(exit.cause, Cause::OutOfMemory);
+    assert!(exit.oom_kills >= 1);
+    assert_eq!(exit.tree_ended, Some(true));
+    assert!(slowest < A_SECOND, "the agent took {slowest:?}");
+    bystander.signal(0).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_hog_without_a_limit_of_its_own_does_not_take_the_vm_along() {
+    let vm = start().await;
+    let hog = Command::from_argv(["tail", "/dev/zero"]);
+    let (output, slowest) = slowest_answer(&vm, vm.exec_command(hog)).await;
+    assert_eq!(output.unwrap().exit.unwrap().cause, Cause::OutOfMemory);
+    assert!(slowest < A_SECOND, "the agent took {slowest:?}");
+    assert!(vm.exec(["true"]).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_fork_bomb_stays_within_its_limit_and_is_ended() {
+    let vm = start().await;
+    let bomb = Command::shell("bomb() { bomb | bomb & wait; }; bomb")
+        .pids_max(64)
+        .timeout(Duration::from_secs(2));
+    let (output, slowest) = slowest_answer(&vm, vm.exec_command(bomb)).await;
+    let vmcell::Error::ExecTimeout { partial, .. } = output.unwrap_err() else {
+        panic!("it ended by itself");
+    };
+    let exit = partial.exit.expect("the guest confirms the end");
+    assert_eq!((exit.cause, exit.tree_ended), (Cause::Timeout, Some(true)));
+    assert!(slowest < A_SECOND, "the agent took {slowest:?}");
+    // Nothing of it is left: only PID 1, this shell and the kernel's own.
+    let left = vm
+        .exec(["sh", "-c", "ps | grep -c '[b]omb'"])
+        .await
+        .unwrap();
+    assert_eq!(left.stdout_text(), "0\n");
+}
+
+#[tokio::test]
+async fn a_processor_share_is_a_share() {
+    let vm = start().await;
+    let spin = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
+    let free = vm.exec_command(Command::shell(spin)).await.unwrap();
+    let bound = Command::shell(spin).cpu_milli(200);
+    let bound = vm.exec_command(bound).await.unwrap();
+    let share = |output: &vmcell::Output| {
+        let exit = output.exit.unwrap();
+        (exit.user_time + exit.system_time).as_secs_f64() / exit.wall_time.as_secs_f64()
+    };
+    assert!(
+        share(&bound) < 0.5,
+        "{} against {}",
+        share(&bound),
+        share(&free)
+    );
+}
+
+#[tokio::test]
+async fn a_limit_of_one_command_is_not_that_of_the_next() {
+    let vm = start().await;
+    for _ in 0..3 {
+        let limited = Command::shell("echo ok").memory_max(8 << 20).pids_max(4);
+        assert!(vm.exec_command(limited).await.unwrap().success());
+        // 32 MiB, and more processes than four.
+        let free = "dd if=/dev/zero of=/dev/null bs=32M count=1 2>/dev/null; \
+                    for i in 1 2 3 4 5 6 7 8; do sleep 0.1 & done; wait; echo done";
+        let output = vm.exec_command(Command::shell(free)).await.unwrap();
+        assert_eq!(output.stdout_text(), "done\n");
+    }
+}

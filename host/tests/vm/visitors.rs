@@ -1,0 +1,192 @@
+//! Programs that use a VM which another one owns.
+//!
+//! Here they are tasks of one program, which makes no difference: all that a
+//! visitor has is a socket.
+
+use std::{os::unix::process::CommandExt, time::Duration};
+
+use vmcell::{Cause, Command, End, Error, ExecEvent, ReadFrom, Vm};
+
+use crate::{builder, processes::VmmProcess, start};
+
+#[tokio::test]
+async fn a_visitor_finds_a_vm_uses_it_and_leaves_it_alone() {
+    let id = format!("visited-{}", std::process::id());
+    let vm = builder().id(&id).start().await.unwrap();
+    let taken = builder().id(&id).start().await.unwrap_err();
+    assert!(matches!(taken, Error::IdTaken { .. }), "{taken:?}");
+
+    let list = Vm::list().await.unwrap();
+    let info = list.iter().find(|info| info.id == id).unwrap();
+    assert_eq!((info.owner_pid, info.memory_mib), (std::process::id(), 128));
+
+    let owners = vm.spawn(Command::shell("echo mine; sleep 1000").tag("owners"));
+    let owners = owners.await.unwrap();
+    let visitor = Vm::attach(&id).await.unwrap();
+    assert!(visitor.health().await.is_healthy());
+    let output = visitor
+        .exec_with(["tee", "/dev/stderr"], |command| command.stdin("hello"))
+        .await
+        .unwrap();
+    assert_eq!(
+        (output.stdout, output.stderr),
+        (b"hello".to_vec(), b"hello".to_vec())
+    );
+    let mut log = visitor
+        .processes()
+        .attach("owners", ReadFrom::Start)
+        .unwrap();
+    assert_eq!(
+        log.next().await.unwrap(),
+        Some(ExecEvent::Stdout("mine\n".into()))
+    );
+    let visitors = visitor.spawn(Command::from_argv(["sleep", "1000"]).tag("visitors"));
+    visitors.await.unwrap();
+
+    // What a visitor runs in the foreground goes with it, and nothing else.
+    let mut foreground = visitor
+        .exec_stream(Command::from_argv(["sleep", "1000"]).tag("foreground"))
+        .unwrap();
+    foreground.next().await.unwrap();
+    let process = vm.processes().find("foreground").await.unwrap();
+    drop((visitor, log, foreground));
+    assert_eq!(process.wait().await.unwrap().cause, Cause::Killed);
+    owners.signal(0).await.unwrap();
+    vm.processes().signal("visitors", 0).await.unwrap();
+
+    vm.kill().await;
+    let error = Vm::attach(&id).await.unwrap_err();
+    assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
+    // The id is free as soon as the VM is gone.
+    builder().id(&id).start().await.unwrap();
+}
+
+#[tokio::test]
+async fn megabytes_go_through_a_visit_while_the_owner_works_and_links_break() {
+    let vm = start().await;
+    let visitor = Vm::attach(vm.id()).await.unwrap();
+    let bytes: Vec<u8> = (0..3_000_000u32)
+        .map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    let copying = visitor.exec_with(["cat"], |command| command.stdin(bytes.clone()));
+    let working = async {
+        for _ in 0..20 {
+            assert!(vm.exec(["true"]).await.unwrap().success());
+            vm.reconnect();
+        }
+    };
+    let (output, ()) = tokio::join!(copying, working);
+    assert!(output.unwrap().stdout == bytes);
+}
+
+#[tokio::test]
+async fn a_visitor_that_does_not_read_stops_nobody_else() {
+    let vm = start().await;
+    let visitor = Vm::attach(vm.id()).await.unwrap();
+    let mut flood = visitor.exec_stream(Command::new("yes")).unwrap();
+    flood.next().await.unwrap();
+    for _ in 0..30 {
+        assert!(vm.exec(["true"]).await.unwrap().success());
+        assert!(visitor.exec(["true"]).await.unwrap().success());
+    }
+    drop(flood);
+}
+
+#[tokio::test]
+async fn a_visitor_can_end_the_vm_and_hears_when_it_ends() {
+    for stop in [true, false] {
+        let vm = start().await;
+        let process = VmmProcess::of(&vm);
+        let visitor = Vm::attach(vm.id()).await.unwrap();
+        let bystander = Vm::attach(vm.id()).await.unwrap();
+        let running = bystander.exec(["sleep", "1000"]);
+        let end = if stop { End::Stopped } else { End::Killed };
+        let ending = async {
+            match stop {
+                true => visitor.stop().await.unwrap(),
+                false => visitor.kill().await,
+            }
+        };
+        let (ran, ()) = tokio::join!(running, ending);
+        let gone = |error: &Error| matches!(error, Error::Gone(_));
+        match ran {
+            Err(error) => assert!(gone(&error), "{error:?}"),
+            // Asked to end, it may have been quicker than the VM.
+            Ok(output) => assert!(stop && !output.success()),
+        }
+        assert!(process.ends_within(Duration::ZERO));
+        assert_eq!(vm.ended().await, end);
+        let error = bystander.exec(["true"]).await.unwrap_err();
+        assert!(gone(&error), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_unlisted_vm_cannot_be_found_and_a_bad_id_is_refused() {
+    let vm = builder().unlisted().start().await.unwrap();
+    let list = Vm::list().await.unwrap();
+    assert!(list.iter().all(|info| info.id != vm.id()));
+    let error = Vm::attach(vm.id()).await.unwrap_err();
+    assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
+    for id in ["", "a b", "../x", "-x"] {
+        let error = builder().id(id).start().await.unwrap_err();
+        assert_eq!(error.code(), "invalid", "{id}");
+        let error = Vm::attach(id).await.unwrap_err();
+        assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
+    }
+}
+
+/// Names the VM that [`strangers_attempt`] tries.
+const STRANGERS_GOAL: &str = "VMCELL_TEST_STRANGERS_GOAL";
+
+#[tokio::test]
+async fn a_stranger_gets_not_a_word() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not tried: only root can pose as somebody else");
+        return;
+    }
+    let vm = start().await;
+    let goal = vm.id().to_owned();
+    // This program again, through a path that any user may use, as somebody
+    // else.
+    let attempt = tokio::task::spawn_blocking(move || {
+        std::process::Command::new("/proc/self/exe")
+            .args(["--exact", "visitors::strangers_attempt", "--nocapture"])
+            .env(STRANGERS_GOAL, goal)
+            .uid(65534)
+            .gid(65534)
+            .output()
+            .unwrap()
+    });
+    let attempt = attempt.await.unwrap();
+    let said = String::from_utf8_lossy(&attempt.stdout);
+    assert!(attempt.status.success(), "{said}");
+    assert!(said.contains("the stranger learned nothing"), "{said}");
+    assert!(vm.exec(["true"]).await.unwrap().success());
+}
+
+/// Half of the test above: alone it has nobody to be a stranger to.
+#[tokio::test]
+async fn strangers_attempt() {
+    use std::{
+        io::Read,
+        os::{
+            linux::net::SocketAddrExt,
+            unix::net::{SocketAddr, UnixStream},
+        },
+    };
+    let Some(goal) = std::env::var_os(STRANGERS_GOAL) else {
+        return;
+    };
+    let goal = goal.to_str().unwrap();
+    let list = Vm::list().await.unwrap();
+    assert!(list.iter().all(|info| info.id != goal));
+    assert!(Vm::attach(goal).await.is_err());
+    // By hand, past the library: the owner hangs up without a word.
+    let address = SocketAddr::from_abstract_name(format!("vmcell/0/{goal}")).unwrap();
+    let mut socket = UnixStream::connect_addr(&address).unwrap();
+    let mut heard = Vec::new();
+    let _ = socket.read_to_end(&mut heard);
+    assert_eq!(heard, b"");
+    println!("the stranger learned nothing");
+}
