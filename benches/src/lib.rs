@@ -1,4 +1,5 @@
 //! What the benchmarks share: the baseline, plain QEMU without vmcell.
 
 pub mod baseline;
+pub mod memory;
 pub mod summary;

@@ -8,6 +8,14 @@ pub fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
+/// The time that so many of a hundred are within.
+pub fn percentile(times: &[Duration], percent: usize) -> Duration {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    let place = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+    times.get(place).copied().unwrap_or_default()
+}
+
 /// Of rounds with our time and the baseline's, the one whose ratio is in the
 /// middle. The machine's speed changes from one second to the next, so only
 /// what was measured together can be compared.
@@ -31,6 +39,12 @@ pub fn row(name: &str, ours: &str, baseline: &str, ratio: f64, bound: Bound) {
     };
     let verdict = if kept { "kept" } else { "MISSED" };
     println!("| {name} | {ours} | {baseline} | {ratio:.2} | {sign} {limit} | {verdict} |");
+}
+
+/// Prints a row about something that is true or not.
+pub fn fact(name: &str, measured: &str, promised: &str, kept: bool) {
+    let verdict = if kept { "kept" } else { "MISSED" };
+    println!("| {name} | {measured} | | | {promised} | {verdict} |");
 }
 
 /// What a ratio is promised to be.

@@ -1,0 +1,366 @@
+//! Processes under load, against the same VM without it.
+//!
+//! Prints a table; the figures of one run are in `benches/README.md`.
+
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use sha2::{Digest, Sha256};
+use vmcell::{Command, ExecEvent, Vm};
+use vmcell_benches::{
+    memory,
+    summary::{Bound, fact, median, middle_round, percentile, row},
+};
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    // Cargo adds words of its own, with hyphens.
+    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    let wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| name.contains(wanted));
+    let image = vmcell_rootfs::recipe::base().cached()?.path;
+    let vm = Vm::builder().image(&image).start().await?;
+    println!("| what | measured | against | ratio | promised | |");
+    println!("|---|---|---|---|---|---|");
+    if wanted("at_once") {
+        at_once(&vm).await?;
+    }
+    if wanted("beside_a_flood") {
+        beside_a_flood(&vm).await?;
+    }
+    if wanted("in_a_row") {
+        in_a_row(&vm).await?;
+    }
+    if wanted("orphans") {
+        orphans(&vm).await?;
+    }
+    if wanted("broken_links") {
+        broken_links(&vm).await?;
+    }
+    if wanted("many_streams") {
+        many_streams(&vm).await?;
+    }
+    vm.kill().await;
+    Ok(())
+}
+
+/// Runs a command that must print `expected`.
+async fn run(vm: &Vm, line: &str, expected: &str) -> Result<()> {
+    let output = vm.exec_command(Command::shell(line)).await?;
+    ensure!(
+        output.success() && output.stdout == expected.as_bytes(),
+        "{line}: {output:?}"
+    );
+    Ok(())
+}
+
+async fn timed(work: impl Future<Output = Result<()>>) -> Result<Duration> {
+    let begun = Instant::now();
+    work.await?;
+    Ok(begun.elapsed())
+}
+
+/// 64 commands at once against the same 64 one after the other.
+async fn at_once(vm: &Vm) -> Result<()> {
+    const COMMANDS: u32 = 64;
+    let mut rounds = Vec::new();
+    for _ in 0..5 {
+        let in_a_row = timed(async {
+            for number in 0..COMMANDS {
+                run(vm, &format!("echo {number}"), &format!("{number}\n")).await?;
+            }
+            Ok(())
+        });
+        let in_a_row = in_a_row.await?;
+        let at_once = timed(async {
+            let mut tasks = tokio::task::JoinSet::new();
+            for number in 0..COMMANDS {
+                let vm = vm.clone();
+                tasks.spawn(async move {
+                    run(&vm, &format!("echo {number}"), &format!("{number}\n")).await
+                });
+            }
+            while let Some(ran) = tasks.join_next().await {
+                ran??;
+            }
+            Ok(())
+        });
+        // Throughput is the inverse of time.
+        rounds.push((in_a_row, at_once.await?));
+    }
+    let (in_a_row, at_once) = middle_round(rounds);
+    let rate = |time: Duration| format!("{:.0}/s", f64::from(COMMANDS) / time.as_secs_f64());
+    row(
+        "64 commands at once, all correct",
+        &rate(at_once),
+        &format!("{} one after the other", rate(in_a_row)),
+        in_a_row.as_secs_f64() / at_once.as_secs_f64(),
+        Bound::AtLeast(1.0),
+    );
+    Ok(())
+}
+
+/// The slowest of many commands, without and with 256 MB on the same link.
+async fn beside_a_flood(vm: &Vm) -> Result<()> {
+    const SAMPLES: usize = 200;
+    let sample = async || -> Result<Vec<Duration>> {
+        let mut times = Vec::new();
+        for _ in 0..SAMPLES {
+            times.push(timed(run(vm, "exit 0", "")).await?);
+        }
+        Ok(times)
+    };
+    let idle = sample().await?;
+    let flood = "dd if=/dev/zero bs=256k count=1024 status=none";
+    let mut beside = Vec::new();
+    while beside.len() < SAMPLES {
+        let mut stream = vm.exec_stream(Command::from_argv(flood.split(' ')))?;
+        let reading = async {
+            let mut received = 0;
+            while let Some(event) = stream.next().await? {
+                if let ExecEvent::Stdout(bytes) = event {
+                    received += bytes.len();
+                }
+            }
+            ensure!(received == 256 << 20, "{received} bytes came");
+            anyhow::Ok(())
+        };
+        let mut reading = std::pin::pin!(reading);
+        loop {
+            tokio::select! {
+                biased;
+                read = &mut reading => break read?,
+                time = timed(run(vm, "exit 0", "")) => beside.push(time?),
+            }
+        }
+    }
+    let (p99, idle_p99) = (percentile(&beside, 99), percentile(&idle, 99));
+    row(
+        "p99 of exec beside a stream of 256 MiB",
+        &format!("{:.1} ms (p50 {:.1})", ms(p99), ms(median(beside))),
+        &format!("{:.1} ms idle (p50 {:.1})", ms(idle_p99), ms(median(idle))),
+        p99.as_secs_f64() / idle_p99.as_secs_f64(),
+        Bound::AtMost(5.0),
+    );
+    Ok(())
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// What the agent holds.
+#[derive(Debug)]
+struct Agent {
+    resident_kib: u64,
+    descriptors: u64,
+    zombies: u64,
+}
+
+impl Agent {
+    async fn of(vm: &Vm) -> Result<Self> {
+        let script = "grep VmRSS /proc/1/status | tr -dc 0-9; echo; ls /proc/1/fd | wc -l; \
+                      cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '; true";
+        let output = vm.exec_command(Command::shell(script)).await?;
+        let text = output.stdout_text();
+        let mut numbers = text.lines().map(str::parse);
+        let mut next = || {
+            numbers
+                .next()
+                .context("too few numbers")?
+                .context("no number")
+        };
+        Ok(Self {
+            resident_kib: next()?,
+            descriptors: next()?,
+            zombies: next()?,
+        })
+    }
+}
+
+/// 10,000 commands, and what is left of them.
+async fn in_a_row(vm: &Vm) -> Result<()> {
+    const COMMANDS: usize = 10_000;
+    // The first ones make the agent as large as it needs to be.
+    for _ in 0..100 {
+        run(vm, "exit 0", "").await?;
+    }
+    let (before, files_before) = (Agent::of(vm).await?, memory::descriptors()?);
+    let time = timed(async {
+        for _ in 0..COMMANDS {
+            ensure!(vm.exec(["true"]).await?.success());
+        }
+        Ok(())
+    });
+    let time = time.await?;
+    let (after, files_after) = (Agent::of(vm).await?, memory::descriptors()?);
+    let grown = after.resident_kib.saturating_sub(before.resident_kib);
+    fact(
+        "10,000 commands in a row",
+        &format!(
+            "agent +{grown} KiB, {} -> {} descriptors, {} zombies; host {files_before} -> \
+             {files_after} descriptors; {:.1} s",
+            before.descriptors,
+            after.descriptors,
+            after.zombies,
+            time.as_secs_f64()
+        ),
+        "at most 64 KiB, no new descriptor, no zombie",
+        grown <= 64
+            && after.descriptors <= before.descriptors
+            && files_after <= files_before
+            && after.zombies == 0,
+    );
+    Ok(())
+}
+
+/// 10,000 orphans that PID 1 inherits, beside commands with codes of their own.
+async fn orphans(vm: &Vm) -> Result<()> {
+    let script = "i=0; while [ $i -lt 10000 ]; do ( (exit 77) & ); i=$((i+1)); done; echo over";
+    let making = vm.spawn(Command::shell(script)).await?;
+    let mut mixed_up = 0;
+    let mut checked = 0;
+    let waiting = making.wait();
+    let mut waiting = std::pin::pin!(waiting);
+    loop {
+        let code = u8::try_from(checked % 76)?;
+        tokio::select! {
+            biased;
+            exit = &mut waiting => {
+                ensure!(exit?.success());
+                break;
+            }
+            output = vm.exec_command(Command::shell(format!("exit {code}"))) => {
+                mixed_up += usize::from(output?.code() != Some(code));
+                checked += 1;
+            }
+        }
+    }
+    let ended = Instant::now();
+    while Agent::of(vm).await?.zombies > 0 {}
+    let reaped = ended.elapsed();
+    making.forget().await?;
+    fact(
+        "10,000 orphans",
+        &format!(
+            "none left {:.0} ms after the last one; {checked} commands beside them, {mixed_up} \
+             exit codes mixed up",
+            ms(reaped)
+        ),
+        "within a second, none mixed up",
+        reaped < Duration::from_secs(1) && mixed_up == 0,
+    );
+    Ok(())
+}
+
+/// 64 MB of numbers over a link that breaks 200 times.
+async fn broken_links(vm: &Vm) -> Result<()> {
+    const LAST: u32 = 8_000_000;
+    const DROPS: usize = 200;
+    let mut expected = Vec::with_capacity(64 << 20);
+    for number in 1..=LAST {
+        expected.extend_from_slice(number.to_string().as_bytes());
+        expected.push(b'\n');
+    }
+    let command = Command::from_argv(["seq".to_owned(), "1".to_owned(), LAST.to_string()]);
+    let mut stream = vm.exec_stream(command)?;
+    let (mut received, mut drops) = (0, 0);
+    let begun = Instant::now();
+    while let Some(event) = stream.next().await? {
+        match event {
+            ExecEvent::Stdout(bytes) => {
+                let place = received..received + bytes.len();
+                ensure!(
+                    expected.get(place.clone()) == Some(&bytes[..]),
+                    "not the bytes of {place:?}"
+                );
+                received = place.end;
+                if drops < DROPS && received > expected.len() / (DROPS + 1) * (drops + 1) {
+                    drops += 1;
+                    vm.reconnect();
+                }
+            }
+            ExecEvent::Started { .. } | ExecEvent::Exited(_) => {}
+            other => bail!("{other:?}"),
+        }
+    }
+    fact(
+        "64 MB of numbers over a link that breaks",
+        &format!(
+            "{drops} breaks, {received} of {} bytes, each once; {:.1} s",
+            expected.len(),
+            begun.elapsed().as_secs_f64()
+        ),
+        "200 breaks, no byte lost, none twice",
+        drops == DROPS && received == expected.len(),
+    );
+    Ok(())
+}
+
+/// 16 streams of 64 MB at once.
+async fn many_streams(vm: &Vm) -> Result<()> {
+    const STREAMS: usize = 16;
+    const SIZE: usize = 64 << 20;
+    let make = "dd if=/dev/urandom of=/dev/shm/data bs=1M count=80 status=none; echo made";
+    run(vm, make, "made\n").await?;
+    let before = memory::resident()?;
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..STREAMS {
+        let vm = vm.clone();
+        tasks.spawn(async move {
+            // Each one begins at another place.
+            let line = format!(
+                "dd if=/dev/shm/data bs=64k skip={number} count={} status=none",
+                SIZE >> 16
+            );
+            let hash = hash_here(&vm, &line).await?;
+            anyhow::Ok((line, hash))
+        });
+    }
+    let mut largest = before;
+    let mut hashes = Vec::new();
+    let begun = Instant::now();
+    let mut samples = tokio::time::interval(Duration::from_millis(20));
+    loop {
+        tokio::select! {
+            done = tasks.join_next() => match done {
+                Some(done) => hashes.push(done??),
+                None => break,
+            },
+            _ = samples.tick() => largest = largest.max(memory::resident()?),
+        }
+    }
+    let time = begun.elapsed();
+    let mut equal = 0;
+    for (line, hash) in &hashes {
+        let output = vm.exec_command(
+            Command::shell(format!("{line} | sha256sum")).timeout(Duration::from_secs(120)),
+        );
+        equal += usize::from(output.await?.stdout_text().starts_with(hash));
+    }
+    let grown = (largest - before) >> 20;
+    fact(
+        "16 streams of 64 MiB at once",
+        &format!(
+            "{equal} of {STREAMS} hashes equal; host grew by {grown} MiB at most; {:.0} MB/s",
+            (STREAMS * SIZE) as f64 / 1e6 / time.as_secs_f64()
+        ),
+        "all equal; at most 16 windows of 1 MiB, twice over",
+        equal == STREAMS && grown <= 32,
+    );
+    Ok(())
+}
+
+async fn hash_here(vm: &Vm, line: &str) -> Result<String> {
+    let mut stream = vm.exec_stream(Command::shell(line))?;
+    let mut hasher = Sha256::new();
+    while let Some(event) = stream.next().await? {
+        if let ExecEvent::Stdout(bytes) = event {
+            hasher.update(&bytes);
+        }
+    }
+    let hash = hasher.finalize();
+    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+}
