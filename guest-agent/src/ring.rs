@@ -103,6 +103,27 @@ impl Ring {
         [first, memory.get(..rest).unwrap_or_default()]
     }
 
+    /// Lends the kept bytes from `offset` on, as many as are in one piece, with
+    /// `prefix` in front of them: it stands in the place of the bytes before
+    /// them for as long as `with` takes. None if there is no such place.
+    pub(crate) fn with_prefix<const N: usize, T>(
+        &mut self,
+        offset: u64,
+        prefix: &[u8; N],
+        with: impl FnOnce(&[u8]) -> T,
+    ) -> Option<T> {
+        let [piece, _] = self.bytes_from(offset);
+        let length = N.saturating_add(piece.len());
+        let from = self.position(offset).checked_sub(N)?;
+        let until = from.checked_add(length)?;
+        let lent = self.memory.as_mut_slice().get_mut(from..until)?;
+        let place: &mut [u8; N] = lent.first_chunk_mut()?;
+        let saved = core::mem::replace(place, *prefix);
+        let result = with(lent);
+        *lent.first_chunk_mut()? = saved;
+        Some(result)
+    }
+
     /// Forgets all bytes, but not how many there were.
     pub(crate) fn clear(&mut self) {
         self.memory = Memory::None;
@@ -268,6 +289,12 @@ mod tests {
                 prop_assert!(kept(&ring, ring.end()).is_empty());
                 let middle = start + (all.len() - start) / 2;
                 prop_assert_eq!(&kept(&ring, middle as u64)[..], &all[middle..]);
+                let piece = ring.bytes_from(middle as u64)[0].to_vec();
+                let lent = ring.with_prefix(middle as u64, b"PREFIX", <[u8]>::to_vec);
+                if let Some(lent) = lent {
+                    prop_assert_eq!(lent, [b"PREFIX", &piece[..]].concat());
+                }
+                prop_assert_eq!(&kept(&ring, ring.start())[..], &all[start..]);
             }
             let start = ring.start() as usize;
             ring.finish();

@@ -56,9 +56,10 @@ pub(super) enum Written {
 /// A payload up to this size is copied, so that a short answer is one write.
 const SMALL: usize = 4096;
 
-/// The largest frame that is not copied. Whoever has a short answer on the same
-/// link waits for one of these at most.
-const LARGE: usize = 64 * 1024;
+/// The largest payload that is not copied: with its header, two writes to a
+/// virtio-serial port, which takes 32 KiB at once. Whoever has a short answer
+/// on the same link waits for one of these at most.
+const LARGE: usize = 2 * COPIED - Header::SIZE;
 
 /// The largest frame that is copied, with its header: a virtio-serial port
 /// takes no more at once.
@@ -204,7 +205,7 @@ impl Outgoing {
             return Ok(Written::Blocked);
         }
         let outcome = match &self.frame {
-            Some(frame) => rustix::io::write(descriptor, frame.next_bytes(processes)),
+            Some(frame) => frame.write(descriptor, processes),
             None => rustix::io::write(
                 descriptor,
                 self.control.get(self.written..).unwrap_or_default(),
@@ -240,6 +241,26 @@ impl Outgoing {
 }
 
 impl FrameUnderWay {
+    /// Makes one write. The header goes out with the payload if it can: a
+    /// write of its own would cost as much as one of 32 KiB.
+    fn write(&self, descriptor: &OwnedFd, processes: &mut Processes) -> Result<usize, Errno> {
+        if self.header_written == 0
+            && self.rescued.is_empty()
+            && let Some(process) = processes.get_mut(self.process)
+            && let Some(output) = process.output_mut(self.channel)
+        {
+            let length = Header::SIZE.saturating_add(self.remaining);
+            let ring = output.ring_mut();
+            let written = ring.with_prefix(self.offset, &self.header, |bytes| {
+                rustix::io::write(descriptor, bytes.get(..length).unwrap_or(bytes))
+            });
+            if let Some(outcome) = written {
+                return outcome;
+            }
+        }
+        rustix::io::write(descriptor, self.next_bytes(processes))
+    }
+
     fn next_bytes<'a>(&'a self, processes: &'a mut Processes) -> &'a [u8] {
         if let Some(rest @ [_, ..]) = self.header.get(self.header_written..) {
             return rest;
@@ -268,10 +289,9 @@ impl FrameUnderWay {
 
     /// Answers whether the frame is complete.
     fn advance(&mut self, count: usize) -> bool {
-        if self.header_written < Header::SIZE {
-            self.header_written = self.header_written.saturating_add(count);
-            return false;
-        }
+        let header = count.min(Header::SIZE.saturating_sub(self.header_written));
+        self.header_written = self.header_written.saturating_add(header);
+        let count = count.saturating_sub(header);
         self.offset = self
             .offset
             .saturating_add(u64::try_from(count).unwrap_or(u64::MAX));

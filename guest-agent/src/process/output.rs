@@ -85,6 +85,10 @@ impl Output {
         &self.ring
     }
 
+    pub(crate) fn ring_mut(&mut self) -> &mut Ring {
+        &mut self.ring
+    }
+
     pub(crate) fn kept(&self) -> Kept {
         Kept {
             start: self.ring.start(),

@@ -3,6 +3,7 @@ use std::{io, os::unix::net::UnixStream as StdUnixStream, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
+    task::JoinSet,
     time::timeout,
 };
 
@@ -54,13 +55,20 @@ impl Visitor {
     }
 }
 
-/// Every VM of our own user whose owner comes to the door.
+/// Every VM of our own user whose owner comes to the door, in the order of
+/// their names.
 pub(crate) async fn list() -> io::Result<Vec<(Name, Visitor)>> {
-    let mut found = Vec::new();
+    // At once: an owner that stands still keeps nobody waiting for the others.
+    let mut knocking = JoinSet::new();
     for name in Name::all()? {
-        if let Ok(visitor) = Visitor::knock(&name).await {
+        knocking.spawn(async { (Visitor::knock(&name).await, name) });
+    }
+    let mut found = Vec::new();
+    while let Some(knocked) = knocking.join_next().await {
+        if let Ok((Ok(visitor), name)) = knocked {
             found.push((name, visitor));
         }
     }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(found)
 }

@@ -113,7 +113,8 @@ impl ExecStream {
             tag: None,
             timeout: None,
             max_output: Command::DEFAULT_MAX_OUTPUT,
-            excess: Excess::Kill,
+            // Who only watches a process does not end it.
+            excess: Excess::Stop,
             exit: None,
         }
     }

@@ -133,7 +133,8 @@ impl StreamOutput {
             return Poll::Ready(Some(Ok(event)));
         }
         if inner.output_is_over(self.channel) {
-            return Poll::Ready(inner.lost().map(Err));
+            let complete = inner.output_has_ended(self.channel);
+            return Poll::Ready(inner.lost().filter(|_| !complete).map(Err));
         }
         let slot = match self.channel {
             Channel::Stderr => &mut inner.wakers().stderr,

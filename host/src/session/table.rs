@@ -45,11 +45,15 @@ impl Table {
         self.lock().open.remove(&id);
     }
 
-    /// All of them, as they are now.
+    /// All of them, as they are now, in the order of their ids: mostly that in
+    /// which they were opened.
     pub(super) fn all(&self) -> Vec<(StreamId, Arc<StreamState>)> {
         let streams = self.lock();
         let open = streams.open.iter();
-        open.map(|(id, state)| (*id, state.clone())).collect()
+        let mut all: Vec<_> = open.map(|(id, state)| (*id, state.clone())).collect();
+        drop(streams);
+        all.sort_unstable_by_key(|(id, _)| *id);
+        all
     }
 
     /// Tells every stream that nothing more will come.

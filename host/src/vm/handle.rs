@@ -213,7 +213,8 @@ impl Vm {
     /// of what it prints.
     ///
     /// Of those that have ended the guest remembers 256; the oldest are
-    /// forgotten.
+    /// forgotten. [Bytes](Command::stdin) for its standard input are fed as fast
+    /// as it reads them, for as long as this program runs.
     ///
     /// # Errors
     /// [`Error::Exec`] if it could not be started, [`Error::Gone`] if the VM
@@ -289,7 +290,8 @@ impl Vm {
     }
 
     /// Ends the VM at once and waits until it is gone. Killing a VM that has
-    /// ended does nothing.
+    /// ended does nothing. A handle that came from [`attach`](Self::attach) has
+    /// the owner do it; [`ended`](Self::ended) tells whether it did.
     ///
     /// # Cancel safety
     /// The VM ends even if the future is dropped.

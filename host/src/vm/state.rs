@@ -42,6 +42,8 @@ pub enum End {
     Died,
     /// Its agent did not keep the protocol, so it was killed.
     Untrustworthy,
+    /// Another program owned it and knows why.
+    Unknown,
 }
 
 impl fmt::Display for End {
@@ -51,6 +53,7 @@ impl fmt::Display for End {
             Self::Killed => "it was killed",
             Self::StopTimedOut => "it did not stop in time and was killed",
             Self::Died => "it died",
+            Self::Unknown => "it ended, or the program that owned it did",
             Self::Untrustworthy => "its agent broke the protocol, so it was killed",
         })
     }

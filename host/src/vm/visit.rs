@@ -51,7 +51,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     tokio::spawn(async move {
         // The owner hangs up when the VM ends, and ends the VM when it ends.
         let _ = lost.wait_for(Option::is_some).await;
-        told.send_replace(VmState::Ended(End::Died));
+        told.send_replace(VmState::Ended(End::Unknown));
     });
     Ok(Vm::new(Shared {
         id: id.to_owned(),

@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     future::{Future, poll_fn},
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Poll, Waker},
 };
@@ -136,15 +137,57 @@ pub(super) fn start(
             }
         };
         let feeding = mover.input(stdin, inputs, &window, &ended);
-        let events = mover.events(stream, no_events, input_window);
-        let outcome = tokio::select! {
+        let moving = async {
+            let mut events = Events {
+                stream,
+                cancelled: Box::pin(no_events),
+                cancelling: false,
+                input_window,
+            };
+            // Where the outputs begin comes before what is on them.
+            loop {
+                match mover.next(&mut events).await? {
+                    Moved::Begun => break,
+                    Moved::Other => {}
+                    Moved::Over(closing) => return Ok(closing),
+                }
+            }
+            let rest = async {
+                loop {
+                    if let Moved::Over(closing) = mover.next(&mut events).await? {
+                        return Ok(closing);
+                    }
+                }
+            };
             // The outcome goes out behind the outputs.
-            (outcome, ()) = async { tokio::join!(events, outputs) } => outcome,
+            let (outcome, ()) = tokio::join!(rest, outputs);
+            outcome
+        };
+        let outcome = tokio::select! {
+            outcome = moving => outcome,
             never = feeding => match never {},
         };
         Ended { id, outcome }
     };
     (forward, task)
+}
+
+/// What comes on a stream beside its outputs.
+struct Events<C> {
+    stream: Stream,
+    /// The visitor does not want it any more.
+    cancelled: Pin<Box<C>>,
+    cancelling: bool,
+    input_window: u32,
+}
+
+/// What was moved.
+enum Moved {
+    /// Where the outputs begin.
+    Begun,
+    Other,
+    /// Nothing: this is the outcome.
+    Over(Closing),
 }
 
 struct Mover {
@@ -232,38 +275,37 @@ impl Mover {
         }
     }
 
-    /// Moves everything else until the outcome is there.
-    async fn events(
-        &self,
-        mut stream: Stream,
-        cancelled: impl Future<Output = ()>,
-        input_window: u32,
-    ) -> Result<Closing, Lost> {
-        let mut cancelled = Box::pin(cancelled);
-        let mut cancelling = false;
-        loop {
-            let event = tokio::select! {
-                event = stream.next_but_output() => event?,
-                () = &mut cancelled, if !cancelling => {
-                    cancelling = true;
-                    stream.cancel();
-                    continue;
+    /// Moves the next thing that is not on an output.
+    async fn next(&self, events: &mut Events<impl Future<Output = ()>>) -> Result<Moved, Lost> {
+        let event = loop {
+            tokio::select! {
+                event = events.stream.next_but_output() => break event?,
+                () = &mut events.cancelled, if !events.cancelling => {
+                    events.cancelling = true;
+                    events.stream.cancel();
                 }
-            };
-            match event {
-                StreamEvent::Started { id, pid } => self.event(&Event::Started { id, pid }),
-                StreamEvent::Attached(mut attached) => {
-                    if let Some(stdin) = &mut attached.stdin {
-                        // What the agent has room for is between it and us.
-                        stdin.window = input_window;
-                    }
-                    self.event(&Event::Attached(attached));
-                }
-                StreamEvent::Listed(entry) => self.event(&Event::Listed(entry.as_wire())),
-                StreamEvent::Closed(closing) => return Ok(closing),
-                StreamEvent::Data(..) | StreamEvent::Gap(..) => {}
             }
-        }
+        };
+        Ok(match event {
+            StreamEvent::Started { id, pid } => {
+                self.event(&Event::Started { id, pid });
+                Moved::Begun
+            }
+            StreamEvent::Attached(mut attached) => {
+                if let Some(stdin) = &mut attached.stdin {
+                    // What the agent has room for is between it and us.
+                    stdin.window = events.input_window;
+                }
+                self.event(&Event::Attached(attached));
+                Moved::Begun
+            }
+            StreamEvent::Listed(entry) => {
+                self.event(&Event::Listed(entry.as_wire()));
+                Moved::Other
+            }
+            StreamEvent::Closed(closing) => Moved::Over(closing),
+            StreamEvent::Data(..) | StreamEvent::Gap(..) => Moved::Other,
+        })
     }
 
     fn event(&self, event: &Event<'_>) {

@@ -70,6 +70,10 @@ impl Visit {
                 Some(Ok(ended)) = self.tasks.join_next() => {
                     // In this order: whoever hears of it may use the id again.
                     self.streams.remove(&ended.id);
+                    if let Some(lost) = *self.session.lost().borrow() {
+                        // Hanging up tells it: the VM is gone.
+                        return Err(lost);
+                    }
                     self.send(|out| ended.close(out))?;
                     continue;
                 }

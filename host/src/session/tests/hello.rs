@@ -29,7 +29,9 @@ async fn a_guest_that_hangs_up_before_or_within_its_hello_is_lost() {
         let (host, mut guest) = UnixStream::pair().unwrap();
         guest.write_all(&hello[..length]).await.unwrap();
         drop(guest);
-        let lost = Session::connect(host, BOOT_ID).await.unwrap_err();
+        let lost = Session::connect(Link::socket(host), Some(BOOT_ID))
+            .await
+            .unwrap_err();
         assert_eq!(lost, Lost::Closed, "after {length} bytes");
     }
 }

@@ -14,18 +14,27 @@ use std::{
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+};
 use vmcell_wire::{
-    Cause, Channel, Decoder, Event, Exec, Exit, Failure, FailureKind, Header, Item, Kind, Outcome,
-    Packed, Peer, Stage, Stdin, StreamId,
-    limits::{MAX_PAYLOAD, MAX_STREAMS, MAX_WINDOW},
+    Attach, Attached, Cause, CgroupLimits, Channel, Decoder, Entry, Event, Exit, Failure,
+    FailureKind, Header, Hello, Item, Kept, Kind, Lifetime, Outcome, Output, Packed, Peer,
+    Position, Resume, Rlimits, Selector, Stage, Start, Stdin, StreamId,
+    limits::{MAX_GAPS, MAX_LISTED, MAX_PAYLOAD, MAX_STREAMS, MAX_WINDOW},
+    reset::{Nonce, RESET_PART, ResetKey, Scanned, Scanner},
 };
 
 use super::*;
 
 mod flow;
+mod gaps;
 mod hello;
 mod noise;
+mod parts;
+mod relay;
+mod resume;
 mod violations;
 
 const BOOT_ID: [u8; 16] = [7; 16];
@@ -33,22 +42,73 @@ const BOOT_ID: [u8; 16] = [7; 16];
 /// The window that the guest grants for standard input.
 const GUEST_WINDOW: u32 = 64 * 1024;
 
+/// The number that processes are started with, if it does not matter.
+const TICKET: u64 = 4711;
+
+/// What the guest calls a process, and what its kernel does.
+const ID: u32 = 5;
+const PID: u32 = 9;
+
 /// The guest's end of a link.
 struct Guest {
     link: UnixStream,
     decoder: Decoder,
     unread: Vec<u8>,
+    /// Those that it heard while it waited for something else.
+    acks: Vec<StreamId>,
 }
 
 /// What a guest hears from the host.
 #[derive(Debug, PartialEq, Eq)]
 enum Heard {
     Hello,
+    /// A request without a kind of its own here.
     Open(StreamId),
+    /// The start of a process with this ticket.
+    Start(StreamId, u64),
+    Resume(StreamId, Resume),
+    Attach(StreamId, Attach<'static>),
     Cancel(StreamId),
+    Ack(StreamId),
     Data(StreamId, Vec<u8>),
     End(StreamId),
     Credit(StreamId, Channel, u32),
+}
+
+impl Heard {
+    fn from_wire(item: Item<'_>) -> Self {
+        match item {
+            Item::Hello(_) => Self::Hello,
+            Item::Open { stream, request } => match request {
+                Request::Start(start) => Self::Start(stream, start.ticket),
+                Request::Resume(resume) => Self::Resume(stream, resume),
+                Request::Attach(attach) => Self::Attach(
+                    stream,
+                    Attach {
+                        process: match attach.process {
+                            Selector::Id(id) => Selector::Id(id),
+                            Selector::Pid(pid) => Selector::Pid(pid),
+                            Selector::Tag(tag) => Selector::Tag(tag.to_owned().leak()),
+                        },
+                        stdout: attach.stdout,
+                        stderr: attach.stderr,
+                        stdin: attach.stdin,
+                    },
+                ),
+                _ => Self::Open(stream),
+            },
+            Item::Cancel { stream } => Self::Cancel(stream),
+            Item::Ack { stream } => Self::Ack(stream),
+            Item::Data { stream, bytes, .. } => Self::Data(stream, bytes.to_vec()),
+            Item::End { stream, .. } => Self::End(stream),
+            Item::Credit {
+                stream,
+                channel,
+                bytes,
+            } => Self::Credit(stream, channel, bytes),
+            other => panic!("no host says {other:?}"),
+        }
+    }
 }
 
 impl Guest {
@@ -57,6 +117,7 @@ impl Guest {
             link,
             decoder: Decoder::new(Peer::Host),
             unread: Vec::new(),
+            acks: Vec::new(),
         }
     }
 
@@ -65,23 +126,11 @@ impl Guest {
     }
 
     /// The next thing that the host says; none if it hung up.
-    async fn hear(&mut self) -> Option<Heard> {
+    async fn hear_all(&mut self) -> Option<Heard> {
         loop {
             let mut input = &self.unread[..];
             let item = self.decoder.decode(&mut input).unwrap();
-            let heard = item.map(|item| match item {
-                Item::Hello(_) => Heard::Hello,
-                Item::Open { stream, .. } => Heard::Open(stream),
-                Item::Cancel { stream } => Heard::Cancel(stream),
-                Item::Data { stream, bytes, .. } => Heard::Data(stream, bytes.to_vec()),
-                Item::End { stream, .. } => Heard::End(stream),
-                Item::Credit {
-                    stream,
-                    channel,
-                    bytes,
-                } => Heard::Credit(stream, channel, bytes),
-                other => panic!("no host says {other:?}"),
-            });
+            let heard = item.map(Heard::from_wire);
             let taken = self.unread.len() - input.len();
             self.unread.drain(..taken);
             if heard.is_some() {
@@ -92,6 +141,80 @@ impl Guest {
             }
         }
     }
+
+    /// The same past the word that a close has come, which may be late.
+    async fn hear(&mut self) -> Option<Heard> {
+        loop {
+            match self.hear_all().await {
+                Some(Heard::Ack(stream)) => self.acks.push(stream),
+                heard => return heard,
+            }
+        }
+    }
+
+    /// So many bytes of standard input.
+    async fn hear_data(&mut self, stream: StreamId, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < count {
+            match self.hear().await {
+                Some(Heard::Data(id, more)) if id == stream => bytes.extend(more),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(bytes.len(), count);
+        bytes
+    }
+
+    /// Waits for a reset, wherever it stands: its nonce, and what came before.
+    async fn hear_reset(&mut self) -> (Nonce, Vec<u8>) {
+        let mut scanner = Scanner::new(key().to_bytes());
+        let mut before = Vec::new();
+        loop {
+            let unread = std::mem::take(&mut self.unread);
+            let mut input = &unread[..];
+            loop {
+                match scanner.scan(&mut input) {
+                    Scanned::Other(bytes) => before.extend_from_slice(bytes),
+                    Scanned::Nothing => break,
+                    Scanned::Mark => {
+                        self.unread = input.to_vec();
+                        self.decoder = Decoder::new(Peer::Host);
+                        return (self.hear_nonce().await, before);
+                    }
+                }
+            }
+            assert_ne!(self.link.read_buf(&mut self.unread).await.unwrap(), 0);
+        }
+    }
+
+    async fn hear_nonce(&mut self) -> Nonce {
+        while self.unread.len() < RESET_PART {
+            assert_ne!(self.link.read_buf(&mut self.unread).await.unwrap(), 0);
+        }
+        let nonce = self.unread.drain(..RESET_PART).collect::<Vec<_>>();
+        nonce.try_into().unwrap()
+    }
+
+    /// Answers a reset as our agent would.
+    async fn relink(&mut self, window: u32) {
+        let (nonce, _) = self.hear_reset().await;
+        assert_eq!(self.hear().await, Some(Heard::Hello));
+        let answer = [&nonce[..], &hello(window, BOOT_ID)].concat();
+        self.send(&answer).await;
+    }
+
+    /// Hears that a stream is to be resumed.
+    async fn hear_resume(&mut self, stream: StreamId) -> Resume {
+        match self.hear().await {
+            Some(Heard::Resume(id, resume)) if id == stream => resume,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// What the serial port's host and guest share.
+fn key() -> ResetKey {
+    ResetKey::new(*b"0123456789abcdef")
 }
 
 fn hello(window: u32, boot_id: [u8; 16]) -> Vec<u8> {
@@ -125,7 +248,41 @@ fn ends(stream: StreamId) -> Vec<u8> {
 }
 
 fn started(stream: StreamId) -> Vec<u8> {
-    frames(|out| encode::event(out, stream, &Event::Started { pid: 9 }).unwrap())
+    frames(|out| encode::event(out, stream, &Event::Started { id: ID, pid: PID }).unwrap())
+}
+
+fn gap(stream: StreamId, output: Output, bytes: u64) -> Vec<u8> {
+    frames(|out| encode::event(out, stream, &Event::Gap { output, bytes }).unwrap())
+}
+
+/// A process of a list.
+fn listed(stream: StreamId, process: u32) -> Vec<u8> {
+    let kept = Kept { start: 0, end: 0 };
+    let entry = Entry {
+        id: process,
+        pid: 100 + process,
+        tag: "tag",
+        argv: Packed::default(),
+        uid: 0,
+        lifetime: Lifetime::Background,
+        age_ms: 1,
+        stdout: kept,
+        stderr: kept,
+        exit: None,
+    };
+    frames(|out| encode::event(out, stream, &Event::Listed(entry)).unwrap())
+}
+
+/// The word that a stream watches a process from there on.
+fn attached(stream: StreamId, stdout: u64, stderr: u64, stdin: Option<Position>) -> Vec<u8> {
+    let attached = Attached {
+        id: ID,
+        pid: PID,
+        stdout,
+        stderr,
+        stdin,
+    };
+    frames(|out| encode::event(out, stream, &Event::Attached(attached)).unwrap())
 }
 
 fn credit(stream: StreamId, bytes: u32) -> Vec<u8> {
@@ -138,7 +295,11 @@ fn close(stream: StreamId, outcome: &Outcome<'_>) -> Vec<u8> {
 
 /// The close of a process that says that it printed so much.
 fn exited(stream: StreamId, stdout_bytes: u64) -> Vec<u8> {
-    let exit = Exit {
+    close(stream, &Outcome::Exited(exit(stdout_bytes)))
+}
+
+fn exit(stdout_bytes: u64) -> Exit {
+    Exit {
         cause: Cause::Code(0),
         user_us: 0,
         system_us: 0,
@@ -147,9 +308,9 @@ fn exited(stream: StreamId, stdout_bytes: u64) -> Vec<u8> {
         stdout_bytes,
         stderr_bytes: 0,
         outputs_cut: false,
+        oom_kills: 0,
         tree_ended: Some(true),
-    };
-    close(stream, &Outcome::Exited(exit))
+    }
 }
 
 /// Bytes that no shift or repetition leaves unchanged.
@@ -164,7 +325,8 @@ async fn connect_to(answer: &[u8]) -> (Result<Session, Lost>, Guest) {
     let (host, guest) = UnixStream::pair().unwrap();
     let mut guest = Guest::new(guest);
     guest.send(answer).await;
-    (Session::connect(host, BOOT_ID).await, guest)
+    let link = Link::socket(host);
+    (Session::connect(link, Some(BOOT_ID)).await, guest)
 }
 
 async fn connect_with_window(window: u32) -> (Session, Guest) {
@@ -177,32 +339,121 @@ async fn connect() -> (Session, Guest) {
     connect_with_window(GUEST_WINDOW).await
 }
 
-fn exec() -> Request<'static> {
-    Request::Exec(Exec {
+/// A session whose link can be made anew.
+async fn connect_port_with_window(window: u32) -> (Session, Guest) {
+    let (host, guest) = UnixStream::pair().unwrap();
+    let mut guest = Guest::new(guest);
+    guest.send(&hello(window, BOOT_ID)).await;
+    let link = Link::port(host, key());
+    let session = Session::connect(link, Some(BOOT_ID)).await.unwrap();
+    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    (session, guest)
+}
+
+async fn connect_port() -> (Session, Guest) {
+    connect_port_with_window(GUEST_WINDOW).await
+}
+
+fn start(ticket: u64) -> Start<'static> {
+    Start {
+        ticket,
+        tag: "",
         argv: Packed::default(),
         env: Packed::default(),
+        default_env: true,
         cwd: b"",
+        make_cwd: false,
+        user: "",
+        umask: None,
+        nice: 0,
+        rlimits: Rlimits::default(),
         stdin: Stdin::Stream,
-    })
+        lifetime: Lifetime::Foreground,
+        timeout_ms: 0,
+        keep: 0,
+        limits: CgroupLimits::default(),
+    }
+}
+
+fn exec() -> Request<'static> {
+    Request::Start(start(TICKET))
 }
 
 async fn open(session: &Session, guest: &mut Guest) -> Stream {
     let stream = session.open(&exec()).unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Open(stream.id())));
+    assert_eq!(guest.hear().await, Some(Heard::Start(stream.id, TICKET)));
+    stream
+}
+
+/// What a stream that watches a process asks for.
+fn attach(process: Selector<'_>, stdin: bool) -> Attach<'_> {
+    let from_the_start = Position {
+        offset: 0,
+        window: WINDOW,
+    };
+    Attach {
+        process,
+        stdout: Some(from_the_start),
+        stderr: Some(from_the_start),
+        stdin,
+    }
+}
+
+/// A stream that watches a process from its start.
+async fn watch(session: &Session, guest: &mut Guest) -> Stream {
+    let attach = attach(Selector::Id(ID), false);
+    let mut stream = session.open(&Request::Attach(attach)).unwrap();
+    assert_eq!(guest.hear().await, Some(Heard::Attach(stream.id, attach)));
+    guest.send(&attached(stream.id, 0, 0, None)).await;
+    let event = stream.next().await;
+    assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
     stream
 }
 
 /// Returns when the host has taken all that the guest sent so far, which it
 /// only can while the link is fine. Nothing else may come from the host.
 async fn settle(session: &Session, guest: &mut Guest) {
+    assert_eq!(settle_past(session, guest).await, []);
+}
+
+/// The same, with all that comes from the host until then.
+async fn settle_past(session: &Session, guest: &mut Guest) -> Vec<Heard> {
     let mut ping = session.open(&Request::Ping).unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Open(ping.id())));
-    guest.send(&close(ping.id(), &Outcome::Pong)).await;
+    let mut before = Vec::new();
+    loop {
+        match guest.hear().await {
+            Some(Heard::Open(id)) if id == ping.id => break,
+            Some(heard) => before.push(heard),
+            None => panic!("the host hung up"),
+        }
+    }
+    guest.send(&close(ping.id, &Outcome::Pong)).await;
     let answer = ping.next().await;
     assert!(
         matches!(answer, Ok(StreamEvent::Closed(Closing::Pong))),
         "{answer:?}"
     );
+    before
+}
+
+/// The credit that has come for an output when everything that was sent has
+/// arrived. Nothing else may come.
+async fn hear_credit(
+    session: &Session,
+    guest: &mut Guest,
+    stream: StreamId,
+    channel: Channel,
+) -> u32 {
+    // What makes the host grant it was read before the first pong.
+    settle_past(session, guest)
+        .await
+        .into_iter()
+        .chain(settle_past(session, guest).await)
+        .map(|heard| match heard {
+            Heard::Credit(id, on, bytes) if id == stream && on == channel => bytes,
+            other => panic!("{other:?}"),
+        })
+        .sum()
 }
 
 /// Everything that a reader of standard output gets, and how it ends.
@@ -210,9 +461,9 @@ async fn read_to_end(stream: &mut Stream) -> (Vec<u8>, Result<Closing, Lost>) {
     let mut bytes = Vec::new();
     loop {
         match stream.next().await {
-            Ok(StreamEvent::Started { .. }) => {}
             Ok(StreamEvent::Data(_, more)) => bytes.extend(more),
             Ok(StreamEvent::Closed(closing)) => return (bytes, Ok(closing)),
+            Ok(_) => {}
             Err(lost) => return (bytes, Err(lost)),
         }
     }
@@ -223,7 +474,7 @@ async fn read_to_end(stream: &mut Stream) -> (Vec<u8>, Result<Closing, Lost>) {
 async fn lost_after(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> Lost {
     let (session, mut guest) = connect().await;
     let mut stream = open(&session, &mut guest).await;
-    guest.send(&bytes(stream.id())).await;
+    guest.send(&bytes(stream.id)).await;
     let (_, end) = read_to_end(&mut stream).await;
     let lost = end.expect_err("the guest broke the protocol");
     assert_eq!(

@@ -5,11 +5,14 @@ use super::*;
 /// Frames that are nearly right, which get further than noise does.
 fn nearly_a_frame() -> impl Strategy<Value = Vec<u8>> {
     let kinds = vec![
-        0x01, 0x02, 0x03, 0x04, 0x05, 0x10, 0x11, 0x12, 0x20, 0x21, 0x22, 0x30, 0x31, 0x32, 0x40,
+        0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x20, 0x21, 0x22, 0x30, 0x31, 0x32,
+        0x40,
     ];
     let payload = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..40),
-        Just(vec![0, 9]),
+        // Started, and a gap of one byte.
+        Just(vec![0, 9, 9]),
+        Just(vec![2, 0, 1]),
         Just(vec![1]),
         any::<u16>().prop_map(|credit| u32::from(credit).to_le_bytes().to_vec()),
     ];

@@ -34,6 +34,7 @@ async fn what_only_a_host_may_send_is_refused() {
     for (kind, payload) in [
         (Kind::Open, &b"\0"[..]),
         (Kind::Cancel, b""),
+        (Kind::Ack, b""),
         (Kind::Data(Channel::Stdin), b"x"),
         (Kind::End(Channel::Stdin), b""),
         (Kind::Credit(Channel::Stdout), &[1, 0, 0, 0]),
@@ -92,7 +93,7 @@ async fn data_past_the_window_is_refused_and_not_held() {
         let (session, mut guest) = connect().await;
         let mut stream = open(&session, &mut guest).await;
         let mut lost = session.lost();
-        let frame = data(stream.id(), Channel::Stdout, &vec![b'x'; size]);
+        let frame = data(stream.id, Channel::Stdout, &vec![b'x'; size]);
         let mut sent = 0;
         let lost = loop {
             tokio::select! {
@@ -121,7 +122,7 @@ async fn each_byte_in_a_frame_of_its_own_arrives_and_costs_no_more_than_a_byte()
     for part in bytes.chunks(4096) {
         let frames: Vec<u8> = part
             .iter()
-            .flat_map(|byte| data(stream.id(), Channel::Stdout, &[*byte]))
+            .flat_map(|byte| data(stream.id, Channel::Stdout, &[*byte]))
             .collect();
         guest.send(&frames).await;
     }
@@ -129,8 +130,8 @@ async fn each_byte_in_a_frame_of_its_own_arrives_and_costs_no_more_than_a_byte()
     // A list of pieces would take 32 MiB and more. Other tests run meanwhile.
     let grown = resident_kib().saturating_sub(before);
     assert!(grown < 16 * 1024, "the host grew by {grown} KiB");
-    guest.send(&ends(stream.id())).await;
-    guest.send(&exited(stream.id(), COUNT as u64)).await;
+    guest.send(&ends(stream.id)).await;
+    guest.send(&exited(stream.id, COUNT as u64)).await;
     let (held, end) = read_to_end(&mut stream).await;
     assert!(held == bytes, "{} bytes arrived", held.len());
     assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
@@ -141,7 +142,7 @@ async fn large_frames_arrive_unchanged_however_they_are_cut() {
     let (session, mut guest) = connect().await;
     let mut stream = open(&session, &mut guest).await;
     let bytes = pattern(700_000);
-    let id = stream.id();
+    let id = stream.id;
     let sending = async {
         let mut sent = Vec::new();
         for part in bytes.chunks(200_001) {
@@ -184,7 +185,7 @@ async fn nothing_may_come_on_a_stream_that_is_closed() {
     ] {
         let (session, mut guest) = connect().await;
         let mut stream = open(&session, &mut guest).await;
-        let id = stream.id();
+        let id = stream.id;
         guest.send(&ends(id)).await;
         guest.send(&exited(id, 0)).await;
         guest.send(&more(id)).await;
@@ -219,7 +220,7 @@ async fn an_exit_that_counts_other_bytes_than_came_is_an_error() {
     for claimed in [0, 4, 6, u64::MAX] {
         let (session, mut guest) = connect().await;
         let mut stream = open(&session, &mut guest).await;
-        let id = stream.id();
+        let id = stream.id;
         guest.send(&data(id, Channel::Stdout, b"hello")).await;
         guest.send(&ends(id)).await;
         guest.send(&exited(id, claimed)).await;
@@ -236,7 +237,7 @@ async fn an_exit_without_the_ends_of_the_outputs_is_no_short_success() {
     for claimed in [6, u64::MAX] {
         let (session, mut guest) = connect().await;
         let mut stream = open(&session, &mut guest).await;
-        let id = stream.id();
+        let id = stream.id;
         guest.send(&data(id, Channel::Stdout, b"hello")).await;
         guest.send(&exited(id, claimed)).await;
         let (_, end) = read_to_end(&mut stream).await;
@@ -248,7 +249,7 @@ async fn an_exit_without_the_ends_of_the_outputs_is_no_short_success() {
 async fn a_cancelled_process_may_have_printed_more_than_came() {
     let (session, mut guest) = connect().await;
     let mut stream = open(&session, &mut guest).await;
-    let id = stream.id();
+    let id = stream.id;
     stream.cancel();
     assert_eq!(guest.hear().await, Some(Heard::Cancel(id)));
     guest.send(&data(id, Channel::Stdout, b"hello")).await;
@@ -256,4 +257,145 @@ async fn a_cancelled_process_may_have_printed_more_than_came() {
     let (bytes, end) = read_to_end(&mut stream).await;
     assert_eq!(bytes, b"hello");
     assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+}
+
+#[tokio::test]
+async fn only_who_asked_to_watch_is_told_where_a_process_stands() {
+    let lost = lost_after(|stream| attached(stream, 0, 0, None)).await;
+    assert_eq!(lost, Lost::Violation(WireError::Malformed));
+    let lost = lost_after(|stream| [started(stream), attached(stream, 0, 0, None)].concat()).await;
+    assert_eq!(lost, Lost::Violation(WireError::Malformed));
+}
+
+/// Opens a stream with a request and lets a guest answer it.
+async fn lost_asking(request: Request<'_>, bytes: impl FnOnce(StreamId) -> Vec<u8>) -> Lost {
+    let (session, mut guest) = connect().await;
+    let mut stream = session.open(&request).unwrap();
+    guest.send(&bytes(stream.id)).await;
+    let (_, end) = read_to_end(&mut stream).await;
+    let lost = end.expect_err("the guest broke the protocol");
+    assert_eq!(*session.lost().borrow(), Some(lost));
+    lost
+}
+
+const MALFORMED: Lost = Lost::Violation(WireError::Malformed);
+
+#[tokio::test]
+async fn a_process_is_attached_to_once() {
+    let request = Request::Attach(attach(Selector::Id(ID), false));
+    let twice = |stream| attached(stream, 0, 0, None).repeat(2);
+    assert_eq!(lost_asking(request, twice).await, MALFORMED);
+}
+
+#[tokio::test]
+async fn a_process_that_is_attached_to_does_not_start() {
+    let request = Request::Attach(attach(Selector::Id(ID), false));
+    assert_eq!(lost_asking(request, started).await, MALFORMED);
+}
+
+#[tokio::test]
+async fn nothing_may_come_on_a_channel_that_was_not_asked_for() {
+    let outputs = [Channel::Stdout, Channel::Stderr];
+    for (asked, other) in [(outputs[0], outputs[1]), (outputs[1], outputs[0])] {
+        let all = attach(Selector::Id(ID), false);
+        let request = Request::Attach(Attach {
+            stdout: all.stdout.filter(|_| asked == Channel::Stdout),
+            stderr: all.stderr.filter(|_| asked == Channel::Stderr),
+            ..all
+        });
+        // Small, so large that it would be read straight to its stream, none.
+        for bytes in [
+            |stream, channel| data(stream, channel, b"x"),
+            |stream, channel| data(stream, channel, &[0; 100_000]),
+            |stream, channel| frames(|out| encode::end(out, stream, channel)),
+        ] {
+            let lost = lost_asking(request, |stream| {
+                [
+                    attached(stream, 0, 0, None),
+                    bytes(stream, asked),
+                    bytes(stream, other),
+                ]
+                .concat()
+            })
+            .await;
+            assert_eq!(lost, MALFORMED);
+        }
+    }
+    for request in [Request::Ping, Request::List { after: 0 }] {
+        for channel in outputs {
+            let bytes = |stream| data(stream, channel, &[0; 100_000]);
+            assert_eq!(lost_asking(request, bytes).await, MALFORMED);
+        }
+    }
+}
+
+#[tokio::test]
+async fn processes_come_to_those_who_asked_for_a_list() {
+    assert_eq!(lost_after(|stream| listed(stream, 1)).await, MALFORMED);
+    let lost = lost_asking(Request::Ping, |stream| listed(stream, 1)).await;
+    assert_eq!(lost, MALFORMED);
+}
+
+#[tokio::test]
+async fn a_list_has_an_end() {
+    let too_many = |stream| {
+        let processes = 1..=MAX_LISTED as u32 + 1;
+        processes
+            .flat_map(|process| listed(stream, process))
+            .collect()
+    };
+    let request = Request::List { after: 0 };
+    assert_eq!(lost_asking(request, too_many).await, MALFORMED);
+
+    // Also for a reader that takes each one before the next comes.
+    let (session, mut guest) = connect().await;
+    let mut stream = session.open(&request).unwrap();
+    for process in 1..=MAX_LISTED as u32 {
+        guest.send(&listed(stream.id, process)).await;
+        let event = stream.next().await;
+        assert!(matches!(event, Ok(StreamEvent::Listed(_))), "{event:?}");
+    }
+    guest.send(&listed(stream.id, 1000)).await;
+    assert_eq!(stream.next().await.unwrap_err(), MALFORMED);
+}
+
+#[tokio::test]
+async fn an_absurd_place_to_begin_at_is_refused() {
+    let request = Request::Attach(attach(Selector::Id(ID), true));
+    for (offset, window) in [(0, MAX_WINDOW + 1), (0, u32::MAX)] {
+        let stdin = Position { offset, window };
+        let bytes = |stream| attached(stream, 0, 0, Some(stdin));
+        let lost = lost_asking(request, bytes).await;
+        assert!(matches!(lost, Lost::Violation(_)), "{stdin:?}: {lost:?}");
+    }
+    // There is nothing behind the last offset.
+    let bytes = |stream| {
+        [
+            attached(stream, u64::MAX - 1, 0, None),
+            data(stream, Channel::Stdout, b"xx"),
+        ]
+        .concat()
+    };
+    assert_eq!(lost_asking(request, bytes).await, MALFORMED);
+}
+
+#[tokio::test]
+async fn an_input_that_stands_at_the_last_offset_harms_nobody() {
+    let (session, mut guest) = connect().await;
+    let request = Request::Attach(attach(Selector::Id(ID), true));
+    let stream = session.open(&request).unwrap();
+    let id = stream.id;
+    let stdin = Position {
+        offset: u64::MAX,
+        window: 100,
+    };
+    guest.send(&attached(id, 0, 0, Some(stdin))).await;
+    // It is a violation, or it is not; in no case does it end the task.
+    let input = stream.input();
+    if input.write(Bytes::from_static(b"input")).await {
+        guest.send(&credit(id, 5)).await;
+        drop(guest);
+    }
+    let mut lost = session.lost();
+    assert!(lost.wait_for(Option::is_some).await.unwrap().is_some());
 }
