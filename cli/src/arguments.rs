@@ -1,6 +1,9 @@
 use std::ffi::OsString;
 
 use clap::{Args, Parser, Subcommand};
+use vmcell::ProcessSelector;
+
+use crate::{command::CommandOptions, process_name, signal_name};
 
 /// Run untrusted work inside microVMs.
 #[derive(Debug, Parser)]
@@ -14,8 +17,30 @@ pub(crate) struct Arguments {
 pub(crate) enum Task {
     /// Boot a VM, run a command in it, and leave nothing behind.
     Run(RunArguments),
+    /// Run a command in a VM that another program runs.
+    Exec(ExecArguments),
+    /// List your VMs, or the processes of one.
+    Ps(PsArguments),
+    /// Print what a process has printed, as far as its VM has kept it.
+    Logs(LogsArguments),
+    /// End a VM, or a process with all its descendants.
+    Kill(KillArguments),
     /// Say what this machine has and lacks for running VMs.
     Doctor(DoctorArguments),
+}
+
+impl Task {
+    /// Whether failures are told as JSON.
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::Run(arguments) => arguments.options.json,
+            Self::Exec(arguments) => arguments.options.json,
+            Self::Ps(arguments) => arguments.json,
+            Self::Logs(arguments) => arguments.json,
+            Self::Doctor(arguments) => arguments.json,
+            Self::Kill(_) => false,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -23,24 +48,71 @@ pub(crate) struct RunArguments {
     /// The environment to boot: `base`, or the path of an ext4 image.
     #[arg(value_name = "ENVIRONMENT", default_value = "base")]
     pub(crate) environment: OsString,
+    /// A name for the VM, by which other programs of yours find it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) id: Option<String>,
     /// How many virtual processors the VM has.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) vcpu_count: u32,
     /// How much memory the VM has, in MiB.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) mem_mib: u32,
-    /// How long the command may take. Without it, as long as it likes.
-    #[arg(long, value_name = "N")]
-    pub(crate) timeout_seconds: Option<u64>,
-    /// Set a variable of the command's environment.
-    #[arg(long = "env", value_name = "K=V", value_parser = parse_variable)]
-    pub(crate) variables: Vec<(String, String)>,
-    /// Print the result as JSON when the command has ended.
+    #[command(flatten)]
+    pub(crate) options: CommandOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecArguments {
+    /// The VM, as `vmcell ps` lists it.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Let the command run in the background, with an empty standard input,
+    /// and print its tag.
+    #[arg(long, short, conflicts_with_all = ["stdin", "max_output_bytes"])]
+    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) options: CommandOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PsArguments {
+    /// The VM whose processes are wanted.
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Print the list as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The command, executed as it is, without a shell.
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArguments {
+    /// The VM, as `vmcell ps` lists it.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// The process: its tag, its number in `vmcell ps ID`, or `pid:` and its
+    /// process id in the guest.
+    #[arg(value_name = "PROCESS", value_parser = process_name::parse)]
+    pub(crate) process: ProcessSelector,
+    /// Go on until the process ends.
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Print what there is as one JSON object, at the end.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KillArguments {
+    /// The VM, as `vmcell ps` lists it.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// A process of it, in place of all of it: its tag, its number in
+    /// `vmcell ps ID`, or `pid:` and its process id in the guest.
+    #[arg(value_name = "PROCESS", value_parser = process_name::parse)]
+    pub(crate) process: Option<ProcessSelector>,
+    /// Only send this signal to the process and its group: a name or a number.
+    #[arg(long, short, value_name = "SIGNAL", requires = "process", value_parser = signal_name::parse)]
+    pub(crate) signal: Option<u8>,
 }
 
 #[derive(Debug, Args)]
@@ -48,11 +120,4 @@ pub(crate) struct DoctorArguments {
     /// Print the findings as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-fn parse_variable(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write it as NAME=value".to_owned()),
-    }
 }

@@ -1,27 +1,50 @@
 //! What the shell is told, by the conventions of `env`, `timeout` and shells.
 
-use vmcell::{Cause, Error, ExecFailureKind, Exit};
+use vmcell::{Cause, Error, ExecFailureKind, ExecStage, Exit};
 
 /// vmcell itself failed: nothing can be said about the command.
 pub(crate) const OUR_OWN: u8 = 125;
 /// The command took too long.
 pub(crate) const TIMED_OUT: u8 = 124;
+/// The command was found and could not be started.
+const NOT_STARTED: u8 = 126;
+/// The command was not found.
+const NOT_FOUND: u8 = 127;
 /// Added to the number of a signal.
 pub(crate) const SIGNALLED: u8 = 128;
+/// Nobody reads our output: as if SIGPIPE had ended us.
+pub(crate) const UNREAD: u8 = SIGNALLED + 13;
+/// The command was ended by force, for want of memory or by somebody: SIGKILL.
+const KILLED: u8 = SIGNALLED + 9;
+/// The command printed too much: as if it were SIGXFSZ, which ends programs
+/// that write more than they may into a file.
+pub(crate) const TOO_MUCH_OUTPUT: u8 = SIGNALLED + 25;
 
 pub(crate) fn of_exit(exit: &Exit) -> u8 {
-    match exit.cause {
+    of_cause(exit.cause)
+}
+
+pub(crate) fn of_cause(cause: Cause) -> u8 {
+    match cause {
         Cause::Code(code) => code,
         Cause::Signal(signal) => SIGNALLED.saturating_add(signal),
+        Cause::Timeout => TIMED_OUT,
+        Cause::OutputLimit => TOO_MUCH_OUTPUT,
+        Cause::OutOfMemory | Cause::Killed => KILLED,
         _ => OUR_OWN,
     }
 }
 
+/// What a failure of `run` and `exec` means for their command.
 pub(crate) fn of_error(error: &Error) -> u8 {
-    match error {
-        Error::Exec(failure) if failure.kind == ExecFailureKind::NotFound => 127,
-        Error::Exec(_) => 126,
-        Error::ExecTimeout { .. } => TIMED_OUT,
+    match (error, error.cause()) {
+        (Error::Exec(failure), _) => match (failure.stage, failure.kind) {
+            // It was started and got lost.
+            (ExecStage::Lookup, _) => OUR_OWN,
+            (ExecStage::Exec, ExecFailureKind::NotFound) => NOT_FOUND,
+            _ => NOT_STARTED,
+        },
+        (_, Some(cause)) => of_cause(cause),
         _ => OUR_OWN,
     }
 }

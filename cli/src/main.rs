@@ -1,12 +1,28 @@
 //! `vmcell`: run commands in microVMs.
 
 mod arguments;
+mod command;
 mod doctor;
+mod env_file;
 mod environment;
+mod exec;
 mod exit_code;
+mod failure;
+mod foreground;
 mod input;
+mod kill;
+mod logs;
 mod output;
+mod process_name;
+mod ps;
+mod result;
 mod run;
+mod runtime;
+mod signal_name;
+mod signals;
+mod size;
+mod stream;
+mod table;
 
 use std::process::ExitCode;
 
@@ -22,8 +38,22 @@ fn main() -> ExitCode {
         .with_span_events(FmtSpan::CLOSE)
         .with_writer(std::io::stderr)
         .init();
-    match arguments.task {
+    let json = arguments.task.json();
+    let runs_a_command = matches!(arguments.task, Task::Run(_) | Task::Exec(_));
+    let outcome = match arguments.task {
         Task::Run(arguments) => run::run(arguments),
-        Task::Doctor(arguments) => doctor::doctor(&arguments),
-    }
+        Task::Exec(arguments) => exec::exec(arguments),
+        Task::Ps(arguments) => ps::ps(&arguments),
+        Task::Logs(arguments) => logs::logs(arguments),
+        Task::Kill(arguments) => kill::kill(arguments),
+        Task::Doctor(arguments) => return doctor::doctor(&arguments),
+    };
+    let code = outcome.unwrap_or_else(|error| {
+        failure::report(&error, json);
+        match error.downcast_ref() {
+            Some(error) if runs_a_command => exit_code::of_error(error),
+            _ => exit_code::OUR_OWN,
+        }
+    });
+    code.into()
 }

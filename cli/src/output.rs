@@ -5,18 +5,82 @@ use std::{
     thread,
 };
 
+use anyhow::Context;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
+use vmcell::{ExecEvent, OutputKind};
+
+/// Our outputs, for what the guest prints.
+pub(crate) struct Outputs {
+    stdout: Writer,
+    stderr: Writer,
+}
+
+/// What became of what was to be written.
+pub(crate) enum Written {
+    All,
+    /// Whoever read it has seen enough.
+    Unread,
+}
+
+impl Outputs {
+    pub(crate) fn start() -> Self {
+        Self {
+            stdout: Writer::start(io::stdout()),
+            stderr: Writer::start(io::stderr()),
+        }
+    }
+
+    /// Writes what an event has to be written. False: it cannot be, and
+    /// [`finish`](Self::finish) says why.
+    pub(crate) async fn write(&self, event: ExecEvent) -> bool {
+        match event {
+            ExecEvent::Stdout(bytes) => self.stdout.write(bytes).await,
+            ExecEvent::Stderr(bytes) => self.stderr.write(bytes).await,
+            ExecEvent::Gap { output, bytes } => {
+                let name = name(output);
+                let note = format!("vmcell: {bytes} bytes of {name} are not kept any more\n");
+                self.stderr.write(note.into()).await
+            }
+            _ => true,
+        }
+    }
+
+    /// Waits until everything is written.
+    pub(crate) async fn finish(self) -> anyhow::Result<Written> {
+        for (output, writer) in [
+            (OutputKind::Stdout, self.stdout),
+            (OutputKind::Stderr, self.stderr),
+        ] {
+            match writer.finish().await {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Ok(Written::Unread);
+                }
+                Err(error) => return Err(error).context(name(output)),
+            }
+        }
+        Ok(Written::All)
+    }
+}
+
+/// One of a command's outputs, to people.
+pub(crate) fn name(output: OutputKind) -> &'static str {
+    match output {
+        OutputKind::Stdout => "standard output",
+        OutputKind::Stderr => "standard error",
+    }
+}
 
 /// One of our outputs, written by a thread of its own: a reader that does not
 /// read must keep neither signals nor timeouts from ending the run.
-pub(crate) struct Writer {
+struct Writer {
     queue: mpsc::Sender<Bytes>,
     outcome: oneshot::Receiver<io::Result<()>>,
 }
 
 impl Writer {
-    pub(crate) fn start<W: Write + IsTerminal + Send + 'static>(writer: W) -> Self {
+    fn start<W: Write + IsTerminal + Send + 'static>(writer: W) -> Self {
         let (queue, mut queued) = mpsc::channel::<Bytes>(1);
         let (told, outcome) = oneshot::channel();
         thread::spawn(move || {
@@ -33,12 +97,12 @@ impl Writer {
 
     /// Hands bytes over. False: they cannot be written, and
     /// [`finish`](Self::finish) says why.
-    pub(crate) async fn write(&self, bytes: Bytes) -> bool {
+    async fn write(&self, bytes: Bytes) -> bool {
         self.queue.send(bytes).await.is_ok()
     }
 
     /// Waits until everything is written.
-    pub(crate) async fn finish(self) -> io::Result<()> {
+    async fn finish(self) -> io::Result<()> {
         drop(self.queue);
         self.outcome.await.unwrap_or(Ok(()))
     }

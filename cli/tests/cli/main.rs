@@ -6,8 +6,16 @@
 
 mod doctor;
 mod ending;
+mod exec;
 mod failures;
 mod json;
+mod keeper;
+mod kill;
+mod limits;
+mod logs;
+mod options;
 mod processes;
+mod ps;
 mod run;
+mod strangers;
 mod vmcell;

@@ -3,13 +3,15 @@
 use std::{
     ffi::OsStr,
     io::{BufRead, BufReader, Read, Write},
-    os::unix::process::ExitStatusExt,
+    os::unix::process::{CommandExt, ExitStatusExt},
+    path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
     thread::{self, JoinHandle},
     time::Duration,
 };
 
 use rustix::process::{Signal, kill_process};
+use serde_json::Value;
 
 use crate::processes::Process;
 
@@ -18,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Prints a line as soon as it runs, and goes on for as long as it is let.
 pub(crate) const READY_AND_WAIT: [&str; 3] = ["sh", "-c", "echo ready; exec sleep 1000"];
+
+/// Whoever this is, it is not the one who runs the tests.
+pub(crate) const STRANGER: u32 = 65534;
 
 /// A run of the program to be.
 pub(crate) struct Vmcell(Command);
@@ -58,6 +63,31 @@ impl Vmcell {
     ) -> Self {
         let arguments = ["run"].into_iter().chain(options);
         Self::new(arguments.chain(["--"]).chain(command))
+    }
+
+    /// `vmcell exec` with options, for a command in a VM.
+    pub(crate) fn exec<'a>(
+        id: &'a str,
+        options: impl IntoIterator<Item = &'a str>,
+        command: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let arguments = ["exec", id].into_iter().chain(options);
+        Self::new(arguments.chain(["--"]).chain(command))
+    }
+
+    /// Has another user run it, from a copy of the program that this user can
+    /// reach. Only root can do that.
+    pub(crate) fn by_stranger(self, program: &Path) -> Self {
+        let mut command = Command::new(program);
+        command
+            .args(self.0.get_args())
+            .current_dir("/")
+            .uid(STRANGER)
+            .gid(STRANGER)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Self(command)
     }
 
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
@@ -161,6 +191,18 @@ impl Ended {
     pub(crate) fn code(&self) -> i32 {
         let code = self.status.code();
         code.unwrap_or_else(|| panic!("signal {:?}: {self:?}", self.status.signal()))
+    }
+
+    /// What it printed for machines.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Asserts that it did what it was to do, in silence but for this.
+    #[track_caller]
+    pub(crate) fn assert_printed(&self, stdout: &str) {
+        assert_eq!((self.code(), self.stderr.as_str()), (0, ""), "{self:?}");
+        assert_eq!(self.stdout(), stdout);
     }
 
     pub(crate) fn stdout(&self) -> &str {

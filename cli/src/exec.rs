@@ -1,0 +1,55 @@
+//! `vmcell exec`: a command in a VM that another program runs.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::time::timeout;
+use vmcell::{Command, Vm};
+
+use crate::{
+    arguments::ExecArguments, failure::print_json, foreground, runtime::block_on, signals::Signals,
+};
+
+/// How long we wait for the end of a command that we ended.
+const CONFIRMATION: Duration = Duration::from_secs(2);
+
+pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
+    let ExecArguments {
+        id,
+        detach,
+        options,
+    } = arguments;
+    let job = options.into_job()?;
+    block_on(async move {
+        let vm = Vm::attach(&id).await?;
+        if detach {
+            return in_background(&vm, job.command, job.json).await;
+        }
+        let mut signals = Signals::new()?;
+        let outcome = foreground::run(&vm, job, &mut signals).await?;
+        if let Some(tag) = outcome.ending {
+            // Who runs us next may rely on its being gone. That there is no
+            // such process says so as well.
+            let _ = timeout(CONFIRMATION, vm.processes().kill(tag.as_str())).await;
+        }
+        Ok(outcome.code)
+    })
+}
+
+async fn in_background(vm: &Vm, command: Command, json: bool) -> anyhow::Result<u8> {
+    let process = vm.spawn(command).await?;
+    if json {
+        print_json(&json!({
+            "sandbox_id": vm.id(),
+            "id": process.id().0,
+            "pid": process.pid(),
+            "tag": process.tag(),
+        }));
+    } else {
+        writeln!(io::stdout(), "{}", process.tag())?;
+    }
+    Ok(0)
+}

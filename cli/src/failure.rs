@@ -1,0 +1,60 @@
+//! How failures are told.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+use vmcell::{Error, ExecStage, printable};
+
+/// Tells people or machines what went wrong.
+pub(crate) fn report(error: &anyhow::Error, json: bool) {
+    let ours = error.downcast_ref::<Error>();
+    let message = match ours {
+        Some(error) => advised(error),
+        None => format!("{error:#}"),
+    };
+    if json {
+        let mut told = json!({ "code": code(error), "message": message });
+        if let Some(cause) = ours.and_then(Error::cause) {
+            told["cause"] = cause.name().into();
+        }
+        print_json(&json!({ "error": told }));
+    } else {
+        say(&message);
+    }
+}
+
+/// Says something on standard error, in our own name.
+pub(crate) fn say(text: &str) {
+    let text = printable(text.as_bytes());
+    // Where nobody listens there is nothing to be done about it.
+    let _ = writeln!(io::stderr(), "vmcell: {text}");
+}
+
+pub(crate) fn print_json(value: &Value) {
+    // A reader that has gone away has seen enough.
+    let _ = writeln!(io::stdout(), "{value:#}");
+}
+
+/// The words of an error, with what to do next in terms of this program.
+fn advised(error: &Error) -> String {
+    match error {
+        Error::NoSuchVm { id } => {
+            format!("no VM with the id {id:?} runs: `vmcell ps` lists those that do")
+        }
+        Error::Exec(failure) if failure.stage == ExecStage::Lookup => {
+            format!("{failure}: `vmcell ps ID` lists the processes of a VM")
+        }
+        Error::Host { source, .. } => format!("{error}: {source}"),
+        _ => error.to_string(),
+    }
+}
+
+fn code(error: &anyhow::Error) -> &'static str {
+    if let Some(error) = error.downcast_ref::<Error>() {
+        return error.code();
+    }
+    match error.is::<vmcell_rootfs::Error>() {
+        true => "environment",
+        false => "host",
+    }
+}

@@ -1,0 +1,53 @@
+//! `vmcell kill`: ends a VM, or a process of it.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use tokio::time::timeout;
+use vmcell::{ProcessSelector, Vm};
+
+use crate::{arguments::KillArguments, failure::say, runtime::block_on};
+
+/// How long the end of a VM that was killed may take to reach us.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Something may be left of what was to be ended.
+const SOMETHING_LEFT: u8 = 1;
+
+pub(crate) fn kill(arguments: KillArguments) -> anyhow::Result<u8> {
+    block_on(async move {
+        let vm = Vm::attach(&arguments.id).await?;
+        match (arguments.process, arguments.signal) {
+            (None, _) => kill_vm(&vm).await,
+            (Some(process), None) => kill_tree(&vm, process).await,
+            (Some(process), Some(signal)) => {
+                vm.processes().signal(process, signal).await?;
+                Ok(0)
+            }
+        }
+    })
+}
+
+async fn kill_vm(vm: &Vm) -> anyhow::Result<u8> {
+    vm.kill().await;
+    // It is the owner who does it, and an owner may be standing still.
+    if timeout(PATIENCE, vm.ended()).await.is_err() {
+        bail!(
+            "the program that owns the VM {:?} does not end it: `vmcell ps` tells its process id",
+            vm.id()
+        );
+    }
+    Ok(0)
+}
+
+async fn kill_tree(vm: &Vm, process: ProcessSelector) -> anyhow::Result<u8> {
+    let name = process.to_string();
+    let exit = vm.processes().kill(process).await?;
+    let doubt = match exit.tree_ended {
+        Some(true) => return Ok(0),
+        Some(false) => "not all its descendants have",
+        None => "the guest does not say whether all its descendants have",
+    };
+    say(&format!("{name} has ended, but {doubt}"));
+    Ok(SOMETHING_LEFT)
+}

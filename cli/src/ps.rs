@@ -1,0 +1,168 @@
+//! `vmcell ps`: which VMs there are, and what runs in them.
+
+use std::{
+    io,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+use vmcell::{KeptOutput, ProcessInfo, Vm, VmInfo};
+
+use crate::{arguments::PsArguments, failure::print_json, result, runtime::block_on, table::Table};
+
+pub(crate) fn ps(arguments: &PsArguments) -> anyhow::Result<u8> {
+    block_on(async {
+        match &arguments.id {
+            None => list_vms(arguments.json).await,
+            Some(id) => list_processes(id, arguments.json).await,
+        }
+    })?;
+    Ok(0)
+}
+
+async fn list_vms(json: bool) -> anyhow::Result<()> {
+    let vms = Vm::list().await?;
+    if json {
+        let list: Vec<_> = vms.iter().map(vm_as_json).collect();
+        print_json(&json!({ "vms": list }));
+        return Ok(());
+    }
+    let mut table = Table::new(["ID", "OWNER", "UPTIME", "VCPUS", "MEMORY", "IMAGE"]);
+    for vm in vms {
+        table.add([
+            vm.id.clone(),
+            vm.owner_pid.to_string(),
+            rough(uptime(&vm)),
+            vm.vcpus.to_string(),
+            format!("{} MiB", vm.memory_mib),
+            vm.image.display().to_string(),
+        ]);
+    }
+    print(&table)
+}
+
+async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
+    let vm = Vm::attach(id).await?;
+    let processes = vm.processes().list().await?;
+    if json {
+        let list: Vec<_> = processes.iter().map(process_as_json).collect();
+        print_json(&json!({ "sandbox_id": id, "processes": list }));
+        return Ok(());
+    }
+    let mut table = Table::new([
+        "ID", "PID", "TAG", "STATE", "AGE", "STDOUT", "STDERR", "UID", "COMMAND",
+    ]);
+    for process in processes {
+        table.add([
+            process.id.to_string(),
+            process.pid.to_string(),
+            process.tag.clone(),
+            state(&process),
+            rough(process.age),
+            process.stdout.end.to_string(),
+            process.stderr.end.to_string(),
+            process.uid.to_string(),
+            shortened(&process.command.join(" ")),
+        ]);
+    }
+    print(&table)
+}
+
+fn vm_as_json(vm: &VmInfo) -> Value {
+    json!({
+        "id": vm.id,
+        "owner_pid": vm.owner_pid,
+        "uptime_seconds": uptime(vm).as_secs_f64(),
+        "vcpus": vm.vcpus,
+        "memory_mib": vm.memory_mib,
+        "image": vm.image.display().to_string(),
+    })
+}
+
+/// What machines are told about a process.
+pub(crate) fn process_as_json(process: &ProcessInfo) -> Value {
+    let kept = |kept: KeptOutput| json!({ "bytes": kept.end, "kept_from": kept.start });
+    let mut told = json!({
+        "id": process.id.0,
+        "pid": process.pid,
+        "tag": process.tag,
+        "state": if process.exit.is_some() { "ended" } else { "running" },
+        "background": process.background,
+        "age_seconds": process.age.as_secs_f64(),
+        "uid": process.uid,
+        "command": process.command,
+        "stdout": kept(process.stdout),
+        "stderr": kept(process.stderr),
+    });
+    let cause = process.exit.map(|exit| exit.cause);
+    result::add_end(&mut told, process.exit.as_ref(), cause);
+    told
+}
+
+fn print<const N: usize>(table: &Table<N>) -> anyhow::Result<()> {
+    match table.print(&mut io::stdout()) {
+        // A reader that has gone away has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn state(process: &ProcessInfo) -> String {
+    match &process.exit {
+        None => "running".to_owned(),
+        Some(exit) => exit.cause.to_string(),
+    }
+}
+
+fn uptime(vm: &VmInfo) -> Duration {
+    SystemTime::now()
+        .duration_since(vm.started)
+        .unwrap_or_default()
+}
+
+/// A time in its two largest units.
+fn rough(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m {}s", seconds % 60),
+        (0, _, _) => format!("{hours}h {}m", minutes % 60),
+        _ => format!("{days}d {}h", hours % 24),
+    }
+}
+
+/// The beginning of a command: a script would not fit.
+fn shortened(command: &str) -> String {
+    const MOST: usize = 60;
+    match command.char_indices().nth(MOST) {
+        None => command.to_owned(),
+        Some((end, _)) => format!("{}…", &command[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_two_units_at_most() {
+        for (seconds, text) in [
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m 0s"),
+            (3_599, "59m 59s"),
+            (7_260, "2h 1m"),
+            (200_000, "2d 7h"),
+        ] {
+            assert_eq!(rough(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn long_commands_are_cut_between_characters() {
+        assert_eq!(shortened("echo"), "echo");
+        let cut = shortened(&"ä".repeat(61));
+        assert_eq!(cut, format!("{}…", "ä".repeat(60)));
+    }
+}

@@ -1,0 +1,46 @@
+//! What machines are told about a command.
+
+use serde_json::{Value, json};
+use vmcell::{Cause, Cut, Exit, Output};
+
+/// A command that was run. The cause may be known although the guest did not
+/// confirm the end.
+pub(crate) fn of_output(vm: &str, output: &Output, cause: Option<Cause>) -> Value {
+    let dropped = |cut: Option<Cut>| cut.map_or(0, |cut| cut.bytes);
+    let mut result = json!({
+        "sandbox_id": vm,
+        "stdout": String::from_utf8_lossy(&output.stdout),
+        "stderr": String::from_utf8_lossy(&output.stderr),
+        "stdout_dropped_bytes": dropped(output.stdout_cut),
+        "stderr_dropped_bytes": dropped(output.stderr_cut),
+        "timed_out": cause == Some(Cause::Timeout),
+    });
+    add_end(&mut result, output.exit.as_ref(), cause);
+    result
+}
+
+/// Adds how a command ended; null is what is not known or not so.
+pub(crate) fn add_end(result: &mut Value, exit: Option<&Exit>, cause: Option<Cause>) {
+    result["cause"] = json!(cause.map(|cause| cause.name()));
+    result["exit_code"] = match cause {
+        Some(Cause::Code(code)) => code.into(),
+        _ => Value::Null,
+    };
+    result["signal"] = match cause {
+        Some(Cause::Signal(signal)) => signal.into(),
+        _ => Value::Null,
+    };
+    result["usage"] = exit.map_or(Value::Null, usage);
+    result["oom_kills"] = json!(exit.map(|exit| exit.oom_kills));
+    result["outputs_cut"] = json!(exit.map(|exit| exit.outputs_cut));
+    result["tree_ended"] = json!(exit.and_then(|exit| exit.tree_ended));
+}
+
+fn usage(exit: &Exit) -> Value {
+    json!({
+        "wall_seconds": exit.wall_time.as_secs_f64(),
+        "user_seconds": exit.user_time.as_secs_f64(),
+        "system_seconds": exit.system_time.as_secs_f64(),
+        "peak_memory_bytes": exit.peak_memory,
+    })
+}

@@ -1,0 +1,110 @@
+//! `vmcell logs`.
+
+use serde_json::json;
+
+use crate::keeper::Keeper;
+
+#[test]
+fn what_was_printed_so_far_comes_apart_and_the_rest_with_follow() {
+    let keeper = Keeper::start("logs");
+    // It goes on when it is told to.
+    let script = "echo one; echo two >&2; trap 'echo three; exit 0' USR1; \
+                  echo ready; sleep 1000 > /dev/null 2>&1 & wait";
+    keeper.spawn("talker", ["sh", "-c", script]);
+    let mut following = keeper.visit("logs", ["talker", "--follow"]).start();
+    assert_eq!(following.line(), "one\n");
+    assert_eq!(following.line(), "ready\n");
+
+    let number = keeper.process("talker").unwrap();
+    let names = [
+        "talker".to_owned(),
+        number["id"].to_string(),
+        format!("pid:{}", number["pid"]),
+    ];
+    for name in &names {
+        let ended = keeper.visit("logs", [name.as_str()]).finish();
+        assert_eq!(ended.stdout(), "one\nready\n", "{name}");
+        assert_eq!((ended.code(), ended.stderr.as_str()), (0, "two\n"));
+    }
+    let ended = keeper.visit("logs", ["talker", "--json"]).finish();
+    let log = ended.json();
+    assert_eq!(log["sandbox_id"], json!(keeper.id));
+    assert_eq!(log["process"]["state"], json!("running"));
+    assert_eq!(log["stdout"], json!("one\nready\n"));
+    assert_eq!(log["stderr"], json!("two\n"));
+    assert_eq!(log["stdout_dropped_bytes"], json!(0));
+
+    let as_json = keeper.visit("logs", ["talker", "-f", "--json"]).start();
+    let ended = keeper
+        .visit("kill", ["talker", "--signal", "USR1"])
+        .finish();
+    ended.assert_printed("");
+    let ended = following.finish();
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, "two\n"));
+    assert_eq!(ended.stdout(), "three\n");
+    let log = as_json.finish().json();
+    assert_eq!(log["stdout"], json!("one\nready\nthree\n"));
+    assert_eq!(log["process"]["exit_code"], json!(0), "{log}");
+
+    // What has ended is still there.
+    let ended = keeper.visit("logs", ["talker"]).finish();
+    assert_eq!(ended.stdout(), "one\nready\nthree\n");
+}
+
+#[test]
+fn the_command_of_run_has_a_log_too() {
+    let keeper = Keeper::start("main-log");
+    let ended = keeper.visit("logs", ["main"]).finish();
+    ended.assert_printed("ready\n");
+}
+
+#[test]
+fn what_is_not_kept_any_more_is_told() {
+    let keeper = Keeper::start("gap");
+    keeper.spawn("chatty", ["sh", "-c", "yes | head -c 3000000; echo end"]);
+    // Whatever of it this sees, it is over when the process is.
+    assert_eq!(keeper.visit("logs", ["chatty", "-f"]).finish().code(), 0);
+
+    let ended = keeper.visit("logs", ["chatty", "--json"]).finish();
+    let log = ended.json();
+    let dropped = log["stdout_dropped_bytes"].as_u64().unwrap();
+    let text = log["stdout"].as_str().unwrap();
+    assert!(dropped > 0, "{dropped}");
+    assert_eq!(dropped + text.len() as u64, 3_000_004);
+    assert_eq!(log["process"]["stdout"]["kept_from"], json!(dropped));
+
+    let ended = keeper.visit("logs", ["chatty"]).finish();
+    assert_eq!(ended.stdout(), text);
+    assert!(text.ends_with("y\nend\n"));
+    let note = format!("vmcell: {dropped} bytes of standard output are not kept any more\n");
+    assert_eq!((ended.code(), ended.stderr), (0, note));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_it() {
+    let keeper = Keeper::start("enough");
+    keeper.spawn("endless", ["yes"]);
+    let mut following = keeper.visit("logs", ["endless", "-f"]).start();
+    assert_eq!(following.line(), "y\n");
+    following.close_stdout();
+    assert_eq!(following.finish().code(), 141);
+    // It was only watched.
+    assert_eq!(keeper.process("endless").unwrap()["state"], "running");
+}
+
+#[test]
+fn a_process_that_is_not_there_is_named() {
+    let keeper = Keeper::start("no-log");
+    for (name, words) in [
+        ("nothing", "process \"nothing\": no such process"),
+        ("999", "process 999: no such process"),
+        ("pid:999", "process with pid 999: no such process"),
+    ] {
+        let ended = keeper.visit("logs", [name]).finish();
+        ended.assert_failed(125, words);
+        assert!(ended.stderr.contains("`vmcell ps"), "{ended:?}");
+    }
+    let ended = keeper.visit("logs", ["nothing", "--json"]).finish();
+    assert_eq!(ended.json()["error"]["code"], json!("exec"));
+    assert_eq!(ended.code(), 125);
+}

@@ -1,0 +1,125 @@
+//! `vmcell ps`.
+
+use serde_json::{Value, json};
+
+use crate::{
+    keeper::Keeper,
+    vmcell::{Ended, Vmcell},
+};
+
+/// The words of the row that has this one, as often as there is one.
+fn rows<'a>(ended: &'a Ended, word: &str) -> Vec<Vec<&'a str>> {
+    let rows = ended
+        .stdout()
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|words| words.contains(&word)).collect()
+}
+
+#[test]
+fn vms_are_listed_with_what_they_are_made_of() {
+    let small = Keeper::start_with("small", &["--mem-mib", "64"]);
+    let large = Keeper::start_with("large", &["--vcpu-count", "2"]);
+    let ended = Vmcell::new(["ps"]).finish();
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    let header = "ID OWNER UPTIME VCPUS MEMORY IMAGE";
+    let first: Vec<_> = ended
+        .stdout()
+        .lines()
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    assert_eq!(first.join(" "), header);
+    for (keeper, vcpus, memory) in [(&small, "1", "64"), (&large, "2", "1024")] {
+        let found = rows(&ended, &keeper.id);
+        let [words] = &found[..] else {
+            panic!("{ended:?}");
+        };
+        assert_eq!(words[1], keeper.running.pid().to_string());
+        assert!(
+            words
+                .windows(3)
+                .any(|words| words == [vcpus, memory, "MiB"]),
+            "{words:?}"
+        );
+        assert!(words.last().unwrap().ends_with(".ext4"), "{words:?}");
+    }
+
+    let ended = Vmcell::new(["ps", "--json"]).finish();
+    let list = ended.json();
+    let vms = list["vms"].as_array().unwrap();
+    let vm = vms.iter().find(|vm| vm["id"] == large.id.as_str()).unwrap();
+    assert_eq!(vm["owner_pid"], json!(large.running.pid()));
+    assert_eq!((&vm["vcpus"], &vm["memory_mib"]), (&json!(2), &json!(1024)));
+    assert!(vm["uptime_seconds"].as_f64().unwrap() > 0.0);
+
+    // Each is found by its name and has processes of its own.
+    small.spawn("here", ["sleep", "1000"]);
+    assert!(small.process("here").is_some());
+    assert!(large.process("here").is_none());
+    drop(small);
+    let ended = Vmcell::new(["ps"]).finish();
+    assert_eq!(rows(&ended, &large.id).len(), 1, "{ended:?}");
+}
+
+#[test]
+fn processes_are_listed_with_what_became_of_them() {
+    let keeper = Keeper::start("processes");
+    keeper.spawn("good", ["sh", "-c", "printf 12345"]);
+    keeper.spawn("bad", ["sh", "-c", "exit 3"]);
+    keeper.spawn("lost", ["sh", "-c", "printf 123 >&2; kill -TERM $$"]);
+    for tag in ["good", "bad", "lost"] {
+        // It returns when the process has ended.
+        assert_eq!(keeper.visit("logs", [tag, "--follow"]).finish().code(), 0);
+    }
+    let ended = keeper.visit("ps", []).finish();
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    for (tag, state, stdout, stderr) in [
+        ("main", "running", "6", "0"),
+        ("good", "exit code 0", "5", "0"),
+        ("bad", "exit code 3", "0", "0"),
+        ("lost", "signal 15", "0", "3"),
+    ] {
+        let found = rows(&ended, tag);
+        assert_eq!(found.len(), 1, "{ended:?}");
+        let row = found[0].join(" ");
+        let (before, after) = row.split_once(&format!(" {tag} {state} ")).unwrap();
+        assert_eq!(before.split(' ').count(), 2, "id and pid: {row}");
+        let words: Vec<_> = after.split(' ').collect();
+        assert_eq!(words[1..4], [stdout, stderr, "0"], "{row}");
+        assert_eq!(words[4], "sh", "{row}");
+    }
+    let lost = keeper.process("lost").unwrap();
+    assert_eq!(lost["cause"], json!("signal"), "{lost}");
+    assert_eq!(lost["signal"], json!(15));
+    assert_eq!(lost["exit_code"], Value::Null);
+    assert_eq!(lost["stderr"]["bytes"], json!(3));
+    assert_eq!(lost["command"][0], json!("sh"));
+}
+
+/// Arguments are what the guest says they are.
+#[test]
+fn a_process_cannot_draw_rows_of_its_own() {
+    let keeper = Keeper::start("drawing");
+    keeper.spawn(
+        "sly",
+        ["sleep", "1000", "\n7  7  fake  running\x1b[2J\u{202e}"],
+    );
+    let ended = keeper.visit("ps", []).finish();
+    assert_eq!(ended.stdout().lines().count(), 3, "{ended:?}");
+    assert!(!ended.stdout().contains(['\x1b', '\u{202e}']), "{ended:?}");
+    assert!(ended.stdout().contains("fake"), "{ended:?}");
+}
+
+#[test]
+fn a_vm_that_is_not_there_is_named() {
+    let ended = Vmcell::new(["ps", "nobody-has-this"]).finish();
+    ended.assert_failed(
+        125,
+        "no VM with the id \"nobody-has-this\" runs: `vmcell ps` lists",
+    );
+    let ended = Vmcell::new(["ps", "nobody-has-this", "--json"]).finish();
+    assert_eq!(ended.json()["error"]["code"], json!("no-such-vm"));
+    assert_eq!((ended.code(), ended.stderr.as_str()), (125, ""));
+}
