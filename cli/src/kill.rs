@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use tokio::time::timeout;
-use vmcell::{ProcessSelector, Vm};
+use vmcell::{Error, ProcessSelector, Vm};
 
 use crate::{arguments::KillArguments, failure::say, runtime::block_on};
 
@@ -42,7 +42,11 @@ async fn kill_vm(vm: &Vm) -> anyhow::Result<u8> {
 
 async fn kill_tree(vm: &Vm, process: ProcessSelector) -> anyhow::Result<u8> {
     let name = process.to_string();
-    let exit = vm.processes().kill(process).await?;
+    let exit = match vm.processes().kill(process).await {
+        // The VM went with the command that it was for, and nothing is left.
+        Err(Error::Gone(_)) => return Ok(0),
+        exit => exit?,
+    };
     let doubt = match exit.tree_ended {
         Some(true) => return Ok(0),
         Some(false) => "not all its descendants have",

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -6,7 +6,7 @@ use super::{Cause, Excess, ExecEvent, ExecStream, Exit, OutputKind, collected::C
 use crate::error::Error;
 
 /// What a command printed, and how it ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Output {
     /// How it ended. None if it was ended by force and the guest did not say
@@ -53,6 +53,27 @@ impl Output {
     /// missing is named.
     pub fn stderr_text(&self) -> String {
         text(&self.stderr, self.stderr_cut)
+    }
+}
+
+/// Shows the beginnings of what was printed, as text.
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 1000;
+        let shown = |bytes: &[u8]| {
+            let mut text = bytes[..bytes.len().min(SHOWN)].escape_ascii().to_string();
+            if bytes.len() > SHOWN {
+                text += &format!("... ({} bytes)", bytes.len());
+            }
+            text
+        };
+        f.debug_struct("Output")
+            .field("exit", &self.exit)
+            .field("stdout", &format_args!("b\"{}\"", shown(&self.stdout)))
+            .field("stderr", &format_args!("b\"{}\"", shown(&self.stderr)))
+            .field("stdout_cut", &self.stdout_cut)
+            .field("stderr_cut", &self.stderr_cut)
+            .finish()
     }
 }
 

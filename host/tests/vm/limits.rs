@@ -57,7 +57,7 @@ async fn a_hog_without_a_limit_of_its_own_does_not_take_the_vm_along() {
 #[tokio::test]
 async fn a_fork_bomb_stays_within_its_limit_and_is_ended() {
     let vm = start().await;
-    let bomb = Command::shell("bomb() { bomb | bomb & wait; }; bomb")
+    let bomb = Command::shell("bomb() { bomb | bomb & wait; }; while :; do bomb; done 2>/dev/null")
         .pids_max(64)
         .timeout(Duration::from_secs(2));
     let (output, slowest) = slowest_answer(&vm, vm.exec_command(bomb)).await;
