@@ -35,6 +35,7 @@ mod console;
 mod deadlines;
 mod dispatch;
 mod event;
+mod kernel_log;
 mod link;
 mod power;
 mod process;

@@ -1,9 +1,9 @@
 use alloc::format;
 
-use rustix::io::Errno;
+use rustix::{fs::OFlags, io::Errno};
 use vmcell_wire::CgroupLimits;
 
-use super::{Cgroup, write};
+use super::{Cgroup, open, write};
 
 impl Cgroup {
     /// Sets what its processes may use together.
@@ -18,6 +18,8 @@ impl Cgroup {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(error),
             }
+            let events = open(&self.directory, "memory.events", OFlags::RDONLY)?;
+            self.memory_events = Some(events);
         }
         if limits.pids > 0 {
             write(&self.directory, "pids.max", &format!("{}", limits.pids))?;

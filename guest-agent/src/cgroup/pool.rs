@@ -28,12 +28,17 @@ struct Parent {
     /// How many processes a child without limits may have; none before the
     /// controllers are enabled.
     pids: Option<u64>,
+    counts_memory: bool,
 }
 
 /// The cgroup of all children, in the root.
 const PARENT: &str = "vmcell";
 
-const CONTROLLERS: [&str; 3] = ["+memory", "+pids", "+cpu"];
+/// What keeps children from starving the agent, and costs next to nothing.
+const CONTROLLERS: [&str; 2] = ["+pids", "+cpu"];
+
+/// What costs everybody something, and is only enabled when it is needed.
+const MEMORY: [&str; 1] = ["+memory"];
 
 /// What all children together weigh against the agent, which weighs 100: if
 /// they want the whole processor, the agent still gets four fifths of it when
@@ -62,21 +67,18 @@ impl Cgroups {
 
     /// An empty cgroup for a new process.
     pub(crate) fn take(&mut self) -> Result<Cgroup, Errno> {
-        let mut cgroup = match self.spare.pop_front() {
-            Some(cgroup) => cgroup,
-            None => self.make()?,
-        };
-        if cgroup.used {
-            // Its last process ended well, and nobody has looked since.
-            cgroup.new_oom_kills();
+        match self.spare.pop_front() {
+            Some(cgroup) => Ok(cgroup),
+            None => self.make(),
         }
-        cgroup.used = true;
-        Ok(cgroup)
     }
 
     /// A new cgroup with limits.
     pub(crate) fn take_limited(&mut self, limits: &CgroupLimits) -> Result<Cgroup, Errno> {
         self.enable_controllers();
+        if limits.memory > 0 {
+            self.count_memory()?;
+        }
         let mut cgroup = self.make()?;
         if let Err(error) = cgroup.limit(limits) {
             self.give_back(cgroup, true);
@@ -123,9 +125,6 @@ impl Cgroups {
         {
             self.spare.push_back(cgroup);
         }
-        for cgroup in self.spare.iter_mut().filter(|cgroup| cgroup.used) {
-            cgroup.new_oom_kills();
-        }
     }
 
     /// Lets the kernel count and limit what children use. It takes some time
@@ -146,9 +145,9 @@ impl Cgroups {
         let pids = all.div_euclid(2).max(1);
         parent.pids = Some(pids);
         // What the kernel does not have, it does not have.
-        enable_controllers(&self.root);
+        enable(&CONTROLLERS, &self.root);
         if let Some(parent) = &self.parent {
-            enable_controllers(&parent.directory);
+            enable(&CONTROLLERS, &parent.directory);
             let _ = write(&parent.directory, "cpu.weight", WEIGHT);
             let _ = write(&parent.directory, "pids.max", &format!("{all}"));
             for number in 1..=self.made {
@@ -156,6 +155,18 @@ impl Cgroups {
                 let _ = write(&parent.directory, &file, &format!("{pids}"));
             }
         }
+    }
+
+    /// Lets the kernel count memory. What was used before is not counted.
+    fn count_memory(&mut self) -> Result<(), Errno> {
+        if self.parent()?.counts_memory {
+            return Ok(());
+        }
+        enable(&MEMORY, &self.root);
+        let parent = self.parent()?;
+        enable(&MEMORY, &parent.directory);
+        parent.counts_memory = true;
+        Ok(())
     }
 
     fn make(&mut self) -> Result<Cgroup, Errno> {
@@ -187,16 +198,17 @@ impl Parent {
         Ok(Self {
             directory: open(root, PARENT, OFlags::RDONLY | OFlags::DIRECTORY)?,
             pids: None,
+            counts_memory: false,
         })
     }
 }
 
-fn enable_controllers(directory: &OwnedFd) {
+/// What the kernel does not have is noticed when a limit is to be set.
+fn enable(controllers: &[&str], directory: &OwnedFd) {
     let file = "cgroup.subtree_control";
-    let all = CONTROLLERS.join(" ");
-    if write(directory, file, &all).is_err() {
+    if write(directory, file, &controllers.join(" ")).is_err() {
         // One that the kernel lacks spoils the others.
-        for controller in CONTROLLERS {
+        for controller in controllers {
             let _ = write(directory, file, controller);
         }
     }

@@ -2,7 +2,7 @@ use rustix::process::{Signal, kill_process_group};
 use vmcell_wire::{Cause, Exit, Lifetime};
 
 use super::Process;
-use crate::{cgroup::Cgroup, clock::Moment, sys::Reaped};
+use crate::{cgroup::Cgroup, clock::Moment, kernel_log::was_out_of_memory, sys::Reaped};
 
 /// How far a process is on its way out.
 #[derive(Default)]
@@ -97,9 +97,12 @@ impl Process {
         self.stdout.is_ready();
         self.stderr.is_ready();
         // A program that ended well needs no look at what memory was short of.
-        let oom_kills = match (&mut self.cgroup, usage.cause) {
+        let oom_kills = match (&self.cgroup, usage.cause) {
             (None, _) | (_, Cause::Code(0)) => 0,
-            (Some(cgroup), _) => cgroup.new_oom_kills(),
+            (Some(cgroup), cause) => cgroup.oom_kills().unwrap_or_else(|| {
+                let unexpected = cause == SIGKILL && self.ending.asked.is_none();
+                u32::from(unexpected && was_out_of_memory(self.pid))
+            }),
         };
         let cause = match (usage.cause, self.ending.asked) {
             (SIGKILL, Some(Asked::Host)) => Cause::Killed,
