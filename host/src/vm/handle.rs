@@ -201,6 +201,10 @@ impl Vm {
     /// # Errors
     /// The command makes no sense, or the VM has ended. That it could not be
     /// started comes with the first event.
+    ///
+    /// # Cancel safety
+    /// It does not wait. Dropping the stream ends the command and all its
+    /// descendants, unless it was [detached](ExecStream::detach).
     pub fn exec_stream(&self, command: Command) -> Result<ExecStream, Error> {
         tracing::debug!(vm = self.id(), program = command.program(), "exec");
         let (stream, tag) =
