@@ -14,9 +14,14 @@
 //!
 //! A [`Vm`] boots from an ext4 image that is never written, runs commands as
 //! children of the agent that is its PID 1, and ends with the program that
-//! started it. Everything that comes from the guest is treated as hostile:
-//! frames, sizes, text. What is to be printed for people goes through
-//! [`printable`] first.
+//! started it. Everything that runs in it is one kind of process: [`Vm::exec`]
+//! collects what it prints, [`Vm::exec_stream`] tells what happens, and
+//! [`Vm::spawn`] lets it go on by itself, to be found again through
+//! [`Vm::processes`], also by another program of the same user
+//! ([`Vm::attach`]).
+//!
+//! Everything that comes from the guest is treated as hostile: frames, sizes,
+//! text. What is to be printed for people goes through [`printable`] first.
 //!
 //! The library needs tokio with its I/O and time drivers enabled.
 
