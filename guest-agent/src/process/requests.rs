@@ -162,10 +162,6 @@ impl Agent {
         let former = process.feeder;
         if attach.stdin {
             process.feeder = Some(caller);
-            if let Some(input) = &mut process.stdin {
-                // It is owed to the stream that sent it, which gets it all.
-                input.take_consumed();
-            }
         }
         if attach.stdin
             && let Some(former) = former
@@ -184,8 +180,11 @@ impl Agent {
         places: [Option<Place>; 2],
     ) -> Result<(), Failure<'static>> {
         let process = self.process(id)?;
-        let stdin = match &process.stdin {
+        let stdin = match &mut process.stdin {
             Some(input) if process.feeder == Some(caller) && input.is_open() => {
+                // What was consumed until now was owed to the stream before this
+                // one. The window of this one has it in already.
+                input.take_consumed();
                 let waiting = u32::try_from(input.waiting()).unwrap_or(INPUT_WINDOW);
                 Some(Position {
                     offset: input.taken(),

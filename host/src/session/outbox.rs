@@ -8,19 +8,27 @@ use vmcell_wire::{Channel, Position, WireError, credit::SendWindow, limits::MAX_
 #[derive(Debug)]
 pub(super) struct Outbox {
     window: SendWindow,
-    /// Sent, and no credit has come back for it. The window bounds it.
+    /// How large the guest's window is when it holds nothing.
+    size: u32,
+    /// Sent, and not known to have arrived. The window bounds it.
     sent: VecDeque<Bytes>,
     /// The offset of the first byte of `sent`.
-    credited: u64,
+    arrived: u64,
+    /// Credit that is still to come for bytes before that: the guest said that
+    /// it has them, and holds them.
+    owed: u32,
     ended: bool,
 }
 
 impl Outbox {
-    pub(super) fn new(window: u32) -> Self {
+    /// A window of which `available` may be used at once.
+    pub(super) fn new(size: u32, available: u32) -> Self {
         Self {
-            window: SendWindow::new(Channel::Stdin, window),
+            window: SendWindow::new(Channel::Stdin, available),
+            size,
             sent: VecDeque::new(),
-            credited: 0,
+            arrived: 0,
+            owed: 0,
             ended: false,
         }
     }
@@ -47,7 +55,9 @@ impl Outbox {
     /// The guest is done with bytes and has room for as many more.
     pub(super) fn granted(&mut self, bytes: u32) -> Result<(), WireError> {
         self.window.granted(bytes)?;
-        self.forget(bytes.into());
+        let for_earlier = bytes.min(self.owed);
+        self.owed -= for_earlier;
+        self.forget((bytes - for_earlier).into());
         Ok(())
     }
 
@@ -60,12 +70,12 @@ impl Outbox {
     /// The guest says where it stands: [`unacknowledged`](Self::unacknowledged)
     /// bytes must be sent again.
     pub(super) fn resume(&mut self, position: Position) -> Result<(), WireError> {
-        let taken = position.offset.checked_sub(self.credited);
+        let taken = position.offset.checked_sub(self.arrived);
         self.forget(taken.ok_or(WireError::Malformed)?);
-        if self.credited != position.offset {
+        if self.arrived != position.offset {
             return Err(WireError::Malformed);
         }
-        self.window = granted_at(position)?;
+        self.stand_at(position)?;
         for bytes in &self.sent {
             let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             if self.window.take(length) < length {
@@ -82,8 +92,15 @@ impl Outbox {
 
     /// This handle begins to feed an input that others may have fed before.
     pub(super) fn begin_at(&mut self, position: Position) -> Result<(), WireError> {
+        self.stand_at(position)?;
+        self.arrived = position.offset;
+        Ok(())
+    }
+
+    /// The guest has everything before this, and room for so much more.
+    fn stand_at(&mut self, position: Position) -> Result<(), WireError> {
         self.window = granted_at(position)?;
-        self.credited = position.offset;
+        self.owed = self.size.saturating_sub(position.window);
         Ok(())
     }
 
@@ -92,11 +109,11 @@ impl Outbox {
             let length = bytes.len() as u64;
             if length > count {
                 bytes.advance(count as usize);
-                self.credited += count;
+                self.arrived += count;
                 return;
             }
             self.sent.pop_front();
-            self.credited += length;
+            self.arrived += length;
             count -= length;
         }
     }

@@ -109,7 +109,7 @@ impl StreamState {
             events: VecDeque::new(),
             stdout: Inbox::new(Channel::Stdout),
             stderr: Inbox::new(Channel::Stderr),
-            stdin: Outbox::new(stdin),
+            stdin: Outbox::new(input_window, stdin),
             cancelled: false,
             discarding: Outputs::NONE,
             next_output: Channel::Stdout,

@@ -1340,6 +1340,7 @@ proptest! {
             });
             // What the process has, what of it the host knows.
             let (mut taken, mut credited, mut ended) = (Vec::new(), 0, false);
+            let mut floor = 0;
             let mut steps = steps.into_iter();
             while !ended {
                 let (count, kept) = match steps.next() {
@@ -1366,11 +1367,21 @@ proptest! {
                     guest.relink(window).await;
                     guest.hear_resume(id).await;
                     let known = credited + kept.index(taken.len() - credited + 1);
+                    // What it once said it has it does not lose.
+                    let known = known.max(floor);
+                    floor = known;
+                    // Of that, the process has not read so much yet. Credit for
+                    // it comes later.
+                    let held = kept.index(known - credited + 1);
                     taken.truncate(known);
-                    credited = known;
+                    credited = known - held;
                     ended = false;
-                    let stdin = at(known as u64, window);
+                    let stdin = at(known as u64, window - held as u32);
                     guest.send(&attached(id, 0, 0, Some(stdin))).await;
+                    if held > window as usize / 2 {
+                        guest.send(&credit(id, held as u32)).await;
+                        credited = known;
+                    }
                 }
             }
             write.await.unwrap();
