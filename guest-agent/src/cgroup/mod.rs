@@ -63,7 +63,7 @@ impl Cgroup {
 
     /// Ends every process in it, descendants included, with SIGKILL.
     ///
-    /// It cannot be used for another process: since 2025 the kernel tells a
+    /// It cannot be used for another process: the kernel (6.1.190 does) tells a
     /// child that slips through a kill by the number of kills, which it takes
     /// from the parent's cgroup before and from the child's after the clone.
     /// With `CLONE_INTO_CGROUP` these are two cgroups, and a child that is put
