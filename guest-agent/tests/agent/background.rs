@@ -492,8 +492,9 @@ fn a_detached_process_survives_its_owner() {
     // Its stream goes on as an observer: cancelling it ends the watching only.
     host.send(|out| encode::cancel(out, stream));
     assert_eq!(host.outcome(stream), Said::Done(stream));
+    let canary = host.start_canary();
     host.close();
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    wait_until_gone(canary);
     let mut other = agent.connect();
     let (listed, _) = other.list(0);
     assert_eq!(listed[0].lifetime, Lifetime::Background);

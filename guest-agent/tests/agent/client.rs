@@ -31,9 +31,15 @@ impl RunningAgent {
         Self::start_with(&[])
     }
 
-    /// An agent that gives up processes soon whose link was lost.
+    /// An agent that gives up processes soon whose link was lost: see
+    /// [`Host::start_canary`].
     pub(crate) fn impatient() -> Self {
-        Self::start_with(&["300"])
+        Self::with_grace("300")
+    }
+
+    /// An agent that gives up processes after so many milliseconds.
+    pub(crate) fn with_grace(milliseconds: &str) -> Self {
+        Self::start_with(&[milliseconds])
     }
 
     fn start_with(arguments: &[&str]) -> Self {
@@ -348,6 +354,19 @@ impl Host {
             Said::Attached(_, attached) => attached,
             other => panic!("not attached: {other:?}"),
         }
+    }
+
+    /// Starts a process that is not resumed when this link is lost. When it is
+    /// gone, the agent has given up whatever it gives up with it.
+    pub(crate) fn start_canary(&mut self) -> u32 {
+        let canary = self.start(&Spec::new(&["sleep", "1000"]));
+        self.until(|said| matches!(said, Said::Started(stream, ..) if *stream == canary))
+            .into_iter()
+            .find_map(|said| match said {
+                Said::Started(stream, _, pid) if stream == canary => Some(pid),
+                _ => None,
+            })
+            .unwrap()
     }
 
     pub(crate) fn list(&mut self, after: u32) -> (Vec<Listed>, bool) {

@@ -209,18 +209,25 @@ fn nobody_resumes_so_the_process_ends() {
 
 #[test]
 fn each_break_begins_a_new_grace() {
-    let agent = RunningAgent::impatient();
+    let agent = RunningAgent::with_grace("1000");
     let mut host = agent.connect();
     let spec = Spec::new(&["cat"]).fed();
     let mut stream = host.start(&spec);
-    for _ in 0..4 {
+    for _ in 0..2 {
+        let canary = host.start_canary();
         host.close();
-        std::thread::sleep(std::time::Duration::from_millis(150));
+        host = agent.connect();
+        stream = host.resume(spec.start.ticket, 0, 0);
+        host.attached(stream);
+        // Half of the grace goes by before the next break.
+        host.run(&Spec::new(&["sleep", "0.5"]));
+        host.close();
+        // The grace of the first break is over, that of the second is not.
+        wait_until_gone(canary);
         host = agent.connect();
         stream = host.resume(spec.start.ticket, 0, 0);
         host.attached(stream);
     }
-    std::thread::sleep(std::time::Duration::from_millis(400));
     host.send(|out| encode::end(out, stream, Channel::Stdin));
     assert_eq!(code(&host.exit(stream)), 0);
 }
@@ -234,8 +241,9 @@ fn a_process_without_a_link_waits_for_room_and_goes_on() {
     let stream = host.start(&spec);
     host.until_bytes(stream, 1000);
     host.close();
-    std::thread::sleep(std::time::Duration::from_millis(300));
     let mut host = agent.connect();
+    // All that the agent keeps, and nothing of it has been acknowledged.
+    while host.list(0).0[0].stdout.1 < 1 << 20 {}
     let stream = host.resume(spec.start.ticket, 0, 0);
     host.exit(stream);
     assert!(host.output(stream, Channel::Stdout) == numbers(500_000));
@@ -292,8 +300,9 @@ fn a_detached_process_is_resumed_as_an_observer() {
     host.until_bytes(stream, 4);
     let process = Selector::Tag(&spec.tag);
     host.ask(&Request::Detach { process });
+    let canary = host.start_canary();
     host.close();
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    wait_until_gone(canary);
     let mut host = agent.connect();
     let stream = host.resume(spec.start.ticket, 4, 0);
     assert_eq!(host.attached(stream).stdout, 4);
