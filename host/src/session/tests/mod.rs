@@ -4,13 +4,7 @@
 //! waits for time to pass: a test knows that the host has taken what was sent
 //! because a pong that was sent behind it has arrived.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -27,7 +21,9 @@ use vmcell_wire::{
 };
 
 use super::*;
+use flood::Flood;
 
+mod flood;
 mod flow;
 mod gaps;
 mod hello;

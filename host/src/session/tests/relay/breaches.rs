@@ -1,0 +1,128 @@
+//! What a visitor may not do, and what only looks like it.
+
+use super::*;
+
+#[tokio::test]
+async fn what_only_the_owner_may_do_is_refused() {
+    let (session, mut guest) = owner().await;
+    let visitor = visit(&session).await;
+    let nowhere = Position {
+        offset: 0,
+        window: WINDOW,
+    };
+    for request in [
+        Request::PowerOff { grace_ms: 0 },
+        Request::Resume(Resume {
+            ticket: TICKET,
+            stdout: nowhere,
+            stderr: nowhere,
+        }),
+    ] {
+        let mut stream = visitor.open(&request).unwrap();
+        let (_, end) = read_to_end(&mut stream).await;
+        let Ok(Closing::Failed(failed)) = end else {
+            panic!("{end:?}");
+        };
+        assert_eq!(failed.kind, FailureKind::Denied);
+    }
+    // Nothing of this came to the guest.
+    settle_visit(&visitor, &mut guest).await;
+}
+
+#[tokio::test]
+async fn a_request_that_the_owner_does_not_know_is_refused() {
+    let (session, mut guest) = owner().await;
+    let mut caller = Caller::greeted(&session, WINDOW).await;
+    let id = StreamId::new(1).unwrap();
+    caller
+        .send(&frame(Kind::Open, Some(id), &[0x7f, 1, 2, 3]))
+        .await;
+    let unsupported = Told::Closed(Err(FailureKind::Unsupported));
+    assert_eq!(caller.hear().await, Some(unsupported));
+    caller.ask(1, &Request::Ping).await;
+    assert!(matches!(guest.hear().await, Some(Heard::Open(_))));
+}
+
+#[tokio::test]
+async fn a_visitor_that_breaks_the_protocol_ends_its_own_visit_only() {
+    let id = StreamId::new(1).unwrap();
+    let start = frames(|out| encode::open(out, id, &exec()).unwrap());
+    let start_again = start.clone();
+    let input = data(id, Channel::Stdin, &[0; 1000]);
+    // The owner has passed a window of it on, and grants as much again.
+    let too_much = input.repeat(3 * GUEST_WINDOW as usize / 1000);
+    let credit = |bytes| frames(|out| encode::credit(out, id, Channel::Stdout, bytes));
+    for breach in [
+        vec![0; 64],
+        vec![0xff; 64],
+        hello(WINDOW, [0; 16]),
+        data(id, Channel::Stdout, b"x"),
+        close(id, &Outcome::Pong),
+        start_again,
+        too_much,
+        credit(u32::MAX),
+    ] {
+        let (session, mut guest) = owner().await;
+        let other = visit(&session).await;
+        let mut caller = Caller::greeted(&session, WINDOW).await;
+        caller.send(&start).await;
+        let Some(Heard::Start(agents, _)) = guest.hear().await else {
+            panic!("it did not arrive");
+        };
+        // The owner may hang up before it is all sent.
+        let _ = caller.link.write_all(&breach).await;
+        while caller.hear().await.is_some() {}
+        loop {
+            match guest.hear().await {
+                Some(Heard::Data(..)) => {}
+                heard => {
+                    assert_eq!(heard, Some(Heard::Cancel(agents)));
+                    break;
+                }
+            }
+        }
+        settle_visit(&other, &mut guest).await;
+        settle(&session, &mut guest).await;
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_say_hello_first_is_shown_out() {
+    let (session, mut guest) = owner().await;
+    let mut caller = Caller::new(&session);
+    caller.ask(1, &Request::Ping).await;
+    assert_eq!(caller.hear().await, None);
+    settle(&session, &mut guest).await;
+}
+
+/// A visitor may send on a stream whose close is on its way to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_cross_with_a_close_are_no_breach() {
+    let (session, mut guest) = owner().await;
+    let mut caller = Caller::greeted(&session, WINDOW).await;
+    let id = caller.ask(1, &exec()).await;
+    let Some(Heard::Start(agents, _)) = guest.hear().await else {
+        panic!("it did not arrive");
+    };
+    guest.send(&exited(agents, 0)).await;
+    assert_eq!(caller.hear().await, Some(Told::Closed(Ok(()))));
+    let late = frames(|out| {
+        out.extend(data(id, Channel::Stdin, b"late"));
+        encode::credit(out, id, Channel::Stdout, 1);
+        encode::end(out, id, Channel::Stdin);
+        encode::cancel(out, id);
+        encode::ack(out, id);
+    });
+    caller.send(&late).await;
+    // The number may be used again.
+    for _ in 0..1000 {
+        caller.ask(1, &Request::Ping).await;
+        let Some(Heard::Open(ping)) = guest.hear().await else {
+            panic!("the ping did not arrive");
+        };
+        guest.send(&close(ping, &Outcome::Pong)).await;
+        assert_eq!(caller.hear().await, Some(Told::Closed(Ok(()))));
+        let ack = frames(|out| encode::ack(out, id));
+        caller.send(&ack).await;
+    }
+}

@@ -1,0 +1,173 @@
+//! Programs that are lent a session.
+//!
+//! A visitor is a session of its own, or frames that are written by hand. The
+//! agent is the guest of the other tests.
+
+mod answers;
+mod backpressure;
+mod breaches;
+mod leaving;
+
+use super::*;
+use crate::session::relay;
+
+/// The program that has the session, and the guest that it talks to.
+async fn owner() -> (Arc<Session>, Guest) {
+    let (session, guest) = connect_port().await;
+    (Arc::new(session), guest)
+}
+
+/// A socket to the owner.
+fn door(session: &Arc<Session>) -> UnixStream {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    tokio::spawn(relay(theirs, session.clone()));
+    ours
+}
+
+async fn visit(session: &Arc<Session>) -> Session {
+    let link = Link::socket(door(session));
+    Session::connect(link, None).await.unwrap()
+}
+
+/// A visitor whose frames are written by hand.
+struct Caller {
+    link: UnixStream,
+    decoder: Decoder,
+    unread: Vec<u8>,
+}
+
+/// What a visitor is told, in few words.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Hello([u8; 16]),
+    Started,
+    Closed(Result<(), FailureKind>),
+    Data(usize),
+    Other,
+}
+
+impl Caller {
+    fn new(session: &Arc<Session>) -> Self {
+        Self {
+            link: door(session),
+            decoder: Decoder::new(Peer::Guest),
+            unread: Vec::new(),
+        }
+    }
+
+    /// One that has introduced itself.
+    async fn greeted(session: &Arc<Session>, window: u32) -> Self {
+        let mut caller = Self::new(session);
+        caller.send(&hello(window, [0; 16])).await;
+        assert_eq!(caller.hear().await, Some(Told::Hello(BOOT_ID)));
+        caller
+    }
+
+    async fn send(&mut self, bytes: &[u8]) {
+        self.link.write_all(bytes).await.unwrap();
+    }
+
+    async fn ask(&mut self, number: u32, request: &Request<'_>) -> StreamId {
+        let id = StreamId::new(number).unwrap();
+        let frame = frames(|out| encode::open(out, id, request).unwrap());
+        self.send(&frame).await;
+        id
+    }
+
+    /// The next word on whatever stream; none if the owner hung up.
+    async fn hear(&mut self) -> Option<Told> {
+        loop {
+            let mut input = &self.unread[..];
+            let told = self
+                .decoder
+                .decode(&mut input)
+                .unwrap()
+                .map(|item| match item {
+                    Item::Hello(hello) => Told::Hello(hello.boot_id),
+                    Item::Event {
+                        event: Event::Started { .. },
+                        ..
+                    } => Told::Started,
+                    Item::Close {
+                        outcome: Outcome::Failed(failure),
+                        ..
+                    } => Told::Closed(Err(failure.kind)),
+                    Item::Close { .. } => Told::Closed(Ok(())),
+                    Item::Data { bytes, .. } => Told::Data(bytes.len()),
+                    _ => Told::Other,
+                });
+            let taken = self.unread.len() - input.len();
+            self.unread.drain(..taken);
+            if told.is_some() {
+                return told;
+            }
+            if self.link.read_buf(&mut self.unread).await.unwrap_or(0) == 0 {
+                return None;
+            }
+        }
+    }
+}
+
+/// A visitor's process: its end of the stream, and the guest's id of it.
+async fn open_for(visitor: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
+    let stream = visitor.open(&Request::Start(start(ticket))).unwrap();
+    match guest.hear().await {
+        Some(Heard::Start(id, told)) if told == ticket => (stream, id),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The same for one that the guest says has started.
+async fn start_for(visitor: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
+    let (mut stream, id) = open_for(visitor, guest, ticket).await;
+    guest.send(&started(id)).await;
+    let event = stream.next_but_output().await;
+    assert!(
+        matches!(event, Ok(StreamEvent::Started { id: ID, pid: PID })),
+        "{event:?}"
+    );
+    (stream, id)
+}
+
+/// Returns when the visitor's words have reached the guest, and its answers the
+/// visitor. Nothing else may come from the host.
+async fn settle_visit(visitor: &Session, guest: &mut Guest) {
+    let mut ping = visitor.open(&Request::Ping).unwrap();
+    let Some(Heard::Open(id)) = guest.hear().await else {
+        panic!("no ping came");
+    };
+    guest.send(&close(id, &Outcome::Pong)).await;
+    let answer = ping.next().await;
+    assert!(
+        matches!(answer, Ok(StreamEvent::Closed(Closing::Pong))),
+        "{answer:?}"
+    );
+}
+
+async fn expect_exit(stream: &mut Stream) -> Vec<u8> {
+    let (bytes, end) = read_to_end(stream).await;
+    assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+    bytes
+}
+
+/// Sends to a stream, at first so much, until no more credit comes for it: how
+/// much was sent. It is given up after a lot.
+async fn fill(session: &Session, guest: &mut Guest, stream: StreamId, available: u32) -> usize {
+    const MOST: usize = 64 * 1024 * 1024;
+    const PIECE: usize = 65_536;
+    let frame = data(stream, Channel::Stdout, &[b'x'; PIECE]);
+    let (mut sent, mut available, mut quiet) = (0, available as usize, 0);
+    // Whoever takes part is a task of this thread, and each round lets all of
+    // them run.
+    while quiet < 20 && sent < MOST {
+        while available >= PIECE {
+            guest.send(&frame).await;
+            available -= PIECE;
+            sent += PIECE;
+            quiet = 0;
+        }
+        available += hear_credit(session, guest, stream, Channel::Stdout).await as usize;
+        quiet += 1;
+    }
+    sent
+}

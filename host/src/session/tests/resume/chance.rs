@@ -1,0 +1,282 @@
+//! Breaks at any moment: every byte comes once.
+
+use super::*;
+
+/// What happens to a process and its link, by chance.
+#[derive(Clone, Copy, Debug)]
+enum Happening {
+    /// So many bytes are printed.
+    Printed(Channel, usize),
+    /// The caller reads what there is.
+    Read,
+    /// The link breaks.
+    Dropped,
+    /// The host is known to have taken everything.
+    Settled,
+}
+
+fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+    let output = prop_oneof![3 => Just(Channel::Stdout), 1 => Just(Channel::Stderr)];
+    let size = prop_oneof![1..100_usize, 1..20_000_usize, 1..600_000_usize];
+    let happening = prop_oneof![
+        6 => (output, size).prop_map(|(channel, count)| Happening::Printed(channel, count)),
+        2 => Just(Happening::Read),
+        3 => Just(Happening::Dropped),
+        1 => Just(Happening::Settled),
+    ];
+    prop::collection::vec(happening, 1..25)
+}
+
+/// One output of a process, as an agent keeps it.
+#[derive(Debug)]
+struct Printer {
+    channel: Channel,
+    /// All that it will ever print.
+    bytes: Vec<u8>,
+    sent: usize,
+    window: usize,
+    read: Vec<u8>,
+}
+
+impl Printer {
+    fn new(channel: Channel) -> Self {
+        let count = 1_500_000;
+        let mut bytes = pattern(count);
+        if channel == Channel::Stderr {
+            bytes.reverse();
+        }
+        Self {
+            channel,
+            bytes,
+            sent: 0,
+            window: WINDOW as usize,
+            read: Vec::new(),
+        }
+    }
+
+    /// The next bytes, as far as there is credit for them.
+    fn print(&mut self, stream: StreamId, count: usize) -> Vec<u8> {
+        let count = count.min(self.window).min(self.bytes.len() - self.sent);
+        let bytes = &self.bytes[self.sent..self.sent + count];
+        self.sent += count;
+        self.window -= count;
+        let mut frames = Vec::new();
+        for part in bytes.chunks(MAX_PAYLOAD as usize) {
+            frames.extend(data(stream, self.channel, part));
+        }
+        frames
+    }
+
+    fn taken_up(&mut self, position: Position) {
+        let offset = usize::try_from(position.offset).unwrap();
+        assert!(offset <= self.sent, "more arrived than was sent");
+        self.sent = offset;
+        self.window = position.window as usize;
+    }
+}
+
+/// A process, its agent, and whoever reads what it prints.
+struct Scene {
+    session: Session,
+    guest: Guest,
+    stream: Stream,
+    printers: [Printer; 2],
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let (session, mut guest) = connect_port().await;
+        let stream = open_started(&session, &mut guest).await;
+        Self {
+            session,
+            guest,
+            stream,
+            printers: [Printer::new(Channel::Stdout), Printer::new(Channel::Stderr)],
+        }
+    }
+
+    fn printer(&mut self, channel: Channel) -> &mut Printer {
+        match channel {
+            Channel::Stderr => &mut self.printers[1],
+            _ => &mut self.printers[0],
+        }
+    }
+
+    async fn happen(&mut self, happening: Happening) {
+        let id = self.stream.id;
+        match happening {
+            Happening::Printed(channel, count) => {
+                let bytes = self.printer(channel).print(id, count);
+                self.guest.send(&bytes).await;
+            }
+            Happening::Read => self.read(),
+            Happening::Settled => self.settle().await,
+            Happening::Dropped => {
+                self.session.drop_link();
+                self.guest.relink(GUEST_WINDOW).await;
+                let resume = self.guest.hear_resume(id).await;
+                let [stdout, stderr] = &mut self.printers;
+                stdout.taken_up(resume.stdout);
+                stderr.taken_up(resume.stderr);
+                let (stdout, stderr) = (resume.stdout.offset, resume.stderr.offset);
+                self.guest.send(&attached(id, stdout, stderr, None)).await;
+            }
+        }
+        for channel in [Channel::Stdout, Channel::Stderr] {
+            let held = held(&self.stream, channel);
+            assert!(held <= WINDOW.into(), "{held} bytes are held");
+        }
+    }
+
+    fn read(&mut self) {
+        for channel in [Channel::Stdout, Channel::Stderr] {
+            loop {
+                let event = {
+                    let mut inner = self.stream.state.lock();
+                    inner.take_output(&self.stream.shared, channel, usize::MAX)
+                };
+                match event {
+                    Some(StreamEvent::Data(_, bytes)) => self.printer(channel).read.extend(bytes),
+                    Some(other) => panic!("{other:?}"),
+                    None => break,
+                }
+            }
+        }
+    }
+
+    async fn settle(&mut self) {
+        for heard in settle_past(&self.session, &mut self.guest).await {
+            match heard {
+                Heard::Credit(_, channel, bytes) => self.printer(channel).window += bytes as usize,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// Prints the rest and reads everything.
+    async fn finish(mut self) {
+        let id = self.stream.id;
+        while self.printers.iter().any(|one| one.sent < one.bytes.len()) {
+            for channel in [Channel::Stdout, Channel::Stderr] {
+                let bytes = self.printer(channel).print(id, usize::MAX);
+                self.guest.send(&bytes).await;
+            }
+            self.settle().await;
+            self.read();
+            self.settle().await;
+        }
+        self.read();
+        self.guest.send(&ends(id)).await;
+        let [stdout, stderr] = &self.printers;
+        let exit = Exit {
+            stderr_bytes: stderr.bytes.len() as u64,
+            ..exit(stdout.bytes.len() as u64)
+        };
+        self.guest.send(&close(id, &Outcome::Exited(exit))).await;
+        let end = self.stream.next().await;
+        assert!(
+            matches!(end, Ok(StreamEvent::Closed(Closing::Exited(_)))),
+            "{end:?}"
+        );
+        for one in &self.printers {
+            assert!(one.read == one.bytes, "{:?} was changed", one.channel);
+        }
+    }
+}
+
+fn run(future: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        // It is an error of the session if this takes more than a moment.
+        let in_time = tokio::time::timeout(Duration::from_secs(60), future).await;
+        assert!(in_time.is_ok(), "somebody waits forever");
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn every_byte_comes_once_however_often_the_link_breaks(happenings in happenings()) {
+        run(async {
+            let mut scene = Scene::new().await;
+            for happening in happenings {
+                scene.happen(happening).await;
+            }
+            scene.finish().await;
+        });
+    }
+
+    #[test]
+    fn every_byte_of_the_input_arrives_once_however_often_the_link_breaks(
+        window in 1..2000_u32,
+        // How much is taken, and how much of that the agent still knows when
+        // the link breaks.
+        steps in prop::collection::vec((1..3000_usize, any::<prop::sample::Index>()), 1..20),
+    ) {
+        const COUNT: usize = 20_000;
+        run(async {
+            let (session, mut guest) = connect_port_with_window(window).await;
+            let mut stream = open_started(&session, &mut guest).await;
+            let (id, input) = (stream.id, stream.input());
+            let write = tokio::spawn(async move {
+                for part in pattern(COUNT).chunks(777) {
+                    assert!(input.write(Bytes::copy_from_slice(part)).await);
+                }
+                input.end();
+            });
+            // What the process has, what of it the host knows.
+            let (mut taken, mut credited, mut ended) = (Vec::new(), 0, false);
+            let mut floor = 0;
+            let mut steps = steps.into_iter();
+            while !ended {
+                let (count, kept) = match steps.next() {
+                    Some((count, kept)) => (count, Some(kept)),
+                    None => (usize::MAX, None),
+                };
+                let before = taken.len();
+                while taken.len() - before < count && !ended {
+                    match guest.hear().await {
+                        Some(Heard::Data(_, bytes)) => taken.extend(bytes),
+                        Some(Heard::End(_)) => ended = true,
+                        other => panic!("{other:?}"),
+                    }
+                    assert!(taken.len() - credited <= window as usize, "no credit for it");
+                    if taken.len() - credited > window as usize / 2 {
+                        let grant = taken.len() - credited;
+                        guest.send(&credit(id, grant as u32)).await;
+                        credited = taken.len();
+                    }
+                }
+                if let Some(kept) = kept {
+                    settle_past(&session, &mut guest).await;
+                    session.drop_link();
+                    guest.relink(window).await;
+                    guest.hear_resume(id).await;
+                    let known = credited + kept.index(taken.len() - credited + 1);
+                    // What it once said it has it does not lose.
+                    let known = known.max(floor);
+                    floor = known;
+                    // Of that, the process has not read so much yet. Credit for
+                    // it comes later.
+                    let held = kept.index(known - credited + 1);
+                    taken.truncate(known);
+                    credited = known - held;
+                    ended = false;
+                    let stdin = at(known as u64, window - held as u32);
+                    guest.send(&attached(id, 0, 0, Some(stdin))).await;
+                    if held > window as usize / 2 {
+                        guest.send(&credit(id, held as u32)).await;
+                        credited = known;
+                    }
+                }
+            }
+            write.await.unwrap();
+            assert!(taken == pattern(COUNT), "{} bytes arrived", taken.len());
+            finish(&mut stream, &mut guest, 0).await;
+        });
+    }
+}

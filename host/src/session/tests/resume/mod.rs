@@ -1,0 +1,72 @@
+//! Links that break, and streams that go on over the next one.
+
+mod chance;
+mod input;
+mod link;
+mod outputs;
+mod requests;
+
+use super::*;
+
+fn at(offset: u64, window: u32) -> Position {
+    Position { offset, window }
+}
+
+/// The agent's word that it does not know what it is asked for.
+fn not_found(stream: StreamId) -> Vec<u8> {
+    let failure = Failure::new(FailureKind::NotFound, Stage::Process, "there is none");
+    close(stream, &Outcome::Failed(failure))
+}
+
+/// A stream whose process is known to run.
+async fn open_started(session: &Session, guest: &mut Guest) -> Stream {
+    let mut stream = open(session, guest).await;
+    guest.send(&started(stream.id)).await;
+    expect_started(&mut stream).await;
+    stream
+}
+
+async fn expect_started(stream: &mut Stream) {
+    let event = stream.next().await;
+    assert!(
+        matches!(event, Ok(StreamEvent::Started { id: ID, pid: PID })),
+        "{event:?}"
+    );
+}
+
+/// Ends a process that printed so much in all, and checks that the host agrees.
+async fn finish(stream: &mut Stream, guest: &mut Guest, stdout_bytes: u64) -> Vec<u8> {
+    guest.send(&ends(stream.id)).await;
+    guest.send(&exited(stream.id, stdout_bytes)).await;
+    let (bytes, end) = read_to_end(stream).await;
+    assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
+    bytes
+}
+
+/// How much of an output the host holds.
+fn held(stream: &Stream, channel: Channel) -> u64 {
+    let inner = stream.state.lock();
+    let inbox = match channel {
+        Channel::Stderr => &inner.stderr,
+        _ => &inner.stdout,
+    };
+    inbox.arrived() - inbox.offset()
+}
+
+async fn lost(session: &Session) -> Lost {
+    let mut lost = session.lost();
+    lost.wait_for(Option::is_some).await.unwrap().unwrap()
+}
+
+/// Waits until so much of standard output has come, and leaves it there.
+async fn settle_on(stream: &mut Stream, count: u64) {
+    std::future::poll_fn(|context| {
+        let mut inner = stream.state.lock();
+        if inner.stdout.arrived() >= count {
+            return std::task::Poll::Ready(());
+        }
+        inner.wakers().events = Some(context.waker().clone());
+        std::task::Poll::Pending
+    })
+    .await;
+}
