@@ -63,7 +63,7 @@ pub enum FailureKind {
     /// The guest's disk or devices failed, or anything else.
     Other,
     /// It clashes with what is there: a tag that is taken, a process that
-    /// still runs.
+    /// still runs, a file that is not as expected.
     Conflict,
 }
 
@@ -73,8 +73,10 @@ impl FailureKind {
         match errno {
             // ENOENT, ESRCH, ENOTDIR
             2 | 3 | 20 => Self::NotFound,
-            // EPERM, EACCES, EROFS
-            1 | 13 | 30 => Self::Denied,
+            // EPERM, EACCES, EROFS; EXDEV: a path leaves its root
+            1 | 13 | 30 | 18 => Self::Denied,
+            // EEXIST, ENOTEMPTY
+            17 | 39 => Self::Conflict,
             // E2BIG, EINVAL, ENAMETOOLONG, ELOOP, ENOEXEC, EISDIR
             7 | 22 | 36 | 40 | 8 | 21 => Self::Invalid,
             // EAGAIN, ENOMEM, ENFILE, EMFILE, ENOSPC, EDQUOT
@@ -110,4 +112,6 @@ pub enum Stage {
     Limits,
     /// Finding the process that the request names.
     Process,
+    /// Working on files.
+    File,
 }

@@ -73,9 +73,11 @@ impl Capabilities {
     pub const PROCESSES: Self = Self(1);
     /// The guest can be powered off in an orderly way.
     pub const POWER_OFF: Self = Self(1 << 1);
+    /// Files can be read, written and watched.
+    pub const FILES: Self = Self(1 << 2);
 
     /// Everything this version of the crate describes.
-    pub const OURS: Self = Self(Self::PROCESSES.0 | Self::POWER_OFF.0);
+    pub const OURS: Self = Self(Self::PROCESSES.0 | Self::POWER_OFF.0 | Self::FILES.0);
 
     /// Whether every feature of `other` is in this set.
     #[must_use]

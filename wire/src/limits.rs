@@ -35,3 +35,18 @@ pub const MAX_GAPS: usize = 1024;
 
 /// The least that an agent keeps of an output, in bytes.
 pub const MIN_KEPT: u32 = 16 * 1024;
+
+/// The longest path, in bytes, as the kernel has it.
+pub const MAX_PATH: usize = 4096;
+
+/// The longest message among the [records](crate::files::record) of a channel.
+pub const MAX_RECORD: usize = 128 * 1024;
+
+/// The largest file that comes within its record.
+pub const MAX_INLINE: usize = 32 * 1024;
+
+/// How much room the extended attributes of one entry have.
+pub const MAX_XATTRS: usize = 64 * 1024;
+
+/// How deep a tree may be.
+pub const MAX_DEPTH: usize = 256;

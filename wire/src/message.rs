@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     failure::Failure,
+    files::Files,
     hello::Capabilities,
     process::{Attach, Entry, Exit, Output, Resume, Selector, Start},
 };
@@ -66,6 +67,9 @@ pub enum Request<'a> {
         /// Only those with larger ids.
         after: u32,
     },
+    /// Does something with files: see [`files`](crate::files).
+    #[serde(borrow)]
+    Files(Files<'a>),
 }
 
 impl Request<'_> {
@@ -75,6 +79,7 @@ impl Request<'_> {
         match self {
             Self::Ping => Capabilities::NONE,
             Self::PowerOff { .. } => Capabilities::POWER_OFF,
+            Self::Files(_) => Capabilities::FILES,
             Self::Start(_)
             | Self::Resume(_)
             | Self::Attach(_)

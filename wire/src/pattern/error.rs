@@ -1,0 +1,90 @@
+use core::fmt;
+
+use super::{MAX_PATTERN, MAX_RULES, MAX_RULES_BYTES};
+
+/// Why a pattern, or a list of them, cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PatternError {
+    /// The line of the list in which the pattern stands, counted from 1. None:
+    /// there is but one pattern, or the list as a whole is at fault.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub fault: PatternFault,
+}
+
+/// What is wrong with a pattern, or a list of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PatternFault {
+    /// The pattern is longer than [`MAX_PATTERN`].
+    TooLong,
+    /// There is a zero byte in the pattern.
+    ZeroByte,
+    /// A `[` has no `]`.
+    UnclosedBracket,
+    /// There is no class of bytes with the name between `[:` and `:]`.
+    UnknownClass,
+    /// Nothing follows a backslash.
+    TrailingBackslash,
+    /// A component is empty, `.` or `..`, so no path can match.
+    BadComponent,
+    /// There are more than [`MAX_RULES`] lines.
+    TooManyRules,
+    /// The lines are together longer than [`MAX_RULES_BYTES`].
+    TooLarge,
+}
+
+impl PatternFault {
+    /// The fault in this line of a list.
+    pub(super) const fn in_line(self, line: usize) -> PatternError {
+        PatternError {
+            line: Some(line),
+            fault: self,
+        }
+    }
+}
+
+impl From<PatternFault> for PatternError {
+    fn from(fault: PatternFault) -> Self {
+        Self { line: None, fault }
+    }
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        self.fault.fmt(f)
+    }
+}
+
+impl fmt::Display for PatternFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong => write!(f, "a pattern can have at most {MAX_PATTERN} bytes"),
+            Self::ZeroByte => f.write_str("a pattern cannot hold a zero byte"),
+            Self::UnclosedBracket => {
+                f.write_str("a `[` has no `]`; write `\\[` for the character itself")
+            }
+            Self::UnknownClass => f.write_str(
+                "unknown class in brackets; there are alnum, alpha, blank, cntrl, digit, graph, \
+                 lower, print, punct, space, upper and xdigit",
+            ),
+            Self::TrailingBackslash => f.write_str(
+                "nothing follows the last backslash; write `\\\\` for the character itself",
+            ),
+            Self::BadComponent => f.write_str(
+                "no component of a pattern can be empty, `.` or `..`; \
+                 write it relative to the root, without a slash at either end",
+            ),
+            Self::TooManyRules => write!(f, "there can be at most {MAX_RULES} lines of patterns"),
+            Self::TooLarge => write!(
+                f,
+                "all patterns together can have at most {MAX_RULES_BYTES} bytes"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for PatternError {}

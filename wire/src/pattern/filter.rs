@@ -1,0 +1,104 @@
+use super::{PatternError, Rules, Verdict};
+
+/// What to take of a tree and what to leave out.
+///
+/// Both lists are [`Rules`]. Each path is selected as follows, from the root
+/// down; the first sentence that applies decides.
+///
+/// 1. The root is taken if there are no include lines, and else entered.
+/// 2. What is in a directory that is skipped is skipped.
+/// 3. What the exclude lines exclude is skipped.
+/// 4. What include lines match is taken, unless the last line that matches it
+///    begins with `!`; then go on with 6.
+/// 5. What no include line matches is taken if its directory is taken.
+/// 6. A directory is entered if an include line could match something below it.
+/// 7. Everything else is skipped.
+///
+/// So without include lines everything is taken that is not excluded. With them,
+/// everything that one of them matches, with all below it, less what is excluded.
+/// As with git, nothing below an excluded directory comes back, whatever the lines
+/// say about it.
+///
+/// ```
+/// use vmcell_wire::pattern::{Filter, Selection};
+///
+/// let filter = Filter::new(b"/src/\n*.md", b"*.o")?;
+/// assert_eq!(filter.select(b"src", true), Selection::Take);
+/// assert_eq!(filter.select(b"src/disk/inode.c", false), Selection::Take);
+/// assert_eq!(filter.select(b"src/disk/inode.o", false), Selection::Skip);
+/// assert_eq!(filter.select(b"doc", true), Selection::Enter);
+/// assert_eq!(filter.select(b"doc/disk.md", false), Selection::Take);
+/// assert_eq!(filter.select(b"doc/disk.svg", false), Selection::Skip);
+/// # Ok::<(), vmcell_wire::pattern::PatternError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// What to take. Empty: everything.
+    pub include: Rules,
+    /// What to leave out although it is included.
+    pub exclude: Rules,
+}
+
+/// What is to be done with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// It belongs to what was asked for.
+    Take,
+    /// It is a directory that was not asked for, but something below it may be.
+    /// It comes along only if there is.
+    Enter,
+    /// It does not belong to it, nor does anything below it.
+    Skip,
+}
+
+impl Filter {
+    /// Reads the lines of both lists.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rules::parse`].
+    pub fn new(include: &[u8], exclude: &[u8]) -> Result<Self, PatternError> {
+        Ok(Self {
+            include: Rules::parse(include)?,
+            exclude: Rules::parse(exclude)?,
+        })
+    }
+
+    /// What is to be done with the root of the tree.
+    pub fn select_root(&self) -> Selection {
+        if self.include.is_empty() {
+            Selection::Take
+        } else {
+            Selection::Enter
+        }
+    }
+
+    /// What is to be done with a path, given what is done with the directory
+    /// that it is in. A walk has that at hand; it spares looking at all parents
+    /// again for each path.
+    pub fn select_within(&self, parent: Selection, path: &[u8], is_dir: bool) -> Selection {
+        if parent == Selection::Skip || self.exclude.verdict(path, is_dir) == Verdict::Excluded {
+            return Selection::Skip;
+        }
+        // A line excludes what it names; what is named here is taken.
+        match (self.include.verdict(path, is_dir), parent) {
+            (Verdict::Excluded, _) | (Verdict::Unmentioned, Selection::Take) => Selection::Take,
+            _ if is_dir && self.include.could_exclude_below(path) => Selection::Enter,
+            _ => Selection::Skip,
+        }
+    }
+
+    /// What is to be done with a path, whatever came before it.
+    pub fn select(&self, path: &[u8], is_dir: bool) -> Selection {
+        let mut selection = self.select_root();
+        if path.is_empty() {
+            return selection;
+        }
+        let slashes = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/');
+        for (end, _) in slashes {
+            let parent = path.get(..end).unwrap_or_default();
+            selection = self.select_within(selection, parent, true);
+        }
+        self.select_within(selection, path, is_dir)
+    }
+}
