@@ -9,14 +9,17 @@ use rustix::{
 };
 
 use crate::{
+    boot::{self, Booted},
     cgroup::Cgroups,
     clock::Moment,
     console::Console,
     event::{Batch, Event, Poller},
+    job::Jobs,
     link::{Conversation, Heard, Link, LinkId, Lost, Medium, Turn},
     power::PowerOff,
     process::{Caller, Processes},
     sys::{SignalFd, keep_descriptors_from_children, take_over_signals, wait_for_our_turn},
+    tasks::Tasks,
 };
 
 /// What an agent is given to work with.
@@ -53,10 +56,28 @@ pub enum Ending {
     Signal,
 }
 
+/// Serves a guest that has booted, as its PID 1, until it is to be powered off.
+///
+/// # Errors
+/// The kernel does not give what is needed, or fails.
+pub fn serve_guest(booted: Booted) -> Result<Ending, Errno> {
+    let agent = Agent::new(AgentConfig {
+        boot_id: booted.boot_id,
+        reset_key: booted.reset_key,
+        cgroups: Some(boot::CGROUPS),
+        listener: None,
+        ports: booted.ports,
+        console: booted.console,
+        is_init: true,
+        resume_grace_ms: AgentConfig::RESUME_GRACE_MS,
+    })?;
+    agent.run()
+}
+
 /// The agent: every link, every process, and the loop that serves them.
 pub struct Agent {
     pub(crate) poller: Poller,
-    pub(crate) processes: Processes,
+    pub(crate) tasks: Tasks,
     pub(crate) power: Option<PowerOff>,
     pub(crate) boot_id: [u8; 16],
     pub(crate) is_init: bool,
@@ -111,7 +132,10 @@ impl Agent {
         let cgroups = config.cgroups.map(Cgroups::new).transpose()?;
         let mut agent = Self {
             poller,
-            processes: Processes::new(cgroups, config.resume_grace_ms)?,
+            tasks: Tasks {
+                processes: Processes::new(cgroups, config.resume_grace_ms)?,
+                jobs: Jobs::new(),
+            },
             power: None,
             boot_id: config.boot_id,
             is_init: config.is_init,
@@ -141,24 +165,25 @@ impl Agent {
             self.poller.wait(&mut batch, self.wake_up())?;
             for event in batch.events() {
                 if self.handle(event)? == Some(Ending::Signal) {
-                    self.processes.kill_all();
+                    self.tasks.processes.kill_all();
                     return Ok(Ending::Signal);
                 }
             }
-            self.processes.expire();
-            self.processes.take_turns();
-            while let Some(id) = self.processes.next_awake() {
+            self.tasks.processes.expire();
+            self.tasks.processes.take_turns();
+            while let Some(id) = self.tasks.next_awake() {
                 self.serve_soon(id);
             }
             for id in core::mem::take(&mut self.unfinished) {
                 self.serve(id);
             }
+            self.tasks.jobs.tell_workers();
             self.keep_patience();
             if self.power_is_off() {
                 return Ok(Ending::PowerOff);
             }
             if !self.has_work() && self.quiet_from.is_some_and(|from| from <= Moment::now()) {
-                self.processes.prepare();
+                self.tasks.processes.prepare();
             }
         }
     }
@@ -171,7 +196,7 @@ impl Agent {
 
     /// Whether there is something to do without an event.
     fn has_work(&self) -> bool {
-        !self.unfinished.is_empty() || self.processes.is_busy() || self.processes.is_awake()
+        !self.unfinished.is_empty() || self.tasks.processes.is_busy() || self.tasks.is_awake()
     }
 
     /// When to wake up even if nothing happens.
@@ -180,11 +205,18 @@ impl Agent {
             return Some(Moment::now());
         }
         let power = self.power.as_ref().map(PowerOff::deadline);
-        let quiet = self.quiet_from.filter(|_| !self.processes.is_prepared());
-        [self.processes.next_deadline(), power, self.patience, quiet]
-            .into_iter()
-            .flatten()
-            .min()
+        let quiet = self
+            .quiet_from
+            .filter(|_| !self.tasks.processes.is_prepared());
+        [
+            self.tasks.processes.next_deadline(),
+            power,
+            self.patience,
+            quiet,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     fn handle(&mut self, event: Event) -> Result<Option<Ending>, Errno> {
@@ -205,15 +237,16 @@ impl Agent {
                 self.serve(id);
             }
             Event::Pipe(id, channel) => {
-                self.processes.pipe_is_ready(id, channel);
+                self.tasks.processes.pipe_is_ready(id, channel);
             }
+            Event::Worker(place) => self.tasks.jobs.bell_rang(place),
         }
         Ok(None)
     }
 
     /// Collects ended children and tells those who wait for them.
     pub(crate) fn reap(&mut self) {
-        let children_left = self.processes.reap_all();
+        let children_left = self.tasks.reap_all();
         if let Some(power) = &mut self.power {
             power.children_left(children_left);
         }
@@ -243,7 +276,7 @@ impl Agent {
         });
         self.buffer = buffer;
         let outcome = received.and_then(|received| {
-            let sent = link.send(&mut self.processes)?;
+            let sent = link.send(&mut self.tasks)?;
             Ok(if received == Turn::More {
                 received
             } else {
@@ -298,7 +331,7 @@ impl Agent {
             let LinkId(id) = conversation.id;
             self.console.error(format_args!("link {id}: {error}"));
         }
-        conversation.lose_streams(&mut self.processes);
+        conversation.lose_streams(&mut self.tasks);
     }
 
     /// A link is of no more use, unless another conversation can follow.
@@ -368,7 +401,7 @@ impl Agent {
         let outcome = vmcell_wire::Outcome::PoweringOff;
         // The VM ends in any case.
         let _ = link.conversation.close(caller.stream, &outcome);
-        let _ = link.send(&mut self.processes);
+        let _ = link.send(&mut self.tasks);
         self.put_link(caller.link, link);
     }
 }

@@ -6,7 +6,7 @@ use vmcell_wire::{
 
 use crate::{
     agent::Agent,
-    link::{Conversation, Lost},
+    link::{Conversation, JobStream, Lost, Stream},
     power::PowerOff,
     process::INPUT_WINDOW,
 };
@@ -37,13 +37,13 @@ impl Agent {
                 let Some(watching) = conversation.streams.get_mut(&stream) else {
                     return Ok(());
                 };
-                if watching.cancel(&mut self.processes) {
+                if watching.cancel(&mut self.tasks) {
                     return Ok(());
                 }
                 conversation.close(stream, &Outcome::Done)
             }
             Item::Ack { stream } => {
-                conversation.acknowledged(stream, &mut self.processes);
+                conversation.acknowledged(stream, &mut self.tasks);
                 Ok(())
             }
             Item::Data {
@@ -54,14 +54,14 @@ impl Agent {
                 let Some(watching) = conversation.streams.get_mut(&stream) else {
                     return Ok(());
                 };
-                if let Some(credit) = watching.input(bytes, &mut self.processes)? {
+                if let Some(credit) = watching.input(bytes, &mut self.tasks)? {
                     encode::credit(conversation.control(), stream, channel, credit);
                 }
                 Ok(())
             }
             Item::End { stream, .. } => {
                 if let Some(stream) = conversation.streams.get_mut(&stream) {
-                    stream.input_ended(&mut self.processes);
+                    stream.input_ended(&mut self.tasks);
                 }
                 Ok(())
             }
@@ -70,7 +70,7 @@ impl Agent {
                 channel,
                 bytes,
             } => match conversation.streams.get_mut(&stream) {
-                Some(stream) => stream.credit(channel, bytes, &mut self.processes),
+                Some(stream) => stream.credit(channel, bytes, &mut self.tasks),
                 None => Ok(()),
             },
             // A second hello, or what only a guest may say.
@@ -102,6 +102,7 @@ impl Agent {
                 self.power_off(PowerOff::new(conversation.caller(stream), *grace_ms));
                 return Ok(());
             }
+            Request::Files(_) => return self.begin_job(conversation, stream, request),
             Request::Start(start) => return self.start(conversation, stream, start),
             Request::Resume(resume) => return self.resume(conversation, stream, resume),
             Request::Attach(attach) => return self.attach(conversation, stream, attach),
@@ -116,5 +117,22 @@ impl Agent {
             }
         };
         conversation.close(stream, &answer.unwrap_or_else(Outcome::Failed))
+    }
+
+    fn begin_job(
+        &mut self,
+        conversation: &mut Conversation,
+        stream: StreamId,
+        request: &Request<'_>,
+    ) -> Result<(), Lost> {
+        let caller = conversation.caller(stream);
+        match self.tasks.jobs.begin(request, caller, &self.poller) {
+            Ok(job) => {
+                let waiting = JobStream::new(caller, job, conversation.window());
+                conversation.streams.insert(stream, Stream::Job(waiting));
+                Ok(())
+            }
+            Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),
+        }
     }
 }

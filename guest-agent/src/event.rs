@@ -26,6 +26,8 @@ pub(crate) enum Event {
     Link(LinkId),
     /// A process's pipe can be used again.
     Pipe(ProcessId, Channel),
+    /// A worker has something to say.
+    Worker(u32),
 }
 
 impl Event {
@@ -36,6 +38,7 @@ impl Event {
             Self::Listener => (2, 0, 0),
             Self::Link(LinkId(id)) => (3, 0, id),
             Self::Pipe(ProcessId(id), channel) => (4, channel_number(channel), id),
+            Self::Worker(id) => (5, 0, id),
         };
         let [a, b, c, d] = u32::to_le_bytes(id);
         u64::from_le_bytes([a, b, c, d, detail, 0, 0, kind])
@@ -51,6 +54,7 @@ impl Event {
             (4, 0) => Some(Self::Pipe(ProcessId(id), Channel::Stdin)),
             (4, 1) => Some(Self::Pipe(ProcessId(id), Channel::Stdout)),
             (4, _) => Some(Self::Pipe(ProcessId(id), Channel::Stderr)),
+            (5, _) => Some(Self::Worker(id)),
             _ => None,
         }
     }
@@ -80,7 +84,7 @@ impl Poller {
 
     pub(crate) fn watch(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
         let interest = match event {
-            Event::Signal | Event::Listener | Event::Link(_) => EventFlags::IN,
+            Event::Signal | Event::Listener | Event::Link(_) | Event::Worker(_) => EventFlags::IN,
             Event::Pipe(_, Channel::Stdin) => EventFlags::OUT,
             Event::Pipe(_, Channel::Stdout | Channel::Stderr) => EventFlags::IN,
         };

@@ -10,6 +10,7 @@
 //!                              ├─> dispatch  what a request asks for
 //!                              ├─> process   children, their pipes and rings
 //!                              ├─> cgroup    where children live and end
+//!                              ├─> job       what workers do: files
 //!                              └─> power     the orderly end
 //! ```
 //!
@@ -35,6 +36,8 @@ mod console;
 mod deadlines;
 mod dispatch;
 mod event;
+mod files;
+mod job;
 mod kernel_log;
 mod link;
 mod power;
@@ -42,9 +45,11 @@ mod process;
 mod ring;
 #[allow(clippy::as_conversions)]
 mod sys;
+mod tasks;
 mod user;
+mod worker;
 
-pub use agent::{Agent, AgentConfig, Ending};
+pub use agent::{Agent, AgentConfig, Ending, serve_guest};
 pub use console::Console;
 pub use rustix::io::Errno;
-pub use sys::standard_input;
+pub use sys::{end_this_process, standard_input};

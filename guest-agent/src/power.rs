@@ -58,10 +58,11 @@ impl Agent {
             return;
         }
         self.power = Some(power);
+        self.tasks.jobs.close();
         if self.is_init {
             sys::signal_everyone(libc::SIGTERM);
         } else {
-            self.processes.terminate_all();
+            self.tasks.processes.terminate_all();
         }
         self.reap();
     }
@@ -78,7 +79,7 @@ impl Agent {
             if power.phase == Phase::Asked {
                 power.phase = Phase::Killing;
                 power.deadline = Moment::now().after_ms(KILL_MS);
-                self.processes.kill_all();
+                self.tasks.processes.kill_all();
                 if self.is_init {
                     sys::signal_everyone(libc::SIGKILL);
                 }

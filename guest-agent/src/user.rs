@@ -111,6 +111,28 @@ impl User {
     }
 }
 
+/// The database of users; empty if it cannot be read.
+pub(crate) fn read_passwd() -> Vec<u8> {
+    read(PASSWD).unwrap_or_default()
+}
+
+/// The database of groups; empty if it cannot be read.
+pub(crate) fn read_group() -> Vec<u8> {
+    read(GROUP).unwrap_or_default()
+}
+
+pub(crate) fn name_of_user(uid: u32, passwd: &[u8]) -> Option<&[u8]> {
+    accounts(passwd)
+        .find(|account| account.uid == uid)
+        .map(|account| account.name)
+}
+
+pub(crate) fn name_of_group(gid: u32, group: &[u8]) -> Option<&[u8]> {
+    groups(group)
+        .find(|entry| entry.gid == gid)
+        .map(|entry| entry.name)
+}
+
 /// A line of passwd(5).
 struct Account<'a> {
     name: &'a [u8],

@@ -35,6 +35,11 @@ pub struct Booted {
 /// Where the cgroups are.
 pub const CGROUPS: &str = "/sys/fs/cgroup";
 
+/// Whether this process is PID 1. Its workers are not.
+pub fn is_init() -> bool {
+    rustix::process::getpid().is_init()
+}
+
 /// Why a boot failed: the stage and what happened there.
 #[derive(Debug)]
 pub struct BootError {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! [`Outgoing`] holds a little control data and at most one data frame under
-//! way, whose payload stays in the process's ring. Everything else waits where
+//! way, whose payload stays in the process's ring or in what a job gives. Everything else waits where
 //! it is: a link that cannot be written stops the rings, and full rings stop
 //! the processes.
 
@@ -25,12 +25,15 @@ use vmcell_wire::{
     Decoder, Item, Outcome, Peer, StreamId, WireError, encode, limits::MAX_STREAMS, reset::Nonce,
 };
 
-use crate::process::{Caller, ProcessId, Processes};
+use crate::{
+    process::{Caller, ProcessId},
+    tasks::Tasks,
+};
 use outgoing::{Outgoing, Written};
 use reset::{Part, Resets};
 use stream::Filled;
 
-pub(crate) use stream::{Place, Stream};
+pub(crate) use stream::{JobStream, Place, ProcessStream, Stream};
 
 /// Names a link for as long as the agent lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -243,11 +246,11 @@ impl Link {
     }
 
     /// Writes what the streams have to say.
-    pub(crate) fn send(&mut self, processes: &mut Processes) -> Result<Turn, Lost> {
+    pub(crate) fn send(&mut self, tasks: &mut Tasks) -> Result<Turn, Lost> {
         let conversation = &mut self.conversation;
         for _ in 0..CALLS_PER_TURN {
-            conversation.fill(processes)?;
-            match conversation.outgoing.write(&self.descriptor, processes)? {
+            conversation.fill(tasks)?;
+            match conversation.outgoing.write(&self.descriptor, tasks)? {
                 Written::Everything => return Ok(Turn::Done),
                 Written::Some => {}
                 Written::Blocked => return Ok(Turn::Done),
@@ -300,23 +303,23 @@ impl Conversation {
     }
 
     /// Gives up all streams.
-    pub(crate) fn lose_streams(&mut self, processes: &mut Processes) {
+    pub(crate) fn lose_streams(&mut self, tasks: &mut Tasks) {
         for stream in core::mem::take(&mut self.streams).values() {
-            stream.lose(processes);
+            stream.lose(tasks);
         }
     }
 
     /// The host knows the outcome of a stream.
-    pub(crate) fn acknowledged(&mut self, stream: StreamId, processes: &mut Processes) {
+    pub(crate) fn acknowledged(&mut self, stream: StreamId, tasks: &mut Tasks) {
         let known = self.streams.get(&stream);
-        if known.is_some_and(|stream| stream.acknowledge(processes)) {
+        if known.is_some_and(|stream| stream.acknowledge(tasks)) {
             self.streams.remove(&stream);
         }
     }
 
     /// The ring of a process holds nothing for its stream any more.
-    pub(crate) fn keep_frame_of(&mut self, process: ProcessId, processes: &mut Processes) {
-        self.outgoing.keep_frame_of(process, processes);
+    pub(crate) fn keep_frame_of(&mut self, process: ProcessId, tasks: &mut Tasks) {
+        self.outgoing.keep_frame_of(process, tasks);
     }
 
     /// The bytes of control frames to be sent.
@@ -342,7 +345,7 @@ impl Conversation {
 
     /// Lets the streams say something, each in its turn, until there is enough
     /// to write.
-    fn fill(&mut self, processes: &mut Processes) -> Result<(), Lost> {
+    fn fill(&mut self, tasks: &mut Tasks) -> Result<(), Lost> {
         let mut silent = 0;
         while silent < self.streams.len() && self.outgoing.has_room() {
             let Some(id) = self.next_in_turn() else {
@@ -352,7 +355,7 @@ impl Conversation {
             let Some(stream) = self.streams.get_mut(&id) else {
                 return Ok(());
             };
-            match stream.fill(&mut self.outgoing, processes)? {
+            match stream.fill(&mut self.outgoing, tasks)? {
                 Filled::Something => silent = 0,
                 Filled::Nothing => silent = silent.saturating_add(1),
                 Filled::Finished => {

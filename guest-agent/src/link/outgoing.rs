@@ -4,7 +4,7 @@ use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{Channel, Header, StreamId, WireError, encode};
 
 use super::Lost;
-use crate::process::{ProcessId, Processes};
+use crate::{job::JobId, process::ProcessId, tasks::Tasks};
 
 /// What is about to be written to a link.
 pub(crate) struct Outgoing {
@@ -18,17 +18,34 @@ pub(crate) struct Outgoing {
     frame: Option<FrameUnderWay>,
 }
 
-/// A data frame that is not copied: its payload is held for its reader in the
-/// ring of its process.
+/// A data frame that is not copied: its payload is held for its reader where
+/// it comes from.
 struct FrameUnderWay {
-    process: ProcessId,
-    channel: Channel,
+    source: Source,
     header: [u8; Header::SIZE],
     header_written: usize,
     offset: u64,
     remaining: usize,
     /// What remains, if the ring does not hold it any more.
     rescued: Vec<u8>,
+}
+
+/// Where the payload of a frame is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// In a ring of a process.
+    Process(ProcessId, Channel),
+    /// In what a job gives.
+    Job(JobId),
+}
+
+impl Source {
+    fn channel(self) -> Channel {
+        match self {
+            Self::Process(_, channel) => channel,
+            Self::Job(_) => Channel::Stdout,
+        }
+    }
 }
 
 /// What became of data that was to be added.
@@ -125,15 +142,15 @@ impl Outgoing {
     }
 
     /// Adds a data frame whose payload, the beginning of `payload`, stands at
-    /// `offset` in the ring and is held there for this stream.
+    /// `offset` in the source and is held there for this stream.
     pub(super) fn add_held(
         &mut self,
         stream: StreamId,
-        channel: Channel,
-        process: ProcessId,
+        source: Source,
         offset: u64,
         payload: &[u8],
     ) -> Result<Added, WireError> {
+        let channel = source.channel();
         if payload.len() <= SMALL {
             return self.add_copy(stream, channel, [payload, &[]], SMALL);
         }
@@ -144,8 +161,7 @@ impl Outgoing {
             return Ok(Added::Later);
         }
         self.frame = Some(FrameUnderWay {
-            process,
-            channel,
+            source,
             header: encode::data_header(stream, channel, remaining)?,
             header_written: 0,
             offset,
@@ -181,12 +197,12 @@ impl Outgoing {
 
     /// The ring of a process is about to hold nothing any more: what is under
     /// way is copied.
-    pub(super) fn keep_frame_of(&mut self, process: ProcessId, processes: &mut Processes) {
+    pub(super) fn keep_frame_of(&mut self, process: ProcessId, tasks: &mut Tasks) {
         if let Some(frame) = &mut self.frame
-            && frame.process == process
+            && matches!(frame.source, Source::Process(other, _) if other == process)
             && frame.rescued.is_empty()
         {
-            let [first, second] = frame.kept(processes);
+            let [first, second] = frame.kept(tasks);
             let rescued = first.iter().chain(second).take(frame.remaining);
             frame.rescued = rescued.copied().collect();
         }
@@ -196,7 +212,7 @@ impl Outgoing {
     pub(super) fn write(
         &mut self,
         descriptor: &OwnedFd,
-        processes: &mut Processes,
+        tasks: &mut Tasks,
     ) -> Result<Written, Lost> {
         if self.frame.is_none() && (self.waiting() == 0 || self.is_patient()) {
             return Ok(Written::Everything);
@@ -205,7 +221,7 @@ impl Outgoing {
             return Ok(Written::Blocked);
         }
         let outcome = match &self.frame {
-            Some(frame) => frame.write(descriptor, processes),
+            Some(frame) => frame.write(descriptor, tasks),
             None => rustix::io::write(
                 descriptor,
                 self.control.get(self.written..).unwrap_or_default(),
@@ -243,25 +259,39 @@ impl Outgoing {
 impl FrameUnderWay {
     /// Makes one write. The header goes out with the payload if it can: a
     /// write of its own would cost as much as one of 32 KiB.
-    fn write(&self, descriptor: &OwnedFd, processes: &mut Processes) -> Result<usize, Errno> {
+    fn write(&self, descriptor: &OwnedFd, tasks: &mut Tasks) -> Result<usize, Errno> {
         if self.header_written == 0
             && self.rescued.is_empty()
-            && let Some(process) = processes.get_mut(self.process)
-            && let Some(output) = process.output_mut(self.channel)
+            && let Some(outcome) = self.write_with_header(descriptor, tasks)
         {
-            let length = Header::SIZE.saturating_add(self.remaining);
-            let ring = output.ring_mut();
-            let written = ring.with_prefix(self.offset, &self.header, |bytes| {
-                rustix::io::write(descriptor, bytes.get(..length).unwrap_or(bytes))
-            });
-            if let Some(outcome) = written {
-                return outcome;
-            }
+            return outcome;
         }
-        rustix::io::write(descriptor, self.next_bytes(processes))
+        rustix::io::write(descriptor, self.next_bytes(tasks))
     }
 
-    fn next_bytes<'a>(&'a self, processes: &'a mut Processes) -> &'a [u8] {
+    /// None: there is no place for the header.
+    fn write_with_header(
+        &self,
+        descriptor: &OwnedFd,
+        tasks: &mut Tasks,
+    ) -> Option<Result<usize, Errno>> {
+        let length = Header::SIZE.saturating_add(self.remaining);
+        let write =
+            |bytes: &[u8]| rustix::io::write(descriptor, bytes.get(..length).unwrap_or(bytes));
+        match self.source {
+            Source::Process(process, channel) => {
+                let process = tasks.processes.get_mut(process)?;
+                let ring = process.output_mut(channel)?.ring_mut();
+                ring.with_prefix(self.offset, &self.header, write)
+            }
+            Source::Job(job) => {
+                let output = tasks.jobs.output(job)?;
+                output.with_prefix(self.offset, &self.header, write)
+            }
+        }
+    }
+
+    fn next_bytes<'a>(&'a self, tasks: &'a mut Tasks) -> &'a [u8] {
         if let Some(rest @ [_, ..]) = self.header.get(self.header_written..) {
             return rest;
         }
@@ -270,7 +300,7 @@ impl FrameUnderWay {
         {
             return rest;
         }
-        match self.kept(processes) {
+        match self.kept(tasks) {
             // The process was killed in the middle of the frame, on the host's
             // word or because it is gone. What the header promised must
             // follow, and nobody will look at it.
@@ -279,12 +309,19 @@ impl FrameUnderWay {
         }
     }
 
-    /// What the ring has from where the frame is.
-    fn kept<'a>(&self, processes: &'a mut Processes) -> [&'a [u8]; 2] {
-        processes
-            .get_mut(self.process)
-            .and_then(|process| process.output_mut(self.channel))
-            .map_or([&[], &[]], |output| output.ring().bytes_from(self.offset))
+    /// What the source has from where the frame is.
+    fn kept<'a>(&self, tasks: &'a mut Tasks) -> [&'a [u8]; 2] {
+        match self.source {
+            Source::Process(process, channel) => tasks
+                .processes
+                .get_mut(process)
+                .and_then(|process| process.output_mut(channel))
+                .map_or([&[], &[]], |output| output.ring().bytes_from(self.offset)),
+            Source::Job(job) => match tasks.jobs.output(job) {
+                Some(output) => [output.bytes_from(self.offset), &[]],
+                None => [&[], &[]],
+            },
+        }
     }
 
     /// Answers whether the frame is complete.

@@ -10,7 +10,7 @@ use super::{Asked, Caller, INPUT_WINDOW, Output, Process, ProcessId, spawn::numb
 use crate::{
     agent::Agent,
     clock::Moment,
-    link::{Conversation, Lost, Place, Stream},
+    link::{Conversation, Lost, Place, ProcessStream, Stream},
     sys,
 };
 
@@ -36,8 +36,10 @@ impl Agent {
             Lifetime::Foreground => {
                 let event = Event::Started { id, pid };
                 encode::event(conversation.unhurried(), stream, &event)?;
-                let watching = Stream::owner(caller, ProcessId(id), window);
-                conversation.streams.insert(stream, watching);
+                let watching = ProcessStream::owner(caller, ProcessId(id), window);
+                conversation
+                    .streams
+                    .insert(stream, Stream::Process(watching));
                 Ok(())
             }
         }
@@ -49,15 +51,15 @@ impl Agent {
         caller: Caller,
         window: u32,
     ) -> Result<(ProcessId, u32), Failure<'static>> {
-        if let Some(id) = self.processes.find_ticket(start.ticket) {
+        if let Some(id) = self.tasks.processes.find_ticket(start.ticket) {
             return self.started_before(id, start.lifetime);
         }
-        let id = self.processes.start(start, Some(caller), window)?;
+        let id = self.tasks.processes.start(start, Some(caller), window)?;
         let pid = self.process(id)?.pid();
         // A short command may have ended by now; then there is nothing to
         // watch and nothing to wait for.
         self.reap();
-        self.processes.watch(id, &self.poller)?;
+        self.tasks.processes.watch(id, &self.poller)?;
         Ok((id, pid))
     }
 
@@ -96,7 +98,7 @@ impl Agent {
         ticket: u64,
         wanted: [Option<Position>; 2],
     ) -> Result<(), Failure<'static>> {
-        let id = self.processes.find_ticket(ticket).ok_or(NO_PROCESS)?;
+        let id = self.tasks.processes.find_ticket(ticket).ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
         let window = conversation.window();
         let [stdout, stderr] = process.places(wanted, window)?;
@@ -118,7 +120,7 @@ impl Agent {
             if let Some(former) = former {
                 self.part_with(conversation, former, id);
             }
-            self.processes.resumed(id);
+            self.tasks.processes.resumed(id);
         }
         self.attach_stream(conversation, caller, id, [stdout, stderr])
     }
@@ -127,9 +129,9 @@ impl Agent {
     /// it has begun to send must be copied, because nobody holds it any more.
     fn part_with(&mut self, conversation: &mut Conversation, former: Caller, id: ProcessId) {
         if former.link == conversation.id {
-            conversation.keep_frame_of(id, &mut self.processes);
+            conversation.keep_frame_of(id, &mut self.tasks);
         } else if let Some(mut link) = self.take_link(former.link) {
-            link.conversation.keep_frame_of(id, &mut self.processes);
+            link.conversation.keep_frame_of(id, &mut self.tasks);
             self.put_link(former.link, link);
         }
         self.serve_soon(former.link);
@@ -153,7 +155,11 @@ impl Agent {
         stream: StreamId,
         attach: &Attach<'_>,
     ) -> Result<(), Failure<'static>> {
-        let id = self.processes.find(attach.process).ok_or(NO_PROCESS)?;
+        let id = self
+            .tasks
+            .processes
+            .find(attach.process)
+            .ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
         let window = conversation.window();
         let places = process.places([attach.stdout, attach.stderr], window)?;
@@ -209,8 +215,10 @@ impl Agent {
         let stream = caller.stream;
         // Such an event always fits into a frame.
         let _ = encode::event(conversation.control(), stream, &event);
-        let watching = Stream::watcher(caller, id, places, stdin.map(|stdin| stdin.window));
-        conversation.streams.insert(stream, watching);
+        let watching = ProcessStream::watcher(caller, id, places, stdin.map(|stdin| stdin.window));
+        conversation
+            .streams
+            .insert(stream, Stream::Process(watching));
         Ok(())
     }
 
@@ -219,7 +227,7 @@ impl Agent {
             let text = "there is no such signal";
             return Err(Failure::new(FailureKind::Invalid, Stage::Request, text));
         }
-        let id = self.processes.find(selector).ok_or(NO_PROCESS)?;
+        let id = self.tasks.processes.find(selector).ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
         if process.has_ended() {
             let text = "the process has ended";
@@ -238,16 +246,18 @@ impl Agent {
         stream: StreamId,
         selector: Selector<'_>,
     ) -> Result<(), Lost> {
-        let Some(id) = self.processes.find(selector) else {
+        let Some(id) = self.tasks.processes.find(selector) else {
             return conversation.close(stream, &Outcome::Failed(NO_PROCESS));
         };
-        self.processes.kill(id, Asked::Host);
+        self.tasks.processes.kill(id, Asked::Host);
         let caller = conversation.caller(stream);
-        if let Some(process) = self.processes.get_mut(id) {
+        if let Some(process) = self.tasks.processes.get_mut(id) {
             process.observers.push(caller);
         }
-        let waiting = Stream::killer(caller, id);
-        conversation.streams.insert(stream, waiting);
+        let waiting = ProcessStream::killer(caller, id);
+        conversation
+            .streams
+            .insert(stream, Stream::Process(waiting));
         // It may be over already; else the reaper will tell.
         self.reap();
         Ok(())
@@ -258,21 +268,21 @@ impl Agent {
         conversation: &mut Conversation,
         selector: Selector<'_>,
     ) -> Answer {
-        let id = self.processes.find(selector).ok_or(NO_PROCESS)?;
+        let id = self.tasks.processes.find(selector).ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
         let owner = process.owner;
         process.detach();
         match owner {
             Some(owner) => self.part_with(conversation, owner, id),
-            None => self.processes.resumed(id),
+            None => self.tasks.processes.resumed(id),
         }
         // Nobody paces it any more.
-        self.processes.read_on(id);
+        self.tasks.processes.read_on(id);
         Ok(Outcome::Done)
     }
 
     pub(crate) fn forget(&mut self, selector: Selector<'_>) -> Answer {
-        let id = self.processes.find(selector).ok_or(NO_PROCESS)?;
+        let id = self.tasks.processes.find(selector).ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
         let conflict = |text| Failure::new(FailureKind::Conflict, Stage::Process, text);
         if process.lifetime == Lifetime::Foreground {
@@ -281,7 +291,7 @@ impl Agent {
         if !process.has_ended() {
             return Err(conflict("the process still runs"));
         }
-        self.processes.forget(id);
+        self.tasks.processes.forget(id);
         Ok(Outcome::Done)
     }
 
@@ -292,7 +302,7 @@ impl Agent {
         after: u32,
     ) -> Result<(), Lost> {
         let now = Moment::now();
-        let mut processes = self.processes.known().filter(|(id, _)| id.0 > after);
+        let mut processes = self.tasks.processes.known().filter(|(id, _)| id.0 > after);
         for (id, process) in processes.by_ref().take(MAX_LISTED) {
             let event = Event::Listed(process.entry(id, now));
             encode::event(conversation.unhurried(), stream, &event)?;
@@ -302,7 +312,7 @@ impl Agent {
     }
 
     fn process(&mut self, id: ProcessId) -> Result<&mut Process, Failure<'static>> {
-        self.processes.get_mut(id).ok_or(NO_PROCESS)
+        self.tasks.processes.get_mut(id).ok_or(NO_PROCESS)
     }
 }
 

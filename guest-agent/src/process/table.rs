@@ -1,6 +1,6 @@
 use alloc::{boxed::Box, vec::Vec};
 
-use rustix::io::Errno;
+use rustix::{io::Errno, process::Pid};
 use vmcell_wire::{
     CgroupLimits, Channel, Exit, Failure, FailureKind, Lifetime, Selector, Stage, Start,
 };
@@ -286,6 +286,8 @@ impl Processes {
             process.owner = None;
             let end = Moment::now().after_ms(grace);
             self.deadlines.add(end, id, Purpose::Resume);
+            // What it wrote and nobody has read yet is not told again.
+            self.busy.push(id);
         }
         self.drop_if_abandoned(id);
     }
@@ -426,10 +428,13 @@ impl Processes {
     /// Collects every child that has ended, ours or an orphan, and wakes those
     /// who may have something to say about it. Answers whether any child is
     /// left.
-    pub(crate) fn reap_all(&mut self) -> bool {
+    pub(crate) fn reap_all(&mut self, mut reaped_too: impl FnMut(Pid)) -> bool {
         let children_left = loop {
             match reap() {
-                Ok(Some(reaped)) => self.leader_ended(reaped),
+                Ok(Some(reaped)) => {
+                    reaped_too(reaped.pid);
+                    self.leader_ended(reaped);
+                }
                 Ok(None) => break true,
                 Err(Errno::INTR) => {}
                 Err(_) => break false,

@@ -19,6 +19,31 @@ pub(crate) fn keep_descriptors_from_children() -> Result<(), Errno> {
     super::check(result).map(|_| ())
 }
 
+/// Closes every descriptor but these: close_range(2).
+///
+/// # Safety
+/// Nobody may use or own any of the others.
+pub(super) unsafe fn close_all_but(mut kept: [libc::c_uint; 2]) {
+    kept.sort_unstable();
+    let mut first = 0;
+    for descriptor in kept {
+        if descriptor > first {
+            // SAFETY: the caller vouches for it.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_close_range,
+                    first,
+                    descriptor.saturating_sub(1),
+                    0,
+                )
+            };
+        }
+        first = descriptor.saturating_add(1);
+    }
+    // SAFETY: as above.
+    unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
+}
+
 /// What the program was given as its standard input.
 ///
 /// # Errors

@@ -5,10 +5,12 @@ mod child;
 mod clone;
 mod descriptors;
 mod entropy;
+mod fork;
 mod kill;
 mod loopback;
 mod mapping;
 mod scheduling;
+mod shared;
 mod signals;
 mod wait;
 
@@ -16,10 +18,13 @@ pub(crate) use child::{ChildPlan, Credentials, Nursery, ResourceLimit, spawn};
 pub(crate) use descriptors::keep_descriptors_from_children;
 pub use descriptors::standard_input;
 pub(crate) use entropy::add_entropy;
+pub use fork::end_this_process;
+pub(crate) use fork::fork;
 pub(crate) use kill::{signal_everyone, signal_group};
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mapping::Mapping;
 pub(crate) use scheduling::wait_for_our_turn;
+pub(crate) use shared::{Consumer, Producer, SharedRing};
 pub(crate) use signals::{SignalFd, take_over_signals};
 pub(crate) use wait::{Reaped, reap};
 

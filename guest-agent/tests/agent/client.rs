@@ -21,6 +21,9 @@ use vmcell_wire::{
 /// Nothing here takes this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What may be written to a stream before it grants more.
+const INPUT_WINDOW: usize = 256 * 1024;
+
 pub(crate) struct RunningAgent {
     pub(crate) child: Child,
     path: std::path::PathBuf,
@@ -71,6 +74,7 @@ impl RunningAgent {
             next: StreamId::new(1).unwrap(),
             log: Vec::new(),
             seen: HashMap::new(),
+            failures: HashMap::new(),
             credit_automatically: true,
             acknowledge_automatically: true,
         }
@@ -216,6 +220,8 @@ pub(crate) struct Host {
     log: Vec<Said>,
     /// What came on each channel.
     pub(crate) seen: HashMap<(StreamId, Channel), Vec<u8>>,
+    /// What the agent said of failures.
+    pub(crate) failures: HashMap<StreamId, String>,
     pub(crate) credit_automatically: bool,
     pub(crate) acknowledge_automatically: bool,
 }
@@ -407,6 +413,38 @@ impl Host {
         });
     }
 
+    /// Writes everything that a stream takes, as credit allows, and then its
+    /// end.
+    pub(crate) fn feed(&mut self, stream: StreamId, mut bytes: &[u8]) {
+        let mut credit = INPUT_WINDOW;
+        let mut counted = self.log.len();
+        while !bytes.is_empty() {
+            for said in self.log.iter().skip(counted) {
+                match said {
+                    Said::Credit(id, more) if *id == stream => credit += *more as usize,
+                    said if said.closes(stream) => return,
+                    _ => {}
+                }
+            }
+            counted = self.log.len();
+            let (now, later) = bytes.split_at(bytes.len().min(credit).min(64 * 1024));
+            if now.is_empty() {
+                self.until(|said| {
+                    said.closes(stream) || matches!(said, Said::Credit(id, _) if *id == stream)
+                });
+                continue;
+            }
+            self.write_stdin(stream, now);
+            credit -= now.len();
+            bytes = later;
+        }
+        self.send(|out| encode::end(out, stream, Channel::Stdin));
+    }
+
+    pub(crate) fn cancel(&mut self, stream: StreamId) {
+        self.send(|out| encode::cancel(out, stream));
+    }
+
     pub(crate) fn grant(&mut self, stream: StreamId, channel: Channel, bytes: u32) {
         self.send(|out| encode::credit(out, stream, channel, bytes));
     }
@@ -475,6 +513,7 @@ impl Host {
                         match outcome {
                             Outcome::Exited(exit) => Said::Exited(stream, exit),
                             Outcome::Failed(failure) => {
+                                self.failures.insert(stream, failure.text.into());
                                 Said::Failed(stream, failure.kind, failure.errno, failure.stage)
                             }
                             Outcome::Pong => Said::Pong(stream),

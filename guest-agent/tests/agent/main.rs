@@ -3,7 +3,9 @@
 
 mod background;
 mod client;
+mod files;
 mod hostile;
 mod processes;
 mod resume;
 mod start;
+mod trees;

@@ -4,9 +4,10 @@ use vmcell_wire::{
     encode,
 };
 
-use super::{
+use super::Filled;
+use crate::link::{
     Lost,
-    outgoing::{Added, Outgoing},
+    outgoing::{Added, Outgoing, Source},
 };
 use crate::process::{Caller, INPUT_WINDOW, Process, ProcessId, Processes, Progress};
 
@@ -14,7 +15,7 @@ use crate::process::{Caller, INPUT_WINDOW, Process, ProcessId, Processes, Progre
 ///
 /// Whether it owns the process or observes it is written there, because it can
 /// change without this stream having a part in it.
-pub(crate) struct Stream {
+pub(crate) struct ProcessStream {
     caller: Caller,
     process: ProcessId,
     purpose: Purpose,
@@ -67,16 +68,7 @@ struct Reader {
     ended: bool,
 }
 
-/// Whether a stream had something to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Filled {
-    Something,
-    Nothing,
-    /// It has said its last word.
-    Finished,
-}
-
-impl Stream {
+impl ProcessStream {
     /// A stream that owns a new process.
     pub(crate) fn owner(caller: Caller, process: ProcessId, window: u32) -> Self {
         let place = Some(Place {
@@ -354,7 +346,12 @@ impl Reader {
         let added = if held {
             let [piece, _] = pieces;
             let piece = piece.get(..allowed).unwrap_or(piece);
-            outgoing.add_held(stream, channel, process, self.offset, piece)?
+            outgoing.add_held(
+                stream,
+                Source::Process(process, channel),
+                self.offset,
+                piece,
+            )?
         } else {
             outgoing.add_copy(stream, channel, pieces, allowed)?
         };

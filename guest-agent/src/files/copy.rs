@@ -1,0 +1,205 @@
+use alloc::{ffi::CString, vec::Vec};
+use core::ffi::CStr;
+
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{
+        AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, chmodat,
+        fstat, mkdirat, mknodat, openat, renameat_with, symlinkat, utimensat,
+    },
+    io::Errno,
+};
+use vmcell_wire::{FailureKind, files::Owner, limits::MAX_DEPTH};
+
+use super::{
+    content::copy_content,
+    descent::{Descent, Level, Step, open_directory, open_entry},
+    entry,
+    everywhere::too_deep,
+    owner::{Ids, NewOwner},
+    remove::remove_tree,
+    root::Root,
+    target::{HARMLESS, is},
+    temporary::{path_of, random_name},
+};
+use crate::worker::{Line, Stop, Trouble};
+
+/// The copy gets its name when it is complete. Until then it has another one,
+/// and if it does not become complete it is removed.
+pub(super) fn perform(
+    line: &mut Line,
+    root: &Root,
+    from: &[u8],
+    to: &[u8],
+    owner: Owner<'_>,
+) -> Result<(), Stop> {
+    let owner = NewOwner::find(owner)?;
+    let (from, to) = (root.place(from)?, root.place(to)?);
+    let mut copier = Copier {
+        line,
+        owner,
+        around: fstat(&to.directory).map_err(copying)?,
+        top: None,
+    };
+    let (directory, name) = (to.directory.as_fd(), c_name(from.name)?);
+    let temporary = random_name().map_err(copying)?;
+    let copied = copier
+        .copy(
+            from.directory.as_fd(),
+            &name,
+            directory,
+            &c_name(&temporary)?,
+        )
+        .and_then(|()| {
+            let flags = RenameFlags::NOREPLACE;
+            renameat_with(directory, &*temporary, directory, to.name, flags).map_err(copying)
+        });
+    if let Err(stop) = copied {
+        // The first failure is the one to be told.
+        let _ = remove_tree(directory, &temporary, || Ok(()));
+        return Err(stop);
+    }
+    let copy = open_entry(directory, to.name).map_err(copying)?;
+    entry::answer(line, copy.as_fd())
+}
+
+struct Copier<'l> {
+    line: &'l Line,
+    owner: NewOwner,
+    /// The directory that the copy is made in.
+    around: Stat,
+    /// The copy, if it is a directory.
+    top: Option<Stat>,
+}
+
+/// A directory that is copied.
+struct Original {
+    status: Stat,
+    copy: OwnedFd,
+}
+
+impl Copier<'_> {
+    fn copy(
+        &mut self,
+        from: BorrowedFd<'_>,
+        name: &CStr,
+        to: BorrowedFd<'_>,
+        new_name: &CStr,
+    ) -> Result<(), Stop> {
+        let mut descent = Descent::new();
+        if let Some((directory, original)) = self.copy_entry(from, name, to, new_name)? {
+            self.top = Some(fstat(&original.copy).map_err(copying)?);
+            descent.enter(directory, CString::from(name), original);
+        }
+        while let Some(step) = descent.step().map_err(copying)? {
+            self.line.check()?;
+            let (level, name) = match step {
+                Step::Entry { level, name, .. } => (level, name),
+                Step::Left(Level { note, .. }) => {
+                    self.finish(note.copy.as_fd(), &note.status)?;
+                    continue;
+                }
+            };
+            let (from, to) = (level.directory.as_fd(), level.note.copy.as_fd());
+            match self.copy_entry(from, &name, to, &name) {
+                Ok(None) => {}
+                Ok(Some(_)) if descent.depth() > MAX_DEPTH => return Err(too_deep()),
+                Ok(Some((directory, original))) => descent.enter(directory, name, original),
+                Err(Stop::Failed(trouble)) => {
+                    return Err(trouble.at(&descent.path_of(&name)).into());
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies one entry. A directory is made, but what is in it is left to the
+    /// caller.
+    fn copy_entry(
+        &self,
+        from: BorrowedFd<'_>,
+        name: &CStr,
+        to: BorrowedFd<'_>,
+        new_name: &CStr,
+    ) -> Result<Option<(OwnedFd, Original)>, Stop> {
+        let private = Mode::RUSR | Mode::WUSR;
+        let entry = open_entry(from, name).map_err(copying)?;
+        let status = fstat(&entry).map_err(copying)?;
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::Directory => {
+                if self.top.is_some_and(|top| is_same(&top, &status)) {
+                    let text = "a directory cannot be copied into itself";
+                    return Err(Trouble::new(FailureKind::Invalid, text).into());
+                }
+                let directory = open_directory(entry.as_fd(), c".").map_err(copying)?;
+                mkdirat(to, new_name, private | Mode::XUSR).map_err(copying)?;
+                let copy = open_directory(to, new_name).map_err(copying)?;
+                return Ok(Some((directory, Original { status, copy })));
+            }
+            FileType::RegularFile => {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | HARMLESS;
+                let file = openat(from, name, flags, Mode::empty()).map_err(copying)?;
+                if !is_same(&fstat(&file).map_err(copying)?, &status) {
+                    return Err(copying(Errno::AGAIN));
+                }
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                let copy = openat(to, new_name, flags, private).map_err(copying)?;
+                copy_content(self.line, file.as_fd(), copy.as_fd(), &status)?;
+            }
+            FileType::Symlink => {
+                let target = entry::target(entry.as_fd(), c"").map_err(copying)?;
+                symlinkat(&*target, to, new_name).map_err(copying)?;
+            }
+            kind => mknodat(to, new_name, kind, private, status.st_rdev).map_err(copying)?,
+        }
+        let copy = open_entry(to, new_name).map_err(copying)?;
+        self.finish(copy.as_fd(), &status)?;
+        Ok(None)
+    }
+
+    /// Sets owner, permissions and time.
+    fn finish(&self, copy: BorrowedFd<'_>, original: &Stat) -> Result<(), Stop> {
+        let set = || {
+            if let Some(ids) = self.owner.heir(&self.around, Some(Ids::of(original))) {
+                ids.own_found(copy)?;
+            }
+            if !is(original, FileType::Symlink) {
+                let mode = Mode::from_raw_mode(original.st_mode & 0o7777);
+                chmodat(CWD, path_of(copy), mode, AtFlags::empty())?;
+            }
+            utimensat(copy, c"", &times(original), AtFlags::EMPTY_PATH)
+        };
+        set().map_err(copying)
+    }
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+/// The times of the last access and the last change.
+fn times(status: &Stat) -> Timestamps {
+    let time = |tv_sec, nanoseconds| Timespec {
+        tv_sec,
+        tv_nsec: i64::try_from(nanoseconds).unwrap_or(0),
+    };
+    Timestamps {
+        last_access: time(status.st_atime, status.st_atime_nsec),
+        last_modification: time(status.st_mtime, status.st_mtime_nsec),
+    }
+}
+
+fn c_name(name: &[u8]) -> Result<CString, Stop> {
+    CString::new(Vec::from(name)).map_err(|_| copying(Errno::INVAL))
+}
+
+#[cold]
+pub(super) fn copying(errno: Errno) -> Stop {
+    let trouble = match errno {
+        // A path that leaves its root was refused before.
+        Errno::XDEV => Trouble::new(FailureKind::Unsupported, "copying between file systems"),
+        errno => Trouble::errno(errno, "copying it"),
+    };
+    trouble.into()
+}

@@ -1,0 +1,65 @@
+use rustix::{
+    fd::{AsFd, BorrowedFd},
+    fs::{Mode, OFlags, mkdirat, openat},
+    io::Errno,
+};
+use vmcell_wire::files::Owner;
+
+use super::{
+    entry,
+    owner::NewOwner,
+    root::{Root, SEARCH},
+};
+use crate::worker::{Line, Stop, Trouble};
+
+/// Permissions that mkdir(2) sets by itself.
+const SIMPLE: u32 = 0o1777;
+
+const DEFAULT_MODE: u32 = 0o755;
+
+pub(super) fn perform(
+    line: &mut Line,
+    root: &Root,
+    path: &[u8],
+    mode: Option<u16>,
+    owner: Owner<'_>,
+) -> Result<(), Stop> {
+    let owner = NewOwner::find(owner)?;
+    let there = root.find(path, SEARCH, Mode::empty());
+    if matches!(there, Err(Errno::NOENT)) {
+        let place = root.make_place(path, &owner)?;
+        let mode = mode.map_or(DEFAULT_MODE, u32::from);
+        make_directory(place.directory.as_fd(), place.name, mode, &owner)?;
+    }
+    let directory = root.open_path(path, SEARCH, Mode::empty())?;
+    entry::answer(line, directory.as_fd())
+}
+
+/// Makes a directory if the name is free. Answers whether it was.
+pub(crate) fn make_directory(
+    above: BorrowedFd<'_>,
+    name: &[u8],
+    mode: u32,
+    owner: &NewOwner,
+) -> Result<bool, Stop> {
+    const TRIED: &str = "making a directory";
+    let failed = |errno| Stop::from(Trouble::errno(errno, TRIED));
+    match mkdirat(above, name, Mode::from_raw_mode(mode)) {
+        Err(Errno::EXIST) => return Ok(false),
+        outcome => outcome.map_err(failed)?,
+    }
+    let heir = owner.heir_in(above).map_err(failed)?;
+    if heir.is_none() && mode & !SIMPLE == 0 {
+        return Ok(true);
+    }
+    // Whatever else may have that name by now is no directory of ours.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = openat(above, name, flags, Mode::empty()).map_err(failed)?;
+    if let Some(ids) = heir {
+        ids.own(made.as_fd()).map_err(failed)?;
+    }
+    if mode & !SIMPLE != 0 {
+        rustix::fs::fchmod(&made, Mode::from_raw_mode(mode)).map_err(failed)?;
+    }
+    Ok(true)
+}

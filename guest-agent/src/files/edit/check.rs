@@ -1,0 +1,119 @@
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::{FileType, Mode, OFlags, Stat, fstat},
+    io::Errno,
+};
+use vmcell_wire::files::Expect;
+
+use super::{Action, Change};
+use crate::{
+    files::{
+        digest::{Digester, digest_of},
+        entry,
+        root::{Root, unresolved},
+        target::{HARMLESS, is},
+        write::conflict,
+    },
+    worker::{Line, Stop},
+};
+
+/// Looks at everything that is to be changed. Whatever is not as expected is a
+/// conflict.
+pub(super) fn check(line: &Line, top: &Root, changes: &mut [Change]) -> Result<(), Stop> {
+    let mut digester = Digester::new();
+    for index in 0..changes.len() {
+        line.check()?;
+        let Some(change) = changes.get(index) else {
+            break;
+        };
+        let before =
+            look(line, top, changes, change, &mut digester).map_err(|stop| match stop {
+                Stop::Failed(trouble) => trouble.at(&change.path).into(),
+                stop => stop,
+            })?;
+        if let Some(change) = changes.get_mut(index) {
+            change.before = before;
+        }
+    }
+    Ok(())
+}
+
+fn look(
+    line: &Line,
+    top: &Root,
+    changes: &[Change],
+    change: &Change,
+    digester: &mut Digester,
+) -> Result<Option<Stat>, Stop> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW;
+    let found = match top.find(&change.path, flags, Mode::empty()) {
+        // A file may be in the way, which is to be removed.
+        Err(Errno::NOENT | Errno::NOTDIR) => None,
+        found => Some(found.map_err(unresolved)?),
+    };
+    let puts = matches!(change.action, Action::Put { .. } | Action::PutLink);
+    let Some(found) = found else {
+        return match change.expect {
+            Expect::Digest(_) => Err(conflict("there is no such file")),
+            _ if !puts => Err(conflict("there is no such file")),
+            _ => Ok(None),
+        };
+    };
+    let status = fstat(&found).map_err(unresolved)?;
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Symlink if !matches!(change.action, Action::SetMode(_)) => {}
+        FileType::Directory if puts && is_to_be_emptied(changes, &change.path) => {
+            return match change.expect {
+                Expect::Digest(_) => Err(conflict("it is a directory")),
+                _ => Ok(Some(status)),
+            };
+        }
+        FileType::Directory => return Err(conflict("it is a directory")),
+        _ => return Err(conflict("it is not a regular file")),
+    }
+    match change.expect {
+        Expect::Anything => {}
+        Expect::Absent => return Err(conflict("there is such a file already")),
+        Expect::Digest(expected) => {
+            if digest(line, top, change, &found, &status, digester)? != expected {
+                return Err(conflict("the file is not as expected"));
+            }
+        }
+    }
+    Ok(Some(status))
+}
+
+/// The digest of a file's bytes, or of what a link points to.
+fn digest(
+    line: &Line,
+    top: &Root,
+    change: &Change,
+    found: &OwnedFd,
+    status: &Stat,
+    digester: &mut Digester,
+) -> Result<[u8; 32], Stop> {
+    if is(status, FileType::Symlink) {
+        return Ok(digest_of(
+            &entry::target(found.as_fd(), c"").map_err(unresolved)?,
+        ));
+    }
+    let file = top.open_path(&change.path, OFlags::RDONLY | HARMLESS, Mode::empty())?;
+    let opened = fstat(&file).map_err(unresolved)?;
+    if (opened.st_dev, opened.st_ino) != (status.st_dev, status.st_ino) {
+        return Err(conflict("the file was replaced meanwhile"));
+    }
+    digester.digest(line, file.as_fd())
+}
+
+/// Whether something below a directory is to be removed. Whether all of it is,
+/// the commit will see.
+fn is_to_be_emptied(changes: &[Change], directory: &[u8]) -> bool {
+    changes.iter().any(|change| {
+        matches!(change.action, Action::Remove)
+            && change
+                .path
+                .strip_prefix(directory)
+                .is_some_and(|rest| rest.first() == Some(&b'/'))
+    })
+}

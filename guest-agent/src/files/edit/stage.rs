@@ -1,0 +1,211 @@
+use alloc::vec::Vec;
+
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{Mode, OFlags, mkdirat, openat, symlinkat},
+    io::Errno,
+    path::DecInt,
+};
+use vmcell_wire::{
+    FailureKind,
+    files::{
+        EditRecord,
+        record::{self, Piece, Reader},
+    },
+};
+
+use super::{Action, Change, staging_failed};
+use crate::{
+    files::{
+        descent::open_directory, remove::remove_tree, temporary::random_name, write::write_some,
+    },
+    worker::{Line, Stop, Trouble},
+};
+
+/// So many changes can be made at once.
+const MAX_CHANGES: usize = 10_000;
+
+/// Their paths have this much room.
+const MAX_PATHS: usize = 4 * 1024 * 1024;
+
+/// A directory for what is not in its place: new entries before the commit,
+/// old ones after it. Nobody but root can look into it.
+pub(super) struct Staging<'t> {
+    around: BorrowedFd<'t>,
+    name: Vec<u8>,
+    directory: OwnedFd,
+    kept: bool,
+}
+
+impl<'t> Staging<'t> {
+    pub(super) fn new(around: BorrowedFd<'t>) -> Result<Self, Errno> {
+        let name = random_name()?;
+        mkdirat(around, &*name, Mode::RWXU)?;
+        Ok(Self {
+            directory: open_directory(around, &*name)?,
+            around,
+            name,
+            kept: false,
+        })
+    }
+
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// It does not go away: what is in it has no other place.
+    pub(super) fn keep(&mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Who took it away has done what we would.
+            let _ = remove_tree(self.around, &self.name, || Ok(()));
+        }
+    }
+}
+
+/// The name that a change has in the staging directory.
+pub(super) fn staged_name(index: usize) -> DecInt {
+    DecInt::new(index)
+}
+
+/// Takes all records, and stages what they bring.
+pub(super) fn receive(line: &mut Line, staging: &Staging<'_>) -> Result<Vec<Change>, Stop> {
+    let mut stage = Stage {
+        directory: staging.directory(),
+        changes: Vec::new(),
+        paths: 0,
+        file: None,
+        missing: 0,
+    };
+    let mut reader = Reader::new();
+    while line
+        .next_record(&mut reader, |piece| stage.take(piece))?
+        .is_some()
+    {}
+    stage.end_file()?;
+    must_be_different(&stage.changes)?;
+    Ok(stage.changes)
+}
+
+struct Stage<'s> {
+    directory: BorrowedFd<'s>,
+    changes: Vec<Change>,
+    /// How much room the paths take.
+    paths: usize,
+    /// The file that raw bytes are for.
+    file: Option<OwnedFd>,
+    /// How many of them are still to come.
+    missing: u64,
+}
+
+impl Stage<'_> {
+    fn take(&mut self, piece: Piece<'_>) -> Result<(), Stop> {
+        match piece {
+            Piece::Raw(bytes) => self.write(bytes),
+            Piece::Message(message) => {
+                self.end_file()?;
+                self.begin(&record::decode(message)?)
+            }
+        }
+    }
+
+    fn begin(&mut self, record: &EditRecord<'_>) -> Result<(), Stop> {
+        if !record.is_valid() {
+            return Err(invalid("a change makes no sense"));
+        }
+        let name = staged_name(self.changes.len());
+        let (path, expect, action) = match *record {
+            EditRecord::Put {
+                path,
+                expect,
+                mode,
+                length,
+            } => {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                let private = Mode::RUSR | Mode::WUSR;
+                let file = openat(self.directory, name.as_c_str(), flags, private);
+                self.file = Some(file.map_err(staging_failed)?);
+                self.missing = length;
+                (path, expect, Action::Put { mode })
+            }
+            EditRecord::PutLink {
+                path,
+                expect,
+                target,
+            } => {
+                symlinkat(target, self.directory, name.as_c_str()).map_err(staging_failed)?;
+                (path, expect, Action::PutLink)
+            }
+            EditRecord::SetMode { path, expect, mode } => (path, expect, Action::SetMode(mode)),
+            EditRecord::Remove { path, expect } => (path, expect, Action::Remove),
+            _ => return Err(invalid("there is no such change")),
+        };
+        if !is_plain(path) {
+            let text = "the path of a change must be relative, without . and ..";
+            return Err(Trouble::new(FailureKind::Invalid, text).at(path).into());
+        }
+        self.paths = self.paths.saturating_add(path.len());
+        if self.changes.len() >= MAX_CHANGES || self.paths > MAX_PATHS {
+            return Err(Trouble::new(FailureKind::Limit, "these are too many changes").into());
+        }
+        self.changes.push(Change {
+            path: Vec::from(path),
+            expect,
+            action,
+            before: None,
+        });
+        Ok(())
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), Stop> {
+        let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let (Some(file), Some(missing)) = (&self.file, self.missing.checked_sub(count)) else {
+            return Err(invalid("more bytes came than were announced"));
+        };
+        while !bytes.is_empty() {
+            let count = write_some(file.as_fd(), bytes, None)?;
+            bytes = bytes.get(count..).unwrap_or_default();
+        }
+        self.missing = missing;
+        Ok(())
+    }
+
+    fn end_file(&mut self) -> Result<(), Stop> {
+        if self.missing > 0 {
+            return Err(invalid("fewer bytes came than were announced"));
+        }
+        self.file = None;
+        Ok(())
+    }
+}
+
+/// Whether a path is nothing but names: then two different ones are two
+/// different entries.
+fn is_plain(path: &[u8]) -> bool {
+    !path.contains(&0)
+        && path
+            .split(|byte| *byte == b'/')
+            .all(|name| !matches!(name, b"" | b"." | b".."))
+}
+
+fn must_be_different(changes: &[Change]) -> Result<(), Stop> {
+    let mut paths: Vec<&[u8]> = changes.iter().map(|change| &*change.path).collect();
+    paths.sort_unstable();
+    for (path, next) in paths.iter().zip(paths.iter().skip(1)) {
+        if path == next {
+            let trouble = Trouble::new(FailureKind::Invalid, "it is to be changed twice");
+            return Err(trouble.at(path).into());
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn invalid(text: &'static str) -> Stop {
+    Trouble::new(FailureKind::Invalid, text).into()
+}

@@ -1,0 +1,96 @@
+use alloc::vec::Vec;
+
+use rustix::{
+    fd::BorrowedFd,
+    fs::{FileType, Stat, readlinkat},
+    io::Errno,
+};
+use vmcell_wire::files::{Answer, FileEntry, FileKind, Time};
+
+use super::names::Names;
+use crate::worker::{Line, Stop, Trouble};
+
+/// What is told about what `status` is about. The caller adds names, a link's
+/// target and a digest.
+pub(crate) fn describe<'a>(path: &'a [u8], status: &Stat) -> FileEntry<'a> {
+    FileEntry {
+        path,
+        kind: kind(status),
+        // The lowest twelve bits fit.
+        mode: u16::try_from(status.st_mode & 0o7777).unwrap_or(0),
+        size: u64::try_from(status.st_size).unwrap_or(0),
+        allocated: u64::try_from(status.st_blocks)
+            .unwrap_or(0)
+            .saturating_mul(512),
+        uid: status.st_uid,
+        gid: status.st_gid,
+        owner: "",
+        group: "",
+        modified: modified(status),
+        links: u32::try_from(status.st_nlink).unwrap_or(u32::MAX),
+        inode: status.st_ino,
+        target: &[],
+        digest: None,
+    }
+}
+
+/// When it was last changed.
+pub(crate) fn modified(status: &Stat) -> Time {
+    Time {
+        seconds: status.st_mtime,
+        nanoseconds: u32::try_from(status.st_mtime_nsec).map_or(0, |time| time.min(999_999_999)),
+    }
+}
+
+pub(crate) fn kind(status: &Stat) -> FileKind {
+    kind_of(FileType::from_raw_mode(status.st_mode))
+}
+
+pub(crate) fn kind_of(kind: FileType) -> FileKind {
+    match kind {
+        FileType::Directory => FileKind::Directory,
+        FileType::Symlink => FileKind::Symlink,
+        FileType::Fifo => FileKind::Fifo,
+        FileType::Socket => FileKind::Socket,
+        FileType::CharacterDevice => FileKind::CharacterDevice,
+        FileType::BlockDevice => FileKind::BlockDevice,
+        FileType::RegularFile | FileType::Unknown => FileKind::File,
+    }
+}
+
+/// Answers with the one entry that `found` stands for.
+pub(crate) fn answer(line: &mut Line, found: BorrowedFd<'_>) -> Result<(), Stop> {
+    answer_with(line, found, None)
+}
+
+/// The same, with the digest of its bytes.
+pub(crate) fn answer_with(
+    line: &mut Line,
+    found: BorrowedFd<'_>,
+    digest: Option<[u8; 32]>,
+) -> Result<(), Stop> {
+    let looking = |errno| Trouble::errno(errno, "looking at it");
+    let status = rustix::fs::fstat(found).map_err(looking)?;
+    let mut names = Names::read();
+    let (owner, group) = names.of(status.st_uid, status.st_gid);
+    let target = match kind(&status) {
+        FileKind::Symlink => target(found, c"").map_err(looking)?,
+        _ => Vec::new(),
+    };
+    line.answer(&Answer::Entry(FileEntry {
+        owner,
+        group,
+        target: &target,
+        digest,
+        ..describe(&[], &status)
+    }))
+}
+
+/// What a link points to: an entry of a directory, or with an empty name the
+/// descriptor itself.
+pub(crate) fn target(
+    directory: BorrowedFd<'_>,
+    name: impl rustix::path::Arg,
+) -> Result<Vec<u8>, Errno> {
+    Ok(readlinkat(directory, name, Vec::new())?.into_bytes())
+}

@@ -1,0 +1,65 @@
+use alloc::ffi::CString;
+
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{FileType, Stat, fstat},
+    io::Errno,
+};
+use vmcell_wire::{FailureKind, limits::MAX_DEPTH};
+
+use super::{
+    descent::{Descent, Step, open_directory, open_entry},
+    target::is,
+};
+use crate::worker::{Line, Stop, Trouble};
+
+/// What is done with an entry.
+pub(super) type Change<'a> = &'a dyn Fn(BorrowedFd<'_>, &Stat) -> Result<(), Errno>;
+
+/// Changes an entry, and with `tree` all that is below it; links within are
+/// not followed. `tried` says what the change is.
+pub(super) fn change_everywhere(
+    line: &Line,
+    top: &OwnedFd,
+    tree: bool,
+    tried: &'static str,
+    change: Change<'_>,
+) -> Result<(), Stop> {
+    let failed = |errno| Trouble::errno(errno, tried);
+    let status = fstat(top).map_err(failed)?;
+    change(top.as_fd(), &status).map_err(failed)?;
+    if !tree || !is(&status, FileType::Directory) {
+        return Ok(());
+    }
+    let mut descent = Descent::new();
+    let opened = open_directory(top.as_fd(), c".").map_err(failed)?;
+    descent.enter(opened, CString::default(), ());
+    while let Some(step) = descent.step().map_err(failed)? {
+        line.check()?;
+        let Step::Entry { level, name, .. } = step else {
+            continue;
+        };
+        let changed = open_entry(level.directory.as_fd(), &*name).and_then(|entry| {
+            let status = fstat(&entry)?;
+            change(entry.as_fd(), &status)?;
+            if is(&status, FileType::Directory) {
+                open_directory(entry.as_fd(), c".").map(Some)
+            } else {
+                Ok(None)
+            }
+        });
+        match changed {
+            Ok(Some(_)) if descent.depth() > MAX_DEPTH => return Err(too_deep()),
+            Ok(Some(directory)) => descent.enter(directory, name, ()),
+            // It was removed meanwhile.
+            Ok(None) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(failed(errno).at(&descent.path_of(&name)).into()),
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+pub(super) fn too_deep() -> Stop {
+    Trouble::new(FailureKind::Limit, "the tree is too deep").into()
+}

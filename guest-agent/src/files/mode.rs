@@ -1,0 +1,28 @@
+use rustix::{
+    fd::AsFd,
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, chmodat},
+};
+
+use super::{entry, everywhere::change_everywhere, root::Root, target::is, temporary::path_of};
+use crate::worker::{Line, Stop};
+
+pub(super) fn perform(
+    line: &mut Line,
+    root: &Root,
+    path: &[u8],
+    mode: u16,
+    tree: bool,
+) -> Result<(), Stop> {
+    let mode = Mode::from_raw_mode(u32::from(mode) & 0o7777);
+    let top = root.open_path(path, OFlags::PATH, Mode::empty())?;
+    let tried = "setting its permissions";
+    change_everywhere(line, &top, tree, tried, &|entry, status| {
+        if is(status, FileType::Symlink) {
+            return Ok(());
+        }
+        // The descriptor is one of a file that was found, not of one that was
+        // opened, and those have no fchmod(2).
+        chmodat(CWD, path_of(entry), mode, AtFlags::empty())
+    })?;
+    entry::answer(line, top.as_fd())
+}

@@ -1,0 +1,116 @@
+use rustix::{
+    fd::{AsFd, BorrowedFd},
+    fs::{AtFlags, Gid, Stat, Uid},
+    io::Errno,
+    process::{getegid, geteuid},
+};
+use vmcell_wire::files::Owner;
+
+use crate::{user::User, worker::Stop};
+
+/// A user and a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ids {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl Ids {
+    const ROOT: Self = Self { uid: 0, gid: 0 };
+
+    pub(crate) fn of(status: &Stat) -> Self {
+        Self {
+            uid: status.st_uid,
+            gid: status.st_gid,
+        }
+    }
+
+    /// Gives them an open file or directory. It loses its set-id bits by this,
+    /// so permissions are set afterwards.
+    pub(crate) fn own(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
+        let (uid, gid) = self.raw();
+        rustix::fs::fchown(entry, uid, gid)
+    }
+
+    /// Gives them what a descriptor stands for, whatever it is.
+    pub(crate) fn own_found(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
+        let (uid, gid) = self.raw();
+        rustix::fs::chownat(entry, c"", uid, gid, AtFlags::EMPTY_PATH)
+    }
+
+    fn raw(self) -> (Option<Uid>, Option<Gid>) {
+        (Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)))
+    }
+}
+
+/// Whose new entries are.
+pub(crate) struct NewOwner {
+    rule: Rule,
+    /// Whose they are before anything is done about it.
+    ours: Ids,
+}
+
+enum Rule {
+    OfDirectory,
+    Given(Ids),
+    OfRecord,
+}
+
+impl NewOwner {
+    pub(crate) fn find(owner: Owner<'_>) -> Result<Self, Stop> {
+        let rule = match owner {
+            Owner::OfDirectory => Rule::OfDirectory,
+            Owner::OfRecord => Rule::OfRecord,
+            Owner::User(user) => Rule::Given(match User::find(user)? {
+                None => Ids::ROOT,
+                Some(user) => Ids {
+                    uid: user.uid,
+                    gid: user.gid,
+                },
+            }),
+        };
+        let ours = Ids {
+            uid: geteuid().as_raw(),
+            gid: getegid().as_raw(),
+        };
+        Ok(Self { rule, ours })
+    }
+
+    /// Whom a new entry of `directory` must be given to; None if it is theirs
+    /// from the beginning. `record` says whose it was where it comes from.
+    pub(crate) fn heir(&self, directory: &Stat, record: Option<Ids>) -> Option<Ids> {
+        let ids = match self.rule {
+            Rule::OfDirectory => Ids::of(directory),
+            Rule::Given(ids) => ids,
+            Rule::OfRecord => record.unwrap_or(Ids::ROOT),
+        };
+        let mut first = self.ours;
+        if directory.st_mode & SET_GROUP != 0 {
+            first.gid = directory.st_gid;
+        }
+        (ids != first).then_some(ids)
+    }
+
+    /// Whom something must be given to that is there already and replaced;
+    /// None if it stays whose it was.
+    pub(crate) fn successor(&self) -> Option<Ids> {
+        self.successor_by(None)
+    }
+
+    /// The same, where a record says whose it was where it comes from.
+    pub(crate) fn successor_by(&self, record: Option<Ids>) -> Option<Ids> {
+        match self.rule {
+            Rule::OfDirectory => None,
+            Rule::Given(ids) => Some(ids),
+            Rule::OfRecord => Some(record.unwrap_or(Ids::ROOT)),
+        }
+    }
+
+    /// [`heir`](Self::heir) by the directory's descriptor.
+    pub(crate) fn heir_in(&self, directory: impl AsFd) -> Result<Option<Ids>, Errno> {
+        Ok(self.heir(&rustix::fs::fstat(directory)?, None))
+    }
+}
+
+/// In a directory with this bit, new entries get its group.
+const SET_GROUP: u32 = 0o2000;

@@ -1,0 +1,74 @@
+use rustix::{
+    fd::BorrowedFd,
+    fs::{Mode, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens},
+    io::Errno,
+};
+use vmcell_wire::files::{Meta, Time, Xattrs};
+
+use crate::files::{owner::Ids, xattrs};
+
+/// What a record says of an entry beside its name and its bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Attributes<'a> {
+    /// Permissions, at most twelve bits.
+    pub(super) mode: u32,
+    /// Whose it was where it comes from.
+    pub(super) ids: Ids,
+    pub(super) modified: Time,
+    pub(super) xattrs: Xattrs<'a>,
+}
+
+/// These permissions are lost with the first owner, and when bytes are
+/// written. So they are set last.
+const SPECIAL: u32 = 0o7000;
+
+impl<'a> Attributes<'a> {
+    pub(super) fn of(meta: &Meta<'a>) -> Self {
+        Self {
+            mode: u32::from(meta.mode),
+            ids: Ids {
+                uid: meta.uid,
+                gid: meta.gid,
+            },
+            modified: meta.modified,
+            xattrs: meta.xattrs,
+        }
+    }
+
+    /// The permissions that a new entry can have from the beginning.
+    pub(super) fn first_mode(&self) -> Mode {
+        Mode::from_raw_mode(self.mode & !SPECIAL)
+    }
+
+    /// Gives a file that has its bytes everything else. `has_mode`: it was
+    /// made with its [first permissions](Self::first_mode).
+    pub(super) fn dress(
+        &self,
+        file: BorrowedFd<'_>,
+        heir: Option<Ids>,
+        has_mode: bool,
+    ) -> Result<(), Errno> {
+        xattrs::set(file, self.xattrs)?;
+        if let Some(ids) = heir {
+            ids.own(file)?;
+        }
+        if !has_mode || self.mode & SPECIAL != 0 {
+            fchmod(file, Mode::from_raw_mode(self.mode))?;
+        }
+        futimens(file, &self.times())
+    }
+
+    /// Times that leave that of the last access as it is.
+    pub(super) fn times(&self) -> Timestamps {
+        Timestamps {
+            last_access: Timespec {
+                tv_sec: 0,
+                tv_nsec: UTIME_OMIT,
+            },
+            last_modification: Timespec {
+                tv_sec: self.modified.seconds,
+                tv_nsec: self.modified.nanoseconds.into(),
+            },
+        }
+    }
+}

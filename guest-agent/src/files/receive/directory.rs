@@ -1,0 +1,158 @@
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{Mode, Stat, Timestamps, fchmod, fstat, futimens, mkdirat, openat},
+    io::Errno,
+};
+use vmcell_wire::FailureKind;
+
+use super::attributes::Attributes;
+use crate::{
+    files::{
+        owner::{Ids, NewOwner},
+        walk::READ_DIRECTORY,
+        xattrs,
+    },
+    worker::Trouble,
+};
+
+/// A directory that entries are made in.
+pub(super) struct Directory {
+    descriptor: OwnedFd,
+    status: Stat,
+}
+
+impl Directory {
+    pub(super) fn new(descriptor: OwnedFd) -> Result<Self, Trouble> {
+        let status = fstat(&descriptor).map_err(making)?;
+        Ok(Self { descriptor, status })
+    }
+
+    pub(super) fn status(&self) -> &Stat {
+        &self.status
+    }
+
+    fn give_to(&mut self, ids: Ids) -> Result<(), Trouble> {
+        if ids != Ids::of(&self.status) {
+            ids.own(self.as_fd()).map_err(making)?;
+            (self.status.st_uid, self.status.st_gid) = (ids.uid, ids.gid);
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// A directory of the tree, until it is left.
+pub(super) struct Entered {
+    directory: Directory,
+    /// How long its path is.
+    path: usize,
+    is_new: bool,
+    /// What it gets when nothing changes it any more: its permissions, which
+    /// may be in the way of its entries, and its times.
+    last: Option<(u32, Timestamps)>,
+}
+
+/// What its maker needs to make entries in it.
+const NEEDED: Mode = Mode::RWXU;
+
+const DEFAULT_MODE: u32 = 0o755;
+
+impl Entered {
+    /// The top of a tree that is there.
+    pub(super) fn existing(directory: Directory, path: usize) -> Self {
+        Self {
+            directory,
+            path,
+            is_new: false,
+            last: None,
+        }
+    }
+
+    /// Makes a directory if it is not there.
+    pub(super) fn make(
+        parent: &Directory,
+        name: &[u8],
+        attributes: Option<&Attributes<'_>>,
+        owner: &NewOwner,
+        path: usize,
+    ) -> Result<Self, Trouble> {
+        let mode = attributes.map_or(Mode::from_raw_mode(DEFAULT_MODE), Attributes::first_mode);
+        let is_new = match mkdirat(parent, name, mode | NEEDED) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(making(errno)),
+        };
+        let descriptor =
+            openat(parent, name, READ_DIRECTORY, Mode::empty()).map_err(|errno| match errno {
+                Errno::NOTDIR | Errno::LOOP => Trouble::new(
+                    FailureKind::Conflict,
+                    "something that is no directory is in the way: remove it first",
+                ),
+                errno => making(errno),
+            })?;
+        let mut directory = Directory::new(descriptor)?;
+        if is_new {
+            let ids = attributes.map(|attributes| attributes.ids);
+            if let Some(heir) = owner.heir(parent.status(), ids) {
+                directory.give_to(heir)?;
+            }
+        }
+        Ok(Self {
+            is_new,
+            ..Self::existing(directory, path)
+        })
+    }
+
+    /// Gives it what its record says, or remembers it for later.
+    pub(super) fn dress(
+        &mut self,
+        attributes: Option<&Attributes<'_>>,
+        owner: &NewOwner,
+    ) -> Result<(), Trouble> {
+        let Some(attributes) = attributes else {
+            return Ok(());
+        };
+        if !self.is_new
+            && let Some(ids) = owner.successor_by(Some(attributes.ids))
+        {
+            self.directory.give_to(ids)?;
+        }
+        xattrs::set(self.directory.as_fd(), attributes.xattrs).map_err(making)?;
+        self.last = Some((attributes.mode, attributes.times()));
+        Ok(())
+    }
+
+    /// Whether it was made just now.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    pub(super) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// How long its path is.
+    pub(super) fn path(&self) -> usize {
+        self.path
+    }
+
+    /// All its entries are there.
+    pub(super) fn leave(self) -> Result<Directory, Trouble> {
+        if let Some((mode, times)) = &self.last {
+            if self.directory.status.st_mode & 0o7777 != *mode {
+                fchmod(&self.directory, Mode::from_raw_mode(*mode)).map_err(making)?;
+            }
+            futimens(&self.directory, times).map_err(making)?;
+        }
+        Ok(self.directory)
+    }
+}
+
+fn making(errno: Errno) -> Trouble {
+    Trouble::errno(errno, "making the directory")
+}

@@ -1,0 +1,203 @@
+use rustix::{
+    fd::{AsFd, BorrowedFd},
+    fs::{AtFlags, FileType, OFlags, ftruncate, openat, unlinkat},
+    io::Errno,
+};
+use vmcell_wire::{
+    FailureKind,
+    files::{
+        TreeRecord, Xattrs, XattrsBuf,
+        record::{self, Piece},
+    },
+};
+
+use super::{attributes::Attributes, directory::Directory, directory_in_the_way, senseless};
+use crate::{
+    files::{
+        owner::{Ids, NewOwner},
+        target::{is, status_of},
+        temporary::Temporary,
+        xattrs,
+    },
+    worker::{Line, Stop, Trouble},
+};
+
+/// Makes a file of these bytes.
+pub(super) fn make_whole(
+    directory: &Directory,
+    name: &[u8],
+    attributes: &Attributes<'_>,
+    bytes: &[u8],
+    owner: &NewOwner,
+) -> Result<(), Trouble> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match openat(directory, name, flags, attributes.first_mode()) {
+        // Nothing can be seen of the old file while it is replaced, so the new
+        // one is made beside it.
+        Err(Errno::EXIST) => {
+            let temporary = Temporary::new(directory.as_fd()).map_err(writing)?;
+            write_at(temporary.file(), bytes, 0).map_err(writing)?;
+            return settle(temporary, directory, name, attributes, owner);
+        }
+        file => file.map_err(writing)?,
+    };
+    let unfinished = Unfinished { directory, name };
+    let heir = owner.heir(directory.status(), Some(attributes.ids));
+    write_at(file.as_fd(), bytes, 0).map_err(writing)?;
+    attributes
+        .dress(file.as_fd(), heir, true)
+        .map_err(writing)?;
+    unfinished.keep();
+    Ok(())
+}
+
+/// An entry that is removed if something goes wrong before it is complete.
+pub(super) struct Unfinished<'a> {
+    pub(super) directory: &'a Directory,
+    pub(super) name: &'a [u8],
+}
+
+impl Unfinished<'_> {
+    pub(super) fn keep(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        // Who took it away has done what we would.
+        let _ = unlinkat(self.directory, self.name, AtFlags::empty());
+    }
+}
+
+/// A file whose bytes come in parts.
+pub(super) struct Parts {
+    attributes: Attributes<'static>,
+    xattrs: XattrsBuf,
+}
+
+impl Parts {
+    pub(super) fn new(attributes: &Attributes<'_>) -> Self {
+        let mut xattrs = XattrsBuf::new();
+        for (name, value) in attributes.xattrs.iter() {
+            let _fits_as_it_did_before = xattrs.push(name, value);
+        }
+        Self {
+            attributes: Attributes {
+                mode: attributes.mode,
+                ids: attributes.ids,
+                modified: attributes.modified,
+                xattrs: Xattrs::NONE,
+            },
+            xattrs,
+        }
+    }
+}
+
+/// Takes a file's parts up to its end, and only then gives it its name.
+/// Answers its length.
+pub(super) fn take_parts(
+    line: &mut Line,
+    reader: &mut record::Reader,
+    directory: &Directory,
+    name: &[u8],
+    parts: &Parts,
+    owner: &NewOwner,
+) -> Result<u64, Stop> {
+    let temporary = Temporary::new(directory.as_fd()).map_err(writing)?;
+    let file = temporary.file();
+    xattrs::set(file, parts.xattrs.as_xattrs()).map_err(writing)?;
+    let mut length = 0u64;
+    let mut written = 0u64;
+    let mut is_complete = false;
+    while !is_complete {
+        let taken = line.next_record(reader, |piece| match piece {
+            Piece::Raw(bytes) => {
+                write_at(file, bytes, length).map_err(writing)?;
+                length = longer(length, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+                written = length;
+                Ok(())
+            }
+            Piece::Message(message) => match record::decode(message)? {
+                TreeRecord::Hole { bytes } => {
+                    length = longer(length, bytes)?;
+                    Ok(())
+                }
+                TreeRecord::EndOfFile => {
+                    is_complete = true;
+                    Ok(())
+                }
+                _ => Err(senseless()),
+            },
+        })?;
+        if taken.is_none() {
+            let text = "the tree ends in the middle of a file";
+            return Err(Trouble::new(FailureKind::Invalid, text).into());
+        }
+    }
+    if length > written {
+        ftruncate(file, length).map_err(writing)?;
+    }
+    settle(temporary, directory, name, &parts.attributes, owner)?;
+    Ok(length)
+}
+
+/// The length of a file with these bytes more.
+fn longer(length: u64, bytes: u64) -> Result<u64, Stop> {
+    let sum = length.checked_add(bytes);
+    sum.filter(|sum| i64::try_from(*sum).is_ok())
+        .ok_or_else(|| Trouble::errno(Errno::FBIG, "writing it").into())
+}
+
+/// Gives a file that has its bytes its name and everything else. What has the
+/// name is replaced, unless it is a directory.
+fn settle(
+    temporary: Temporary<'_>,
+    directory: &Directory,
+    name: &[u8],
+    attributes: &Attributes<'_>,
+    owner: &NewOwner,
+) -> Result<(), Trouble> {
+    let mut temporary = temporary;
+    let ids = Some(attributes.ids);
+    let old = match status_of(directory, name) {
+        Err(Errno::NOENT) => None,
+        Ok(old) if is(&old, FileType::Directory) => return Err(directory_in_the_way()),
+        old => Some(old.map_err(writing)?),
+    };
+    let heir = match &old {
+        None => owner.heir(directory.status(), ids),
+        Some(old) => Some(owner.successor_by(ids).unwrap_or(Ids::of(old))),
+    };
+    attributes
+        .dress(temporary.file(), heir, false)
+        .map_err(writing)?;
+    if old.is_none() {
+        match temporary.publish(name) {
+            Err(Errno::EXIST) => {}
+            outcome => return outcome.map_err(writing),
+        }
+    }
+    match temporary.replace(name) {
+        Ok(_) => Ok(()),
+        Err(Errno::ISDIR) => Err(directory_in_the_way()),
+        Err(errno) => Err(writing(errno)),
+    }
+}
+
+fn write_at(file: BorrowedFd<'_>, mut bytes: &[u8], mut offset: u64) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        let count = match rustix::io::pwrite(file, bytes, offset) {
+            Ok(0) => return Err(Errno::IO),
+            Err(Errno::INTR) => continue,
+            count => count?,
+        };
+        bytes = bytes.get(count..).unwrap_or_default();
+        offset = offset.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+    }
+    Ok(())
+}
+
+fn writing(errno: Errno) -> Trouble {
+    Trouble::errno(errno, "writing it")
+}

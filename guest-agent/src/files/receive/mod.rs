@@ -1,0 +1,323 @@
+mod attributes;
+mod directory;
+mod file;
+mod link;
+
+use alloc::vec::Vec;
+
+use rustix::{
+    fd::AsFd,
+    fs::{Mode, OFlags},
+    io::Errno,
+};
+use vmcell_wire::{
+    FailureKind,
+    files::{
+        Answer, Content, Receive, TreeRecord,
+        record::{self, Piece},
+    },
+    limits::MAX_DEPTH,
+};
+
+use self::{
+    attributes::Attributes,
+    directory::{Directory, Entered},
+    file::Parts,
+};
+use super::{owner::NewOwner, root::Root};
+use crate::worker::{Line, Stop, Trouble};
+
+/// Takes a tree.
+pub(super) fn perform(line: &mut Line, root: &Root, request: &Receive<'_>) -> Result<(), Stop> {
+    let mut receiver = Receiver::new(root, request)?;
+    let mut reader = record::Reader::new();
+    while let Some(taken) = line.next_record(&mut reader, |piece| receiver.take(piece))? {
+        if let Some(parts) = taken {
+            receiver.take_parts(line, &mut reader, parts)?;
+        }
+    }
+    if request.sync {
+        receiver.sync()?;
+    }
+    line.answer(&receiver.answer()?)
+}
+
+/// Makes the entries of a tree, as their records come.
+///
+/// ```text
+///  above ── top ── directory ── directory     `entered`, the innermost last
+///                                 └ entries are made here
+/// ```
+struct Receiver<'a> {
+    root: &'a Root,
+    request: &'a Receive<'a>,
+    owner: NewOwner,
+    /// The directory that the tree is in. None: nothing came, or the tree is
+    /// the root itself.
+    above: Option<Directory>,
+    entered: Vec<Entered>,
+    progress: Progress,
+    /// Of the entry that is made, from the root: for what goes wrong.
+    path: Vec<u8>,
+    entries: u64,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Nothing,
+    Begun,
+    /// The tree is there; nothing may follow.
+    Complete,
+}
+
+impl<'a> Receiver<'a> {
+    fn new(root: &'a Root, request: &'a Receive<'a>) -> Result<Self, Stop> {
+        let mut path = Vec::from(request.path);
+        while path.last() == Some(&b'/') {
+            path.pop();
+        }
+        Ok(Self {
+            root,
+            request,
+            owner: NewOwner::find(request.owner)?,
+            above: None,
+            entered: Vec::new(),
+            progress: Progress::Nothing,
+            path,
+            entries: 0,
+            bytes: 0,
+        })
+    }
+
+    /// Takes the next piece of the stream, where no file is in parts. Answers
+    /// the file that the next ones are parts of, if any.
+    fn take(&mut self, piece: Piece<'_>) -> Result<Option<Parts>, Stop> {
+        let Piece::Message(message) = piece else {
+            return Err(senseless());
+        };
+        let record: TreeRecord<'_> = record::decode(message)?;
+        if !record.is_valid() || self.progress == Progress::Complete {
+            return Err(senseless());
+        }
+        match record {
+            TreeRecord::Enter { name, meta } => {
+                self.begin(name, true)?;
+                let attributes = meta.as_ref().map(Attributes::of);
+                self.enter(name, attributes.as_ref())?;
+                return Ok(None);
+            }
+            TreeRecord::Leave => return self.leave().map(|()| None),
+            TreeRecord::File {
+                name,
+                meta,
+                content,
+            } => {
+                self.begin(name, false)?;
+                let attributes = Attributes::of(&meta);
+                match content {
+                    Content::Whole(bytes) => {
+                        self.make(name, |directory, name, owner| {
+                            file::make_whole(directory, name, &attributes, bytes, owner)
+                        })?;
+                        self.count_bytes(bytes.len());
+                    }
+                    Content::Parts { .. } => return Ok(Some(Parts::new(&attributes))),
+                }
+            }
+            TreeRecord::Symlink { name, meta, target } => {
+                self.begin(name, false)?;
+                let attributes = Attributes::of(&meta);
+                self.make(name, |directory, name, owner| {
+                    link::make_symlink(directory, name, target, &attributes, owner)
+                })?;
+            }
+            TreeRecord::HardLink { name, to } => {
+                // It is another name of a file in the tree.
+                let top = self.entered.first().ok_or_else(senseless)?;
+                let file = link::find(top.directory(), to).map_err(|trouble| trouble.at(to))?;
+                self.begin(name, false)?;
+                self.make(name, |directory, name, _| {
+                    link::make_hard_link(directory, name, file.as_fd())
+                })?;
+            }
+            TreeRecord::Skipped { name, .. } => self.begin(name, false)?,
+            _ => return Err(senseless()),
+        }
+        self.end_entry();
+        Ok(None)
+    }
+
+    /// Takes a file's parts, up to its end.
+    fn take_parts(
+        &mut self,
+        line: &mut Line,
+        reader: &mut record::Reader,
+        parts: Parts,
+    ) -> Result<(), Stop> {
+        let directory = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
+        let name = last_name(&self.path);
+        let length = file::take_parts(line, reader, directory, name, &parts, &self.owner)
+            .map_err(|stop| at(stop, &self.path))?;
+        self.bytes = self.bytes.saturating_add(length);
+        self.entries = self.entries.saturating_add(1);
+        self.end_entry();
+        Ok(())
+    }
+
+    /// Has `path` name the entry, and finds the place of the first one. Only
+    /// the first has no name.
+    fn begin(&mut self, name: &[u8], is_directory: bool) -> Result<(), Stop> {
+        if name.is_empty() != (self.progress == Progress::Nothing) {
+            return Err(senseless());
+        }
+        if !name.is_empty() {
+            self.path.push(b'/');
+            self.path.extend_from_slice(name);
+            return Ok(());
+        }
+        self.progress = Progress::Begun;
+        if is_directory && self.enter_existing_top()? {
+            return Ok(());
+        }
+        if self.path.is_empty() {
+            return Err(directory_in_the_way().into());
+        }
+        let place = self.root.make_place(self.request.path, &self.owner)?;
+        let above = Directory::new(place.directory).map_err(|trouble| trouble.at(&self.path))?;
+        self.above = Some(above);
+        Ok(())
+    }
+
+    /// The top may be there already: then a link on the way to it means what
+    /// it means to any process.
+    fn enter_existing_top(&mut self) -> Result<bool, Stop> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        match self.root.find(self.request.path, flags, Mode::empty()) {
+            Ok(top) => {
+                let top = Directory::new(top)?;
+                self.entered.push(Entered::existing(top, self.path.len()));
+                Ok(true)
+            }
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(super::root::unresolved(errno)),
+        }
+    }
+
+    fn enter(&mut self, name: &[u8], attributes: Option<&Attributes<'_>>) -> Result<(), Stop> {
+        let failed = |trouble: Trouble, path: &[u8]| Stop::from(trouble.at(path));
+        let is_there = name.is_empty() && !self.entered.is_empty();
+        if !is_there {
+            if self.entered.len() >= MAX_DEPTH {
+                let trouble = Trouble::new(FailureKind::Limit, "the tree is too deep");
+                return Err(failed(trouble, &self.path));
+            }
+            let parent = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
+            let name = last_name(&self.path);
+            let entered = Entered::make(parent, name, attributes, &self.owner, self.path.len())
+                .map_err(|trouble| failed(trouble, &self.path))?;
+            self.entered.push(entered);
+        }
+        let Some(entered) = self.entered.last_mut() else {
+            return Err(senseless());
+        };
+        entered
+            .dress(attributes, &self.owner)
+            .map_err(|trouble| failed(trouble, &self.path))?;
+        if entered.is_new() {
+            self.entries = self.entries.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), Stop> {
+        let entered = self.entered.pop().ok_or_else(senseless)?;
+        self.path.truncate(entered.path());
+        let left = entered.leave().map_err(|trouble| trouble.at(&self.path));
+        // The top is still needed: see `sync`.
+        if self.entered.is_empty() {
+            self.above = Some(left?);
+        } else {
+            left?;
+        }
+        self.end_entry();
+        Ok(())
+    }
+
+    /// Makes an entry where the receiver is.
+    fn make(
+        &mut self,
+        name: &[u8],
+        make: impl FnOnce(&Directory, &[u8], &NewOwner) -> Result<(), Trouble>,
+    ) -> Result<(), Stop> {
+        let directory = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
+        let name = match name {
+            b"" => last_name(&self.path),
+            name => name,
+        };
+        make(directory, name, &self.owner).map_err(|trouble| trouble.at(&self.path))?;
+        self.entries = self.entries.saturating_add(1);
+        Ok(())
+    }
+
+    /// The entry is complete.
+    fn end_entry(&mut self) {
+        match self.entered.last() {
+            Some(entered) => self.path.truncate(entered.path()),
+            None => self.progress = Progress::Complete,
+        }
+    }
+
+    fn count_bytes(&mut self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.bytes = self.bytes.saturating_add(count);
+    }
+
+    /// Waits until the file system of the tree is safe on the disk.
+    fn sync(&self) -> Result<(), Stop> {
+        let Some(directory) = current(&self.entered, self.above.as_ref()) else {
+            return Ok(());
+        };
+        let syncing = |errno| Trouble::errno(errno, "making it safe on the disk");
+        Ok(rustix::fs::syncfs(directory.as_fd()).map_err(syncing)?)
+    }
+
+    fn answer(&self) -> Result<Answer<'static>, Stop> {
+        if self.progress != Progress::Complete {
+            return Err(Trouble::new(FailureKind::Invalid, "the tree is not complete").into());
+        }
+        Ok(Answer::Received {
+            entries: self.entries,
+            bytes: self.bytes,
+        })
+    }
+}
+
+/// The directory that entries are made in now.
+fn current<'d>(entered: &'d [Entered], above: Option<&'d Directory>) -> Option<&'d Directory> {
+    entered.last().map(Entered::directory).or(above)
+}
+
+fn last_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// Names the entry that a failure is about.
+fn at(stop: Stop, path: &[u8]) -> Stop {
+    match stop {
+        Stop::Failed(trouble) => trouble.at(path).into(),
+        Stop::HungUp => Stop::HungUp,
+    }
+}
+
+fn directory_in_the_way() -> Trouble {
+    Trouble::new(
+        FailureKind::Conflict,
+        "a directory is in the way: remove it first",
+    )
+}
+
+/// The records do not make up a tree.
+fn senseless() -> Stop {
+    Trouble::new(FailureKind::Invalid, "the records make up no tree").into()
+}

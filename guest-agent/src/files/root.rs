@@ -1,0 +1,237 @@
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{Mode, OFlags, ResolveFlags, openat2},
+    io::Errno,
+    thread::sched_yield,
+};
+use vmcell_wire::{FailureKind, limits::MAX_PATH};
+
+use super::{directory::make_directory, owner::NewOwner};
+use crate::worker::{Stop, Trouble};
+
+/// The directory that no path of a job can leave.
+///
+/// Whatever processes do to links and directories meanwhile, the kernel
+/// resolves a path within the root or not at all: openat2(2). What was found
+/// is a descriptor, and from there on work goes by descriptors and single
+/// names that are not followed.
+pub(crate) struct Root {
+    directory: OwnedFd,
+    resolve: ResolveFlags,
+}
+
+/// A place for an entry: a directory, and a name in it.
+pub(crate) struct Place<'a> {
+    pub(crate) directory: OwnedFd,
+    /// One name, neither `.` nor `..`.
+    pub(crate) name: &'a [u8],
+}
+
+/// A directory, to be used but not to be read.
+pub(crate) const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// A path is resolved so often before it fails: `..` and a rename at the same
+/// time make the kernel ask for another try.
+const TRIES: u32 = 128;
+
+/// Directories that a path needs are made with these permissions.
+const PARENT_MODE: u32 = 0o755;
+
+impl Root {
+    pub(crate) fn open(root: &[u8]) -> Result<Self, Stop> {
+        if root.first() != Some(&b'/') || root.contains(&0) || root.len() >= MAX_PATH {
+            return Err(invalid("the root is not an absolute path"));
+        }
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let directory =
+            openat2(rustix::fs::CWD, root, SEARCH, Mode::empty(), resolve).map_err(|errno| {
+                match errno {
+                    Errno::LOOP => Trouble::new(
+                        FailureKind::Denied,
+                        "the root is or goes through a symbolic link: name the real directory",
+                    ),
+                    errno => Trouble::errno(errno, "opening the root"),
+                }
+            })?;
+        // There is nothing outside of `/`: there a link means what it means to
+        // any process.
+        let confined = if root.iter().all(|byte| *byte == b'/') {
+            ResolveFlags::IN_ROOT
+        } else {
+            ResolveFlags::BENEATH
+        };
+        Ok(Self {
+            directory,
+            resolve: confined | ResolveFlags::NO_MAGICLINKS,
+        })
+    }
+
+    /// Opens what `path` leads to, and leaves it to the caller to say what
+    /// went wrong.
+    pub(crate) fn find(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        self.resolve(path, flags, mode, self.resolve)
+    }
+
+    /// Opens what `path` leads to.
+    pub(crate) fn open_path(
+        &self,
+        path: &[u8],
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, Stop> {
+        self.find(path, flags, mode).map_err(unresolved)
+    }
+
+    /// A directory below as a root of its own, within which no link is
+    /// followed at all.
+    pub(crate) fn below(&self, path: &[u8]) -> Result<Self, Stop> {
+        Ok(Self {
+            directory: self.open_path(path, SEARCH, Mode::empty())?,
+            resolve: ResolveFlags::BENEATH
+                | ResolveFlags::NO_SYMLINKS
+                | ResolveFlags::NO_MAGICLINKS,
+        })
+    }
+
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// Where the entry itself is that `path` names, be it there or not.
+    pub(crate) fn place<'a>(&self, path: &'a [u8]) -> Result<Place<'a>, Stop> {
+        let (above, name) = split(path)?;
+        let directory = self.open_path(above, SEARCH, Mode::empty())?;
+        Ok(Place { directory, name })
+    }
+
+    /// The same, and makes the directories on the way that are not there.
+    pub(crate) fn make_place<'a>(
+        &self,
+        path: &'a [u8],
+        owner: &NewOwner,
+    ) -> Result<Place<'a>, Stop> {
+        let (above, name) = split(path)?;
+        let directory = self.make_directories(above, owner)?;
+        Ok(Place { directory, name })
+    }
+
+    /// Opens a directory, and makes it and those above it if they are not
+    /// there.
+    pub(crate) fn make_directories(&self, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, Stop> {
+        self.make_directories_and(path, owner, &mut |_| {})
+    }
+
+    /// The same, and tells the path of each one that is made.
+    pub(crate) fn make_directories_and(
+        &self,
+        path: &[u8],
+        owner: &NewOwner,
+        tell: &mut dyn FnMut(&[u8]),
+    ) -> Result<OwnedFd, Stop> {
+        match self.find(path, SEARCH, Mode::empty()) {
+            Err(Errno::NOENT) => {}
+            found => return found.map_err(unresolved),
+        }
+        let mut above = self.open_path(b"", SEARCH, Mode::empty())?;
+        for (prefix, name) in prefixes(path) {
+            above = match self.find(prefix, SEARCH, Mode::empty()) {
+                Err(Errno::NOENT) => {
+                    if make_directory(above.as_fd(), name, PARENT_MODE, owner)? {
+                        tell(prefix);
+                    }
+                    self.open_path(prefix, SEARCH, Mode::empty())?
+                }
+                found => found.map_err(unresolved)?,
+            };
+        }
+        Ok(above)
+    }
+
+    /// An absolute link leads out of any root but `/`.
+    pub(crate) fn allows_absolute_links(&self) -> Result<(), Stop> {
+        if self.resolve.contains(ResolveFlags::IN_ROOT) {
+            Ok(())
+        } else {
+            Err(unresolved(Errno::XDEV))
+        }
+    }
+
+    fn resolve(
+        &self,
+        path: &[u8],
+        flags: OFlags,
+        mode: Mode,
+        resolve: ResolveFlags,
+    ) -> Result<OwnedFd, Errno> {
+        if path.len() >= MAX_PATH {
+            return Err(Errno::NAMETOOLONG);
+        }
+        let path = match without_leading_slashes(path) {
+            b"" => b".",
+            path => path,
+        };
+        let flags = flags | OFlags::CLOEXEC;
+        for _ in 1..TRIES {
+            match openat2(&self.directory, path, flags, mode, resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => sched_yield(),
+                outcome => return outcome,
+            }
+        }
+        openat2(&self.directory, path, flags, mode, resolve)
+    }
+}
+
+/// Says why a path leads nowhere.
+#[cold]
+pub(crate) fn unresolved(errno: Errno) -> Stop {
+    let trouble = match errno {
+        Errno::XDEV => Trouble::new(FailureKind::Denied, "the path leaves its root"),
+        Errno::INVAL => Trouble::new(FailureKind::Invalid, "the path makes no sense"),
+        Errno::AGAIN => Trouble::errno(errno, "directories on the path are renamed all the time"),
+        Errno::LOOP => Trouble::errno(errno, "a symbolic link on the way cannot be followed"),
+        errno => Trouble::errno(errno, "opening it"),
+    };
+    trouble.into()
+}
+
+/// A path without its last name, and that name.
+pub(crate) fn split(path: &[u8]) -> Result<(&[u8], &[u8]), Stop> {
+    let mut path = path;
+    while let Some(shorter) = path.strip_suffix(b"/") {
+        path = shorter;
+    }
+    let (above, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => path.split_at_checked(slash).unwrap_or_default(),
+        None => (&[][..], path),
+    };
+    let name = without_leading_slashes(name);
+    if matches!(name, b"" | b"." | b"..") {
+        return Err(invalid("the path does not end with a name"));
+    }
+    if name.contains(&0) {
+        return Err(invalid("the path makes no sense"));
+    }
+    Ok((above, name))
+}
+
+/// The beginnings of a path, each with its last name.
+fn prefixes(path: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut end = 0usize;
+    path.split(|byte| *byte == b'/').filter_map(move |name| {
+        let stop = end.saturating_add(name.len());
+        end = stop.saturating_add(1);
+        (!name.is_empty()).then_some((path.get(..stop)?, name))
+    })
+}
+
+fn without_leading_slashes(mut path: &[u8]) -> &[u8] {
+    while let Some(shorter) = path.strip_prefix(b"/") {
+        path = shorter;
+    }
+    path
+}
+
+#[cold]
+fn invalid(text: &'static str) -> Stop {
+    Trouble::new(FailureKind::Invalid, text).into()
+}

@@ -1,0 +1,47 @@
+use alloc::vec::Vec;
+
+use vmcell_wire::files::{Meta, TreeRecord, record};
+
+use crate::worker::{Line, Stop};
+
+/// The directories that a tree's sender is in, as far as they were not told:
+/// one that was not asked for is told only when something in it is.
+#[derive(Default)]
+pub(super) struct Directories {
+    /// Their records.
+    untold: Vec<u8>,
+    /// Where each record begins.
+    starts: Vec<usize>,
+}
+
+impl Directories {
+    /// Goes into a directory.
+    pub(super) fn enter(&mut self, name: &[u8], meta: Meta<'_>) -> Result<(), Stop> {
+        let start = self.untold.len();
+        let meta = Some(meta);
+        record::encode(&mut self.untold, &TreeRecord::Enter { name, meta })?;
+        self.starts.push(start);
+        Ok(())
+    }
+
+    /// Tells them all: something follows.
+    pub(super) fn send(&mut self, line: &mut Line) -> Result<(), Stop> {
+        if !self.untold.is_empty() {
+            line.send(&self.untold)?;
+            self.untold.clear();
+            self.starts.clear();
+        }
+        Ok(())
+    }
+
+    /// Leaves the one that was entered last.
+    pub(super) fn leave(&mut self, line: &mut Line) -> Result<(), Stop> {
+        match self.starts.pop() {
+            Some(start) => {
+                self.untold.truncate(start);
+                Ok(())
+            }
+            None => line.record(&TreeRecord::Leave),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+use rustix::{
+    fd::AsFd,
+    fs::{Mode, OFlags, openat, symlinkat},
+};
+use vmcell_wire::{FailureKind, files::Owner, limits::MAX_PATH};
+
+use super::{entry, owner::NewOwner, root::Root};
+use crate::worker::{Line, Stop, Trouble};
+
+pub(super) fn perform(
+    line: &mut Line,
+    root: &Root,
+    path: &[u8],
+    target: &[u8],
+    owner: Owner<'_>,
+) -> Result<(), Stop> {
+    if !(1..MAX_PATH).contains(&target.len()) || target.contains(&0) {
+        let text = "a symbolic link cannot point to this";
+        return Err(Trouble::new(FailureKind::Invalid, text).into());
+    }
+    let failed = |errno| Trouble::errno(errno, "making a symbolic link");
+    let owner = NewOwner::find(owner)?;
+    let place = root.place(path)?;
+    symlinkat(target, &place.directory, place.name).map_err(failed)?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = openat(&place.directory, place.name, flags, Mode::empty()).map_err(failed)?;
+    if let Some(ids) = owner.heir_in(&place.directory).map_err(failed)? {
+        ids.own_found(made.as_fd()).map_err(failed)?;
+    }
+    entry::answer(line, made.as_fd())
+}

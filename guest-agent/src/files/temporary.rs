@@ -1,0 +1,172 @@
+use alloc::vec::Vec;
+
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{
+        AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with, unlinkat,
+    },
+    io::Errno,
+    path::DecInt,
+    rand::{GetRandomFlags, getrandom},
+};
+
+/// A new file that nobody else sees yet. It is gone when this is dropped.
+pub(crate) struct Temporary<'d> {
+    directory: BorrowedFd<'d>,
+    file: OwnedFd,
+    /// The name that it has where files cannot be without one.
+    name: Option<TemporaryName<'d>>,
+}
+
+impl<'d> Temporary<'d> {
+    pub(crate) fn new(directory: BorrowedFd<'d>) -> Result<Self, Errno> {
+        let private = Mode::RUSR | Mode::WUSR;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        match openat(directory, c".", flags | OFlags::TMPFILE, private) {
+            Ok(file) => Ok(Self {
+                directory,
+                file,
+                name: None,
+            }),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+                let (name, file) =
+                    TemporaryName::make(directory, |name| openat(directory, name, flags, private))?;
+                Ok(Self {
+                    directory,
+                    file,
+                    name: Some(name),
+                })
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Gives it a name that nothing has: else it is [`Errno::EXIST`].
+    pub(crate) fn publish(&mut self, name: &[u8]) -> Result<(), Errno> {
+        match self.name.take() {
+            None => link(self.file(), self.directory, name),
+            Some(mut own) => {
+                let renamed = own.rename_to(self.directory, name, RenameFlags::NOREPLACE);
+                self.name = renamed.is_err().then_some(own);
+                renamed
+            }
+        }
+    }
+
+    /// Gives it a name, and takes that from whatever file has it.
+    pub(crate) fn replace(&mut self, name: &[u8]) -> Result<(), Errno> {
+        let mut own = self.take_name()?;
+        own.rename_to(self.directory, name, RenameFlags::empty())
+    }
+
+    fn take_name(&mut self) -> Result<TemporaryName<'d>, Errno> {
+        match self.name.take() {
+            Some(name) => Ok(name),
+            None => {
+                let make = |name: &[u8]| link(self.file.as_fd(), self.directory, name);
+                TemporaryName::make(self.directory, make).map(|(name, ())| name)
+            }
+        }
+    }
+}
+
+/// A name in a directory that is for a while only: what has it is removed when
+/// this is dropped.
+pub(crate) struct TemporaryName<'d> {
+    directory: BorrowedFd<'d>,
+    /// Empty: there is nothing to be removed.
+    name: Vec<u8>,
+}
+
+/// So often a name that is taken is replaced by another one.
+const TRIES: u32 = 16;
+
+impl<'d> TemporaryName<'d> {
+    /// Has `make` make something that has a new name.
+    pub(crate) fn make<T>(
+        directory: BorrowedFd<'d>,
+        mut make: impl FnMut(&[u8]) -> Result<T, Errno>,
+    ) -> Result<(Self, T), Errno> {
+        for _ in 0..TRIES {
+            let name = random_name()?;
+            match make(&name) {
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+                Ok(made) => return Ok((Self { directory, name }, made)),
+            }
+        }
+        Err(Errno::EXIST)
+    }
+
+    /// Gives what has this name another one, for good.
+    pub(crate) fn rename_to(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        if flags.is_empty() {
+            renameat(self.directory, &*self.name, directory, name)?;
+        } else {
+            renameat_with(self.directory, &*self.name, directory, name, flags)?;
+        }
+        self.name.clear();
+        Ok(())
+    }
+
+    /// The name is to stay, for others to deal with.
+    pub(crate) fn into_name(mut self) -> Vec<u8> {
+        core::mem::take(&mut self.name)
+    }
+}
+
+impl Drop for TemporaryName<'_> {
+    fn drop(&mut self) {
+        if !self.name.is_empty() {
+            // Who took it away has done what we would.
+            let _ = unlinkat(self.directory, &*self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// `.vmcell-` and sixteen digits.
+pub(crate) fn random_name() -> Result<Vec<u8>, Errno> {
+    let mut random = [0; 8];
+    getrandom(&mut random, GetRandomFlags::empty())?;
+    let mut name = Vec::from(b".vmcell-");
+    for byte in random {
+        for digit in [byte >> 4, byte & 0xf] {
+            let digit = char::from_digit(u32::from(digit), 16).unwrap_or('0');
+            name.extend(u8::try_from(digit));
+        }
+    }
+    Ok(name)
+}
+
+/// Gives an open file a name that nothing has.
+pub(crate) fn link(
+    file: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
+    name: &[u8],
+) -> Result<(), Errno> {
+    match linkat(file, c"", directory, name, AtFlags::EMPTY_PATH) {
+        // That needs a privilege which an ordinary program lacks.
+        Err(Errno::NOENT) => {
+            let from = path_of(file);
+            linkat(CWD, &*from, directory, name, AtFlags::SYMLINK_FOLLOW)
+        }
+        outcome => outcome,
+    }
+}
+
+/// A path to exactly what a descriptor stands for: proc_pid_fd(5).
+pub(crate) fn path_of(descriptor: BorrowedFd<'_>) -> Vec<u8> {
+    let mut path = Vec::from(b"/proc/self/fd/");
+    path.extend_from_slice(DecInt::from_fd(descriptor).as_bytes());
+    path
+}

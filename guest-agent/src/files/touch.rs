@@ -1,0 +1,65 @@
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, openat, utimensat},
+    io::Errno,
+};
+use vmcell_wire::{
+    FailureKind,
+    files::{Owner, Time},
+};
+
+use super::{
+    entry,
+    owner::NewOwner,
+    root::{Root, unresolved},
+    target::Target,
+    write::NEW_MODE,
+};
+use crate::worker::{Line, Stop, Trouble};
+
+pub(super) fn perform(
+    line: &mut Line,
+    root: &Root,
+    path: &[u8],
+    modified: Option<Time>,
+    owner: Owner<'_>,
+) -> Result<(), Stop> {
+    let failed = |errno| Trouble::errno(errno, "touching it");
+    let times = times(modified)?;
+    let owner = NewOwner::find(owner)?;
+    let found = match root.find(path, OFlags::PATH, Mode::empty()) {
+        Err(Errno::NOENT) => make(root, path, &owner)?,
+        found => found.map_err(unresolved)?,
+    };
+    utimensat(&found, c"", &times, AtFlags::EMPTY_PATH).map_err(failed)?;
+    entry::answer(line, found.as_fd())
+}
+
+/// Makes an empty file.
+fn make(root: &Root, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, Stop> {
+    let failed = |errno| Trouble::errno(errno, "making the file");
+    let target = Target::find(root, path, owner)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(NEW_MODE);
+    let file = openat(&target.directory, &*target.name, flags, mode).map_err(failed)?;
+    if let Some(ids) = owner.heir_in(&target.directory).map_err(failed)? {
+        ids.own(file.as_fd()).map_err(failed)?;
+    }
+    Ok(file)
+}
+
+/// What sets the time of the last change and leaves that of the last access.
+fn times(modified: Option<Time>) -> Result<Timestamps, Stop> {
+    let (tv_sec, tv_nsec) = match modified {
+        None => (0, UTIME_NOW),
+        Some(time) if time.nanoseconds < 1_000_000_000 => (time.seconds, time.nanoseconds.into()),
+        Some(_) => return Err(Trouble::new(FailureKind::Invalid, "there is no such time").into()),
+    };
+    Ok(Timestamps {
+        last_access: Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        },
+        last_modification: Timespec { tv_sec, tv_nsec },
+    })
+}

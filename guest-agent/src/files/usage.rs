@@ -1,0 +1,95 @@
+use rustix::{
+    fd::AsFd,
+    fs::{FileType, Mode, OFlags, Stat, fstat},
+    io::Errno,
+};
+use vmcell_wire::{
+    files::{Answer, Usage},
+    pattern::Selection,
+};
+
+use super::{
+    entry::describe,
+    root::{Root, unresolved},
+    target::is,
+    walk::{Links, Order, READ_DIRECTORY, Step, Tour},
+};
+use crate::worker::{Line, Stop};
+
+/// Tells how much a tree takes up.
+pub(super) fn perform(line: &mut Line, root: &Root, path: &[u8]) -> Result<(), Stop> {
+    let top = root.open_path(path, OFlags::PATH, Mode::empty())?;
+    let status = fstat(&top).map_err(unresolved)?;
+    let mut sum = Sum::default();
+    sum.add(&status);
+    if is(&status, FileType::Directory) {
+        // The very one that was looked at, now to be read.
+        let directory = rustix::fs::openat(top.as_fd(), c".", READ_DIRECTORY, Mode::empty())
+            .map_err(unresolved)?;
+        let mut tour = Tour::new(directory, Order::Any, Selection::Take);
+        while let Some(step) = tour.next() {
+            line.check()?;
+            match step {
+                Ok(Step::Entry(_)) if visit(&mut tour, &mut sum) => {}
+                Ok(Step::Left) => {}
+                _ => sum.usage.problems = sum.usage.problems.saturating_add(1),
+            }
+        }
+    }
+    line.answer(&Answer::Usage(sum.usage))
+}
+
+/// Adds an entry, and enters it if it is a directory. False: it could not be
+/// looked at.
+fn visit(tour: &mut Tour, sum: &mut Sum) -> bool {
+    let status = match tour.status() {
+        Ok(status) => status,
+        // It was removed since its name was read.
+        Err(errno) => return errno == Errno::NOENT,
+    };
+    sum.add(&status);
+    if !is(&status, FileType::Directory) {
+        return true;
+    }
+    match tour.open(READ_DIRECTORY) {
+        Ok(directory) => tour.enter(directory, Selection::Take).is_ok(),
+        Err(errno) => matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP),
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    usage: Usage,
+    links: Links,
+}
+
+impl Sum {
+    fn add(&mut self, status: &Stat) {
+        let usage = &mut self.usage;
+        usage.entries = usage.entries.saturating_add(1);
+        let is_directory = is(status, FileType::Directory);
+        if is_directory {
+            usage.directories = usage.directories.saturating_add(1);
+        }
+        let mut share = 1;
+        if !is_directory && status.st_nlink > 1 {
+            if self.links.find(status).is_some() {
+                return;
+            }
+            if !self.links.remember(status, &[]) {
+                // Too many to know which came before: each name of a file
+                // counts for its part of it.
+                share = u64::from(describe(&[], status).links);
+            }
+        }
+        let part = |whole: i64| {
+            let whole = u64::try_from(whole).unwrap_or(0);
+            whole.checked_div(share).unwrap_or(0)
+        };
+        if is(status, FileType::RegularFile) {
+            usage.bytes = usage.bytes.saturating_add(part(status.st_size));
+        }
+        let allocated = part(status.st_blocks.saturating_mul(512));
+        usage.allocated = usage.allocated.saturating_add(allocated);
+    }
+}

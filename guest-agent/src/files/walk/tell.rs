@@ -1,0 +1,126 @@
+use alloc::vec::Vec;
+
+use rustix::{
+    fd::{AsFd, BorrowedFd},
+    fs::{FileType, OFlags, Stat, fstat, readlinkat_raw},
+    io::Errno,
+};
+use vmcell_wire::{
+    files::{Answer, FileEntry},
+    limits::MAX_PATH,
+};
+
+use super::{Tour, gone_is_fine};
+use crate::{
+    files::{
+        digest::Digester,
+        entry::describe,
+        names::Names,
+        target::{HARMLESS, is},
+    },
+    worker::{Line, Stop, Trouble},
+};
+
+/// Tells entries to the host.
+pub(super) struct Teller<'a> {
+    line: &'a mut Line,
+    names: Option<Names>,
+    digester: Option<Digester>,
+    target: Vec<u8>,
+}
+
+impl<'a> Teller<'a> {
+    pub(super) fn new(line: &'a mut Line, names: bool, digest: bool) -> Self {
+        Self {
+            line,
+            names: names.then(Names::read),
+            digester: digest.then(Digester::new),
+            target: alloc::vec![0; MAX_PATH],
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Stop> {
+        self.line.check()
+    }
+
+    /// Tells an entry that could not be looked at.
+    pub(super) fn tell_trouble(&mut self, path: &[u8], trouble: &Trouble) -> Result<(), Stop> {
+        self.line.answer(&Answer::Problem {
+            path,
+            failure: trouble.as_failure(),
+        })
+    }
+
+    /// Tells the entry that came last on a tour. The inner trouble is the
+    /// entry's own.
+    pub(super) fn tell(
+        &mut self,
+        tour: &Tour,
+        kind: FileType,
+    ) -> Result<Result<(), Trouble>, Stop> {
+        if kind == FileType::RegularFile && self.digester.is_some() {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | HARMLESS;
+            return match tour.open(flags) {
+                Ok(file) => match self.tell_found(tour.path(), file.as_fd()) {
+                    Err(Stop::Failed(trouble)) => Ok(Err(trouble)),
+                    told => told.map(Ok),
+                },
+                Err(errno) => Ok(gone_is_fine(errno)),
+            };
+        }
+        let status = match tour.status() {
+            Ok(status) => status,
+            Err(errno) => return Ok(gone_is_fine(errno)),
+        };
+        let mut target = core::mem::take(&mut self.target);
+        let length = if is(&status, FileType::Symlink) {
+            readlinkat_raw(tour.directory(), tour.name(), target.as_mut_slice())
+        } else {
+            Ok(0)
+        };
+        let told = match length {
+            Ok(length) => {
+                let target = target.get(..length).unwrap_or_default();
+                self.tell_status(tour.path(), &status, target, None).map(Ok)
+            }
+            // It is no link any more.
+            Err(Errno::INVAL) => Ok(Ok(())),
+            Err(errno) => Ok(gone_is_fine(errno)),
+        };
+        self.target = target;
+        told
+    }
+
+    /// Tells what was opened.
+    pub(super) fn tell_found(&mut self, path: &[u8], found: BorrowedFd<'_>) -> Result<(), Stop> {
+        let looking = |errno| Trouble::errno(errno, "looking at it");
+        let status = fstat(found).map_err(looking)?;
+        let digest = match &mut self.digester {
+            Some(digester) if is(&status, FileType::RegularFile) => {
+                Some(digester.digest(self.line, found)?)
+            }
+            _ => None,
+        };
+        self.tell_status(path, &status, &[], digest)
+    }
+
+    fn tell_status(
+        &mut self,
+        path: &[u8],
+        status: &Stat,
+        target: &[u8],
+        digest: Option<[u8; 32]>,
+    ) -> Result<(), Stop> {
+        let (owner, group) = match &mut self.names {
+            Some(names) => names.of(status.st_uid, status.st_gid),
+            None => ("", ""),
+        };
+        self.line.answer(&Answer::Entry(FileEntry {
+            owner,
+            group,
+            target,
+            digest,
+            ..describe(path, status)
+        }))
+    }
+}

@@ -1,0 +1,204 @@
+use alloc::{vec, vec::Vec};
+use core::mem::MaybeUninit;
+
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{
+        FileType,
+        inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags},
+    },
+    io::Errno,
+};
+use vmcell_wire::pattern::Selection;
+
+use crate::{
+    files::{
+        temporary::path_of,
+        walk::{Order, READ_DIRECTORY, Step, Tour},
+    },
+    worker::{Line, Stop, Trouble},
+};
+
+/// What the kernel watches for us: inotify(7).
+///
+/// No descriptor of it is held: else the kernel would not tell that it is
+/// gone.
+pub(super) struct Watches {
+    inotify: OwnedFd,
+    /// Paths below the top, in the order of the kernel's numbers. A new one is
+    /// nearly always the largest.
+    paths: Vec<(i32, Vec<u8>)>,
+}
+
+/// Something that the kernel told.
+pub(super) struct Notice {
+    pub(super) watch: i32,
+    pub(super) flags: ReadFlags,
+    /// The name in the directory that is watched; empty: that itself.
+    pub(super) name: Vec<u8>,
+}
+
+const CHANGES: WatchFlags = WatchFlags::MODIFY
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::CREATE)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MOVED_FROM)
+    .union(WatchFlags::MOVED_TO)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF);
+
+/// More directories are not watched, whatever the kernel allows.
+const MAX_WATCHES: usize = 256 * 1024;
+
+/// How much of the kernel's queue is read at once.
+const BUFFER: usize = 16 * 1024;
+
+impl Watches {
+    pub(super) fn new() -> Result<Self, Trouble> {
+        let flags = CreateFlags::NONBLOCK | CreateFlags::CLOEXEC;
+        let inotify =
+            inotify::init(flags).map_err(|errno| Trouble::errno(errno, "beginning to watch"))?;
+        Ok(Self {
+            inotify,
+            paths: Vec::new(),
+        })
+    }
+
+    /// The path of what is watched.
+    pub(super) fn path(&self, watch: i32) -> Option<&[u8]> {
+        let (_, path) = self.paths.get(self.find(watch).ok()?)?;
+        Some(path)
+    }
+
+    /// Watches what was opened, and answers its number.
+    pub(super) fn add(&mut self, found: BorrowedFd<'_>, path: &[u8]) -> Result<i32, Trouble> {
+        let added = if self.paths.len() < MAX_WATCHES {
+            inotify::add_watch(&self.inotify, path_of(found), CHANGES)
+        } else {
+            Err(Errno::NOSPC)
+        };
+        let watch = added.map_err(|errno| match errno {
+            Errno::NOSPC => Trouble::errno(
+                errno,
+                "there are too many directories to watch: watch fewer, \
+                 or raise fs.inotify.max_user_watches in the guest",
+            ),
+            errno => Trouble::errno(errno, "watching it"),
+        })?;
+        let entry = (watch, Vec::from(path));
+        match self.find(watch) {
+            Err(place) => self.paths.insert(place, entry),
+            // It was watched by another path.
+            Ok(place) => {
+                if let Some(known) = self.paths.get_mut(place) {
+                    *known = entry;
+                }
+            }
+        }
+        Ok(watch)
+    }
+
+    fn find(&self, watch: i32) -> Result<usize, usize> {
+        self.paths.binary_search_by_key(&watch, |(known, _)| *known)
+    }
+
+    /// Watches all directories below one that is watched. `found` sees every
+    /// entry, and whether it is a directory.
+    pub(super) fn add_below(
+        &mut self,
+        line: &Line,
+        directory: OwnedFd,
+        path: &[u8],
+        mut found: impl FnMut(&[u8], bool),
+    ) -> Result<(), Stop> {
+        let mut tour = Tour::new(directory, Order::Any, Selection::Take);
+        while let Some(step) = tour.next() {
+            line.check()?;
+            let below = join(path, tour.path());
+            let Step::Entry(hint) = step.map_err(|trouble| trouble.at(&below))? else {
+                continue;
+            };
+            let opened = match hint {
+                FileType::Directory | FileType::Unknown => tour.open(READ_DIRECTORY),
+                _ => Err(Errno::NOTDIR),
+            };
+            found(&below, opened.is_ok());
+            match opened {
+                Ok(opened) => {
+                    self.add(opened.as_fd(), &below)?;
+                    tour.enter(opened, Selection::Take)
+                        .map_err(|trouble| trouble.at(&below))?;
+                }
+                // It is no directory, or gone by now, which will be told.
+                Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT | Errno::NXIO) => {}
+                Err(errno) => {
+                    return Err(Trouble::errno(errno, "watching it").at(&below).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches a directory and all below it no more: they have other paths
+    /// now, or none.
+    pub(super) fn remove(&mut self, path: &[u8]) {
+        let inotify = &self.inotify;
+        self.paths.retain(|(watch, known)| {
+            let is_below = known
+                .strip_prefix(path)
+                .is_some_and(|rest| matches!(rest.first(), None | Some(b'/')));
+            if is_below {
+                // It may have ended by itself.
+                let _ = inotify::remove_watch(inotify, *watch);
+            }
+            !is_below
+        });
+    }
+
+    /// The kernel watches this no more.
+    pub(super) fn forget(&mut self, watch: i32) {
+        if let Ok(place) = self.find(watch) {
+            self.paths.remove(place);
+        }
+    }
+
+    /// Some of what the kernel has to tell, or nothing.
+    pub(super) fn read(&self) -> Result<Vec<Notice>, Trouble> {
+        let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+        let mut reader = Reader::new(&self.inotify, &mut buffer);
+        let mut notices = Vec::new();
+        loop {
+            match reader.next() {
+                Ok(event) => notices.push(Notice {
+                    watch: event.wd(),
+                    flags: event.events(),
+                    name: event
+                        .file_name()
+                        .map(|name| Vec::from(name.to_bytes()))
+                        .unwrap_or_default(),
+                }),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(notices),
+                Err(errno) => return Err(Trouble::errno(errno, "watching")),
+            }
+            if reader.is_buffer_empty() {
+                return Ok(notices);
+            }
+        }
+    }
+}
+
+impl AsFd for Watches {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inotify.as_fd()
+    }
+}
+
+/// A path below another one.
+pub(super) fn join(above: &[u8], below: &[u8]) -> Vec<u8> {
+    let mut path = Vec::from(above);
+    if !above.is_empty() && !below.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(below);
+    path
+}

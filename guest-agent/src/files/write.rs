@@ -1,0 +1,266 @@
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{
+        AtFlags, FallocateFlags, Mode, OFlags, fallocate, fchmod, fstat, fsync, ftruncate, openat,
+        unlinkat,
+    },
+    io::Errno,
+};
+use vmcell_wire::{
+    FailureKind,
+    files::{Expect, Write, WritePlace},
+};
+
+use super::{
+    digest::Digester,
+    entry,
+    owner::{Ids, NewOwner},
+    root::{Root, unresolved},
+    target::Target,
+    temporary::Temporary,
+};
+use crate::worker::{Line, Stop, Trouble};
+
+/// What is written at once.
+const CHUNK: usize = 128 * 1024;
+
+/// For so many bytes room is made before they come.
+const LARGE: u64 = 1024 * 1024;
+
+pub(super) const NEW_MODE: u32 = 0o644;
+
+pub(super) fn perform(line: &mut Line, root: &Root, write: &Write<'_>) -> Result<(), Stop> {
+    let owner = NewOwner::find(write.owner)?;
+    let target = Target::find(root, write.path, &owner)?;
+    target.must_be_file()?;
+    if write.expect == Expect::Absent && target.status.is_some() {
+        return Err(conflict("there is such a file already"));
+    }
+    match write.place {
+        WritePlace::Replace => replace(line, write, &target, &owner),
+        WritePlace::Append => in_place(line, write, &target, &owner, None),
+        WritePlace::At(offset) => in_place(line, write, &target, &owner, Some(offset)),
+    }
+}
+
+fn replace(
+    line: &mut Line,
+    write: &Write<'_>,
+    target: &Target,
+    owner: &NewOwner,
+) -> Result<(), Stop> {
+    let mut temporary = Temporary::new(target.directory.as_fd()).map_err(making)?;
+    let file = temporary.file();
+    make_room(file, 0, write.size)?;
+    let mut length = 0;
+    copy(line, file, Some(0), &mut length)?;
+    if write.size.is_some_and(|size| size > length) {
+        ftruncate(file, length).map_err(writing)?;
+    }
+    let mode = match (write.mode, &target.status) {
+        (Some(mode), _) => u32::from(mode),
+        (None, Some(status)) => status.st_mode & 0o7777,
+        (None, None) => NEW_MODE,
+    };
+    let heir = match &target.status {
+        Some(status) => {
+            let ids = owner.successor().unwrap_or(Ids::of(status));
+            let ours = Ids::of(&fstat(file).map_err(making)?);
+            (ids != ours).then_some(ids)
+        }
+        None => owner.heir_in(&target.directory).map_err(making)?,
+    };
+    dress(file, heir, Some(mode))?;
+    if write.sync {
+        fsync(file).map_err(writing)?;
+    }
+    must_be_as_expected(line, target, write.expect)?;
+    let published = match target.status {
+        Some(_) => temporary.replace(&target.name),
+        None => match temporary.publish(&target.name) {
+            Err(Errno::EXIST) if write.expect == Expect::Anything => {
+                temporary.replace(&target.name)
+            }
+            outcome => outcome,
+        },
+    };
+    published.map_err(making)?;
+    if write.sync {
+        sync_directory(target)?;
+    }
+    entry::answer(line, temporary.file())
+}
+
+/// Writes into the file itself: at `offset`, or at its end.
+fn in_place(
+    line: &mut Line,
+    write: &Write<'_>,
+    target: &Target,
+    owner: &NewOwner,
+    offset: Option<u64>,
+) -> Result<(), Stop> {
+    must_be_as_expected(line, target, write.expect)?;
+    let mut flags = OFlags::RDWR;
+    flags.set(OFlags::APPEND, offset.is_none());
+    let mut new = NewFile::default();
+    let file = if target.status.is_some() {
+        target.open(flags)?
+    } else {
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(NEW_MODE);
+        let file = openat(&target.directory, &*target.name, flags, mode).map_err(making)?;
+        new.0 = Some(target);
+        file
+    };
+    let heir = match target.status {
+        Some(_) => owner.successor(),
+        None => owner.heir_in(&target.directory).map_err(making)?,
+    };
+    let before = length(&file)?;
+    let start = offset.unwrap_or(before);
+    make_room(file.as_fd(), start, write.size)?;
+    let mut written = 0;
+    if let Err(stop) = copy(line, file.as_fd(), offset, &mut written) {
+        let ours = before.saturating_add(written);
+        if offset.is_none() && length(&file).is_ok_and(|length| length == ours) {
+            // Half of what was to be appended is of no use. If this fails too,
+            // the first failure is the one to be told.
+            let _ = ftruncate(&file, before);
+        }
+        return Err(stop);
+    }
+    dress(file.as_fd(), heir, write.mode.map(u32::from))?;
+    if write.sync {
+        fsync(&file).map_err(writing)?;
+        if target.status.is_none() {
+            sync_directory(target)?;
+        }
+    }
+    new.0 = None;
+    entry::answer(line, file.as_fd())
+}
+
+/// A file that was made and goes away again unless all goes well.
+#[derive(Default)]
+struct NewFile<'t>(Option<&'t Target>);
+
+impl Drop for NewFile<'_> {
+    fn drop(&mut self) {
+        if let Some(target) = self.0 {
+            // Who took it away has done what we would.
+            let _ = unlinkat(&target.directory, &*target.name, AtFlags::empty());
+        }
+    }
+}
+
+fn must_be_as_expected(line: &Line, target: &Target, expect: Expect) -> Result<(), Stop> {
+    let Expect::Digest(expected) = expect else {
+        return Ok(());
+    };
+    if target.status.is_none() {
+        return Err(conflict("there is no such file"));
+    }
+    let file = target.open(OFlags::RDONLY)?;
+    let status = fstat(&file).map_err(unresolved)?;
+    let digest = Digester::new().digest(line, file.as_fd())?;
+    if digest != expected || !target.is_still(&status) {
+        return Err(conflict("the file is not as expected"));
+    }
+    Ok(())
+}
+
+/// So that a disk which is too full says so before anything has changed.
+fn make_room(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> Result<(), Stop> {
+    let Some(size) = size.filter(|size| *size >= LARGE) else {
+        return Ok(());
+    };
+    match fallocate(file, FallocateFlags::KEEP_SIZE, offset, size) {
+        // Not every file system can.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        outcome => outcome.map_err(writing),
+    }
+}
+
+/// Writes all that comes from the host at `offset`, or at the end, and counts
+/// what was `written`.
+fn copy(
+    line: &mut Line,
+    file: BorrowedFd<'_>,
+    offset: Option<u64>,
+    written: &mut u64,
+) -> Result<(), Stop> {
+    loop {
+        let piece = line.arrived(CHUNK)?;
+        let piece = piece.get(..CHUNK).unwrap_or(piece);
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let offset = offset.map(|start| start.saturating_add(*written));
+        let count = write_some(file, piece, offset)?;
+        *written = written.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        line.take(count);
+    }
+}
+
+/// Writes at least one byte, at `offset` or at the end.
+pub(super) fn write_some(
+    file: BorrowedFd<'_>,
+    bytes: &[u8],
+    offset: Option<u64>,
+) -> Result<usize, Stop> {
+    loop {
+        let outcome = match offset {
+            Some(offset) => rustix::io::pwrite(file, bytes, offset),
+            None => rustix::io::write(file, bytes),
+        };
+        match outcome {
+            Err(Errno::INTR) => {}
+            Ok(0) => return Err(writing(Errno::IO)),
+            outcome => return outcome.map_err(writing),
+        }
+    }
+}
+
+/// Sets the owner, and then the permissions.
+pub(super) fn dress(
+    file: BorrowedFd<'_>,
+    heir: Option<Ids>,
+    mode: Option<u32>,
+) -> Result<(), Stop> {
+    if let Some(ids) = heir {
+        ids.own(file)
+            .map_err(|errno| Trouble::errno(errno, "setting its owner"))?;
+    }
+    if let Some(mode) = mode {
+        fchmod(file, Mode::from_raw_mode(mode))
+            .map_err(|errno| Trouble::errno(errno, "setting its permissions"))?;
+    }
+    Ok(())
+}
+
+fn sync_directory(target: &Target) -> Result<(), Stop> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(&target.directory, c".", flags, Mode::empty())
+        .and_then(fsync)
+        .map_err(writing)
+}
+
+fn length(file: &OwnedFd) -> Result<u64, Stop> {
+    let status = fstat(file).map_err(unresolved)?;
+    Ok(u64::try_from(status.st_size).unwrap_or(0))
+}
+
+#[cold]
+pub(super) fn making(errno: Errno) -> Stop {
+    Trouble::errno(errno, "making the file").into()
+}
+
+#[cold]
+pub(super) fn writing(errno: Errno) -> Stop {
+    Trouble::errno(errno, "writing the file").into()
+}
+
+#[cold]
+pub(super) fn conflict(text: &'static str) -> Stop {
+    Trouble::new(FailureKind::Conflict, text).into()
+}

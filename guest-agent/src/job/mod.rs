@@ -1,0 +1,23 @@
+//! Work that the agent has others do: see [`worker`](crate::worker).
+//!
+//! ```text
+//!            request                    outcome
+//!  (idle) ------------> Job under way ------------> (idle, or ended)
+//!                            |
+//!                            +-- cancelled: the worker says when it has stopped
+//! ```
+//!
+//! A job belongs to the stream that asked for it. It is not resumed when the
+//! link is lost: it is cancelled.
+
+mod staff;
+mod table;
+
+pub(crate) use table::{JobId, Jobs};
+
+/// How many bytes of a job's output wait for the link.
+const OUTGOING: usize = 512 * 1024;
+
+/// Room for a request, and for as much input as a host may send before any of
+/// it is taken.
+const INCOMING: usize = 512 * 1024;

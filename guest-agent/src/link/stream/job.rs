@@ -1,0 +1,131 @@
+use vmcell_wire::{
+    Channel, Outcome,
+    credit::{ReceiveWindow, SendWindow},
+    encode,
+};
+
+use super::Filled;
+use crate::{
+    job::{JobId, Jobs},
+    link::{
+        Lost,
+        outgoing::{Added, Outgoing, Source},
+    },
+    process::{Caller, INPUT_WINDOW},
+};
+
+/// A stream that waits for a job.
+pub(crate) struct JobStream {
+    caller: Caller,
+    job: JobId,
+    input: ReceiveWindow,
+    /// How much input was given back as credit.
+    returned: u64,
+    output: SendWindow,
+    /// How much output was sent.
+    sent: u64,
+    is_cancelled: bool,
+}
+
+impl JobStream {
+    pub(crate) fn new(caller: Caller, job: JobId, window: u32) -> Self {
+        Self {
+            caller,
+            job,
+            input: ReceiveWindow::new(Channel::Stdin, INPUT_WINDOW),
+            returned: 0,
+            output: SendWindow::new(Channel::Stdout, window),
+            sent: 0,
+            is_cancelled: false,
+        }
+    }
+
+    pub(super) fn lose(&self, jobs: &mut Jobs) {
+        jobs.abandon(self.job);
+    }
+
+    pub(super) fn cancel(&mut self, jobs: &mut Jobs) {
+        self.is_cancelled = true;
+        jobs.cancel(self.job);
+    }
+
+    pub(super) fn credit(&mut self, channel: Channel, bytes: u32) -> Result<(), Lost> {
+        if channel == Channel::Stdout {
+            self.output.granted(bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn input(&mut self, bytes: &[u8], jobs: &mut Jobs) -> Result<(), Lost> {
+        let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.input.arrived(count)?;
+        jobs.give(self.job, bytes);
+        Ok(())
+    }
+
+    pub(super) fn input_ended(&mut self, jobs: &mut Jobs) {
+        jobs.end_input(self.job);
+    }
+
+    pub(super) fn fill(
+        &mut self,
+        outgoing: &mut Outgoing,
+        jobs: &mut Jobs,
+    ) -> Result<Filled, Lost> {
+        let consumed = jobs.consumed(self.job);
+        let news = u32::try_from(consumed.saturating_sub(self.returned)).unwrap_or(0);
+        self.returned = consumed;
+        if let Some(credit) = self.input.consumed(news) {
+            encode::credit(
+                outgoing.control(),
+                self.caller.stream,
+                Channel::Stdin,
+                credit,
+            );
+        }
+        // A stream is asked again only when all that it has added is written.
+        let end = jobs.sent(self.job, self.sent);
+        if self.is_cancelled {
+            self.sent = end;
+            jobs.sent(self.job, end);
+        }
+        let waiting = end.saturating_sub(self.sent);
+        if waiting > 0 {
+            return self.fill_data(outgoing, jobs, waiting);
+        }
+        let stream = self.caller.stream;
+        let close = |outcome: &Outcome<'_>| encode::close(outgoing.control(), stream, outcome);
+        match jobs.finish(self.job, close) {
+            Some(closed) => {
+                closed?;
+                Ok(Filled::Finished)
+            }
+            None => Ok(Filled::Nothing),
+        }
+    }
+
+    fn fill_data(
+        &mut self,
+        outgoing: &mut Outgoing,
+        jobs: &mut Jobs,
+        waiting: u64,
+    ) -> Result<Filled, Lost> {
+        let Some(output) = jobs.output(self.job) else {
+            return Ok(Filled::Nothing);
+        };
+        let allowed = waiting.min(self.output.available().into());
+        let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
+        let piece = output.bytes_from(self.sent);
+        let piece = piece.get(..allowed).unwrap_or(piece);
+        let source = Source::Job(self.job);
+        match outgoing.add_held(self.caller.stream, source, self.sent, piece)? {
+            Added::Frame(count) => {
+                self.output.take(u32::try_from(count).unwrap_or(u32::MAX));
+                let count = u64::try_from(count).unwrap_or(u64::MAX);
+                self.sent = self.sent.saturating_add(count);
+                Ok(Filled::Something)
+            }
+            Added::Nothing | Added::Later => Ok(Filled::Nothing),
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Bytes between two processes through memory that both see.
+
+use core::{
+    ffi::c_void,
+    ptr::NonNull,
+    slice,
+    sync::atomic::{AtomicU32, AtomicU64, Ordering, fence},
+};
+
+use rustix::{
+    io::Errno,
+    mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap},
+};
+
+/// A ring in memory that a fork shares. One process makes it its
+/// [`Producer`], the other one its [`Consumer`].
+///
+/// ```text
+///  offset   freed           taken              written
+///    | to be | still lent to  | to be consumed   | the producer's
+///    | used  | the consumer   |                  | room
+/// ```
+pub(crate) struct SharedRing {
+    start: NonNull<u8>,
+    capacity: usize,
+}
+
+/// The end that writes.
+pub(crate) struct Producer {
+    ring: SharedRing,
+    written: u64,
+}
+
+/// The end that reads.
+pub(crate) struct Consumer {
+    ring: SharedRing,
+    taken: u64,
+}
+
+/// What stands before the bytes. Each field has one writer.
+#[repr(C)]
+struct Header {
+    /// By the producer: how many bytes it has ever written.
+    written: AtomicU64,
+    /// By the producer: what this means is between the two.
+    word: AtomicU32,
+    /// By the consumer: whether it sleeps and wants to be woken.
+    asleep: AtomicU32,
+    /// By the producer: an offset that means something to both.
+    mark: AtomicU64,
+    /// By the consumer: up to where the producer may overwrite.
+    freed: AtomicU64,
+}
+
+/// The header has a page of its own, so that the bytes begin on one.
+const PAGE: usize = 4096;
+
+/// So many bytes before the next one to be consumed are never overwritten: a
+/// frame's header stands there while it is sent.
+const HEADROOM: usize = 8;
+
+impl SharedRing {
+    /// `capacity` is a multiple of the page size.
+    pub(crate) fn new(capacity: usize) -> Result<Self, Errno> {
+        let length = capacity.checked_add(PAGE).ok_or(Errno::NOMEM)?;
+        let anywhere = core::ptr::null_mut();
+        // SAFETY: a new mapping at an address of the kernel's choice disturbs
+        // nothing.
+        let start = unsafe {
+            mmap_anonymous(
+                anywhere,
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+            )
+        }?;
+        let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Self { start, capacity })
+    }
+
+    pub(crate) fn into_producer(self) -> Producer {
+        Producer {
+            ring: self,
+            written: 0,
+        }
+    }
+
+    pub(crate) fn into_consumer(self) -> Consumer {
+        Consumer {
+            ring: self,
+            taken: 0,
+        }
+    }
+
+    /// Gives the memory back that the bytes took. Neither end may have use for
+    /// any.
+    fn shrink(&mut self) {
+        let (start, _) = self.place(0);
+        let start: *mut c_void = start.as_ptr().cast();
+        // SAFETY: it is exactly the mapping's bytes, none of which is lent;
+        // they read as zeroes again. If the kernel cannot, nothing changes.
+        let _ = unsafe { madvise(start, self.capacity, Advice::LinuxRemove) };
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping begins with a page for it, which is aligned, and
+        // zeroes are a valid header. Its fields are atomic, so the other
+        // process may change them.
+        unsafe { self.start.cast::<Header>().as_ref() }
+    }
+
+    /// Where `offset` is, and how many bytes follow in one piece.
+    fn place(&self, offset: u64) -> (NonNull<u8>, usize) {
+        let capacity = self.capacity as u64;
+        let position = offset.checked_rem(capacity).unwrap_or(0) as usize;
+        // SAFETY: it is within the mapping: a page and `capacity` bytes.
+        let start = unsafe { self.start.add(PAGE).add(position) };
+        (start, self.capacity.saturating_sub(position))
+    }
+}
+
+impl Producer {
+    /// See [`SharedRing::shrink`].
+    pub(crate) fn shrink(&mut self) {
+        self.ring.shrink();
+    }
+
+    /// Begins anew. The other end must not use the ring now.
+    pub(crate) fn reset(&mut self) {
+        self.written = 0;
+        let header = self.ring.header();
+        header.written.store(0, Ordering::Relaxed);
+        header.freed.store(0, Ordering::Relaxed);
+    }
+
+    /// Begins anew after the other end has reset the ring.
+    pub(crate) fn was_reset(&mut self) {
+        self.written = 0;
+    }
+
+    /// Whether so many bytes can be written, though perhaps not in one piece.
+    pub(crate) fn has_room(&self, count: usize) -> bool {
+        let capacity = self.ring.capacity as u64;
+        // The consumer never frees all of it.
+        let most = capacity.saturating_sub(HEADROOM as u64);
+        self.used().saturating_add(most.min(count as u64)) <= capacity
+    }
+
+    /// How much of the ring is in use.
+    pub(crate) fn used(&self) -> u64 {
+        self.written.saturating_sub(self.freed())
+    }
+
+    /// Memory to write to, as much as is in one piece. Empty if there is no
+    /// room.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        let room = (self.ring.capacity as u64).saturating_sub(self.used()) as usize;
+        let (start, piece) = self.ring.place(self.written);
+        // SAFETY: these bytes are within the mapping and initialised, and
+        // nobody else uses them: the consumer stays below `written`, and
+        // `&mut self` makes this the only producer.
+        unsafe { slice::from_raw_parts_mut(start.as_ptr(), piece.min(room)) }
+    }
+
+    /// Says that `count` bytes of the room were written.
+    pub(crate) fn wrote(&mut self, count: usize) {
+        self.written = self.written.saturating_add(count as u64);
+        let header = self.ring.header();
+        header.written.store(self.written, Ordering::Release);
+    }
+
+    /// How many bytes were ever written.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// How many of them the other end has no more use for.
+    pub(crate) fn freed(&self) -> u64 {
+        self.ring.header().freed.load(Ordering::Acquire)
+    }
+
+    /// Marks what comes next.
+    pub(crate) fn set_mark(&mut self) {
+        let header = self.ring.header();
+        header.mark.store(self.written, Ordering::Relaxed);
+    }
+
+    /// Says something, after everything that was written.
+    pub(crate) fn set_word(&mut self, word: u32) {
+        self.ring.header().word.store(word, Ordering::SeqCst);
+    }
+
+    /// Whether the other end sleeps. Who changes something and sees this must
+    /// wake it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        // What was changed must be seen by an end that goes to sleep just now,
+        // or that end be seen here.
+        fence(Ordering::SeqCst);
+        self.ring.header().asleep.load(Ordering::SeqCst) != 0
+    }
+}
+
+impl Consumer {
+    /// See [`SharedRing::shrink`].
+    pub(crate) fn shrink(&mut self) {
+        self.ring.shrink();
+    }
+
+    /// Begins anew. The other end must not use the ring now.
+    pub(crate) fn reset(&mut self) {
+        self.taken = 0;
+        let header = self.ring.header();
+        header.written.store(0, Ordering::Relaxed);
+        header.freed.store(0, Ordering::Relaxed);
+        header.mark.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Begins anew after the other end has reset the ring.
+    pub(crate) fn was_reset(&mut self) {
+        self.taken = 0;
+    }
+
+    /// The offset behind the last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.ring.header().written.load(Ordering::Acquire)
+    }
+
+    /// How many bytes were taken.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The bytes from `offset` on that were not taken, as many as are in one
+    /// piece.
+    pub(crate) fn bytes_from(&self, offset: u64) -> &[u8] {
+        let offset = offset.max(self.taken);
+        let count = self.end().saturating_sub(offset) as usize;
+        let (start, piece) = self.ring.place(offset);
+        // SAFETY: these bytes are within the mapping and written, and the
+        // producer does not touch them before they are taken, which needs
+        // `&mut self`.
+        unsafe { slice::from_raw_parts(start.as_ptr(), piece.min(count)) }
+    }
+
+    /// Lends the bytes from `offset` on, in one piece, with `prefix` in front
+    /// of them: it stands in the place of bytes that were taken. None if there
+    /// is no such place.
+    pub(crate) fn with_prefix<T>(
+        &mut self,
+        offset: u64,
+        prefix: &[u8; HEADROOM],
+        with: impl FnOnce(&[u8]) -> T,
+    ) -> Option<T> {
+        let offset = offset.max(self.taken);
+        let before = offset.checked_sub(HEADROOM as u64)?;
+        let (start, piece) = self.ring.place(before);
+        let count = self.bytes_from(offset).len();
+        if piece <= HEADROOM || before < self.ring.header().freed.load(Ordering::Relaxed) {
+            return None;
+        }
+        // SAFETY: `piece` tells that both are within the mapping in one piece.
+        // Those of the prefix are not freed, as the line above has checked, so
+        // they are ours as much as the others, and `&mut self` is exclusive.
+        let lent = unsafe {
+            slice::from_raw_parts_mut(start.as_ptr(), piece.min(count.saturating_add(HEADROOM)))
+        };
+        *lent.first_chunk_mut()? = *prefix;
+        Some(with(lent))
+    }
+
+    /// Says that everything before `offset` is of no more use, but for the
+    /// [`HEADROOM`].
+    pub(crate) fn take_until(&mut self, offset: u64) {
+        self.taken = self.taken.max(offset.min(self.end()));
+        let freed = self.taken.saturating_sub(HEADROOM as u64);
+        self.ring.header().freed.store(freed, Ordering::Release);
+    }
+
+    /// What the producer has marked: the largest number if nothing yet. Look at
+    /// its word or at the end first.
+    pub(crate) fn mark(&self) -> u64 {
+        self.ring.header().mark.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn word(&self) -> u32 {
+        self.ring.header().word.load(Ordering::SeqCst)
+    }
+
+    /// Tells the other end whether to wake this one.
+    pub(crate) fn set_asleep(&self, asleep: bool) {
+        let asleep = u32::from(asleep);
+        self.ring.header().asleep.store(asleep, Ordering::SeqCst);
+    }
+}
+
+impl Drop for SharedRing {
+    fn drop(&mut self) {
+        let start: *mut c_void = self.start.as_ptr().cast();
+        // SAFETY: it is exactly what was mapped, and no slice outlives `self`.
+        // It cannot fail for a valid mapping.
+        let _ = unsafe { munmap(start, self.capacity.saturating_add(PAGE)) };
+    }
+}

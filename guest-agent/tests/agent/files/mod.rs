@@ -1,0 +1,10 @@
+//! Work on files, on real ones.
+
+mod confinement;
+mod edit;
+mod full_disk;
+mod manage;
+mod read;
+mod remove;
+mod site;
+mod write;

@@ -1,0 +1,241 @@
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+use vmcell_wire::{
+    Channel, FailureKind, Request,
+    files::{
+        Answer, Expect, FileKind, Files, Owner, Work, Write, WritePlace,
+        record::{self, Piece, Reader},
+    },
+};
+
+use crate::client::{Host, RunningAgent, Said};
+
+/// An agent, and a directory that is the root of its work. Beside that there
+/// is another one that the work must never touch.
+pub(crate) struct Site {
+    pub(crate) host: Host,
+    _agent: RunningAgent,
+    directory: TempDir,
+}
+
+/// How work was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) kind: FailureKind,
+    pub(crate) errno: u16,
+}
+
+/// An entry that was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) kind: FileKind,
+    pub(crate) mode: u16,
+    pub(crate) size: u64,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) owner: String,
+    pub(crate) modified: i64,
+    pub(crate) target: Vec<u8>,
+    pub(crate) digest: Option<[u8; 32]>,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        Self::within(TempDir::new().unwrap())
+    }
+
+    pub(crate) fn within(directory: TempDir) -> Self {
+        let agent = RunningAgent::start();
+        let host = agent.connect_with_window(1024 * 1024);
+        std::fs::create_dir(directory.path().join("root")).unwrap();
+        std::fs::create_dir(directory.path().join("outside")).unwrap();
+        std::fs::write(directory.path().join("outside/secret"), "secret").unwrap();
+        Self {
+            host,
+            _agent: agent,
+            directory,
+        }
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        // Where temporary directories are may itself be behind a link.
+        self.directory.path().canonicalize().unwrap().join("root")
+    }
+
+    pub(crate) fn outside(&self) -> PathBuf {
+        self.directory
+            .path()
+            .canonicalize()
+            .unwrap()
+            .join("outside")
+    }
+
+    /// A path within the root.
+    pub(crate) fn at(&self, path: impl AsRef<[u8]>) -> PathBuf {
+        self.root().join(OsStr::from_bytes(path.as_ref()))
+    }
+
+    /// Does something, and answers all that it gives.
+    pub(crate) fn work(&mut self, work: Work<'_>) -> Result<Vec<u8>, Refused> {
+        self.work_with(work, b"")
+    }
+
+    pub(crate) fn work_with(&mut self, work: Work<'_>, input: &[u8]) -> Result<Vec<u8>, Refused> {
+        let root = self.root();
+        self.work_in(&root, work, input)
+    }
+
+    pub(crate) fn work_in(
+        &mut self,
+        root: &Path,
+        work: Work<'_>,
+        input: &[u8],
+    ) -> Result<Vec<u8>, Refused> {
+        let root = root.as_os_str().as_bytes();
+        let stream = self.host.open(&Request::Files(Files { root, work }));
+        self.host.feed(stream, input);
+        match self.host.outcome(stream) {
+            Said::Done(_) => {
+                let output = self.host.seen.remove(&(stream, Channel::Stdout));
+                Ok(output.unwrap_or_default())
+            }
+            Said::Failed(_, kind, errno, _) => Err(Refused { kind, errno }),
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+
+    /// Does something that answers with an entry.
+    pub(crate) fn entry(&mut self, work: Work<'_>) -> Result<Told, Refused> {
+        self.work(work).map(|bytes| told(&bytes))
+    }
+
+    pub(crate) fn read(&mut self, path: impl AsRef<[u8]>) -> Result<Vec<u8>, Refused> {
+        self.work(Work::Read {
+            path: path.as_ref(),
+            offset: 0,
+            length: u64::MAX,
+        })
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        path: impl AsRef<[u8]>,
+        bytes: impl AsRef<[u8]>,
+    ) -> Result<Told, Refused> {
+        self.write_with(path, bytes, |_| {})
+    }
+
+    pub(crate) fn write_with(
+        &mut self,
+        path: impl AsRef<[u8]>,
+        bytes: impl AsRef<[u8]>,
+        change: impl FnOnce(&mut Write<'_>),
+    ) -> Result<Told, Refused> {
+        let mut write = Write {
+            path: path.as_ref(),
+            place: WritePlace::Replace,
+            expect: Expect::Anything,
+            mode: None,
+            owner: Owner::OfDirectory,
+            size: None,
+            sync: false,
+        };
+        change(&mut write);
+        self.work_with(Work::Write(write), bytes.as_ref())
+            .map(|bytes| told(&bytes))
+    }
+
+    pub(crate) fn stat(&mut self, path: impl AsRef<[u8]>) -> Result<Told, Refused> {
+        self.entry(Work::Stat {
+            path: path.as_ref(),
+            follow: false,
+            digest: true,
+        })
+    }
+
+    /// What is in the root, with directories' contents, in order.
+    pub(crate) fn listing(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut rest = vec![self.root()];
+        while let Some(directory) = rest.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let entry = entry.unwrap();
+                let path = entry.path();
+                let below = path.strip_prefix(self.root()).unwrap();
+                all.push(below.to_string_lossy().into_owned());
+                if entry.file_type().unwrap().is_dir() {
+                    rest.push(path);
+                }
+            }
+        }
+        all.sort();
+        all
+    }
+
+    /// Nothing outside of the root was touched.
+    #[track_caller]
+    pub(crate) fn assert_outside_untouched(&self) {
+        let names: Vec<_> = std::fs::read_dir(self.outside())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["secret"]);
+        let secret = std::fs::read(self.outside().join("secret")).unwrap();
+        assert_eq!(secret, b"secret");
+    }
+}
+
+fn told(bytes: &[u8]) -> Told {
+    let mut input = bytes;
+    let mut reader = Reader::new();
+    let Some(Piece::Message(message)) = reader.next(&mut input).unwrap() else {
+        panic!("no answer");
+    };
+    let answer: Answer<'_> = record::decode(message).unwrap();
+    assert!(answer.is_valid() && input.is_empty());
+    let Answer::Entry(entry) = answer else {
+        panic!("unexpected {answer:?}");
+    };
+    Told {
+        kind: entry.kind,
+        mode: entry.mode,
+        size: entry.size,
+        uid: entry.uid,
+        gid: entry.gid,
+        owner: entry.owner.into(),
+        modified: entry.modified.seconds,
+        target: entry.target.into(),
+        digest: entry.digest,
+    }
+}
+
+pub(crate) fn digest(bytes: impl AsRef<[u8]>) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+/// Whether the tests may do what only root may.
+pub(crate) fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        eprintln!("skipped: only root can set this up");
+    }
+    is_root
+}
+
+pub(crate) const INVALID: FailureKind = FailureKind::Invalid;
+pub(crate) const DENIED: FailureKind = FailureKind::Denied;
+pub(crate) const NOT_FOUND: FailureKind = FailureKind::NotFound;
+pub(crate) const CONFLICT: FailureKind = FailureKind::Conflict;
+pub(crate) const LIMIT: FailureKind = FailureKind::Limit;
+
+/// The kind of a refusal.
+#[track_caller]
+pub(crate) fn refused<T: std::fmt::Debug>(outcome: Result<T, Refused>) -> FailureKind {
+    outcome.unwrap_err().kind
+}
