@@ -11,11 +11,18 @@ use std::{
 const MUSL: &str = "x86_64-unknown-linux-musl";
 const GNU: &str = "x86_64-unknown-linux-gnu";
 
-/// Builds the program `package` of the workspace and tells where it is.
+/// A program of the workspace.
+pub(crate) struct Program<'a> {
+    pub(crate) package: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) features: &'a str,
+}
+
+/// Builds a program of the workspace and tells where it is.
 ///
 /// For musl where that target is installed, which makes the smaller program,
 /// else for glibc.
-pub(crate) fn build(workspace: &Path, package: &str) -> Result<PathBuf, Box<dyn Error>> {
+pub(crate) fn build(workspace: &Path, program: &Program<'_>) -> Result<PathBuf, Box<dyn Error>> {
     for input in ["guest-agent", "wire", "Cargo.toml", "Cargo.lock"] {
         println!(
             "cargo::rerun-if-changed={}",
@@ -27,7 +34,8 @@ pub(crate) fn build(workspace: &Path, package: &str) -> Result<PathBuf, Box<dyn 
     let mut cargo = Command::new(env::var("CARGO")?);
     cargo
         .current_dir(workspace)
-        .args(["build", "--quiet", "--package", package])
+        .args(["build", "--quiet", "--package", program.package])
+        .args(["--bin", program.name, "--features", program.features])
         .args(["--profile", "guest", "--target", target])
         .arg("--target-dir")
         .arg(&target_folder);
@@ -47,9 +55,10 @@ pub(crate) fn build(workspace: &Path, package: &str) -> Result<PathBuf, Box<dyn 
     );
     let status = cargo.status()?;
     if !status.success() {
-        return Err(format!("{package} does not build for {target}: {status}").into());
+        let name = program.name;
+        return Err(format!("{name} does not build for {target}: {status}").into());
     }
-    Ok(target_folder.join(target).join("guest").join(package))
+    Ok(target_folder.join(target).join("guest").join(program.name))
 }
 
 /// Whether the standard library for `target` is there.

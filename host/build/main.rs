@@ -3,6 +3,7 @@
 
 mod guest_program;
 
+use guest_program::Program;
 use std::{
     env,
     error::Error,
@@ -22,7 +23,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         None => {
             let workspace = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("..");
-            guest_program::build(&workspace, "vmcell-agent")?
+            let init = Program {
+                package: "vmcell-agent",
+                name: "vmcell-init",
+                features: "init",
+            };
+            guest_program::build(&workspace, &init)?
         }
     };
     let embedded = PathBuf::from(env::var("OUT_DIR")?).join("vmcell-agent");

@@ -1,7 +1,10 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use crate::{
+    files::FileFailure,
+    patch::{Mismatch, PatchError},
     process::{Cause, ExecFailure, Output},
+    tree::TreeError,
     vm::End,
 };
 
@@ -79,6 +82,23 @@ pub enum Error {
     #[error(transparent)]
     Exec(#[from] ExecFailure),
 
+    /// The guest could not do something with a file.
+    #[error(transparent)]
+    File(#[from] FileFailure),
+
+    /// The host could not read or write a tree on its way into a guest or out
+    /// of it.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+
+    /// A text is no patch that can be applied.
+    #[error("the patch makes no sense: {0}")]
+    BadPatch(#[from] PatchError),
+
+    /// A patch does not fit the files. Nothing was changed.
+    #[error("the patch does not fit: {0}")]
+    PatchMismatch(#[from] Mismatch),
+
     /// The command took too long, and was ended.
     #[error("timed out after {} s", after.as_secs_f32())]
     ExecTimeout {
@@ -138,6 +158,10 @@ impl Error {
             Self::NoSuchVm { .. } => "no-such-vm",
             Self::IdTaken { .. } => "id-taken",
             Self::Exec(_) => "exec",
+            Self::File(_) => "file",
+            Self::Tree(_) => "tree",
+            Self::BadPatch(_) => "bad-patch",
+            Self::PatchMismatch(_) => "patch-mismatch",
             Self::ExecTimeout { .. } => "timeout",
             Self::OutputLimit { .. } => "output-limit",
             Self::Busy(_) => "busy",

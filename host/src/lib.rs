@@ -20,6 +20,9 @@
 //! [`Vm::processes`], also by another program of the same user
 //! ([`Vm::attach`]).
 //!
+//! [`Vm::files`] reads and writes files, moves whole trees in and out, applies
+//! patches and tells what has changed: see [`files`].
+//!
 //! Everything that comes from the guest is treated as hostile: frames, sizes,
 //! text. What is to be printed for people goes through [`printable`] first.
 //!
@@ -29,18 +32,22 @@ mod acceleration;
 mod agent;
 mod backend;
 mod console;
+pub mod diff;
 pub mod doctor;
 mod door;
 mod error;
+pub mod files;
 mod initramfs;
 mod locate;
 mod overlay;
+pub mod patch;
 mod printable;
 mod process;
 mod random;
 mod session;
 mod sys;
 mod time_stamp;
+pub mod tree;
 mod vm;
 mod vmm;
 

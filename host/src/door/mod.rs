@@ -13,13 +13,16 @@
 //!     |----------------------------------------->|
 //!     |   Attach: the wire protocol, relayed     |
 //!     |   Stop, Kill: one byte when it is done   |
+//!     |   Baseline: length (u64 le), the bytes   |
 //! ```
 
+mod keepsake;
 mod name;
 mod owner;
 mod plate;
 mod visitor;
 
+pub(crate) use keepsake::Keepsake;
 pub(crate) use name::Name;
 pub(crate) use owner::{Door, OpenDoor};
 pub(crate) use plate::Plate;
@@ -35,11 +38,13 @@ pub(crate) enum Errand {
     Stop = b's',
     /// To end it at once.
     Kill = b'k',
+    /// To hear how the workspace was.
+    Baseline = b'b',
 }
 
 impl Errand {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Attach, Self::Stop, Self::Kill]
+        [Self::Attach, Self::Stop, Self::Kill, Self::Baseline]
             .into_iter()
             .find(|errand| *errand as u8 == byte)
     }

@@ -6,7 +6,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use super::{Errand, Name, Plate, name::our_uid};
+use super::{Errand, Keepsake, Name, Plate, name::our_uid};
 use crate::{
     error::Error,
     session::{Session, relay},
@@ -58,6 +58,7 @@ impl Door {
     pub(crate) fn open<F, O>(
         self,
         plate: Plate,
+        baseline: Arc<Keepsake>,
         session: Arc<Session>,
         order: F,
     ) -> Result<OpenDoor, Error>
@@ -76,8 +77,9 @@ impl Door {
                 tokio::select! {
                     Some(_) = visits.join_next() => {}
                     visitor = listener.accept() => if let Ok((socket, _)) = visitor {
-                        let (plate, session) = (plate.clone(), session.clone());
-                        visits.spawn(receive(socket, plate, session, order.clone()));
+                        let (plate, baseline) = (plate.clone(), baseline.clone());
+                        let (session, order) = (session.clone(), order.clone());
+                        visits.spawn(receive(socket, plate, baseline, session, order));
                     }
                 }
             }
@@ -90,6 +92,7 @@ impl Door {
 async fn receive<F, O>(
     mut socket: UnixStream,
     plate: Plate,
+    baseline: Arc<Keepsake>,
     session: Arc<Session>,
     order: F,
 ) -> io::Result<()>
@@ -107,6 +110,7 @@ where
     match Errand::from_byte(errand[0]) {
         None => {}
         Some(Errand::Attach) => relay(socket, session).await,
+        Some(Errand::Baseline) => baseline.send(&mut socket).await?,
         Some(errand) => {
             order(errand).await;
             socket.write_all(&[errand as u8]).await?;

@@ -1,5 +1,6 @@
 use std::{io, os::unix::net::UnixStream as StdUnixStream, time::Duration};
 
+use bytes::Bytes;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
@@ -7,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Errand, Name, Plate, name::our_uid};
+use super::{Errand, Keepsake, Name, Plate, name::our_uid};
 
 /// The visitor's side: in front of a VM that another program owns.
 #[derive(Debug)]
@@ -44,6 +45,12 @@ impl Visitor {
     pub(crate) async fn attach(mut self) -> io::Result<UnixStream> {
         self.socket.write_all(&[Errand::Attach as u8]).await?;
         Ok(self.socket)
+    }
+
+    /// Asks how the workspace was. Empty: the owner does not know.
+    pub(crate) async fn baseline(mut self) -> io::Result<Bytes> {
+        self.socket.write_all(&[Errand::Baseline as u8]).await?;
+        Keepsake::receive(&mut self.socket).await
     }
 
     /// Has the owner do something, and waits until it is done, or until the

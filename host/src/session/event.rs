@@ -47,7 +47,7 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    pub(super) fn from_wire(failure: &Failure<'_>) -> Self {
+    pub(crate) fn from_wire(failure: &Failure<'_>) -> Self {
         Self {
             kind: failure.kind,
             errno: failure.errno,

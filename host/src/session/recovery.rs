@@ -7,6 +7,8 @@ use vmcell_wire::{
 pub(super) enum Recovery {
     /// It cannot: nobody knows whether the request was carried out.
     Fails,
+    /// Work on files: it cannot either, because the agent has given it up.
+    GivenUp,
     /// By asking again, which changes nothing.
     Repeats(Vec<u8>),
     /// A list: by asking again, and leaving out what was told before.
@@ -87,6 +89,7 @@ impl Recovery {
                 last: *after,
                 count: 0,
             },
+            Request::Files(_) => Self::GivenUp,
             _ => Self::Fails,
         }
     }
@@ -95,6 +98,10 @@ impl Recovery {
     pub(super) fn outputs(&self) -> Outputs {
         match self {
             Self::Fails | Self::Repeats(_) | Self::Lists { .. } => Outputs::NONE,
+            Self::GivenUp => Outputs {
+                stdout: true,
+                stderr: false,
+            },
             Self::Resumes { .. } => Outputs::BOTH,
             Self::Watches { outputs, .. } => *outputs,
         }
@@ -109,7 +116,7 @@ impl Recovery {
         stderr: Position,
     ) -> Result<bool, WireError> {
         match self {
-            Self::Fails => return Ok(false),
+            Self::Fails | Self::GivenUp => return Ok(false),
             Self::Repeats(frame)
             | Self::Watches {
                 how: Watched::Asked(frame),

@@ -96,7 +96,7 @@ impl StreamState {
         let outputs = recovery.outputs();
         let stdin = match &recovery {
             // Whoever attaches hears first where the input stands.
-            Recovery::Resumes { .. } => input_window,
+            Recovery::Resumes { .. } | Recovery::GivenUp => input_window,
             _ => 0,
         };
         Self(Mutex::new(Inner {

@@ -38,17 +38,22 @@ impl Stream {
     ///
     /// Cancel safe: nothing is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> Result<StreamEvent, Lost> {
-        std::future::poll_fn(|context| {
-            let mut inner = self.state.lock();
-            match inner.take_next(&self.shared) {
-                Some(event) => Poll::Ready(event),
-                None => {
-                    inner.wakers().events = Some(context.waker().clone());
-                    Poll::Pending
-                }
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// As [`next`](Self::next), for who is polled.
+    pub(crate) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<StreamEvent, Lost>> {
+        let mut inner = self.state.lock();
+        match inner.take_next(&self.shared) {
+            Some(event) => Poll::Ready(event),
+            None => {
+                inner.wakers().events = Some(context.waker().clone());
+                Poll::Pending
             }
-        })
-        .await
+        }
     }
 
     /// As [`next`](Self::next), past what comes on the outputs.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time::timeout,
 };
 use vmcell_wire::{Lifetime, Request};
@@ -15,8 +15,10 @@ use super::{End, Health, VmBuilder, VmInfo, VmState, driver::Order, visit};
 use crate::{
     acceleration::AccelerationChoice,
     console::Console,
-    door::{Errand, Name},
+    diff::Manifest,
+    door::{Errand, Keepsake, Name},
     error::Error,
+    files::Files,
     process::{Command, ExecFailure, ExecStream, Input, Output, Process, ProcessId, Processes},
     session::{Closing, Lost, OpenError, Session, Stream, StreamEvent},
     vmm::VmmKiller,
@@ -55,6 +57,9 @@ pub(super) struct Shared {
     pub(super) backend: String,
     pub(super) acceleration: AccelerationChoice,
     pub(super) console: Console,
+    pub(super) baseline: Arc<Keepsake>,
+    /// For work on files.
+    pub(super) file_permits: Arc<Semaphore>,
 }
 
 /// Who decides over the VM.
@@ -244,6 +249,55 @@ impl Vm {
         Ok(Process::new(self.clone(), id, pid, tag))
     }
 
+    /// The files of this VM.
+    ///
+    /// ```no_run
+    /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
+    /// let workspace = vm.files().at("/workspace");
+    /// workspace.write("hello.txt", "hello\n").await?;
+    /// assert_eq!(workspace.read("hello.txt").await?, b"hello\n");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn files(&self) -> Files {
+        Files::new(self.clone())
+    }
+
+    /// Keeps how the files of the VM were, for whoever asks later what has
+    /// changed: this program, or another one that [attaches](Self::attach). On
+    /// a handle that came from there it does nothing.
+    ///
+    /// # Errors
+    /// The manifest is too large to be kept.
+    pub fn set_baseline(&self, manifest: &Manifest) -> Result<(), Error> {
+        let bytes = manifest.to_bytes();
+        let bytes = bytes.map_err(|error| Error::Invalid(error.to_string()))?;
+        self.shared.baseline.put(bytes.into());
+        Ok(())
+    }
+
+    /// How the files were when the program that owns the VM [kept
+    /// it](Self::set_baseline). None: it never did.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchVm`] if the owner is gone.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn baseline(&self) -> Result<Option<Manifest>, Error> {
+        let bytes = match &self.shared.control {
+            Control::Owner { .. } => self.shared.baseline.get(),
+            Control::Visitor(name) => visit::baseline(name).await?,
+        };
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let manifest = Manifest::from_bytes(&bytes);
+        manifest
+            .map(Some)
+            .map_err(|error| Error::Invalid(error.to_string()))
+    }
+
     /// The processes of this VM.
     pub fn processes(&self) -> Processes<'_> {
         Processes::new(self)
@@ -338,6 +392,17 @@ impl Vm {
             Ok(event) => Ok(event),
             Err(lost) => Err(self.explain(lost).await),
         }
+    }
+
+    /// How much work on files this handle's program has under way at once;
+    /// more waits.
+    pub(super) const FILE_PERMITS: usize = 32;
+
+    /// Waits until more work on files may begin.
+    pub(crate) async fn file_permit(&self) -> Option<OwnedSemaphorePermit> {
+        let permits = self.shared.file_permits.clone();
+        // It is never closed.
+        permits.acquire_owned().await.ok()
     }
 
     pub(crate) fn session(&self) -> &Session {

@@ -10,7 +10,7 @@ use std::{
 use rustix::fs::{MemfdFlags, memfd_create};
 use tokio::{
     net::UnixStream,
-    sync::{mpsc, watch},
+    sync::{Semaphore, mpsc, watch},
     time::timeout,
 };
 use tracing::Instrument;
@@ -26,7 +26,7 @@ use crate::{
     agent,
     backend::{Backend, Launched, Machine, qemu::Qemu},
     console::Console,
-    door::{Door, Errand, Name, Plate},
+    door::{Door, Errand, Keepsake, Name, Plate},
     error::{BootFailure, Error},
     initramfs::initramfs,
     locate,
@@ -131,11 +131,12 @@ fn hand_over(
     let (orders, ordered) = mpsc::unbounded_channel();
     let (state_sender, state) = watch::channel(VmState::Running);
     let killer = vmm.killer();
+    let baseline = Arc::new(Keepsake::default());
     let door = door
         .map(|(door, plate)| {
             let orders = orders.downgrade();
             let state = state.clone();
-            door.open(plate, session.clone(), move |errand| {
+            door.open(plate, baseline.clone(), session.clone(), move |errand| {
                 carry_out(errand, orders.clone(), state.clone())
             })
         })
@@ -162,6 +163,8 @@ fn hand_over(
         backend: backend.to_owned(),
         acceleration,
         console,
+        baseline,
+        file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
     }))
 }
 
@@ -172,7 +175,7 @@ async fn carry_out(
     mut state: watch::Receiver<VmState>,
 ) {
     let order = match errand {
-        Errand::Attach => return,
+        Errand::Attach | Errand::Baseline => return,
         Errand::Stop => Order::Stop,
         Errand::Kill => Order::Kill,
     };

@@ -6,7 +6,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tokio::sync::watch;
+use bytes::Bytes;
+use tokio::sync::{Semaphore, watch};
 
 use super::{
     End, Vm, VmInfo, VmState,
@@ -61,7 +62,16 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         backend,
         acceleration,
         console: Console::default(),
+        baseline: Arc::default(),
+        file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
     }))
+}
+
+/// Asks the owner how the workspace was.
+pub(super) async fn baseline(name: &Name) -> Result<Bytes, Error> {
+    let visitor = knock(name).await?;
+    let asked = visitor.baseline().await;
+    asked.map_err(Error::host("ask the program that owns the VM"))
 }
 
 /// Has the owner stop or kill the VM. One that is gone needs neither.

@@ -7,6 +7,7 @@
 mod background;
 mod exec;
 mod faults;
+mod files;
 mod lifecycle;
 mod limits;
 mod orphans;

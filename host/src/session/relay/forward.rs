@@ -37,6 +37,15 @@ impl Windows {
     }
 }
 
+/// When the outputs of a stream begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// With the stream.
+    AtOnce,
+    /// Where an event says.
+    WhenTold,
+}
+
 /// What the visitor can do to one of its streams.
 pub(super) struct Forward {
     pub(super) stdout: Arc<Credit>,
@@ -98,6 +107,7 @@ pub(super) fn start(
     stream: Stream,
     outgoing: Arc<Outgoing>,
     windows: Windows,
+    begin: Begin,
     input_window: u32,
 ) -> (Forward, impl Future<Output = Ended>) {
     let credit = |channel, window: Option<u32>| Arc::new(Credit::new(channel, window.unwrap_or(0)));
@@ -145,9 +155,10 @@ pub(super) fn start(
                 input_window,
             };
             // Where the outputs begin comes before what is on them.
-            loop {
+            let mut begun = begin == Begin::AtOnce;
+            while !begun {
                 match mover.next(&mut events).await? {
-                    Moved::Begun => break,
+                    Moved::Begun => begun = true,
                     Moved::Other => {}
                     Moved::Over(closing) => return Ok(closing),
                 }

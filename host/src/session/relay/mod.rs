@@ -18,7 +18,7 @@ use vmcell_wire::{
 };
 
 use super::{Lost, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer};
-use forward::{Ended, Forward, Windows, beginning};
+use forward::{Begin, Ended, Forward, Windows, beginning};
 
 /// Serves a visitor until it leaves, or there is nothing left to lend.
 pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {
@@ -164,6 +164,13 @@ impl Visit {
             Request::Start(start) if start.lifetime == vmcell_wire::Lifetime::Foreground => {
                 (request, Windows::both(window))
             }
+            Request::Files(_) => {
+                let windows = Windows {
+                    stdout: Some(window),
+                    stderr: None,
+                };
+                (request, windows)
+            }
             // Stopping the VM is asked for at the door, and a visitor's link
             // is never made anew.
             Request::PowerOff { .. } | Request::Resume(_) => {
@@ -172,11 +179,16 @@ impl Visit {
             }
             request => (request, Windows::default()),
         };
+        let begin = match request {
+            Request::Files(_) => Begin::AtOnce,
+            _ => Begin::WhenTold,
+        };
         match self.session.open(&request) {
             Ok(stream) => {
                 let outgoing = self.outgoing.clone();
                 let input_window = self.session.peer().window;
-                let (forward, task) = forward::start(id, stream, outgoing, windows, input_window);
+                let (forward, task) =
+                    forward::start(id, stream, outgoing, windows, begin, input_window);
                 self.streams.insert(id, forward);
                 self.tasks.spawn(task);
                 Ok(())

@@ -1,0 +1,86 @@
+use std::path::Path;
+
+use vmcell_wire::FailureKind;
+
+use super::path::shown;
+use crate::session::Failed;
+
+/// Why the guest could not do something with a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {text}{}", errno_text(*errno))]
+#[non_exhaustive]
+pub struct FileFailure {
+    /// The path that was named, made safe to print.
+    pub path: String,
+    /// What sort of failure.
+    pub kind: FileFailureKind,
+    /// The error number of the guest's kernel, if it had a part in it.
+    pub errno: Option<i32>,
+    /// The agent's words: what was tried, and in a tree with which entry.
+    pub text: String,
+}
+
+/// What sort of failure it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileFailureKind {
+    /// The request makes no sense for what is there.
+    Invalid,
+    /// It does not exist.
+    NotFound,
+    /// The path leaves its root, or the guest does not permit it.
+    Denied,
+    /// The guest has no room for it: the disk is full, or a limit is reached.
+    Limit,
+    /// The agent or the guest's kernel cannot do it.
+    Unsupported,
+    /// It is there already, or is not as it was expected to be.
+    Conflict,
+    /// Anything else.
+    Other,
+}
+
+impl FileFailure {
+    pub(crate) fn from_guest(failed: Failed, path: &Path) -> Self {
+        Self {
+            path: match shown(path) {
+                path if path.is_empty() => ".".to_owned(),
+                path => path,
+            },
+            kind: match failed.kind {
+                FailureKind::Invalid => FileFailureKind::Invalid,
+                FailureKind::NotFound => FileFailureKind::NotFound,
+                FailureKind::Denied => FileFailureKind::Denied,
+                FailureKind::Limit => FileFailureKind::Limit,
+                FailureKind::Unsupported => FileFailureKind::Unsupported,
+                FailureKind::Conflict => FileFailureKind::Conflict,
+                _ => FileFailureKind::Other,
+            },
+            errno: (failed.errno != 0).then_some(failed.errno.into()),
+            text: failed.text.replace(['\n', '\t'], "\u{fffd}"),
+        }
+    }
+
+    /// It is larger than the caller wants to have.
+    pub(super) fn too_large(path: &Path, limit: u64) -> Self {
+        Self {
+            path: shown(path),
+            kind: FileFailureKind::Limit,
+            errno: None,
+            text: format!("it has more than {limit} bytes: read a part, or raise the limit"),
+        }
+    }
+
+    /// Whether the guest's disk is full.
+    pub fn is_disk_full(&self) -> bool {
+        const ENOSPC: i32 = 28;
+        const EDQUOT: i32 = 122;
+        matches!(self.errno, Some(ENOSPC | EDQUOT))
+    }
+}
+
+fn errno_text(errno: Option<i32>) -> String {
+    errno.map_or_else(String::new, |errno| {
+        format!(": {}", std::io::Error::from_raw_os_error(errno))
+    })
+}

@@ -1,0 +1,165 @@
+use std::{
+    future::poll_fn,
+    path::{Path, PathBuf},
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, Bytes};
+use tokio::sync::OwnedSemaphorePermit;
+use vmcell_wire::{
+    Channel, WireError,
+    files::{
+        Answer,
+        record::{self, Piece},
+    },
+};
+
+use super::FileFailure;
+use crate::{
+    error::Error,
+    session::{Closing, Lost, Stream, StreamEvent, StreamInput},
+    vm::Vm,
+};
+
+/// Work on files that is under way in the guest. Dropping it gives it up.
+#[derive(Debug)]
+pub(crate) struct Job {
+    vm: Vm,
+    stream: Stream,
+    subject: PathBuf,
+    reader: record::Reader,
+    /// Came, and is not read as answers yet.
+    unread: Bytes,
+    is_done: bool,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Job {
+    pub(super) fn new(
+        vm: Vm,
+        stream: Stream,
+        subject: &Path,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        Self {
+            vm,
+            stream,
+            subject: subject.to_owned(),
+            reader: record::Reader::new(),
+            unread: Bytes::new(),
+            is_done: false,
+            _permit: permit,
+        }
+    }
+
+    /// The way to its input.
+    pub(crate) fn input(&self) -> StreamInput {
+        self.stream.input()
+    }
+
+    /// The next bytes of its output. None: it is done, and that was all.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn next_bytes(&mut self) -> Result<Option<Bytes>, Error> {
+        match poll_fn(|context| self.poll_bytes(context)).await {
+            Ok(bytes) => Ok(bytes),
+            Err(Trouble::Lost(lost)) => Err(self.vm.explain(lost).await),
+            Err(Trouble::Error(error)) => Err(error),
+        }
+    }
+
+    /// As [`next_bytes`](Self::next_bytes), for who is polled.
+    pub(super) fn poll_bytes(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Trouble>> {
+        if self.is_done {
+            return Poll::Ready(Ok(None));
+        }
+        Poll::Ready(match ready!(self.stream.poll_next(context)) {
+            Ok(StreamEvent::Data(Channel::Stdout, bytes)) => Ok(Some(bytes)),
+            Ok(StreamEvent::Closed(Closing::Done)) => {
+                self.is_done = true;
+                Ok(None)
+            }
+            Ok(StreamEvent::Closed(Closing::Failed(failed))) => {
+                let failure = FileFailure::from_guest(failed, &self.subject);
+                Err(Trouble::Error(failure.into()))
+            }
+            Ok(_) => Err(Trouble::Error(Error::senseless())),
+            Err(lost) => Err(Trouble::Lost(lost)),
+        })
+    }
+
+    /// The next answer, as `with` sees it. None: it is done, and that was all.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn next_answer<T>(
+        &mut self,
+        mut with: impl FnMut(Answer<'_>) -> T,
+    ) -> Result<Option<T>, Error> {
+        loop {
+            let mut input = &self.unread[..];
+            let before = input.len();
+            let found = match self.reader.next(&mut input).map_err(malformed)? {
+                Some(Piece::Message(message)) => {
+                    let answer: Answer<'_> = record::decode(message).map_err(malformed)?;
+                    if !answer.is_valid() {
+                        return Err(Error::senseless());
+                    }
+                    Some(with(answer))
+                }
+                Some(Piece::Raw(_)) => return Err(Error::senseless()),
+                None => None,
+            };
+            let count = before - input.len();
+            self.unread.advance(count);
+            if found.is_some() {
+                return Ok(found);
+            }
+            match self.next_bytes().await? {
+                Some(bytes) => self.unread = bytes,
+                None if self.reader.is_between_records() => return Ok(None),
+                None => return Err(Error::senseless()),
+            }
+        }
+    }
+
+    /// The one answer that it gives.
+    pub(crate) async fn only_answer<T>(
+        mut self,
+        mut with: impl FnMut(Answer<'_>) -> Option<T>,
+    ) -> Result<T, Error> {
+        let answer = self.next_answer(&mut with).await?.flatten();
+        // What went wrong after the answer counts.
+        if self.next_answer(|_| ()).await?.is_some() {
+            return Err(Error::senseless());
+        }
+        answer.ok_or_else(Error::senseless)
+    }
+
+    /// More came than the caller wants to have.
+    pub(super) fn limit_reached(&self, limit: u64) -> Error {
+        FileFailure::too_large(&self.subject, limit).into()
+    }
+
+    /// Waits until it is done. It gives nothing.
+    pub(crate) async fn done(mut self) -> Result<(), Error> {
+        match self.next_bytes().await? {
+            None => Ok(()),
+            Some(_) => Err(Error::senseless()),
+        }
+    }
+}
+
+/// Why there are no more bytes.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The link is lost. What that means takes a moment to find out.
+    Lost(Lost),
+    Error(Error),
+}
+
+fn malformed(_: WireError) -> Error {
+    Error::senseless()
+}

@@ -1,0 +1,204 @@
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest as _, Sha256};
+
+use super::{Entry, EntryKind, FileFailureKind, Files, ReadOptions, Walk};
+use crate::{
+    diff::{Diff, DiffOptions, FileDiff, Manifest, ManifestEntry, ManifestKind},
+    error::Error,
+};
+
+/// Which files a manifest tells of, and what it keeps of them.
+#[derive(Clone, Debug, Default)]
+pub struct ManifestOptions {
+    walk: Walk,
+    texts: u64,
+}
+
+impl ManifestOptions {
+    /// Every path, and no texts.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Not what a line like those of a `.gitignore` file names. Can be called
+    /// many times.
+    #[must_use]
+    pub fn exclude(mut self, line: impl AsRef<OsStr>) -> Self {
+        self.walk = self.walk.exclude(line);
+        self
+    }
+
+    /// Texts are kept too, so many bytes of them together, so that later the
+    /// lines can be shown that changed.
+    #[must_use]
+    pub const fn keep_texts(mut self, bytes: u64) -> Self {
+        self.texts = bytes;
+        self
+    }
+}
+
+/// A longer text is not kept.
+const MAX_TEXT: u64 = 1 << 20;
+
+/// More entries than this, or more bytes of paths, are refused.
+const MAX_ENTRIES: usize = 1_000_000;
+const MAX_NAMES: usize = 256 << 20;
+
+impl Files {
+    /// What is below a directory: paths, kinds, permissions, sizes, links, and
+    /// the SHA-256 of each file, which the guest computes.
+    ///
+    /// # Errors
+    /// [`Error::File`]: the directory is not there, or something in it cannot
+    /// be read. A manifest is of everything.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn manifest(
+        &self,
+        directory: impl AsRef<Path>,
+        options: &ManifestOptions,
+    ) -> Result<Manifest, Error> {
+        let directory = directory.as_ref();
+        let top = self.below(directory)?.to_owned();
+        let walk = options.walk.clone().with_sha256().without_names();
+        let mut entries = self.walk(directory, walk).await?;
+        let mut manifest = Manifest::new();
+        let mut texts = Vec::new();
+        let mut names = 0;
+        while let Some(entry) = entries.next().await? {
+            names += entry.path.as_os_str().len();
+            if manifest.len() >= MAX_ENTRIES || names > MAX_NAMES {
+                return Err(Error::Invalid(format!(
+                    "there are more than {MAX_ENTRIES} entries: exclude some"
+                )));
+            }
+            let path = match entry.path.strip_prefix(&top) {
+                Ok(path) => path.to_owned(),
+                Err(_) => return Err(Error::senseless()),
+            };
+            if entry.size <= MAX_TEXT.min(options.texts) && entry.kind == EntryKind::File {
+                texts.push((entry.path.clone(), entry.size, entry.sha256));
+            }
+            let inserted = manifest.insert(&path, noted(entry)?);
+            inserted.map_err(|_| Error::senseless())?;
+        }
+        if let Some(problem) = entries.problems().first() {
+            return Err(problem.failure.clone().into());
+        }
+        drop(entries);
+        self.keep_texts(&mut manifest, texts, options.texts).await?;
+        Ok(manifest)
+    }
+
+    /// What has changed below a directory since a manifest was made. It shows
+    /// the lines of those texts that the manifest has kept; other files that
+    /// changed are named.
+    ///
+    /// # Errors
+    /// See [`manifest`](Self::manifest).
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn diff(
+        &self,
+        directory: impl AsRef<Path>,
+        since: &Manifest,
+        options: &ManifestOptions,
+    ) -> Result<Diff, Error> {
+        let directory = directory.as_ref();
+        let without_texts = options.clone().keep_texts(0);
+        let now = self.manifest(directory, &without_texts).await?;
+        let shown = DiffOptions::default();
+        let mut files = Vec::new();
+        for change in Manifest::compare(since, &now) {
+            let old = digest_of(change.old.as_ref()).and_then(|digest| since.text(&digest));
+            let new = match digest_of(change.new.as_ref()) {
+                // Without the old text there is nothing to show of the new one.
+                Some(_) if old.is_some() || !is_file(change.old.as_ref()) => {
+                    self.text(&directory.join(&change.path), shown.max_size as u64)
+                        .await?
+                }
+                _ => None,
+            };
+            files.push(FileDiff::new(change, old, new.as_deref(), shown));
+        }
+        Ok(files.into_iter().collect())
+    }
+
+    async fn keep_texts(
+        &self,
+        manifest: &mut Manifest,
+        texts: Vec<(PathBuf, u64, Option<[u8; 32]>)>,
+        mut left: u64,
+    ) -> Result<(), Error> {
+        for (path, size, digest) in texts {
+            let (Some(rest), Some(digest)) = (left.checked_sub(size), digest) else {
+                continue;
+            };
+            if manifest.text(&digest).is_some() {
+                continue;
+            }
+            // What has changed since is not what the manifest tells of.
+            let text = self.text(&path, MAX_TEXT).await?;
+            if let Some(text) = text.filter(|text| <[u8; 32]>::from(Sha256::digest(text)) == digest)
+            {
+                manifest.keep_text(digest, text);
+                left = rest;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of a file, if it is there and not too large.
+    async fn text(&self, path: &Path, most: u64) -> Result<Option<Vec<u8>>, Error> {
+        match self.read_with(path, ReadOptions::new().limit(most)).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(Error::File(failure))
+                if matches!(
+                    failure.kind,
+                    FileFailureKind::NotFound | FileFailureKind::Limit | FileFailureKind::Invalid
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn noted(entry: Entry) -> Result<ManifestEntry, Error> {
+    let kind = match (entry.kind, entry.target, entry.sha256) {
+        (EntryKind::File, _, Some(sha256)) => ManifestKind::File {
+            size: entry.size,
+            sha256,
+        },
+        (EntryKind::File, _, None) => return Err(Error::senseless()),
+        (EntryKind::Directory, ..) => ManifestKind::Directory,
+        (EntryKind::Symlink, Some(target), _) => ManifestKind::Symlink {
+            target: target.as_os_str().as_bytes().to_vec(),
+        },
+        _ => ManifestKind::Other,
+    };
+    Ok(ManifestEntry {
+        kind,
+        mode: entry.mode,
+    })
+}
+
+fn is_file(entry: Option<&ManifestEntry>) -> bool {
+    digest_of(entry).is_some()
+}
+
+fn digest_of(entry: Option<&ManifestEntry>) -> Option<[u8; 32]> {
+    match entry?.kind {
+        ManifestKind::File { sha256, .. } => Some(sha256),
+        _ => None,
+    }
+}

@@ -1,0 +1,251 @@
+use std::{
+    collections::BTreeMap,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use vmcell_wire::files::{EditRecord, Expect, Work, record};
+
+use super::{EntryKind, FileFailureKind, Files, Job, ReadOptions};
+use crate::{
+    error::Error,
+    patch::{ApplyOptions, FilePatchKind, Patch, Strip, TreeFile},
+};
+
+/// How a patch is applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PatchOptions {
+    apply: ApplyOptions,
+    strip: Strip,
+}
+
+impl PatchOptions {
+    /// Exactly as the patch says, though hunks may be found a few lines
+    /// further.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// So many lines at the beginning and the end of a hunk's context may
+    /// differ, as with `patch --fuzz`.
+    #[must_use]
+    pub const fn fuzz(mut self, lines: u32) -> Self {
+        self.apply.fuzz = lines;
+        self
+    }
+
+    /// How many directories are taken off the names in the patch, as with
+    /// `patch -p`.
+    #[must_use]
+    pub const fn strip(mut self, strip: Strip) -> Self {
+        self.strip = strip;
+        self
+    }
+}
+
+/// A file that a patch has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PatchedFile {
+    /// What was done to it.
+    pub kind: FilePatchKind,
+    /// Its path, relative to where the patch was applied; of a renamed one its
+    /// new name.
+    pub path: PathBuf,
+}
+
+/// A file that is larger than this is not patched.
+const MAX_FILE: u64 = 256 << 20;
+
+impl Files {
+    /// Applies a text patch to the files below a directory: all of it, or
+    /// nothing.
+    ///
+    /// It takes what `git diff` and `diff -u` write, see
+    /// [`Patch`](crate::patch::Patch). A file that changes between being read
+    /// and being written is noticed: then nothing is changed.
+    ///
+    /// ```no_run
+    /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
+    /// let workspace = vm.files().at("/workspace");
+    /// let patch = "--- a/greeting\n+++ b/greeting\n@@ -1 +1 @@\n-hello\n+goodbye\n";
+    /// workspace.apply_patch("", patch, Default::default()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadPatch`] if the text is no patch, [`Error::PatchMismatch`]
+    /// with the place and the nearest text if it does not fit, [`Error::File`]
+    /// if the guest cannot write it.
+    ///
+    /// # Cancel safety
+    /// All of it or nothing is applied if the future is dropped.
+    pub async fn apply_patch(
+        &self,
+        directory: impl AsRef<Path>,
+        patch: impl Into<Bytes>,
+        options: PatchOptions,
+    ) -> Result<Vec<PatchedFile>, Error> {
+        let (directory, text) = (directory.as_ref(), patch.into());
+        let paths = {
+            let text = text.clone();
+            blocking(move || {
+                let patch = Patch::parse_with(&text, options.strip)?;
+                Ok(patch
+                    .paths()
+                    .into_iter()
+                    .map(Path::to_owned)
+                    .collect::<Vec<_>>())
+            })
+            .await?
+        };
+        let mut old = BTreeMap::new();
+        for path in paths {
+            if let Some(file) = self.tree_file(&directory.join(&path)).await? {
+                old.insert(path, file);
+            }
+        }
+        let (edit, patched) = blocking(move || {
+            let patch = Patch::parse_with(&text, options.strip)?;
+            let new = patch.apply(&old, options.apply)?;
+            let patched = patch.files().iter().map(|file| PatchedFile {
+                kind: file.kind(),
+                path: file.path().to_owned(),
+            });
+            Ok((Edit { old, new }, patched.collect()))
+        })
+        .await?;
+        let work = Work::Edit {
+            path: self.inside(directory)?,
+            owner: self.owner.as_wire(),
+        };
+        let job = self.begin(directory, work).await?;
+        if edit.send(&job).await? {
+            job.input().end();
+        }
+        job.done().await?;
+        Ok(patched)
+    }
+
+    /// What is at a path, as far as patches are concerned.
+    async fn tree_file(&self, path: &Path) -> Result<Option<TreeFile>, Error> {
+        const REGULAR: u32 = 0o100_000;
+        const SYMLINK: u32 = 0o120_000;
+        let entry = match self.stat_link(path).await {
+            Ok(entry) => entry,
+            Err(Error::File(failure)) if failure.kind == FileFailureKind::NotFound => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(match (entry.kind, entry.target) {
+            (EntryKind::File, _) => Some(TreeFile {
+                mode: REGULAR | entry.mode,
+                content: self
+                    .read_with(path, ReadOptions::new().limit(MAX_FILE))
+                    .await?,
+            }),
+            (EntryKind::Symlink, Some(target)) => Some(TreeFile {
+                mode: SYMLINK,
+                content: target.as_os_str().as_bytes().to_vec(),
+            }),
+            _ => {
+                let path = super::path::shown(path);
+                return Err(Error::Invalid(format!(
+                    "{path} is neither a file nor a symbolic link, so it cannot be patched"
+                )));
+            }
+        })
+    }
+}
+
+/// What a patch makes of files.
+struct Edit {
+    old: BTreeMap<PathBuf, TreeFile>,
+    new: BTreeMap<PathBuf, Option<TreeFile>>,
+}
+
+impl Edit {
+    /// Tells the guest. False: it has given up, and knows why.
+    async fn send(self, job: &Job) -> Result<bool, Error> {
+        let input = job.input();
+        for (path, new) in self.new {
+            let old = self.old.get(&path);
+            let Some(pieces) = records(&path, old, new)? else {
+                continue;
+            };
+            for piece in pieces {
+                if !input.write(piece).await {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What the guest is told about one file. None: it stays as it is.
+fn records(
+    path: &Path,
+    old: Option<&TreeFile>,
+    new: Option<TreeFile>,
+) -> Result<Option<Vec<Bytes>>, Error> {
+    const TYPE: u32 = 0o170_000;
+    const SYMLINK: u32 = 0o120_000;
+    let path = path.as_os_str().as_bytes();
+    let expect = match old {
+        Some(old) => Expect::Digest(Sha256::digest(&old.content).into()),
+        None => Expect::Absent,
+    };
+    let is_same = |new: &TreeFile, old: &TreeFile| new.content == old.content;
+    let is_same_type = |new: &TreeFile, old: &TreeFile| new.mode & TYPE == old.mode & TYPE;
+    let record = match (&new, old) {
+        (None, None) => return Ok(None),
+        (None, Some(_)) => EditRecord::Remove { path, expect },
+        (Some(new), Some(old)) if new == old => return Ok(None),
+        (Some(new), _) if new.mode & TYPE == SYMLINK => EditRecord::PutLink {
+            path,
+            expect,
+            target: &new.content,
+        },
+        (Some(new), Some(old)) if is_same(new, old) && is_same_type(new, old) => {
+            EditRecord::SetMode {
+                path,
+                expect,
+                mode: super::operations::permissions(new.mode & !TYPE)?,
+            }
+        }
+        (Some(new), _) => EditRecord::Put {
+            path,
+            expect,
+            mode: Some(super::operations::permissions(new.mode & !TYPE)?),
+            length: new.content.len() as u64,
+        },
+    };
+    let mut head = Vec::new();
+    let too_large = |_| Error::Invalid("a path in the patch is too long".to_owned());
+    record::encode(&mut head, &record).map_err(too_large)?;
+    let is_put = matches!(record, EditRecord::Put { .. });
+    let mut pieces = vec![Bytes::from(head)];
+    if let Some(new) = new.filter(|new| is_put && !new.content.is_empty()) {
+        let header = record::raw_header(new.content.len()).map_err(too_large)?;
+        pieces.push(Bytes::copy_from_slice(&header));
+        pieces.push(new.content.into());
+    }
+    Ok(Some(pieces))
+}
+
+/// Does what may take a while on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        // Only a runtime that is shutting down ends it.
+        Err(_) => Err(Error::Busy("the program is about to end")),
+    }
+}

@@ -1,0 +1,279 @@
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use vmcell_wire::files::{self as wire, Answer, Work};
+
+use super::{Entry, FileFailure, Files, Job, filter::FilterLines};
+use crate::{error::Error, session::Failed};
+
+/// Which entries below a directory are told.
+///
+/// ```
+/// use vmcell::files::Walk;
+///
+/// let sources = Walk::new().glob("**/*.rs").exclude("target/");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Walk {
+    depth: u32,
+    top: bool,
+    glob: Vec<u8>,
+    filter: FilterLines,
+    sorted: bool,
+    digest: bool,
+    names: bool,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Walk {
+    /// Everything below the directory, each directory in the order of its
+    /// names.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            depth: u32::MAX,
+            top: false,
+            glob: Vec::new(),
+            filter: FilterLines::default(),
+            sorted: true,
+            digest: false,
+            names: true,
+        }
+    }
+
+    /// So many levels below the directory; 1: only what is in it.
+    #[must_use]
+    pub const fn depth(mut self, levels: u32) -> Self {
+        self.depth = levels;
+        self
+    }
+
+    /// The directory itself is told too, first.
+    #[must_use]
+    pub const fn with_top(mut self) -> Self {
+        self.top = true;
+        self
+    }
+
+    /// Only paths that match this pattern, relative to the directory: `*` and
+    /// `?` match within a name, `**` any number of directories, `[a-z]` a
+    /// range.
+    #[must_use]
+    pub fn glob(mut self, pattern: impl AsRef<OsStr>) -> Self {
+        self.glob = pattern.as_ref().as_bytes().to_vec();
+        self
+    }
+
+    /// Only what a line like those of a `.gitignore` file names. Can be called
+    /// many times.
+    #[must_use]
+    pub fn include(mut self, line: impl AsRef<OsStr>) -> Self {
+        self.filter.include(line.as_ref());
+        self
+    }
+
+    /// Not what a line like those of a `.gitignore` file names. Can be called
+    /// many times; a later line can bring back what an earlier one excluded.
+    #[must_use]
+    pub fn exclude(mut self, line: impl AsRef<OsStr>) -> Self {
+        self.filter.exclude(line.as_ref());
+        self
+    }
+
+    /// In the order in which the guest's file system has them, which is
+    /// faster.
+    #[must_use]
+    pub const fn unsorted(mut self) -> Self {
+        self.sorted = false;
+        self
+    }
+
+    /// Files come with the SHA-256 of their bytes.
+    #[must_use]
+    pub const fn with_sha256(mut self) -> Self {
+        self.digest = true;
+        self
+    }
+
+    /// Without the names of owners and groups.
+    #[must_use]
+    pub const fn without_names(mut self) -> Self {
+        self.names = false;
+        self
+    }
+}
+
+impl Files {
+    /// What is in a directory, in the order of the names.
+    ///
+    /// # Errors
+    /// [`Error::File`]: it is not there, or an entry cannot be looked at. Use
+    /// [`walk`](Self::walk) to go on past such entries.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn list(&self, path: impl AsRef<Path>) -> Result<Vec<Entry>, Error> {
+        self.walk(path, Walk::new().depth(1)).await?.all().await
+    }
+
+    /// The entries below the root that match a pattern, in order: see
+    /// [`Walk::glob`].
+    ///
+    /// # Errors
+    /// See [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn glob(&self, pattern: impl AsRef<OsStr>) -> Result<Vec<Entry>, Error> {
+        self.walk("", Walk::new().glob(pattern)).await?.all().await
+    }
+
+    /// The entries below a directory, as they come. Of a path that is no
+    /// directory it tells that one entry.
+    ///
+    /// # Errors
+    /// The path makes no sense, or the VM is gone. That it is not there comes
+    /// with the first entry.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn walk(&self, path: impl AsRef<Path>, walk: Walk) -> Result<Entries, Error> {
+        let path = path.as_ref();
+        let work = Work::Walk(wire::Walk {
+            path: self.inside(path)?,
+            depth: walk.depth,
+            top: walk.top,
+            glob: &walk.glob,
+            include: walk.filter.included(),
+            exclude: walk.filter.excluded(),
+            sorted: walk.sorted,
+            digest: walk.digest,
+            names: walk.names,
+        });
+        Ok(Entries {
+            top: self.below(path)?.to_owned(),
+            job: self.begin(path, work).await?,
+            problems: Vec::new(),
+            unkept_problems: 0,
+        })
+    }
+}
+
+/// Entries, as they come from the guest, which waits for whoever asks.
+#[derive(Debug)]
+pub struct Entries {
+    job: Job,
+    top: PathBuf,
+    problems: Vec<Problem>,
+    unkept_problems: u64,
+}
+
+/// An entry that could not be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// Which one, relative to the root.
+    pub path: PathBuf,
+    /// Why.
+    pub failure: FileFailure,
+}
+
+/// More problems than this are only counted.
+const MAX_PROBLEMS: usize = 1000;
+
+impl Entries {
+    /// The next entry. None: that was all. Entries that could not be looked at
+    /// are left out, and told by [`problems`](Self::problems).
+    ///
+    /// # Errors
+    /// [`Error::File`] if the directory is not there; [`Error::Gone`] if the VM
+    /// ended.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn next(&mut self) -> Result<Option<Entry>, Error> {
+        loop {
+            let top = &self.top;
+            let answer = self.job.next_answer(|answer| told(answer, top)).await?;
+            match answer {
+                None => return Ok(None),
+                Some(Ok(entry)) => return Ok(Some(entry)),
+                Some(Err(Some(problem))) if self.problems.len() < MAX_PROBLEMS => {
+                    self.problems.push(problem);
+                }
+                Some(Err(Some(_))) => self.unkept_problems += 1,
+                Some(Err(None)) => return Err(Error::senseless()),
+            }
+        }
+    }
+
+    /// The next entries, at most so many. Fewer: that was all.
+    ///
+    /// # Errors
+    /// See [`next`](Self::next).
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: entries of an unfinished page are lost.
+    pub async fn page(&mut self, entries: usize) -> Result<Vec<Entry>, Error> {
+        let mut page = Vec::new();
+        while page.len() < entries {
+            match self.next().await? {
+                Some(entry) => page.push(entry),
+                None => break,
+            }
+        }
+        Ok(page)
+    }
+
+    /// What could not be looked at so far: the first thousand.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// How many entries could not be looked at so far.
+    pub fn problem_count(&self) -> u64 {
+        self.problems.len() as u64 + self.unkept_problems
+    }
+
+    /// All that are left. What could not be looked at is an error.
+    async fn all(mut self) -> Result<Vec<Entry>, Error> {
+        let entries = self.page(Files::MAX_LISTED).await?;
+        if self.next().await?.is_some() {
+            return Err(Error::Invalid(format!(
+                "there are more than {} entries: use `Files::walk`",
+                Files::MAX_LISTED
+            )));
+        }
+        match self.problems.into_iter().next() {
+            Some(problem) => Err(problem.failure.into()),
+            None => Ok(entries),
+        }
+    }
+}
+
+impl Files {
+    /// [`list`](Self::list) and [`glob`](Self::glob) collect no more entries
+    /// than this.
+    pub const MAX_LISTED: usize = 1_000_000;
+}
+
+/// An entry, or a problem, or nothing that belongs here.
+fn told(answer: Answer<'_>, top: &Path) -> Result<Entry, Option<Problem>> {
+    match answer {
+        Answer::Entry(entry) => Ok(Entry::from_guest(&entry, top)),
+        Answer::Problem { path, failure } => {
+            let path = top.join(super::entry::relative(path));
+            let failure = FileFailure::from_guest(Failed::from_wire(&failure), &path);
+            Err(Some(Problem { path, failure }))
+        }
+        _ => Err(None),
+    }
+}

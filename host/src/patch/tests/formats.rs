@@ -1,0 +1,158 @@
+//! What patches look like.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+
+use super::{super::Strip, *};
+use crate::patch::{FilePatchKind, LineRange};
+
+type Told<'a> = (FilePatchKind, Option<&'a str>, Option<&'a str>);
+
+fn told<'a>(patch: &'a Patch<'_>) -> Vec<Told<'a>> {
+    let text = |path: Option<&'a Path>| path.map(|path| path.to_str().unwrap());
+    let files = patch.files().iter();
+    files
+        .map(|file| (file.kind(), text(file.old_path()), text(file.new_path())))
+        .collect()
+}
+
+#[track_caller]
+fn assert_told(patch: &str, expected: &[Told<'_>]) {
+    assert_eq!(told(&Patch::parse(patch.as_bytes()).unwrap()), expected);
+}
+
+#[test]
+fn a_mail_with_several_files_is_a_patch() {
+    let mail = "From 1234 Mon Sep 17 00:00:00 2001\n\
+        Subject: [PATCH] Say hello\n\nA text.\n---\n src/x | 2 +-\n 1 file changed\n\n\
+        diff --git a/src/x b/src/x\nindex 1111111..2222222 100755\n--- a/src/x\n+++ b/src/x\n\
+        @@ -1,2 +1,2 @@ fn main() {\n a\n-b\n+c\n\
+        diff --git a/y b/y\nnew file mode 100644\nindex 0000000..3333333\n--- /dev/null\n+++ b/y\n\
+        @@ -0,0 +1 @@\n+new\n\
+        diff --git a/z b/z\ndeleted file mode 100600\nindex 3333333..0000000\n--- a/z\n+++ /dev/null\n\
+        @@ -1 +0,0 @@\n-gone\n-- \n2.47.3\n\n";
+    assert_told(
+        mail,
+        &[
+            (FilePatchKind::Modified, Some("src/x"), Some("src/x")),
+            (FilePatchKind::Added, None, Some("y")),
+            (FilePatchKind::Deleted, Some("z"), None),
+        ],
+    );
+    let patch = Patch::parse(mail.as_bytes()).unwrap();
+    let modes = patch.files().iter();
+    let modes: Vec<_> = modes
+        .map(|file| (file.old_mode(), file.new_mode()))
+        .collect();
+    assert_eq!(
+        modes,
+        [
+            (Some(0o100_755), None),
+            (None, Some(0o100_644)),
+            (Some(0o100_600), None)
+        ]
+    );
+    let hunk = &patch.files()[0].hunks()[0];
+    assert_eq!(hunk.patch_line(), 13);
+    assert_eq!(hunk.old_lines(), LineRange { start: 1, count: 2 });
+}
+
+#[test]
+fn renames_copies_modes_and_empty_files_need_no_hunks() {
+    assert_told(
+        "diff --git a/a b b/c d\nsimilarity index 100%\nrename from a b\nrename to c d\n\
+         diff --git a/e b/f\nsimilarity index 90%\ncopy from e\ncopy to f\n\
+         --- a/e\n+++ b/f\n@@ -1 +1 @@\n-1\n+2\n\
+         diff --git a/with blank b/with blank\nold mode 100644\nnew mode 100755\n\
+         diff --git a/dir/empty b/dir/empty\nnew file mode 100644\nindex 0000000..e69de29\n\
+         diff --git a/gone b/gone\ndeleted file mode 100644\nindex e69de29..0000000\n",
+        &[
+            (FilePatchKind::Renamed, Some("a b"), Some("c d")),
+            (FilePatchKind::Copied, Some("e"), Some("f")),
+            (
+                FilePatchKind::Modified,
+                Some("with blank"),
+                Some("with blank"),
+            ),
+            (FilePatchKind::Added, None, Some("dir/empty")),
+            (FilePatchKind::Deleted, Some("gone"), None),
+        ],
+    );
+}
+
+#[test]
+fn quoted_names_may_have_any_byte() {
+    let text = b"diff --git \"a/\\377\\t\\\"\\\\\\n\" \"b/\\377\\t\\\"\\\\\\n\"\nold mode 100644\nnew mode 100755\n\
+        diff --git a/\xfe b/\xfe\n--- a/\xfe\n+++ b/\xfe\n@@ -0,0 +1 @@\n+x\n";
+    let patch = Patch::parse(text).unwrap();
+    let names: Vec<_> = patch.files().iter().map(|file| file.path()).collect();
+    assert_eq!(names[0], OsStr::from_bytes(b"\xff\t\"\\\n"));
+    assert_eq!(names[1], OsStr::from_bytes(b"\xfe"));
+}
+
+#[test]
+fn plain_names_lose_a_directory_only_if_it_is_not_part_of_them() {
+    for (old, new, path) in [
+        ("a/src/x", "b/src/x", "src/x"),
+        ("old-1.0/src/x", "new-1.1/src/x", "src/x"),
+        ("src/x", "src/x", "src/x"),
+        ("src/x.orig", "src/x", "src/x"),
+        ("x", "x.new", "x"),
+        ("./x", "./x", "x"),
+        ("a//x", "b//x", "x"),
+        (
+            "with blank\t2020-01-01 00:00:00 +0000",
+            "with blank\t",
+            "with blank",
+        ),
+    ] {
+        let text = format!("Index: foo\n====\n--- {old}\n+++ {new}\n@@ -1 +1 @@\n-1\n+2\n");
+        assert_told(&text, &[(FilePatchKind::Modified, Some(path), Some(path))]);
+    }
+}
+
+#[test]
+fn as_many_directories_as_wanted_are_taken_off() {
+    let text = b"--- 1/2/3/x\n+++ 1/2/3/x\n@@ -1 +1 @@\n-1\n+2\n";
+    for (levels, path) in [(0, "1/2/3/x"), (1, "2/3/x"), (3, "x")] {
+        let patch = Patch::parse_with(text, Strip::Exactly(levels)).unwrap();
+        assert_eq!(patch.files()[0].path(), Path::new(path));
+    }
+    Patch::parse_with(text, Strip::Exactly(4)).unwrap_err();
+}
+
+#[test]
+fn a_plain_patch_tells_by_the_time_that_there_is_no_file() {
+    let there = "2024-05-06 07:08:09.000000000 +0200";
+    for stamp in [
+        "1970-01-01 00:00:00.000000000 +0000",
+        "1970-01-01 02:00:00 +0200",
+        "1969-12-31 19:30:00.0 -0430",
+    ] {
+        assert_told(
+            &format!("--- old/x\t{stamp}\n+++ new/x\t{there}\n@@ -0,0 +1 @@\n+1\n"),
+            &[(FilePatchKind::Added, None, Some("x"))],
+        );
+        assert_told(
+            &format!("--- old/x\t{there}\n+++ new/x\t{stamp}\n@@ -1 +0,0 @@\n-1\n"),
+            &[(FilePatchKind::Deleted, Some("x"), None)],
+        );
+    }
+    for stamp in [
+        there,
+        "1970-01-01 00:00:00 +0100",
+        "1970-01-01 00:00:01 +0000",
+    ] {
+        assert_told(
+            &format!("--- old/x\t{stamp}\n+++ new/x\t{there}\n@@ -0,0 +1 @@\n+1\n"),
+            &[(FilePatchKind::Modified, Some("x"), Some("x"))],
+        );
+    }
+}
+
+#[test]
+fn a_patch_without_times_may_make_the_file() {
+    let patch = patch_of("@@ -0,0 +1 @@\n+1\n");
+    let patch = Patch::parse(&patch).unwrap();
+    let new = patch.files()[0].apply(None, ApplyOptions::default());
+    assert_eq!(new.unwrap().unwrap(), b"1\n");
+}

@@ -1,0 +1,68 @@
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write};
+
+use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
+
+use super::ArchiveFormat;
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// How much is read from a file at once.
+const BUFFER: usize = 128 * 1024;
+
+/// Undoes the compression that the first bytes tell of, if any.
+pub(super) fn decompress(reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    let mut reader = BufReader::with_capacity(BUFFER, reader);
+    let start = reader.fill_buf()?;
+    if start.starts_with(GZIP) {
+        return Ok(Box::new(BufReader::with_capacity(
+            BUFFER,
+            MultiGzDecoder::new(reader),
+        )));
+    }
+    if start.starts_with(ZSTD) {
+        // Its memory is bounded: by default no window above 128 MiB is taken.
+        return Ok(Box::new(BufReader::with_capacity(
+            BUFFER,
+            zstd::stream::read::Decoder::with_buffer(reader)?,
+        )));
+    }
+    Ok(Box::new(reader))
+}
+
+/// Whatever an archive is written to, with its compression.
+pub(super) enum Compressor {
+    Plain(BufWriter<Box<dyn Write + Send>>),
+    Gzip(GzEncoder<Box<dyn Write + Send>>),
+    Zstd(zstd::stream::write::Encoder<'static, Box<dyn Write + Send>>),
+}
+
+impl Compressor {
+    pub(super) fn new(writer: Box<dyn Write + Send>, format: ArchiveFormat) -> io::Result<Self> {
+        Ok(match format {
+            ArchiveFormat::Tar => Self::Plain(BufWriter::with_capacity(BUFFER, writer)),
+            ArchiveFormat::TarGz => Self::Gzip(GzEncoder::new(writer, Compression::default())),
+            ArchiveFormat::TarZst => Self::Zstd(zstd::stream::write::Encoder::new(
+                writer,
+                zstd::DEFAULT_COMPRESSION_LEVEL,
+            )?),
+        })
+    }
+
+    pub(super) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(writer) => writer.write_all(bytes),
+            Self::Gzip(writer) => writer.write_all(bytes),
+            Self::Zstd(writer) => writer.write_all(bytes),
+        }
+    }
+
+    /// Writes all that is left.
+    pub(super) fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Plain(mut writer) => writer.flush(),
+            Self::Gzip(writer) => writer.finish()?.flush(),
+            Self::Zstd(writer) => writer.finish()?.flush(),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Whole trees on their way into a guest and out of it.
+//!
+//! ```text
+//!  directory ─┐                                         ┌─> directory
+//!             ├─> send ──> records, in pieces ──> Receiver
+//!  archive  ──┘            (`vmcell_wire::files`)       └─> archive
+//! ```
+//!
+//! One stream in either direction, converted as it goes: nothing is collected
+//! and no archive is made on the way. All of this blocks, so it belongs on a
+//! thread of its own; pieces go through a small channel.
+//!
+//! What comes from a guest cannot get out of the directory that was chosen for
+//! it: see [`Receiver`].
+
+#[cfg(feature = "archive")]
+mod archive;
+mod budget;
+mod error;
+mod meta;
+mod progress;
+mod receive;
+mod send;
+#[cfg(test)]
+mod tests;
+mod xattrs;
+
+#[cfg(feature = "archive")]
+pub use archive::{ArchiveFormat, ArchiveProblem};
+pub use budget::{TreeLimit, TreeLimits};
+pub use error::TreeError;
+pub use progress::{LeftOut, TreeProgress};
+pub use receive::Received;
+pub(crate) use receive::{Destination, Ownership, ReceiveOptions, Receiver, SpecialBits};
+pub use send::Sent;
+pub(crate) use send::{Gone, Known, SendOptions, Source, send};

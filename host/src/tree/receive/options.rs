@@ -1,0 +1,74 @@
+#[cfg(feature = "archive")]
+use std::io::Write;
+use std::path::PathBuf;
+
+#[cfg(feature = "archive")]
+use crate::tree::ArchiveFormat;
+use crate::tree::{TreeLimits, progress::Tell};
+
+/// Where a tree goes.
+pub(crate) enum Destination {
+    /// It becomes what is at this path of the host. Directories above it are
+    /// made if they are missing.
+    ///
+    /// If a directory is there and one comes, what is in it is added: files and
+    /// links are replaced, and the directory itself keeps its permissions and
+    /// its time.
+    Path(PathBuf),
+    /// An archive, written as it comes.
+    #[cfg(feature = "archive")]
+    Archive {
+        /// Where it is written to.
+        writer: Box<dyn Write + Send>,
+        /// What sort of archive.
+        format: ArchiveFormat,
+        /// The name in it of a tree that is a single entry.
+        name: Vec<u8>,
+    },
+    /// An archive that is a file of the host. It gets its name when it is
+    /// complete.
+    #[cfg(feature = "archive")]
+    ArchiveAt {
+        /// Which file. What has the name is replaced.
+        path: PathBuf,
+        /// What sort of archive.
+        format: ArchiveFormat,
+        /// The name in it of a tree that is a single entry.
+        name: Vec<u8>,
+    },
+}
+
+/// How a tree is received.
+#[derive(Default)]
+pub(crate) struct ReceiveOptions<'a> {
+    /// How large it may be.
+    pub(crate) limits: TreeLimits,
+    /// Whose its entries are.
+    pub(crate) ownership: Ownership,
+    /// What becomes of permissions that are more than permissions.
+    pub(crate) special_bits: SpecialBits,
+    /// Is told of each entry and each piece of a file.
+    pub(crate) progress: Option<Tell<'a>>,
+}
+
+/// Whose entries are that came from a guest. Archives always say whose they
+/// were in the guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// Of whoever runs this program.
+    #[default]
+    Caller,
+    /// Of the ids that they had in the guest. This takes privileges.
+    Recorded,
+}
+
+/// What becomes of the bits setuid, setgid and sticky.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SpecialBits {
+    /// They are dropped: a guest must not leave programs on the host that run
+    /// as somebody else.
+    #[default]
+    Drop,
+    /// They are kept.
+    Keep,
+}

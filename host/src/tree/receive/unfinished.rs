@@ -1,0 +1,171 @@
+use std::{
+    fmt::Write as _,
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, Mode, OFlags, access, linkat, openat, renameat, unlinkat},
+    io::Errno,
+    rand::{GetRandomFlags, getrandom},
+};
+
+/// How files are kept out of sight until they are complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tree) enum Scratch {
+    /// They have no name, so not even a killed program leaves anything.
+    Unnamed,
+    /// They have a name that nobody guesses, for file systems without
+    /// `O_TMPFILE`.
+    Named,
+}
+
+impl Scratch {
+    /// The best that this machine has.
+    pub(in crate::tree) fn new() -> Self {
+        // A file without a name gets one through its link there: open(2).
+        match access("/proc/self/fd", rustix::fs::Access::EXISTS) {
+            Ok(()) => Self::Unnamed,
+            Err(_) => Self::Named,
+        }
+    }
+}
+
+/// A file that is being written. Dropped, it is gone.
+#[derive(Debug)]
+pub(in crate::tree) struct Unfinished {
+    file: OwnedFd,
+    /// Where to remove it, if it has a name.
+    named: Option<(OwnedFd, String)>,
+}
+
+impl Unfinished {
+    /// Makes an empty file that will be in this directory.
+    pub(in crate::tree) fn create(
+        directory: BorrowedFd<'_>,
+        mode: Mode,
+        scratch: &mut Scratch,
+    ) -> Result<Self, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        if *scratch == Scratch::Unnamed {
+            match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
+                Ok(file) => return Ok(Self { file, named: None }),
+                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => *scratch = Scratch::Named,
+                Err(errno) => return Err(errno),
+            }
+        }
+        let name = unguessable_name()?;
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let file = openat(directory, &name, flags, mode)?;
+        let directory = directory
+            .try_clone_to_owned()
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        Ok(Self {
+            file,
+            named: Some((directory, name)),
+        })
+    }
+
+    pub(in crate::tree) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Gives it its name, in the directory that it was made in. A file or link
+    /// that has the name is replaced.
+    pub(in crate::tree) fn publish(
+        mut self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+    ) -> Result<(), Errno> {
+        let Some((_, scratch_name)) = &self.named else {
+            return link(self.file.as_fd(), directory, name);
+        };
+        renameat(directory, scratch_name, directory, name)?;
+        self.named = None;
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some((directory, name)) = &self.named {
+            // Nobody is left to be told.
+            let _ = unlinkat(directory, name, AtFlags::empty());
+        }
+    }
+}
+
+/// Gives an open file a name. A file or link that has it is replaced.
+pub(super) fn link(
+    file: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
+    name: &[u8],
+) -> Result<(), Errno> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    make_or_replace(directory, name, |name| {
+        linkat(CWD, &path, directory, name, AtFlags::SYMLINK_FOLLOW)
+    })
+}
+
+/// Makes something that has a name. What has it already is replaced at once.
+pub(super) fn make_or_replace(
+    directory: BorrowedFd<'_>,
+    name: &[u8],
+    make: impl Fn(&[u8]) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    match make(name) {
+        Err(Errno::EXIST) => {}
+        other => return other,
+    }
+    let scratch_name = unguessable_name()?;
+    make(scratch_name.as_bytes())?;
+    let renamed = renameat(directory, &scratch_name, directory, name);
+    // It is still there if that failed, and also if both are names of the same
+    // file, in which case rename(2) does nothing.
+    let _ = unlinkat(directory, &scratch_name, AtFlags::empty());
+    renamed
+}
+
+fn unguessable_name() -> Result<String, Errno> {
+    let mut bytes = [0; 16];
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    let mut name = String::from(".vmcell-");
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rustix::{fs::open, io::write};
+
+    use super::*;
+
+    #[test]
+    fn without_unnamed_files_a_name_that_nobody_guesses_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = open(folder.path(), OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let create = || {
+            let mode = Mode::RUSR | Mode::WUSR;
+            Unfinished::create(directory.as_fd(), mode, &mut Scratch::Named).unwrap()
+        };
+        let names = || fs::read_dir(folder.path()).unwrap().count();
+
+        drop(create());
+        assert_eq!(names(), 0);
+        for content in [&b"first"[..], b"second"] {
+            let file = create();
+            write(file.as_fd(), content).unwrap();
+            file.publish(directory.as_fd(), b"file").unwrap();
+            assert_eq!(fs::read(folder.path().join("file")).unwrap(), content);
+            assert_eq!(names(), 1);
+        }
+        fs::create_dir(folder.path().join("directory")).unwrap();
+        let published = create().publish(directory.as_fd(), b"directory");
+        assert_eq!(published, Err(Errno::ISDIR));
+        assert_eq!(names(), 2);
+    }
+}

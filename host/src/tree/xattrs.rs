@@ -1,0 +1,69 @@
+//! Extended attributes of the host's files: `user.*` and no others, because
+//! those belong to the file, and the rest to the system that it is on.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::{
+    fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr},
+    io::Errno,
+};
+use vmcell_wire::files::{Xattrs, XattrsBuf};
+
+const PREFIX: &[u8] = b"user.";
+
+/// The kernel's bound on both a list of names and a value: XATTR_LIST_MAX and
+/// XATTR_SIZE_MAX of xattr(7).
+const LARGEST: usize = 64 * 1024;
+
+/// Reads attributes into memory that is used again.
+#[derive(Debug)]
+pub(super) struct XattrReader {
+    names: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl XattrReader {
+    pub(super) fn new() -> Self {
+        Self {
+            names: vec![0; LARGEST],
+            value: vec![0; LARGEST],
+        }
+    }
+
+    /// Reads the attributes of a file or directory. What cannot be read or does
+    /// not fit is counted.
+    pub(super) fn read(&mut self, file: BorrowedFd<'_>, xattrs: &mut XattrsBuf) -> u64 {
+        xattrs.clear();
+        let names = match flistxattr(file, &mut self.names[..]) {
+            Ok(length) => self.names.get(..length).unwrap_or_default(),
+            Err(Errno::OPNOTSUPP) => return 0,
+            Err(_) => return 1,
+        };
+        let mut lost = 0;
+        for name in names.split(|byte| *byte == 0) {
+            if !name.starts_with(PREFIX) {
+                continue;
+            }
+            let fits = match fgetxattr(file, name, &mut self.value[..]) {
+                Ok(length) => xattrs.push(name, self.value.get(..length).unwrap_or_default()),
+                // Somebody has just removed it.
+                Err(Errno::NODATA) => true,
+                Err(_) => false,
+            };
+            lost += u64::from(!fits);
+        }
+        lost
+    }
+}
+
+/// Sets the attributes of a file or directory. What is not `user.*`, or what
+/// its file system does not take, is counted.
+pub(super) fn write(file: BorrowedFd<'_>, xattrs: Xattrs<'_>) -> u64 {
+    let mut lost = 0;
+    for (name, value) in xattrs.iter() {
+        let is_set =
+            name.starts_with(PREFIX) && fsetxattr(file, name, value, XattrFlags::empty()).is_ok();
+        lost += u64::from(!is_set);
+    }
+    lost
+}

@@ -1,0 +1,194 @@
+//! Patches and diffs.
+
+use std::path::Path;
+
+use vmcell::{
+    Error, Vm,
+    diff::{Diff, Manifest},
+    files::{Files, ManifestOptions, PatchOptions},
+    patch::FilePatchKind,
+};
+
+use crate::start;
+
+async fn shell(vm: &Vm, line: &str) -> String {
+    let output = vm.exec(["sh", "-c", line]).await.unwrap();
+    assert!(output.success(), "{line}: {}", output.stderr_text());
+    output.stdout_text()
+}
+
+fn patch_of(diff: &Diff) -> Vec<u8> {
+    let mut patch = Vec::new();
+    diff.write_patch(&mut patch).unwrap();
+    patch
+}
+
+/// Everything below a directory, in words.
+async fn state(files: &Files, directory: &str) -> Vec<String> {
+    let manifest = files.manifest(directory, &ManifestOptions::new()).await;
+    let manifest = manifest.unwrap();
+    manifest.iter().map(|entry| format!("{entry:?}")).collect()
+}
+
+#[tokio::test]
+async fn a_patch_is_applied_wholly_or_not_at_all() {
+    let vm = start().await;
+    let files = vm.files().at("/workspace");
+    shell(
+        &vm,
+        "cd /workspace && seq 20 > numbers && printf 'a\\r\\nb\\r\\n' > dos && mkdir d && echo gone > d/gone && printf 'no newline' > bare",
+    )
+    .await;
+    let patch = "\
+diff --git a/numbers b/numbers
+--- a/numbers
++++ b/numbers
+@@ -9,3 +9,4 @@
+ 9
+-10
++ten
++and more
+ 11
+diff --git a/new/file b/new/file
+new file mode 100755
+--- /dev/null
++++ b/new/file
+@@ -0,0 +1 @@
++#!/bin/sh
+diff --git a/d/gone b/d/gone
+deleted file mode 100644
+--- a/d/gone
++++ /dev/null
+@@ -1 +0,0 @@
+-gone
+diff --git a/bare b/moved
+rename from bare
+rename to moved
+--- a/bare
++++ b/moved
+@@ -1 +1 @@
+-no newline
+\\ No newline at end of file
++a newline
+--- a/dos
++++ b/dos
+@@ -1,2 +1,2 @@
+ a\r
+-b\r
++c\r
+";
+    let before = state(&files, "").await;
+    // The last file does not fit: nothing at all is changed.
+    let broken = patch.replace("-b\r", "-x\r");
+    let error = files
+        .apply_patch("", broken, PatchOptions::new())
+        .await
+        .unwrap_err();
+    match &error {
+        Error::PatchMismatch(mismatch) => assert_eq!(mismatch.path, Path::new("dos")),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(state(&files, "").await, before);
+
+    let patched = files.apply_patch("", patch, PatchOptions::new()).await;
+    let kinds: Vec<_> = patched.unwrap().iter().map(|file| file.kind).collect();
+    let expected = [
+        FilePatchKind::Modified,
+        FilePatchKind::Added,
+        FilePatchKind::Deleted,
+        FilePatchKind::Renamed,
+        FilePatchKind::Modified,
+    ];
+    assert_eq!(kinds, expected);
+    let told = shell(
+        &vm,
+        "cd /workspace && sed -n 9,12p numbers && cat moved dos && stat -c %a new/file && ls",
+    )
+    .await;
+    assert_eq!(
+        told,
+        "9\nten\nand more\n11\na newline\na\r\nc\r\n755\ndos\nmoved\nnew\nnumbers\n"
+    );
+    // Nothing but what was asked for is there, hidden or not.
+    let hidden = shell(&vm, "find /workspace -name '.*' | wc -l").await;
+    assert_eq!(hidden, "0\n");
+
+    for (garbage, code) in [
+        ("no patch at all", "bad-patch"),
+        (
+            "--- a/../../etc/passwd\n+++ b/../../etc/passwd\n@@ -1 +1 @@\n-x\n+y\n",
+            "bad-patch",
+        ),
+        (
+            "--- a/numbers\n+++ b/numbers\n@@ -18446744073709551615 +1 @@\n-1\n+2\n",
+            "bad-patch",
+        ),
+        (
+            "--- a/missing\n+++ b/missing\n@@ -1 +1 @@\n-x\n+y\n",
+            "patch-mismatch",
+        ),
+    ] {
+        let error = files.apply_patch("", garbage, PatchOptions::new()).await;
+        assert_eq!(error.unwrap_err().code(), code, "{garbage}");
+    }
+    // Through a link out of the root nothing is patched.
+    shell(&vm, "ln -s /etc /workspace/out").await;
+    let through = "--- a/out/hostname\n+++ b/out/hostname\n@@ -1 +1 @@\n-x\n+y\n";
+    let error = files.apply_patch("", through, PatchOptions::new()).await;
+    assert_eq!(error.unwrap_err().code(), "file");
+}
+
+#[tokio::test]
+async fn a_diff_makes_the_old_tree_the_new_one() {
+    let vm = start().await;
+    let files = vm.files().at("/workspace");
+    shell(
+        &vm,
+        "mkdir -p /workspace/w/sub && cd /workspace/w && seq 100 > numbers && echo same > same && \
+         echo old > sub/old && ln -s numbers link && printf '\\0\\1' > binary && echo run > run && \
+         cp -a /workspace/w /workspace/old",
+    )
+    .await;
+    let options = ManifestOptions::new().keep_texts(1 << 20);
+    let before = files.manifest("w", &options).await.unwrap();
+    let kept = before.to_bytes().unwrap();
+    let before = Manifest::from_bytes(&kept).unwrap();
+    assert!(files.diff("w", &before, &options).await.unwrap().is_empty());
+    shell(
+        &vm,
+        "cd /workspace/w && sed -i 's/^50$/fifty/' numbers && rm -r sub && mkdir -p a/b && \
+         printf 'new, no newline' > a/b/new && ln -sf same link && chmod 755 run && touch same",
+    )
+    .await;
+    let diff = files.diff("w", &before, &options).await.unwrap();
+    let changed: Vec<_> = diff
+        .files()
+        .iter()
+        .map(|file| file.change().path.to_str().unwrap().to_owned())
+        .collect();
+    let expected = [
+        "a", "a/b", "a/b/new", "link", "numbers", "run", "sub", "sub/old",
+    ];
+    assert_eq!(changed, expected);
+    let patch = patch_of(&diff);
+    files
+        .apply_patch("old", patch, PatchOptions::new())
+        .await
+        .unwrap();
+    assert_eq!(state(&files, "old").await, state(&files, "w").await);
+
+    // A binary file is named, not printed.
+    shell(&vm, "printf '\\0\\2' > /workspace/w/binary").await;
+    let diff = files.diff("w", &before, &options).await.unwrap();
+    let text = String::from_utf8(patch_of(&diff)).unwrap();
+    assert!(
+        text.contains("Binary files a/binary and b/binary differ\n"),
+        "{text}"
+    );
+
+    // The owner's baseline reaches other programs.
+    vm.set_baseline(&before).unwrap();
+    let visitor = Vm::attach(vm.id()).await.unwrap();
+    let baseline = visitor.baseline().await.unwrap().unwrap();
+    assert_eq!(baseline, before);
+}
