@@ -1,9 +1,16 @@
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use vmcell::ProcessSelector;
 
-use crate::{command::CommandOptions, process_name, signal_name};
+use crate::{
+    command::CommandOptions,
+    files::{
+        CatArguments, CpArguments, DiffArguments, LsArguments, PatchArguments, PullArgument,
+        StatArguments,
+    },
+    process_name, signal_name,
+};
 
 /// Run untrusted work inside microVMs.
 #[derive(Debug, Parser)]
@@ -25,6 +32,18 @@ pub(crate) enum Task {
     Logs(LogsArguments),
     /// End a VM, or a process with all its descendants.
     Kill(KillArguments),
+    /// Copy files into a VM, or out of it: one of SRC and DST is ID:PATH.
+    Cp(CpArguments),
+    /// List a directory of a VM.
+    Ls(LsArguments),
+    /// Print a file of a VM.
+    Cat(CatArguments),
+    /// Tell everything about a file of a VM.
+    Stat(StatArguments),
+    /// Apply a text patch to files of a VM: all of it, or nothing.
+    Patch(PatchArguments),
+    /// Print as a patch what has changed in a VM since it began its work.
+    Diff(DiffArguments),
     /// Say what this machine has and lacks for running VMs.
     Doctor(DoctorArguments),
 }
@@ -37,8 +56,13 @@ impl Task {
             Self::Exec(arguments) => arguments.options.json,
             Self::Ps(arguments) => arguments.json,
             Self::Logs(arguments) => arguments.json,
+            Self::Cp(arguments) => arguments.json,
+            Self::Ls(arguments) => arguments.json,
+            Self::Stat(arguments) => arguments.json,
+            Self::Patch(arguments) => arguments.json,
+            Self::Diff(arguments) => arguments.json,
             Self::Doctor(arguments) => arguments.json,
-            Self::Kill(_) => false,
+            Self::Kill(_) | Self::Cat(_) => false,
         }
     }
 }
@@ -57,6 +81,15 @@ pub(crate) struct RunArguments {
     /// How much memory the VM has, in MiB.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) mem_mib: u32,
+    /// Bring this into /workspace before the command, which then runs there: a
+    /// directory's contents, a file, or the contents of a .tar, .tar.gz, .tgz or
+    /// .tar.zst.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) push: Vec<PathBuf>,
+    /// Bring a file or directory out after the command, even if it failed: PATH
+    /// (if relative, from /workspace on) becomes HOST.
+    #[arg(long, value_name = "PATH=HOST", value_parser = PullArgument::parser())]
+    pub(crate) pull: Vec<PullArgument>,
     #[command(flatten)]
     pub(crate) options: CommandOptions,
 }

@@ -16,7 +16,8 @@ pub(crate) struct CommandOptions {
     /// Who the command runs as, names or numbers. Without it, root.
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
-    /// Where the command runs. Without it, in `/`.
+    /// Where the command runs. Without it, in `/`, or after `run --push` in
+    /// `/workspace`.
     #[arg(long, value_name = "DIR")]
     cwd: Option<OsString>,
     /// Make that directory if it is not there.
@@ -73,6 +74,11 @@ pub(crate) struct Job {
 }
 
 impl CommandOptions {
+    /// Has the command run there, if nobody said where.
+    pub(crate) fn prefer_directory(&mut self, directory: &str) {
+        self.cwd.get_or_insert_with(|| directory.into());
+    }
+
     /// Reads the files that the options name: before a VM is booted, so that a
     /// file that is not there costs no time.
     pub(crate) fn into_job(self) -> Result<Job, vmcell::Error> {

@@ -1,20 +1,13 @@
 //! `vmcell exec`: a command in a VM that another program runs.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::io::{self, Write};
 
 use serde_json::json;
-use tokio::time::timeout;
 use vmcell::{Command, Vm};
 
 use crate::{
     arguments::ExecArguments, failure::print_json, foreground, runtime::block_on, signals::Signals,
 };
-
-/// How long we wait for the end of a command that we ended.
-const CONFIRMATION: Duration = Duration::from_secs(2);
 
 pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
     let ExecArguments {
@@ -30,11 +23,8 @@ pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
         }
         let mut signals = Signals::new()?;
         let outcome = foreground::run(&vm, job, &mut signals).await?;
-        if let Some(tag) = outcome.ending {
-            // Who runs us next may rely on its being gone. That there is no
-            // such process says so as well.
-            let _ = timeout(CONFIRMATION, vm.processes().kill(tag.as_str())).await;
-        }
+        // Who runs us next may rely on its being gone.
+        outcome.settle(&vm).await;
         Ok(outcome.code)
     })
 }

@@ -4,6 +4,8 @@ use vmcell::{Cause, Error, ExecFailureKind, ExecStage, Exit};
 
 /// vmcell itself failed: nothing can be said about the command.
 pub(crate) const OUR_OWN: u8 = 125;
+/// It was done, but not all of it could be.
+pub(crate) const INCOMPLETE: u8 = 1;
 /// The command took too long.
 pub(crate) const TIMED_OUT: u8 = 124;
 /// The command was found and could not be started.

@@ -1,6 +1,9 @@
 //! How failures are told.
 
-use std::io::{self, Write};
+use std::{
+    error::Error as _,
+    io::{self, Write},
+};
 
 use serde_json::{Value, json};
 use vmcell::{Error, ExecStage, printable};
@@ -9,7 +12,7 @@ use vmcell::{Error, ExecStage, printable};
 pub(crate) fn report(error: &anyhow::Error, json: bool) {
     let ours = error.downcast_ref::<Error>();
     let message = match ours {
-        Some(error) => advised(error),
+        Some(error) => words(error),
         None => format!("{error:#}"),
     };
     if json {
@@ -36,7 +39,7 @@ pub(crate) fn print_json(value: &Value) {
 }
 
 /// The words of an error, with what to do next in terms of this program.
-fn advised(error: &Error) -> String {
+pub(crate) fn words(error: &Error) -> String {
     match error {
         Error::NoSuchVm { id } => {
             format!("no VM with the id {id:?} runs: `vmcell ps` lists those that do")
@@ -45,6 +48,10 @@ fn advised(error: &Error) -> String {
             format!("{failure}: `vmcell ps ID` lists the processes of a VM")
         }
         Error::Host { source, .. } => format!("{error}: {source}"),
+        Error::Tree(failure) => match failure.source() {
+            Some(source) => format!("{failure} ({source})"),
+            None => failure.to_string(),
+        },
         _ => error.to_string(),
     }
 }

@@ -18,11 +18,26 @@ use crate::{
 /// everything that was printed until then. If it has not by then, we do.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long we wait for the end of a command that we ended.
+const CONFIRMATION: Duration = Duration::from_secs(2);
+
 /// What came of a command.
 pub(crate) struct Outcome {
     pub(crate) code: u8,
+    /// Whether a signal to us ended it.
+    pub(crate) interrupted: bool,
     /// The tag of a command that we ended before it had told its end.
-    pub(crate) ending: Option<String>,
+    ending: Option<String>,
+}
+
+impl Outcome {
+    /// Waits until a command that we ended is gone.
+    pub(crate) async fn settle(&self, vm: &Vm) {
+        if let Some(tag) = &self.ending {
+            // That there is no such process says so as well.
+            let _ = timeout(CONFIRMATION, vm.processes().kill(tag.as_str())).await;
+        }
+    }
 }
 
 /// Runs a command until it ends, or until something ends it.
@@ -43,12 +58,13 @@ pub(crate) async fn run(vm: &Vm, mut job: Job, signals: &mut Signals) -> anyhow:
         }
     };
     // Dropping the future that watches the command ends it.
-    let (code, ended) = tokio::select! {
-        outcome = watching => outcome?,
-        code = signals.next() => (code, Ended::No),
+    let ((code, ended), interrupted) = tokio::select! {
+        outcome = watching => (outcome?, false),
+        code = signals.next() => ((code, Ended::No), true),
     };
     Ok(Outcome {
         code,
+        interrupted,
         ending: tag.filter(|_| ended == Ended::No),
     })
 }

@@ -8,6 +8,7 @@ mod environment;
 mod exec;
 mod exit_code;
 mod failure;
+mod files;
 mod foreground;
 mod input;
 mod kill;
@@ -46,6 +47,12 @@ fn main() -> ExitCode {
         Task::Ps(arguments) => ps::ps(&arguments),
         Task::Logs(arguments) => logs::logs(arguments),
         Task::Kill(arguments) => kill::kill(arguments),
+        Task::Cp(arguments) => files::cp(arguments),
+        Task::Ls(arguments) => files::ls(arguments),
+        Task::Cat(arguments) => files::cat(arguments),
+        Task::Stat(arguments) => files::stat(arguments),
+        Task::Patch(arguments) => files::patch(arguments),
+        Task::Diff(arguments) => files::diff(arguments),
         Task::Doctor(arguments) => return doctor::doctor(&arguments),
     };
     let code = outcome.unwrap_or_else(|error| {

@@ -5,7 +5,13 @@ use std::path::PathBuf;
 use vmcell::{Error, Vm};
 
 use crate::{
-    arguments::RunArguments, command::Job, environment, foreground, runtime::block_on,
+    arguments::RunArguments,
+    command::Job,
+    environment,
+    exit_code::INCOMPLETE,
+    files::{Pulls, Pushes, WORKSPACE, keep_baseline},
+    foreground,
+    runtime::block_on,
     signals::Signals,
 };
 
@@ -15,9 +21,21 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         id,
         vcpu_count,
         mem_mib,
-        options,
+        push,
+        pull,
+        mut options,
     } = arguments;
-    let job = options.into_job()?;
+    let pushes = Pushes::find(push)?;
+    if !pushes.is_empty() {
+        options.prefer_directory(WORKSPACE);
+    }
+    let errand = Errand {
+        // Others can only ask for changes if they know the VM.
+        compared: id.is_some() || !pushes.is_empty(),
+        pushes,
+        job: options.into_job()?,
+        pulls: Pulls(pull),
+    };
     let image = environment::image(&environment)?;
     block_on(async move {
         let mut signals = Signals::new()?;
@@ -26,7 +44,10 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
             vm = boot(image, id, vcpu_count, mem_mib) => vm?,
             code = signals.next() => return Ok(code),
         };
-        run_in(vm, job, &mut signals).await
+        let code = errand.run(&vm, &mut signals).await?;
+        // The disk goes with the VM: there is nothing to make clean.
+        vm.kill().await;
+        Ok(code)
     })
 }
 
@@ -46,9 +67,40 @@ async fn boot(
     builder.start().await
 }
 
-async fn run_in(vm: Vm, job: Job, signals: &mut Signals) -> anyhow::Result<u8> {
-    let outcome = foreground::run(&vm, job, signals).await?;
-    // The disk goes with the VM: there is nothing to make clean.
-    vm.kill().await;
-    Ok(outcome.code)
+/// What a VM is booted for.
+struct Errand {
+    pushes: Pushes,
+    /// Whether somebody may want to know what the command changes.
+    compared: bool,
+    job: Job,
+    pulls: Pulls,
+}
+
+impl Errand {
+    async fn run(self, vm: &Vm, signals: &mut Signals) -> anyhow::Result<u8> {
+        let preparing = async {
+            self.pushes.run(vm).await?;
+            match self.compared {
+                true => keep_baseline(vm).await,
+                false => Ok(()),
+            }
+        };
+        tokio::select! {
+            prepared = preparing => prepared?,
+            code = signals.next() => return Ok(code),
+        }
+        let outcome = foreground::run(vm, self.job, signals).await?;
+        if outcome.interrupted || self.pulls.is_empty() {
+            return Ok(outcome.code);
+        }
+        // What it writes while it ends would be missed, or be half there.
+        outcome.settle(vm).await;
+        tokio::select! {
+            complete = self.pulls.run(vm) => Ok(match outcome.code {
+                0 if !complete => INCOMPLETE,
+                code => code,
+            }),
+            code = signals.next() => Ok(code),
+        }
+    }
 }

@@ -107,6 +107,18 @@ fn wrong_arguments_are_explained() {
         &["kill"],
         &["kill", "web", "--signal", "TERM"],
         &["kill", "web", "main", "--signal", "NOSUCH"],
+        &["run", "--pull", "nothing", "--", "true"],
+        &["run", "--pull", "=x", "--", "true"],
+        &["cp", "web:x"],
+        &["cp", ":x", "y"],
+        &["cp", "x", "web:y", "--owner", "a", "--keep-owners"],
+        &["cp", "x", "web:y", "--limit-bytes", "-1"],
+        &["ls", "web", "--depth", "0"],
+        &["cat", "web"],
+        &["cat", "web", "x", "--offset", "-1"],
+        &["stat", "web"],
+        &["patch", "web", "--fuzz", "-1"],
+        &["diff", "web", "--save", "x", "--against", "y"],
         &["fly"],
     ] {
         let ended = Vmcell::new(arguments).finish();

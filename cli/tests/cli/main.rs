@@ -4,6 +4,8 @@
 //! the guest because it has read a line that the command printed.
 #![allow(clippy::unwrap_used)]
 
+mod cp;
+mod diff;
 mod doctor;
 mod ending;
 mod exec;
@@ -13,9 +15,13 @@ mod keeper;
 mod kill;
 mod limits;
 mod logs;
+mod look;
+mod luggage;
 mod options;
+mod patch;
 mod processes;
 mod ps;
 mod run;
 mod strangers;
+mod tree;
 mod vmcell;

@@ -1,0 +1,41 @@
+//! `vmcell cat`: the bytes of a file.
+
+use vmcell::{
+    ExecEvent, Vm,
+    files::{FileReader, ReadOptions},
+};
+
+use super::{CatArguments, place::guest_path};
+use crate::{
+    exit_code,
+    output::{Outputs, Written},
+    runtime::block_on,
+};
+
+pub(crate) fn cat(arguments: CatArguments) -> anyhow::Result<u8> {
+    let length = arguments.max_bytes.unwrap_or(u64::MAX);
+    let range = ReadOptions::new().range(arguments.offset, length);
+    block_on(async move {
+        let vm = Vm::attach(&arguments.id).await?;
+        let path = guest_path(&arguments.path);
+        let mut reader = vm.files().reader(path, range).await?;
+        let outputs = Outputs::start();
+        let read = copy(&mut reader, &outputs).await;
+        // What came before a failure is worth printing too.
+        let written = outputs.finish().await?;
+        read?;
+        Ok(match written {
+            Written::All => 0,
+            Written::Unread => exit_code::UNREAD,
+        })
+    })
+}
+
+async fn copy(reader: &mut FileReader, outputs: &Outputs) -> Result<(), vmcell::Error> {
+    while let Some(bytes) = reader.next().await? {
+        if !outputs.write(ExecEvent::Stdout(bytes)).await {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! `vmcell patch`: a text patch, applied to files of a VM.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use serde_json::json;
+use vmcell::{
+    Error, Vm,
+    files::{PatchOptions, PatchedFile},
+    patch::{FilePatchKind, Strip},
+};
+
+use super::{PatchArguments, name, page::Page, place::guest_path};
+use crate::{
+    failure::{self, print_json},
+    runtime::block_on,
+};
+
+/// The patch does not fit, and nothing was changed.
+const MISMATCH: u8 = 1;
+
+/// A longer patch is refused.
+const MAX_PATCH: u64 = 512 << 20;
+
+pub(crate) fn patch(arguments: PatchArguments) -> anyhow::Result<u8> {
+    let text = read(arguments.file.as_deref())?;
+    let mut options = PatchOptions::new().fuzz(arguments.fuzz);
+    if let Some(count) = arguments.strip {
+        options = options.strip(Strip::Exactly(count));
+    }
+    block_on(async move {
+        let vm = Vm::attach(&arguments.id).await?;
+        let directory = guest_path(&arguments.directory);
+        let applied = vm.files().apply_patch(directory, text, options).await;
+        match applied {
+            Ok(files) if arguments.json => {
+                print_as_json(vm.id(), &files);
+                Ok(0)
+            }
+            Ok(files) => print(&files),
+            Err(error @ Error::PatchMismatch(_)) => {
+                failure::report(&error.into(), arguments.json);
+                Ok(MISMATCH)
+            }
+            Err(error) => Err(error.into()),
+        }
+    })
+}
+
+/// Reads the patch; without a file, or with `-` for one, from standard input.
+fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
+    let named = file.filter(|path| *path != Path::new("-"));
+    let mut text = Vec::new();
+    let most = MAX_PATCH + 1;
+    let read = match named {
+        Some(path) => File::open(path).and_then(|file| file.take(most).read_to_end(&mut text)),
+        None => io::stdin().take(most).read_to_end(&mut text),
+    };
+    let reason = match read {
+        Ok(count) if (count as u64) < most => return Ok(text),
+        Ok(_) => format!(
+            "it has more than {} MiB: cut it into several",
+            MAX_PATCH >> 20
+        ),
+        Err(error) => error.to_string(),
+    };
+    Err(Error::BadFile {
+        what: "patch",
+        path: named.unwrap_or(Path::new("on standard input")).to_owned(),
+        reason,
+    })
+}
+
+fn print(files: &[PatchedFile]) -> anyhow::Result<u8> {
+    let mut page = Page::new();
+    let written = files.iter().try_for_each(|file| {
+        let letter = match file.kind {
+            FilePatchKind::Added => "A ",
+            FilePatchKind::Deleted => "D ",
+            FilePatchKind::Renamed => "R ",
+            FilePatchKind::Copied => "C ",
+            _ => "M ",
+        };
+        page.named(letter, &file.path, "")
+    });
+    page.finish(written)
+}
+
+fn print_as_json(vm: &str, files: &[PatchedFile]) {
+    let files = files.iter().map(|file| {
+        let mut told = json!({
+            "change": match file.kind {
+                FilePatchKind::Added => "added",
+                FilePatchKind::Deleted => "deleted",
+                FilePatchKind::Renamed => "renamed",
+                FilePatchKind::Copied => "copied",
+                _ => "modified",
+            },
+        });
+        name::put(&mut told, "path", &file.path);
+        told
+    });
+    print_json(&json!({ "sandbox_id": vm, "files": files.collect::<Vec<_>>() }));
+}

@@ -1,0 +1,134 @@
+//! How people name a place: on this machine, or in a VM.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+/// Where relative paths of a VM begin.
+pub(crate) const WORKSPACE: &str = "/workspace";
+
+/// A path of this machine, or of a VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Host(PathBuf),
+    Guest { id: String, path: PathBuf },
+}
+
+impl Place {
+    pub(super) fn parser() -> impl TypedValueParser<Value = Self> {
+        OsStringValueParser::new().try_map(|text| Self::parse(&text))
+    }
+
+    /// `ID:PATH`, if there is no slash before the colon; else a path of this
+    /// machine.
+    fn parse(text: &OsStr) -> Result<Self, String> {
+        let bytes = text.as_bytes();
+        let host = || Ok(Self::Host(text.into()));
+        let end = bytes.iter().position(|byte| matches!(byte, b':' | b'/'));
+        let Some((id, [b':', path @ ..])) = end.map(|end| bytes.split_at(end)) else {
+            return match bytes {
+                b"" => Err("name a path".to_owned()),
+                _ => host(),
+            };
+        };
+        match std::str::from_utf8(id) {
+            Ok("") => Err("there is no ID before the colon: write ID:PATH, or ./:PATH".to_owned()),
+            Ok(id) => Ok(Self::Guest {
+                id: id.to_owned(),
+                path: Path::new(WORKSPACE).join(OsStr::from_bytes(path)),
+            }),
+            // No VM has such an id.
+            Err(_) => host(),
+        }
+    }
+}
+
+/// A path of a VM as it is named: absolute, or from the workspace on.
+pub(super) fn guest_path(text: &OsStr) -> PathBuf {
+    tidy(&Path::new(WORKSPACE).join(text))
+}
+
+/// Without `.` and with single slashes.
+pub(super) fn tidy(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+/// What `source` becomes: `destination`, or an entry of that name in it, if it
+/// is a directory or is written as one.
+pub(super) fn landing(source: &Path, destination: &Path, is_directory: bool) -> PathBuf {
+    match last_name(source) {
+        Some(name) if is_directory || is_written_as_directory(destination) => {
+            destination.join(name)
+        }
+        _ => destination.to_owned(),
+    }
+}
+
+/// The last name of a path. None: the path means what is in a directory, as
+/// `.` does.
+pub(super) fn last_name(path: &Path) -> Option<OsString> {
+    let bytes = path.as_os_str().as_bytes();
+    let mut names = bytes.rsplit(|byte| *byte == b'/');
+    match names.find(|name| !name.is_empty()) {
+        None | Some(b"." | b"..") => None,
+        Some(name) => Some(OsStr::from_bytes(name).to_owned()),
+    }
+}
+
+fn is_written_as_directory(path: &Path) -> bool {
+    path.as_os_str().as_bytes().ends_with(b"/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Place, String> {
+        Place::parse(OsStr::new(text))
+    }
+
+    #[test]
+    fn a_colon_before_any_slash_names_a_vm() {
+        for (text, id, path) in [
+            ("web:/etc/passwd", "web", "/etc/passwd"),
+            ("web:src/main.rs", "web", "/workspace/src/main.rs"),
+            ("web:", "web", "/workspace/"),
+            ("web:a:b", "web", "/workspace/a:b"),
+        ] {
+            let expected = Place::Guest {
+                id: id.to_owned(),
+                path: path.into(),
+            };
+            assert_eq!(parse(text), Ok(expected), "{text}");
+        }
+        for text in ["./web:x", "/web:x", "dir/web:x", "web", "."] {
+            assert_eq!(parse(text), Ok(Place::Host(text.into())), "{text}");
+        }
+        let odd = OsStr::from_bytes(b"\xff:x");
+        assert_eq!(Place::parse(odd), Ok(Place::Host(odd.into())));
+        for text in ["", ":", ":/x"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn copies_land_where_cp_puts_them() {
+        for (source, destination, is_directory, expected) in [
+            ("a/b", "c", false, "c"),
+            ("a/b", "c", true, "c/b"),
+            ("a/b/", "c", true, "c/b"),
+            ("a/b", "c/", false, "c/b"),
+            (".", "c", true, "c"),
+            ("a/.", "c", true, "c"),
+            ("a/..", "c/", false, "c/"),
+            ("/", "c", true, "c"),
+        ] {
+            let landed = landing(source.as_ref(), destination.as_ref(), is_directory);
+            assert_eq!(landed.as_os_str(), expected, "{source} {destination}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What `run` brings out of its VM after the command.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use vmcell::{Error, Vm};
+
+use super::{
+    place::{guest_path, landing},
+    progress::Progress,
+    summary::Summary,
+};
+use crate::failure::{say, words};
+
+/// A path of the VM, and what it becomes on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PullArgument {
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl PullArgument {
+    pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
+        OsStringValueParser::new().try_map(|text| Self::parse(&text))
+    }
+
+    /// `PATH=HOST`, parted by the first `=`.
+    fn parse(text: &OsStr) -> Result<Self, String> {
+        let bytes = text.as_bytes();
+        let equals = bytes.iter().position(|byte| *byte == b'=');
+        match equals.map(|end| bytes.split_at(end)) {
+            Some((from @ [_, ..], [b'=', to @ ..])) if !to.is_empty() => {
+                let from = guest_path(OsStr::from_bytes(from));
+                let to = landing(&from, Path::new(OsStr::from_bytes(to)), false);
+                Ok(Self { from, to })
+            }
+            _ => Err("write it as PATH=HOST: a path of the VM, and one of this machine".to_owned()),
+        }
+    }
+}
+
+/// Trees that are wanted.
+pub(crate) struct Pulls(pub(crate) Vec<PullArgument>);
+
+impl Pulls {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Brings out what there is. False: something was not to be had, which is
+    /// said.
+    pub(crate) async fn run(self, vm: &Vm) -> bool {
+        let mut complete = true;
+        for wanted in self.0 {
+            match wanted.pull(vm).await {
+                Ok(summary) => summary.say_losses(),
+                Err(error) => {
+                    say(&format!("--pull: {}", words(&error)));
+                    complete = false;
+                }
+            }
+        }
+        complete
+    }
+}
+
+impl PullArgument {
+    async fn pull(self, vm: &Vm) -> Result<Summary, Error> {
+        let progress = Progress::new(None);
+        let mut pull = vm.files().pull(self.from, self.to);
+        if let Some(watcher) = progress.watcher() {
+            pull = pull.progress(watcher);
+        }
+        Ok(pull.run().await?.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_equals_sign_parts_vm_and_machine() {
+        for (text, from, to) in [
+            ("out=./out", "/workspace/out", "./out"),
+            ("/var/log=logs", "/var/log", "logs"),
+            ("a=b=c", "/workspace/a", "b=c"),
+            ("a/b=c/", "/workspace/a/b", "c/b"),
+            (".=x", "/workspace", "x"),
+        ] {
+            let expected = PullArgument {
+                from: from.into(),
+                to: to.into(),
+            };
+            assert_eq!(
+                PullArgument::parse(OsStr::new(text)),
+                Ok(expected),
+                "{text}"
+            );
+        }
+        for text in ["", "out", "=out", "out="] {
+            assert!(PullArgument::parse(OsStr::new(text)).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `vmcell stat`: everything about one file of a VM.
+
+use std::io::Write;
+
+use vmcell::{
+    Error, Vm,
+    files::{Entry, EntryKind},
+};
+
+use super::{StatArguments, date::Date, entry, name, page::Page, place::guest_path};
+use crate::{failure::print_json, runtime::block_on};
+
+pub(crate) fn stat(arguments: StatArguments) -> anyhow::Result<u8> {
+    let json = arguments.json;
+    let entry = block_on(async { Ok(look(&arguments).await?) })?;
+    if json {
+        print_json(&entry::as_json(&entry));
+        return Ok(0);
+    }
+    print(&entry)
+}
+
+async fn look(arguments: &StatArguments) -> Result<Entry, Error> {
+    let vm = Vm::attach(&arguments.id).await?;
+    let path = guest_path(&arguments.path);
+    let files = vm.files();
+    let mut entry = match arguments.no_follow {
+        true => files.stat_link(&path).await?,
+        false => files.stat(&path).await?,
+    };
+    if arguments.sha256 && entry.kind == EntryKind::File {
+        entry.sha256 = Some(files.sha256(&path).await?);
+    }
+    Ok(entry)
+}
+
+fn print(entry: &Entry) -> anyhow::Result<u8> {
+    let mut lines = vec![
+        ("path", entry::with_target(entry, &entry::absolute(entry))),
+        ("type", entry::kind(entry.kind).to_owned()),
+        ("size", entry.size.to_string()),
+        ("allocated", entry.allocated.to_string()),
+        (
+            "mode",
+            format!("{:04o} {}", entry.mode, entry.permissions()),
+        ),
+        ("owner", format!("{} ({})", entry::owner(entry), entry.uid)),
+        ("group", format!("{} ({})", entry::group(entry), entry.gid)),
+        (
+            "modified",
+            format!("{} UTC", Date::of(entry.modified).short()),
+        ),
+        ("links", entry.links.to_string()),
+        ("inode", entry.inode.to_string()),
+    ];
+    if let Some(digest) = &entry.sha256 {
+        lines.push(("sha256", name::hex(digest)));
+    }
+    let mut page = Page::new();
+    let mut lines = lines.iter();
+    let written = lines.try_for_each(|(key, value)| writeln!(page, "{key:10} {value}"));
+    page.finish(written)
+}

@@ -1,0 +1,201 @@
+//! `vmcell cp`.
+
+use std::{fs, path::Path, time::SystemTime};
+
+use serde_json::json;
+
+use crate::{
+    keeper::Keeper,
+    tree::{describe, plant},
+    vmcell::{Ended, Vmcell},
+};
+
+impl Keeper {
+    /// Copies in the temporary folder of a test; `:PATH` is one of the VM.
+    fn cp(&self, folder: &Path, source: &str, destination: &str, options: &[&str]) -> Ended {
+        let place = |text: &str| match text.strip_prefix(':') {
+            Some(path) => format!("{}:{path}", self.id),
+            None => folder.join(text).to_str().unwrap().to_owned(),
+        };
+        let (source, destination) = (place(source), place(destination));
+        let words = ["cp", &source, &destination];
+        Vmcell::new(words.iter().chain(options)).finish()
+    }
+
+    /// The same for copies that work in silence.
+    #[track_caller]
+    fn copied(&self, folder: &Path, source: &str, destination: &str, options: &[&str]) {
+        self.cp(folder, source, destination, options)
+            .assert_printed("");
+    }
+}
+
+#[test]
+fn a_directory_comes_back_as_it_went() {
+    let keeper = Keeper::start("cp");
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    plant(&folder.join("tree"));
+
+    // It becomes what is named, or lands in a directory that is there.
+    keeper.copied(folder, "tree", ":there", &[]);
+    keeper.copied(folder, ":there", "back", &[]);
+    let planted = describe(&folder.join("tree"));
+    assert_eq!(describe(&folder.join("back")), planted);
+    keeper.copied(folder, ":/workspace/there", "back", &[]);
+    assert_eq!(describe(&folder.join("back/there")), planted);
+    keeper.copied(folder, "tree/notes", ":", &[]);
+    keeper.copied(folder, "tree/notes", ":new/folder/", &[]);
+    keeper.copied(folder, ":new/folder/notes", "renamed", &[]);
+    assert_eq!(
+        fs::read(folder.join("renamed")).unwrap(),
+        b"one\ntwo\nthree\n"
+    );
+    keeper.copied(folder, "tree/.", ":contents", &[]);
+    keeper.copied(folder, ":contents/src/link", "link", &[]);
+    assert_eq!(
+        fs::read_link(folder.join("link")).unwrap(),
+        Path::new("../notes")
+    );
+    keeper
+        .visit("ls", [])
+        .finish()
+        .assert_printed("contents\nnew\nnotes\nthere\n");
+
+    // A second time there is nothing to do, unless that is what is wanted.
+    let again = |options: &[&str]| {
+        let options = [&["--json"], options].concat();
+        let ended = keeper.cp(folder, "tree/.", ":there", &options);
+        assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""), "{ended:?}");
+        let told = ended.json();
+        ["entries", "unchanged", "bytes"].map(|key| told[key].as_u64().unwrap())
+    };
+    let everything = planted.len() as u64 + 1;
+    assert_eq!(again(&[]), [0, everything, 0]);
+    let script = fs::File::options()
+        .append(true)
+        .open(folder.join("tree/src/run.sh"));
+    script.unwrap().set_modified(SystemTime::now()).unwrap();
+    assert_eq!(again(&["--checksum"]), [0, everything, 0]);
+    let [entries, _, bytes] = again(&[]);
+    assert!((1..everything).contains(&entries), "{entries}");
+    assert_eq!(bytes, b"#!/bin/sh\n".len() as u64);
+    // Directories that are there are neither made nor replaced.
+    let directories = planted
+        .values()
+        .filter(|text| text.starts_with("directory"));
+    let others = planted.len() - directories.count();
+    let [entries, unchanged, _] = again(&["--all"]);
+    assert_eq!((entries, unchanged), (others as u64, 0));
+    keeper.copied(folder, ":there", "again", &[]);
+    assert_eq!(
+        describe(&folder.join("again")),
+        describe(&folder.join("tree"))
+    );
+}
+
+#[test]
+fn only_what_was_asked_for_is_copied_and_the_rest_is_told() {
+    let keeper = Keeper::start("cp-part");
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    plant(&folder.join("tree"));
+    fs::write(folder.join("ignored"), "# not these\nsrc/deep/\nodd*\r\n").unwrap();
+    let ignored = folder.join("ignored");
+    let options = [
+        "--exclude-from",
+        ignored.to_str().unwrap(),
+        "--exclude",
+        "broken",
+        "--owner",
+        "nobody",
+    ];
+    keeper.copied(folder, "tree", ":part", &options);
+    let listed = keeper.visit("ls", ["part", "-R"]).finish();
+    listed.assert_printed("empty\nnotes\nsrc\nsrc/link\nsrc/notes\nsrc/run.sh\n");
+    let owner = keeper.visit("stat", ["part/notes", "--json"]).finish();
+    assert_eq!(owner.json()["owner"], json!("nobody"));
+    keeper.copied(folder, ":part", "included", &["--include", "*.sh"]);
+    let paths: Vec<_> = describe(&folder.join("included")).into_keys().collect();
+    assert_eq!(paths, ["src", "src/run.sh"].map(std::path::PathBuf::from));
+
+    // What cannot be copied is said, and the rest is copied.
+    let made = keeper.exec([], ["mkfifo", "/workspace/part/pi\x1b[2Jpe"]);
+    made.assert_printed("");
+    let ended = keeper.cp(folder, ":part", "without", &[]);
+    assert_eq!((ended.code(), ended.stdout()), (0, ""));
+    assert!(
+        ended.stderr.contains("left out pi\u{fffd}[2Jpe"),
+        "{ended:?}"
+    );
+    let ended = keeper.cp(folder, ":part", "without", &["--json"]);
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    assert_eq!(ended.json()["left_out"], json!(1), "{ended:?}");
+    assert_eq!(
+        ended.json()["first_left_out"][0]["path"],
+        json!("pi\u{1b}[2Jpe")
+    );
+
+    // A guest cannot make us write more than we want to have.
+    for limit in [["--limit-bytes", "9"], ["--limit-entries", "2"]] {
+        let ended = keeper.cp(folder, ":part", "limited", &limit);
+        ended.assert_failed(125, "goes beyond the limit");
+    }
+    for (source, destination, options, words) in [
+        ("nothing", ":x", &[][..], "there is nothing at"),
+        (":nothing", "x", &[], "/workspace/nothing"),
+        ("tree", "x", &[], "one of SRC and DST must be ID:PATH"),
+        (":part", ":x", &[], "one of SRC and DST must be ID:PATH"),
+        (":part", "x", &["--all"], "are for copies into a VM"),
+        (":part/notes", "tree/notes/x", &[], "tree/notes"),
+        ("tree", ":part/notes/x", &[], "part/notes"),
+        (
+            "tree",
+            ":x",
+            &["--exclude-from", "/no/file"],
+            "exclude file /no/file",
+        ),
+        ("tree", ":x", &["--owner", "no-such-user"], "no such user"),
+        (":part", "x.zip", &["--archive"], "must end with .tar"),
+        ("nothing.tar", ":x", &["--archive"], "nothing.tar"),
+        ("ignored", ":x", &["--archive"], "bad archive"),
+    ] {
+        let ended = keeper.cp(folder, source, destination, options);
+        ended.assert_failed(125, words);
+    }
+    let ended = keeper.cp(folder, ":nothing", "x", &["--json"]);
+    assert_eq!(ended.json()["error"]["code"], json!("file"), "{ended:?}");
+    assert!(!folder.join("x").exists() && !folder.join("x.zip").exists());
+    assert!(!folder.join("limited/src/run.sh").exists());
+}
+
+#[test]
+fn archives_are_packed_and_unpacked_on_the_way() {
+    let keeper = Keeper::start("cp-archive");
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    plant(&folder.join("tree"));
+    keeper.copied(folder, "tree", ":tree", &[]);
+    for ending in ["tar", "tar.gz", "tgz", "tar.zst"] {
+        let archive = format!("tree.{ending}");
+        let unpacked = format!(":{ending}");
+        keeper.copied(folder, ":tree", &archive, &["--archive"]);
+        keeper.copied(folder, &archive, &unpacked, &["--archive"]);
+        keeper.copied(folder, &unpacked, ending, &[]);
+        let (back, planted) = (folder.join(ending), folder.join("tree"));
+        assert_eq!(describe(&back), describe(&planted), "{ending}");
+    }
+    // Without the option an archive is a file as any other.
+    keeper.copied(folder, "tree.tgz", ":", &[]);
+    keeper.copied(folder, ":tree.tgz", "same.tgz", &[]);
+    let read = |name: &str| fs::read(folder.join(name)).unwrap();
+    assert!(read("same.tgz") == read("tree.tgz"));
+
+    // One that is cut off is told, wherever the cut is.
+    let whole = read("tree.tar.zst");
+    for length in [whole.len() / 2, whole.len() - 1] {
+        fs::write(folder.join("cut.tar.zst"), &whole[..length]).unwrap();
+        let ended = keeper.cp(folder, "cut.tar.zst", ":cut", &["--archive"]);
+        ended.assert_failed(125, "bad archive");
+    }
+}
