@@ -1,8 +1,9 @@
 # Two commands matter: `make demo` and `make test`. Both work on a fresh
 # Debian-like machine that has rustup, gcc and make, and do all set-up themselves.
 
-# How long `make fuzz` looks for trouble.
+# For how long `make fuzz` looks for trouble in each of its targets.
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= decode patch pattern
 
 .DEFAULT_GOAL := help
 .PHONY: help demo setup tools kernel build test lint bench fuzz
@@ -31,6 +32,7 @@ test: setup ## Run every test, those with real VMs included.
 lint: tools ## Check format, lints and documentation.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p vmcell-agent --bin vmcell-init --features init --profile guest -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 
 bench: setup ## Measure vmcell against plain QEMU.
@@ -38,9 +40,13 @@ bench: setup ## Measure vmcell against plain QEMU.
 
 # What the fuzzer finds worth keeping goes into the first folder; the second holds
 # the committed seeds. `--sanitizer none` is what works with a stable compiler, and
-# there is no unsafe code to look into.
-fuzz: ## Fuzz the wire decoder for FUZZ_SECONDS.
+# there is no unsafe code to look into. No VM is started, so any file is the agent.
+fuzz: export VMCELL_AGENT = $(CURDIR)/Makefile
+fuzz: ## Fuzz what reads bytes from the other side, each target for FUZZ_SECONDS.
 	@scripts/setup.sh fuzz
-	mkdir -p fuzz/target/corpus/decode
-	cargo fuzz run --sanitizer none decode fuzz/target/corpus/decode fuzz/corpus/decode -- \
-		-max_total_time=$(FUZZ_SECONDS)
+	set -e; for target in $(FUZZ_TARGETS); do \
+		mkdir -p fuzz/target/corpus/$$target; \
+		cargo fuzz run --sanitizer none $$target \
+			fuzz/target/corpus/$$target fuzz/corpus/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS); \
+	done

@@ -176,6 +176,20 @@ impl Baseline {
         Ok(start.elapsed())
     }
 
+    /// How long the guest takes to receive [`FLOOD`] bytes through the port.
+    pub fn drain_time(machine: &Machine) -> Result<Duration> {
+        let mut guest = Self::start("drain", machine)?;
+        let mut byte = [0];
+        guest.port.read_exact(&mut byte)?;
+        let buffer = vec![7; 256 * 1024];
+        let start = Instant::now();
+        for _ in 0..FLOOD / buffer.len() {
+            guest.port.write_all(&buffer)?;
+        }
+        guest.port.read_exact(&mut byte)?;
+        Ok(start.elapsed())
+    }
+
     fn answer(&mut self) -> Result<String> {
         loop {
             let mut line = String::new();

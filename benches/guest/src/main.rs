@@ -5,6 +5,7 @@
 //! - `boot` prints a line.
 //! - `echo` sends back what comes through the serial port.
 //! - `flood` sends [`FLOOD`] bytes through it.
+//! - `drain` takes as many from it, and answers with a byte.
 //! - `spawn` forks, executes and waits for `/bin/true`, and prints the median;
 //!   it is not PID 1, but runs in a guest of vmcell.
 #![no_main]
@@ -65,6 +66,7 @@ fn run(task: &str) -> std::io::Result<String> {
         "boot" => Ok("ready".to_owned()),
         "echo" => echo(),
         "flood" => flood(),
+        "drain" => drain(),
         other => Ok(format!("unknown task {other:?}")),
     }
 }
@@ -113,6 +115,25 @@ fn flood() -> std::io::Result<String> {
         }
     }
     Ok("sent".to_owned())
+}
+
+fn drain() -> std::io::Result<String> {
+    let mut port = port()?;
+    // The first byte to the host says that it can begin.
+    port.write_all(b"g")?;
+    let mut buffer = vec![0; 256 * 1024];
+    let mut taken = 0;
+    while taken < FLOOD {
+        match port.read(&mut buffer) {
+            Ok(count) => taken += count,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                wait_for(&port, libc::POLLIN);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    port.write_all(b"e")?;
+    Ok("taken".to_owned())
 }
 
 fn spawn() -> std::io::Result<u128> {

@@ -1,0 +1,338 @@
+//! Files, against the raw link and against what the guest's own programs do.
+//!
+//! Prints a table; the figures of one run are in `benches/README.md`.
+
+use std::{
+    fs,
+    future::Future,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::io::AsyncWriteExt;
+use vmcell::{
+    Command, Vm,
+    files::{Files, ManifestOptions, ReadOptions, WriteOptions},
+};
+use vmcell_benches::{
+    baseline::{Baseline, FLOOD, Machine},
+    memory,
+    summary::{Bound, fact, median, middle_round, percentile, row},
+};
+use vmcell_rootfs::Size;
+
+const GIB: u64 = 1 << 30;
+const SMALL_FILES: usize = 20_000;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    // Cargo adds words of its own, with hyphens.
+    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    let wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| name.contains(wanted));
+    let image = vmcell_rootfs::recipe::base()
+        .size(Size::Exact(4 << 30))
+        .cached()?
+        .path;
+    let vm = Vm::builder().image(&image).start().await?;
+    println!("| what | measured | against | ratio | promised | |");
+    println!("|---|---|---|---|---|---|");
+    if wanted("large_file") {
+        large_file(&vm, &image).await?;
+    }
+    if wanted("small_files") {
+        small_files(&vm).await?;
+    }
+    if wanted("slow_disk") {
+        slow_disk(&vm).await?;
+    }
+    vm.kill().await;
+    Ok(())
+}
+
+async fn timed<T>(work: impl Future<Output = Result<T>>) -> Result<(Duration, T)> {
+    let begun = Instant::now();
+    let result = work.await?;
+    Ok((begun.elapsed(), result))
+}
+
+/// Runs a line in the guest's shell, and tells how long the guest took.
+async fn shell(vm: &Vm, line: &str) -> Result<Duration> {
+    let command = Command::shell(line).timeout(Duration::from_secs(600));
+    let output = vm.exec_command(command).await?;
+    ensure!(output.success(), "{line}: {output:?}");
+    Ok(output.exit.map(|exit| exit.wall_time).unwrap_or_default())
+}
+
+/// One file of 1 GiB, each way.
+async fn large_file(vm: &Vm, image: &Path) -> Result<()> {
+    let machine = Machine::of(vm, image)?;
+    let files = vm.files().at("/workspace");
+    let before = memory::resident()?;
+    let mut peak = before;
+    let (mut writes, mut reads) = (Vec::new(), Vec::new());
+    let piece = bytes::Bytes::from(vec![7u8; 256 * 1024]);
+    for _ in 0..3 {
+        let machine = &machine;
+        let (raw_in, raw_out) = tokio::task::block_in_place(|| {
+            anyhow::Ok((
+                Baseline::drain_time(machine)?,
+                Baseline::flood_time(machine)?,
+            ))
+        })?;
+        let scale = GIB as f64 / FLOOD as f64;
+        let (write, ()) = timed(async {
+            let options = WriteOptions::new().size(GIB);
+            let mut writer = files.writer("large", options).await?;
+            for _ in 0..GIB / piece.len() as u64 {
+                writer.write(piece.clone()).await?;
+            }
+            writer.finish().await?;
+            Ok(())
+        })
+        .await?;
+        peak = peak.max(memory::resident()?);
+        writes.push((write, raw_in.mul_f64(scale)));
+        let (read, count) = timed(async {
+            let mut reader = files.reader("large", ReadOptions::new()).await?;
+            let mut count = 0;
+            while let Some(bytes) = reader.next().await? {
+                count += bytes.len() as u64;
+            }
+            Ok(count)
+        })
+        .await?;
+        ensure!(count == GIB, "{count} bytes came");
+        peak = peak.max(memory::resident()?);
+        reads.push((read, raw_out.mul_f64(scale)));
+        files.remove("large").await?;
+    }
+    for (name, rounds) in [("into the guest", writes), ("out of the guest", reads)] {
+        let (ours, raw) = middle_round(rounds);
+        let rate = |time: Duration| GIB as f64 / 1e6 / time.as_secs_f64();
+        row(
+            &format!("one file of 1 GiB, {name}"),
+            &format!("{:.0} MB/s", rate(ours)),
+            &format!("{:.0} MB/s (the raw link)", rate(raw)),
+            rate(ours) / rate(raw),
+            Bound::AtLeast(0.8),
+        );
+    }
+    let grown = (peak - before) / (1 << 20);
+    let agent = agents_memory(vm).await?;
+    fact(
+        "memory meanwhile",
+        &format!("host +{grown} MiB, agent and workers {agent} KiB"),
+        "flat",
+        grown < 32 && agent < 4096,
+    );
+    Ok(())
+}
+
+/// What the agent and its workers hold, in KiB.
+async fn agents_memory(vm: &Vm) -> Result<u64> {
+    let line = "grep -h -A20 '^Name:.init$' /proc/[0-9]*/status | awk '/^RssAnon/ {s += $2} END {print s}'";
+    let output = vm.exec_command(Command::shell(line)).await?;
+    output.stdout_text().trim().parse().context("no number")
+}
+
+/// 20,000 files of 1 KiB.
+async fn small_files(vm: &Vm) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let tree = folder.path().join("tree");
+    for number in 0..SMALL_FILES {
+        let directory = tree.join(format!("d{}", number / 200));
+        if number % 200 == 0 {
+            fs::create_dir_all(&directory)?;
+        }
+        let bytes: Vec<u8> = (0..1024u32)
+            .map(|at| (at * 7 + number as u32) as u8)
+            .collect();
+        fs::write(directory.join(format!("f{number}")), bytes)?;
+    }
+    let files = vm.files().at("/workspace");
+    let (mut pushes, mut again, mut pulls, mut manifests) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..3 {
+        shell(vm, "mkdir /workspace/tar").await?;
+        let (tar_in, ()) = timed(tar_into(vm, &tree)).await?;
+        let (push, _) = timed(async { Ok(files.push(&tree, "ours").run().await?) }).await?;
+        let (repeat, pushed) = timed(async { Ok(files.push(&tree, "ours").run().await?) }).await?;
+        ensure!(pushed.entries == 0, "{pushed:?}");
+        pushes.push((tar_in, push));
+        again.push((push, repeat));
+        let (tar_out, ()) = timed(tar_out_of(vm, &folder.path().join("tar"))).await?;
+        let (pull, _) = timed(async {
+            Ok(files
+                .pull("ours", folder.path().join("pulled"))
+                .run()
+                .await?)
+        })
+        .await?;
+        pulls.push((tar_out, pull));
+        let sums = "cd /workspace/ours && find . -type f | xargs sha256sum > /dev/null";
+        let sums = shell(vm, sums).await?;
+        let (manifest, _) = timed(manifest(&files)).await?;
+        manifests.push((manifest, sums));
+        let same = std::process::Command::new("diff")
+            .args(["-r", "tree", "pulled"])
+            .current_dir(folder.path())
+            .status()?;
+        ensure!(same.success(), "what came out is not what went in");
+        for name in ["tar", "pulled"] {
+            fs::remove_dir_all(folder.path().join(name))?;
+        }
+        shell(vm, "rm -r /workspace/tar /workspace/ours").await?;
+    }
+    let times = |name: &str, (slow, fast): (Duration, Duration), against: &str, least| {
+        row(
+            name,
+            &format!("{} ms", fast.as_millis()),
+            &format!("{} ms ({against})", slow.as_millis()),
+            slow.as_secs_f64() / fast.as_secs_f64(),
+            Bound::AtLeast(least),
+        );
+    };
+    times(
+        "20,000 files of 1 KiB into the guest, times as fast",
+        middle_round(pushes),
+        "tar | exec tar -x",
+        3.0,
+    );
+    times(
+        "the same again, unchanged, times as fast",
+        middle_round(again),
+        "the first time",
+        20.0,
+    );
+    times(
+        "20,000 files out of the guest, times as fast",
+        middle_round(pulls),
+        "exec tar -c | tar -x",
+        3.0,
+    );
+    let (ours, sums) = middle_round(manifests);
+    row(
+        "a manifest of 20,000 files",
+        &format!("{} ms", ours.as_millis()),
+        &format!("{} ms (sha256sum in the guest)", sums.as_millis()),
+        ours.as_secs_f64() / sums.as_secs_f64(),
+        Bound::AtMost(1.5),
+    );
+    Ok(())
+}
+
+async fn manifest(files: &Files) -> Result<()> {
+    let manifest = files.manifest("ours", &ManifestOptions::new()).await?;
+    ensure!(manifest.len() == SMALL_FILES + SMALL_FILES / 200);
+    Ok(())
+}
+
+async fn tar_into(vm: &Vm, tree: &Path) -> Result<()> {
+    let mut tar = tokio::process::Command::new("tar")
+        .args(["-c", "."])
+        .current_dir(tree)
+        .stdout(std::process::Stdio::piped())
+        .spawn()?;
+    let mut stdout = tar.stdout.take().context("no pipe")?;
+    let command = Command::new("tar")
+        .args(["-x", "-C", "/workspace/tar"])
+        .stdin_stream();
+    let mut parts = vm.exec_stream(command)?.into_parts();
+    tokio::io::copy(&mut stdout, &mut parts.stdin).await?;
+    parts.stdin.shutdown().await?;
+    ensure!(parts.end.wait().await?.success());
+    ensure!(tar.wait().await?.success());
+    Ok(())
+}
+
+async fn tar_out_of(vm: &Vm, destination: &Path) -> Result<()> {
+    fs::create_dir_all(destination)?;
+    let mut tar = tokio::process::Command::new("tar")
+        .args(["-x"])
+        .current_dir(destination)
+        .stdin(std::process::Stdio::piped())
+        .spawn()?;
+    let mut stdin = tar.stdin.take().context("no pipe")?;
+    let command = Command::new("tar").args(["-c", "-C", "/workspace/tar", "."]);
+    let mut parts = vm.exec_stream(command)?.into_parts();
+    tokio::io::copy(&mut parts.stdout, &mut stdin).await?;
+    drop(stdin);
+    ensure!(parts.end.wait().await?.success());
+    ensure!(tar.wait().await?.success());
+    Ok(())
+}
+
+/// Pings and commands while the disk is busy.
+async fn slow_disk(vm: &Vm) -> Result<()> {
+    let files = vm.files().at("/workspace");
+    let idle = exec_times(vm, 50).await?;
+    let idle = median(idle);
+    shell(
+        vm,
+        "dd if=/dev/zero of=/workspace/dirty bs=1M count=1024 status=none",
+    )
+    .await?;
+    let sync = {
+        let files = files.clone();
+        tokio::spawn(async move { files.sync("dirty").await })
+    };
+    beside(vm, "while 1 GiB is synced", idle, sync).await?;
+    files.remove("dirty").await?;
+    let make = "mkdir /workspace/many && cd /workspace/many && \
+        for d in $(seq 100); do mkdir $d; (cd $d; touch $(seq 1000)); done";
+    shell(vm, make).await?;
+    let remove = tokio::spawn(async move { files.remove_tree("many").await });
+    beside(vm, "while 100,000 files are removed", idle, remove).await
+}
+
+/// Measures until the work is done.
+async fn beside(
+    vm: &Vm,
+    name: &str,
+    idle: Duration,
+    work: tokio::task::JoinHandle<Result<(), vmcell::Error>>,
+) -> Result<()> {
+    let begun = Instant::now();
+    let (mut pings, mut execs) = (Vec::new(), Vec::new());
+    while !work.is_finished() {
+        let Some(ping) = vm.health().await.round_trip else {
+            bail!("no answer {name}");
+        };
+        pings.push(ping);
+        execs.extend(exec_times(vm, 1).await?);
+    }
+    work.await??;
+    let took = begun.elapsed();
+    let slowest = pings.iter().max().copied().unwrap_or_default();
+    fact(
+        &format!("slowest of {} pings {name}", pings.len()),
+        &format!(
+            "{:.1} ms (it took {} ms)",
+            slowest.as_secs_f64() * 1e3,
+            took.as_millis()
+        ),
+        "<= 100 ms",
+        slowest <= Duration::from_millis(100),
+    );
+    let ours = median(execs.clone());
+    let worst = percentile(&execs, 99);
+    row(
+        &format!("p50 of exec {name}"),
+        &format!("{} us (p99 {} us)", ours.as_micros(), worst.as_micros()),
+        &format!("{} us (idle)", idle.as_micros()),
+        ours.as_secs_f64() / idle.as_secs_f64(),
+        Bound::AtMost(2.0),
+    );
+    Ok(())
+}
+
+async fn exec_times(vm: &Vm, count: usize) -> Result<Vec<Duration>> {
+    let mut times = Vec::new();
+    for _ in 0..count {
+        let (time, output) = timed(async { Ok(vm.exec(["/bin/true"]).await?) }).await?;
+        ensure!(output.success());
+        times.push(time);
+    }
+    Ok(times)
+}
