@@ -20,7 +20,7 @@ impl Diff {
     }
 
     /// Writes a patch as git does. Applied to the old tree it gives the new one,
-    /// but for what [`Shown`](crate::Shown) tells of.
+    /// but for what [`Shown`](super::Shown) tells of.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@
 //! thread of its own; pieces go through a small channel.
 //!
 //! What comes from a guest cannot get out of the directory that was chosen for
-//! it: see [`Receiver`].
+//! it: only single names are used, through descriptors, and no link is followed.
 
 #[cfg(feature = "archive")]
 mod archive;
