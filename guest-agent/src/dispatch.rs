@@ -1,11 +1,13 @@
 //! What each item from a host means.
 
 use vmcell_wire::{
-    Failure, FailureKind, Hello, Item, Outcome, Request, Stage, StreamId, WireError, encode,
+    Channel, Failure, FailureKind, Hello, Item, Outcome, Request, Stage, StreamId, WireError,
+    encode,
 };
 
 use crate::{
     agent::Agent,
+    job::JOB_WINDOW,
     link::{Conversation, JobStream, Lost, Stream},
     power::PowerOff,
     process::INPUT_WINDOW,
@@ -128,6 +130,9 @@ impl Agent {
         let caller = conversation.caller(stream);
         match self.tasks.jobs.begin(request, caller, &self.poller) {
             Ok(job) => {
+                // The hello has named the window of a process.
+                let more = JOB_WINDOW.saturating_sub(INPUT_WINDOW);
+                encode::credit(conversation.unhurried(), stream, Channel::Stdin, more);
                 let waiting = JobStream::new(caller, job, conversation.window());
                 conversation.streams.insert(stream, Stream::Job(waiting));
                 Ok(())

@@ -10,6 +10,9 @@ use crate::worker::{Line, Stop, Trouble};
 /// What is read at once.
 const CHUNK: usize = 128 * 1024;
 
+/// The same past the kernel's cache, where each call waits for the disk.
+const DIRECT_CHUNK: usize = 1024 * 1024;
+
 /// From so many bytes on it pays to read past the kernel's cache.
 const LARGE: u64 = 4 * 1024 * 1024;
 
@@ -63,8 +66,9 @@ fn read_directly(
         return Ok(offset);
     }
     while offset < end {
-        let room = line.room_for(BLOCK)?;
-        let count = room.len().min(CHUNK).min(clamp(end.saturating_sub(offset)));
+        let room = line.room_for(DIRECT_CHUNK / 2)?;
+        let count = room.len().min(DIRECT_CHUNK);
+        let count = count.min(clamp(end.saturating_sub(offset)));
         let count = count.saturating_sub(count.rem_euclid(BLOCK));
         let room = room.get_mut(..count).unwrap_or_default();
         match rustix::io::pread(file, room, offset) {
@@ -95,7 +99,7 @@ fn is_cached(line: &mut Line, file: BorrowedFd<'_>, offset: u64) -> Result<bool,
 }
 
 /// Answers whether the file system can do it.
-fn set_direct(file: BorrowedFd<'_>, direct: bool) -> bool {
+pub(super) fn set_direct(file: BorrowedFd<'_>, direct: bool) -> bool {
     fcntl_getfl(file).is_ok_and(|mut flags| {
         flags.set(OFlags::DIRECT, direct);
         fcntl_setfl(file, flags).is_ok()

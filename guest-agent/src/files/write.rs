@@ -15,6 +15,7 @@ use super::{
     digest::Digester,
     entry,
     owner::{Ids, NewOwner},
+    read::set_direct,
     root::{Root, unresolved},
     target::Target,
     temporary::Temporary,
@@ -22,7 +23,16 @@ use super::{
 use crate::worker::{Line, Stop, Trouble};
 
 /// What is written at once.
-const CHUNK: usize = 128 * 1024;
+const CHUNK: usize = 512 * 1024;
+
+/// So much must be there before it is written, or all that will come.
+const WORTH_WRITING: usize = 128 * 1024;
+
+/// From so many bytes on it pays to write past the kernel's cache.
+const DIRECT: u64 = 4 * 1024 * 1024;
+
+/// What is written past the cache is a multiple of this.
+const BLOCK: usize = 4096;
 
 /// For so many bytes room is made before they come.
 const LARGE: u64 = 1024 * 1024;
@@ -51,8 +61,14 @@ fn replace(
 ) -> Result<(), Stop> {
     let mut temporary = Temporary::new(target.directory.as_fd()).map_err(making)?;
     let file = temporary.file();
-    make_room(file, 0, write.size)?;
     let mut length = 0;
+    if let Some(size) = write.size.filter(|size| *size >= DIRECT)
+        && make_whole_room(file, size)?
+    {
+        copy_directly(line, file, &mut length)?;
+    } else {
+        make_room(file, 0, write.size)?;
+    }
     copy(line, file, Some(0), &mut length)?;
     if write.size.is_some_and(|size| size > length) {
         ftruncate(file, length).map_err(writing)?;
@@ -181,6 +197,49 @@ fn make_room(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> Result<(),
     }
 }
 
+/// Makes room for a file of this size, and makes it as long. Answers whether
+/// that could be done.
+fn make_whole_room(file: BorrowedFd<'_>, size: u64) -> Result<bool, Stop> {
+    match fallocate(file, FallocateFlags::empty(), 0, size) {
+        Ok(()) => Ok(true),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+        Err(errno) => Err(writing(errno)),
+    }
+}
+
+/// Writes what comes from the host straight to the disk, as long as there are
+/// whole blocks of it, and counts what was `written`. The kernel's cache would
+/// take a copy of it, and hold up everybody when it has to be written.
+fn copy_directly(line: &mut Line, file: BorrowedFd<'_>, written: &mut u64) -> Result<(), Stop> {
+    if !set_direct(file, true) {
+        return Ok(());
+    }
+    loop {
+        let piece = line.arrived(WORTH_WRITING)?;
+        let whole = piece.len().min(CHUNK);
+        let whole = whole.saturating_sub(whole.rem_euclid(BLOCK));
+        let piece = piece.get(..whole).unwrap_or_default();
+        if piece.is_empty() {
+            break;
+        }
+        match rustix::io::pwrite(file, piece, *written) {
+            Ok(count) if count > 0 => {
+                *written = written.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+                line.take(count);
+                if count.is_multiple_of(BLOCK) {
+                    continue;
+                }
+            }
+            Err(Errno::INTR) => continue,
+            // An error comes again without our doing, if it is one.
+            _ => {}
+        }
+        break;
+    }
+    set_direct(file, false);
+    Ok(())
+}
+
 /// Writes all that comes from the host at `offset`, or at the end, and counts
 /// what was `written`.
 fn copy(
@@ -190,7 +249,7 @@ fn copy(
     written: &mut u64,
 ) -> Result<(), Stop> {
     loop {
-        let piece = line.arrived(CHUNK)?;
+        let piece = line.arrived(WORTH_WRITING)?;
         let piece = piece.get(..CHUNK).unwrap_or(piece);
         if piece.is_empty() {
             return Ok(());

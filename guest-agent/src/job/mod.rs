@@ -16,8 +16,11 @@ mod table;
 pub(crate) use table::{JobId, Jobs};
 
 /// How many bytes of a job's output wait for the link.
-const OUTGOING: usize = 512 * 1024;
+const OUTGOING: usize = 2 * 1024 * 1024;
 
-/// Room for a request, and for as much input as a host may send before any of
-/// it is taken.
-const INCOMING: usize = 512 * 1024;
+/// How much input a host may send before any of it is taken: enough to keep
+/// the link busy while a worker waits for the disk.
+pub(crate) const JOB_WINDOW: u32 = 1024 * 1024;
+
+/// Room for that, and for a request.
+const INCOMING: usize = 1024 * 1024 + 256 * 1024;

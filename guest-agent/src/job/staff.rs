@@ -24,7 +24,9 @@ pub(crate) struct Worker {
     orders: Orders,
     /// How many bytes of the input are the request.
     request: u64,
-    /// The worker was not told of something.
+    /// The worker was not told of bytes.
+    untold_bytes: bool,
+    /// The worker was not told of something else.
     untold: bool,
 }
 
@@ -50,6 +52,7 @@ impl Worker {
             workers,
             orders: Orders::default(),
             request: 0,
+            untold_bytes: false,
             untold: false,
         })
     }
@@ -61,6 +64,10 @@ impl Worker {
         self.incoming.reset();
         self.outgoing.reset();
         self.give(&message);
+        // What follows begins on a page, so that it can go straight to a disk.
+        while !self.incoming.written().is_multiple_of(worker::PAGE) {
+            self.give(&[0]);
+        }
         self.request = self.incoming.written();
         let job = self.orders.job.wrapping_add(1) & Orders::MAX_JOB;
         self.order(Orders {
@@ -86,7 +93,7 @@ impl Worker {
             self.incoming.wrote(count);
             bytes = later;
         }
-        self.untold = true;
+        self.untold_bytes = true;
     }
 
     pub(super) fn end_input(&mut self) {
@@ -165,7 +172,9 @@ impl Worker {
 
     /// Wakes the worker if it waits for something that has happened.
     pub(super) fn tell(&mut self) {
-        if core::mem::take(&mut self.untold) && self.incoming.is_awaited() {
+        let bytes = core::mem::take(&mut self.untold_bytes);
+        let anything = core::mem::take(&mut self.untold);
+        if (bytes || anything) && self.incoming.is_awaited(anything) {
             self.workers.ring();
         }
     }

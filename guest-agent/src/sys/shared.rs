@@ -44,12 +44,13 @@ struct Header {
     written: AtomicU64,
     /// By the producer: what this means is between the two.
     word: AtomicU32,
-    /// By the consumer: whether it sleeps and wants to be woken.
-    asleep: AtomicU32,
     /// By the producer: an offset that means something to both.
     mark: AtomicU64,
     /// By the consumer: up to where the producer may overwrite.
     freed: AtomicU64,
+    /// By the consumer: it sleeps, and wants to be woken when so much is
+    /// written. 0: it is awake.
+    wanted: AtomicU64,
 }
 
 /// The header has a page of its own, so that the bytes begin on one.
@@ -190,13 +191,16 @@ impl Producer {
         self.ring.header().word.store(word, Ordering::SeqCst);
     }
 
-    /// Whether the other end sleeps. Who changes something and sees this must
-    /// wake it.
-    pub(crate) fn is_awaited(&self) -> bool {
+    /// Whether the other end sleeps and waits for what has happened: bytes, or
+    /// `anything` else. Who sees this must wake it.
+    pub(crate) fn is_awaited(&self, anything: bool) -> bool {
         // What was changed must be seen by an end that goes to sleep just now,
         // or that end be seen here.
         fence(Ordering::SeqCst);
-        self.ring.header().asleep.load(Ordering::SeqCst) != 0
+        match self.ring.header().wanted.load(Ordering::SeqCst) {
+            0 => false,
+            wanted => anything || self.written >= wanted,
+        }
     }
 }
 
@@ -286,10 +290,16 @@ impl Consumer {
         self.ring.header().word.load(Ordering::SeqCst)
     }
 
-    /// Tells the other end whether to wake this one.
-    pub(crate) fn set_asleep(&self, asleep: bool) {
-        let asleep = u32::from(asleep);
-        self.ring.header().asleep.store(asleep, Ordering::SeqCst);
+    /// Tells the other end that this one sleeps, until so much is written or
+    /// something else happens.
+    pub(crate) fn sleep_until(&self, written: u64) {
+        let wanted = written.max(1);
+        self.ring.header().wanted.store(wanted, Ordering::SeqCst);
+    }
+
+    /// Tells the other end that this one is awake.
+    pub(crate) fn wake_up(&self) {
+        self.ring.header().wanted.store(0, Ordering::SeqCst);
     }
 }
 

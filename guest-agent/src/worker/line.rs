@@ -13,7 +13,7 @@ use vmcell_wire::{
     },
 };
 
-use super::{Bell, Orders, Stop, Trouble};
+use super::{Bell, Orders, PAGE, Stop, Trouble};
 use crate::sys::{Consumer, Producer};
 
 /// The worker's end of a job: bytes from the host, bytes to the host.
@@ -34,6 +34,9 @@ pub(crate) struct Line {
     /// A message on its way.
     message: Vec<u8>,
 }
+
+/// A wait that no bytes from the host end.
+const NO_BYTES: u64 = u64::MAX;
 
 /// So many bytes are worth waking the agent for.
 const WORTH_A_BELL: usize = 64 * 1024;
@@ -56,7 +59,7 @@ impl Line {
         let last = self.job;
         // That the last one was cancelled is of no matter any more.
         while self.orders().job == last {
-            self.sleep_unless(|line| line.orders().job != last);
+            self.sleep_unless(NO_BYTES, |line| line.orders().job != last);
         }
         self.job = self.orders().job;
         self.incoming.was_reset();
@@ -83,7 +86,9 @@ impl Line {
     /// that was all.
     pub(crate) fn arrived(&mut self, least: usize) -> Result<&[u8], Stop> {
         let least = least.max(1);
-        self.wait_until(|line| {
+        let wanted = u64::try_from(least).unwrap_or(u64::MAX);
+        let wanted = self.incoming.taken().saturating_add(wanted);
+        self.wait_until(wanted, |line| {
             let piece = line.incoming.bytes_from(line.incoming.taken()).len();
             let more = line.incoming.end().saturating_sub(line.incoming.taken());
             let wraps = more > u64::try_from(piece).unwrap_or(u64::MAX);
@@ -98,6 +103,13 @@ impl Line {
         let count_64 = u64::try_from(count).unwrap_or(u64::MAX);
         self.incoming.take_until(taken.saturating_add(count_64));
         self.tell(count);
+    }
+
+    /// Passes over what fills the page up on which the request ends.
+    pub(super) fn begin_on_page(&mut self) {
+        let over = self.incoming.taken().rem_euclid(PAGE);
+        let fill = PAGE.saturating_sub(over).rem_euclid(PAGE);
+        self.take(usize::try_from(fill).unwrap_or(0));
     }
 
     /// Takes the next record, and lets `with` see it. None: no more will come.
@@ -134,7 +146,7 @@ impl Line {
     /// The same with at least `least` bytes, or all up to where the memory
     /// begins anew.
     pub(crate) fn room_for(&mut self, least: usize) -> Result<&mut [u8], Stop> {
-        self.wait_until(|line| line.outgoing.has_room(least))?;
+        self.wait_until(NO_BYTES, |line| line.outgoing.has_room(least))?;
         Ok(self.outgoing.room())
     }
 
@@ -200,7 +212,7 @@ impl Line {
         milliseconds: Option<u32>,
     ) -> Result<bool, Stop> {
         self.hurry();
-        self.incoming.set_asleep(true);
+        self.incoming.sleep_until(NO_BYTES);
         let mut outcome = Ok(0);
         let mut readable = false;
         if self.check().is_ok() {
@@ -219,7 +231,7 @@ impl Line {
                 self.ours.hear();
             }
         }
-        self.incoming.set_asleep(false);
+        self.incoming.wake_up();
         self.check()?;
         match outcome {
             Ok(_) | Err(Errno::INTR) => Ok(readable),
@@ -238,23 +250,25 @@ impl Line {
         }
     }
 
-    fn wait_until(&mut self, ready: impl Fn(&Self) -> bool) -> Result<(), Stop> {
+    /// Waits until it is ready, which bytes may make it: so many have come
+    /// then.
+    fn wait_until(&mut self, wanted: u64, ready: impl Fn(&Self) -> bool) -> Result<(), Stop> {
         loop {
             self.check()?;
             if ready(self) {
                 return Ok(());
             }
-            self.sleep_unless(|line| ready(line) || line.check().is_err());
+            self.sleep_unless(wanted, |line| ready(line) || line.check().is_err());
         }
     }
 
-    fn sleep_unless(&mut self, ready: impl Fn(&Self) -> bool) {
+    fn sleep_unless(&mut self, wanted: u64, ready: impl Fn(&Self) -> bool) {
         self.hurry();
-        self.incoming.set_asleep(true);
+        self.incoming.sleep_until(wanted);
         // The agent may have done it before it knew that we sleep.
         if !ready(self) {
             self.ours.hear();
         }
-        self.incoming.set_asleep(false);
+        self.incoming.wake_up();
     }
 }

@@ -13,6 +13,9 @@
 //! Bytes go through memory that both see: what a worker reads from a file goes
 //! from there straight to the link.
 
+/// Input begins at a multiple of this.
+pub(crate) const PAGE: u64 = 4096;
+
 mod bell;
 mod line;
 mod orders;

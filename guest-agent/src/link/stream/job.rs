@@ -6,12 +6,12 @@ use vmcell_wire::{
 
 use super::Filled;
 use crate::{
-    job::{JobId, Jobs},
+    job::{JOB_WINDOW, JobId, Jobs},
     link::{
         Lost,
         outgoing::{Added, Outgoing, Source},
     },
-    process::{Caller, INPUT_WINDOW},
+    process::Caller,
 };
 
 /// A stream that waits for a job.
@@ -32,7 +32,7 @@ impl JobStream {
         Self {
             caller,
             job,
-            input: ReceiveWindow::new(Channel::Stdin, INPUT_WINDOW),
+            input: ReceiveWindow::new(Channel::Stdin, JOB_WINDOW),
             returned: 0,
             output: SendWindow::new(Channel::Stdout, window),
             sent: 0,
