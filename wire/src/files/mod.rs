@@ -13,6 +13,7 @@
 //! | [`Receive`](Work::Receive) | [`TreeRecord`]s | an [`Answer::Received`] |
 //! | [`Send`](Work::Send) | | [`TreeRecord`]s |
 //! | [`Edit`](Work::Edit) | [`EditRecord`]s | |
+//! | [`Remove`](Work::Remove), [`Sync`](Work::Sync) | | |
 //! | all others | | one [`Answer`] |
 //!
 //! Answers and records are messages among raw bytes: see [`record`].

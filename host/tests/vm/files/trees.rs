@@ -253,7 +253,7 @@ async fn what_a_guest_has_beside_files_stays_there() {
         .await;
     assert_eq!(
         kind(error.unwrap_err()),
-        vmcell::files::FileFailureKind::Invalid
+        vmcell::files::FileFailureKind::Unsupported
     );
     let error = files.pull("nothing", folder.path().join("n")).run().await;
     assert_eq!(
