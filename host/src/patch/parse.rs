@@ -17,7 +17,7 @@ const MAX_FILES: usize = 100_000;
 /// A unified text patch, as `git diff` and `diff -u` write it.
 ///
 /// ```
-/// use vmcell::{ApplyOptions, Patch};
+/// use vmcell::patch::{ApplyOptions, Patch};
 ///
 /// let text = b"--- a/greeting\n+++ b/greeting\n@@ -1 +1 @@\n-hello\n+good day\n";
 /// let patch = Patch::parse(text)?;
