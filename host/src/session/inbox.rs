@@ -73,6 +73,12 @@ impl Inbox {
         self.buffer.is_empty() && self.gaps.is_empty()
     }
 
+    /// How many bytes of memory it takes, whatever is in it.
+    #[cfg(test)]
+    pub(super) fn room(&self) -> usize {
+        self.buffer.capacity() + self.gaps.capacity() * size_of::<Gap>()
+    }
+
     /// The channel is taken up at this offset. Nothing has arrived yet.
     pub(super) fn begin_at(&mut self, offset: u64) {
         self.taken = offset;

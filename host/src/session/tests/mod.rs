@@ -481,11 +481,3 @@ async fn lost_after(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> Lost {
     assert_eq!(*session.lost().borrow(), Some(lost));
     lost
 }
-
-/// How much memory this process has, in KiB: `VmRSS` of proc(5).
-fn resident_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().nth(1));
-    number.unwrap().parse().unwrap()
-}
