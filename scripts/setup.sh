@@ -32,6 +32,8 @@ has_static_busybox() {
     [ -n "$busybox" ] && ! readelf --program-headers "$busybox" 2>/dev/null | grep -q INTERP
 }
 
+has_debian_keys() { compgen -G '/usr/share/keyrings/debian-archive-keyring.*' >/dev/null; }
+
 has_kernel() { [ -e "${XDG_CACHE_HOME:-$HOME/.cache}/vmcell/kernel/current/vmlinux" ]; }
 has_kernel_source() {
     [ -n "${VMCELL_KERNEL_SOURCE:-}" ] || [ -e "/usr/src/$kernel_source.tar.xz" ] ||
@@ -51,6 +53,10 @@ find_missing() {
     # To make images.
     need busybox-static has_static_busybox
     need e2fsprogs have debugfs
+    # To make the environment `debian`, as an ordinary user too.
+    need mmdebstrap have mmdebstrap
+    need uidmap have newuidmap
+    need debian-archive-keyring has_debian_keys
     # To run VMs.
     need qemu-system-x86 have "${VMCELL_QEMU:-qemu-system-x86_64}"
     # A test reads our initramfs with it.

@@ -9,7 +9,10 @@ use crate::{
         CatArguments, CpArguments, DiffArguments, LsArguments, PatchArguments, PullArgument,
         StatArguments,
     },
-    process_name, signal_name,
+    process_name,
+    screen::ScreenArguments,
+    shell::ShellArguments,
+    signal_name,
 };
 
 /// Run untrusted work inside microVMs.
@@ -26,6 +29,10 @@ pub(crate) enum Task {
     Run(RunArguments),
     /// Run a command in a VM that another program runs.
     Exec(ExecArguments),
+    /// Open a terminal in a new VM, or in one that another program runs.
+    Shell(ShellArguments),
+    /// Print what the screen of a terminal looks like.
+    Screen(ScreenArguments),
     /// List your VMs, or the processes of one.
     Ps(PsArguments),
     /// Print what a process has printed, as far as its VM has kept it.
@@ -54,6 +61,7 @@ impl Task {
         match self {
             Self::Run(arguments) => arguments.options.json,
             Self::Exec(arguments) => arguments.options.json,
+            Self::Screen(arguments) => arguments.json,
             Self::Ps(arguments) => arguments.json,
             Self::Logs(arguments) => arguments.json,
             Self::Cp(arguments) => arguments.json,
@@ -62,14 +70,14 @@ impl Task {
             Self::Patch(arguments) => arguments.json,
             Self::Diff(arguments) => arguments.json,
             Self::Doctor(arguments) => arguments.json,
-            Self::Kill(_) | Self::Cat(_) => false,
+            Self::Shell(_) | Self::Kill(_) | Self::Cat(_) => false,
         }
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// The environment to boot: `base`, or the path of an ext4 image.
+    /// The environment to boot: `base`, `debian`, or the path of an ext4 image.
     #[arg(value_name = "ENVIRONMENT", default_value = "base")]
     pub(crate) environment: OsString,
     /// A name for the VM, by which other programs of yours find it.

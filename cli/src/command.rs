@@ -124,7 +124,7 @@ impl CommandOptions {
     }
 }
 
-fn parse_variable(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write it as NAME=value".to_owned()),
@@ -148,7 +148,7 @@ fn parse_cpus(text: &str) -> Result<u32, String> {
     }
 }
 
-fn parse_tag(text: &str) -> Result<String, String> {
+pub(crate) fn parse_tag(text: &str) -> Result<String, String> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err("digits alone would be taken for the number of a process".to_owned());
     }

@@ -8,16 +8,18 @@ use vmcell_rootfs::{Error, Progress, recipe};
 /// The image of an environment. One that is not there yet is made, which is
 /// shown on a terminal.
 pub(crate) fn image(environment: &OsStr) -> Result<PathBuf, Error> {
-    if environment != "base" {
-        return Ok(PathBuf::from(environment));
-    }
     // It draws on standard error, and only if that is a terminal.
     let bar = ProgressBar::new(100).with_style(style());
-    let image = recipe::base().cached_with(|progress: Progress| {
+    let show = |progress: Progress| {
         bar.enable_steady_tick(Duration::from_millis(100));
         bar.set_message(progress.stage.to_string());
         bar.set_position((progress.fraction * 100.0) as u64);
-    });
+    };
+    let image = match environment.to_str() {
+        Some("base") => recipe::base().cached_with(show),
+        Some("debian") => recipe::debian().cached_with(show),
+        _ => return Ok(PathBuf::from(environment)),
+    };
     bar.finish_and_clear();
     Ok(image?.path)
 }

@@ -14,6 +14,8 @@ const NOT_STARTED: u8 = 126;
 const NOT_FOUND: u8 = 127;
 /// Added to the number of a signal.
 pub(crate) const SIGNALLED: u8 = 128;
+/// The user's terminal is gone: SIGHUP.
+pub(crate) const HUNG_UP: u8 = SIGNALLED + 1;
 /// Nobody reads our output: as if SIGPIPE had ended us.
 pub(crate) const UNREAD: u8 = SIGNALLED + 13;
 /// The command was ended by force, for want of memory or by somebody: SIGKILL.

@@ -13,12 +13,16 @@ mod foreground;
 mod input;
 mod kill;
 mod logs;
+mod new_vm;
 mod output;
 mod process_name;
 mod ps;
 mod result;
 mod run;
 mod runtime;
+mod saving;
+mod screen;
+mod shell;
 mod signal_name;
 mod signals;
 mod size;
@@ -40,10 +44,15 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .init();
     let json = arguments.task.json();
-    let runs_a_command = matches!(arguments.task, Task::Run(_) | Task::Exec(_));
+    let runs_a_command = matches!(
+        arguments.task,
+        Task::Run(_) | Task::Exec(_) | Task::Shell(_)
+    );
     let outcome = match arguments.task {
         Task::Run(arguments) => run::run(arguments),
         Task::Exec(arguments) => exec::exec(arguments),
+        Task::Shell(arguments) => shell::shell(arguments),
+        Task::Screen(arguments) => screen::screen(arguments),
         Task::Ps(arguments) => ps::ps(&arguments),
         Task::Logs(arguments) => logs::logs(arguments),
         Task::Kill(arguments) => kill::kill(arguments),

@@ -44,19 +44,30 @@ async fn list_vms(json: bool) -> anyhow::Result<()> {
 async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
     let vm = Vm::attach(id).await?;
     let processes = vm.processes().list().await?;
+    let terminals = vm.terminals().list().await?;
+    let is_terminal = |process: &ProcessInfo| {
+        let mut terminals = terminals.iter();
+        terminals.any(|terminal| terminal.id == process.id)
+    };
     if json {
-        let list: Vec<_> = processes.iter().map(process_as_json).collect();
+        let list = processes.iter().map(|process| {
+            let mut told = process_as_json(process);
+            told["terminal"] = is_terminal(process).into();
+            told
+        });
+        let list: Vec<_> = list.collect();
         print_json(&json!({ "sandbox_id": id, "processes": list }));
         return Ok(());
     }
     let mut table = Table::new([
-        "ID", "PID", "TAG", "STATE", "AGE", "STDOUT", "STDERR", "UID", "COMMAND",
+        "ID", "PID", "TAG", "TTY", "STATE", "AGE", "STDOUT", "STDERR", "UID", "COMMAND",
     ]);
     for process in processes {
         table.add([
             process.id.to_string(),
             process.pid.to_string(),
             process.tag.clone(),
+            if is_terminal(&process) { "yes" } else { "no" }.to_owned(),
             state(&process),
             rough(process.age),
             process.stdout.end.to_string(),

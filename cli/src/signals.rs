@@ -1,28 +1,55 @@
 //! The signals that end us in order.
 
+use std::{
+    future::poll_fn,
+    io,
+    task::{Context, Poll},
+};
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit_code::SIGNALLED;
 
-/// From when this is made, SIGINT and SIGTERM come here.
-pub(crate) struct Signals {
-    interrupted: Signal,
-    terminated: Signal,
-}
+/// From when this is made, some signals come here and do nothing else.
+pub(crate) struct Signals(Vec<(Signal, u8)>);
 
 impl Signals {
-    pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupted: signal(SignalKind::interrupt())?,
-            terminated: signal(SignalKind::terminate())?,
-        })
+    /// SIGINT and SIGTERM.
+    pub(crate) fn new() -> io::Result<Self> {
+        Self::of(&[SignalKind::interrupt(), SignalKind::terminate()])
+    }
+
+    /// Also SIGHUP and SIGQUIT, for who has something to put right before the
+    /// end. Others leave SIGHUP as they find it: `nohup` may have switched it off.
+    pub(crate) fn all() -> io::Result<Self> {
+        Self::of(&[
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+            SignalKind::quit(),
+        ])
+    }
+
+    fn of(kinds: &[SignalKind]) -> io::Result<Self> {
+        let streams = kinds.iter().map(|kind| {
+            // Their numbers are small.
+            let number = u8::try_from(kind.as_raw_value()).unwrap_or(0);
+            Ok((signal(*kind)?, SIGNALLED.saturating_add(number)))
+        });
+        Ok(Self(streams.collect::<io::Result<_>>()?))
     }
 
     /// Waits for the next one, and says which exit code it means.
     pub(crate) async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.interrupted.recv() => SIGNALLED + 2,
-            _ = self.terminated.recv() => SIGNALLED + 15,
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<u8> {
+        for (stream, code) in &mut self.0 {
+            if stream.poll_recv(context).is_ready() {
+                return Poll::Ready(*code);
+            }
         }
+        Poll::Pending
     }
 }

@@ -7,8 +7,9 @@
 //!                                  +----------> goodbye <--------------+
 //! ```
 //!
-//! Afterwards [`boot::halt`](crate::boot::halt) makes the disk clean and
-//! resets the machine, which ends the VMM.
+//! Terminals hear SIGHUP too, which is what their shells heed. Afterwards
+//! [`boot::halt`](crate::boot::halt) makes the disk clean and resets the
+//! machine, which ends the VMM.
 
 use crate::{agent::Agent, clock::Moment, process::Caller, sys};
 
@@ -64,6 +65,7 @@ impl Agent {
         } else {
             self.tasks.processes.terminate_all();
         }
+        self.tasks.processes.hang_up_all();
         self.reap();
     }
 

@@ -61,6 +61,11 @@ impl Ring {
         self.largest = self.largest.max(largest);
     }
 
+    /// Lets it become so much larger than it may.
+    pub(crate) fn may_grow_by(&mut self, more: usize) {
+        self.largest = self.largest.saturating_add(more);
+    }
+
     /// Whether a byte can be written without overwriting one from `held` on.
     pub(crate) fn has_room(&self, held: u64) -> bool {
         self.kept_from(held) < self.largest

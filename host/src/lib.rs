@@ -23,6 +23,9 @@
 //! [`Vm::files`] reads and writes files, moves whole trees in and out, applies
 //! patches and tells what has changed: see [`files`].
 //!
+//! [`Vm::terminals`] opens terminals that go on by themselves, types on them and
+//! shows their screens: see [`terminal`].
+//!
 //! Everything that comes from the guest is treated as hostile: frames, sizes,
 //! text. What is to be printed for people goes through [`printable`] first.
 //!
@@ -46,6 +49,8 @@ mod process;
 mod random;
 mod session;
 mod sys;
+#[cfg(feature = "terminal")]
+pub mod terminal;
 mod time_stamp;
 pub mod tree;
 mod vm;

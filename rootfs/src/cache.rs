@@ -1,9 +1,12 @@
 //! Images that are made once and kept.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::retry_on_intr;
 
 use crate::image::{PARTIAL_PREFIX, PARTIAL_SUFFIX};
 use crate::superblock::Superblock;
@@ -17,7 +20,7 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// A folder of immutable images, named after the recipe and a digest of all inputs.
 ///
 /// Any number of processes may use one folder at the same time. An image appears under its name
-/// when it is complete; two that build the same one make the same bytes, and either may win.
+/// when it is complete. One is made at a time: who wants the same one waits and finds it.
 ///
 /// ```no_run
 /// use vmcell_rootfs::{Cache, recipe};
@@ -55,7 +58,8 @@ pub struct CachedImage {
     /// The UUID of its file system.
     pub uuid: Uuid,
     /// Names everything that the image was made from: the recipe, its inputs, the parameters
-    /// and the version of e2fsprogs. Equal digests mean equal bytes.
+    /// and the version of e2fsprogs. Equal digests mean equal bytes, unless a recipe says that
+    /// it cannot promise that.
     pub digest: Digest,
     /// Whether it had to be made.
     pub origin: Origin,
@@ -179,12 +183,20 @@ impl Cache {
         mut progress: impl FnMut(Progress),
     ) -> Result<CachedImage, Error> {
         let mut plan = Plan::new(recipe)?;
+        if let Some(found) = self.find(&plan)? {
+            return Ok(found);
+        }
+        progress(Progress::at(Stage::Gather, 0.0));
+        fs::create_dir_all(&self.folder).map_err(|source| Error::Write {
+            path: self.folder.clone(),
+            source,
+        })?;
+        let _turn = self.wait_for_turn();
         loop {
             if let Some(found) = self.find(&plan)? {
                 return Ok(found);
             }
-            progress(Progress::at(Stage::Gather, 0.0));
-            let tree = recipe.tree()?;
+            let tree = recipe.tree_with(&mut |part| progress(Progress::at(Stage::Gather, part)))?;
             // An input may have changed between its digest and its use, by an upgrade of the
             // host for example. An image must never be kept under the name of another.
             let now = Plan::new(recipe)?;
@@ -192,10 +204,6 @@ impl Cache {
                 plan = now;
                 continue;
             }
-            fs::create_dir_all(&self.folder).map_err(|source| Error::Write {
-                path: self.folder.clone(),
-                source,
-            })?;
             self.sweep();
             let path = self.folder.join(&plan.name);
             let image = plan.builder.make(&tree, &path, READ_ONLY, &mut progress)?;
@@ -207,6 +215,14 @@ impl Cache {
                 origin: Origin::Built,
             });
         }
+    }
+
+    /// Waits until nobody else makes an image here, and keeps others waiting while the file is
+    /// open. That saves work and no more, so a file system without locks is good enough.
+    fn wait_for_turn(&self) -> Option<File> {
+        let folder = File::open(&self.folder).ok()?;
+        retry_on_intr(|| flock(&folder, FlockOperation::LockExclusive)).ok()?;
+        Some(folder)
     }
 
     fn find(&self, plan: &Plan) -> Result<Option<CachedImage>, Error> {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A program of e2fsprogs is not installed, or not where it was looked for.
+    /// A program that is needed is not installed, or not where it was looked for.
     #[error("{tool} not found: `apt-get install {package}` (or add its folder to PATH)")]
     ToolMissing {
         /// The program's name.
@@ -96,6 +96,22 @@ pub enum Error {
         problem: PathProblem,
     },
 
+    /// Something in an archive cannot become part of a tree.
+    #[error("cannot take {} from the archive: {problem}", .path.display())]
+    Archive {
+        /// Its path in the archive.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: ArchiveProblem,
+    },
+
+    /// An archive could not be read to its end.
+    #[error("cannot read the archive: check that it is a whole tar archive, not a compressed one")]
+    ArchiveUnreadable {
+        /// What is wrong.
+        source: io::Error,
+    },
+
     /// The label is longer than the 16 bytes that ext4 has for it, or holds control bytes.
     #[error("bad label {label:?}: use at most 16 bytes, none of them control characters")]
     Label {
@@ -150,6 +166,16 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// `mmdebstrap` could not put a Debian together.
+    #[error(
+        "mmdebstrap failed: {output}; check that `apt-get update` works here or set \
+         VMCELL_DEBIAN_MIRROR, and without root `apt-get install uidmap`"
+    )]
+    BootstrapFailed {
+        /// What it printed, on one line and shortened.
+        output: String,
+    },
+
     /// Neither `XDG_CACHE_HOME` nor `HOME` says where the cache is.
     #[error("no cache folder: set HOME or XDG_CACHE_HOME to an absolute path")]
     NoCacheFolder,
@@ -196,4 +222,45 @@ pub enum PathProblem {
     /// The name of an extended attribute holds a line break or a NUL byte.
     #[error("the name of its extended attribute must not hold line breaks or NUL bytes")]
     AttributeName,
+}
+
+/// What is wrong with an entry of an archive.
+///
+/// ```
+/// use vmcell_rootfs::{ArchiveProblem, Error, Tree};
+///
+/// let mut header = tar::Header::new_gnu();
+/// header.as_mut_bytes()[..5].copy_from_slice(b"/etc/");
+/// header.set_size(0);
+/// header.set_cksum();
+/// let error = Tree::from_tar(&header.as_bytes()[..]).unwrap_err();
+/// assert!(matches!(error, Error::Archive { problem: ArchiveProblem::Absolute, .. }));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveProblem {
+    /// Its name begins with a slash.
+    #[error("make the archive with names that do not begin with a slash")]
+    Absolute,
+    /// Another entry has the same name.
+    #[error("make the archive anew: it has two entries of this name")]
+    Twice,
+    /// It is a hard link to something that is not before it in the archive.
+    #[error("make the archive anew: it is a hard link to no earlier file")]
+    HardLink,
+    /// It is neither file, directory, link, pipe nor device.
+    #[error("leave it out: images have files, directories, links, pipes and devices")]
+    Kind,
+    /// It is a sparse file, or larger than a plain header can say.
+    #[error("make the archive without sparse files, and of files below 8 GiB")]
+    Sparse,
+    /// What is said about it is no number, or not one that fits.
+    #[error("make the archive anew: a number in its header is out of range")]
+    Number,
+    /// Its name or its attributes are longer than anybody needs.
+    #[error("shorten its name and attributes: they have at most 256 KiB")]
+    TooLong,
+    /// It, together with what is before it, is more than anybody needs.
+    #[error("split the archive: it may have 1000000 entries and 64 GiB")]
+    TooMuch,
 }

@@ -20,8 +20,8 @@
 //!
 //! # How it works
 //!
-//! A [`Tree`] says what the image shall hold: it is read from a directory, written by
-//! hand, or both, and owners and device nodes in it need no privileges, because nothing of it
+//! A [`Tree`] says what the image shall hold: it is read from a directory or a tar archive,
+//! written by hand, or both, and owners and device nodes in it need no privileges, because nothing of it
 //! is ever created on the host. An [`ImageBuilder`] formats a sparse file with `mke2fs` and
 //! fills it with `debugfs`, entry by entry in sorted order, then has `e2fsck` check the result.
 //! All three belong to e2fsprogs.
@@ -33,10 +33,13 @@
 //!
 //! A [`Recipe`] describes an environment, and the [`Cache`] keeps one image per recipe and
 //! inputs. [`recipe::base`] is the one that always works: a static busybox and two users.
+//! [`recipe::debian`] is a small Debian with bash, Python and an editor; it needs `mmdebstrap` and a
+//! mirror, once.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod archive;
 mod cache;
 mod debugfs;
 mod digest;
@@ -48,6 +51,7 @@ mod node;
 mod progress;
 pub mod recipe;
 mod scan;
+mod scratch;
 mod script;
 mod size;
 mod staging;
@@ -59,7 +63,7 @@ mod uuid;
 
 pub use cache::{Cache, CachedImage, Origin};
 pub use digest::{Digest, Fingerprint};
-pub use error::{Error, PathProblem};
+pub use error::{ArchiveProblem, Error, PathProblem};
 pub use image::{Image, ImageBuilder};
 pub use node::{Content, Kind, Node, Owner};
 pub use progress::{Progress, Stage};

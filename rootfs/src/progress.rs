@@ -23,14 +23,15 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The part of the whole work that is over when this stage begins, and when it ends.
+    /// The part of the whole work that is over when this stage begins, and when it ends. These
+    /// are for a recipe that takes its time; of the others nobody sees much.
     fn span(self) -> (f32, f32) {
         match self {
-            Self::Gather => (0.0, 0.1),
-            Self::Format => (0.1, 0.2),
-            Self::Fill => (0.2, 0.9),
-            Self::Check => (0.9, 0.95),
-            Self::Publish => (0.95, 1.0),
+            Self::Gather => (0.0, 0.9),
+            Self::Format => (0.9, 0.92),
+            Self::Fill => (0.92, 0.97),
+            Self::Check => (0.97, 0.98),
+            Self::Publish => (0.98, 1.0),
             Self::Done => (1.0, 1.0),
         }
     }

@@ -8,10 +8,14 @@
 //! # }
 //! ```
 
+mod apt;
 mod base;
 mod busybox;
+mod debian;
+mod mmdebstrap;
 
 pub use base::{Base, base};
+pub use debian::{Debian, debian};
 
 use crate::{Error, Fingerprint, ImageBuilder, Tree};
 
@@ -19,8 +23,8 @@ use crate::{Error, Fingerprint, ImageBuilder, Tree};
 ///
 /// Telling what goes in is kept apart from putting it together, so that a finished image is
 /// found without the work: [`fingerprint`](Recipe::fingerprint) must be quick, and
-/// [`tree`](Recipe::tree) may download and unpack. A recipe that needs temporary files owns
-/// their folder: it lives until the image is made.
+/// [`tree`](Recipe::tree) may download and unpack. Temporary files that it needs must be there
+/// until the image is made; those of [`Tree::from_tar`] are as long as the tree is.
 ///
 /// ```
 /// use vmcell_rootfs::{Error, Fingerprint, Recipe, Tree};
@@ -61,6 +65,16 @@ pub trait Recipe {
     /// # Errors
     /// If an input is missing or unusable.
     fn tree(&self) -> Result<Tree, Error>;
+
+    /// Puts the environment together as [`tree`](Recipe::tree) does, and reports the part (0 to 1)
+    /// that is done. Worth writing for a recipe that takes its time.
+    ///
+    /// # Errors
+    /// As [`tree`](Recipe::tree).
+    fn tree_with(&self, progress: &mut dyn FnMut(f32)) -> Result<Tree, Error> {
+        let _ = progress;
+        self.tree()
+    }
 
     /// The parameters of the image. Its seed is replaced by the cache.
     fn image(&self) -> ImageBuilder {

@@ -208,7 +208,8 @@ fn xattrs_of(path: &Path) -> Result<BTreeMap<OsString, Vec<u8>>, Errno> {
     Ok(xattrs)
 }
 
-fn is_portable(name: &[u8]) -> bool {
+/// Whether an extended attribute says something about the file rather than about its host.
+pub(crate) fn is_portable(name: &[u8]) -> bool {
     name.starts_with(b"user.")
         || name.starts_with(b"system.posix_acl_")
         || name == b"security.capability"

@@ -7,8 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
+use crate::scratch::Scratch;
 use crate::script::fits_on_a_line;
 use crate::{Content, Error, Kind, Tree};
 
@@ -20,7 +19,7 @@ const LONGEST_PATH_ON_A_LINE: usize = 2048;
 /// `debugfs` runs in it, so the names here are short and plain wherever the folder is.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    folder: TempDir,
+    folder: Scratch,
     files: BTreeMap<PathBuf, Source>,
     attributes: BTreeMap<(PathBuf, OsString), PathBuf>,
 }
@@ -34,15 +33,8 @@ struct Source {
 impl Staging {
     /// Stages all contents of a tree, and finds out early which of them cannot be read.
     pub(crate) fn new(tree: &Tree) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new()
-            .prefix("vmcell-staging-")
-            .tempdir()
-            .map_err(|source| Error::Write {
-                path: std::env::temp_dir(),
-                source,
-            })?;
         let mut staging = Self {
-            folder,
+            folder: Scratch::new()?,
             files: BTreeMap::new(),
             attributes: BTreeMap::new(),
         };

@@ -1,7 +1,8 @@
-//! Finding and running the programs of e2fsprogs.
+//! Finding and running programs, those of e2fsprogs above all.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +15,7 @@ const OLDEST: (u32, u32) = (1, 47);
 /// Where Debian and others install what administrators run; often not in a user's `PATH`.
 const ADMIN_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The folders in which `mke2fs`, `debugfs` and `e2fsck` are looked for.
+/// The folders in which `mke2fs`, `debugfs` and `e2fsck` are looked for, and what a recipe runs.
 ///
 /// ```
 /// use vmcell_rootfs::{Error, ImageBuilder, Tools, Tree};
@@ -81,18 +82,29 @@ impl Tools {
         Ok(version)
     }
 
-    /// A command for one of the programs, in an environment that holds nothing of the host's:
-    /// locale, clock and configuration would all leave traces in images.
+    /// The folders as a `PATH`, for a program that runs others. One with a colon cannot be there.
+    pub(crate) fn path(&self) -> OsString {
+        let has_colon = |folder: &&PathBuf| folder.as_os_str().as_bytes().contains(&b':');
+        let folders = self.folders.iter().filter(|folder| !has_colon(folder));
+        env::join_paths(folders).unwrap_or_default()
+    }
+
+    /// A command for one of the programs of e2fsprogs.
     pub(crate) fn tool(&self, name: &'static str) -> Result<Tool, Error> {
+        let mut tool = self.tool_of("e2fsprogs", name)?;
+        tool.command.env("E2FSPROGS_UNDO_DIR", "none");
+        Ok(tool)
+    }
+
+    /// A command for a program of some package, in an environment that holds nothing of the
+    /// host's: locale, clock and configuration would all leave traces in images.
+    pub(crate) fn tool_of(&self, package: &'static str, name: &'static str) -> Result<Tool, Error> {
         let path = find_program(&self.folders, name).ok_or(Error::ToolMissing {
             tool: name,
-            package: "e2fsprogs",
+            package,
         })?;
         let mut command = Command::new(&path);
-        command
-            .env_clear()
-            .env("LC_ALL", "C")
-            .env("E2FSPROGS_UNDO_DIR", "none");
+        command.env_clear().env("LC_ALL", "C");
         command.stdin(Stdio::null());
         Ok(Tool {
             name,

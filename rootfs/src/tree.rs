@@ -5,7 +5,9 @@ use std::collections::btree_map::Entry;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
+use crate::scratch::Scratch;
 use crate::{Content, Error, Kind, Node, Owner, PathProblem};
 
 /// `NAME_MAX` of ext4.
@@ -37,17 +39,29 @@ pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Tree {
     /// Relative paths; the root is the empty one. `Path` orders by components, so a directory
     /// comes right before everything in it.
     nodes: BTreeMap<PathBuf, Node>,
+    /// Where the contents are that were read from an archive: they stay as long as the tree.
+    _contents: Option<Arc<Scratch>>,
 }
+
+/// Two trees are equal if their entries are.
+impl PartialEq for Tree {
+    fn eq(&self, other: &Self) -> bool {
+        self.nodes == other.nodes
+    }
+}
+
+impl Eq for Tree {}
 
 impl Default for Tree {
     fn default() -> Self {
         Self {
             nodes: BTreeMap::from([(PathBuf::new(), Node::new(Kind::Directory, 0o755))]),
+            _contents: None,
         }
     }
 }
@@ -57,6 +71,14 @@ impl Tree {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty tree that takes care of a folder in which contents of its files are.
+    pub(crate) fn with_contents_in(folder: Arc<Scratch>) -> Self {
+        Self {
+            _contents: Some(folder),
+            ..Self::new()
+        }
     }
 
     /// Adds an entry, or replaces the one at this path. Entries of a replaced directory stay.
@@ -195,6 +217,33 @@ impl Tree {
                 node.owner = owner;
             }
         }
+        Ok(())
+    }
+
+    /// Takes out a path and everything beneath it, if it is there. Nothing is left of `/` but
+    /// the empty directory.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let mut tree = vmcell_rootfs::Tree::new();
+    /// tree.file("/usr/share/doc/tool/README", 0o644, "long\n")?;
+    /// tree.remove("/usr/share/doc")?;
+    /// assert!(tree.get("/usr/share").is_some() && tree.get("/usr/share/doc/tool").is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Path`] if no tree can have such a path.
+    pub fn remove(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let given = path.as_ref();
+        let top = normalize(given).map_err(|problem| Error::Path {
+            path: given.to_owned(),
+            problem,
+        })?;
+        let is_root = |path: &Path| path.as_os_str().is_empty();
+        self.nodes
+            .retain(|path, _| is_root(path) || !path.starts_with(&top));
         Ok(())
     }
 

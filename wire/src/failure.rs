@@ -114,4 +114,6 @@ pub enum Stage {
     Process,
     /// Working on files.
     File,
+    /// Making or using a terminal.
+    Terminal,
 }

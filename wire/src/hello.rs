@@ -75,9 +75,12 @@ impl Capabilities {
     pub const POWER_OFF: Self = Self(1 << 1);
     /// Files can be read, written and watched.
     pub const FILES: Self = Self(1 << 2);
+    /// Programs can be run on terminals.
+    pub const TERMINALS: Self = Self(1 << 3);
 
     /// Everything this version of the crate describes.
-    pub const OURS: Self = Self(Self::PROCESSES.0 | Self::POWER_OFF.0 | Self::FILES.0);
+    pub const OURS: Self =
+        Self(Self::PROCESSES.0 | Self::POWER_OFF.0 | Self::FILES.0 | Self::TERMINALS.0);
 
     /// Whether every feature of `other` is in this set.
     #[must_use]

@@ -5,6 +5,7 @@ use crate::{
     files::Files,
     hello::Capabilities,
     process::{Attach, Entry, Exit, Output, Resume, Selector, Start},
+    terminal::{Terminal, TerminalState},
 };
 
 /// What a host asks for; it opens a stream.
@@ -70,6 +71,9 @@ pub enum Request<'a> {
     /// Does something with files: see [`files`](crate::files).
     #[serde(borrow)]
     Files(Files<'a>),
+    /// Does something with terminals: see [`terminal`](crate::terminal).
+    #[serde(borrow)]
+    Terminal(Terminal<'a>),
 }
 
 impl Request<'_> {
@@ -80,6 +84,7 @@ impl Request<'_> {
             Self::Ping => Capabilities::NONE,
             Self::PowerOff { .. } => Capabilities::POWER_OFF,
             Self::Files(_) => Capabilities::FILES,
+            Self::Terminal(_) => Capabilities::TERMINALS,
             Self::Start(_)
             | Self::Resume(_)
             | Self::Attach(_)
@@ -170,12 +175,16 @@ pub enum Outcome<'a> {
         /// Whether there are more processes behind the last one.
         more: bool,
     },
+    /// How a terminal is set and who uses it.
+    #[serde(borrow)]
+    Terminal(TerminalState<'a>),
 }
 
 impl Outcome<'_> {
     pub(crate) fn is_valid(&self) -> bool {
         match self {
             Self::Failed(failure) => failure.is_valid(),
+            Self::Terminal(state) => state.is_valid(),
             Self::Pong
             | Self::Exited(_)
             | Self::PoweringOff

@@ -6,8 +6,12 @@
 //! - `echo` sends back what comes through the serial port.
 //! - `flood` sends [`FLOOD`] bytes through it.
 //! - `drain` takes as many from it, and answers with a byte.
-//! - `spawn` forks, executes and waits for `/bin/true`, and prints the median;
-//!   it is not PID 1, but runs in a guest of vmcell.
+//!
+//! Two of them are not for PID 1, but for a process in a guest of vmcell:
+//!
+//! - `spawn` forks, executes and waits for `/bin/true`, and prints the median.
+//! - `pty` types keys on a pseudoterminal that echoes them, and prints the
+//!   median.
 #![no_main]
 
 mod sys;
@@ -20,7 +24,7 @@ use std::{
     time::Instant,
 };
 
-use sys::{fork_exec_wait, mount, pause_forever, wait_for};
+use sys::{fork_exec_wait, mount, pause_forever, terminal_of, wait_for};
 
 /// How much `flood` sends.
 const FLOOD: usize = 256 * 1024 * 1024;
@@ -28,14 +32,17 @@ const FLOOD: usize = 256 * 1024 * 1024;
 /// How often `spawn` spawns.
 const SPAWNS: usize = 100;
 
+/// How often `pty` types.
+const KEYS: usize = 500;
+
 /// Called by the C library, without Rust's runtime, which wants devices that
 /// an initramfs does not have.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
     let task = std::env::var("vmcell_bench").unwrap_or_default();
-    if task == "spawn" {
-        let outcome = spawn();
+    if matches!(&task[..], "spawn" | "pty") {
+        let outcome = if task == "pty" { pty() } else { spawn() };
         return match outcome {
             Ok(median) => {
                 println!("{median}");
@@ -145,4 +152,26 @@ fn spawn() -> std::io::Result<u128> {
     }
     times.sort_unstable();
     Ok(times[SPAWNS / 2].as_nanos())
+}
+
+/// What a terminal cannot do without: a key goes in, and its echo comes out.
+fn pty() -> std::io::Result<u128> {
+    let mut keyboard = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/ptmx")?;
+    let _terminal = terminal_of(&keyboard)?;
+    let mut times = Vec::new();
+    let mut echo = [0; 16];
+    for _ in 0..KEYS {
+        let start = Instant::now();
+        keyboard.write_all(b"x")?;
+        while keyboard.read(&mut echo).is_err() {
+            wait_for(&keyboard, libc::POLLIN);
+        }
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times[KEYS / 2].as_nanos())
 }

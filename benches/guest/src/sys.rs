@@ -1,7 +1,12 @@
 //! The system calls of the baseline's guest.
 #![allow(unsafe_code)]
 
-use std::{ffi::CStr, fs::File, io, os::fd::AsRawFd};
+use std::{
+    ffi::CStr,
+    fs::File,
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+};
 
 /// Does nothing more.
 pub(crate) fn pause_forever() -> ! {
@@ -57,4 +62,19 @@ pub(crate) fn fork_exec_wait(program: &CStr) -> io::Result<()> {
         return Err(io::ErrorKind::NotFound.into());
     }
     Ok(())
+}
+
+/// Unlocks the terminal of a `/dev/ptmx` and opens it.
+pub(crate) fn terminal_of(keyboard: &File) -> io::Result<OwnedFd> {
+    let unlocked: libc::c_int = 0;
+    // SAFETY: the first call reads one number, the second one answers with a
+    // new descriptor or a negative number.
+    unsafe {
+        libc::ioctl(keyboard.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlocked);
+        let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+        match libc::ioctl(keyboard.as_raw_fd(), libc::TIOCGPTPEER, flags) {
+            descriptor @ 0.. => Ok(OwnedFd::from_raw_fd(descriptor)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
 }

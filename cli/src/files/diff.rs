@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -20,7 +20,7 @@ use super::{
     page::Page,
     place::guest_path,
 };
-use crate::{failure::print_json, runtime::block_on};
+use crate::{failure::print_json, runtime::block_on, saving};
 
 /// There are changes, and somebody wants to know from the exit code.
 const CHANGED: u8 = 1;
@@ -159,18 +159,7 @@ fn read(path: &Path) -> Result<Manifest, Error> {
 /// The file gets its name when it is complete.
 fn save(manifest: &Manifest, path: &Path) -> Result<(), Error> {
     let bytes = manifest.to_bytes().map_err(|error| bad(path, error))?;
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    tempfile::NamedTempFile::new_in(folder)
-        .and_then(|mut file| {
-            file.write_all(&bytes)?;
-            file.as_file().sync_all()?;
-            Ok(file.persist(path)?)
-        })
-        .map(|_| ())
-        .map_err(|error| bad(path, error))
+    saving::write(path, &bytes).map_err(|error| bad(path, error))
 }
 
 fn bad(path: &Path, reason: impl ToString) -> Error {

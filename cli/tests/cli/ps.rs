@@ -84,7 +84,7 @@ fn processes_are_listed_with_what_became_of_them() {
         let found = rows(&ended, tag);
         assert_eq!(found.len(), 1, "{ended:?}");
         let row = found[0].join(" ");
-        let (before, after) = row.split_once(&format!(" {tag} {state} ")).unwrap();
+        let (before, after) = row.split_once(&format!(" {tag} no {state} ")).unwrap();
         assert_eq!(before.split(' ').count(), 2, "id and pid: {row}");
         let words: Vec<_> = after.split(' ').collect();
         assert_eq!(words[1..4], [stdout, stderr, "0"], "{row}");

@@ -1,7 +1,7 @@
 use rustix::process::{Signal, kill_process_group};
 use vmcell_wire::{Cause, Exit, Lifetime};
 
-use super::Process;
+use super::{Output, Process};
 use crate::{cgroup::Cgroup, clock::Moment, kernel_log::was_out_of_memory, sys::Reaped};
 
 /// How far a process is on its way out.
@@ -89,9 +89,21 @@ impl Process {
         }
     }
 
+    /// Says that its terminal goes, if it runs on one: shells that somebody
+    /// types to heed nothing less.
+    pub(crate) fn hang_up(&self) {
+        if self.terminal.is_some() && !self.has_ended() {
+            let _ = kill_process_group(self.pid, Signal::HUP);
+        }
+    }
+
     /// The leader was reaped.
     pub(super) fn leader_ended(&mut self, usage: Reaped) {
         self.stdin = None;
+        if let Some(terminal) = &mut self.terminal {
+            terminal.program_ended();
+            self.stdout.make_room_for_the_rest();
+        }
         // The kernel's word that the pipes have something, if only their end,
         // may still be on its way. No need to wait for it.
         self.stdout.is_ready();
@@ -125,12 +137,20 @@ impl Process {
             return false;
         }
         self.ending.tree_was_waited_for = true;
-        if self.stdout.has_unread() || self.stderr.has_unread() {
+        if self.waits_for_room(&self.stdout) || self.waits_for_room(&self.stderr) {
             return true;
         }
         self.stdout.cut();
         self.stderr.cut();
         false
+    }
+
+    /// Whether there is more of an output, and somebody to make room for it.
+    fn waits_for_room(&self, output: &Output) -> bool {
+        match &self.terminal {
+            Some(terminal) if !terminal.is_read() => output.can_read(),
+            _ => output.has_unread(),
+        }
     }
 
     /// Settles how it ended, if nothing can change that any more.

@@ -27,6 +27,10 @@ impl Identity {
         core::str::from_utf8(self.tag.as_bytes()).unwrap_or_default()
     }
 
+    pub(crate) fn rename(&mut self, tag: &str) {
+        self.tag = Short::new(tag.as_bytes());
+    }
+
     /// The beginning of its arguments.
     pub(crate) fn command(&self) -> Packed<'_> {
         Packed::from_bytes(self.command.as_bytes()).unwrap_or_default()

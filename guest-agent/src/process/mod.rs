@@ -15,7 +15,8 @@
 //! that it waits for. When the owner's link is lost, another stream may resume
 //! it for a while; then it is ended. When the owner has acknowledged the exit,
 //! it is forgotten. Any number of *observers* watch a process, foreground or
-//! background, and it waits for none of them.
+//! background, and it waits for none of them, unless it runs on a
+//! [`terminal`](Terminal).
 
 mod ending;
 mod environment;
@@ -24,12 +25,14 @@ mod input;
 mod output;
 mod requests;
 mod spawn;
+mod streams;
 mod table;
+mod terminal;
 
 use alloc::vec::Vec;
 
 use rustix::process::Pid;
-use vmcell_wire::{Channel, Entry, Lifetime, StreamId};
+use vmcell_wire::{Channel, Entry, Lifetime, Position, StreamId};
 
 use crate::{cgroup::Cgroup, clock::Moment, link::LinkId};
 
@@ -40,6 +43,7 @@ pub(crate) use table::Processes;
 
 use identity::Identity;
 use spawn::Spawner;
+use terminal::Terminal;
 
 /// How long an ended process waits for descendants that hold its outputs, or
 /// that are being killed.
@@ -71,6 +75,7 @@ pub(crate) struct Process {
     pub(crate) stdin: Option<Input>,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
+    pub(crate) terminal: Option<Terminal>,
     pub(crate) cgroup: Option<Cgroup>,
     pub(crate) ending: Ending,
 }
@@ -107,6 +112,66 @@ impl Process {
         }
     }
 
+    /// How much of a stream's input came, and how much more may. None: it does
+    /// not take input from it.
+    fn input_of(&mut self, caller: Caller) -> Option<Position> {
+        let input = self.stdin.as_mut().filter(|input| input.is_open())?;
+        let offset = match &self.terminal {
+            Some(terminal) => terminal.writers.taken(caller)?,
+            None if self.feeder == Some(caller) => {
+                // What was consumed until now was owed to the stream before this
+                // one. The window of this one has it in already.
+                input.take_consumed();
+                input.taken()
+            }
+            None => return None,
+        };
+        let waiting = u32::try_from(input.waiting()).unwrap_or(INPUT_WINDOW);
+        Some(Position {
+            offset,
+            window: INPUT_WINDOW.saturating_sub(waiting),
+        })
+    }
+
+    /// Takes input from a stream. What it has no right to give is dropped.
+    pub(crate) fn give(&mut self, caller: Caller, bytes: &[u8]) {
+        let Some(input) = &mut self.stdin else {
+            return;
+        };
+        let may_give = match &mut self.terminal {
+            Some(terminal) => terminal.writers.took(caller, bytes.len()),
+            None => self.feeder == Some(caller),
+        };
+        if may_give && input.give(bytes) == Progress::Finished {
+            self.stdin = None;
+        }
+    }
+
+    /// A stream gives no more input.
+    pub(crate) fn input_ended(&mut self, caller: Caller) {
+        if self.feeder == Some(caller)
+            && let Some(input) = &mut self.stdin
+            && input.end() == Progress::Finished
+        {
+            self.stdin = None;
+        }
+    }
+
+    /// How much of a stream's input needs no more room, of what it was not told
+    /// of yet.
+    pub(crate) fn consumed_of(&mut self, caller: Caller, untold: u32) -> u32 {
+        match (&mut self.stdin, &self.terminal) {
+            // Whose bytes wait is not known. When none do, all have gone.
+            (Some(input), Some(_)) if input.waiting() > 0 => 0,
+            (Some(input), None) if self.feeder == Some(caller) => {
+                u32::try_from(input.take_consumed()).unwrap_or(u32::MAX)
+            }
+            // The process has closed it, or another stream feeds it: the bytes
+            // are of no use, but their credit is.
+            _ => untold,
+        }
+    }
+
     /// Writes what waits for room in its standard input.
     pub(crate) fn flush_input(&mut self) {
         if let Some(input) = &mut self.stdin
@@ -130,8 +195,10 @@ impl Process {
 
     /// From now on it decides itself when it ends, and waits for nobody.
     fn detach(&mut self) {
+        if self.lifetime == Lifetime::Foreground {
+            self.stop_pacing();
+        }
         self.lifetime = Lifetime::Background;
-        self.stop_pacing();
         self.observers.extend(self.owner.take());
     }
 

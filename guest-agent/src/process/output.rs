@@ -36,6 +36,10 @@ const SMALL_PIPE: usize = 64 * 1024;
 /// What a process gets that fills its pipe: fewer wake-ups for both sides.
 const LARGE_PIPE: usize = 256 * 1024;
 
+/// More than the kernel ever has of a terminal's output: 4 KiB in its line
+/// discipline and, written byte by byte, 16 KiB that wait for it.
+const IN_A_TERMINAL: usize = 32 * 1024;
+
 impl Output {
     /// An output that overwrites its oldest bytes.
     pub(crate) fn new(pipe: OwnedFd, keep: u32) -> Self {
@@ -53,6 +57,18 @@ impl Output {
         }
     }
 
+    /// An output that never has a byte.
+    pub(crate) fn ended() -> Self {
+        Self {
+            pipe: None,
+            ready: false,
+            enlarged: false,
+            ring: Ring::new(0),
+            held: None,
+            cut: false,
+        }
+    }
+
     /// Holds what comes from `offset` on, for an owner with this window.
     ///
     /// An owner acknowledges when it has consumed half a window, so a ring of
@@ -62,6 +78,18 @@ impl Output {
     pub(crate) fn hold(&mut self, offset: u64, window: u32) {
         self.held = Some(offset);
         self.ring.may_grow_to(size(window.min(MAX_KEPT)));
+    }
+
+    /// The same for one more reader. What another has acknowledged stays so.
+    pub(crate) fn hold_too(&mut self, offset: u64, window: u32) {
+        self.hold(offset.max(self.held.unwrap_or(0)), window);
+    }
+
+    /// Nothing more will be written. Makes room for what waits in the kernel.
+    pub(crate) fn make_room_for_the_rest(&mut self) {
+        if self.held.is_some() {
+            self.ring.may_grow_by(IN_A_TERMINAL);
+        }
     }
 
     /// The owner has everything before `offset`.
@@ -74,6 +102,11 @@ impl Output {
     /// Whether somebody is waited for.
     pub(crate) fn is_held(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// Whether it has bytes that somebody is waited for to read.
+    pub(crate) fn holds_something(&self) -> bool {
+        self.held.is_some_and(|held| held < self.ring.end())
     }
 
     /// Nobody is waited for any more.
@@ -139,7 +172,8 @@ impl Output {
             Err(error) => Err(error),
         };
         match outcome {
-            Ok(0) => self.pipe = None,
+            // The latter is how a terminal says that nobody has it open: pty(7).
+            Ok(0) | Err(Errno::IO) => self.pipe = None,
             Ok(count) => {
                 self.ring.wrote(count);
                 if count >= SMALL_PIPE && !self.enlarged {

@@ -6,7 +6,7 @@ use vmcell_wire::{
     limits::{MAX_LISTED, MAX_WINDOW},
 };
 
-use super::{Asked, Caller, INPUT_WINDOW, Output, Process, ProcessId, spawn::number};
+use super::{Asked, Caller, Output, Process, ProcessId, spawn::number, terminal::NewTerminal};
 use crate::{
     agent::Agent,
     clock::Moment,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The outcome of a request that is over at once.
-type Answer = Result<Outcome<'static>, Failure<'static>>;
+pub(super) type Answer = Result<Outcome<'static>, Failure<'static>>;
 
 impl Agent {
     pub(crate) fn start(
@@ -26,7 +26,7 @@ impl Agent {
     ) -> Result<(), Lost> {
         let caller = conversation.caller(stream);
         let window = conversation.window();
-        let started = self.try_start(start, caller, window);
+        let started = self.try_start(start, caller, window, None);
         let (id, pid) = match started {
             Ok((id, pid)) => (id.0, pid),
             Err(failure) => return conversation.close(stream, &Outcome::Failed(failure)),
@@ -45,16 +45,18 @@ impl Agent {
         }
     }
 
-    fn try_start(
+    pub(super) fn try_start(
         &mut self,
         start: &Start<'_>,
         caller: Caller,
         window: u32,
+        terminal: Option<NewTerminal>,
     ) -> Result<(ProcessId, u32), Failure<'static>> {
         if let Some(id) = self.tasks.processes.find_ticket(start.ticket) {
-            return self.started_before(id, start.lifetime);
+            return self.started_before(id, start.lifetime, terminal.is_some());
         }
-        let id = self.tasks.processes.start(start, Some(caller), window)?;
+        let processes = &mut self.tasks.processes;
+        let id = processes.start(start, Some(caller), window, terminal)?;
         let pid = self.process(id)?.pid();
         // A short command may have ended by now; then there is nothing to
         // watch and nothing to wait for.
@@ -69,9 +71,11 @@ impl Agent {
         &mut self,
         id: ProcessId,
         lifetime: Lifetime,
+        terminal: bool,
     ) -> Result<(ProcessId, u32), Failure<'static>> {
         let process = self.process(id)?;
-        if lifetime == Lifetime::Background && process.lifetime == Lifetime::Background {
+        let the_same = (lifetime, terminal) == (process.lifetime, process.terminal.is_some());
+        if lifetime == Lifetime::Background && the_same {
             return Ok((id, process.pid()));
         }
         let text = "a process with this ticket was started before";
@@ -162,6 +166,10 @@ impl Agent {
             .ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
         let window = conversation.window();
+        if attach.stdin && process.terminal.is_some() {
+            let text = "who types on a terminal attaches to it as such";
+            return Err(Failure::new(FailureKind::Invalid, Stage::Terminal, text));
+        }
         let places = process.places([attach.stdout, attach.stderr], window)?;
         let caller = conversation.caller(stream);
         process.observers.push(caller);
@@ -178,7 +186,7 @@ impl Agent {
     }
 
     /// Begins a stream that takes a process up at these places.
-    fn attach_stream(
+    pub(super) fn attach_stream(
         &mut self,
         conversation: &mut Conversation,
         caller: Caller,
@@ -186,24 +194,13 @@ impl Agent {
         places: [Option<Place>; 2],
     ) -> Result<(), Failure<'static>> {
         let process = self.process(id)?;
-        let stdin = match &mut process.stdin {
-            Some(input) if process.feeder == Some(caller) && input.is_open() => {
-                // What was consumed until now was owed to the stream before this
-                // one. The window of this one has it in already.
-                input.take_consumed();
-                let waiting = u32::try_from(input.waiting()).unwrap_or(INPUT_WINDOW);
-                Some(Position {
-                    offset: input.taken(),
-                    window: INPUT_WINDOW.saturating_sub(waiting),
-                })
-            }
-            _ => None,
-        };
+        let stdin = process.input_of(caller);
+        let [stdout, stderr] = places;
+        let takes_up = stdout.is_some_and(|place| process.read_terminal(caller, place));
         let offset = |place: Option<Place>, output: &Output| match place {
             Some(place) => place.offset,
             None => output.ring().end(),
         };
-        let [stdout, stderr] = places;
         let attached = Attached {
             id: id.0,
             pid: process.pid(),
@@ -219,14 +216,14 @@ impl Agent {
         conversation
             .streams
             .insert(stream, Stream::Process(watching));
+        if takes_up {
+            self.tasks.processes.read_soon(id);
+        }
         Ok(())
     }
 
     pub(crate) fn signal(&mut self, selector: Selector<'_>, signal: u8) -> Answer {
-        if signal > LAST_SIGNAL {
-            let text = "there is no such signal";
-            return Err(Failure::new(FailureKind::Invalid, Stage::Request, text));
-        }
+        check_signal(signal)?;
         let id = self.tasks.processes.find(selector).ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
         if process.has_ended() {
@@ -300,9 +297,11 @@ impl Agent {
         conversation: &mut Conversation,
         stream: StreamId,
         after: u32,
+        wanted: impl Fn(&Process) -> bool,
     ) -> Result<(), Lost> {
         let now = Moment::now();
-        let mut processes = self.tasks.processes.known().filter(|(id, _)| id.0 > after);
+        let listed = |(id, process): &(ProcessId, &Process)| id.0 > after && wanted(process);
+        let mut processes = self.tasks.processes.known().filter(listed);
         for (id, process) in processes.by_ref().take(MAX_LISTED) {
             let event = Event::Listed(process.entry(id, now));
             encode::event(conversation.unhurried(), stream, &event)?;
@@ -311,7 +310,7 @@ impl Agent {
         conversation.close(stream, &Outcome::EndOfList { more })
     }
 
-    fn process(&mut self, id: ProcessId) -> Result<&mut Process, Failure<'static>> {
+    pub(super) fn process(&mut self, id: ProcessId) -> Result<&mut Process, Failure<'static>> {
         self.tasks.processes.get_mut(id).ok_or(NO_PROCESS)
     }
 }
@@ -319,7 +318,15 @@ impl Agent {
 /// The kernel's `_NSIG`.
 const LAST_SIGNAL: u8 = 64;
 
-const NO_PROCESS: Failure<'static> = Failure {
+pub(super) fn check_signal(signal: u8) -> Result<(), Failure<'static>> {
+    if signal > LAST_SIGNAL {
+        let text = "there is no such signal";
+        return Err(Failure::new(FailureKind::Invalid, Stage::Request, text));
+    }
+    Ok(())
+}
+
+pub(super) const NO_PROCESS: Failure<'static> = Failure {
     kind: FailureKind::NotFound,
     errno: 0,
     stage: Stage::Process,
@@ -329,7 +336,7 @@ const NO_PROCESS: Failure<'static> = Failure {
 impl Process {
     /// Where a stream takes up the outputs that it wants. `window` is what its
     /// host named as the size of its windows.
-    fn places(
+    pub(super) fn places(
         &self,
         wanted: [Option<Position>; 2],
         window: u32,

@@ -5,15 +5,16 @@ use rustix::{
     fs::Mode,
     fs::OFlags,
     io::Errno,
-    pipe::{PipeFlags, pipe_with},
     process::Pid,
 };
-use vmcell_wire::{Failure, FailureKind, PackedBuf, Rlimits, Stage, Start, Stdin};
+use vmcell_wire::{Failure, FailureKind, PackedBuf, Rlimits, Stage, Start};
 
 use super::{
-    Ending, Input, Output, Process,
+    Ending, Process,
     environment::{add_defaults, find_candidates},
     identity::Identity,
+    streams::Streams,
+    terminal::NewTerminal,
 };
 use crate::{
     cgroup::Cgroup,
@@ -59,15 +60,10 @@ impl Spawner {
         &mut self,
         start: &Start<'_>,
         cgroup: Option<Cgroup>,
+        terminal: Option<NewTerminal>,
     ) -> Result<Process, (Failure<'static>, Option<Cgroup>)> {
-        match self.try_start(start, cgroup.as_ref()) {
-            Ok(Started {
-                pid,
-                uid,
-                stdin,
-                stdout,
-                stderr,
-            }) => Ok(Process {
+        match self.try_start(start, cgroup.as_ref(), terminal) {
+            Ok(Started { pid, uid, streams }) => Ok(Process {
                 pid,
                 identity: Identity::new(start, uid),
                 lifetime: start.lifetime,
@@ -75,9 +71,10 @@ impl Spawner {
                 owner: None,
                 observers: Vec::new(),
                 feeder: None,
-                stdin: stdin.map(Input::new),
-                stdout: Output::new(stdout, start.keep),
-                stderr: Output::new(stderr, start.keep),
+                stdin: streams.stdin,
+                stdout: streams.stdout,
+                stderr: streams.stderr,
+                terminal: streams.of_child.into_terminal(),
                 cgroup,
                 ending: Ending::default(),
             }),
@@ -89,6 +86,7 @@ impl Spawner {
         &mut self,
         start: &Start<'_>,
         cgroup: Option<&Cgroup>,
+        terminal: Option<NewTerminal>,
     ) -> Result<Started, Failure<'static>> {
         let program = start
             .argv
@@ -108,26 +106,22 @@ impl Spawner {
         }
         find_candidates(program.to_bytes(), start.env, &mut self.candidates);
 
-        let (stdin, stdin_of_child) = match start.stdin {
-            Stdin::Empty => (None, None),
-            Stdin::Stream => {
-                let (read, write) = pipe().map_err(pipe_failure)?;
-                set_nonblocking(&write).map_err(pipe_failure)?;
-                (Some(write), Some(read))
-            }
+        let uid = user.as_ref().map_or(self.uid, |user| user.uid);
+        let streams = match terminal {
+            None => Streams::pipes(start)?,
+            Some(terminal) => Streams::terminal(terminal, start.keep, uid)?,
         };
-        let (stdout, stdout_of_child) = output_pipe().map_err(pipe_failure)?;
-        let (stderr, stderr_of_child) = output_pipe().map_err(pipe_failure)?;
-
+        let [stdin, stdout, stderr] = streams.of_child.descriptors(self.null.as_fd());
         let plan = ChildPlan {
             candidates: self.candidates.as_packed(),
             argv: start.argv,
             env: [start.env, self.more_env.as_packed()],
             cwd: cwd.as_deref_mut(),
             make_cwd: start.make_cwd,
-            stdin: stdin_of_child.as_ref().unwrap_or(&self.null).as_fd(),
-            stdout: stdout_of_child.as_fd(),
-            stderr: stderr_of_child.as_fd(),
+            stdin,
+            stdout,
+            stderr,
+            terminal: terminal.is_some(),
             cgroup: cgroup.map(AsFd::as_fd),
             rlimits: &rlimits,
             nice: Some(start.nice).filter(|nice| *nice != 0),
@@ -140,26 +134,19 @@ impl Spawner {
                 Stage::User => "the agent cannot become the user",
                 Stage::WorkingDirectory => "the working directory cannot be entered",
                 Stage::Exec => "the program cannot be executed",
+                Stage::Terminal => "the terminal cannot be the program's",
                 _ => "the process cannot be made",
             };
             Failure::from_errno(number(failure.errno), failure.stage, text)
         })?;
-        Ok(Started {
-            pid,
-            uid: user.map_or(self.uid, |user| user.uid),
-            stdin,
-            stdout,
-            stderr,
-        })
+        Ok(Started { pid, uid, streams })
     }
 }
 
 struct Started {
     pid: Pid,
     uid: u32,
-    stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
+    streams: Streams,
 }
 
 /// A path as a child needs it: with a zero byte at its end. None is `/`.
@@ -197,27 +184,8 @@ fn resource_limits(limits: Rlimits<'_>) -> Result<Vec<ResourceLimit>, Failure<'s
     Ok(all)
 }
 
-fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
-    let (read, write) = pipe()?;
-    set_nonblocking(&read)?;
-    Ok((read, write))
-}
-
-fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
-    pipe_with(PipeFlags::CLOEXEC)
-}
-
-/// Only the agent's end: the child's end is an open file of its own.
-fn set_nonblocking(end: &OwnedFd) -> Result<(), Errno> {
-    rustix::fs::fcntl_setfl(end, OFlags::NONBLOCK)
-}
-
 fn invalid(stage: Stage, text: &'static str) -> Failure<'static> {
     Failure::new(FailureKind::Invalid, stage, text)
-}
-
-fn pipe_failure(errno: Errno) -> Failure<'static> {
-    Failure::from_errno(number(errno), Stage::Pipes, "the pipes cannot be made")
 }
 
 pub(crate) fn number(errno: Errno) -> u16 {

@@ -5,7 +5,10 @@ use vmcell_wire::{
     CgroupLimits, Channel, Exit, Failure, FailureKind, Lifetime, Selector, Stage, Start,
 };
 
-use super::{Asked, Caller, HOLD_MS, Process, ProcessId, Spawner, identity::is_tag, spawn::number};
+use super::{
+    Asked, Caller, HOLD_MS, Process, ProcessId, Spawner, identity::is_tag, spawn::number,
+    terminal::NewTerminal,
+};
 use crate::{
     cgroup::{Cgroup, Cgroups},
     clock::Moment,
@@ -99,21 +102,15 @@ impl Processes {
         start: &Start<'_>,
         owner: Option<Caller>,
         window: u32,
+        terminal: Option<NewTerminal>,
     ) -> Result<ProcessId, Failure<'static>> {
-        if !is_tag(start.tag) {
-            let text = "a tag is 1 to 64 of A-Z a-z 0-9 . _ -";
-            return Err(Failure::new(FailureKind::Invalid, Stage::Request, text));
-        }
-        if self.find(Selector::Tag(start.tag)).is_some() {
-            let text = "a process has this tag";
-            return Err(Failure::new(FailureKind::Conflict, Stage::Request, text));
-        }
+        self.check_tag(start.tag, None)?;
         if self.table.len() >= MAX_PROCESSES {
             let text = "too many processes";
             return Err(Failure::new(FailureKind::Limit, Stage::Request, text));
         }
         let cgroup = self.cgroup_for(&start.limits)?;
-        let mut process = match self.spawner.start(start, cgroup) {
+        let mut process = match self.spawner.start(start, cgroup, terminal) {
             Ok(process) => process,
             Err((failure, cgroup)) => {
                 if let Some(cgroup) = cgroup {
@@ -136,6 +133,29 @@ impl Processes {
         }
         self.insert(id, process);
         Ok(id)
+    }
+
+    /// Gives a process another tag.
+    pub(super) fn rename(&mut self, id: ProcessId, tag: &str) -> Result<(), Failure<'static>> {
+        self.check_tag(tag, Some(id))?;
+        if let Some(process) = self.get_mut(id) {
+            process.identity.rename(tag);
+        }
+        Ok(())
+    }
+
+    /// Whether a new process, or this one, may have a tag.
+    fn check_tag(&self, tag: &str, id: Option<ProcessId>) -> Result<(), Failure<'static>> {
+        if !is_tag(tag) {
+            let text = "a tag is 1 to 64 of A-Z a-z 0-9 . _ -";
+            return Err(Failure::new(FailureKind::Invalid, Stage::Request, text));
+        }
+        let holder = self.find(Selector::Tag(tag));
+        if holder.is_some() && holder != id {
+            let text = "a process has this tag";
+            return Err(Failure::new(FailureKind::Conflict, Stage::Request, text));
+        }
+        Ok(())
     }
 
     fn cgroup_for(&mut self, limits: &CgroupLimits) -> Result<Option<Cgroup>, Failure<'static>> {
@@ -202,7 +222,14 @@ impl Processes {
             }
             more |= output.can_read();
         }
-        if more && !process.is_paced() && !self.busy.contains(&id) {
+        if more && !process.is_paced() {
+            self.read_soon(id);
+        }
+    }
+
+    /// Gives a process another turn.
+    pub(crate) fn read_soon(&mut self, id: ProcessId) {
+        if !self.busy.contains(&id) {
             self.busy.push(id);
         }
     }
@@ -282,12 +309,15 @@ impl Processes {
             process.feeder = None;
         }
         process.observers.retain(|other| *other != caller);
+        let reads_on = process.left_terminal(caller);
         if process.owner == Some(caller) {
             process.owner = None;
             let end = Moment::now().after_ms(grace);
             self.deadlines.add(end, id, Purpose::Resume);
             // What it wrote and nobody has read yet is not told again.
             self.busy.push(id);
+        } else if reads_on {
+            self.read_soon(id);
         }
         self.drop_if_abandoned(id);
     }
@@ -414,11 +444,14 @@ impl Processes {
             count = count.saturating_add(1);
             for output in [&mut process.stdout, &mut process.stderr] {
                 bytes = bytes.saturating_add(output.ring().kept());
-                if bytes > MAX_ENDED_BYTES {
+                if bytes > MAX_ENDED_BYTES && !output.holds_something() {
                     output.clear();
                 }
             }
-            oldest = Some(*id);
+            // One that somebody waits for goes last.
+            if oldest.is_none() || !process.stdout.holds_something() {
+                oldest = Some(*id);
+            }
         }
         if let Some(oldest) = oldest.filter(|_| count > MAX_ENDED) {
             self.forget(oldest);
@@ -528,6 +561,13 @@ impl Processes {
         }
     }
 
+    /// Tells all terminals that they go.
+    pub(crate) fn hang_up_all(&self) {
+        for (_, process) in &self.table {
+            process.hang_up();
+        }
+    }
+
     fn insert(&mut self, id: ProcessId, process: Process) {
         self.last = id;
         let place = self.table.partition_point(|(other, _)| *other < id);
@@ -541,8 +581,12 @@ impl Processes {
             .find(|(_, process)| process.pid == reaped.pid && !process.has_ended());
         if let Some((id, process)) = leader {
             process.leader_ended(reaped);
+            let id = *id;
+            // Its descendants have their time from now on, even if it was killed
+            // a while ago.
+            self.deadlines.remove(id, Purpose::Hold);
             let hold = Moment::now().after_ms(HOLD_MS);
-            self.deadlines.add(hold, *id, Purpose::Hold);
+            self.deadlines.add(hold, id, Purpose::Hold);
         }
     }
 

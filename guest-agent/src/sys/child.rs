@@ -27,6 +27,9 @@ pub(crate) struct ChildPlan<'a> {
     pub(crate) stdin: BorrowedFd<'a>,
     pub(crate) stdout: BorrowedFd<'a>,
     pub(crate) stderr: BorrowedFd<'a>,
+    /// Its standard input is a terminal, which becomes the controlling terminal
+    /// of its session.
+    pub(crate) terminal: bool,
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
     pub(crate) rlimits: &'a [ResourceLimit],
     pub(crate) nice: Option<i8>,
@@ -109,6 +112,7 @@ pub(crate) fn spawn(plan: ChildPlan<'_>, nursery: &mut Nursery) -> Result<Pid, C
             plan.stdout.as_raw_fd(),
             plan.stderr.as_raw_fd(),
         ],
+        terminal: plan.terminal,
         failure: None,
     };
     let orders_address: *mut Orders<'_> = &raw mut orders;
@@ -140,6 +144,7 @@ struct Orders<'a> {
     credentials: Option<Credentials<'a>>,
     umask: Option<u16>,
     descriptors: [RawFd; 3],
+    terminal: bool,
     failure: Option<ChildFailure>,
 }
 
@@ -175,6 +180,12 @@ unsafe fn prepare_and_exec(orders: &Orders<'_>) -> ChildFailure {
             // target differ and the copy loses the close-on-exec flag.
             if libc::syscall(libc::SYS_dup3, *source, target, 0) < 0 {
                 return failed(Stage::Setup);
+            }
+        }
+        if orders.terminal {
+            let (stdin, steal): (c_int, c_int) = (0, 0);
+            if libc::syscall(libc::SYS_ioctl, stdin, libc::TIOCSCTTY, steal) < 0 {
+                return failed(Stage::Terminal);
             }
         }
         for limit in orders.rlimits {

@@ -16,6 +16,7 @@ use vmcell_wire::{
     Attach, Attached, Cause, CgroupLimits, Channel, Decoder, Event, Exit, FailureKind, Hello, Item,
     Lifetime, Outcome, Output, PackedBuf, Peer, Position, Request, Resume, RlimitsBuf, Selector,
     Stage, Start, Stdin, StreamId, encode,
+    terminal::{Size, TerminalState},
 };
 
 /// Nothing here takes this long unless it is broken.
@@ -117,6 +118,7 @@ pub(crate) enum Said {
     Spawned(StreamId, u32, u32),
     Done(StreamId),
     EndOfList(StreamId, bool),
+    Terminal(StreamId, Looked),
     Pong(StreamId),
     PoweringOff,
     HungUp,
@@ -124,15 +126,40 @@ pub(crate) enum Said {
 
 impl Said {
     /// Whether it closes this stream.
-    fn closes(&self, stream: StreamId) -> bool {
+    pub(crate) fn closes(&self, stream: StreamId) -> bool {
         match self {
             Self::Exited(id, _)
             | Self::Failed(id, ..)
             | Self::Spawned(id, ..)
             | Self::Done(id)
             | Self::EndOfList(id, _)
+            | Self::Terminal(id, _)
             | Self::Pong(id) => *id == stream,
             _ => false,
+        }
+    }
+}
+
+/// What a look at a terminal shows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Looked {
+    pub(crate) size: Size,
+    pub(crate) echo: bool,
+    pub(crate) canonical: bool,
+    /// Its pid, what it is called and where it is.
+    pub(crate) foreground: Option<(u32, String, String)>,
+}
+
+impl From<TerminalState<'_>> for Looked {
+    fn from(state: TerminalState<'_>) -> Self {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        Self {
+            size: state.size,
+            echo: state.echo,
+            canonical: state.canonical,
+            foreground: state
+                .foreground
+                .map(|leader| (leader.pid, text(leader.command), text(leader.cwd))),
         }
     }
 }
@@ -214,7 +241,7 @@ impl Spec {
 pub(crate) struct Host {
     socket: UnixStream,
     decoder: Decoder,
-    window: u32,
+    pub(crate) window: u32,
     next: StreamId,
     /// Everything that was said.
     log: Vec<Said>,
@@ -260,10 +287,22 @@ impl Host {
     }
 
     pub(crate) fn start(&mut self, spec: &Spec) -> StreamId {
+        fn request(start: Start<'_>) -> Request<'_> {
+            Request::Start(start)
+        }
+        self.open_with(spec, request)
+    }
+
+    /// Opens a stream with a request that starts something.
+    pub(crate) fn open_with(
+        &mut self,
+        spec: &Spec,
+        request: impl for<'a> FnOnce(Start<'a>) -> Request<'a>,
+    ) -> StreamId {
         let (mut argv, mut env) = (PackedBuf::new(), PackedBuf::new());
         assert!(spec.argv.iter().all(|argument| argv.push(argument)));
         assert!(spec.env.iter().all(|variable| env.push(variable)));
-        self.open(&Request::Start(Start {
+        self.open(&request(Start {
             argv: argv.as_packed(),
             env: env.as_packed(),
             rlimits: spec.rlimits.as_rlimits(),
@@ -311,7 +350,7 @@ impl Host {
     }
 
     /// The first thing that `wanted` accepts, said already or to be waited for.
-    fn first(&mut self, wanted: impl Fn(&Said) -> bool) -> Said {
+    pub(crate) fn first(&mut self, wanted: impl Fn(&Said) -> bool) -> Said {
         if !self.log.iter().any(&wanted) {
             self.until(&wanted);
         }
@@ -376,7 +415,12 @@ impl Host {
     }
 
     pub(crate) fn list(&mut self, after: u32) -> (Vec<Listed>, bool) {
-        let stream = self.open(&Request::List { after });
+        self.list_by(&Request::List { after })
+    }
+
+    /// The answer to a request for a list.
+    pub(crate) fn list_by(&mut self, request: &Request<'_>) -> (Vec<Listed>, bool) {
+        let stream = self.open(request);
         let all = self.until(|said| said.closes(stream));
         let mut more = None;
         let mut listed = Vec::new();
@@ -415,8 +459,19 @@ impl Host {
 
     /// Writes everything that a stream takes, as credit allows, and then its
     /// end.
-    pub(crate) fn feed(&mut self, stream: StreamId, mut bytes: &[u8]) {
-        let mut credit = INPUT_WINDOW;
+    pub(crate) fn feed(&mut self, stream: StreamId, bytes: &[u8]) {
+        self.type_all(stream, bytes);
+        self.send(|out| encode::end(out, stream, Channel::Stdin));
+    }
+
+    /// Writes everything that a stream takes, as credit allows. It must be the
+    /// first that is written.
+    pub(crate) fn type_all(&mut self, stream: StreamId, mut bytes: &[u8]) {
+        let window = self.log.iter().find_map(|said| match said {
+            Said::Attached(id, attached) if *id == stream => attached.stdin,
+            _ => None,
+        });
+        let mut credit = window.map_or(INPUT_WINDOW, |stdin| stdin.window as usize);
         let mut counted = self.log.len();
         while !bytes.is_empty() {
             for said in self.log.iter().skip(counted) {
@@ -438,7 +493,6 @@ impl Host {
             credit -= now.len();
             bytes = later;
         }
-        self.send(|out| encode::end(out, stream, Channel::Stdin));
     }
 
     pub(crate) fn cancel(&mut self, stream: StreamId) {
@@ -521,6 +575,7 @@ impl Host {
                             Outcome::Spawned { id, pid } => Said::Spawned(stream, id, pid),
                             Outcome::Done => Said::Done(stream),
                             Outcome::EndOfList { more } => Said::EndOfList(stream, more),
+                            Outcome::Terminal(state) => Said::Terminal(stream, state.into()),
                             other => panic!("unexpected {other:?}"),
                         }
                     }

@@ -8,4 +8,5 @@ mod hostile;
 mod processes;
 mod resume;
 mod start;
+mod terminals;
 mod trees;

@@ -286,11 +286,28 @@ impl Command {
         self
     }
 
+    /// Sets a variable unless it is set.
+    #[cfg(feature = "terminal")]
+    pub(crate) fn env_default(mut self, name: &str, value: &str) -> Self {
+        self.env.entry(name.into()).or_insert_with(|| value.into());
+        self
+    }
+
     /// Hands the request to `send`, with the tag in it, if it makes sense.
     pub(crate) fn with_request<T>(
         &self,
         lifetime: Lifetime,
         send: impl FnOnce(&Request<'_>) -> Result<T, Error>,
+    ) -> Result<(T, String), Error> {
+        self.with_start(lifetime, |start| send(&Request::Start(start)))
+    }
+
+    /// As [`with_request`](Self::with_request), for what is part of another
+    /// request.
+    pub(crate) fn with_start<T>(
+        &self,
+        lifetime: Lifetime,
+        send: impl FnOnce(Start<'_>) -> Result<T, Error>,
     ) -> Result<(T, String), Error> {
         let argv = self.packed_argv()?;
         let env = self.packed_env()?;
@@ -353,7 +370,7 @@ impl Command {
             keep: self.keep,
             limits: self.limits,
         };
-        let sent = send(&Request::Start(start))?;
+        let sent = send(start)?;
         Ok((sent, tag))
     }
 

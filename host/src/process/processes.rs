@@ -29,10 +29,18 @@ impl<'a> Processes<'a> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn list(self) -> Result<Vec<ProcessInfo>, Error> {
+        self.list_by(|after| Request::List { after }).await
+    }
+
+    /// A list, page by page.
+    pub(crate) async fn list_by(
+        self,
+        page: impl Fn(u32) -> Request<'static>,
+    ) -> Result<Vec<ProcessInfo>, Error> {
         let mut list: Vec<ProcessInfo> = Vec::new();
         loop {
             let after = list.last().map_or(0, |last| last.id.0);
-            let mut stream = self.open(&Request::List { after })?;
+            let mut stream = self.open(&page(after))?;
             let before = list.len();
             loop {
                 match self.vm.explained(stream.next().await).await? {
@@ -165,6 +173,19 @@ impl<'a> Processes<'a> {
             input.end();
         });
         Ok(())
+    }
+
+    /// What is known of one process.
+    #[cfg(feature = "terminal")]
+    pub(crate) async fn info(self, process: ProcessId) -> Result<ProcessInfo, Error> {
+        let after = process.0.saturating_sub(1);
+        let mut stream = self.open(&Request::List { after })?;
+        match self.vm.explained(stream.next().await).await? {
+            StreamEvent::Listed(listed) if listed.id == process.0 => {
+                Ok(ProcessInfo::from_guest(*listed))
+            }
+            _ => Err(ExecFailure::unknown(ProcessSelector::from(process).to_string()).into()),
+        }
     }
 
     pub(super) async fn detach(self, process: ProcessId) -> Result<(), Error> {

@@ -37,7 +37,7 @@ pub enum ProcessSelector {
 }
 
 impl ProcessSelector {
-    pub(super) fn as_wire(&self) -> Selector<'_> {
+    pub(crate) fn as_wire(&self) -> Selector<'_> {
         match self {
             Self::Id(ProcessId(id)) => Selector::Id(*id),
             Self::Pid(pid) => Selector::Pid(*pid),

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use vmcell_wire::{
     Attached, Channel, Entry, Exit, Failure, FailureKind, Kept, Lifetime, PackedBuf, Stage,
+    terminal::{Foreground, Size, TerminalState},
 };
 
 use crate::printable::printable;
@@ -33,6 +34,7 @@ pub(crate) enum Closing {
     EndOfList {
         more: bool,
     },
+    Terminal(Box<Looked>),
     /// Something that this version does not know.
     Unknown,
 }
@@ -101,6 +103,52 @@ impl Listed {
             stdout: self.stdout,
             stderr: self.stderr,
             exit: self.exit,
+        }
+    }
+}
+
+/// A [`TerminalState`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Looked {
+    pub(crate) size: Size,
+    pub(crate) echo: bool,
+    pub(crate) canonical: bool,
+    pub(crate) foreground: Option<LookedForeground>,
+}
+
+/// A [`Foreground`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LookedForeground {
+    pub(crate) pid: u32,
+    pub(crate) command: Vec<u8>,
+    pub(crate) cwd: Vec<u8>,
+}
+
+impl Looked {
+    pub(super) fn from_wire(state: &TerminalState<'_>) -> Self {
+        Self {
+            size: state.size,
+            echo: state.echo,
+            canonical: state.canonical,
+            foreground: state.foreground.map(|foreground| LookedForeground {
+                pid: foreground.pid,
+                command: foreground.command.to_vec(),
+                cwd: foreground.cwd.to_vec(),
+            }),
+        }
+    }
+
+    /// The same as it goes over a link.
+    pub(crate) fn as_wire(&self) -> TerminalState<'_> {
+        TerminalState {
+            size: self.size,
+            echo: self.echo,
+            canonical: self.canonical,
+            foreground: self.foreground.as_ref().map(|foreground| Foreground {
+                pid: foreground.pid,
+                command: &foreground.command,
+                cwd: &foreground.cwd,
+            }),
         }
     }
 }

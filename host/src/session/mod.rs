@@ -47,7 +47,7 @@ use recovery::Recovery;
 use state::StreamState;
 use table::Table;
 
-pub(crate) use event::{Closing, Failed, Listed, StreamEvent};
+pub(crate) use event::{Closing, Failed, Listed, Looked, StreamEvent};
 pub(crate) use link::Link;
 pub(crate) use relay::relay;
 pub(crate) use stream::{Stream, StreamInput, StreamOutput};

@@ -1,5 +1,6 @@
 use vmcell_wire::{
     Attach, Lifetime, Position, Request, Resume, Selector, StreamId, WireError, encode,
+    terminal::{Terminal, Use},
 };
 
 /// How a stream goes on when its link was lost and there is a new one.
@@ -29,9 +30,19 @@ pub(super) enum Recovery {
     /// A process that is watched, from where on it was seen.
     Watches {
         outputs: Outputs,
-        stdin: bool,
+        feeds: Feeds,
         how: Watched,
     },
+}
+
+/// What a stream has to do with the input of the process that it watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Feeds {
+    Nothing,
+    /// Its standard input, alone.
+    Stdin,
+    /// A terminal, on which it is known by this number.
+    Terminal(u64),
 }
 
 /// Which outputs a stream carries.
@@ -74,9 +85,13 @@ impl Recovery {
                     stdout: attach.stdout.is_some(),
                     stderr: attach.stderr.is_some(),
                 },
-                stdin: attach.stdin,
+                feeds: match attach.stdin {
+                    true => Feeds::Stdin,
+                    false => Feeds::Nothing,
+                },
                 how: Watched::Asked(frame),
             },
+            Request::Terminal(terminal) => Self::of_terminal(terminal, frame),
             // A start has a ticket, by which the agent knows it again.
             Request::Start(_)
             | Request::Ping
@@ -90,6 +105,29 @@ impl Recovery {
                 count: 0,
             },
             Request::Files(_) => Self::GivenUp,
+            _ => Self::Fails,
+        }
+    }
+
+    fn of_terminal(request: &Terminal<'_>, frame: Vec<u8>) -> Self {
+        match request {
+            Terminal::Attach(used) => Self::Watches {
+                outputs: Outputs {
+                    stdout: true,
+                    stderr: false,
+                },
+                feeds: Feeds::Terminal(used.writer),
+                how: Watched::Asked(frame),
+            },
+            Terminal::Open(_)
+            | Terminal::Resize { .. }
+            | Terminal::Look { .. }
+            | Terminal::Rename { .. } => Self::Repeats(frame),
+            Terminal::List { after } => Self::Lists {
+                frame,
+                last: *after,
+                count: 0,
+            },
             _ => Self::Fails,
         }
     }
@@ -135,15 +173,27 @@ impl Recovery {
                 encode::open(out, stream, &Request::Resume(resume))?;
             }
             Self::Watches {
+                feeds: Feeds::Terminal(writer),
+                how: Watched::Id(id),
+                ..
+            } => {
+                let used = Use {
+                    process: Selector::Id(*id),
+                    output: stdout,
+                    writer: *writer,
+                };
+                encode::open(out, stream, &Request::Terminal(Terminal::Attach(used)))?;
+            }
+            Self::Watches {
                 outputs,
-                stdin,
+                feeds,
                 how: Watched::Id(id),
             } => {
                 let attach = Attach {
                     process: Selector::Id(*id),
                     stdout: outputs.stdout.then_some(stdout),
                     stderr: outputs.stderr.then_some(stderr),
-                    stdin: *stdin,
+                    stdin: *feeds == Feeds::Stdin,
                 };
                 encode::open(out, stream, &Request::Attach(attach))?;
             }

@@ -12,7 +12,7 @@ use vmcell_wire::{
 
 use super::{
     Lost, Shared,
-    event::{Closing, Failed, Listed, StreamEvent},
+    event::{Closing, Failed, Listed, Looked, StreamEvent},
     inbox::{Inbox, Taken},
     outbox::Outbox,
     outgoing::Epoch,
@@ -281,6 +281,7 @@ impl StreamState {
             Outcome::Spawned { id, pid } => Closing::Spawned { id: *id, pid: *pid },
             Outcome::Done => Closing::Done,
             Outcome::EndOfList { more } => Closing::EndOfList { more: *more },
+            Outcome::Terminal(state) => Closing::Terminal(Box::new(Looked::from_wire(state))),
             _ => Closing::Unknown,
         });
         inner.wakers.wake_all();

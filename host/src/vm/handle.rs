@@ -12,6 +12,8 @@ use tokio::{
 use vmcell_wire::{Lifetime, Request};
 
 use super::{End, Health, VmBuilder, VmInfo, VmState, driver::Order, visit};
+#[cfg(feature = "terminal")]
+use crate::terminal::{KnownTerminals, Terminals};
 use crate::{
     acceleration::AccelerationChoice,
     console::Console,
@@ -60,6 +62,8 @@ pub(super) struct Shared {
     pub(super) baseline: Arc<Keepsake>,
     /// For work on files.
     pub(super) file_permits: Arc<Semaphore>,
+    #[cfg(feature = "terminal")]
+    pub(super) terminals: KnownTerminals,
 }
 
 /// Who decides over the VM.
@@ -301,6 +305,17 @@ impl Vm {
     /// The processes of this VM.
     pub fn processes(&self) -> Processes<'_> {
         Processes::new(self)
+    }
+
+    /// The terminals of this VM: see [`terminal`](crate::terminal).
+    #[cfg(feature = "terminal")]
+    pub fn terminals(&self) -> Terminals<'_> {
+        Terminals::new(self)
+    }
+
+    #[cfg(feature = "terminal")]
+    pub(crate) fn known_terminals(&self) -> &KnownTerminals {
+        &self.shared.terminals
     }
 
     /// Drops the link to the agent and makes a new one. What was on its way is

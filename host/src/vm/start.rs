@@ -165,6 +165,8 @@ fn hand_over(
         console,
         baseline,
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
+        #[cfg(feature = "terminal")]
+        terminals: crate::terminal::KnownTerminals::default(),
     }))
 }
 

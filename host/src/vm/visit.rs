@@ -64,6 +64,8 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         console: Console::default(),
         baseline: Arc::default(),
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
+        #[cfg(feature = "terminal")]
+        terminals: crate::terminal::KnownTerminals::default(),
     }))
 }
 

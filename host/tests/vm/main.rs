@@ -14,6 +14,7 @@ mod orphans;
 mod processes;
 mod resume;
 mod spec;
+mod terminals;
 mod visitors;
 
 use std::path::PathBuf;

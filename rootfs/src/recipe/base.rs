@@ -12,13 +12,20 @@ use crate::{
 const GENERATION: &str = "1";
 
 /// The user for whom guests are made.
-const CELL: Owner = Owner {
+pub(super) const CELL: Owner = Owner {
     uid: 1000,
     gid: 1000,
 };
 
 /// What a guest can fill: 2 GiB, of which a fresh image takes a few MB on the host.
 const SIZE: Size = Size::Exact(2 << 30);
+
+/// What a guest is called, in `/etc/hostname`.
+pub(super) const HOSTNAME: &str = "vmcell\n";
+/// The hosts that a guest knows by itself, in `/etc/hosts`.
+pub(super) const HOSTS: &str = "127.0.0.1 localhost\n\
+                                127.0.1.1 vmcell\n\
+                                ::1 localhost ip6-localhost ip6-loopback\n";
 
 /// Directories with the usual modes.
 const DIRECTORIES: &[(&str, u16)] = &[
@@ -58,14 +65,8 @@ const FILES: &[(&str, u16, &str)] = &[
          cell:x:1000:\n\
          nogroup:x:65534:\n",
     ),
-    ("/etc/hostname", 0o644, "vmcell\n"),
-    (
-        "/etc/hosts",
-        0o644,
-        "127.0.0.1 localhost\n\
-         127.0.1.1 vmcell\n\
-         ::1 localhost ip6-localhost ip6-loopback\n",
-    ),
+    ("/etc/hostname", 0o644, HOSTNAME),
+    ("/etc/hosts", 0o644, HOSTS),
     (
         "/etc/nsswitch.conf",
         0o644,

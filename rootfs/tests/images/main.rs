@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod archive;
 mod base;
+mod debian;
 mod failure;
 mod fidelity;
 mod inspect;

@@ -9,7 +9,7 @@ use crate::link::{
     Lost,
     outgoing::{Added, Outgoing, Source},
 };
-use crate::process::{Caller, INPUT_WINDOW, Process, ProcessId, Processes, Progress};
+use crate::process::{Caller, INPUT_WINDOW, Process, ProcessId, Processes};
 
 /// A stream that waits for something to happen to a process.
 ///
@@ -152,10 +152,13 @@ impl ProcessStream {
         };
         reader.granted(bytes)?;
         if let Some(process) = processes.get_mut(self.process)
-            && process.owner == Some(self.caller)
+            && process.is_held_for(self.caller)
             && let Some(output) = process.output_mut(channel)
         {
             output.acknowledge(reader.acknowledged());
+            if output.can_read() && process.terminal.is_some() {
+                processes.read_soon(self.process);
+            }
         }
         Ok(())
     }
@@ -172,24 +175,16 @@ impl ProcessStream {
         let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.stdin.arrived(count)?;
         self.unreturned = self.unreturned.saturating_add(count);
-        if let Some(process) = self.fed(processes)
-            && let Some(input) = &mut process.stdin
-        {
-            match input.give(bytes) {
-                Progress::Open => {}
-                Progress::Finished => process.stdin = None,
-            }
+        if let Some(process) = processes.get_mut(self.process) {
+            process.give(self.caller, bytes);
         }
         Ok(self.consumed(processes))
     }
 
     /// Standard input ends here.
     pub(crate) fn input_ended(&mut self, processes: &mut Processes) {
-        if let Some(process) = self.fed(processes)
-            && let Some(input) = &mut process.stdin
-            && input.end() == Progress::Finished
-        {
-            process.stdin = None;
+        if let Some(process) = processes.get_mut(self.process) {
+            process.input_ended(self.caller);
         }
     }
 
@@ -254,25 +249,13 @@ impl ProcessStream {
         Ok(Filled::Finished)
     }
 
-    /// The process, if this stream feeds it.
-    fn fed<'a>(&self, processes: &'a mut Processes) -> Option<&'a mut Process> {
-        processes
-            .get_mut(self.process)
-            .filter(|process| process.feeder == Some(self.caller))
-    }
-
     /// Answers how much credit to give back for input that needs no more room.
     fn consumed(&mut self, processes: &mut Processes) -> Option<u32> {
         if self.unreturned == 0 {
             return None;
         }
-        let fed = self
-            .fed(processes)
-            .and_then(|process| process.stdin.as_mut());
-        let count = match fed {
-            Some(input) => u32::try_from(input.take_consumed()).unwrap_or(u32::MAX),
-            // The process has closed it, or another stream feeds it: the bytes
-            // are of no use, but their credit is.
+        let count = match processes.get_mut(self.process) {
+            Some(process) => process.consumed_of(self.caller, self.unreturned),
             None => self.unreturned,
         };
         let count = count.min(self.unreturned);

@@ -348,6 +348,7 @@ impl Ended {
             Ok(Closing::PoweringOff) => Outcome::PoweringOff,
             Ok(Closing::Done) => Outcome::Done,
             Ok(Closing::EndOfList { more }) => Outcome::EndOfList { more: *more },
+            Ok(Closing::Terminal(state)) => Outcome::Terminal(state.as_wire()),
             Ok(Closing::Unknown) => Outcome::Failed(Failure::new(
                 FailureKind::Unsupported,
                 Stage::Request,

@@ -14,7 +14,9 @@ use bytes::Bytes;
 use tokio::{net::UnixStream, task::JoinSet};
 use vmcell_wire::{
     Attach, Channel, Decoder, Failure, FailureKind, Hello, Item, Outcome, Peer, Position, Request,
-    Stage, StreamId, WireError, encode, limits::MAX_BUILD,
+    Stage, StreamId, WireError, encode,
+    limits::MAX_BUILD,
+    terminal::{Terminal, Use},
 };
 
 use super::{Lost, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer};
@@ -161,6 +163,17 @@ impl Visit {
                 };
                 (Request::Attach(with_our_windows(attach)), windows)
             }
+            Request::Terminal(Terminal::Attach(used)) => {
+                let windows = Windows {
+                    stdout: Some(used.output.window),
+                    stderr: None,
+                };
+                let used = Use {
+                    output: with_our_window(used.output),
+                    ..used
+                };
+                (Request::Terminal(Terminal::Attach(used)), windows)
+            }
             Request::Start(start) if start.lifetime == vmcell_wire::Lifetime::Foreground => {
                 (request, Windows::both(window))
             }
@@ -221,14 +234,17 @@ impl Visit {
 /// The visitor's windows are between it and us. Between us and the agent ours
 /// count.
 fn with_our_windows(attach: Attach<'_>) -> Attach<'_> {
-    let ours = |position: Position| Position {
+    Attach {
+        stdout: attach.stdout.map(with_our_window),
+        stderr: attach.stderr.map(with_our_window),
+        ..attach
+    }
+}
+
+fn with_our_window(position: Position) -> Position {
+    Position {
         window: WINDOW,
         ..position
-    };
-    Attach {
-        stdout: attach.stdout.map(ours),
-        stderr: attach.stderr.map(ours),
-        ..attach
     }
 }
 

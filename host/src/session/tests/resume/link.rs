@@ -11,7 +11,7 @@ async fn a_reset_and_a_hello_are_the_first_words_on_a_new_link() {
     for _ in 0..3 {
         session.drop_link();
         let (nonce, before) = guest.hear_reset().await;
-        assert_eq!(before, []);
+        assert_eq!(before, b"");
         assert_eq!(guest.hear_all().await, Some(Heard::Hello));
         assert!(!nonces.contains(&nonce), "a nonce came twice");
         nonces.push(nonce);

@@ -106,7 +106,7 @@ async fn what_was_not_read_before_the_link_broke_counts_against_the_window() {
             continue;
         }
         settle(&session, &mut guest).await;
-        assert_eq!(held(&stream, Channel::Stdout), WINDOW.into());
+        assert_eq!(held(&stream, Channel::Stdout), u64::from(WINDOW));
         // Credit comes for all that is read, on whichever link it came.
         let mut read = 0;
         while read < WINDOW as usize {

@@ -1,0 +1,179 @@
+//! Terminals: how long a key takes to the screen, and many of them at once.
+//!
+//! Prints a table; the figures of one run are in `benches/README.md`. How fast
+//! the screen itself is: the benchmark `screen`.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use sha2::{Digest, Sha256};
+use tokio::{runtime::Runtime, task::JoinSet};
+use vmcell::{
+    Command, Vm,
+    terminal::{Terminal, TerminalOptions, Unread},
+};
+use vmcell_benches::{
+    baseline::{Baseline, Machine, guest_program},
+    memory,
+    summary::{Bound, fact, median, middle_round, row},
+};
+
+const ROUNDS: usize = 9;
+const ROUND_TRIPS: usize = 500;
+const KEYS: usize = 200;
+
+fn main() -> Result<()> {
+    let image = vmcell_rootfs::recipe::base().cached()?.path;
+    let runtime = Runtime::new()?;
+    println!("| what | vmcell | baseline | ratio | promised | |");
+    println!("|---|---|---|---|---|---|");
+    let machine = runtime.block_on(async { Machine::of(&start(&image).await?, &image) })?;
+    echo(&runtime, &image, &machine)?;
+    runtime.block_on(async {
+        let vm = start(&image).await?;
+        many(&vm).await?;
+        vm.kill().await;
+        Ok(())
+    })
+}
+
+async fn start(image: &Path) -> Result<Vm> {
+    Ok(Vm::builder().image(image).start().await?)
+}
+
+fn echo(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
+    let round_trip = median(Baseline::round_trips(machine, ROUND_TRIPS)?);
+    // In the same guest, in short rounds.
+    let rounds = runtime.block_on(async {
+        let vm = start(image).await?;
+        vm.files().write("/pty", guest_program()?).await?;
+        ensure!(vm.exec(["chmod", "+x", "/pty"]).await?.success());
+        // Every key is echoed by the kernel and read at once.
+        let command = Command::shell("stty -icanon; echo ready; exec cat > /dev/null");
+        let terminal = vm
+            .terminals()
+            .open(TerminalOptions::command(command))
+            .await?;
+        let ready = terminal.expect("ready")?.await?;
+        ensure!(ready.found.is_some(), "{ready:?}");
+        let mut rounds = Vec::new();
+        for _ in 0..ROUNDS {
+            rounds.push((keys(&terminal).await?, round_trip + pty_echo(&vm).await?));
+        }
+        vm.kill().await;
+        anyhow::Ok(rounds)
+    })?;
+    let (ours, baseline) = middle_round(rounds);
+    row(
+        "p50 of a key to the screen",
+        &format!("{} us", ours.as_micros()),
+        &format!(
+            "{} us ({} us round trip + {} us echo of a PTY in the guest)",
+            baseline.as_micros(),
+            round_trip.as_micros(),
+            (baseline - round_trip).as_micros()
+        ),
+        ours.as_secs_f64() / baseline.as_secs_f64(),
+        Bound::AtMost(1.5),
+    );
+    Ok(())
+}
+
+/// From typing a key until it stands on the screen.
+async fn keys(terminal: &Terminal) -> Result<Duration> {
+    let input = terminal.input();
+    let mut follow = terminal.follow();
+    follow.next().await.context("it ended")?;
+    let mut times = Vec::new();
+    for _ in 0..KEYS {
+        let begun = Instant::now();
+        ensure!(input.write("x").await, "it ended");
+        // The screen has it before who follows.
+        let bytes = follow.next().await.context("it ended")?;
+        times.push(begun.elapsed());
+        ensure!(&bytes[..] == b"x", "{bytes:?}");
+    }
+    Ok(median(times))
+}
+
+/// The median of a PTY's echo, measured in the guest.
+async fn pty_echo(vm: &Vm) -> Result<Duration> {
+    let output = vm
+        .exec_with(["/pty"], |command| command.env("vmcell_bench", "pty"))
+        .await?;
+    ensure!(output.success(), "{output:?}");
+    Ok(Duration::from_nanos(output.stdout_text().trim().parse()?))
+}
+
+/// 64 terminals that print 16 MB each at once.
+async fn many(vm: &Vm) -> Result<()> {
+    const TERMINALS: usize = 64;
+    const SIZE: usize = 16 << 20;
+    let make = "seq 1 3000000 > /dev/shm/data";
+    ensure!(vm.exec_command(Command::shell(make)).await?.success());
+    let before = memory::resident()?;
+    let mut tasks = JoinSet::new();
+    let begun = Instant::now();
+    for number in 0..TERMINALS {
+        let vm = vm.clone();
+        tasks.spawn(async move {
+            // Each one begins at another place.
+            let line = format!(
+                "dd if=/dev/shm/data bs=64k skip={number} count={} status=none",
+                SIZE >> 16
+            );
+            let hash = hash_here(&vm, &line).await?;
+            anyhow::Ok((line, hash))
+        });
+    }
+    let mut largest = before;
+    let mut hashes = Vec::new();
+    let mut samples = tokio::time::interval(Duration::from_millis(20));
+    loop {
+        tokio::select! {
+            done = tasks.join_next() => match done {
+                Some(done) => hashes.push(done??),
+                None => break,
+            },
+            _ = samples.tick() => largest = largest.max(memory::resident()?),
+        }
+    }
+    let time = begun.elapsed();
+    let mut equal = 0;
+    for (line, hash) in &hashes {
+        let output = vm.exec_command(
+            Command::shell(format!("{line} | sha256sum")).timeout(Duration::from_secs(120)),
+        );
+        equal += usize::from(output.await?.stdout_text().starts_with(hash));
+    }
+    let grown = (largest - before) >> 20;
+    fact(
+        "64 terminals, 16 MiB each at once",
+        &format!(
+            "{equal} of {TERMINALS} hashes equal; host grew by {grown} MiB at most; {:.1} MB/s",
+            (TERMINALS * SIZE) as f64 / 1e6 / time.as_secs_f64()
+        ),
+        "all equal; at most 8 MiB a terminal",
+        equal == TERMINALS && grown <= 8 * TERMINALS,
+    );
+    Ok(())
+}
+
+/// What a terminal prints on which nothing is ever dropped.
+async fn hash_here(vm: &Vm, line: &str) -> Result<String> {
+    let command = Command::shell(format!("stty raw; exec {line}"));
+    let options = TerminalOptions::command(command).unread(Unread::Kept);
+    let terminal = vm.terminals().open(options).await?;
+    let mut follow = terminal.follow();
+    let mut hasher = Sha256::new();
+    while let Some(bytes) = follow.next().await {
+        hasher.update(&bytes);
+    }
+    let exit = terminal.wait().await?;
+    ensure!(exit.success(), "{exit:?}");
+    let hash = hasher.finalize();
+    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,153 @@
+//! `vmcell screen`: what the screen of a terminal looks like.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Value, json};
+use vmcell::{
+    Error, ExecFailureKind, ProcessSelector, Vm,
+    terminal::{Screen, ScreenHealth, Terminal, TerminalInfo, TerminalOptions},
+};
+
+use crate::{
+    exit_code, failure::print_json, process_name, result::add_end, runtime::block_on, saving,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct ScreenArguments {
+    /// The VM, as `vmcell ps` lists it.
+    #[arg(value_name = "ID")]
+    id: String,
+    /// The terminal: its tag, its number in `vmcell ps ID`, or `pid:` and its
+    /// process id in the guest.
+    #[arg(value_name = "TAG", value_parser = process_name::parse)]
+    terminal: ProcessSelector,
+    /// Print the screen as a picture in the format SVG.
+    #[arg(long, conflicts_with_all = ["png", "scrollback", "json"])]
+    svg: bool,
+    /// Write the screen as a picture into this PNG file.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scrollback", "json"])]
+    png: Option<PathBuf>,
+    /// Also print the last N lines that have left the screen.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    scrollback: usize,
+    /// Print what is known of the terminal and its screen as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn screen(arguments: ScreenArguments) -> anyhow::Result<u8> {
+    block_on(async move {
+        let vm = Vm::attach(&arguments.id).await?;
+        let terminal = find(&vm, &arguments.terminal).await?;
+        catch_up(&vm, &terminal).await?;
+        if arguments.json {
+            let info = terminal.info().await?;
+            let scrollback = terminal.scrollback(arguments.scrollback);
+            print_json(&as_json(vm.id(), &info, &terminal.screen(), &scrollback));
+            return Ok(0);
+        }
+        if let Some(path) = &arguments.png {
+            let picture = terminal.screen().to_picture().to_png();
+            saving::write(path, &picture).with_context(|| format!("picture {}", path.display()))?;
+            return Ok(0);
+        }
+        if arguments.svg {
+            return print(&terminal.screen().to_svg());
+        }
+        let mut lines = terminal.scrollback(arguments.scrollback);
+        lines.push(terminal.screen().text());
+        print(&lines.join("\n"))
+    })
+}
+
+/// The terminal that was named. It is never made.
+async fn find(vm: &Vm, selector: &ProcessSelector) -> anyhow::Result<Terminal> {
+    let looking = TerminalOptions::new().view_only();
+    let terminals = vm.terminals();
+    match terminals.attach_with(selector.clone(), looking).await {
+        Err(Error::Exec(failure)) if is_no_terminal(failure.kind) => {}
+        found => return Ok(found?),
+    }
+    let terminals = terminals.list().await?;
+    let tags: Vec<_> = terminals.into_iter().map(|terminal| terminal.tag).collect();
+    let there = match tags.is_empty() {
+        true => "it has none".to_owned(),
+        false => format!("it has {}", tags.join(", ")),
+    };
+    anyhow::bail!("{selector} is no terminal of the VM: {there}")
+}
+
+fn is_no_terminal(kind: ExecFailureKind) -> bool {
+    matches!(kind, ExecFailureKind::NotFound | ExecFailureKind::Invalid)
+}
+
+/// Waits until all that was printed until now has been drawn.
+async fn catch_up(vm: &Vm, terminal: &Terminal) -> Result<(), Error> {
+    let list = vm.terminals().list().await?;
+    let info = list.iter().find(|info| info.id == terminal.id());
+    // One that was forgotten meanwhile has nothing to wait for.
+    let end = info.map_or(0, |info| info.stdout.end);
+    let mut there = 0;
+    while there < end {
+        let reply = terminal.poll_output().await?;
+        if reply.timed_out {
+            let what = format!("{} of {end} bytes that the terminal has printed", reply.end);
+            return Err(Error::Transport(format!("only {what} have come")));
+        }
+        there = reply.end;
+        if reply.raw.is_empty() && terminal.exit().is_some() {
+            // All that there is.
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn print(text: &str) -> anyhow::Result<u8> {
+    match writeln!(io::stdout(), "{text}") {
+        Ok(()) => Ok(0),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit_code::UNREAD),
+        Err(error) => Err(error).context("standard output"),
+    }
+}
+
+fn as_json(vm: &str, info: &TerminalInfo, screen: &Screen, scrollback: &[String]) -> Value {
+    let mut told = json!({
+        "sandbox_id": vm,
+        "id": info.id.0,
+        "pid": info.pid,
+        "tag": info.tag,
+        "command": info.command,
+        "foreground_pid": info.foreground_pid,
+        "foreground_command": info.foreground_command,
+        "current_dir": info.current_dir.as_ref().map(|folder| folder.to_string_lossy()),
+        "status": info.status.name(),
+        "prompt": info.prompt.name(),
+        "health": health(screen.health),
+        "title": screen.title,
+        "alternate": screen.alternate,
+        "size": { "columns": screen.size.columns, "rows": screen.size.rows },
+        "cursor": {
+            "row": screen.cursor.row,
+            "column": screen.cursor.column,
+            "visible": screen.cursor.visible,
+        },
+        "scrollback": scrollback,
+        "text": screen.text(),
+    });
+    let cause = info.exit.map(|exit| exit.cause);
+    add_end(&mut told, info.exit.as_ref(), cause);
+    told
+}
+
+fn health(health: ScreenHealth) -> &'static str {
+    match health {
+        ScreenHealth::Good => "good",
+        _ => "incomplete",
+    }
+}

@@ -1,0 +1,57 @@
+use vmcell::terminal::{CursorKeys, KeyError, KeyPress};
+
+/// The key that leaves a terminal.
+#[derive(Clone, Debug)]
+pub(crate) struct DetachKey {
+    /// What it sends; some keys send something else in full-screen programs.
+    codes: Vec<Vec<u8>>,
+}
+
+impl DetachKey {
+    pub(super) fn parse(name: &str) -> Result<Self, KeyError> {
+        if name.eq_ignore_ascii_case("none") {
+            return Ok(Self { codes: Vec::new() });
+        }
+        let key: KeyPress = name.parse()?;
+        let modes = [CursorKeys::Normal, CursorKeys::Application];
+        let codes = modes.map(|mode| key.encode(mode)).into_iter();
+        Ok(Self {
+            codes: codes.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Where the key was pressed in what was typed, if it was. A terminal sends
+    /// the bytes of a key at once, so they are never cut.
+    pub(super) fn find(&self, typed: &[u8]) -> Option<usize> {
+        let places = self.codes.iter().filter_map(|code| {
+            let mut pieces = typed.windows(code.len());
+            pieces.position(|piece| piece == code)
+        });
+        places.min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_found_where_it_was_pressed() {
+        for (name, typed, place) in [
+            ("ctrl+]", &b"ab\x1dc\x1d"[..], Some(2)),
+            ("ctrl+]", b"ab", None),
+            ("ctrl+]", b"", None),
+            ("^A", b"\x01", Some(0)),
+            ("f12", b"x\x1b[24~", Some(1)),
+            ("f12", b"\x1b[23~", None),
+            ("up", b"\x1b[A", Some(0)),
+            ("up", b"\x1bOA", Some(0)),
+            ("none", b"\x1d", None),
+        ] {
+            let key = DetachKey::parse(name).unwrap();
+            assert_eq!(key.find(typed), place, "{name}");
+        }
+        assert!(DetachKey::parse("no such key").is_err());
+        assert!(DetachKey::parse("").is_err());
+    }
+}

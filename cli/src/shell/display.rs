@@ -1,0 +1,115 @@
+use std::{
+    convert::Infallible,
+    fs::File,
+    io::{self, Write},
+    os::fd::AsFd,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc as channel,
+    },
+    thread,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::filter::Filter;
+
+/// So much is printed at once; in between we may be told to stop.
+const PIECE: usize = 16 * 1024;
+
+/// How long a terminal that takes nothing more is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The screen of the user's terminal, drawn by a thread of its own: one that
+/// takes nothing must keep no key and no signal from ending us.
+///
+/// When it is dropped, what was not drawn yet is left out, and what the guest's
+/// programs changed is undone.
+pub(super) struct Display {
+    queue: Option<mpsc::Sender<Bytes>>,
+    stop: Arc<AtomicBool>,
+    outcome: oneshot::Receiver<io::Result<()>>,
+    /// Ends with the thread.
+    ended: channel::Receiver<Infallible>,
+}
+
+impl Display {
+    /// Takes standard output.
+    pub(super) fn start() -> io::Result<Self> {
+        let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let (queue, queued) = mpsc::channel(1);
+        let (told, outcome) = oneshot::channel();
+        let (alive, ended) = channel::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut thread = Drawing {
+            output,
+            filter: Filter::default(),
+            queued,
+            stop: stop.clone(),
+        };
+        thread::Builder::new().spawn(move || {
+            let drawn = thread.run();
+            let undone = thread.undo();
+            drop(thread);
+            let _ = told.send(drawn.and(undone));
+            drop(alive);
+        })?;
+        Ok(Self {
+            queue: Some(queue),
+            stop,
+            outcome,
+            ended,
+        })
+    }
+
+    /// Draws what a guest has printed. False: the terminal is gone.
+    pub(super) async fn draw(&self, bytes: Bytes) -> bool {
+        match &self.queue {
+            Some(queue) => queue.send(bytes).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Waits until everything is drawn, and undoes what was changed.
+    pub(super) async fn finish(&mut self) -> io::Result<()> {
+        self.queue = None;
+        // Without an outcome the thread has panicked, which was told.
+        (&mut self.outcome).await.unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.queue = None;
+        let _ = self.ended.recv_timeout(PATIENCE);
+    }
+}
+
+struct Drawing {
+    output: File,
+    filter: Filter,
+    queued: mpsc::Receiver<Bytes>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drawing {
+    fn run(&mut self) -> io::Result<()> {
+        while let Some(bytes) = self.queued.blocking_recv() {
+            for piece in bytes.chunks(PIECE) {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                self.output.write_all(&self.filter.pass(piece))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self) -> io::Result<()> {
+        self.output.write_all(&self.filter.undo())
+    }
+}

@@ -1,0 +1,175 @@
+use std::collections::BTreeSet;
+
+/// How the terminal differs from how it was. Undone in this order: the
+/// alternate screen is left before what counts for both screens is put right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Change {
+    /// What is printed belongs to a link.
+    Link,
+    /// Colours and the like.
+    Style,
+    /// Another character set.
+    CharacterSet,
+    /// What is printed moves what is there.
+    Insertion,
+    /// The number pad sends other codes.
+    Keypad,
+    /// The mode at this place of [`MODES`].
+    Mode(usize),
+    /// Only a part of the screen scrolls.
+    Margins,
+    /// The shape of the cursor.
+    CursorShape,
+    /// What colour numbers mean.
+    Palette,
+    /// The colour of text.
+    Foreground,
+    /// The colour behind it.
+    Background,
+    /// The colour of the cursor.
+    CursorColour,
+    /// The title of the window.
+    Title,
+}
+
+/// A private mode that programs may change.
+struct Mode {
+    number: u16,
+    /// How it is put back, if it lasts.
+    normal: Option<bool>,
+}
+
+const fn off(number: u16) -> Mode {
+    Mode {
+        number,
+        normal: Some(false),
+    }
+}
+
+const fn on(number: u16) -> Mode {
+    Mode {
+        number,
+        normal: Some(true),
+    }
+}
+
+/// Has no state, or one that something else puts back.
+const fn momentary(number: u16) -> Mode {
+    Mode {
+        number,
+        normal: None,
+    }
+}
+
+/// Whether the cursor blinks.
+const BLINKING: u16 = 12;
+
+/// Modes that change what is drawn, what cursor keys and the mouse send, or how
+/// pasted text is marked. Those that change what other keys send do not pass
+/// (the sequences of keyboard protocols do not either): the key that detaches
+/// would not be recognised any more.
+const MODES: [Mode; 24] = [
+    off(2026), // Drawing waits.
+    off(1),    // Cursor keys of full-screen programs.
+    off(66),   // The number pad likewise.
+    off(5),    // Reversed colours.
+    off(6),    // Places are counted from the margins.
+    on(7),     // Long lines go on in the next one.
+    off(45),   // Backspace goes on in the line above.
+    off(69),   // Left and right margins.
+    momentary(BLINKING),
+    off(9), // The mouse, in the ways of several generations.
+    off(1000),
+    off(1002),
+    off(1003),
+    off(1005),
+    off(1006),
+    off(1015),
+    off(1016),
+    off(1004),       // Focus.
+    off(2004),       // Marks around what is pasted.
+    momentary(1048), // Saves the cursor.
+    off(47),         // The alternate screen.
+    off(1047),
+    off(1049),
+    on(25), // The cursor is seen.
+];
+
+/// All that differs.
+#[derive(Default)]
+pub(super) struct Changes(BTreeSet<Change>);
+
+impl Changes {
+    pub(super) fn note(&mut self, change: Change) {
+        self.0.insert(change);
+    }
+
+    pub(super) fn forget(&mut self, change: Change) {
+        self.0.remove(&change);
+    }
+
+    /// Whether this is the first of its kind.
+    pub(super) fn is_new(&self, change: Change) -> bool {
+        !self.0.contains(&change)
+    }
+
+    /// The program set or reset a mode. False: it is none that may be changed.
+    pub(super) fn note_mode(&mut self, number: u16, on: bool) -> bool {
+        let Some(place) = MODES.iter().position(|mode| mode.number == number) else {
+            return false;
+        };
+        let normal = MODES.get(place).and_then(|mode| mode.normal);
+        if number == BLINKING {
+            self.note(Change::CursorShape);
+        } else if normal.is_none_or(|normal| normal == on) {
+            self.forget(Change::Mode(place));
+        } else {
+            self.note(Change::Mode(place));
+        }
+        true
+    }
+
+    /// The terminal is as if it had just been switched on.
+    pub(super) fn reset(&mut self) {
+        self.0.retain(|change| *change == Change::Title);
+    }
+
+    /// What undoes all of it.
+    pub(super) fn take_undo(&mut self) -> Vec<u8> {
+        let changes = std::mem::take(&mut self.0);
+        changes.into_iter().flat_map(undo).collect()
+    }
+}
+
+fn undo(change: Change) -> Vec<u8> {
+    let sequence: &[u8] = match change {
+        Change::Link => b"\x1b]8;;\x1b\\",
+        Change::Style => b"\x1b[m",
+        Change::CharacterSet => b"\x0f\x1b(B",
+        Change::Insertion => b"\x1b[4l",
+        Change::Keypad => b"\x1b>",
+        Change::Mode(place) => return undo_mode(place),
+        // Setting margins moves the cursor.
+        Change::Margins => b"\x1b7\x1b[r\x1b8",
+        Change::CursorShape => b"\x1b[0 q",
+        Change::Palette => b"\x1b]104\x1b\\",
+        Change::Foreground => b"\x1b]110\x1b\\",
+        Change::Background => b"\x1b]111\x1b\\",
+        Change::CursorColour => b"\x1b]112\x1b\\",
+        Change::Title => b"\x1b[23;0t",
+    };
+    sequence.to_vec()
+}
+
+fn undo_mode(place: usize) -> Vec<u8> {
+    match MODES.get(place) {
+        Some(Mode {
+            number,
+            normal: Some(on),
+        }) => {
+            let last = if *on { 'h' } else { 'l' };
+            format!("\x1b[?{number}{last}").into_bytes()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,261 @@
+//! What a guest prints, made safe for the user's own terminal.
+//!
+//! The guest is hostile, and a terminal obeys what is printed on it: it answers
+//! questions as if the user had typed the answer, writes into the clipboard,
+//! moves its window, opens files. So only what draws passes. That is text, some
+//! control characters, and the sequences that `control.rs` and `command.rs` list;
+//! whatever is not known is left out. A sequence passes when it is complete, so
+//! the result never ends in the middle of one.
+//!
+//! ```text
+//!   Ground ─ESC─> Escape ─[─> Control ──final──> Ground
+//!                    ├───]──> Command ──BEL or ESC \──> Ground
+//!                    ├─P X ^ _─> Ignored ──ESC──> Escape
+//!                    └─final─> Ground
+//! ```
+//! CAN and SUB lead back to `Ground` from everywhere.
+
+mod change;
+mod command;
+mod control;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use change::{Change, Changes};
+
+/// The longest sequence that passes, without its first two and its last byte.
+const MAX_SEQUENCE: usize = 256;
+
+/// The longest command to the terminal that passes: a title, a colour, a link.
+const MAX_COMMAND: usize = 4096;
+
+const BELL: u8 = 0x07;
+const CANCEL: u8 = 0x18;
+const SUBSTITUTE: u8 = 0x1a;
+const ESCAPE: u8 = 0x1b;
+const SHIFT_OUT: u8 = 0x0e;
+const SHIFT_IN: u8 = 0x0f;
+
+/// Lets through what draws, and remembers how to undo what it changed. Pieces
+/// may be cut anywhere.
+#[derive(Default)]
+pub(super) struct Filter {
+    state: State,
+    /// What has come of an unfinished sequence. At its limit it is too long.
+    held: Vec<u8>,
+    /// The beginning of an unfinished character.
+    cut: Vec<u8>,
+    changes: Changes,
+}
+
+/// What is under way.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    /// Text.
+    #[default]
+    Ground,
+    /// Behind an escape character.
+    Escape,
+    /// A control sequence.
+    Control,
+    /// A command to the terminal.
+    Command,
+    /// Behind an escape character within a command.
+    CommandEnd,
+    /// Some other string.
+    Ignored,
+}
+
+/// What became of a byte.
+#[derive(PartialEq, Eq)]
+enum Step {
+    Taken,
+    /// It ended something and belongs to what follows.
+    Again,
+}
+
+impl Filter {
+    /// What of these bytes may be printed.
+    pub(super) fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let unfinished = self.state != State::Ground || !self.cut.is_empty();
+        if !unfinished && plain_length(bytes) == bytes.len() {
+            return Cow::Borrowed(bytes);
+        }
+        let mut passed = Vec::with_capacity(bytes.len());
+        if self.cut.is_empty() {
+            self.take(bytes, &mut passed);
+        } else {
+            let mut joined = std::mem::take(&mut self.cut);
+            joined.extend_from_slice(bytes);
+            self.take(&joined, &mut passed);
+        }
+        Cow::Owned(passed)
+    }
+
+    /// What puts the terminal back to how it was.
+    pub(super) fn undo(&mut self) -> Vec<u8> {
+        self.changes.take_undo()
+    }
+
+    fn take(&mut self, mut bytes: &[u8], passed: &mut Vec<u8>) {
+        while let [first, rest @ ..] = bytes {
+            if self.state == State::Ground {
+                bytes = self.take_text(bytes, passed);
+            } else if self.step(*first, passed) == Step::Taken {
+                bytes = rest;
+            }
+        }
+    }
+
+    /// Takes text and a control character behind it. Answers what follows.
+    fn take_text<'a>(&mut self, bytes: &'a [u8], passed: &mut Vec<u8>) -> &'a [u8] {
+        let (plain, rest) = bytes.split_at(plain_length(bytes));
+        passed.extend_from_slice(plain);
+        let [first, behind @ ..] = rest else {
+            return rest;
+        };
+        match *first {
+            0x80.. => {
+                let end = rest.iter().position(u8::is_ascii);
+                let (text, behind) = rest.split_at(end.unwrap_or(rest.len()));
+                self.take_unicode(text, behind.is_empty(), passed);
+                behind
+            }
+            ESCAPE => {
+                self.begin(State::Escape);
+                behind
+            }
+            byte => {
+                self.execute(byte, passed);
+                behind
+            }
+        }
+    }
+
+    /// Takes text that is not ASCII. What is no UTF-8 is replaced: some
+    /// terminals would take single bytes for control characters.
+    fn take_unicode(&mut self, mut text: &[u8], last: bool, passed: &mut Vec<u8>) {
+        while !text.is_empty() {
+            let error = match std::str::from_utf8(text) {
+                Ok(text) => return push_characters(text, passed),
+                Err(error) => error,
+            };
+            let (valid, rest) = text.split_at(error.valid_up_to());
+            push_characters(&String::from_utf8_lossy(valid), passed);
+            if error.error_len().is_none() && last {
+                self.cut = rest.to_vec();
+                return;
+            }
+            passed.extend_from_slice("\u{fffd}".as_bytes());
+            text = rest
+                .get(error.error_len().unwrap_or(rest.len())..)
+                .unwrap_or_default();
+        }
+    }
+
+    /// Takes a byte of something unfinished.
+    fn step(&mut self, byte: u8, passed: &mut Vec<u8>) -> Step {
+        if matches!(byte, CANCEL | SUBSTITUTE) {
+            self.state = State::Ground;
+            return Step::Taken;
+        }
+        match (self.state, byte) {
+            (State::Ignored, ESCAPE) => self.begin(State::Escape),
+            (State::Ignored, _) => {}
+            (State::Command, BELL) | (State::CommandEnd, b'\\') => {
+                self.state = State::Ground;
+                if self.held.len() < MAX_COMMAND {
+                    command::pass(&self.held, &mut self.changes, passed);
+                }
+            }
+            (State::Command, ESCAPE) => self.state = State::CommandEnd,
+            (State::Command, byte) => self.hold(byte, MAX_COMMAND),
+            (State::CommandEnd, _) => {
+                self.begin(State::Escape);
+                return Step::Again;
+            }
+            // What follows is for sequences that terminals read to their end.
+            (_, ESCAPE) => self.begin(State::Escape),
+            (_, ..0x20) => self.execute(byte, passed),
+            (_, 0x7f) => {}
+            (_, 0x80..) => {
+                self.state = State::Ground;
+                return Step::Again;
+            }
+            (State::Escape, b'[') if self.held.is_empty() => self.begin(State::Control),
+            (State::Escape, b']') if self.held.is_empty() => self.begin(State::Command),
+            (State::Escape, b'P' | b'X' | b'^' | b'_') if self.held.is_empty() => {
+                self.begin(State::Ignored);
+            }
+            (State::Escape, 0x20..0x30) | (State::Control, 0x20..0x40) => {
+                self.hold(byte, MAX_SEQUENCE)
+            }
+            (state, last) => {
+                self.state = State::Ground;
+                if self.held.len() < MAX_SEQUENCE {
+                    let decide = match state {
+                        State::Escape => control::pass_escape,
+                        _ => control::pass_control,
+                    };
+                    decide(&self.held, last, &mut self.changes, passed);
+                }
+            }
+        }
+        Step::Taken
+    }
+
+    fn begin(&mut self, state: State) {
+        self.state = state;
+        self.held.clear();
+    }
+
+    fn hold(&mut self, byte: u8, limit: usize) {
+        if self.held.len() < limit {
+            self.held.push(byte);
+        }
+    }
+
+    /// Passes a control character, also from within a sequence, if it only
+    /// moves the cursor, rings, or chooses a character set.
+    fn execute(&mut self, byte: u8, passed: &mut Vec<u8>) {
+        match byte {
+            SHIFT_OUT => self.changes.note(Change::CharacterSet),
+            SHIFT_IN => {}
+            _ if is_plain(byte) => {}
+            _ => return,
+        }
+        passed.push(byte);
+    }
+}
+
+/// Whether a byte is text, or a control character that needs no attention: the
+/// bell, backspace, tab, newline, vertical tab, form feed and return.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, 0x20..0x7f | 0x07..0x0e)
+}
+
+/// How many bytes at the beginning are plain. Most are, so it looks at many at
+/// once.
+fn plain_length(bytes: &[u8]) -> usize {
+    const BLOCK: usize = 32;
+    let is_plain_block = |block: &&[u8]| block.iter().fold(true, |all, byte| all & is_plain(*byte));
+    let blocks = bytes.chunks_exact(BLOCK).take_while(is_plain_block).count();
+    let rest = bytes.iter().skip(blocks * BLOCK);
+    blocks * BLOCK + rest.take_while(|byte| is_plain(**byte)).count()
+}
+
+/// Passes characters but U+0080 to U+009F, which begin sequences as escape
+/// characters do.
+fn push_characters(text: &str, passed: &mut Vec<u8>) {
+    // Their first byte.
+    if !text.as_bytes().contains(&0xc2) {
+        passed.extend_from_slice(text.as_bytes());
+        return;
+    }
+    let is_control = |character: char| ('\u{80}'..='\u{9f}').contains(&character);
+    for harmless in text.split(is_control) {
+        passed.extend_from_slice(harmless.as_bytes());
+    }
+}

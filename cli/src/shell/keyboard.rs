@@ -1,0 +1,48 @@
+use std::{
+    fs::File,
+    io::{self, ErrorKind, Read},
+    os::fd::AsFd,
+    thread,
+};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+/// How much is read at once, and how many such pieces wait.
+const PIECE: usize = 4096;
+const PIECES: usize = 16;
+
+/// The keyboard of the user's terminal.
+///
+/// A thread of its own reads it. It could also be read without waiting, but that
+/// is a property of the open terminal, which we share with the shell that
+/// started us, and shells do not expect it.
+pub(super) struct Keyboard(mpsc::Receiver<Bytes>);
+
+impl Keyboard {
+    /// Takes standard input.
+    pub(super) fn start() -> io::Result<Self> {
+        let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let (sender, receiver) = mpsc::channel(PIECES);
+        thread::Builder::new().spawn(move || {
+            let mut buffer = [0; PIECE];
+            loop {
+                let typed = match input.read(&mut buffer) {
+                    Ok(count) => buffer.get(..count).unwrap_or_default(),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Err(_) => return,
+                };
+                if typed.is_empty() || sender.blocking_send(Bytes::copy_from_slice(typed)).is_err()
+                {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self(receiver))
+    }
+
+    /// What was typed next. None: the terminal is gone.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        self.0.recv().await
+    }
+}

@@ -1,0 +1,205 @@
+//! `vmcell shell`: a terminal in a guest, for the user at ours.
+
+mod arguments;
+mod detach_key;
+mod display;
+mod filter;
+mod keyboard;
+mod raw_mode;
+mod session;
+mod window;
+
+pub(crate) use arguments::ShellArguments;
+
+use arguments::ProgramOptions;
+use detach_key::DetachKey;
+use raw_mode::RawMode;
+use session::End;
+use vmcell::{
+    Command, Error, ExecFailureKind, Vm,
+    terminal::{Terminal, TerminalOptions},
+};
+
+use crate::{
+    exit_code::{HUNG_UP, of_exit},
+    failure::say,
+    files::{Pushes, WORKSPACE},
+    new_vm::{NewVm, VmOptions},
+    runtime::block_on,
+    signals::Signals,
+};
+
+pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
+    RawMode::check()?;
+    let ShellArguments {
+        vm,
+        environment,
+        id,
+        vcpu_count,
+        mem_mib,
+        push,
+        tag,
+        detach_key,
+        record,
+        mut program,
+    } = arguments;
+    let pushes = Pushes::find(push)?;
+    if !pushes.is_empty() {
+        program.prefer_directory(WORKSPACE);
+    }
+    let mut options = program.into_options();
+    if let Some(size) = window::size() {
+        options = options.size(size);
+    }
+    if let Some(folder) = record {
+        options = options.record(folder);
+    }
+    let wanted = Wanted {
+        options,
+        tag,
+        detach_key,
+    };
+    if let Some(id) = vm {
+        return block_on(wanted.run_in(&id));
+    }
+    let vm = VmOptions {
+        id,
+        vcpu_count,
+        mem_mib,
+        pushes,
+    };
+    block_on(wanted.run_in_new(NewVm::prepare(&environment, vm)?))
+}
+
+impl ProgramOptions {
+    /// Has it begin there, if nobody said where.
+    fn prefer_directory(&mut self, directory: &str) {
+        self.cwd.get_or_insert_with(|| directory.into());
+    }
+
+    fn into_options(self) -> TerminalOptions {
+        let mut options = match self.command.is_empty() {
+            true => TerminalOptions::new(),
+            false => TerminalOptions::command(Command::from_argv(self.command)),
+        };
+        for (name, value) in self.variables {
+            options = options.env(name, value);
+        }
+        if let Some(user) = self.user {
+            options = options.user(user);
+        }
+        if let Some(directory) = self.cwd {
+            options = options.current_dir(directory);
+        }
+        options
+    }
+}
+
+/// The terminal that the user wants.
+struct Wanted {
+    options: TerminalOptions,
+    tag: Option<String>,
+    detach_key: DetachKey,
+}
+
+/// A terminal that is there.
+struct Found {
+    terminal: Terminal,
+    tag: String,
+    /// Whether we have opened it.
+    opened: bool,
+}
+
+impl Wanted {
+    /// In a VM of our own, which ends with it.
+    async fn run_in_new(self, new: NewVm) -> anyhow::Result<u8> {
+        let mut signals = Signals::all()?;
+        let opening = async {
+            let vm = new.boot().await?;
+            let found = self.find_or_open(&vm).await?;
+            anyhow::Ok((vm, found))
+        };
+        let (vm, found) = tokio::select! {
+            opened = opening => opened?,
+            code = signals.next() => return Ok(code),
+        };
+        let end = session::run(&found.terminal, &self.detach_key, &mut signals).await?;
+        vm.kill().await;
+        Ok(match end {
+            End::Exited(exit) => of_exit(&exit),
+            End::Detached => 0,
+            End::Signalled(code) => code,
+            End::HungUp => HUNG_UP,
+        })
+    }
+
+    /// In a VM that another program runs, where it goes on when we leave.
+    async fn run_in(self, id: &str) -> anyhow::Result<u8> {
+        let mut signals = Signals::all()?;
+        let opening = async {
+            let vm = Vm::attach(id).await?;
+            self.find_or_open(&vm).await
+        };
+        let found = tokio::select! {
+            found = opening => found?,
+            code = signals.next() => return Ok(code),
+        };
+        let end = session::run(&found.terminal, &self.detach_key, &mut signals).await?;
+        let code = match end {
+            End::Exited(exit) => {
+                if found.opened {
+                    // Nobody else knows it, and its tag is free again.
+                    let _ = found.terminal.forget().await;
+                }
+                return Ok(of_exit(&exit));
+            }
+            End::Detached => 0,
+            End::Signalled(code) => code,
+            End::HungUp => HUNG_UP,
+        };
+        if session::is_heard() {
+            let tag = found.tag;
+            say(&format!(
+                "the terminal goes on: `vmcell shell {id} --tag {tag}` comes back to it"
+            ));
+        }
+        Ok(code)
+    }
+
+    async fn find_or_open(&self, vm: &Vm) -> anyhow::Result<Found> {
+        let there = match &self.tag {
+            None => None,
+            Some(tag) => attach(vm, tag, &self.options).await?,
+        };
+        let opened = there.is_none();
+        let terminal = match (there, &self.tag) {
+            (Some(terminal), _) => terminal,
+            // Somebody else may have opened it just now.
+            (None, Some(tag)) => vm.terminals().session(tag, self.options.clone()).await?,
+            (None, None) => vm.terminals().open(self.options.clone()).await?,
+        };
+        let info = terminal.info().await?;
+        if let Some(exit) = info.exit.filter(|_| !opened) {
+            let (id, tag) = (vm.id(), info.tag);
+            anyhow::bail!(
+                "the terminal {tag:?} has ended ({}): `vmcell screen {id} {tag}` shows what is \
+                 left of it, and with another tag you get a new one",
+                exit.cause
+            );
+        }
+        Ok(Found {
+            terminal,
+            tag: info.tag,
+            opened,
+        })
+    }
+}
+
+/// The terminal with this tag, if there is one.
+async fn attach(vm: &Vm, tag: &str, options: &TerminalOptions) -> Result<Option<Terminal>, Error> {
+    match vm.terminals().attach_with(tag, options.clone()).await {
+        Ok(terminal) => Ok(Some(terminal)),
+        Err(Error::Exec(failure)) if failure.kind == ExecFailureKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

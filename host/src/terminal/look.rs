@@ -1,0 +1,65 @@
+use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
+
+use vmcell_wire::{FailureKind, Request, Selector, terminal::Terminal as Wire};
+
+use super::TerminalSize;
+use crate::{
+    error::Error,
+    printable::printable,
+    process::{ExecFailure, ProcessId},
+    session::{Closing, Looked, StreamEvent},
+    vm::Vm,
+};
+
+/// How a terminal is set and who uses it, by the guest's word.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    pub(super) size: TerminalSize,
+    pub(super) echo: bool,
+    pub(super) canonical: bool,
+    pub(super) foreground: Option<Foreground>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Foreground {
+    pub(super) pid: u32,
+    pub(super) command: String,
+    pub(super) cwd: Option<PathBuf>,
+}
+
+impl Look {
+    /// Asks the guest. None: the terminal has ended.
+    pub(super) async fn at(vm: &Vm, terminal: ProcessId) -> Result<Option<Self>, Error> {
+        let process = Selector::Id(terminal.0);
+        let mut stream = vm.open(&Request::Terminal(Wire::Look { process }))?;
+        match vm.explained(stream.next().await).await? {
+            StreamEvent::Closed(Closing::Terminal(looked)) => Ok(Some(Self::from_guest(*looked))),
+            StreamEvent::Closed(Closing::Failed(failed))
+                if failed.kind == FailureKind::NotFound =>
+            {
+                Ok(None)
+            }
+            // A process without a terminal.
+            StreamEvent::Closed(Closing::Failed(failed)) => {
+                let subject = format!("process {terminal}");
+                Err(ExecFailure::from_guest(failed, subject).into())
+            }
+            _ => Err(Error::senseless()),
+        }
+    }
+
+    fn from_guest(looked: Looked) -> Self {
+        Self {
+            size: TerminalSize::clamped(looked.size.columns, looked.size.rows),
+            echo: looked.echo,
+            canonical: looked.canonical,
+            foreground: looked.foreground.map(|foreground| Foreground {
+                pid: foreground.pid,
+                command: printable(&foreground.command),
+                cwd: Some(foreground.cwd)
+                    .filter(|cwd| !cwd.is_empty())
+                    .map(|cwd| OsString::from_vec(cwd).into()),
+            }),
+        }
+    }
+}

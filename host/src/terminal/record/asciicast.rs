@@ -1,0 +1,134 @@
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    time::{Duration, SystemTime},
+};
+
+use serde::Serialize;
+
+use super::{
+    super::{
+        TerminalSize,
+        transcript::{Event, Transcript},
+    },
+    session::milliseconds,
+};
+
+/// What a recording says of itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Cast<'a> {
+    /// How large the terminal is, where the transcript does not say.
+    pub(crate) size: TerminalSize,
+    /// When the session began.
+    pub(crate) started: SystemTime,
+    pub(crate) title: Option<&'a str>,
+    /// What `TERM` is for the programs.
+    pub(crate) term: &'a str,
+}
+
+/// As the format has it: <https://docs.asciinema.org/manual/asciicast/v2/>.
+#[derive(Serialize)]
+struct Header<'a> {
+    version: u8,
+    width: u16,
+    height: u16,
+    timestamp: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    env: BTreeMap<&'static str, &'a str>,
+}
+
+/// Writes what is kept of a session as a recording in the format asciicast v2.
+/// It begins when the first bytes came that are kept.
+pub(crate) fn asciicast(
+    transcript: &Transcript,
+    cast: &Cast<'_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut events = transcript.events().peekable();
+    let mut size = cast.size;
+    // A size before all else is the one to begin with.
+    while let Some((_, Event::Resize(first))) =
+        events.next_if(|(_, event)| matches!(event, Event::Resize(_)))
+    {
+        size = first;
+    }
+    let begin = events.peek().map_or(Duration::ZERO, |(at, _)| *at);
+    let started = cast.started.checked_add(begin).unwrap_or(cast.started);
+    line(
+        out,
+        &Header {
+            version: 2,
+            width: size.columns,
+            height: size.rows,
+            timestamp: milliseconds(started) / 1000,
+            title: cast.title,
+            env: BTreeMap::from([("TERM", cast.term)]),
+        },
+    )?;
+    let mut decoder = Decoder::default();
+    let mut last = 0.0;
+    for (at, event) in events {
+        let seconds = at.saturating_sub(begin).as_secs_f64();
+        // A character is not cut by what happens within it, but by a loss.
+        if matches!(event, Event::Lost(_)) {
+            output(out, last, decoder.rest())?;
+        }
+        match event {
+            Event::Output(bytes) => output(out, seconds, &decoder.decode(bytes))?,
+            Event::Resize(TerminalSize { columns, rows }) => {
+                line(out, &(seconds, "r", format!("{columns}x{rows}")))?;
+            }
+            Event::Lost(lost) => line(out, &(seconds, "m", format!("{lost} bytes are missing")))?,
+        }
+        last = seconds;
+    }
+    output(out, last, decoder.rest())
+}
+
+fn output(out: &mut impl Write, seconds: f64, text: &str) -> io::Result<()> {
+    match text.is_empty() {
+        true => Ok(()),
+        false => line(out, &(seconds, "o", text)),
+    }
+}
+
+fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+/// Joins characters that are cut between two pieces.
+#[derive(Default)]
+struct Decoder {
+    partial: Vec<u8>,
+}
+
+impl Decoder {
+    fn decode(&mut self, bytes: &[u8]) -> String {
+        let mut joined = std::mem::take(&mut self.partial);
+        joined.extend_from_slice(bytes);
+        let mut text = String::new();
+        let mut rest = &joined[..];
+        while let Err(error) = str::from_utf8(rest) {
+            let (valid, invalid) = rest.split_at(error.valid_up_to());
+            text.push_str(str::from_utf8(valid).unwrap_or_default());
+            let Some(length) = error.error_len() else {
+                self.partial = invalid.to_vec();
+                return text;
+            };
+            text.push(char::REPLACEMENT_CHARACTER);
+            rest = &invalid[length..];
+        }
+        text.push_str(str::from_utf8(rest).unwrap_or_default());
+        text
+    }
+
+    /// Nothing follows that could complete a character.
+    fn rest(&mut self) -> &'static str {
+        match std::mem::take(&mut self.partial).is_empty() {
+            true => "",
+            false => "\u{fffd}",
+        }
+    }
+}

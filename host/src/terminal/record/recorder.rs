@@ -1,0 +1,157 @@
+use std::{
+    fs::File,
+    io::{self, BufWriter, ErrorKind, Write},
+    path::{Path, PathBuf},
+};
+
+use tempfile::NamedTempFile;
+
+use super::{Interaction, Session, folder::NewFolder};
+
+/// Writes records down.
+///
+/// When something could not be written, drop it: what was written before is
+/// whole, and nothing is to follow behind a gap.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    folder: PathBuf,
+    transcript: BufWriter<File>,
+    interactions: File,
+    /// How long the interactions are that are whole.
+    whole: u64,
+}
+
+/// Why something could not be written down.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum RecordError {
+    /// The folder belongs to another session.
+    #[error("{} holds the records of another session: name another folder", folder.display())]
+    Taken {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file or folder cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+const TRANSCRIPT: &str = "transcript.log";
+const INTERACTIONS: &str = "interaction.jsonl";
+const SESSION: &str = "session.json";
+
+impl Recorder {
+    /// Begins records in a folder, which is made if it is not there. It must not
+    /// hold records yet.
+    ///
+    /// If that fails, nothing is left behind.
+    pub(crate) fn create(folder: &Path, session: &Session) -> Result<Self, RecordError> {
+        let at = |name: &str| {
+            let path = folder.join(name);
+            move |source: io::Error| match source.kind() {
+                ErrorKind::AlreadyExists => RecordError::Taken {
+                    folder: folder.to_owned(),
+                },
+                _ => RecordError::Write { path, source },
+            }
+        };
+        let mut new = NewFolder::make(folder).map_err(|source| RecordError::Write {
+            path: folder.to_owned(),
+            source,
+        })?;
+        let transcript = new.file(TRANSCRIPT).map_err(at(TRANSCRIPT))?;
+        let interactions = new.file(INTERACTIONS).map_err(at(INTERACTIONS))?;
+        let recorder = Self {
+            folder: folder.to_owned(),
+            transcript: BufWriter::with_capacity(64 * 1024, transcript),
+            interactions,
+            whole: 0,
+        };
+        let file = recorder.written(session).map_err(at(SESSION))?;
+        file.persist_noclobber(recorder.folder.join(SESSION))
+            .map_err(|error| at(SESSION)(error.error))?;
+        new.finish();
+        Ok(recorder)
+    }
+
+    /// Adds what was printed. It is on disk after the next
+    /// [`Recorder::flush`].
+    pub(crate) fn printed(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        let written = self.transcript.write_all(bytes);
+        written.map_err(self.failed(TRANSCRIPT))
+    }
+
+    /// Writes what is not on disk yet.
+    pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
+        let written = self.transcript.flush();
+        written.map_err(self.failed(TRANSCRIPT))
+    }
+
+    /// Adds something that happened.
+    pub(crate) fn log(&mut self, interaction: &Interaction) -> Result<(), RecordError> {
+        let written = self.add_line(interaction);
+        written.map_err(self.failed(INTERACTIONS))
+    }
+
+    /// Writes anew what is known of the session.
+    pub(crate) fn save(&self, session: &Session) -> Result<(), RecordError> {
+        let saved = self.written(session).and_then(|file| {
+            file.persist(self.folder.join(SESSION))
+                .map_err(|error| error.error)
+        });
+        saved.map(drop).map_err(self.failed(SESSION))
+    }
+
+    fn add_line(&mut self, interaction: &Interaction) -> io::Result<()> {
+        let mut line = serde_json::to_vec(interaction)?;
+        line.push(b'\n');
+        if let Err(error) = self.interactions.write_all(&line) {
+            // Half a line would be no JSON.
+            let _ = self.interactions.set_len(self.whole);
+            return Err(error);
+        }
+        self.whole += u64::try_from(line.len()).unwrap_or(0);
+        Ok(())
+    }
+
+    /// A file beside the others that can take the place of the old one at once.
+    fn written(&self, session: &Session) -> io::Result<NamedTempFile> {
+        let mut file = NamedTempFile::new_in(&self.folder)?;
+        serde_json::to_writer_pretty(&mut file, session)?;
+        file.write_all(b"\n")?;
+        Ok(file)
+    }
+
+    fn failed(&self, name: &str) -> impl FnOnce(io::Error) -> RecordError + use<> {
+        let path = self.folder.join(name);
+        move |source| RecordError::Write { path, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut recorder = Recorder {
+            folder: PathBuf::from("/records"),
+            transcript: BufWriter::new(full()),
+            interactions: full(),
+            whole: 0,
+        };
+        recorder.printed(b"little").unwrap();
+        for failed in [recorder.flush(), recorder.log(&Interaction::run("ls"))] {
+            let error = failed.unwrap_err().to_string();
+            assert!(error.contains("No space left on device"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+use std::time::SystemTime;
+
+use serde::{Serialize, Serializer};
+
+use super::super::{Prompt, Status, TerminalSize};
+use crate::{Cause, Exit};
+
+/// What `session.json` says of a session.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Session {
+    pub(crate) tag: String,
+    /// The program that it was opened for and its arguments, as text.
+    pub(crate) command: Vec<String>,
+    /// The kernel's number of that program, in the guest.
+    pub(crate) pid: u32,
+    #[serde(serialize_with = "columns_and_rows")]
+    pub(crate) size: TerminalSize,
+    /// In milliseconds since 1970, as all times in records.
+    #[serde(rename = "started_ms", serialize_with = "time")]
+    pub(crate) started: SystemTime,
+    #[serde(rename = "ended_ms", serialize_with = "maybe_time")]
+    pub(crate) ended: Option<SystemTime>,
+    #[serde(serialize_with = "exit")]
+    pub(crate) exit: Option<Exit>,
+    #[serde(serialize_with = "status_name")]
+    pub(crate) status: Status,
+    #[serde(serialize_with = "prompt_name")]
+    pub(crate) prompt: Prompt,
+}
+
+/// Milliseconds since 1970.
+pub(super) fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+fn time<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    milliseconds(*time).serialize(serializer)
+}
+
+fn maybe_time<S: Serializer>(time: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(milliseconds).serialize(serializer)
+}
+
+#[derive(Serialize)]
+struct Size {
+    columns: u16,
+    rows: u16,
+}
+
+pub(super) fn columns_and_rows<S: Serializer>(
+    size: &TerminalSize,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let TerminalSize { columns, rows } = *size;
+    Size { columns, rows }.serialize(serializer)
+}
+
+/// How it ended, by the stable name of the cause.
+#[derive(Serialize)]
+struct Ending {
+    cause: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<u8>,
+}
+
+fn exit<S: Serializer>(exit: &Option<Exit>, serializer: S) -> Result<S::Ok, S::Error> {
+    exit.map(|exit| Ending::new(&exit)).serialize(serializer)
+}
+
+pub(super) fn one_exit<S: Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
+    Ending::new(exit).serialize(serializer)
+}
+
+impl Ending {
+    fn new(exit: &Exit) -> Self {
+        Self {
+            cause: exit.cause.name(),
+            code: exit.code(),
+            signal: match exit.cause {
+                Cause::Signal(signal) => Some(signal),
+                _ => None,
+            },
+        }
+    }
+}
+
+pub(super) fn status_name<S: Serializer>(
+    status: &Status,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    status.name().serialize(serializer)
+}
+
+pub(super) fn prompt_name<S: Serializer>(
+    prompt: &Prompt,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    prompt.name().serialize(serializer)
+}

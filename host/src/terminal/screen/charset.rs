@@ -1,0 +1,64 @@
+/// What the letters of a program mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Charset {
+    /// Themselves.
+    #[default]
+    Ascii,
+    /// Lines and corners: the special graphics of the VT100, which is how many
+    /// programs draw boxes to this day.
+    Lines,
+}
+
+impl Charset {
+    pub(super) fn from_final(byte: u8) -> Self {
+        match byte {
+            b'0' => Self::Lines,
+            _ => Self::Ascii,
+        }
+    }
+
+    #[inline]
+    pub(super) fn map(self, character: char) -> char {
+        match self {
+            Self::Ascii => character,
+            Self::Lines => line(character),
+        }
+    }
+}
+
+fn line(character: char) -> char {
+    match character {
+        '`' => '◆',
+        'a' => '▒',
+        'b' => '␉',
+        'c' => '␌',
+        'd' => '␍',
+        'e' => '␊',
+        'f' => '°',
+        'g' => '±',
+        'h' => '␤',
+        'i' => '␋',
+        'j' => '┘',
+        'k' => '┐',
+        'l' => '┌',
+        'm' => '└',
+        'n' => '┼',
+        'o' => '⎺',
+        'p' => '⎻',
+        'q' => '─',
+        'r' => '⎼',
+        's' => '⎽',
+        't' => '├',
+        'u' => '┤',
+        'v' => '┴',
+        'w' => '┬',
+        'x' => '│',
+        'y' => '≤',
+        'z' => '≥',
+        '{' => 'π',
+        '|' => '≠',
+        '}' => '£',
+        '~' => '·',
+        other => other,
+    }
+}

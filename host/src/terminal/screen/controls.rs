@@ -1,0 +1,233 @@
+use super::{charset::Charset, display::Display, modes::Mouse, rendition, sequence::Sequence};
+
+/// What the bytes of a program mean: control characters, and the sequences of
+/// ECMA-48, the VT220 and xterm that programs of today use.
+///
+/// Not here, on purpose: whatever writes to a clipboard, moves or resizes a window,
+/// reports a title, answers back text, loads fonts or pictures, or writes to the
+/// whole screen at once.
+impl Display {
+    pub(super) fn execute(&mut self, byte: u8) {
+        match byte {
+            0x08 => self.move_to_column(self.cursor.column.saturating_sub(1)),
+            b'\t' => self.move_to_column(self.tabs.after(self.cursor.column, 1)),
+            b'\n' | 0x0b | 0x0c => self.line_feed(),
+            b'\r' => self.move_to_column(0),
+            0x0e => self.cursor.shift(true),
+            0x0f => self.cursor.shift(false),
+            _ => {}
+        }
+    }
+
+    /// ESC, marks, and a last byte.
+    pub(super) fn escape(&mut self, marks: &[u8], byte: u8) {
+        match (marks, byte) {
+            ([], b'7') => self.save_cursor(),
+            ([], b'8') => self.restore_cursor(),
+            ([], b'=') => self.modes.application_keypad = true,
+            ([], b'>') => self.modes.application_keypad = false,
+            ([], b'D') => self.index(),
+            ([], b'E') => {
+                self.index();
+                self.move_to_column(0);
+            }
+            ([], b'H') => self.tabs.set(self.cursor.column),
+            ([], b'M') => self.reverse_index(),
+            ([], b'Z') => self.tell_primary_attributes(),
+            ([], b'c') => self.reset(),
+            ([b'('], set) => self.cursor.designate(false, Charset::from_final(set)),
+            ([b')'], set) => self.cursor.designate(true, Charset::from_final(set)),
+            _ => {}
+        }
+    }
+
+    /// CSI, numbers with marks, and a last byte.
+    pub(super) fn control(&mut self, sequence: &Sequence, byte: u8) {
+        let first = sequence.number(0);
+        match (sequence.marks(), byte) {
+            (Some([]), _) => self.plain_control(sequence, byte),
+            (Some([b'?']), b'h') => self.set_private_modes(sequence, true),
+            (Some([b'?']), b'l') => self.set_private_modes(sequence, false),
+            (Some([b'?']), b'J') => self.erase_display(first),
+            (Some([b'?']), b'K') => self.erase_row(first),
+            (Some([b'?']), b'n') => self.tell_status(first, "?"),
+            (Some([b'>']), b'c') => self.tell_secondary_attributes(),
+            (Some([b'>']), b'q') => self.tell_name(),
+            (Some([b'=']), b'c') => self.tell_unit(),
+            (Some([b'!']), b'p') => self.soft_reset(),
+            (Some([b'$']), b'p') => self.tell_mode(first),
+            (Some([b'?', b'$']), b'p') => self.tell_private_mode(first),
+            _ => {}
+        }
+    }
+
+    fn plain_control(&mut self, sequence: &Sequence, byte: u8) {
+        let first = sequence.number(0);
+        let count = sequence.repetitions();
+        match byte {
+            b'@' => self.insert_blanks(count),
+            b'A' => self.up(count),
+            b'B' | b'e' => self.down(count),
+            b'C' | b'a' => self.move_to_column(self.cursor.column.saturating_add(count)),
+            b'D' => self.move_to_column(self.cursor.column.saturating_sub(count)),
+            b'E' => {
+                self.down(count);
+                self.move_to_column(0);
+            }
+            b'F' => {
+                self.up(count);
+                self.move_to_column(0);
+            }
+            b'G' | b'`' => self.move_to_column(count.saturating_sub(1)),
+            b'H' | b'f' => {
+                self.move_to_row(count.saturating_sub(1));
+                self.move_to_column(sequence.number(1).saturating_sub(1));
+            }
+            b'I' => self.move_to_column(self.tabs.after(self.cursor.column, count)),
+            b'J' => self.erase_display(first),
+            b'K' => self.erase_row(first),
+            b'L' => self.insert_rows(count),
+            b'M' => self.delete_rows(count),
+            b'P' => self.delete_characters(count),
+            b'S' => self.scroll_up(self.region.clone(), count),
+            // With more numbers it is about the mouse.
+            b'T' if sequence.count() == 1 => self.scroll_down(self.region.clone(), count),
+            b'X' => self.erase_characters(count),
+            b'Z' => self.move_to_column(self.tabs.before(self.cursor.column, count)),
+            b'b' => self.repeat(count),
+            b'c' if first == 0 => self.tell_primary_attributes(),
+            b'd' => self.move_to_row(count.saturating_sub(1)),
+            b'g' if first == 0 => self.tabs.unset(self.cursor.column),
+            b'g' if first == 3 => self.tabs.unset_all(),
+            b'h' => self.set_modes(sequence, true),
+            b'l' => self.set_modes(sequence, false),
+            b'm' => rendition::apply(&mut self.cursor.style, sequence),
+            b'n' => self.tell_status(first, ""),
+            b'r' => {
+                let last = match sequence.number(1) {
+                    0 => self.rows(),
+                    last => last,
+                };
+                self.set_region(count.saturating_sub(1), last.saturating_sub(1));
+            }
+            b's' => self.save_cursor(),
+            b't' if first == 18 => self.tell_size(),
+            b't' if first == 22 => self.title.save(),
+            b't' if first == 23 => self.title.restore(),
+            b'u' => self.restore_cursor(),
+            _ => {}
+        }
+    }
+
+    /// OSC and a string, of which there may have been more.
+    pub(super) fn command(&mut self, command: &[u8], bell: bool) {
+        match command {
+            [b'0' | b'2', b';', title @ ..] => self.title.set(title),
+            b"10;?" => self.tell_colour(10, bell),
+            b"11;?" => self.tell_colour(11, bell),
+            _ => {}
+        }
+    }
+
+    /// DCS, numbers with marks, and a byte that says what the string behind it is.
+    pub(super) fn request(&mut self, sequence: &Sequence, byte: u8) {
+        match (sequence.marks(), byte) {
+            (Some([b'+']), b'q') => self.refuse_capability(),
+            (Some([b'$']), b'q') => self.refuse_setting(),
+            _ => {}
+        }
+    }
+
+    fn erase_display(&mut self, which: usize) {
+        let (row, column) = (self.cursor.row, self.cursor.column);
+        match which {
+            0 if (row, column) == (0, 0) => self.erase_all(),
+            0 => {
+                self.erase_in_row(column..usize::MAX);
+                self.erase_rows(row.saturating_add(1)..self.rows());
+            }
+            1 => {
+                self.erase_in_row(0..column.saturating_add(1));
+                self.erase_rows(0..row);
+            }
+            2 => self.erase_all(),
+            3 => self.scrollback.clear(),
+            _ => {}
+        }
+    }
+
+    fn erase_row(&mut self, which: usize) {
+        let column = self.cursor.column;
+        match which {
+            0 => self.erase_in_row(column..usize::MAX),
+            1 => self.erase_in_row(0..column.saturating_add(1)),
+            2 => self.erase_in_row(0..usize::MAX),
+            _ => {}
+        }
+    }
+
+    fn set_modes(&mut self, sequence: &Sequence, on: bool) {
+        for mode in sequence.parameters().filter_map(<[u16]>::first) {
+            match mode {
+                4 => self.inserts = on,
+                20 => self.newline = on,
+                _ => {}
+            }
+        }
+    }
+
+    fn set_private_modes(&mut self, sequence: &Sequence, on: bool) {
+        for mode in sequence.parameters().filter_map(<[u16]>::first) {
+            match mode {
+                1 => self.modes.application_cursor_keys = on,
+                6 => {
+                    self.cursor.origin = on;
+                    self.move_to_row(0);
+                    self.move_to_column(0);
+                }
+                7 => self.autowrap = on,
+                25 => self.cursor_visible = on,
+                66 => self.modes.application_keypad = on,
+                1000 => self.set_mouse(Mouse::Clicks, on),
+                1002 => self.set_mouse(Mouse::Drags, on),
+                1003 => self.set_mouse(Mouse::Moves, on),
+                1004 => self.modes.focus = on,
+                2004 => self.modes.bracketed_paste = on,
+                47 | 1047 | 1048 | 1049 => self.set_alternate(*mode, on),
+                _ => {}
+            }
+        }
+    }
+
+    /// The four ways to ask for the alternate screen, the cursor, or both: 1049
+    /// clears it at the beginning and 1047 at the end.
+    fn set_alternate(&mut self, mode: u16, on: bool) {
+        let with_cursor = matches!(mode, 1048 | 1049);
+        let with_screen = mode != 1048;
+        if on {
+            if with_cursor {
+                self.save_cursor();
+            }
+            if with_screen {
+                self.enter_alternate();
+            }
+            if mode == 1049 {
+                self.erase_all();
+            }
+        } else {
+            if mode == 1047 && self.modes.alternate_screen {
+                self.erase_all();
+            }
+            if with_screen {
+                self.leave_alternate();
+            }
+            if with_cursor {
+                self.restore_cursor();
+            }
+        }
+    }
+
+    fn set_mouse(&mut self, mouse: Mouse, on: bool) {
+        self.modes.mouse = if on { mouse } else { Mouse::Nothing };
+    }
+}

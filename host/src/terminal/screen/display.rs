@@ -1,0 +1,337 @@
+use std::ops::Range;
+
+use unicode_width::UnicodeWidthChar;
+
+use super::{
+    charset::Charset, cursor::Cursor, grid::Grid, hidden::is_hidden, modes::Modes,
+    replies::Replies, scrollback::Scrollback, style::Colour, tabs::Tabs, title::Title,
+};
+use crate::terminal::size::TerminalSize;
+
+/// Everything that a terminal remembers, and what programs can do with it. What
+/// their bytes mean is said in `controls`.
+///
+/// Every operation costs at most what it takes to write a few rows anew, whatever
+/// the numbers in it.
+#[derive(Debug)]
+pub(super) struct Display {
+    /// The screen that is shown, and the one that is not.
+    pub(super) shown: Grid,
+    pub(super) other: Grid,
+    pub(super) cursor: Cursor,
+    pub(super) cursor_visible: bool,
+    pub(super) scrollback: Scrollback,
+    pub(super) title: Title,
+    pub(super) replies: Replies,
+    pub(super) modes: Modes,
+    pub(super) tabs: Tabs,
+    /// A new row begins by itself behind the last column.
+    pub(super) autowrap: bool,
+    /// New characters move old ones to the right.
+    pub(super) inserts: bool,
+    /// A line feed returns to the first column.
+    pub(super) newline: bool,
+    /// The rows that scroll.
+    pub(super) region: Range<usize>,
+    /// The last character that was printed, for programs that want it repeated.
+    last: Option<char>,
+}
+
+impl Display {
+    pub(super) fn new(size: TerminalSize, scrollback_lines: usize) -> Self {
+        let (columns, rows) = (usize::from(size.columns), usize::from(size.rows));
+        Self {
+            shown: Grid::new(columns, rows),
+            other: Grid::new(columns, rows),
+            cursor: Cursor::default(),
+            cursor_visible: true,
+            scrollback: Scrollback::new(scrollback_lines),
+            title: Title::default(),
+            replies: Replies::default(),
+            modes: Modes::default(),
+            tabs: Tabs::new(columns),
+            autowrap: true,
+            inserts: false,
+            newline: false,
+            region: 0..rows,
+            last: None,
+        }
+    }
+
+    pub(super) fn columns(&self) -> usize {
+        self.shown.columns
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.shown.rows.len()
+    }
+
+    pub(super) fn background(&self) -> Colour {
+        self.cursor.style.background
+    }
+
+    pub(super) fn resize(&mut self, size: TerminalSize) {
+        let (columns, rows) = (usize::from(size.columns), usize::from(size.rows));
+        let alternate = self.modes.alternate_screen;
+        // The screen that is not shown has its cursor where it was left.
+        let hidden = self.other.saved.row;
+        let Self {
+            shown,
+            other,
+            scrollback,
+            ..
+        } = self;
+        let gone = shown.resize(columns, rows, self.cursor.row, |row| {
+            if !alternate {
+                scrollback.push(|| row.text());
+            }
+        });
+        let gone_behind = other.resize(columns, rows, hidden, |row| {
+            if alternate {
+                scrollback.push(|| row.text());
+            }
+        });
+        self.cursor.row = self.cursor.row.saturating_sub(gone);
+        shown.saved.row = shown.saved.row.saturating_sub(gone);
+        other.saved.row = other.saved.row.saturating_sub(gone_behind);
+        for cursor in [&mut self.cursor, &mut shown.saved, &mut other.saved] {
+            cursor.row = cursor.row.min(rows.saturating_sub(1));
+            cursor.column = cursor.column.min(columns.saturating_sub(1));
+            cursor.wraps = false;
+        }
+        self.tabs.resize(columns);
+        self.region = 0..rows;
+    }
+
+    /// Puts everything back to how it was at the beginning, the scrollback and
+    /// what waits to be told aside.
+    pub(super) fn reset(&mut self) {
+        self.leave_alternate();
+        self.soft_reset();
+        self.cursor = Cursor::default();
+        for grid in [&mut self.shown, &mut self.other] {
+            grid.clear(Colour::Default);
+        }
+        self.modes = Modes::default();
+        self.tabs = Tabs::new(self.columns());
+        self.newline = false;
+        self.last = None;
+        self.title = Title::default();
+    }
+
+    /// Puts back what a program that died may have left behind.
+    pub(super) fn soft_reset(&mut self) {
+        self.cursor = self.cursor.plain();
+        self.shown.saved = Cursor::default();
+        self.cursor_visible = true;
+        self.autowrap = true;
+        self.inserts = false;
+        self.modes.application_cursor_keys = false;
+        self.modes.application_keypad = false;
+        self.region = 0..self.rows();
+    }
+
+    /// Writes characters of ASCII, which is most of what there is, many at a time.
+    pub(super) fn write_ascii(&mut self, mut text: &[u8]) {
+        if self.inserts || self.cursor.charset() != Charset::Ascii {
+            return text.iter().for_each(|byte| self.write(char::from(*byte)));
+        }
+        while let Some((&last, _)) = text.split_last() {
+            let room = match self.cursor.wraps {
+                true => 0,
+                false => self.columns().saturating_sub(self.cursor.column),
+            };
+            if room == 0 {
+                // One character says how the row ends.
+                let (first, rest) = text.split_at(1);
+                self.put(first.first().copied().unwrap_or(last).into(), false);
+                text = rest;
+            } else {
+                let (now, rest) = text.split_at(room.min(text.len()));
+                let (column, style) = (self.cursor.column, self.cursor.style);
+                if let Some(row) = self.shown.row(self.cursor.row) {
+                    row.put_ascii(column, now, style);
+                }
+                self.advance(now.len());
+                text = rest;
+            }
+            self.last = Some(char::from(last));
+        }
+    }
+
+    pub(super) fn write(&mut self, character: char) {
+        let character = self.cursor.charset().map(character);
+        let wide = match character {
+            ' '..='~' => false,
+            other if is_hidden(other) => return,
+            other => match other.width() {
+                None => return,
+                Some(0) => return self.add_mark(other),
+                Some(width) => width > 1,
+            },
+        };
+        self.last = Some(character);
+        self.put(character, wide);
+    }
+
+    fn put(&mut self, character: char, wide: bool) {
+        let columns = self.columns();
+        let width = if wide { 2 } else { 1 };
+        if width > columns {
+            return;
+        }
+        let fits = self.cursor.column.saturating_add(width) <= columns;
+        if !fits || self.cursor.wraps {
+            if self.autowrap {
+                self.cursor.column = 0;
+                self.index();
+            } else {
+                self.cursor.column = self.cursor.column.min(columns.saturating_sub(width));
+            }
+            self.cursor.wraps = false;
+        }
+        let (column, background) = (self.cursor.column, self.background());
+        let (style, inserts) = (self.cursor.style, self.inserts);
+        if let Some(row) = self.shown.row(self.cursor.row) {
+            if inserts {
+                row.insert(column, width, background, columns);
+            }
+            row.put(column, character, wide, style);
+        }
+        self.advance(width);
+    }
+
+    fn advance(&mut self, width: usize) {
+        let next = self.cursor.column.saturating_add(width);
+        self.cursor.wraps = next >= self.columns();
+        self.cursor.column = next.min(self.columns().saturating_sub(1));
+    }
+
+    fn add_mark(&mut self, mark: char) {
+        let column = match self.cursor.wraps {
+            true => self.cursor.column,
+            // There is nothing before the first column that could carry it.
+            false if self.cursor.column == 0 => return,
+            false => self.cursor.column.saturating_sub(1),
+        };
+        if let Some(row) = self.shown.row(self.cursor.row) {
+            row.add_mark(column, mark);
+        }
+    }
+
+    /// Writes the last character again, not more often than fits into a row.
+    pub(super) fn repeat(&mut self, count: usize) {
+        if let Some(character) = self.last {
+            let wide = character.width().is_some_and(|width| width > 1);
+            for _ in 0..count.min(self.columns()) {
+                self.put(character, wide);
+            }
+        }
+    }
+
+    /// A row down, where the region scrolls if it must.
+    pub(super) fn index(&mut self) {
+        self.cursor.wraps = false;
+        let next = self.cursor.row.saturating_add(1);
+        if next == self.region.end {
+            self.scroll_up(self.region.clone(), 1);
+        } else if next < self.rows() {
+            self.cursor.row = next;
+        }
+    }
+
+    /// A row up, where the region scrolls if it must.
+    pub(super) fn reverse_index(&mut self) {
+        self.cursor.wraps = false;
+        if self.cursor.row == self.region.start {
+            self.scroll_down(self.region.clone(), 1);
+        } else {
+            self.cursor.row = self.cursor.row.saturating_sub(1);
+        }
+    }
+
+    pub(super) fn line_feed(&mut self) {
+        self.index();
+        if self.newline {
+            self.cursor.column = 0;
+        }
+    }
+
+    pub(super) fn move_to_column(&mut self, column: usize) {
+        self.cursor.column = column.min(self.columns().saturating_sub(1));
+        self.cursor.wraps = false;
+    }
+
+    /// Goes to a row that is counted the way the program wants it.
+    pub(super) fn move_to_row(&mut self, row: usize) {
+        let rows = match self.cursor.origin {
+            true => self.region.clone(),
+            false => 0..self.rows(),
+        };
+        let row = rows.start.saturating_add(row);
+        self.cursor.row = row.min(rows.end.saturating_sub(1));
+        self.cursor.wraps = false;
+    }
+
+    /// The cursor's row, counted the way the program wants it.
+    pub(super) fn row_told(&self) -> usize {
+        match self.cursor.origin {
+            true => self.cursor.row.saturating_sub(self.region.start),
+            false => self.cursor.row,
+        }
+    }
+
+    /// Up, not over the top of the region.
+    pub(super) fn up(&mut self, count: usize) {
+        let top = match self.cursor.row >= self.region.start {
+            true => self.region.start,
+            false => 0,
+        };
+        self.cursor.row = self.cursor.row.saturating_sub(count).max(top);
+        self.cursor.wraps = false;
+    }
+
+    /// Down, not over the end of the region.
+    pub(super) fn down(&mut self, count: usize) {
+        let end = match self.cursor.row < self.region.end {
+            true => self.region.end,
+            false => self.rows(),
+        };
+        let row = self.cursor.row.saturating_add(count);
+        self.cursor.row = row.min(end.saturating_sub(1));
+        self.cursor.wraps = false;
+    }
+
+    /// Says which rows scroll, the first one and the last one included.
+    pub(super) fn set_region(&mut self, first: usize, last: usize) {
+        let region = first..last.saturating_add(1).min(self.rows());
+        if region.len() < 2 {
+            return;
+        }
+        self.region = region;
+        self.move_to_row(0);
+        self.move_to_column(0);
+    }
+
+    pub(super) fn save_cursor(&mut self) {
+        self.shown.saved = self.cursor;
+    }
+
+    pub(super) fn restore_cursor(&mut self) {
+        self.cursor = self.shown.saved;
+    }
+
+    pub(super) fn enter_alternate(&mut self) {
+        if !self.modes.alternate_screen {
+            std::mem::swap(&mut self.shown, &mut self.other);
+            self.modes.alternate_screen = true;
+        }
+    }
+
+    pub(super) fn leave_alternate(&mut self) {
+        if self.modes.alternate_screen {
+            std::mem::swap(&mut self.shown, &mut self.other);
+            self.modes.alternate_screen = false;
+        }
+    }
+}

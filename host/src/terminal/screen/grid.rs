@@ -1,0 +1,93 @@
+use std::ops::Range;
+
+use super::{cursor::Cursor, row::Row, style::Colour};
+
+/// One of the two screens of a terminal.
+#[derive(Debug)]
+pub(super) struct Grid {
+    pub(super) rows: Vec<Row>,
+    pub(super) columns: usize,
+    /// What the program saved of the cursor.
+    pub(super) saved: Cursor,
+    /// Whether bytes were lost that may have changed it.
+    pub(super) incomplete: bool,
+}
+
+impl Grid {
+    pub(super) fn new(columns: usize, rows: usize) -> Self {
+        Self {
+            rows: vec![Row::default(); rows],
+            columns,
+            saved: Cursor::default(),
+            incomplete: false,
+        }
+    }
+
+    pub(super) fn row(&mut self, row: usize) -> Option<&mut Row> {
+        self.rows.get_mut(row)
+    }
+
+    pub(super) fn clear(&mut self, background: Colour) {
+        for row in &mut self.rows {
+            row.clear(background);
+        }
+        self.incomplete = false;
+    }
+
+    /// Moves the rows of a region up. Each row that leaves is shown first.
+    pub(super) fn scroll_up(
+        &mut self,
+        region: Range<usize>,
+        count: usize,
+        background: Colour,
+        mut leaves: impl FnMut(&Row),
+    ) {
+        let Some(rows) = self.rows.get_mut(region) else {
+            return;
+        };
+        let count = count.min(rows.len());
+        let (leaving, _) = rows.split_at_mut(count);
+        for row in leaving {
+            leaves(row);
+            row.clear(background);
+        }
+        rows.rotate_left(count);
+    }
+
+    pub(super) fn scroll_down(&mut self, region: Range<usize>, count: usize, background: Colour) {
+        let Some(rows) = self.rows.get_mut(region) else {
+            return;
+        };
+        let count = count.min(rows.len());
+        rows.rotate_right(count);
+        for row in rows.iter_mut().take(count) {
+            row.clear(background);
+        }
+    }
+
+    /// Makes it another size. Rows are cut or left short, never wrapped anew:
+    /// programs draw again when they hear of a new size. Where rows must go, those
+    /// below `keep` go first, then those at the top, which are shown.
+    ///
+    /// Answers how many went at the top.
+    pub(super) fn resize(
+        &mut self,
+        columns: usize,
+        rows: usize,
+        keep: usize,
+        leaves: impl FnMut(&Row),
+    ) -> usize {
+        let below = self.rows.len().saturating_sub(keep.saturating_add(1));
+        let excess = self.rows.len().saturating_sub(rows);
+        self.rows
+            .truncate(self.rows.len().saturating_sub(excess.min(below)));
+        let above = self.rows.len().saturating_sub(rows);
+        self.rows.drain(..above).as_slice().iter().for_each(leaves);
+        for row in &mut self.rows {
+            row.resize(self.columns, columns);
+        }
+        self.rows.resize_with(rows, Row::default);
+        self.columns = columns;
+        above
+    }
+}

@@ -1,0 +1,81 @@
+use super::style::{Colour, Style};
+
+/// Red, green and blue.
+pub(super) type Rgb = [u8; 3];
+
+/// Of text that has no colour of its own.
+pub(super) const FOREGROUND: Rgb = [0xd4, 0xd8, 0xe0];
+
+/// Behind it.
+pub(super) const BACKGROUND: Rgb = [0x16, 0x18, 0x1d];
+
+/// The eight basic colours and their bright sisters.
+const BASIC: [Rgb; 16] = [
+    [0x2a, 0x2e, 0x36],
+    [0xe0, 0x5f, 0x65],
+    [0x78, 0xb8, 0x6b],
+    [0xdb, 0xa7, 0x50],
+    [0x5f, 0x9d, 0xe8],
+    [0xb8, 0x7f, 0xdc],
+    [0x4f, 0xb5, 0xbe],
+    [0xb4, 0xba, 0xc4],
+    [0x6a, 0x72, 0x80],
+    [0xf2, 0x8b, 0x8f],
+    [0x9c, 0xd6, 0x8e],
+    [0xf0, 0xc6, 0x74],
+    [0x8c, 0xbc, 0xf5],
+    [0xd2, 0xa6, 0xf0],
+    [0x7a, 0xd3, 0xda],
+    [0xf5, 0xf7, 0xfa],
+];
+
+/// The two colours that a style means on a dark screen: of the character, and
+/// behind it.
+pub(super) fn colours(style: Style) -> (Rgb, Rgb) {
+    let mut foreground = shown(style.foreground, FOREGROUND);
+    let mut background = shown(style.background, BACKGROUND);
+    if style.reverse {
+        std::mem::swap(&mut foreground, &mut background);
+    }
+    if style.dim {
+        foreground = mixed(foreground, background, 150);
+    }
+    if style.hidden {
+        foreground = background;
+    }
+    (foreground, background)
+}
+
+/// So many 255ths of one colour on another one.
+pub(super) fn mixed(upper: Rgb, lower: Rgb, share: u8) -> Rgb {
+    let mut mixed = lower;
+    for (mixed, upper) in mixed.iter_mut().zip(upper) {
+        let (share, upper, lower) = (u32::from(share), u32::from(upper), u32::from(*mixed));
+        let sum = upper * share + lower * (255 - share);
+        *mixed = u8::try_from(sum / 255).unwrap_or(u8::MAX);
+    }
+    mixed
+}
+
+fn shown(colour: Colour, default: Rgb) -> Rgb {
+    match colour {
+        Colour::Default => default,
+        Colour::Rgb(red, green, blue) => [red, green, blue],
+        Colour::Palette(index) => indexed(index),
+    }
+}
+
+/// What xterm's 256 colours are: basic ones, a cube, and greys.
+fn indexed(index: u8) -> Rgb {
+    if let Some(basic) = BASIC.get(usize::from(index)) {
+        return *basic;
+    }
+    if index >= 232 {
+        return [(index - 232) * 10 + 8; 3];
+    }
+    let index = index - 16;
+    [index / 36, index / 6 % 6, index % 6].map(|step| match step {
+        0 => 0,
+        step => step * 40 + 55,
+    })
+}

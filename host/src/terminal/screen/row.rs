@@ -1,0 +1,205 @@
+use super::{
+    cell::{Cell, Part},
+    style::{Colour, Style},
+};
+
+/// A row of a screen.
+///
+/// Only the cells up to the last one that was written are there. The others are
+/// blank and of one colour, so that to clear a row, however long, is next to
+/// nothing: programs can ask for that with three bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    cells: Vec<Cell>,
+    rest: Colour,
+}
+
+impl Row {
+    /// The cells that were written. All others are blank.
+    pub(super) fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// The colour behind the others.
+    pub(super) fn rest(&self) -> Colour {
+        self.rest
+    }
+
+    /// The text, without blanks at its end.
+    pub(super) fn text(&self) -> String {
+        let last = self.cells.iter().rposition(|cell| !cell.is_blank());
+        let used = last.map_or(0, |last| last.saturating_add(1));
+        let mut text = String::with_capacity(used);
+        for cell in self.cells.iter().take(used) {
+            cell.push_to(&mut text);
+        }
+        text
+    }
+
+    /// The same row in as few cells as can be.
+    pub(super) fn trimmed(&self) -> Self {
+        let blank = Cell::blank(self.rest);
+        let last = self.cells.iter().rposition(|cell| *cell != blank);
+        let used = last.map_or(0, |last| last.saturating_add(1));
+        Self {
+            cells: self.cells.iter().take(used).copied().collect(),
+            rest: self.rest,
+        }
+    }
+
+    /// Writes a character into its one or two columns.
+    pub(super) fn put(&mut self, column: usize, character: char, wide: bool, style: Style) {
+        if wide {
+            self.split(column);
+            self.split(column.saturating_add(2));
+            self.set(column, Cell::new(character, style, Part::Left));
+            self.set(
+                column.saturating_add(1),
+                Cell::new(character, style, Part::Right),
+            );
+            return;
+        }
+        let cell = Cell::new(character, style, Part::Whole);
+        match self.cells.get_mut(column) {
+            Some(old) if old.part == Part::Whole => *old = cell,
+            Some(_) => {
+                self.split(column);
+                self.split(column.saturating_add(1));
+                self.set(column, cell);
+            }
+            None => self.set(column, cell),
+        }
+    }
+
+    /// Writes characters that take a column each.
+    pub(super) fn put_ascii(&mut self, column: usize, text: &[u8], style: Style) {
+        let end = column.saturating_add(text.len());
+        self.split(column);
+        self.split(end);
+        self.extend(column);
+        let cell = |byte: &u8| Cell::new(char::from(*byte), style, Part::Whole);
+        let there = end.min(self.cells.len()).saturating_sub(column);
+        let (over, behind) = text.split_at(there);
+        if let Some(old) = self.cells.get_mut(column..column.saturating_add(there)) {
+            for (old, byte) in old.iter_mut().zip(over) {
+                *old = cell(byte);
+            }
+        }
+        self.cells.extend(behind.iter().map(cell));
+    }
+
+    /// Adds a mark to the character in a column.
+    pub(super) fn add_mark(&mut self, column: usize, mark: char) {
+        let column = match self.cells.get(column).map(|cell| cell.part) {
+            Some(Part::Right) => column.saturating_sub(1),
+            _ => column,
+        };
+        self.extend(column.saturating_add(1));
+        if let Some(cell) = self.cells.get_mut(column) {
+            cell.add_mark(mark);
+        }
+    }
+
+    pub(super) fn clear(&mut self, background: Colour) {
+        self.cells.clear();
+        self.rest = background;
+    }
+
+    /// Blanks the columns from one up to, not including, another one.
+    pub(super) fn erase(&mut self, from: usize, to: usize, background: Colour, columns: usize) {
+        self.split(from);
+        if to >= columns {
+            if self.rest != background {
+                self.extend(from);
+            }
+            self.cells.truncate(from);
+            self.rest = background;
+            return;
+        }
+        self.split(to);
+        if self.rest != background {
+            self.extend(to);
+        }
+        let to = to.min(self.cells.len());
+        if let Some(erased) = self.cells.get_mut(from..to) {
+            erased.fill(Cell::blank(background));
+        }
+    }
+
+    /// Moves what is from a column on to the right.
+    pub(super) fn insert(&mut self, at: usize, count: usize, background: Colour, columns: usize) {
+        self.split(at);
+        if self.rest != background {
+            self.extend(columns);
+        }
+        let count = count.min(columns.saturating_sub(at));
+        if at < self.cells.len() {
+            let kept = columns.saturating_sub(count);
+            self.split(kept);
+            self.cells.truncate(kept);
+            let blanks = std::iter::repeat_n(Cell::blank(background), count);
+            self.cells.splice(at..at, blanks);
+        }
+    }
+
+    /// Takes columns away; what is right of them moves to the left.
+    pub(super) fn delete(&mut self, at: usize, count: usize, background: Colour, columns: usize) {
+        let end = at.saturating_add(count).min(columns);
+        self.split(at);
+        self.split(end);
+        if self.rest != background {
+            self.extend(columns);
+        }
+        let end = end.min(self.cells.len());
+        if at < end {
+            self.cells.drain(at..end);
+        }
+        if self.rest != background {
+            let blank = Cell::blank(background);
+            self.cells.resize(columns, blank);
+        }
+    }
+
+    /// Makes it as wide as a screen that was wider or narrower.
+    pub(super) fn resize(&mut self, before: usize, columns: usize) {
+        if self.rest != Colour::Default && columns > before {
+            self.extend(before);
+            self.rest = Colour::Default;
+        }
+        self.split(columns);
+        self.cells.truncate(columns);
+        self.cells.shrink_to_fit();
+    }
+
+    fn set(&mut self, column: usize, cell: Cell) {
+        self.extend(column);
+        match self.cells.get_mut(column) {
+            Some(old) => *old = cell,
+            None => self.cells.push(cell),
+        }
+    }
+
+    /// Makes the first columns cells.
+    fn extend(&mut self, columns: usize) {
+        if self.cells.len() < columns {
+            self.cells.resize(columns, Cell::blank(self.rest));
+        }
+    }
+
+    /// Makes sure that no character is on both sides of a column's left edge: one
+    /// that is becomes two blanks.
+    fn split(&mut self, column: usize) {
+        if self
+            .cells
+            .get(column)
+            .is_none_or(|cell| cell.part != Part::Right)
+        {
+            return;
+        }
+        for half in [column.saturating_sub(1), column] {
+            if let Some(cell) = self.cells.get_mut(half) {
+                *cell = Cell::blank(cell.style.background);
+            }
+        }
+    }
+}

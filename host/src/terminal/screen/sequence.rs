@@ -1,0 +1,124 @@
+/// How many numbers a control sequence can have. One with more is not carried out.
+const MAX_NUMBERS: usize = 32;
+
+/// How many bytes can be before and behind the numbers. One with more is not
+/// carried out.
+const MAX_MARKS: usize = 2;
+
+/// A control sequence, ECMA-48 5.4, as far as it has arrived.
+#[derive(Debug, Default)]
+pub(super) struct Sequence {
+    numbers: [u16; MAX_NUMBERS],
+    /// How many of them there are, the one that is being read included.
+    count: usize,
+    /// A bit for each number that a colon ties to the one before it.
+    tied: u32,
+    marks: [u8; MAX_MARKS],
+    marks_count: usize,
+    /// There was more than fits.
+    excess: bool,
+}
+
+impl Sequence {
+    /// Begins anew.
+    pub(super) fn clear(&mut self) {
+        self.numbers[0] = 0;
+        self.count = 1;
+        self.tied = 0;
+        self.marks_count = 0;
+        self.excess = false;
+    }
+
+    pub(super) fn digit(&mut self, byte: u8) {
+        if let Some(number) = self.numbers.get_mut(self.count.saturating_sub(1)) {
+            let digit = u16::from(byte.saturating_sub(b'0'));
+            *number = number.saturating_mul(10).saturating_add(digit);
+        }
+    }
+
+    /// Ends a number.
+    pub(super) fn separate(&mut self, tied: bool) {
+        let Some(next) = self.numbers.get_mut(self.count) else {
+            self.excess = true;
+            return;
+        };
+        *next = 0;
+        self.tied |= u32::from(tied) << self.count;
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Takes a byte that says which family the sequence belongs to.
+    pub(super) fn mark(&mut self, byte: u8) {
+        match self.marks.get_mut(self.marks_count) {
+            Some(free) => {
+                *free = byte;
+                self.marks_count = self.marks_count.saturating_add(1);
+            }
+            None => self.excess = true,
+        }
+    }
+
+    /// The family, if it is small enough to be one that we know.
+    pub(super) fn marks(&self) -> Option<&[u8]> {
+        match self.excess {
+            true => None,
+            false => self.marks.get(..self.marks_count),
+        }
+    }
+
+    /// The numbers, together with those that are tied to them.
+    pub(super) fn parameters(&self) -> Parameters<'_> {
+        Parameters {
+            sequence: self,
+            next: 0,
+        }
+    }
+
+    /// A number by its place. 0 if it is not there.
+    pub(super) fn number(&self, place: usize) -> usize {
+        let parameter = self.parameters().nth(place);
+        parameter
+            .and_then(|parameter| parameter.first().copied())
+            .unwrap_or(0)
+            .into()
+    }
+
+    /// The first number, where nothing and 0 mean 1.
+    pub(super) fn repetitions(&self) -> usize {
+        usize::from(self.numbers[0]).max(1)
+    }
+
+    /// How many numbers there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// The parameters of a sequence, one by one.
+pub(super) struct Parameters<'a> {
+    sequence: &'a Sequence,
+    next: usize,
+}
+
+impl<'a> Iterator for Parameters<'a> {
+    type Item = &'a [u16];
+
+    fn next(&mut self) -> Option<&'a [u16]> {
+        let Sequence {
+            numbers,
+            count,
+            tied,
+            ..
+        } = self.sequence;
+        let first = self.next;
+        if first >= *count {
+            return None;
+        }
+        let mut end = first.saturating_add(1);
+        while end < *count && tied >> end & 1 == 1 {
+            end = end.saturating_add(1);
+        }
+        self.next = end;
+        numbers.get(first..end)
+    }
+}

@@ -1,0 +1,196 @@
+use std::fmt::{self, Write};
+
+use super::{
+    cell::Cell,
+    palette::{BACKGROUND, FOREGROUND, Rgb, colours},
+    row::Row,
+    snapshot::Screen,
+    style::Style,
+};
+
+/// Of a cell, in pixels.
+const WIDTH: usize = 9;
+const HEIGHT: usize = 20;
+
+/// From the top of a cell to the line that letters stand on.
+const BASELINE: usize = 15;
+
+/// Around the screen.
+const MARGIN: usize = 14;
+
+const FONTS: &str =
+    "ui-monospace,'JetBrains Mono','SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace";
+
+impl Screen {
+    /// A picture of it that stays sharp at any size, as SVG: light on dark, with
+    /// colours, styles and the cursor. It needs no other file.
+    pub fn to_svg(&self) -> String {
+        let mut svg = String::new();
+        // A string takes everything.
+        let _ = self.write_svg(&mut svg);
+        svg
+    }
+
+    fn write_svg(&self, svg: &mut String) -> fmt::Result {
+        let columns = usize::from(self.size.columns);
+        let width = columns * WIDTH + 2 * MARGIN;
+        let height = self.rows.len() * HEIGHT + 2 * MARGIN;
+        write!(
+            svg,
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">"#
+        )?;
+        if !self.title.is_empty() {
+            write!(svg, "<title>{}</title>", Escaped(&self.title))?;
+        }
+        let background = Hex(BACKGROUND);
+        write!(
+            svg,
+            r#"<rect width="{width}" height="{height}" rx="10" fill="{background}"/>"#
+        )?;
+        write!(
+            svg,
+            r#"<g transform="translate({MARGIN} {MARGIN})" font-family="{FONTS}" font-size="15" xml:space="preserve" style="white-space:pre">"#
+        )?;
+        for (number, row) in self.rows.iter().enumerate() {
+            write_backgrounds(svg, row, number, columns)?;
+        }
+        if self.cursor.visible {
+            let (x, y) = place(self.cursor.column.into(), self.cursor.row.into());
+            let cursor = Hex(FOREGROUND);
+            write!(
+                svg,
+                r#"<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" fill="{cursor}" fill-opacity="0.5"/>"#
+            )?;
+        }
+        for (number, row) in self.rows.iter().enumerate() {
+            for run in runs(row) {
+                write_run(svg, &run, number)?;
+            }
+        }
+        svg.write_str("</g></svg>\n")
+    }
+}
+
+fn place(column: usize, row: usize) -> (usize, usize) {
+    (column * WIDTH, row * HEIGHT)
+}
+
+/// One rectangle for each stretch that has a colour of its own.
+fn write_backgrounds(svg: &mut String, row: &Row, number: usize, columns: usize) -> fmt::Result {
+    let rest = colours(Style::blank(row.rest())).1;
+    let behind = |column: usize| row.cells().get(column).map(|cell| colours(cell.style).1);
+    let mut from = 0;
+    while from < columns {
+        let colour = behind(from).unwrap_or(rest);
+        let mut end = from + 1;
+        while end < columns && behind(end).unwrap_or(rest) == colour {
+            end += 1;
+        }
+        if colour != BACKGROUND {
+            let (x, y) = place(from, number);
+            let width = (end - from) * WIDTH;
+            let colour = Hex(colour);
+            write!(
+                svg,
+                r#"<rect x="{x}" y="{y}" width="{width}" height="{HEIGHT}" fill="{colour}" shape-rendering="crispEdges"/>"#
+            )?;
+        }
+        from = end;
+    }
+    Ok(())
+}
+
+/// Text that is written in one go.
+struct Run {
+    column: usize,
+    columns: usize,
+    text: String,
+    style: Style,
+}
+
+/// ASCII of one style runs together. Everything else stands alone, so that it stands
+/// where it belongs whatever font there is.
+fn runs(row: &Row) -> Vec<Run> {
+    let mut runs = Vec::<Run>::new();
+    let mut joins = false;
+    for (column, cell) in row.cells().iter().enumerate() {
+        if cell.columns() == 0 || is_unseen(cell) {
+            joins = joins && cell.columns() == 0;
+            continue;
+        }
+        let ascii = cell.characters().all(|character| character.is_ascii());
+        let last = runs.last_mut().filter(|_| joins && ascii);
+        match last.filter(|run| run.style == cell.style) {
+            Some(run) => {
+                cell.push_to(&mut run.text);
+                run.columns += 1;
+            }
+            None => runs.push(Run {
+                column,
+                columns: cell.columns(),
+                text: cell.characters().collect(),
+                style: cell.style,
+            }),
+        }
+        joins = ascii;
+    }
+    runs
+}
+
+fn is_unseen(cell: &Cell) -> bool {
+    let lined = cell.style.underline || cell.style.struck;
+    cell.style.hidden || cell.is_blank() && !lined
+}
+
+fn write_run(svg: &mut String, run: &Run, row: usize) -> fmt::Result {
+    let (x, y) = place(run.column, row);
+    let (y, width) = (y + BASELINE, run.columns * WIDTH);
+    let foreground = Hex(colours(run.style).0);
+    write!(
+        svg,
+        r#"<text x="{x}" y="{y}" textLength="{width}" lengthAdjust="spacingAndGlyphs" fill="{foreground}""#
+    )?;
+    if run.style.bold {
+        svg.write_str(r#" font-weight="bold""#)?;
+    }
+    if run.style.italic {
+        svg.write_str(r#" font-style="italic""#)?;
+    }
+    match (run.style.underline, run.style.struck) {
+        (true, true) => svg.write_str(r#" text-decoration="underline line-through""#)?,
+        (true, false) => svg.write_str(r#" text-decoration="underline""#)?,
+        (false, true) => svg.write_str(r#" text-decoration="line-through""#)?,
+        (false, false) => {}
+    }
+    write!(svg, ">{}</text>", Escaped(&run.text))
+}
+
+struct Hex(Rgb);
+
+impl fmt::Display for Hex {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [red, green, blue] = self.0;
+        write!(formatter, "#{red:02x}{green:02x}{blue:02x}")
+    }
+}
+
+/// Text that stays text within XML.
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            match character {
+                '&' => formatter.write_str("&amp;")?,
+                '<' => formatter.write_str("&lt;")?,
+                '>' => formatter.write_str("&gt;")?,
+                '"' => formatter.write_str("&quot;")?,
+                '\'' => formatter.write_str("&apos;")?,
+                // No XML can hold them: XML 1.0, 2.2.
+                '\u{fffe}' | '\u{ffff}' => formatter.write_char(char::REPLACEMENT_CHARACTER)?,
+                _ => formatter.write_char(character)?,
+            }
+        }
+        Ok(())
+    }
+}

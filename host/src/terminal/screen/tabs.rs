@@ -1,0 +1,57 @@
+/// Where tabs stop.
+#[derive(Debug)]
+pub(super) struct Tabs {
+    stops: Vec<bool>,
+}
+
+const EVERY: usize = 8;
+
+impl Tabs {
+    pub(super) fn new(columns: usize) -> Self {
+        let mut tabs = Self { stops: Vec::new() };
+        tabs.resize(columns);
+        tabs
+    }
+
+    /// New columns get stops where a new terminal has them.
+    pub(super) fn resize(&mut self, columns: usize) {
+        let new = self.stops.len()..columns;
+        self.stops.truncate(columns);
+        self.stops
+            .extend(new.map(|column| column.is_multiple_of(EVERY)));
+    }
+
+    pub(super) fn set(&mut self, column: usize) {
+        if let Some(stop) = self.stops.get_mut(column) {
+            *stop = true;
+        }
+    }
+
+    pub(super) fn unset(&mut self, column: usize) {
+        if let Some(stop) = self.stops.get_mut(column) {
+            *stop = false;
+        }
+    }
+
+    pub(super) fn unset_all(&mut self) {
+        self.stops.fill(false);
+    }
+
+    /// The stop that is so many to the right, or the last column.
+    pub(super) fn after(&self, column: usize, count: usize) -> usize {
+        let stops = self.stops.iter().enumerate().skip(column.saturating_add(1));
+        stops
+            .filter_map(|(column, stop)| stop.then_some(column))
+            .nth(count.saturating_sub(1))
+            .unwrap_or(self.stops.len().saturating_sub(1))
+    }
+
+    /// The stop that is so many to the left, or the first column.
+    pub(super) fn before(&self, column: usize, count: usize) -> usize {
+        let stops = self.stops.iter().enumerate().take(column).rev();
+        stops
+            .filter_map(|(column, stop)| stop.then_some(column))
+            .nth(count.saturating_sub(1))
+            .unwrap_or(0)
+    }
+}

@@ -1,0 +1,27 @@
+//! What bytes become, judged by tmux and by hand.
+
+mod hostile;
+mod pictures;
+mod recordings;
+mod replies;
+mod resize;
+mod scrollback;
+mod sequences;
+mod sound;
+
+use super::{Emulator, Screen};
+use crate::terminal::size::TerminalSize;
+
+fn size(columns: u16, rows: u16) -> TerminalSize {
+    TerminalSize::new(columns, rows).unwrap()
+}
+
+fn screen(columns: u16, rows: u16, printed: impl AsRef<[u8]>) -> Screen {
+    Screen::render(size(columns, rows), [printed.as_ref()])
+}
+
+fn fed(columns: u16, rows: u16, printed: impl AsRef<[u8]>) -> Emulator {
+    let mut emulator = Emulator::new(size(columns, rows), 1000);
+    emulator.feed(printed.as_ref());
+    emulator
+}

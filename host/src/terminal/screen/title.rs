@@ -1,0 +1,41 @@
+use super::hidden::is_hidden;
+
+/// How many characters of a title are kept.
+const MAX_LENGTH: usize = 256;
+
+/// How many titles a program can put aside.
+const MAX_SAVED: usize = 8;
+
+/// What the program calls itself. It can be set and put aside, and is never told
+/// to the program: whoever can make a program print could otherwise make it read.
+#[derive(Debug, Default)]
+pub(super) struct Title {
+    text: String,
+    saved: Vec<String>,
+}
+
+impl Title {
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn set(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let shown = text
+            .chars()
+            .filter(|character| !character.is_control() && !is_hidden(*character));
+        self.text = shown.take(MAX_LENGTH).collect();
+    }
+
+    pub(super) fn save(&mut self) {
+        if self.saved.len() < MAX_SAVED {
+            self.saved.push(self.text.clone());
+        }
+    }
+
+    pub(super) fn restore(&mut self) {
+        if let Some(saved) = self.saved.pop() {
+            self.text = saved;
+        }
+    }
+}

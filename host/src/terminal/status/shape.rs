@@ -1,0 +1,129 @@
+//! How prompts and questions look, in the cursor's row up to the cursor.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What prompts of shells end with.
+const SIGNS: &[char] = &['$', '#', '%', '>', '❯', '➜', 'λ', '»', '⟩', '▶'];
+
+/// Blanks that a prompt may have behind its sign.
+const MAX_BLANKS: usize = 2;
+
+/// A prompt of a shell with nothing typed behind it.
+pub(super) fn is_shell_prompt(row: &str) -> bool {
+    let prompt = row.trim_end();
+    let blanks = row.chars().count() - prompt.chars().count();
+    // Some put the sign in front, and the folder behind it.
+    blanks <= MAX_BLANKS && (prompt.ends_with(SIGNS) || prompt.starts_with(['➜', '❯']))
+}
+
+/// A prompt of a shell, perhaps with something typed behind it.
+pub(super) fn has_shell_prompt(row: &str) -> bool {
+    is_shell_prompt(row)
+        || SIGNS
+            .iter()
+            .any(|sign| row.contains(&format!("{sign} ")[..]))
+}
+
+/// Whether a prompt of this form is there: see
+/// [`prompts`](super::commands::prompts). If the program edits its line itself,
+/// something may be typed behind it.
+pub(super) fn has_prompt(row: &str, form: &str, edited: bool) -> bool {
+    match (form.strip_prefix('*'), edited) {
+        (Some(end), true) => row.contains(end),
+        (Some(end), false) => row.ends_with(end),
+        (None, true) => row.starts_with(form),
+        (None, false) => row == form,
+    }
+}
+
+/// A word and a `>`, as many interpreters have it.
+pub(super) fn is_usual_prompt(row: &str) -> bool {
+    let word = row.strip_suffix("> ");
+    word.is_some_and(|word| word.len() <= 60 && !word.contains(char::is_whitespace))
+}
+
+pub(super) const PDB: &[&str] = &["(Pdb) ", "((Pdb)) ", "(Pdb++) ", "ipdb> ", "(IPdb) "];
+
+pub(super) const PYTHON: &[&str] = &[">>> ", "... "];
+
+/// The prompt of IPython counts its lines.
+pub(super) fn is_ipython_prompt(row: &str, edited: bool) -> bool {
+    fits(&IPYTHON, row) && (edited || row.ends_with(": "))
+}
+
+/// The last row of a pager that waits.
+pub(super) fn is_pager_prompt(row: &str) -> bool {
+    let row = row.trim_end();
+    row == ":"
+        || row.ends_with("(END)")
+        || row.contains("--More--")
+        || row.contains("(press h for help or q to quit)")
+        || row.starts_with("HELP -- ")
+        || fits(&LINES, row)
+}
+
+/// A question whose answer is yes or no.
+pub(super) fn is_confirmation(row: &str) -> bool {
+    let row = row.trim();
+    fits(&CHOICE, row) || fits(&QUESTION, row) && !fits(&OPEN, row)
+}
+
+/// Something else that is asked for.
+pub(super) fn is_question(row: &str) -> bool {
+    row.trim_end().ends_with([':', '?'])
+}
+
+static IPYTHON: Pattern = LazyLock::new(|| Regex::new(r"^(In \[\d+\]|\s*\.\.\.): "));
+
+/// As systemd has it.
+static LINES: Pattern = LazyLock::new(|| Regex::new(r"^lines \d+-\d+"));
+
+/// The possible answers are at the end: `[Y/n]`, `(yes/no)?`, `y/n:`,
+/// `[y]es, [n]o:`.
+static CHOICE: Pattern = LazyLock::new(|| {
+    Regex::new(
+        r"(?xi)
+        (
+          [\[(] \s* (y|n|yes|no) \s* ([/,|] [^\s\])]* \s* )* [\])]+
+          ( \s* \[default=\w*\] )?
+        | \b (y|yes) \s? / \s? (n|no)
+        | \[y\]es \b .* \[n\]o \b .*
+        )
+        \s* [:?>]* $",
+    )
+});
+
+/// It asks whether to do something.
+static QUESTION: Pattern = LazyLock::new(|| {
+    Regex::new(
+        r"(?xi)
+        \b (
+          abort | accept | agree | apply | confirm | continue | correct | delete
+        | install | ok | okay | overwrite | proceed | really | remove | replace | retry | save
+        | sure | you \s (want|wish|like) \s to
+        ) \b [^?]* \? $",
+    )
+});
+
+/// More than yes or no can be answered.
+static OPEN: Pattern = LazyLock::new(|| Regex::new(r"(?i)\b(how|what|when|where|which|who|why)\b"));
+
+type Pattern = LazyLock<Result<Regex, regex::Error>>;
+
+fn fits(pattern: &Pattern, row: &str) -> bool {
+    pattern.as_ref().is_ok_and(|pattern| pattern.is_match(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_patterns_are_valid() {
+        for pattern in [&IPYTHON, &LINES, &CHOICE, &QUESTION, &OPEN] {
+            assert!(pattern.is_ok(), "{:?}", pattern.as_ref().err());
+        }
+    }
+}

@@ -1,0 +1,222 @@
+mod rows;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use regex::Regex;
+
+use super::*;
+
+/// As a line editor has it: bash, Python, vim.
+const KEYS: Tty = Tty {
+    echo: false,
+    canonical: false,
+};
+
+/// As programs find it.
+const LINES: Tty = Tty {
+    echo: true,
+    canonical: true,
+};
+
+/// As who asks for a password has it.
+const HIDDEN: Tty = Tty {
+    echo: false,
+    canonical: true,
+};
+
+/// As `read -n 1` has it.
+const KEY: Tty = Tty {
+    echo: true,
+    canonical: false,
+};
+
+fn evidence<'a>(command: &'a str, tty: Tty, before: &'a str) -> Evidence<'a> {
+    Evidence {
+        life: Life::Alive,
+        before,
+        after: "",
+        alternate: false,
+        foreground: Some(Foreground {
+            command,
+            first: command == "bash",
+        }),
+        tty: Some(tty),
+        prompt: None,
+        unanswered: None,
+    }
+}
+
+fn full_screen<'a>(command: &'a str, before: &'a str) -> Evidence<'a> {
+    Evidence {
+        alternate: true,
+        ..evidence(command, KEYS, before)
+    }
+}
+
+#[test]
+fn programs_with_a_screen_of_their_own_are_told_by_their_names() {
+    for (command, before, status) in [
+        ("vim", "", Status::Editor),
+        ("vim", "$ ", Status::Editor),
+        ("vim", ":wq", Status::Editor),
+        ("vim.tiny", "", Status::Editor),
+        ("nano", "", Status::Editor),
+        ("emacs", ">>> ", Status::Editor),
+        ("git", "Fix the", Status::Editor),
+        ("git", ":", Status::Pager),
+        ("crontab", "", Status::Editor),
+        ("less", "README.md", Status::Pager),
+        (
+            "man",
+            " Manual page ls(1) line 1 (press h for help or q to quit)",
+            Status::Pager,
+        ),
+        ("", "(END)", Status::Pager),
+        ("htop", "", Status::Running),
+        ("top", "", Status::Running),
+        ("unheard-of", "Password: ", Status::Running),
+        ("ssh", "$ ", Status::Unknown),
+        ("bash", "$ ", Status::Unknown),
+    ] {
+        let (told, prompt) = infer(&full_screen(command, before));
+        assert_eq!(told, status, "{command} {before:?}");
+        assert_eq!(prompt, Prompt::None, "{command}");
+    }
+    let shell_in_tmux = infer(&full_screen("tmux: client", "me@box:~$ "));
+    assert_eq!(shell_in_tmux, (Status::Ready, Prompt::Shell));
+    // In a terminal that has no second screen.
+    assert_eq!(infer(&evidence("vi", KEYS, "~")).0, Status::Editor);
+}
+
+#[test]
+fn the_end_is_told_before_all_else() {
+    let prompt = evidence("bash", KEYS, "$ ");
+    for (life, status) in [
+        (Life::Ended, Status::Eof),
+        (Life::Terminated, Status::Terminated),
+    ] {
+        let over = Evidence {
+            life,
+            ..prompt.clone()
+        };
+        assert_eq!(infer(&over), (status, Prompt::None));
+    }
+}
+
+#[test]
+fn a_prompt_does_not_count_before_what_was_typed_is_answered() {
+    for (milliseconds, status) in [
+        (0, Status::Running),
+        (299, Status::Running),
+        (300, Status::Ready),
+    ] {
+        let typed = Evidence {
+            unanswered: Some(Duration::from_millis(milliseconds)),
+            ..evidence("bash", KEYS, "$ ")
+        };
+        assert_eq!(infer(&typed).0, status, "{milliseconds}");
+    }
+}
+
+#[test]
+fn the_pattern_of_the_user_wins() {
+    let pattern = Regex::new("^ready when you are:? ?$").unwrap();
+    let own = Evidence {
+        prompt: Some(&pattern),
+        ..evidence("cat", LINES, "ready when you are: ")
+    };
+    assert_eq!(infer(&own), (Status::Ready, Prompt::Shell));
+    let unasked = Evidence {
+        foreground: None,
+        tty: None,
+        ..own.clone()
+    };
+    assert_eq!(infer(&unasked), (Status::Ready, Prompt::Shell));
+    let hidden = Evidence {
+        tty: Some(HIDDEN),
+        ..own.clone()
+    };
+    assert_eq!(infer(&hidden).0, Status::Password);
+    let other = Evidence {
+        before: "hello$ ",
+        ..own
+    };
+    assert_eq!(infer(&other).0, Status::Running);
+}
+
+#[test]
+fn what_the_guest_does_not_say_is_unknown() {
+    let nobody = Evidence {
+        foreground: None,
+        tty: None,
+        ..evidence("", KEYS, "$ ")
+    };
+    assert_eq!(infer(&nobody), (Status::Unknown, Prompt::Unknown));
+    let unset = Evidence {
+        tty: None,
+        ..evidence("cat", LINES, "Password: ")
+    };
+    assert_eq!(infer(&unset), (Status::Unknown, Prompt::Unknown));
+    let prompt = Evidence {
+        tty: None,
+        ..evidence("bash", LINES, "$ ")
+    };
+    assert_eq!(infer(&prompt), (Status::Ready, Prompt::Shell));
+}
+
+#[test]
+fn a_cursor_in_the_middle_of_text_is_behind_no_prompt() {
+    for (command, before) in [("sh", "$ "), ("python3", ">>> "), ("rm", "Continue? ")] {
+        let middle = Evidence {
+            after: "more text",
+            ..evidence(command, LINES, before)
+        };
+        assert_eq!(infer(&middle), (Status::Running, Prompt::None), "{command}");
+    }
+    // Back at the beginning of a line that is edited.
+    let back = Evidence {
+        after: "ls -l",
+        ..evidence("bash", KEYS, "me@box:~$ ")
+    };
+    assert_eq!(infer(&back), (Status::Ready, Prompt::Shell));
+}
+
+#[test]
+fn a_terminal_may_be_opened_for_any_program() {
+    let first = |command, before| {
+        infer(&Evidence {
+            foreground: Some(Foreground {
+                command,
+                first: true,
+            }),
+            ..evidence(command, LINES, before)
+        })
+    };
+    assert_eq!(first("python3", ">>> "), (Status::Repl, Prompt::Python));
+    assert_eq!(first("python3", "5 $ "), (Status::Running, Prompt::None));
+    assert_eq!(first("my-shell", "mine> "), (Status::Ready, Prompt::Shell));
+}
+
+#[test]
+fn names_are_those_of_the_contract() {
+    assert_eq!(Status::Ready.to_string(), "ready");
+    assert_eq!(Status::Eof.to_string(), "eof");
+    assert_eq!(Prompt::Pdb.to_string(), "pdb");
+}
+
+proptest! {
+    #[test]
+    fn only_the_settings_of_the_terminal_make_a_password(
+        before: String, after: String, command: String,
+        first: bool, alternate: bool, echo: bool, canonical: bool,
+    ) {
+        let (status, _) = infer(&Evidence {
+            after: &after,
+            alternate,
+            foreground: Some(Foreground { command: &command, first }),
+            ..evidence("", Tty { echo, canonical }, &before)
+        });
+        prop_assert_eq!(status == Status::Password, canonical && !echo);
+    }
+}

@@ -1,0 +1,222 @@
+use vmcell_wire::{
+    Attach, Lifetime, Position, Request, Selector,
+    terminal::{Open, Size, Terminal as Wire, Use},
+};
+
+use super::{Terminal, TerminalOptions, Unread, handle::Seed};
+use crate::{
+    error::Error,
+    process::{ExecFailure, ExecFailureKind, ProcessId, ProcessInfo, ProcessSelector},
+    random::random_bytes,
+    session::{Closing, StreamEvent, WINDOW},
+    vm::Vm,
+};
+
+/// The terminals of a VM.
+///
+/// ```no_run
+/// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
+/// use vmcell::terminal::{Status, TerminalOptions};
+///
+/// let terminal = vm.terminals().open(TerminalOptions::new().tag("work")).await?;
+/// let reply = terminal.run("cd /tmp && pwd").await?;
+/// assert_eq!(reply.status, Status::Ready);
+/// println!("{}", reply.text);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Terminals<'a> {
+    vm: &'a Vm,
+}
+
+impl<'a> Terminals<'a> {
+    pub(crate) fn new(vm: &'a Vm) -> Self {
+        Self { vm }
+    }
+
+    /// Starts a program on a new terminal. It goes on whoever is attached, and
+    /// is known until it is [forgotten](Terminal::forget).
+    ///
+    /// # Errors
+    /// [`Error::Exec`] if it could not be started, or the tag is taken;
+    /// [`Error::Host`] if the records cannot be written; [`Error::Gone`] if the
+    /// VM ended.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the program may or may not run.
+    pub async fn open(self, options: TerminalOptions) -> Result<Terminal, Error> {
+        let command = &options.command;
+        let (mut stream, tag) = command.with_start(Lifetime::Background, |start| {
+            let open = Open {
+                start,
+                size: wire_size(options.size),
+                unread: match options.unread {
+                    Unread::Dropped => vmcell_wire::terminal::Unread::Dropped,
+                    Unread::Kept => vmcell_wire::terminal::Unread::Kept,
+                },
+            };
+            self.vm.open(&Request::Terminal(Wire::Open(open)))
+        })?;
+        let id = match self.vm.explained(stream.next().await).await? {
+            StreamEvent::Closed(Closing::Spawned { id, .. }) => id,
+            StreamEvent::Closed(Closing::Failed(failed)) => {
+                let subject = format!("{:?} did not start", command.program());
+                return Err(ExecFailure::from_guest(failed, subject).into());
+            }
+            _ => return Err(Error::senseless()),
+        };
+        let opened = self.connect(Selector::Id(id), &tag, options, true).await;
+        if opened.is_err() {
+            // Nobody knows of it, and nothing shall be left of it.
+            let processes = self.vm.processes();
+            let _ = processes.kill(ProcessId(id)).await;
+            let _ = processes.forget(ProcessId(id)).await;
+        }
+        opened
+    }
+
+    /// Attaches to a terminal that this or another program opened, from the
+    /// oldest byte that the guest has kept.
+    ///
+    /// # Errors
+    /// [`Error::Exec`] of the kind
+    /// [`NotFound`](crate::ExecFailureKind::NotFound) if there is none.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn attach(self, terminal: impl Into<ProcessSelector>) -> Result<Terminal, Error> {
+        self.attach_with(terminal, TerminalOptions::new()).await
+    }
+
+    /// As [`attach`](Self::attach). Of the options, those count that say how
+    /// this program follows the terminal. They do not if it does so already:
+    /// the answer is then another handle of the same.
+    ///
+    /// # Errors
+    /// See [`attach`](Self::attach).
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn attach_with(
+        self,
+        terminal: impl Into<ProcessSelector>,
+        options: TerminalOptions,
+    ) -> Result<Terminal, Error> {
+        let selector = terminal.into();
+        self.connect(selector.as_wire(), &selector.to_string(), options, false)
+            .await
+    }
+
+    /// The terminal with this tag, or None: it is never made.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] if the VM ended.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn find(self, tag: &str) -> Result<Option<Terminal>, Error> {
+        match self.attach(tag).await {
+            Ok(terminal) => Ok(Some(terminal)),
+            Err(Error::Exec(failure)) if failure.kind == ExecFailureKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The terminal with this tag, which is opened if there is none. One that
+    /// has ended stays as it is: a session is never begun again under the same
+    /// name unless it was [forgotten](Terminal::forget).
+    ///
+    /// # Errors
+    /// See [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the program may or may not run.
+    pub async fn session(self, tag: &str, options: TerminalOptions) -> Result<Terminal, Error> {
+        match self.attach_with(tag, options.clone()).await {
+            Err(Error::Exec(failure)) if failure.kind == ExecFailureKind::NotFound => {}
+            found => return found,
+        }
+        match self.open(options.clone().tag(tag)).await {
+            // Somebody else was faster.
+            Err(Error::Exec(failure)) if failure.kind == ExecFailureKind::Conflict => {
+                self.attach_with(tag, options).await
+            }
+            opened => opened,
+        }
+    }
+
+    /// All of them in the order in which they were opened, those that have
+    /// ended included.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] if the VM ended.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn list(self) -> Result<Vec<ProcessInfo>, Error> {
+        let list = self.vm.processes();
+        list.list_by(|after| Request::Terminal(Wire::List { after }))
+            .await
+    }
+
+    async fn connect(
+        self,
+        process: Selector<'_>,
+        subject: &str,
+        options: TerminalOptions,
+        opened: bool,
+    ) -> Result<Terminal, Error> {
+        let writer = u64::from_le_bytes(random_bytes()?);
+        let output = Position {
+            offset: 0,
+            window: WINDOW,
+        };
+        let request = match options.view_only {
+            false => Request::Terminal(Wire::Attach(Use {
+                process,
+                output,
+                writer,
+            })),
+            true => Request::Attach(Attach {
+                process,
+                stdout: Some(output),
+                stderr: None,
+                stdin: false,
+            }),
+        };
+        let mut stream = self.vm.open(&request)?;
+        let attached = match self.vm.explained(stream.next_but_output().await).await? {
+            StreamEvent::Attached(attached) => attached,
+            StreamEvent::Closed(Closing::Failed(failed)) => {
+                return Err(ExecFailure::from_guest(failed, subject.to_owned()).into());
+            }
+            _ => return Err(Error::senseless()),
+        };
+        let known = self.vm.known_terminals();
+        let view_only = options.view_only;
+        if let Some(terminal) = known.get(attached.id).filter(|_| !view_only) {
+            return Ok(terminal);
+        }
+        let seed = Seed {
+            vm: self.vm.clone(),
+            stream,
+            attached,
+            writer,
+            opened,
+        };
+        let terminal = Terminal::begin(seed, options).await?;
+        Ok(match view_only {
+            // Who asks for more shall not get this.
+            true => terminal,
+            false => known.add(attached.id, terminal),
+        })
+    }
+}
+
+pub(super) fn wire_size(size: super::TerminalSize) -> Size {
+    Size {
+        columns: size.columns,
+        rows: size.rows,
+    }
+}

@@ -1,0 +1,266 @@
+//! What a terminal printed, as far as it is kept here.
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+
+use super::size::TerminalSize;
+
+/// The last bytes that a terminal printed, with the times of their coming.
+///
+/// Offsets count from the beginning of the session, and count what was lost
+/// too. So bytes that are missing show in the offsets, and in nothing else.
+///
+/// ```text
+/// offset:  0 ....... start ........ 900      950 ....... end
+///          dropped   [chunk][chunk]    lost      [chunk]
+/// ```
+#[derive(Debug)]
+pub(crate) struct Transcript {
+    limit: usize,
+    /// In the order of their offsets. None is empty.
+    chunks: VecDeque<Chunk>,
+    kept: usize,
+    end: u64,
+    sizes: VecDeque<Resized>,
+}
+
+/// Bytes that came at about the same time.
+#[derive(Debug)]
+struct Chunk {
+    offset: u64,
+    at: Duration,
+    bytes: Vec<u8>,
+}
+
+/// The terminal has another size from this offset on.
+#[derive(Clone, Copy, Debug)]
+struct Resized {
+    offset: u64,
+    at: Duration,
+    size: TerminalSize,
+}
+
+/// Some of what was printed, without a gap in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Where it begins. If that is behind the cursor that was asked for, the
+    /// bytes between are not kept any more, or were lost.
+    pub(crate) offset: u64,
+    pub(crate) bytes: Bytes,
+}
+
+/// What happened, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event<'a> {
+    Output(&'a [u8]),
+    Resize(TerminalSize),
+    /// So many bytes are missing here.
+    Lost(u64),
+}
+
+/// Bytes that come within this time have one time.
+const STEP: Duration = Duration::from_millis(5);
+
+const MAX_CHUNK: usize = 64 * 1024;
+
+/// When there are more, neighbours get one time.
+const MAX_CHUNKS: usize = 16 * 1024;
+
+/// When there are more, the oldest is forgotten.
+const MAX_SIZES: usize = 1024;
+
+impl Transcript {
+    /// Keeps at most this many bytes of a session whose first bytes have this
+    /// offset.
+    pub(crate) fn new(limit: usize, offset: u64) -> Self {
+        Self {
+            limit,
+            chunks: VecDeque::new(),
+            kept: 0,
+            end: offset,
+            sizes: VecDeque::new(),
+        }
+    }
+
+    /// Where the oldest byte is that is kept.
+    pub(crate) fn start(&self) -> u64 {
+        self.chunks.front().map_or(self.end, |chunk| chunk.offset)
+    }
+
+    /// Where the next byte will be.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Adds what was printed so long after the beginning of the session.
+    pub(crate) fn push(&mut self, bytes: &[u8], at: Duration) {
+        let most = (self.limit / 16).clamp(1, MAX_CHUNK);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = self.room(most, at);
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            rest = later;
+            if let Some(chunk) = self.chunks.back_mut() {
+                chunk.bytes.extend_from_slice(now);
+                self.kept += now.len();
+                self.end = self.end.saturating_add(length(now));
+            }
+            self.trim();
+        }
+    }
+
+    /// So many bytes were lost on their way here.
+    pub(crate) fn gap(&mut self, lost: u64) {
+        self.end = self.end.saturating_add(lost);
+    }
+
+    /// The terminal has another size from now on.
+    pub(crate) fn resized(&mut self, size: TerminalSize, at: Duration) {
+        let offset = self.end;
+        self.sizes.push_back(Resized { offset, at, size });
+        if self.sizes.len() > MAX_SIZES {
+            self.sizes.pop_front();
+        }
+    }
+
+    /// The bytes from an offset on, or from the next that are kept, up to the
+    /// next gap and no more than this.
+    pub(crate) fn read(&self, cursor: u64, most: usize) -> Piece {
+        let first = self.chunks.partition_point(|chunk| chunk.end() <= cursor);
+        let Some(chunk) = self.chunks.get(first) else {
+            return Piece {
+                offset: self.end,
+                bytes: Bytes::new(),
+            };
+        };
+        let offset = cursor.max(chunk.offset);
+        let mut bytes = BytesMut::new();
+        let mut next = offset;
+        for chunk in self.chunks.range(first..) {
+            if chunk.offset > next || bytes.len() == most {
+                break;
+            }
+            let skipped = usize::try_from(next - chunk.offset).unwrap_or(usize::MAX);
+            let rest = chunk.bytes.get(skipped..).unwrap_or_default();
+            bytes.extend_from_slice(&rest[..rest.len().min(most - bytes.len())]);
+            next = chunk.end();
+        }
+        let bytes = bytes.freeze();
+        Piece { offset, bytes }
+    }
+
+    /// All that is kept, with its times. The first event is the size that the
+    /// terminal had at the beginning, if that is known.
+    pub(crate) fn events(&self) -> impl Iterator<Item = (Duration, Event<'_>)> {
+        let before = self
+            .sizes
+            .partition_point(|resized| resized.offset <= self.start());
+        let mut sizes = self.sizes.range(before.saturating_sub(1)..).peekable();
+        let mut chunks = self.chunks.iter().peekable();
+        let mut next = self.start();
+        std::iter::from_fn(move || {
+            let reached = chunks.peek().map_or(u64::MAX, |chunk| chunk.offset);
+            if let Some(resized) = sizes.next_if(|resized| resized.offset <= reached) {
+                return Some((resized.at, Event::Resize(resized.size)));
+            }
+            let chunk = chunks.peek()?;
+            if chunk.offset > next {
+                let lost = chunk.offset - next;
+                next = chunk.offset;
+                return Some((chunk.at, Event::Lost(lost)));
+            }
+            next = chunk.end();
+            let chunk = chunks.next()?;
+            Some((chunk.at, Event::Output(&chunk.bytes)))
+        })
+    }
+
+    /// How much the last chunk may take. It is a new one if the bytes come later
+    /// than those in it, or behind a gap.
+    fn room(&mut self, most: usize, at: Duration) -> usize {
+        let resized = self.sizes.back().map(|resized| resized.offset);
+        if let Some(chunk) = self.chunks.back_mut() {
+            let same = chunk.end() == self.end
+                && at.saturating_sub(chunk.at) < STEP
+                && resized < Some(self.end);
+            let room = most.saturating_sub(chunk.bytes.len());
+            if same && room > 0 {
+                return room;
+            }
+            chunk.bytes.shrink_to_fit();
+        }
+        let offset = self.end;
+        let bytes = Vec::new();
+        self.chunks.push_back(Chunk { offset, at, bytes });
+        most
+    }
+
+    /// Drops the oldest bytes beyond the limit, and times beyond theirs.
+    fn trim(&mut self) {
+        while self.kept > self.limit {
+            self.drop_oldest();
+        }
+        if self.chunks.len() > MAX_CHUNKS {
+            self.merge();
+            // Gaps are between them. Many go at once, so that this is rare.
+            while self.chunks.len() > MAX_CHUNKS / 4 * 3 {
+                self.drop_oldest();
+            }
+        }
+        let start = self.start();
+        // The last size before the start is the one that holds there.
+        while self.sizes.get(1).is_some_and(|next| next.offset <= start) {
+            self.sizes.pop_front();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let chunk = self.chunks.pop_front();
+        self.kept -= chunk.map_or(self.kept, |chunk| chunk.bytes.len());
+    }
+
+    /// Makes one chunk of every two, where nothing is between them.
+    fn merge(&mut self) {
+        let mut merged: VecDeque<Chunk> = VecDeque::new();
+        let mut pair = false;
+        for chunk in self.chunks.drain(..) {
+            match merged.back_mut() {
+                Some(last)
+                    if pair
+                        && last.end() == chunk.offset
+                        && last.bytes.len() + chunk.bytes.len() <= MAX_CHUNK =>
+                {
+                    last.bytes.extend_from_slice(&chunk.bytes);
+                    last.bytes.shrink_to_fit();
+                    pair = false;
+                }
+                _ => {
+                    merged.push_back(chunk);
+                    pair = true;
+                }
+            }
+        }
+        self.chunks = merged;
+    }
+}
+
+impl Chunk {
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(length(&self.bytes))
+    }
+}
+
+impl Piece {
+    /// Where the bytes behind it are.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset.saturating_add(length(&self.bytes))
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}

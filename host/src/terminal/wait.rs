@@ -1,0 +1,173 @@
+use std::{pin::pin, time::Duration};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+use super::{Prompt, Status, Terminal};
+use crate::error::Error;
+
+/// The wait for what comes of something that is done to a terminal. Output wakes
+/// it, and silence is a timer that output sets anew.
+pub(super) struct Wait<'a> {
+    terminal: &'a Terminal,
+    news: watch::Receiver<u64>,
+    quiet: Duration,
+    deadline: Instant,
+    began: Instant,
+    /// Where the transcript ended when it began.
+    before: u64,
+    /// What the terminal was found to do, and where its transcript ended then.
+    found: Option<(Status, Prompt, u64)>,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// Nothing.
+    Now,
+    /// Output that no reply has told.
+    Output,
+    /// Silence.
+    Silence,
+    /// Silence, or that it plainly waits for input after it has printed
+    /// something.
+    Rest,
+}
+
+/// After this silence a look at the guest is worth its round trip.
+const SETTLE: Duration = Duration::from_millis(30);
+
+/// What woke a wait.
+enum Woken {
+    News,
+    Time,
+}
+
+impl<'a> Wait<'a> {
+    pub(super) fn new(terminal: &'a Terminal, quiet: Duration, deadline: Instant) -> Self {
+        let shared = &terminal.core().shared;
+        Self {
+            terminal,
+            news: shared.news(),
+            quiet,
+            deadline,
+            began: Instant::now(),
+            before: shared.model().transcript.end(),
+            found: None,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Waits. False: the time was over before.
+    pub(super) async fn until(&mut self, until: Until) -> Result<bool, Error> {
+        match until {
+            Until::Now => Ok(true),
+            Until::Output => Ok(self.output().await),
+            Until::Silence => self.rest(false).await,
+            Until::Rest => self.rest(true).await,
+        }
+    }
+
+    /// What the terminal does now.
+    pub(super) async fn status(&mut self) -> Result<(Status, Prompt), Error> {
+        let end = self.terminal.core().shared.model().transcript.end();
+        match self.found {
+            Some((status, prompt, at)) if at == end => Ok((status, prompt)),
+            _ => self.look().await,
+        }
+    }
+
+    /// Waits until a shell's prompt is there.
+    pub(super) async fn prompt(&mut self) -> Result<bool, Error> {
+        loop {
+            let silence = {
+                let model = self.terminal.core().shared.model();
+                if model.over.is_some() {
+                    return Ok(false);
+                }
+                model.silence()
+            };
+            if silence >= SETTLE && self.status().await?.0 == Status::Ready {
+                return Ok(true);
+            }
+            let settled = match self.found {
+                // Nothing changes before something is printed.
+                Some(_) if silence >= SETTLE => self.deadline,
+                _ => Instant::now() + SETTLE.saturating_sub(silence),
+            };
+            if Instant::now() >= self.deadline {
+                return Ok(false);
+            }
+            self.sleep(settled.min(self.deadline)).await;
+        }
+    }
+
+    /// Waits for the next thing that happens. False: the time was over before.
+    pub(super) async fn news(&mut self) -> bool {
+        matches!(self.sleep(self.deadline).await, Woken::News)
+    }
+
+    async fn output(&mut self) -> bool {
+        loop {
+            {
+                let model = self.terminal.core().shared.model();
+                if model.transcript.end() > model.told || model.over.is_some() {
+                    return true;
+                }
+            }
+            if !self.news().await {
+                return false;
+            }
+        }
+    }
+
+    async fn rest(&mut self, may_end_early: bool) -> Result<bool, Error> {
+        loop {
+            let (end, last, over) = {
+                let model = self.terminal.core().shared.model();
+                let last = model.last_output.map(Instant::from_std);
+                (model.transcript.end(), last, model.over.is_some())
+            };
+            let last = last.map_or(self.began, |last| last.max(self.began));
+            let now = Instant::now();
+            if over || now >= last + self.quiet {
+                return Ok(true);
+            }
+            if now >= self.deadline {
+                return Ok(false);
+            }
+            let looked = self.found.is_some_and(|(.., at)| at == end);
+            let look = may_end_early && end > self.before && !looked;
+            if look && now >= last + SETTLE {
+                if self.look().await?.0.is_settled() {
+                    return Ok(true);
+                }
+                continue;
+            }
+            let silent = last + self.quiet;
+            let next = if look { last + SETTLE } else { silent };
+            self.sleep(next.min(silent).min(self.deadline)).await;
+        }
+    }
+
+    async fn look(&mut self) -> Result<(Status, Prompt), Error> {
+        let end = self.terminal.core().shared.model().transcript.end();
+        let (status, prompt) = self.terminal.status().await?;
+        self.found = Some((status, prompt, end));
+        Ok((status, prompt))
+    }
+
+    async fn sleep(&mut self, until: Instant) -> Woken {
+        let timer = pin!(sleep_until(until));
+        tokio::select! {
+            // The sender lives as long as the terminal.
+            _ = self.news.changed() => Woken::News,
+            () = timer => Woken::Time,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Output that means harm.
+
+use vmcell::terminal::Status;
+
+use super::{PATIENCE, debian, open_command, see, shell};
+use crate::start;
+
+/// How many bytes of memory this program has resident.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS"))
+        .unwrap();
+    line.split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse::<usize>()
+        .unwrap()
+        * 1024
+}
+
+#[tokio::test]
+async fn escape_sequences_can_neither_fill_the_memory_nor_type() {
+    let vm = debian().await;
+    let terminal = shell(&vm).await;
+    let before = resident();
+    for sequence in [
+        // A title with a command in it, and the question that would type it.
+        r"\033]0;rm -rf /\007\033[21t",
+        // The clipboard, written and read.
+        r"\033]52;c;cm0gLXJmIC8=\007\033]52;c;?\007",
+        // Much of everything.
+        r"x\033[999999999b\033[999999999L\033[999999999@\033[999999999S\033[999999999T",
+        r"\033[999999999;999999999H\033[999999999;1r\033[r",
+        // Questions that an answer could be made of.
+        r"\033P$qm\033\\\033P+q544e\033\\\005",
+    ] {
+        let reply = terminal.run(format!("printf '{sequence}'")).await.unwrap();
+        assert_ne!(reply.status, Status::Eof, "{sequence}");
+        terminal.run("clear").await.unwrap();
+    }
+    let title = terminal.screen().title;
+    assert!(!title.contains(|c: char| c.is_control()), "{title:?}");
+    // Nothing was typed that we did not type.
+    terminal.run("clear; echo checked").await.unwrap();
+    see(&terminal, "^checked").await;
+    assert!(!terminal.screen().text().contains("rm -rf"));
+    // A string that never ends.
+    let endless = r"printf '\033]0;'; yes | head -c 20000000; printf '\007'; echo after-all";
+    terminal.run(endless).timeout(PATIENCE).await.unwrap();
+    see(&terminal, "^after-all").await;
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 64 << 20, "it grew by {grown} bytes");
+    vm.kill().await;
+}
+
+#[tokio::test]
+async fn random_bytes_leave_a_terminal_that_works() {
+    let vm = debian().await;
+    let script = "head -c 3000000 /dev/urandom; reset; echo over-$((1 + 1)); exec sh";
+    let terminal = open_command(&vm, script).await;
+    see(&terminal, "over-2").await;
+    // Whatever the noise asked for and was answered stands before the prompt.
+    terminal.send_control('c').await.unwrap();
+    terminal.run("clear").await.unwrap();
+    terminal.run("echo a-$((40 + 2))").await.unwrap();
+    see(&terminal, "a-42").await;
+    vm.kill().await;
+}
+
+#[tokio::test]
+async fn a_program_gets_one_answer_to_each_question() {
+    let vm = start().await;
+    let script = r"stty raw -echo; printf '\033[6n'; dd bs=1 count=6 status=none | od -c; \
+                   printf '\033[c'; dd bs=1 count=3 status=none | od -c; stty sane; read x";
+    let terminal = open_command(&vm, script).await;
+    see(&terminal, r"033 +\[ +1 +; +1 +R").await;
+    see(&terminal, r"033 +\[ +\?").await;
+    vm.kill().await;
+}

@@ -1,0 +1,85 @@
+//! Terminals with real programs on them.
+
+mod full_screen;
+mod hostile;
+mod prompts;
+mod records;
+mod repls;
+mod sessions;
+mod shells;
+
+use std::time::Duration;
+
+use vmcell::{
+    Command, Vm,
+    terminal::{Reply, Status, Terminal, TerminalOptions},
+};
+
+/// Under emulation a program may think for long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// For what prints nothing, or what is waited for in another way.
+const BRIEFLY: Duration = Duration::from_millis(100);
+
+/// A VM of the environment `debian`, where the programs are that people use.
+async fn debian() -> Vm {
+    let image = vmcell_rootfs::recipe::debian().cached().unwrap().path;
+    let builder = Vm::builder().image(image).memory_mib(256);
+    builder.start().await.unwrap()
+}
+
+/// A terminal that shows its first prompt.
+async fn shell(vm: &Vm) -> Terminal {
+    let terminal = open(vm, TerminalOptions::new()).await;
+    prompt(&terminal).await;
+    terminal
+}
+
+async fn open(vm: &Vm, options: TerminalOptions) -> Terminal {
+    // Who waits for silence on a busy machine waits for long.
+    let options = options.timeout(PATIENCE).quiet(PATIENCE / 2);
+    vm.terminals().open(options).await.unwrap()
+}
+
+async fn open_command(vm: &Vm, line: &str) -> Terminal {
+    open(vm, TerminalOptions::command(Command::shell(line))).await
+}
+
+async fn prompt(terminal: &Terminal) {
+    let expected = terminal.expect_prompt().await.unwrap();
+    assert!(expected.found.is_some(), "{expected:?}");
+    assert_eq!(expected.reply.status, Status::Ready);
+}
+
+/// Waits for a text, and says what was there if it does not come.
+async fn see(terminal: &Terminal, pattern: &str) -> Reply {
+    let expected = terminal.expect(pattern).unwrap().await.unwrap();
+    assert!(
+        expected.found.is_some(),
+        "no {pattern:?} on:\n{}",
+        terminal.screen().text()
+    );
+    expected.reply
+}
+
+/// Waits until the terminal is in this state.
+async fn settle(terminal: &Terminal, status: Status) {
+    let waiting = async {
+        loop {
+            let now = terminal.info().await.unwrap().status;
+            if now == status {
+                return;
+            }
+            // Mostly it changes with what is printed.
+            let second = Duration::from_secs(1);
+            terminal.poll_output().timeout(second).await.unwrap();
+        }
+    };
+    let settled = tokio::time::timeout(PATIENCE, waiting).await;
+    assert!(
+        settled.is_ok(),
+        "{:?} instead of {status:?} on:\n{}",
+        terminal.info().await,
+        terminal.screen().text()
+    );
+}

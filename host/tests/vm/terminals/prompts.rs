@@ -1,0 +1,88 @@
+//! Programs that ask.
+
+use std::time::Duration;
+
+use vmcell::terminal::{Prompt, Status};
+
+use super::{BRIEFLY, debian, open_command, see, settle, shell};
+use crate::start;
+
+const PASSWORD: &str = "correct horse battery";
+
+#[tokio::test]
+async fn a_password_is_asked_for_typed_and_nowhere_to_be_seen() {
+    let vm = debian().await;
+    let terminal = shell(&vm).await;
+    let program = "import getpass\np = getpass.getpass('Key for the vault: ')\n\
+                   print('length', len(p))\nprint('it was', p)\n";
+    vm.files().write("/tmp/ask.py", program).await.unwrap();
+    let reply = terminal.run("python3 /tmp/ask.py").await.unwrap();
+    assert_eq!(
+        (reply.status, reply.prompt),
+        (Status::Password, Prompt::None)
+    );
+    let reply = terminal.send_password(PASSWORD).await.unwrap();
+    assert!(reply.text.contains("length 21"), "{reply:?}");
+    // Even what the program itself prints of it is hidden.
+    assert!(reply.text.contains("it was ********\n"), "{reply:?}");
+    assert_eq!(reply.status, Status::Ready);
+    for text in [terminal.screen().text(), terminal.asciicast()] {
+        assert!(!text.contains(PASSWORD), "{text}");
+    }
+    // Nor does the word alone mean that one is asked for.
+    let asking = terminal.run("echo -n 'Password: '; read x");
+    let reply = asking.quiet(Duration::from_secs(1)).await.unwrap();
+    assert_eq!(reply.status, Status::Running, "{reply:?}");
+    vm.kill().await;
+}
+
+#[tokio::test]
+async fn a_password_is_not_echoed_where_everything_else_is() {
+    let vm = start().await;
+    let terminal = open_command(&vm, "echo ready; read x; echo \"${#x}\"; read y; echo $y").await;
+    let ready = see(&terminal, "ready").await;
+    let typing = terminal.send_password("secret").quiet(BRIEFLY);
+    typing.await.unwrap();
+    see(&terminal, "^6$").await;
+    let reply = terminal.read(ready.end).await.unwrap();
+    // The end of the line is no secret.
+    assert_eq!(&reply.raw[..], b"\r\n6\r\n");
+    // What the guest has kept does not hold it either.
+    let kept = vm
+        .processes()
+        .attach(terminal.id(), vmcell::ReadFrom::Start)
+        .unwrap();
+    terminal.run("visible").quiet(BRIEFLY).await.unwrap();
+    let output = kept.wait_with_output().await.unwrap();
+    let text = output.stdout_text();
+    assert!(!text.contains("secret"), "{text:?}");
+    // The echo is on again, and so it comes twice.
+    assert_eq!(text.matches("visible").count(), 2, "{text:?}");
+    vm.kill().await;
+}
+
+#[tokio::test]
+async fn a_question_is_recognised_and_answered() {
+    let vm = start().await;
+    let script = "printf 'Do you want to continue? [Y/n] '; read answer; echo got:$answer";
+    let terminal = open_command(&vm, script).await;
+    settle(&terminal, Status::Confirm).await;
+    let reply = terminal.run("y").await.unwrap();
+    assert!(reply.text.contains("got:y"), "{reply:?}");
+    assert_eq!(reply.status, Status::Eof);
+    vm.kill().await;
+}
+
+#[tokio::test]
+async fn a_progress_bar_is_told_once() {
+    let vm = start().await;
+    let terminal = shell(&vm).await;
+    let script = r#"for i in 10 40 70 100; do printf '\rloading %d%%' $i; done; echo"#;
+    let reply = terminal.run(script).await.unwrap();
+    assert!(reply.text.contains("\nloading 100%\n"), "{reply:?}");
+    assert!(!reply.text.contains("loading 40%"), "{reply:?}");
+    // The bytes are all there.
+    let raw = String::from_utf8_lossy(&reply.raw);
+    assert!(raw.contains("\rloading 40%\rloading 70%"), "{raw:?}");
+    vm.kill().await;
+}

@@ -1,0 +1,252 @@
+//! The stock environment `debian`.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::base::{CELL, HOSTNAME, HOSTS};
+use super::mmdebstrap::Mmdebstrap;
+use crate::{
+    Cache, CachedImage, Content, Error, Fingerprint, ImageBuilder, Kind, PathProblem, Progress,
+    Recipe, Size, Timestamps, Tools, Tree,
+};
+
+/// Changes whenever the environment changes.
+const GENERATION: &str = "1";
+
+/// The release of Debian.
+const SUITE: &str = "bookworm";
+
+/// What there is beyond the essential packages, which have bash, coreutils and ncurses.
+const PACKAGES: [&str; 5] = ["htop", "less", "procps", "python3", "vim-tiny"];
+
+/// What a guest can fill: 4 GiB, of which a fresh image takes about 100 MB on the host.
+const SIZE: Size = Size::Exact(4 << 30);
+
+/// What is of no use in a guest, and what tells of the machine that made the image.
+const LEFT_OUT: &[&str] = &[
+    "/boot",
+    "/etc/apt",
+    "/etc/dpkg/dpkg.cfg.d/99mmdebstrap",
+    "/etc/resolv.conf",
+    "/usr/share/bug",
+    "/usr/share/doc",
+    "/usr/share/doc-base",
+    "/usr/share/info",
+    "/usr/share/lintian",
+    "/usr/share/locale",
+    "/usr/share/man",
+    "/var/cache/apt",
+    "/var/cache/debconf/config.dat-old",
+    "/var/cache/debconf/templates.dat-old",
+    "/var/lib/apt",
+    "/var/log/apt",
+];
+
+/// The environment for people and their tools: a small Debian with bash, Python, less, vim and htop,
+/// the users `root` and `cell` (1000:1000), and an empty `/workspace` that belongs to `cell`.
+///
+/// It is made by `mmdebstrap` of packages from where this machine gets its own, with the
+/// machine's apt configuration; `VMCELL_DEBIAN_MIRROR` or [`Debian::mirror`] names another place.
+/// Without root it needs user namespaces and the package `uidmap`.
+///
+/// The digest names the recipe: the release, the packages, the mirror if one was chosen. It cannot
+/// name the versions that a mirror has today, so two machines, or one machine in two months, may
+/// make different images under one digest. With the same versions they are the same. Remove the
+/// image from the cache to have it made anew.
+///
+/// ```no_run
+/// # fn main() -> Result<(), vmcell_rootfs::Error> {
+/// let image = vmcell_rootfs::recipe::debian().cached()?;
+/// println!("boot {}", image.path.display());
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn debian() -> Debian {
+    Debian {
+        mirror: None,
+        size: SIZE,
+        tools: Tools::system(),
+    }
+}
+
+/// The recipe that [`debian`] returns.
+///
+/// ```
+/// use vmcell_rootfs::{Size, recipe};
+///
+/// let debian = recipe::debian()
+///     .mirror("http://mirror.example/debian")
+///     .size(Size::Exact(16 << 30));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Debian {
+    mirror: Option<String>,
+    size: Size,
+    tools: Tools,
+}
+
+impl Debian {
+    /// Takes packages from this mirror, rather than from the one that `VMCELL_DEBIAN_MIRROR` names
+    /// or that this machine uses: a URL, or a line as in sources.list(5).
+    #[must_use]
+    pub fn mirror(mut self, mirror: impl Into<String>) -> Self {
+        self.mirror = Some(mirror.into());
+        self
+    }
+
+    /// Makes a larger or smaller file system than the usual 4 GiB.
+    #[must_use]
+    pub fn size(mut self, size: Size) -> Self {
+        self.size = size;
+        self
+    }
+
+    /// Where to look for e2fsprogs, `mmdebstrap` and `apt-config`.
+    #[must_use]
+    pub fn tools(mut self, tools: Tools) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// The image in the user's cache; it is made if it is not there, which takes about a minute.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let image = vmcell_rootfs::recipe::debian().cached()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ToolMissing`] without `mmdebstrap`, [`Error::BootstrapFailed`], and those of
+    /// [`Cache::image`].
+    pub fn cached(&self) -> Result<CachedImage, Error> {
+        Cache::user()?.image(self)
+    }
+
+    /// The image in the user's cache; if it has to be made, tells how far that is.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), vmcell_rootfs::Error> {
+    /// let image =
+    ///     vmcell_rootfs::recipe::debian().cached_with(|progress| eprintln!("{progress:?}"))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Debian::cached`].
+    pub fn cached_with(&self, progress: impl FnMut(Progress)) -> Result<CachedImage, Error> {
+        Cache::user()?.image_with(self, progress)
+    }
+
+    /// The mirror that was chosen, by the caller or in the environment.
+    fn chosen_mirror(&self) -> Option<String> {
+        let named = || env::var("VMCELL_DEBIAN_MIRROR").ok();
+        let chosen = self.mirror.clone().or_else(named);
+        chosen.filter(|mirror| !mirror.is_empty())
+    }
+}
+
+impl Recipe for Debian {
+    fn name(&self) -> &str {
+        "debian"
+    }
+
+    fn fingerprint(&self, inputs: &mut Fingerprint) -> Result<(), Error> {
+        inputs
+            .field("generation", GENERATION)
+            .field("suite", SUITE)
+            .field("architecture", env::consts::ARCH);
+        for package in PACKAGES {
+            inputs.field("package", package);
+        }
+        if let Some(mirror) = self.chosen_mirror() {
+            inputs.field("mirror", mirror);
+        }
+        Ok(())
+    }
+
+    fn tree(&self) -> Result<Tree, Error> {
+        self.tree_with(&mut |_| {})
+    }
+
+    fn tree_with(&self, progress: &mut dyn FnMut(f32)) -> Result<Tree, Error> {
+        let mirror = self.chosen_mirror();
+        let mmdebstrap = Mmdebstrap {
+            tools: &self.tools,
+            suite: SUITE,
+            packages: &PACKAGES,
+            mirror: mirror.as_deref(),
+            epoch: Timestamps::default().epoch()?,
+        };
+        let mut tree = mmdebstrap.run(progress)?;
+        furnish(&mut tree)?;
+        Ok(tree)
+    }
+
+    fn image(&self) -> ImageBuilder {
+        ImageBuilder::new()
+            .label("vmcell-debian")
+            .size(self.size)
+            .tools(self.tools.clone())
+    }
+}
+
+/// Makes a guest of a Debian that could be anywhere.
+fn furnish(tree: &mut Tree) -> Result<(), Error> {
+    for path in LEFT_OUT {
+        tree.remove(path)?;
+    }
+    for path in ["/dev", "/home/cell", "/workspace"] {
+        tree.directory(path, 0o755)?;
+    }
+    tree.file("/etc/hostname", 0o644, HOSTNAME)?;
+    tree.file("/etc/hosts", 0o644, HOSTS)?;
+    // Whoever wants one makes it at the first boot, see machine-id(5).
+    tree.file("/etc/machine-id", 0o444, "")?;
+    // Debian gives this name to its larger vim only.
+    tree.symlink("/usr/local/bin/vim", "/usr/bin/vim.tiny")?;
+
+    append(
+        tree,
+        "/etc/passwd",
+        "cell:*:1000:1000:cell:/home/cell:/bin/bash\n",
+    )?;
+    append(tree, "/etc/group", "cell:*:1000:\n")?;
+    let skeleton = Path::new("etc/skel");
+    let files: Vec<_> = tree
+        .iter()
+        .filter_map(|(path, node)| {
+            let name = path.strip_prefix(skeleton).ok()?;
+            let is_within = !name.as_os_str().is_empty();
+            is_within.then(|| (Path::new("home/cell").join(name), node.clone()))
+        })
+        .collect();
+    for (path, node) in files {
+        tree.insert(path, node)?;
+    }
+    tree.set_owner("/home/cell", CELL)?;
+    tree.set_owner("/workspace", CELL)
+}
+
+/// Adds a line to a file that is there.
+fn append(tree: &mut Tree, path: &str, line: &str) -> Result<(), Error> {
+    let missing = || Error::Path {
+        path: PathBuf::from(path),
+        problem: PathProblem::Missing,
+    };
+    let mut node = tree.get(path).cloned().ok_or_else(missing)?;
+    let mut text = match node.kind {
+        Kind::File(Content::Bytes(bytes)) => bytes,
+        Kind::File(Content::HostFile(file)) => {
+            fs::read(&file).map_err(|source| Error::Read { path: file, source })?
+        }
+        _ => return Err(missing()),
+    };
+    text.extend_from_slice(line.as_bytes());
+    node.kind = Kind::File(Content::Bytes(text));
+    tree.insert(path, node)
+}

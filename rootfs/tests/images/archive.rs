@@ -1,0 +1,270 @@
+//! Trees from tar archives, friendly and hostile ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tar::{Builder, EntryType, Header};
+use tempfile::TempDir;
+use vmcell_rootfs::{
+    ArchiveProblem, Content, Error, ImageBuilder, Kind, Owner, PathProblem, Size, Tree,
+};
+
+use crate::inspect::Inspect;
+
+/// A header with a name that no honest builder would write.
+fn header(name: &[u8], kind: EntryType) -> Header {
+    let mut header = Header::new_gnu();
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name);
+    header.set_entry_type(kind);
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(1_600_000_000);
+    header.set_size(0);
+    header
+}
+
+fn archive(entries: &[(Header, &[u8])]) -> Vec<u8> {
+    let mut builder = Builder::new(Vec::new());
+    for (header, content) in entries {
+        let mut header = header.clone();
+        header.set_size(content.len() as u64);
+        header.set_cksum();
+        builder.append(&header, *content).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn link(name: &[u8], kind: EntryType, target: &str) -> Header {
+    let mut header = header(name, kind);
+    header.set_link_name_literal(target).unwrap();
+    header
+}
+
+fn device(name: &[u8], kind: EntryType) -> Header {
+    let mut header = header(name, kind);
+    header.set_device_major(8).unwrap();
+    header.set_device_minor(17).unwrap();
+    header
+}
+
+fn refused(entries: &[(Header, &[u8])]) -> Error {
+    Tree::from_tar(&archive(entries)[..]).unwrap_err()
+}
+
+/// Where the content of a file is kept.
+fn kept(tree: &Tree, path: &str) -> PathBuf {
+    match &tree.get(path).unwrap().kind {
+        Kind::File(Content::HostFile(file)) => file.clone(),
+        other => panic!("{path} is {other:?}"),
+    }
+}
+
+#[test]
+fn everything_in_an_archive_arrives_in_the_image() {
+    let mut owned = header(b"./bin/su", EntryType::Regular);
+    owned.set_mode(0o4750);
+    owned.set_uid(7);
+    owned.set_gid(2_097_152);
+    let mut top = header(b"./", EntryType::Directory);
+    top.set_mode(0o711);
+    let mut sticky = header(b"./tmp/", EntryType::Directory);
+    sticky.set_mode(0o1777);
+    let content = vec![9; 70_000];
+    let tree = Tree::from_tar(
+        &archive(&[
+            (top, b""),
+            (owned, &content),
+            (link(b"./bin/su-2", EntryType::Link, "./bin/su"), b""),
+            (link(b"./bin/su-3", EntryType::Link, "bin/su-2"), b""),
+            (link(b"./out", EntryType::Symlink, "/../../etc/passwd"), b""),
+            (sticky, b""),
+            (header(b"./pipe", EntryType::Fifo), b""),
+            (device(b"./tty", EntryType::Char), b""),
+            (device(b"./disk", EntryType::Block), b""),
+            (header(b"./empty", EntryType::Regular), b""),
+        ])[..],
+    )
+    .unwrap();
+    let node = tree.get("/bin/su").unwrap();
+    assert_eq!(node.modified, Some(1_600_000_000));
+    let owner = Owner {
+        uid: 7,
+        gid: 2_097_152,
+    };
+    assert_eq!(node.owner, owner);
+
+    let folder = TempDir::new().unwrap();
+    let builder = ImageBuilder::new().size(Size::Exact(16 << 20));
+    let image = builder.build(&tree, folder.path().join("image")).unwrap();
+    let image = Inspect(image.path);
+    image.assert_clean();
+    assert_eq!(image.entry("/bin/su"), "104750 7 2097152");
+    assert_eq!(image.entry("/bin/su-3"), "104750 7 2097152");
+    assert!(image.stat("/bin/su").contains("Links: 3"));
+    assert!(image.stat("/bin/su").contains("Size: 70000"));
+    assert!(image.stat("/out").contains("\"/../../etc/passwd\""));
+    assert_eq!(image.entry("/tmp"), "041777 0 0");
+    assert_eq!(image.entry("/pipe"), "010644 0 0");
+    assert!(image.stat("/tty").contains("Type: character special"));
+    assert!(
+        image
+            .stat("/disk")
+            .contains("Device major/minor number: 08:17")
+    );
+    assert!(image.stat("/").contains("Mode:  0711"));
+}
+
+#[test]
+fn what_the_real_tar_writes_is_understood_in_both_its_formats() {
+    let folder = TempDir::new().unwrap();
+    let long = format!("{}/{}", "d".repeat(200), "f".repeat(250));
+    let path = folder.path().join("tree").join(&long);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "far away").unwrap();
+    std::os::unix::fs::symlink(&long, folder.path().join("tree/link")).unwrap();
+    fs::hard_link(&path, folder.path().join("tree/zz")).unwrap();
+    for format in ["gnu", "pax"] {
+        let output = Command::new("tar")
+            .args(["--create", "--sort=name", "--owner=:3000000", "--group=:5"])
+            .args(["--numeric-owner", &format!("--format={format}"), "."])
+            .current_dir(folder.path().join("tree"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let tree = Tree::from_tar(&output.stdout[..]).unwrap();
+        assert_eq!(fs::read(kept(&tree, &long)).unwrap(), b"far away");
+        let owner = Owner {
+            uid: 3_000_000,
+            gid: 5,
+        };
+        assert_eq!(tree.get(&long).unwrap().owner, owner);
+        let link = tree.get("link").unwrap();
+        assert_eq!(link.kind, Kind::Symlink(PathBuf::from(&long)));
+        let name = tree.get("zz").unwrap();
+        assert_eq!(name.kind, Kind::HardLink(PathBuf::from(&long)));
+    }
+}
+
+#[test]
+fn names_that_lead_outside_are_refused() {
+    let file = |name: &[u8]| (header(name, EntryType::Regular), &b"x"[..]);
+    assert!(matches!(
+        refused(&[file(b"/etc/passwd")]),
+        Error::Archive { problem: ArchiveProblem::Absolute, path } if path == Path::new("/etc/passwd")
+    ));
+    for name in [&b"../x"[..], b"a/../../x", b"./.."] {
+        let error = refused(&[file(name)]);
+        let is_right = matches!(
+            error,
+            Error::Path {
+                problem: PathProblem::ParentComponent,
+                ..
+            }
+        );
+        assert!(is_right, "{error}");
+    }
+    // A link to the outside is only text, and nothing goes through it.
+    let out = link(b"out", EntryType::Symlink, "/tmp");
+    let error = refused(&[(out, b""), file(b"out/x")]);
+    let is_right = matches!(
+        error,
+        Error::Path {
+            problem: PathProblem::ParentNotDirectory,
+            ..
+        }
+    );
+    assert!(is_right, "{error}");
+}
+
+#[test]
+fn hard_links_lead_to_earlier_files_only() {
+    let directory = (header(b"d", EntryType::Directory), &b""[..]);
+    for target in ["d", "later", "self", "/d", "../d", ""] {
+        let entries = [
+            directory.clone(),
+            (link(b"self", EntryType::Link, target), &b""[..]),
+            (header(b"later", EntryType::Regular), &b""[..]),
+        ];
+        let error = refused(&entries);
+        let is_right = matches!(
+            error,
+            Error::Archive {
+                problem: ArchiveProblem::HardLink,
+                ..
+            }
+        );
+        assert!(is_right, "{target}: {error}");
+    }
+}
+
+#[test]
+fn what_an_image_cannot_hold_is_refused_with_its_reason() {
+    let problem = |entries: &[(Header, &[u8])]| match refused(entries) {
+        Error::Archive { problem, .. } => problem,
+        other => panic!("{other}"),
+    };
+    let plain = header(b"a", EntryType::Regular);
+    let twice = [(plain.clone(), &b"1"[..]), (plain.clone(), &b"2"[..])];
+    assert_eq!(problem(&twice), ArchiveProblem::Twice);
+    let strange = header(b"a", EntryType::new(b'Z'));
+    assert_eq!(problem(&[(strange, b"")]), ArchiveProblem::Kind);
+    let sparse = header(b"a", EntryType::GNUSparse);
+    assert_eq!(problem(&[(sparse, b"")]), ArchiveProblem::Sparse);
+    let large = header(b"x", EntryType::XHeader);
+    let records = b"28 GNU.sparse.realsize=1000\n";
+    assert_eq!(
+        problem(&[(large.clone(), records), (plain.clone(), b"")]),
+        ArchiveProblem::Sparse
+    );
+    assert_eq!(
+        problem(&[(large, b"15 uid=-1e1000\n"), (plain.clone(), b"")]),
+        ArchiveProblem::Number
+    );
+    let mut foreign = plain;
+    foreign.set_uid(1 << 40);
+    assert_eq!(problem(&[(foreign, b"")]), ArchiveProblem::Number);
+}
+
+#[test]
+fn a_name_without_end_is_not_gathered() {
+    // 300 MB of it follow, says the header, and they would. Nobody waits for them.
+    let mut name = header(b"././@LongLink", EntryType::GNULongName);
+    name.set_size(300 << 20);
+    name.set_cksum();
+    let endless = std::io::Read::chain(&name.as_bytes()[..], std::io::repeat(b'a'));
+    let error = Tree::from_tar(endless).unwrap_err();
+    let is_right = matches!(
+        error,
+        Error::Archive {
+            problem: ArchiveProblem::TooLong,
+            ..
+        }
+    );
+    assert!(is_right, "{error}");
+}
+
+#[test]
+fn an_archive_that_stops_early_is_not_taken_for_a_whole_one() {
+    let file = header(b"file", EntryType::Regular);
+    let bytes = archive(&[(file, &[7; 5000])]);
+    for length in [100, 512, 600, 5000] {
+        let error = Tree::from_tar(&bytes[..length]).unwrap_err();
+        assert!(matches!(error, Error::ArchiveUnreadable { .. }), "{error}");
+    }
+    let error = Tree::from_tar(&[0x1f, 0x8b].repeat(600)[..]).unwrap_err();
+    assert!(error.to_string().contains("compressed"), "{error}");
+}
+
+#[test]
+fn contents_stay_as_long_as_a_tree_and_no_longer() {
+    let file = header(b"file", EntryType::Regular);
+    let tree = Tree::from_tar(&archive(&[(file, b"content")])[..]).unwrap();
+    let copy = tree.clone();
+    let content = kept(&tree, "/file");
+    drop(tree);
+    assert_eq!(fs::read(&content).unwrap(), b"content");
+    drop(copy);
+    assert!(!content.parent().unwrap().exists());
+}
