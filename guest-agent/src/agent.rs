@@ -162,6 +162,7 @@ impl Agent {
     pub fn run(mut self) -> Result<Ending, Errno> {
         let mut batch = Batch::new();
         loop {
+            self.tasks.processes.watch_full(&self.poller);
             self.poller.wait(&mut batch, self.wake_up())?;
             for event in batch.events() {
                 if self.handle(event)? == Some(Ending::Signal) {

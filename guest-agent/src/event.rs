@@ -73,8 +73,8 @@ fn channel_number(channel: Channel) -> u8 {
 /// Everything is watched edge-triggered: whoever gets an event remembers that
 /// its descriptor is ready until a call says `EAGAIN`. So a descriptor that may
 /// not be used now (no room, no credit) costs nothing, and interest has to be
-/// changed for one thing only: a link wakes us when it can be written if, and
-/// only if, it could not be.
+/// changed for one thing only: a link and a terminal wake us when they can be
+/// written if, and only if, they could not be.
 pub(crate) struct Poller(OwnedFd);
 
 impl Poller {
@@ -106,6 +106,21 @@ impl Poller {
         let mut interest = EventFlags::IN | EventFlags::ET;
         interest.set(EventFlags::OUT, watch);
         let data = EventData::new_u64(event.token());
+        epoll::modify(&self.0, descriptor, data, interest)
+    }
+
+    /// As [`watch`](Self::watch), for a terminal that is typed on. It would wake
+    /// us after every key, so it is told of only when that is
+    /// [asked for](Self::watch_room).
+    pub(crate) fn watch_keyboard(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
+        let data = EventData::new_u64(event.token());
+        epoll::add(&self.0, descriptor, data, EventFlags::ONESHOT)
+    }
+
+    /// Tells, once, when a terminal can be typed on again.
+    pub(crate) fn watch_room(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
+        let data = EventData::new_u64(event.token());
+        let interest = EventFlags::OUT | EventFlags::ONESHOT;
         epoll::modify(&self.0, descriptor, data, interest)
     }
 

@@ -172,6 +172,11 @@ impl Process {
         }
     }
 
+    /// Whether something waits for room in its standard input.
+    fn has_waiting_input(&self) -> bool {
+        self.stdin.as_ref().is_some_and(|input| input.waiting() > 0)
+    }
+
     /// Writes what waits for room in its standard input.
     pub(crate) fn flush_input(&mut self) {
         if let Some(input) = &mut self.stdin

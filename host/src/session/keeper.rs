@@ -38,6 +38,7 @@ impl Keeper {
     /// Reads and writes until one of them fails.
     async fn converse(&mut self) -> Lost {
         let stream = self.link.stream();
+        self.shared.outgoing.open(&stream);
         let ended = tokio::select! {
             ended = self.reader.run(&self.shared) => ended,
             ended = writer::run(&stream, &self.shared) => ended,

@@ -1,11 +1,11 @@
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::Waker,
 };
 
 use bytes::Bytes;
-use tokio::sync::Notify;
+use tokio::{net::UnixStream, sync::Notify};
 use vmcell_wire::{Header, StreamId, WireError, encode};
 
 /// What waits to be written to a link, in order.
@@ -38,6 +38,11 @@ struct Queue {
     data: usize,
     /// They wait for room for data.
     waiting: Vec<Waker>,
+    /// The link, while there is a conversation on it. This does not keep it
+    /// open.
+    link: Weak<UnixStream>,
+    /// The writer has taken something and is not back yet.
+    writing: bool,
 }
 
 /// Whether a frame is one that the other end can make us queue.
@@ -74,13 +79,18 @@ impl Outgoing {
         epoch
     }
 
+    /// From now on what is small can be written by those who add it.
+    pub(super) fn open(&self, link: &Arc<UnixStream>) {
+        self.lock().link = Arc::downgrade(link);
+    }
+
     /// Adds control frames for the link of this epoch.
     pub(super) fn control(
         &self,
         epoch: Epoch,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
-        if self.add(epoch, Counts::Yes, encode)? {
+        if self.add(epoch, Counts::Yes, encode)?.is_some() {
             self.added.notify_one();
         }
         Ok(())
@@ -93,8 +103,8 @@ impl Outgoing {
         epoch: Epoch,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
-        if self.add(epoch, Counts::No, encode)? {
-            self.added.notify_one();
+        if let Some(queue) = self.add(epoch, Counts::No, encode)? {
+            self.send(queue);
         }
         Ok(())
     }
@@ -128,8 +138,7 @@ impl Outgoing {
             queue.seal_tail();
             queue.pieces.push_back(payload);
         }
-        drop(queue);
-        self.added.notify_one();
+        self.send(queue);
     }
 
     /// Whether no more data should be added for now. Then the waker is woken
@@ -151,6 +160,7 @@ impl Outgoing {
             let (pieces, waiting) = {
                 let mut queue = self.lock();
                 queue.seal_tail();
+                queue.writing = !queue.pieces.is_empty();
                 queue.control = 0;
                 queue.data = 0;
                 (
@@ -171,10 +181,10 @@ impl Outgoing {
         epoch: Epoch,
         counts: Counts,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
-    ) -> Result<bool, WireError> {
+    ) -> Result<Option<MutexGuard<'_, Queue>>, WireError> {
         let mut queue = self.lock();
         if queue.epoch != epoch {
-            return Ok(false);
+            return Ok(None);
         }
         let before = queue.tail.len();
         if let Err(error) = encode(&mut queue.tail) {
@@ -184,7 +194,16 @@ impl Outgoing {
         if counts == Counts::Yes {
             queue.control += queue.tail.len() - before;
         }
-        Ok(true)
+        Ok(Some(queue))
+    }
+
+    /// Has written what waits. Somebody waits for an answer to it, and the
+    /// writer's turn would take longer than a write.
+    fn send(&self, mut queue: MutexGuard<'_, Queue>) {
+        if !queue.write_tail() {
+            drop(queue);
+            self.added.notify_one();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -193,6 +212,28 @@ impl Outgoing {
 }
 
 impl Queue {
+    /// Writes the small frames, if nothing goes before them. False: there is
+    /// something left for the writer.
+    fn write_tail(&mut self) -> bool {
+        if self.writing || !self.pieces.is_empty() {
+            return false;
+        }
+        let Some(link) = self.link.upgrade() else {
+            return false;
+        };
+        // What goes wrong will for the writer as well, who tells.
+        if let Ok(count) = link.try_write(&self.tail) {
+            self.tail.drain(..count);
+        }
+        if !self.tail.is_empty() {
+            return false;
+        }
+        self.control = 0;
+        self.data = 0;
+        self.waiting.drain(..).for_each(Waker::wake);
+        true
+    }
+
     fn seal_tail(&mut self) {
         if !self.tail.is_empty() {
             self.pieces.push_back(std::mem::take(&mut self.tail).into());

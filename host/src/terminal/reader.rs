@@ -1,7 +1,7 @@
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::timeout;
 use vmcell_wire::{
     Request, Selector,
     terminal::{Terminal as Wire, Typed, Typing},
@@ -48,15 +48,18 @@ impl Reader {
     }
 
     async fn read(&mut self) -> Over {
-        let mut release = pin!(sleep_until(Instant::now()));
         loop {
-            let holds = self.shared.model().holds_back();
-            let event = tokio::select! {
-                event = self.stream.next() => event,
-                () = &mut release, if holds => {
-                    self.show(Model::release).await;
-                    continue;
-                }
+            let holds_back = self.shared.model().holds_back();
+            let next = self.stream.next();
+            let event = match holds_back {
+                false => next.await,
+                true => match timeout(HOLD, next).await {
+                    Ok(event) => event,
+                    Err(_) => {
+                        self.show(Model::release).await;
+                        continue;
+                    }
+                },
             };
             match event {
                 Ok(StreamEvent::Data(_, mut bytes)) => {
@@ -78,7 +81,6 @@ impl Reader {
                 Ok(_) => {}
                 Err(lost) => return Over::Lost(lost),
             }
-            release.as_mut().reset(Instant::now() + HOLD);
         }
     }
 

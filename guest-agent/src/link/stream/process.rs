@@ -177,6 +177,7 @@ impl ProcessStream {
         self.unreturned = self.unreturned.saturating_add(count);
         if let Some(process) = processes.get_mut(self.process) {
             process.give(self.caller, bytes);
+            processes.typed(self.process);
         }
         Ok(self.consumed(processes))
     }

@@ -30,6 +30,7 @@ impl Agent {
             Typed::Answer { writer } => process.answer(writer, typing.bytes),
             Typed::Secret => process.type_secret(typing.bytes)?,
         }
+        self.tasks.processes.typed(id);
         Ok(Outcome::Done)
     }
 }
