@@ -242,7 +242,8 @@ impl Terminal {
 
     /// Everything that is kept of what it printed, and all that it prints from
     /// now on. The program in the guest waits for who follows, so nothing is
-    /// left out.
+    /// left out; nor is anything new seen here while that one does not read, so
+    /// let it have a task of its own.
     pub fn follow(&self) -> Follow {
         Follow::new(self.core.shared.follow())
     }
