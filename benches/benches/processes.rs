@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 use vmcell::{Command, ExecEvent, Vm};
 use vmcell_benches::{
+    crowd::Crowd,
     memory,
     summary::{Bound, fact, median, middle_round, percentile, row},
 };
@@ -305,55 +306,22 @@ async fn many_streams(vm: &Vm) -> Result<()> {
     const SIZE: usize = 64 << 20;
     let make = "dd if=/dev/urandom of=/dev/shm/data bs=1M count=80 status=none; echo made";
     run(vm, make, "made\n").await?;
-    let before = memory::resident()?;
-    let mut tasks = tokio::task::JoinSet::new();
-    for number in 0..STREAMS {
-        let vm = vm.clone();
-        tasks.spawn(async move {
-            // Each one begins at another place.
-            let line = format!(
-                "dd if=/dev/shm/data bs=64k skip={number} count={} status=none",
-                SIZE >> 16
-            );
-            let hash = hash_here(&vm, &line).await?;
-            anyhow::Ok((line, hash))
-        });
-    }
-    let mut largest = before;
-    let mut hashes = Vec::new();
-    let begun = Instant::now();
-    let mut samples = tokio::time::interval(Duration::from_millis(20));
-    loop {
-        tokio::select! {
-            done = tasks.join_next() => match done {
-                Some(done) => hashes.push(done??),
-                None => break,
-            },
-            _ = samples.tick() => largest = largest.max(memory::resident()?),
-        }
-    }
-    let time = begun.elapsed();
-    let mut equal = 0;
-    for (line, hash) in &hashes {
-        let output = vm.exec_command(
-            Command::shell(format!("{line} | sha256sum")).timeout(Duration::from_secs(120)),
-        );
-        equal += usize::from(output.await?.stdout_text().starts_with(hash));
-    }
-    let grown = (largest - before) >> 20;
+    let crowd = Crowd::gather(vm, (STREAMS, SIZE), hash_here).await?;
     fact(
         "16 streams of 64 MiB at once",
         &format!(
-            "{equal} of {STREAMS} hashes equal; host grew by {grown} MiB at most; {:.0} MB/s",
-            (STREAMS * SIZE) as f64 / 1e6 / time.as_secs_f64()
+            "{} of {STREAMS} hashes equal; host grew by {} MiB at most; {:.0} MB/s",
+            crowd.equal,
+            crowd.grown_mib,
+            crowd.rate / 1e6
         ),
         "all equal; at most 16 windows of 1 MiB, twice over",
-        equal == STREAMS && grown <= 32,
+        crowd.equal == STREAMS && crowd.grown_mib <= 32,
     );
     Ok(())
 }
 
-async fn hash_here(vm: &Vm, line: &str) -> Result<String> {
+async fn hash_here(vm: Vm, line: String) -> Result<Sha256> {
     let mut stream = vm.exec_stream(Command::shell(line))?;
     let mut hasher = Sha256::new();
     while let Some(event) = stream.next().await? {
@@ -361,6 +329,5 @@ async fn hash_here(vm: &Vm, line: &str) -> Result<String> {
             hasher.update(&bytes);
         }
     }
-    let hash = hasher.finalize();
-    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hasher)
 }

@@ -10,14 +10,14 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
-use tokio::{runtime::Runtime, task::JoinSet};
+use tokio::runtime::Runtime;
 use vmcell::{
     Command, Vm,
     terminal::{Terminal, TerminalOptions, Unread},
 };
 use vmcell_benches::{
     baseline::{Baseline, Machine, guest_program},
-    memory,
+    crowd::Crowd,
     summary::{Bound, fact, median, middle_round, row},
 };
 
@@ -118,56 +118,23 @@ async fn many(vm: &Vm) -> Result<()> {
     const SIZE: usize = 16 << 20;
     let make = "seq 1 3000000 > /dev/shm/data";
     ensure!(vm.exec_command(Command::shell(make)).await?.success());
-    let before = memory::resident()?;
-    let mut tasks = JoinSet::new();
-    let begun = Instant::now();
-    for number in 0..TERMINALS {
-        let vm = vm.clone();
-        tasks.spawn(async move {
-            // Each one begins at another place.
-            let line = format!(
-                "dd if=/dev/shm/data bs=64k skip={number} count={} status=none",
-                SIZE >> 16
-            );
-            let hash = hash_here(&vm, &line).await?;
-            anyhow::Ok((line, hash))
-        });
-    }
-    let mut largest = before;
-    let mut hashes = Vec::new();
-    let mut samples = tokio::time::interval(Duration::from_millis(20));
-    loop {
-        tokio::select! {
-            done = tasks.join_next() => match done {
-                Some(done) => hashes.push(done??),
-                None => break,
-            },
-            _ = samples.tick() => largest = largest.max(memory::resident()?),
-        }
-    }
-    let time = begun.elapsed();
-    let mut equal = 0;
-    for (line, hash) in &hashes {
-        let output = vm.exec_command(
-            Command::shell(format!("{line} | sha256sum")).timeout(Duration::from_secs(120)),
-        );
-        equal += usize::from(output.await?.stdout_text().starts_with(hash));
-    }
-    let grown = (largest - before) >> 20;
+    let crowd = Crowd::gather(vm, (TERMINALS, SIZE), hash_here).await?;
     fact(
         "64 terminals, 16 MiB each at once",
         &format!(
-            "{equal} of {TERMINALS} hashes equal; host grew by {grown} MiB at most; {:.1} MB/s",
-            (TERMINALS * SIZE) as f64 / 1e6 / time.as_secs_f64()
+            "{} of {TERMINALS} hashes equal; host grew by {} MiB at most; {:.1} MB/s",
+            crowd.equal,
+            crowd.grown_mib,
+            crowd.rate / 1e6
         ),
         "all equal; at most 8 MiB a terminal",
-        equal == TERMINALS && grown <= 8 * TERMINALS,
+        crowd.equal == TERMINALS && crowd.grown_mib <= 8 * TERMINALS,
     );
     Ok(())
 }
 
 /// What a terminal prints on which nothing is ever dropped.
-async fn hash_here(vm: &Vm, line: &str) -> Result<String> {
+async fn hash_here(vm: Vm, line: String) -> Result<Sha256> {
     let command = Command::shell(format!("stty raw; exec {line}"));
     let options = TerminalOptions::command(command).unread(Unread::Kept);
     let terminal = vm.terminals().open(options).await?;
@@ -178,6 +145,5 @@ async fn hash_here(vm: &Vm, line: &str) -> Result<String> {
     }
     let exit = terminal.wait().await?;
     ensure!(exit.success(), "{exit:?}");
-    let hash = hasher.finalize();
-    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hasher)
 }

@@ -1,6 +1,7 @@
+#[cfg(feature = "archive")]
+use std::os::unix::ffi::OsStrExt;
 use std::{
     ffi::OsStr,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 

@@ -47,7 +47,9 @@ use recovery::Recovery;
 use state::StreamState;
 use table::Table;
 
-pub(crate) use event::{Closing, Failed, Listed, Looked, StreamEvent};
+#[cfg(feature = "terminal")]
+pub(crate) use event::Looked;
+pub(crate) use event::{Closing, Failed, Listed, StreamEvent};
 pub(crate) use link::Link;
 pub(crate) use relay::relay;
 pub(crate) use stream::{Stream, StreamInput, StreamOutput};

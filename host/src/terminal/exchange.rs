@@ -5,7 +5,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 use zeroize::Zeroizing;
 
 use super::{
@@ -126,7 +126,7 @@ impl<'a> Exchange<'a> {
             _ => None,
         };
         // It looks at the terminal as it is before anything is typed.
-        let mut wait = Wait::new(terminal, self.quiet, Instant::now() + self.timeout);
+        let mut wait = Wait::new(terminal, self.quiet, self.timeout);
         let in_time = match over {
             // It reads no more, and the reply says so.
             Some(_) => true,

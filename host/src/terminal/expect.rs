@@ -80,8 +80,7 @@ impl<'a> Expect<'a> {
         }
         let what = self.pattern.as_ref().map(Regex::as_str);
         terminal.log(Interaction::expect(what)).await;
-        let deadline = Instant::now() + self.timeout;
-        let mut wait = Wait::new(terminal, Duration::MAX, deadline);
+        let mut wait = Wait::new(terminal, Duration::MAX, self.timeout);
         let found = match &self.pattern {
             Some(pattern) => search(terminal, pattern, &mut wait).await,
             None => wait.prompt().await?.then(|| Found {
@@ -91,7 +90,7 @@ impl<'a> Expect<'a> {
         };
         let (status, prompt) = wait.status().await?;
         let reply = Reply {
-            timed_out: Instant::now() >= deadline && found.is_none(),
+            timed_out: Instant::now() >= wait.deadline() && found.is_none(),
             status,
             prompt,
             ..Reply::take(terminal, None, Exchange::DEFAULT_MAX_BYTES)

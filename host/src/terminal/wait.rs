@@ -39,6 +39,9 @@ pub(super) enum Until {
 /// After this silence a look at the guest is worth its round trip.
 const SETTLE: Duration = Duration::from_millis(30);
 
+/// Who waits for longer waits for ever, as far as anybody can tell.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// What woke a wait.
 enum Woken {
     News,
@@ -46,14 +49,15 @@ enum Woken {
 }
 
 impl<'a> Wait<'a> {
-    pub(super) fn new(terminal: &'a Terminal, quiet: Duration, deadline: Instant) -> Self {
+    pub(super) fn new(terminal: &'a Terminal, quiet: Duration, timeout: Duration) -> Self {
         let shared = &terminal.core().shared;
+        let began = Instant::now();
         Self {
             terminal,
             news: shared.news(),
-            quiet,
-            deadline,
-            began: Instant::now(),
+            quiet: quiet.min(LONGEST),
+            deadline: began + timeout.min(LONGEST),
+            began,
             before: shared.model().transcript.end(),
             found: None,
         }
@@ -77,7 +81,8 @@ impl<'a> Wait<'a> {
     pub(super) async fn status(&mut self) -> Result<(Status, Prompt), Error> {
         let end = self.terminal.core().shared.model().transcript.end();
         match self.found {
-            Some((status, prompt, at)) if at == end => Ok((status, prompt)),
+            // What runs may have come to ask for something without a word.
+            Some((status, prompt, at)) if at == end && status.is_settled() => Ok((status, prompt)),
             _ => self.look().await,
         }
     }
