@@ -1,7 +1,11 @@
 //! What a watch tells. Nothing here waits for a time to pass: it waits for
 //! what must be told.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{
+    fs::{self, File},
+    io::Write,
+    os::unix::fs::PermissionsExt,
+};
 
 use vmcell_wire::{
     Channel, FailureKind, StreamId,
@@ -102,7 +106,13 @@ fn what_happens_to_files_is_told() {
     let mut watch = Watch::new(field, "", false, 0);
     fs::write(watch.field.at("a"), "").unwrap();
     watch.until(ChangeKind::Created, "a");
-    fs::write(watch.field.at("a"), "more").unwrap();
+    // One change of the contents: a second one could be told together with the
+    // new permissions, and would hide them.
+    let mut file = File::options()
+        .append(true)
+        .open(watch.field.at("a"))
+        .unwrap();
+    file.write_all(b"more").unwrap();
     watch.until(ChangeKind::Modified, "a");
     fs::set_permissions(watch.field.at("a"), fs::Permissions::from_mode(0o600)).unwrap();
     watch.until(ChangeKind::Metadata, "a");
