@@ -251,10 +251,6 @@ fn same_name(names: &[u8], levels: usize) -> Result<Option<PathBuf>, BadName> {
 }
 
 fn both(first: &[u8], second: &[u8], levels: usize) -> Result<Option<PathBuf>, BadName> {
-    let rest = |name: &[u8]| memchr::memchr(b'/', name).map(|slash| name[slash..].to_vec());
-    if levels > 0 && rest(first) != rest(second) {
-        return Ok(None);
-    }
     let (first, second) = (stripped(first, levels)?, stripped(second, levels)?);
     Ok((first == second).then_some(first))
 }

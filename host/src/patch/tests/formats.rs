@@ -156,3 +156,10 @@ fn a_patch_without_times_may_make_the_file() {
     let new = patch.files()[0].apply(None, ApplyOptions::default());
     assert_eq!(new.unwrap().unwrap(), b"1\n");
 }
+
+#[test]
+fn a_change_of_mode_alone_is_found_however_many_directories_are_taken_off() {
+    let patch = b"diff --git a/old/z b/z b/new/z b/z\nold mode 100644\nnew mode 100755\n";
+    let patch = Patch::parse_with(patch, Strip::Exactly(2)).unwrap();
+    assert_eq!(patch.files()[0].path(), Path::new("z b/z"));
+}
