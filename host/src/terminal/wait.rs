@@ -16,8 +16,11 @@ pub(super) struct Wait<'a> {
     quiet: Duration,
     deadline: Instant,
     began: Instant,
-    /// Where the transcript ended when it began.
-    before: u64,
+    /// Up to where the transcript was looked through for the end of a line.
+    seen: u64,
+    /// Whether a line has ended since it began. Before that, what is printed
+    /// may be the rest of a prompt, or of the echo.
+    line_ended: bool,
     /// What the terminal was found to do, and where its transcript ended then.
     found: Option<(Status, Prompt, u64)>,
 }
@@ -58,7 +61,8 @@ impl<'a> Wait<'a> {
             quiet: quiet.min(LONGEST),
             deadline: began + timeout.min(LONGEST),
             began,
-            before: shared.model().transcript.end(),
+            seen: shared.model().transcript.end(),
+            line_ended: false,
             found: None,
         }
     }
@@ -147,7 +151,7 @@ impl<'a> Wait<'a> {
                 return Ok(false);
             }
             let looked = self.found.is_some_and(|(.., at)| at == end);
-            let look = may_end_early && end > self.before && !looked;
+            let look = may_end_early && !looked && self.ended_a_line();
             if look && now >= last + SETTLE {
                 if self.look().await?.0.is_settled() {
                     return Ok(true);
@@ -158,6 +162,16 @@ impl<'a> Wait<'a> {
             let next = if look { last + SETTLE } else { silent };
             self.sleep(next.min(silent).min(self.deadline)).await;
         }
+    }
+
+    fn ended_a_line(&mut self) -> bool {
+        let model = self.terminal.core().shared.model();
+        while !self.line_ended && self.seen < model.transcript.end() {
+            let piece = model.transcript.read(self.seen, usize::MAX);
+            self.seen = piece.end();
+            self.line_ended = piece.bytes.contains(&b'\n');
+        }
+        self.line_ended
     }
 
     async fn look(&mut self) -> Result<(Status, Prompt), Error> {

@@ -62,6 +62,18 @@ async fn see(terminal: &Terminal, pattern: &str) -> Reply {
     expected.reply
 }
 
+/// Waits until this program reads what is typed: an earlier key would reach the
+/// shell.
+async fn foreground(terminal: &Terminal, command: &str) {
+    let waiting = async {
+        while terminal.info().await.unwrap().foreground_command.as_deref() != Some(command) {
+            terminal.poll_output().timeout(BRIEFLY).await.unwrap();
+        }
+    };
+    let there = tokio::time::timeout(PATIENCE, waiting).await;
+    assert!(there.is_ok(), "{:?}", terminal.info().await);
+}
+
 /// Waits until the terminal is in this state.
 async fn settle(terminal: &Terminal, status: Status) {
     let waiting = async {

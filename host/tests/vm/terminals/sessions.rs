@@ -5,7 +5,7 @@ use vmcell::{
     terminal::{Key, Prompt, Screen, Status, Terminal, TerminalOptions, Unread},
 };
 
-use super::{PATIENCE, debian, open, prompt, see, shell};
+use super::{BRIEFLY, PATIENCE, debian, open, prompt, see, shell};
 use crate::{builder, start};
 
 fn tagged(tag: &str) -> TerminalOptions {
@@ -138,7 +138,7 @@ async fn characters_may_come_in_pieces() {
                    printf "$piece"; read x; done; echo ' end'"#;
     let terminal = open(&vm, TerminalOptions::command(Command::shell(script))).await;
     for _ in 0..4 {
-        terminal.send_key(Key::Enter).await.unwrap();
+        terminal.send_key(Key::Enter).quiet(BRIEFLY).await.unwrap();
     }
     see(&terminal, "€ 日 end").await;
     vm.kill().await;

@@ -5,7 +5,7 @@ use vmcell::{
     terminal::{Prompt, Status, TerminalOptions, TerminalSize},
 };
 
-use super::{BRIEFLY, debian, open, prompt, see, settle, shell};
+use super::{BRIEFLY, debian, foreground, open, prompt, see, settle, shell};
 use crate::start;
 
 #[tokio::test]
@@ -58,6 +58,7 @@ async fn control_c_ends_a_pipeline_and_the_shell_goes_on() {
         .await
         .unwrap();
     assert_eq!(reply.prompt, Prompt::None);
+    foreground(&terminal, "yes").await;
     settle(&terminal, Status::Running).await;
     let info = terminal.info().await.unwrap();
     assert_ne!(info.foreground_pid, Some(terminal.pid()));
@@ -73,7 +74,7 @@ async fn a_job_is_stopped_goes_on_behind_and_comes_back() {
     let vm = debian().await;
     let terminal = shell(&vm).await;
     terminal.run("sleep 1000").quiet(BRIEFLY).await.unwrap();
-    settle(&terminal, Status::Running).await;
+    foreground(&terminal, "sleep").await;
     let reply = terminal.send_control('z').await.unwrap();
     assert!(reply.text.contains("Stopped"), "{reply:?}");
     assert_eq!(reply.status, Status::Ready);
@@ -81,7 +82,7 @@ async fn a_job_is_stopped_goes_on_behind_and_comes_back() {
     let reply = terminal.run("jobs").await.unwrap();
     assert!(reply.text.contains("Running"), "{reply:?}");
     terminal.run("fg").quiet(BRIEFLY).await.unwrap();
-    settle(&terminal, Status::Running).await;
+    foreground(&terminal, "sleep").await;
     assert_eq!(
         terminal.info().await.unwrap().foreground_command.as_deref(),
         Some("sleep")
