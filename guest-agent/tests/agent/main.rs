@@ -5,6 +5,7 @@ mod background;
 mod client;
 mod files;
 mod hostile;
+mod meddler;
 mod processes;
 mod resume;
 mod start;

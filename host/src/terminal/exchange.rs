@@ -22,7 +22,7 @@ use crate::error::Error;
 /// It begins when it is awaited.
 ///
 /// The wait is over when the terminal has been [silent](Self::quiet) for long
-/// enough, or sooner when it plainly waits for input, or when the
+/// enough, or sooner when it has ended a line and plainly waits for input, or when the
 /// [timeout](Self::timeout) has passed.
 ///
 /// ```no_run

@@ -34,8 +34,8 @@ pub(super) enum Until {
     Output,
     /// Silence.
     Silence,
-    /// Silence, or that it plainly waits for input after it has printed
-    /// something.
+    /// Silence, or that it plainly waits for input after it has ended a line:
+    /// what came before that may be the echo, or the rest of the prompt.
     Rest,
 }
 

@@ -1,10 +1,12 @@
 //! Putting a Debian together with `mmdebstrap`.
 
+use std::convert::Infallible;
 use std::env;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -67,10 +69,14 @@ impl Mmdebstrap<'_> {
             .map_err(|source| tool.unusable(source))?;
         let archive = child.stdout.take();
         let tree = thread::scope(|scope| {
-            let unpacking = scope.spawn(|| unpack(archive));
-            while !unpacking.is_finished() {
+            // Nothing is sent: the end of the thread is the end of the channel.
+            let (until_unpacked, unpacked) = mpsc::channel::<Infallible>();
+            let unpacking = scope.spawn(move || {
+                let _until_unpacked = until_unpacked;
+                unpack(archive)
+            });
+            while unpacked.recv_timeout(BETWEEN_REPORTS) == Err(RecvTimeoutError::Timeout) {
                 messages.report(progress);
-                thread::sleep(BETWEEN_REPORTS);
             }
             unpacking.join()
         });

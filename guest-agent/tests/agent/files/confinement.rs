@@ -1,9 +1,4 @@
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::{fs, os::unix::fs::symlink, path::Path};
 
 use vmcell_wire::{
     FailureKind,
@@ -11,6 +6,7 @@ use vmcell_wire::{
 };
 
 use super::site::{DENIED, INVALID, NOT_FOUND, Site, refused};
+use crate::meddler::while_meddling;
 
 const OWNER: Owner<'static> = Owner::OfDirectory;
 
@@ -230,18 +226,11 @@ fn with_a_racing_process(site: &mut Site, mut work: impl FnMut(&mut Site)) {
     let (directory, link) = (site.at("d"), site.at("other"));
     fs::create_dir(&directory).unwrap();
     symlink("../outside", &link).unwrap();
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let flags = rustix::fs::RenameFlags::EXCHANGE;
-            let here = rustix::fs::CWD;
-            while !stop.load(Ordering::Relaxed) {
-                rustix::fs::renameat_with(here, &directory, here, &link, flags).unwrap();
-            }
-        });
-        work(site);
-        stop.store(true, Ordering::Relaxed);
-    });
+    let swap = || {
+        let (here, swap) = (rustix::fs::CWD, rustix::fs::RenameFlags::EXCHANGE);
+        rustix::fs::renameat_with(here, &directory, here, &link, swap).unwrap();
+    };
+    while_meddling(swap, || work(site));
     site.assert_outside_untouched();
 }
 

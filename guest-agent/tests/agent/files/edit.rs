@@ -9,6 +9,7 @@ use vmcell_wire::{
 };
 
 use super::site::{CONFLICT, INVALID, LIMIT, NOT_FOUND, Refused, Site, digest, is_root, refused};
+use crate::meddler::while_meddling;
 
 /// Changes on their way.
 #[derive(Clone, Default)]
@@ -353,15 +354,11 @@ fn thousands_of_changes_are_made() {
 fn a_file_that_changes_all_the_time_is_changed_whole_or_not_at_all() {
     let mut site = site_with_files();
     let path = site.at("two");
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let ordering = std::sync::atomic::Ordering::Relaxed;
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(ordering) {
-                fs::write(path.with_extension("new"), "racing").unwrap();
-                fs::rename(path.with_extension("new"), &path).unwrap();
-            }
-        });
+    let replace = || {
+        fs::write(path.with_extension("new"), "racing").unwrap();
+        fs::rename(path.with_extension("new"), &path).unwrap();
+    };
+    while_meddling(replace, || {
         for round in 0..500 {
             let mut edits = Edits::default();
             put(&mut edits, "one", Expect::Anything, format!("{round}"));
@@ -374,7 +371,6 @@ fn a_file_that_changes_all_the_time_is_changed_whole_or_not_at_all() {
                 Err(_) => assert_eq!(after, before),
             }
         }
-        stop.store(true, ordering);
     });
     assert!(!site.listing().iter().any(|path| path.contains(".vmcell-")));
 }

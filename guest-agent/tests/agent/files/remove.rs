@@ -1,12 +1,9 @@
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::{fs, os::unix::fs::symlink};
 
 use vmcell_wire::files::Work;
 
 use super::site::{CONFLICT, NOT_FOUND, Site, refused};
+use crate::meddler::while_meddling;
 
 fn remove(path: &str, tree: bool) -> Work<'_> {
     Work::Remove {
@@ -74,22 +71,18 @@ fn a_tree_of_any_depth_goes() {
 #[test]
 fn a_tree_goes_while_others_put_things_into_it() {
     let mut site = Site::new();
-    let stop = AtomicBool::new(false);
     let place = site.at("tree/a/b");
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                // The directory may be gone.
-                let _ = fs::create_dir_all(&place);
-                let _ = fs::write(place.join("file"), "");
-            }
-        });
+    let put = || {
+        // The directory may be gone.
+        let _ = fs::create_dir_all(&place);
+        let _ = fs::write(place.join("file"), "");
+    };
+    while_meddling(put, || {
         for _ in 0..200 {
             if let Err(refused) = site.work(remove("tree", true)) {
                 assert!(matches!(refused.kind, NOT_FOUND | CONFLICT), "{refused:?}");
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
     let _ = site.work(remove("tree", true));
     assert!(site.listing().is_empty());

@@ -9,7 +9,7 @@ use vmcell_wire::{
 };
 
 use super::site::{CONFLICT, INVALID, Site, digest, is_root, refused};
-use crate::client::Said;
+use crate::{client::Said, meddler::while_meddling};
 
 #[test]
 fn a_file_is_made_with_its_directories_and_replaced_whole() {
@@ -196,16 +196,10 @@ fn nobody_else_sees_a_file_before_it_is_whole() {
     let big = vec![b'x'; 2_000_000];
     site.write("file", &big).unwrap();
     let path = site.at("file");
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                assert_eq!(fs::metadata(&path).unwrap().len(), 2_000_000);
-            }
-        });
+    let look = || assert_eq!(fs::metadata(&path).unwrap().len(), 2_000_000);
+    while_meddling(look, || {
         for _ in 0..20 {
             site.write("file", &big).unwrap();
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }

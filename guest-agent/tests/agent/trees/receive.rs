@@ -3,7 +3,6 @@
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
-    sync::atomic::{AtomicBool, Ordering},
 };
 
 use vmcell_wire::{
@@ -15,7 +14,7 @@ use super::{
     job::{Field, Told, leftovers},
     records::{Records, meta},
 };
-use crate::client::Said;
+use crate::{client::Said, meddler::while_meddling};
 
 fn tree() -> Records {
     Records::default().enter("")
@@ -238,20 +237,16 @@ fn whoever_swaps_a_directory_for_a_link_meanwhile_leads_nothing_out_of_the_tree(
         .leave()
         .hard_link("hard", "d/secret")
         .leave();
-    let is_over = AtomicBool::new(false);
     let (directory, link) = (field.at("t/d"), field.at("t/l"));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let (here, swap) = (rustix::fs::CWD, rustix::fs::RenameFlags::EXCHANGE);
-            while !is_over.load(Ordering::Relaxed) {
-                rustix::fs::renameat_with(here, &directory, here, &link, swap).unwrap();
-            }
-        });
+    let swap = || {
+        let (here, swap) = (rustix::fs::CWD, rustix::fs::RenameFlags::EXCHANGE);
+        rustix::fs::renameat_with(here, &directory, here, &link, swap).unwrap();
+    };
+    while_meddling(swap, || {
         for _ in 0..2000 {
             // It may well be refused.
             let _ = field.push("t", &records.0);
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     assert_eq!(fs::read_dir(field.at("outside")).unwrap().count(), 1);
     assert_eq!(fs::metadata(field.at("outside/secret")).unwrap().nlink(), 1);

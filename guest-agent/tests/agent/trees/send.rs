@@ -3,7 +3,6 @@
 use std::{
     fs::{self, File},
     os::unix::{fs::FileExt, net::UnixListener},
-    sync::atomic::{AtomicBool, Ordering},
 };
 
 use vmcell_wire::{
@@ -12,6 +11,7 @@ use vmcell_wire::{
 };
 
 use super::{job::Field, records::words};
+use crate::meddler::while_meddling;
 
 #[test]
 fn what_is_no_file_is_named_and_left_out() {
@@ -103,22 +103,18 @@ fn a_file_that_changes_its_length_all_the_time_does_not_break_the_records() {
     let mut field = Field::new();
     fs::create_dir(field.at("t")).unwrap();
     let file = File::create(field.at("t/restless")).unwrap();
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut length = 1u64;
-            while !is_over.load(Ordering::Relaxed) {
-                length = length * 1_103_515_245 % 300_007;
-                file.set_len(length).unwrap();
-                file.write_all_at(b"words", length / 2).unwrap();
-            }
-        });
+    let mut length = 1u64;
+    let change = || {
+        length = length * 1_103_515_245 % 300_007;
+        file.set_len(length).unwrap();
+        file.write_all_at(b"words", length / 2).unwrap();
+    };
+    while_meddling(change, || {
         for _ in 0..200 {
             let records = field.pull("t").output();
             words(&records);
             field.push("u", &records).output();
         }
-        is_over.store(true, Ordering::Relaxed);
     });
 }
 

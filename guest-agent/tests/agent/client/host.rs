@@ -1,242 +1,22 @@
-//! An agent as an ordinary program, and a host that speaks to it by hand.
-
 use std::{
     collections::HashMap,
     io::{ErrorKind, Read, Write},
-    os::{
-        fd::OwnedFd,
-        unix::net::{UnixListener, UnixStream},
-    },
-    process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    os::unix::net::UnixStream,
+    time::{Duration, Instant},
 };
 
 use vmcell_wire::{
-    Attach, Attached, Cause, CgroupLimits, Channel, Decoder, Event, Exit, FailureKind, Hello, Item,
-    Lifetime, Outcome, Output, PackedBuf, Peer, Position, Request, Resume, RlimitsBuf, Selector,
-    Stage, Start, Stdin, StreamId, encode,
-    terminal::{Size, TerminalState},
+    Attach, Attached, Channel, Decoder, Event, Exit, FailureKind, Item, Outcome, PackedBuf, Peer,
+    Position, Request, Resume, Selector, Stage, Start, Stdin, StreamId, encode,
 };
+
+use super::{Listed, Said, Spec};
 
 /// Nothing here takes this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What may be written to a stream before it grants more.
 const INPUT_WINDOW: usize = 256 * 1024;
-
-pub(crate) struct RunningAgent {
-    pub(crate) child: Child,
-    path: std::path::PathBuf,
-}
-
-impl RunningAgent {
-    pub(crate) fn start() -> Self {
-        Self::start_with(&[])
-    }
-
-    /// An agent that gives up processes soon whose link was lost: see
-    /// [`Host::start_canary`].
-    pub(crate) fn impatient() -> Self {
-        Self::with_grace("300")
-    }
-
-    /// An agent that gives up processes after so many milliseconds.
-    pub(crate) fn with_grace(milliseconds: &str) -> Self {
-        Self::start_with(&[milliseconds])
-    }
-
-    fn start_with(arguments: &[&str]) -> Self {
-        let unique = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap();
-        let path = std::env::temp_dir().join(format!(
-            "vmcell-agent-test-{}-{}",
-            std::process::id(),
-            unique.as_nanos()
-        ));
-        let listener = UnixListener::bind(&path).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_vmcell-agent"))
-            .args(arguments)
-            .stdin(Stdio::from(OwnedFd::from(listener)))
-            .spawn()
-            .unwrap();
-        Self { child, path }
-    }
-
-    /// A link that has not said hello.
-    pub(crate) fn connect_silently(&self) -> Host {
-        let socket = UnixStream::connect(&self.path).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Host {
-            socket,
-            decoder: Decoder::new(Peer::Guest),
-            window: 0,
-            next: StreamId::new(1).unwrap(),
-            log: Vec::new(),
-            seen: HashMap::new(),
-            failures: HashMap::new(),
-            credit_automatically: true,
-            acknowledge_automatically: true,
-        }
-    }
-
-    pub(crate) fn connect(&self) -> Host {
-        self.connect_with_window(64 * 1024)
-    }
-
-    pub(crate) fn connect_with_window(&self, window: u32) -> Host {
-        let mut host = self.connect_silently();
-        host.window = window;
-        host.send(|out| encode::hello(out, &Hello::new("test", window, [0; 16])).unwrap());
-        host.until(|said| matches!(said, Said::Hello));
-        host
-    }
-}
-
-impl Drop for RunningAgent {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-/// Something the agent said.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Said {
-    Hello,
-    Started(StreamId, u32, u32),
-    Attached(StreamId, Attached),
-    Gap(StreamId, Output, u64),
-    Listed(StreamId, Listed),
-    Data(StreamId, Channel, usize),
-    End(StreamId, Channel),
-    Credit(StreamId, u32),
-    Exited(StreamId, Exit),
-    Failed(StreamId, FailureKind, u16, Stage),
-    Spawned(StreamId, u32, u32),
-    Done(StreamId),
-    EndOfList(StreamId, bool),
-    Terminal(StreamId, Looked),
-    Pong(StreamId),
-    PoweringOff,
-    HungUp,
-}
-
-impl Said {
-    /// Whether it closes this stream.
-    pub(crate) fn closes(&self, stream: StreamId) -> bool {
-        match self {
-            Self::Exited(id, _)
-            | Self::Failed(id, ..)
-            | Self::Spawned(id, ..)
-            | Self::Done(id)
-            | Self::EndOfList(id, _)
-            | Self::Terminal(id, _)
-            | Self::Pong(id) => *id == stream,
-            _ => false,
-        }
-    }
-}
-
-/// What a look at a terminal shows.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Looked {
-    pub(crate) size: Size,
-    pub(crate) echo: bool,
-    pub(crate) canonical: bool,
-    /// Its pid, what it is called and where it is.
-    pub(crate) foreground: Option<(u32, String, String)>,
-}
-
-impl From<TerminalState<'_>> for Looked {
-    fn from(state: TerminalState<'_>) -> Self {
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        Self {
-            size: state.size,
-            echo: state.echo,
-            canonical: state.canonical,
-            foreground: state
-                .foreground
-                .map(|leader| (leader.pid, text(leader.command), text(leader.cwd))),
-        }
-    }
-}
-
-/// A process in a list.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Listed {
-    pub(crate) id: u32,
-    pub(crate) tag: String,
-    pub(crate) argv: Vec<Vec<u8>>,
-    pub(crate) uid: u32,
-    pub(crate) lifetime: Lifetime,
-    pub(crate) stdout: (u64, u64),
-    pub(crate) exit: Option<Exit>,
-}
-
-/// What to start, with everything ordinary.
-pub(crate) struct Spec {
-    pub(crate) argv: Vec<Vec<u8>>,
-    pub(crate) env: Vec<Vec<u8>>,
-    pub(crate) rlimits: RlimitsBuf,
-    pub(crate) start: Start<'static>,
-    pub(crate) tag: String,
-    pub(crate) user: String,
-    pub(crate) cwd: String,
-}
-
-static LAST_TICKET: AtomicU64 = AtomicU64::new(0);
-
-impl Spec {
-    pub(crate) fn new(argv: &[&str]) -> Self {
-        let ticket = LAST_TICKET.fetch_add(1, Ordering::Relaxed) + 1;
-        Self {
-            argv: argv.iter().map(|text| text.as_bytes().to_vec()).collect(),
-            env: vec![b"PATH=/usr/bin:/bin".to_vec()],
-            rlimits: RlimitsBuf::new(),
-            tag: format!("t{ticket}"),
-            user: String::new(),
-            cwd: String::new(),
-            start: Start {
-                ticket,
-                tag: "",
-                argv: Default::default(),
-                env: Default::default(),
-                default_env: false,
-                cwd: b"",
-                make_cwd: false,
-                user: "",
-                umask: None,
-                nice: 0,
-                rlimits: Default::default(),
-                stdin: Stdin::Empty,
-                lifetime: Lifetime::Foreground,
-                timeout_ms: 0,
-                keep: 0,
-                limits: CgroupLimits::default(),
-            },
-        }
-    }
-
-    pub(crate) fn shell(script: &str) -> Self {
-        Self::new(&["sh", "-c", script])
-    }
-
-    pub(crate) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    pub(crate) fn background(self) -> Self {
-        self.with(|spec| spec.start.lifetime = Lifetime::Background)
-    }
-
-    pub(crate) fn fed(self) -> Self {
-        self.with(|spec| spec.start.stdin = Stdin::Stream)
-    }
-}
 
 pub(crate) struct Host {
     socket: UnixStream,
@@ -254,6 +34,22 @@ pub(crate) struct Host {
 }
 
 impl Host {
+    pub(super) fn new(socket: UnixStream) -> Self {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self {
+            socket,
+            decoder: Decoder::new(Peer::Guest),
+            window: 0,
+            next: StreamId::new(1).unwrap(),
+            log: Vec::new(),
+            seen: HashMap::new(),
+            failures: HashMap::new(),
+            credit_automatically: true,
+            acknowledge_automatically: true,
+        }
+    }
+
     pub(crate) fn send(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut bytes = Vec::new();
         write(&mut bytes);
@@ -508,7 +304,13 @@ impl Host {
     pub(crate) fn until(&mut self, wanted: impl Fn(&Said) -> bool) -> Vec<Said> {
         let mut all = Vec::new();
         let mut buffer = vec![0; 64 * 1024];
+        let began = Instant::now();
         loop {
+            assert!(
+                began.elapsed() < PATIENCE * 3,
+                "never said; the last was {:?}",
+                all.last()
+            );
             let count = match self.socket.read(&mut buffer) {
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => 0,
@@ -608,30 +410,4 @@ impl Host {
     pub(crate) fn close(self) {
         drop(self.socket);
     }
-}
-
-pub(crate) fn code(exit: &Exit) -> u8 {
-    match exit.cause {
-        Cause::Code(code) => code,
-        other => panic!("ended by {other:?}"),
-    }
-}
-
-/// Waits until a process is gone or a zombie, by its pidfd and not by polling.
-pub(crate) fn wait_until_gone(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    let flags = rustix::process::PidfdFlags::empty();
-    let Ok(process) = rustix::process::pidfd_open(pid, flags) else {
-        return;
-    };
-    let mut wanted = [rustix::event::PollFd::new(
-        &process,
-        rustix::event::PollFlags::IN,
-    )];
-    let patience = rustix::time::Timespec {
-        tv_sec: 20,
-        tv_nsec: 0,
-    };
-    let ready = rustix::event::poll(&mut wanted, Some(&patience)).unwrap();
-    assert_eq!(ready, 1, "process {pid:?} lives on");
 }
