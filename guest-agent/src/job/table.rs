@@ -43,6 +43,12 @@ struct Job {
     is_dead: bool,
 }
 
+impl Place {
+    fn is_over(&self) -> bool {
+        self.worker.has_finished() || self.job.as_ref().is_some_and(|job| job.is_dead)
+    }
+}
+
 /// More jobs at once are refused. Hosts let theirs wait long before that.
 const MAX_WORKERS: usize = 96;
 
@@ -132,15 +138,19 @@ impl Jobs {
         self.worker_mut(id).map(Worker::output)
     }
 
-    /// Lets `with` see the outcome of a job that has one; then the job is over.
+    /// Whether a job gives no more than it has given.
+    pub(crate) fn is_over(&mut self, id: JobId) -> bool {
+        self.slot_mut(id).is_some_and(|slot| slot.is_over())
+    }
+
+    /// Lets `with` see the outcome of a job that is over, and forgets the job.
     pub(crate) fn finish<T>(
         &mut self,
         id: JobId,
         with: impl FnOnce(&Outcome<'_>) -> T,
     ) -> Option<T> {
         let slot = self.slot_mut(id)?;
-        let is_dead = slot.job.as_ref().is_some_and(|job| job.is_dead);
-        if !slot.worker.has_finished() && !is_dead {
+        if !slot.is_over() {
             return None;
         }
         let told = if slot.worker.has_finished() {

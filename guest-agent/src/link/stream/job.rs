@@ -83,6 +83,9 @@ impl JobStream {
                 credit,
             );
         }
+        // This is asked first: what the job gives before its end is before the
+        // end of the output then.
+        let is_over = jobs.is_over(self.job);
         // A stream is asked again only when all that it has added is written.
         let end = jobs.sent(self.job, self.sent);
         if self.is_cancelled {
@@ -92,6 +95,9 @@ impl JobStream {
         let waiting = end.saturating_sub(self.sent);
         if waiting > 0 {
             return self.fill_data(outgoing, jobs, waiting);
+        }
+        if !is_over {
+            return Ok(Filled::Nothing);
         }
         let stream = self.caller.stream;
         let close = |outcome: &Outcome<'_>| encode::close(outgoing.control(), stream, outcome);
