@@ -19,3 +19,12 @@ pub fn printable(bytes: &[u8]) -> String {
         })
         .collect()
 }
+
+/// As much of a text as fits in so many bytes.
+pub(crate) fn beginning(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -71,8 +71,8 @@ impl FailureKind {
     /// The kind that fits an error number of Linux (errno(3)).
     pub fn from_errno(errno: u16) -> Self {
         match errno {
-            // ENOENT, ESRCH, ENOTDIR
-            2 | 3 | 20 => Self::NotFound,
+            // ENOENT, ESRCH, ENOTDIR; ECONNREFUSED: nobody listens
+            2 | 3 | 20 | 111 => Self::NotFound,
             // EPERM, EACCES, EROFS; EXDEV: a path leaves its root
             1 | 13 | 30 | 18 => Self::Denied,
             // EEXIST, ENOTEMPTY
@@ -116,4 +116,8 @@ pub enum Stage {
     File,
     /// Making or using a terminal.
     Terminal,
+    /// Looking after a service.
+    Service,
+    /// Connecting to a port of the guest.
+    Dial,
 }

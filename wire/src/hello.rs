@@ -77,10 +77,20 @@ impl Capabilities {
     pub const FILES: Self = Self(1 << 2);
     /// Programs can be run on terminals.
     pub const TERMINALS: Self = Self(1 << 3);
+    /// Services can be started and looked after.
+    pub const SERVICES: Self = Self(1 << 4);
+    /// Ports of the guest can be dialled.
+    pub const PORTS: Self = Self(1 << 5);
 
     /// Everything this version of the crate describes.
-    pub const OURS: Self =
-        Self(Self::PROCESSES.0 | Self::POWER_OFF.0 | Self::FILES.0 | Self::TERMINALS.0);
+    pub const OURS: Self = Self(
+        Self::PROCESSES.0
+            | Self::POWER_OFF.0
+            | Self::FILES.0
+            | Self::TERMINALS.0
+            | Self::SERVICES.0
+            | Self::PORTS.0,
+    );
 
     /// Whether every feature of `other` is in this set.
     #[must_use]

@@ -74,6 +74,7 @@ pub mod pattern;
 mod process;
 pub mod reset;
 mod rlimits;
+pub mod service;
 pub mod terminal;
 
 pub use decoder::{Decoder, Item};

@@ -23,6 +23,9 @@ pub const MAX_STREAMS: usize = 512;
 /// The longest tag of a process, in bytes.
 pub const MAX_TAG: usize = 64;
 
+/// The longest name of a service, in bytes.
+pub const MAX_SERVICE_NAME: usize = 48;
+
 /// How much of a process's arguments a list shows, in bytes.
 pub const MAX_COMMAND: usize = 256;
 

@@ -5,6 +5,7 @@ use crate::{
     files::Files,
     hello::Capabilities,
     process::{Attach, Entry, Exit, Output, Resume, Selector, Start},
+    service::{Service, State},
     terminal::{Terminal, TerminalState},
 };
 
@@ -74,6 +75,18 @@ pub enum Request<'a> {
     /// Does something with terminals: see [`terminal`](crate::terminal).
     #[serde(borrow)]
     Terminal(Terminal<'a>),
+    /// Does something with services: see [`service`](crate::service).
+    #[serde(borrow)]
+    Service(Service<'a>),
+    /// Connects to a port of the guest's loopback: [`Event::Connected`], data on
+    /// the channels `Stdin` (to the program) and `Stdout` (from it), the end of
+    /// each where that side says no more, [`Outcome::Done`] after both.
+    /// Cancelling the stream breaks the connection, and so does the loss of the
+    /// link.
+    Dial {
+        /// The port.
+        port: u16,
+    },
 }
 
 impl Request<'_> {
@@ -85,6 +98,8 @@ impl Request<'_> {
             Self::PowerOff { .. } => Capabilities::POWER_OFF,
             Self::Files(_) => Capabilities::FILES,
             Self::Terminal(_) => Capabilities::TERMINALS,
+            Self::Service(_) => Capabilities::SERVICES,
+            Self::Dial { .. } => Capabilities::PORTS,
             Self::Start(_)
             | Self::Resume(_)
             | Self::Attach(_)
@@ -121,13 +136,19 @@ pub enum Event<'a> {
     /// A process of the list.
     #[serde(borrow)]
     Listed(Entry<'a>),
+    /// A service of the list.
+    #[serde(borrow)]
+    Service(State<'a>),
+    /// A program has taken the connection.
+    Connected,
 }
 
 impl Event<'_> {
     pub(crate) fn is_valid(&self) -> bool {
         match self {
             Self::Listed(entry) => entry.is_valid(),
-            Self::Started { .. } | Self::Attached(_) | Self::Gap { .. } => true,
+            Self::Service(state) => state.is_valid(),
+            Self::Started { .. } | Self::Attached(_) | Self::Gap { .. } | Self::Connected => true,
         }
     }
 }
@@ -178,6 +199,9 @@ pub enum Outcome<'a> {
     /// How a terminal is set and who uses it.
     #[serde(borrow)]
     Terminal(TerminalState<'a>),
+    /// How a service is.
+    #[serde(borrow)]
+    Service(State<'a>),
 }
 
 impl Outcome<'_> {
@@ -185,6 +209,7 @@ impl Outcome<'_> {
         match self {
             Self::Failed(failure) => failure.is_valid(),
             Self::Terminal(state) => state.is_valid(),
+            Self::Service(state) => state.is_valid(),
             Self::Pong
             | Self::Exited(_)
             | Self::PoweringOff

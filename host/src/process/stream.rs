@@ -182,7 +182,10 @@ impl ExecStream {
             StreamEvent::Closed(Closing::Failed(failed)) => {
                 return Err(ExecFailure::from_guest(failed, self.subject.clone()).into());
             }
-            StreamEvent::Listed(_) | StreamEvent::Closed(_) => return Err(Error::senseless()),
+            StreamEvent::Listed(_)
+            | StreamEvent::Service(_)
+            | StreamEvent::Connected
+            | StreamEvent::Closed(_) => return Err(Error::senseless()),
         }))
     }
 

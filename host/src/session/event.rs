@@ -6,6 +6,7 @@ use vmcell_wire::{
     terminal::{Foreground, Size, TerminalState},
 };
 
+use super::ServiceState;
 use crate::printable::printable;
 
 /// What comes on a stream.
@@ -16,6 +17,8 @@ pub(crate) enum StreamEvent {
     Data(Channel, Bytes),
     Gap(Channel, u64),
     Listed(Box<Listed>),
+    Service(Box<ServiceState>),
+    Connected,
     Closed(Closing),
 }
 
@@ -35,6 +38,7 @@ pub(crate) enum Closing {
         more: bool,
     },
     Terminal(Box<Looked>),
+    Service(Box<ServiceState>),
     /// Something that this version does not know.
     Unknown,
 }

@@ -26,6 +26,7 @@ mod outgoing;
 mod reader;
 mod recovery;
 mod relay;
+mod service_state;
 mod state;
 mod stream;
 mod table;
@@ -52,6 +53,7 @@ pub(crate) use event::Looked;
 pub(crate) use event::{Closing, Failed, Listed, StreamEvent};
 pub(crate) use link::Link;
 pub(crate) use relay::relay;
+pub(crate) use service_state::{ServicePhase, ServiceState, ServiceTrouble};
 pub(crate) use stream::{Stream, StreamInput, StreamOutput};
 
 /// How many bytes a guest may send on a channel before the host has read them.

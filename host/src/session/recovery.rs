@@ -1,5 +1,6 @@
 use vmcell_wire::{
     Attach, Lifetime, Position, Request, Resume, Selector, StreamId, WireError, encode,
+    service::{LogStart, Logs, Service},
     terminal::{Terminal, Use},
 };
 
@@ -10,6 +11,8 @@ pub(super) enum Recovery {
     Fails,
     /// Work on files: it cannot either, because the agent has given it up.
     GivenUp,
+    /// A connection: it is broken, as the link is.
+    Breaks,
     /// By asking again, which changes nothing.
     Repeats(Vec<u8>),
     /// A list: by asking again, and leaving out what was told before.
@@ -19,6 +22,21 @@ pub(super) enum Recovery {
         last: u32,
         /// How many were told on this link.
         count: usize,
+    },
+    /// The same for a list of services.
+    ListsServices {
+        frame: Vec<u8>,
+        /// The last service that was told.
+        last: String,
+        /// How many were told on this link.
+        count: usize,
+    },
+    /// The log of a service, from where on it was read.
+    Reads {
+        name: String,
+        follow: bool,
+        /// The frame that asked for it, until it is known where it begins.
+        asked: Option<Vec<u8>>,
     },
     /// A foreground process, which is taken up where it was, or started if the
     /// agent does not know it.
@@ -105,6 +123,32 @@ impl Recovery {
                 count: 0,
             },
             Request::Files(_) => Self::GivenUp,
+            Request::Dial { .. } => Self::Breaks,
+            Request::Service(service) => Self::of_service(service, frame),
+            _ => Self::Fails,
+        }
+    }
+
+    fn of_service(request: &Service<'_>, frame: Vec<u8>) -> Self {
+        match request {
+            // A start has a ticket, and what else changes something does the
+            // same if it is done twice.
+            Service::Start(_)
+            | Service::Wait { .. }
+            | Service::Look { .. }
+            | Service::Stop { .. }
+            | Service::Restart { .. }
+            | Service::Remove { .. } => Self::Repeats(frame),
+            Service::List { after } => Self::ListsServices {
+                frame,
+                last: (*after).to_owned(),
+                count: 0,
+            },
+            Service::Logs(logs) => Self::Reads {
+                name: logs.name.to_owned(),
+                follow: logs.follow,
+                asked: Some(frame),
+            },
             _ => Self::Fails,
         }
     }
@@ -135,8 +179,10 @@ impl Recovery {
     /// Which outputs come on the stream.
     pub(super) fn outputs(&self) -> Outputs {
         match self {
-            Self::Fails | Self::Repeats(_) | Self::Lists { .. } => Outputs::NONE,
-            Self::GivenUp => Outputs {
+            Self::Fails | Self::Repeats(_) | Self::Lists { .. } | Self::ListsServices { .. } => {
+                Outputs::NONE
+            }
+            Self::GivenUp | Self::Breaks | Self::Reads { .. } => Outputs {
                 stdout: true,
                 stderr: false,
             },
@@ -154,13 +200,29 @@ impl Recovery {
         stderr: Position,
     ) -> Result<bool, WireError> {
         match self {
-            Self::Fails | Self::GivenUp => return Ok(false),
+            Self::Fails | Self::GivenUp | Self::Breaks => return Ok(false),
             Self::Repeats(frame)
+            | Self::Reads {
+                asked: Some(frame), ..
+            }
             | Self::Watches {
                 how: Watched::Asked(frame),
                 ..
             } => out.extend_from_slice(frame),
-            Self::Lists { frame, count, .. } => {
+            Self::Reads {
+                name,
+                follow,
+                asked: None,
+            } => {
+                let logs = Logs {
+                    name,
+                    from: LogStart::Offset(stdout.offset),
+                    follow: *follow,
+                    window: stdout.window,
+                };
+                encode::open(out, stream, &Request::Service(Service::Logs(logs)))?;
+            }
+            Self::Lists { frame, count, .. } | Self::ListsServices { frame, count, .. } => {
                 *count = 0;
                 out.extend_from_slice(frame);
             }

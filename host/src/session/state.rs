@@ -8,10 +8,11 @@ use bytes::{BytesMut, buf::Limit};
 use vmcell_wire::{
     Attached, Channel, Entry, Event, FailureKind, Outcome, Position, StreamId, WireError, encode,
     limits::{MAX_LISTED, MAX_PAYLOAD},
+    service::State,
 };
 
 use super::{
-    Lost, Shared,
+    Lost, ServiceState, Shared,
     event::{Closing, Failed, Listed, Looked, StreamEvent},
     inbox::{Inbox, Taken},
     outbox::Outbox,
@@ -96,7 +97,7 @@ impl StreamState {
         let outputs = recovery.outputs();
         let stdin = match &recovery {
             // Whoever attaches hears first where the input stands.
-            Recovery::Resumes { .. } | Recovery::GivenUp => input_window,
+            Recovery::Resumes { .. } | Recovery::GivenUp | Recovery::Breaks => input_window,
             _ => 0,
         };
         Self(Mutex::new(Inner {
@@ -149,7 +150,7 @@ impl StreamState {
         inner.epoch = Some(epoch);
         inner.resuming = matches!(
             inner.recovery,
-            Recovery::Resumes { .. } | Recovery::Watches { .. }
+            Recovery::Resumes { .. } | Recovery::Watches { .. } | Recovery::Reads { .. }
         );
         inner.stdin.pause();
         let (stdout, stderr) = (inner.stdout.resume(), inner.stderr.resume());
@@ -178,6 +179,8 @@ impl StreamState {
                 inner.wakers.wake_output(channel);
             }
             Event::Listed(entry) => inner.listed(&entry)?,
+            Event::Service(state) => inner.listed_service(&state)?,
+            Event::Connected => inner.connected()?,
             // Only sent to hosts that announced that they know it.
             _ => return Err(WireError::Malformed),
         }
@@ -282,6 +285,10 @@ impl StreamState {
             Outcome::Done => Closing::Done,
             Outcome::EndOfList { more } => Closing::EndOfList { more: *more },
             Outcome::Terminal(state) => Closing::Terminal(Box::new(Looked::from_wire(state))),
+            Outcome::Service(state) => match ServiceState::from_wire(state) {
+                Ok(state) => Closing::Service(Box::new(state)),
+                Err(_) => Closing::Unknown,
+            },
             _ => Closing::Unknown,
         });
         inner.wakers.wake_all();
@@ -469,6 +476,50 @@ impl Inner {
         Ok(())
     }
 
+    fn listed_service(&mut self, state: &State<'_>) -> Result<(), WireError> {
+        let Recovery::ListsServices { last, count, .. } = &mut self.recovery else {
+            return Err(WireError::Malformed);
+        };
+        *count += 1;
+        if *count > MAX_LISTED {
+            return Err(WireError::Malformed);
+        }
+        if state.name > last.as_str() {
+            let state = ServiceState::from_wire(state)?;
+            last.clone_from(&state.name);
+            self.events.push_back(StreamEvent::Service(Box::new(state)));
+        }
+        Ok(())
+    }
+
+    fn connected(&mut self) -> Result<(), WireError> {
+        let first = !std::mem::replace(&mut self.started, true);
+        if !first || !matches!(self.recovery, Recovery::Breaks) {
+            return Err(WireError::Malformed);
+        }
+        self.events.push_back(StreamEvent::Connected);
+        Ok(())
+    }
+
+    /// Where a log begins, or goes on.
+    fn attached_log(&mut self, attached: Attached, first: bool) -> Result<(), WireError> {
+        if first {
+            self.stdout.begin_at(attached.stdout);
+            self.events.push_back(StreamEvent::Attached(attached));
+            return Ok(());
+        }
+        // The oldest bytes may have been dropped while there was no link.
+        match attached.stdout.checked_sub(self.stdout.arrived()) {
+            None => Err(WireError::Malformed),
+            Some(0) => Ok(()),
+            Some(dropped) => {
+                self.stdout.gap(dropped)?;
+                self.wakers.wake_output(Channel::Stdout);
+                Ok(())
+            }
+        }
+    }
+
     fn attached(&mut self, shared: &Shared, attached: Attached) -> Result<(), WireError> {
         let first = !std::mem::replace(&mut self.started, true);
         let resumed = std::mem::take(&mut self.resuming);
@@ -501,6 +552,13 @@ impl Inner {
                     self.events.push_back(StreamEvent::Started { id, pid });
                 }
                 *start = None;
+            }
+            Recovery::Reads { asked, .. } => {
+                if first == asked.is_none() || !(first || resumed) {
+                    return Err(WireError::Malformed);
+                }
+                *asked = None;
+                return self.attached_log(attached, first);
             }
             _ => return Err(WireError::Malformed),
         }

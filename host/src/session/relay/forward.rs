@@ -14,7 +14,7 @@ use vmcell_wire::{
     Channel, Event, Failure, FailureKind, Outcome, Output, Stage, StreamId, WireError,
     credit::{ReceiveWindow, SendWindow},
     encode,
-    limits::{MAX_FAILURE_TEXT, MAX_PAYLOAD},
+    limits::MAX_PAYLOAD,
 };
 
 use crate::session::{
@@ -29,6 +29,13 @@ pub(super) struct Windows {
 }
 
 impl Windows {
+    pub(super) fn stdout(window: u32) -> Self {
+        Self {
+            stdout: Some(window),
+            stderr: None,
+        }
+    }
+
     pub(super) fn both(window: u32) -> Self {
         Self {
             stdout: Some(window),
@@ -314,6 +321,14 @@ impl Mover {
                 self.event(&Event::Listed(entry.as_wire()));
                 Moved::Other
             }
+            StreamEvent::Service(state) => {
+                self.event(&Event::Service(state.as_wire()));
+                Moved::Other
+            }
+            StreamEvent::Connected => {
+                self.event(&Event::Connected);
+                Moved::Begun
+            }
             StreamEvent::Closed(closing) => Moved::Over(closing),
             StreamEvent::Data(..) | StreamEvent::Gap(..) => Moved::Other,
         })
@@ -336,19 +351,14 @@ impl Ended {
         let text;
         let outcome = match &self.outcome {
             Ok(Closing::Exited(exit)) => Outcome::Exited(*exit),
-            Ok(Closing::Failed(failed)) => Outcome::Failed(Failure {
-                kind: failed.kind,
-                errno: failed.errno,
-                stage: failed.stage,
-                // To make it safe may have made it longer.
-                text: beginning(&failed.text, MAX_FAILURE_TEXT),
-            }),
+            Ok(Closing::Failed(failed)) => Outcome::Failed(failed.as_wire()),
             Ok(Closing::Spawned { id, pid }) => Outcome::Spawned { id: *id, pid: *pid },
             Ok(Closing::Pong) => Outcome::Pong,
             Ok(Closing::PoweringOff) => Outcome::PoweringOff,
             Ok(Closing::Done) => Outcome::Done,
             Ok(Closing::EndOfList { more }) => Outcome::EndOfList { more: *more },
             Ok(Closing::Terminal(state)) => Outcome::Terminal(state.as_wire()),
+            Ok(Closing::Service(state)) => Outcome::Service(state.as_wire()),
             Ok(Closing::Unknown) => Outcome::Failed(Failure::new(
                 FailureKind::Unsupported,
                 Stage::Request,
@@ -361,15 +371,6 @@ impl Ended {
         };
         encode::close(out, self.id, &outcome)
     }
-}
-
-/// As much of a text as fits in so many bytes.
-pub(super) fn beginning(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -16,11 +16,13 @@ use vmcell_wire::{
     Attach, Channel, Decoder, Failure, FailureKind, Hello, Item, Outcome, Peer, Position, Request,
     Stage, StreamId, WireError, encode,
     limits::MAX_BUILD,
+    service::{Logs, Service},
     terminal::{Terminal, Use},
 };
 
 use super::{Lost, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer};
-use forward::{Begin, Ended, Forward, Windows, beginning};
+use crate::printable::beginning;
+use forward::{Begin, Ended, Forward, Windows};
 
 /// Serves a visitor until it leaves, or there is nothing left to lend.
 pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {
@@ -164,10 +166,7 @@ impl Visit {
                 (Request::Attach(with_our_windows(attach)), windows)
             }
             Request::Terminal(Terminal::Attach(used)) => {
-                let windows = Windows {
-                    stdout: Some(used.output.window),
-                    stderr: None,
-                };
+                let windows = Windows::stdout(used.output.window);
                 let used = Use {
                     output: with_our_window(used.output),
                     ..used
@@ -177,13 +176,15 @@ impl Visit {
             Request::Start(start) if start.lifetime == vmcell_wire::Lifetime::Foreground => {
                 (request, Windows::both(window))
             }
-            Request::Files(_) => {
-                let windows = Windows {
-                    stdout: Some(window),
-                    stderr: None,
+            Request::Service(Service::Logs(logs)) => {
+                let windows = Windows::stdout(logs.window);
+                let logs = Logs {
+                    window: WINDOW,
+                    ..logs
                 };
-                (request, windows)
+                (Request::Service(Service::Logs(logs)), windows)
             }
+            Request::Files(_) | Request::Dial { .. } => (request, Windows::stdout(window)),
             // Stopping the VM is asked for at the door, and a visitor's link
             // is never made anew.
             Request::PowerOff { .. } | Request::Resume(_) => {

@@ -1,0 +1,145 @@
+use vmcell_wire::{
+    Exit, Failure, Kept, WireError,
+    limits::MAX_FAILURE_TEXT,
+    service::{Phase, State, Trouble, is_valid_name},
+};
+
+use super::event::Failed;
+use crate::printable::{beginning, printable};
+
+/// A [`State`] whose texts are safe to print.
+#[derive(Clone, Debug)]
+pub(crate) struct ServiceState {
+    pub(crate) name: String,
+    pub(crate) phase: ServicePhase,
+    pub(crate) since_ms: u64,
+    pub(crate) pid: Option<u32>,
+    pub(crate) restarts: u32,
+    pub(crate) last_exit: Option<Exit>,
+    pub(crate) log: Kept,
+}
+
+/// A [`Phase`].
+#[derive(Clone, Debug)]
+pub(crate) enum ServicePhase {
+    Waiting(String),
+    Starting,
+    Ready,
+    Running,
+    Restarting,
+    Stopping,
+    Stopped,
+    Failed(ServiceTrouble),
+}
+
+/// A [`Trouble`].
+#[derive(Clone, Debug)]
+pub(crate) enum ServiceTrouble {
+    Died,
+    NotReady(String),
+    NotAlive(String),
+    Need(String),
+    NotStarted(Failed),
+}
+
+impl ServiceState {
+    /// It fails if the names are none, or it says something that this version
+    /// does not know.
+    pub(super) fn from_wire(state: &State<'_>) -> Result<Self, WireError> {
+        Ok(Self {
+            name: name(state.name)?,
+            phase: ServicePhase::from_wire(&state.phase)?,
+            since_ms: state.since_ms,
+            pid: state.pid,
+            restarts: state.restarts,
+            last_exit: state.last_exit,
+            log: state.log,
+        })
+    }
+
+    /// The same as it goes over a link.
+    pub(super) fn as_wire(&self) -> State<'_> {
+        State {
+            name: &self.name,
+            phase: self.phase.as_wire(),
+            since_ms: self.since_ms,
+            pid: self.pid,
+            restarts: self.restarts,
+            last_exit: self.last_exit,
+            log: self.log,
+        }
+    }
+}
+
+impl ServicePhase {
+    fn from_wire(phase: &Phase<'_>) -> Result<Self, WireError> {
+        Ok(match phase {
+            Phase::Waiting(need) => Self::Waiting(name(need)?),
+            Phase::Starting => Self::Starting,
+            Phase::Ready => Self::Ready,
+            Phase::Running => Self::Running,
+            Phase::Restarting => Self::Restarting,
+            Phase::Stopping => Self::Stopping,
+            Phase::Stopped => Self::Stopped,
+            Phase::Failed(trouble) => Self::Failed(ServiceTrouble::from_wire(trouble)?),
+            _ => return Err(WireError::Malformed),
+        })
+    }
+
+    fn as_wire(&self) -> Phase<'_> {
+        match self {
+            Self::Waiting(need) => Phase::Waiting(need),
+            Self::Starting => Phase::Starting,
+            Self::Ready => Phase::Ready,
+            Self::Running => Phase::Running,
+            Self::Restarting => Phase::Restarting,
+            Self::Stopping => Phase::Stopping,
+            Self::Stopped => Phase::Stopped,
+            Self::Failed(trouble) => Phase::Failed(trouble.as_wire()),
+        }
+    }
+}
+
+impl ServiceTrouble {
+    fn from_wire(trouble: &Trouble<'_>) -> Result<Self, WireError> {
+        Ok(match trouble {
+            Trouble::Died => Self::Died,
+            Trouble::NotReady(text) => Self::NotReady(printable(text.as_bytes())),
+            Trouble::NotAlive(text) => Self::NotAlive(printable(text.as_bytes())),
+            Trouble::Need(need) => Self::Need(name(need)?),
+            Trouble::NotStarted(failure) => Self::NotStarted(Failed::from_wire(failure)),
+            _ => return Err(WireError::Malformed),
+        })
+    }
+
+    fn as_wire(&self) -> Trouble<'_> {
+        // To make texts safe may have made them longer.
+        match self {
+            Self::Died => Trouble::Died,
+            Self::NotReady(text) => Trouble::NotReady(beginning(text, MAX_FAILURE_TEXT)),
+            Self::NotAlive(text) => Trouble::NotAlive(beginning(text, MAX_FAILURE_TEXT)),
+            Self::Need(need) => Trouble::Need(need),
+            Self::NotStarted(failed) => Trouble::NotStarted(failed.as_wire()),
+        }
+    }
+}
+
+impl Failed {
+    /// The same as it goes over a link.
+    pub(super) fn as_wire(&self) -> Failure<'_> {
+        Failure {
+            kind: self.kind,
+            errno: self.errno,
+            stage: self.stage,
+            // To make it safe may have made it longer.
+            text: beginning(&self.text, MAX_FAILURE_TEXT),
+        }
+    }
+}
+
+fn name(name: &str) -> Result<String, WireError> {
+    match is_valid_name(name) {
+        true => Ok(name.to_owned()),
+        false => Err(WireError::Malformed),
+    }
+}
