@@ -16,8 +16,10 @@ use crate::{
     event::{Batch, Event, Poller},
     job::Jobs,
     link::{Conversation, Heard, Link, LinkId, Lost, Medium, Turn},
+    port::Connections,
     power::PowerOff,
     process::{Caller, Processes},
+    service::Services,
     sys::{SignalFd, keep_descriptors_from_children, take_over_signals, wait_for_our_turn},
     tasks::Tasks,
 };
@@ -135,6 +137,8 @@ impl Agent {
             tasks: Tasks {
                 processes: Processes::new(cgroups, config.resume_grace_ms)?,
                 jobs: Jobs::new(),
+                services: Services::new(),
+                connections: Connections::new(),
             },
             power: None,
             boot_id: config.boot_id,
@@ -172,6 +176,7 @@ impl Agent {
             }
             self.tasks.processes.expire();
             self.tasks.processes.take_turns();
+            self.tasks.look_after_services(&self.poller);
             while let Some(id) = self.tasks.next_awake() {
                 self.serve_soon(id);
             }
@@ -197,7 +202,7 @@ impl Agent {
 
     /// Whether there is something to do without an event.
     fn has_work(&self) -> bool {
-        !self.unfinished.is_empty() || self.tasks.processes.is_busy() || self.tasks.is_awake()
+        !self.unfinished.is_empty() || self.tasks.is_busy() || self.tasks.is_awake()
     }
 
     /// When to wake up even if nothing happens.
@@ -211,6 +216,7 @@ impl Agent {
             .filter(|_| !self.tasks.processes.is_prepared());
         [
             self.tasks.processes.next_deadline(),
+            self.tasks.services.next_deadline(),
             power,
             self.patience,
             quiet,
@@ -241,6 +247,11 @@ impl Agent {
                 self.tasks.processes.pipe_is_ready(id, channel);
             }
             Event::Worker(place) => self.tasks.jobs.bell_rang(place),
+            Event::Connection(id, ready) => {
+                self.tasks.connections.is_ready(id, ready, &self.poller);
+            }
+            Event::Log(id) => self.tasks.services.log_is_ready(id),
+            Event::Prober(id) => self.tasks.services.tell(id),
         }
         Ok(None)
     }

@@ -8,7 +8,7 @@ use vmcell_wire::{
 use crate::{
     agent::Agent,
     job::JOB_WINDOW,
-    link::{Conversation, JobStream, Lost, Stream},
+    link::{Conversation, JobStream, Lost, PortStream, Stream},
     power::PowerOff,
     process::INPUT_WINDOW,
 };
@@ -111,6 +111,8 @@ impl Agent {
             Request::Kill { process } => return self.kill(conversation, stream, *process),
             Request::List { after } => return self.list(conversation, stream, *after, |_| true),
             Request::Terminal(request) => return self.terminal(conversation, stream, request),
+            Request::Service(request) => return self.service(conversation, stream, request),
+            Request::Dial { port } => return self.dial(conversation, stream, *port),
             Request::Signal { process, signal } => self.signal(*process, *signal),
             Request::Detach { process } => self.detach(conversation, *process),
             Request::Forget { process } => self.forget(*process),
@@ -136,6 +138,25 @@ impl Agent {
                 encode::credit(conversation.unhurried(), stream, Channel::Stdin, more);
                 let waiting = JobStream::new(caller, job, conversation.window());
                 conversation.streams.insert(stream, Stream::Job(waiting));
+                Ok(())
+            }
+            Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),
+        }
+    }
+
+    fn dial(
+        &mut self,
+        conversation: &mut Conversation,
+        stream: StreamId,
+        port: u16,
+    ) -> Result<(), Lost> {
+        let caller = conversation.caller(stream);
+        match self.tasks.connections.dial(port, caller, &self.poller) {
+            Ok(connection) => {
+                let stream = PortStream::new(caller, connection, conversation.window());
+                conversation
+                    .streams
+                    .insert(caller.stream, Stream::Port(stream));
                 Ok(())
             }
             Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),

@@ -13,7 +13,9 @@ use rustix::{
 };
 use vmcell_wire::Channel;
 
-use crate::{clock::Moment, link::LinkId, process::ProcessId};
+use crate::{
+    clock::Moment, link::LinkId, port::ConnectionId, process::ProcessId, service::ServiceId,
+};
 
 /// Everything that can wake the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,12 @@ pub(crate) enum Event {
     Pipe(ProcessId, Channel),
     /// A worker has something to say.
     Worker(u32),
+    /// A connection can be used again, or is over.
+    Connection(ConnectionId, Ready),
+    /// A service has printed something.
+    Log(ServiceId),
+    /// Who asks a service how it is has found something.
+    Prober(ServiceId),
 }
 
 impl Event {
@@ -39,12 +47,15 @@ impl Event {
             Self::Link(LinkId(id)) => (3, 0, id),
             Self::Pipe(ProcessId(id), channel) => (4, channel_number(channel), id),
             Self::Worker(id) => (5, 0, id),
+            Self::Connection(ConnectionId(id), _) => (6, 0, id),
+            Self::Log(ServiceId(id)) => (7, 0, id),
+            Self::Prober(ServiceId(id)) => (8, 0, id),
         };
         let [a, b, c, d] = u32::to_le_bytes(id);
         u64::from_le_bytes([a, b, c, d, detail, 0, 0, kind])
     }
 
-    fn from_token(token: u64) -> Option<Self> {
+    fn from_token(token: u64, flags: EventFlags) -> Option<Self> {
         let [a, b, c, d, detail, _, _, kind] = token.to_le_bytes();
         let id = u32::from_le_bytes([a, b, c, d]);
         match (kind, detail) {
@@ -55,8 +66,38 @@ impl Event {
             (4, 1) => Some(Self::Pipe(ProcessId(id), Channel::Stdout)),
             (4, _) => Some(Self::Pipe(ProcessId(id), Channel::Stderr)),
             (5, _) => Some(Self::Worker(id)),
+            (6, _) => Some(Self::Connection(ConnectionId(id), Ready(flags))),
+            (7, _) => Some(Self::Log(ServiceId(id))),
+            (8, _) => Some(Self::Prober(ServiceId(id))),
             _ => None,
         }
+    }
+}
+
+/// What the kernel says of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready(EventFlags);
+
+impl Ready {
+    /// Nothing yet.
+    pub(crate) const NOTHING: Self = Self(EventFlags::empty());
+
+    pub(crate) fn can_read(self) -> bool {
+        self.0.intersects(EventFlags::IN) || self.has_hung_up()
+    }
+
+    pub(crate) fn can_write(self) -> bool {
+        self.0.intersects(EventFlags::OUT) || self.has_failed()
+    }
+
+    /// The other side says no more.
+    pub(crate) fn has_hung_up(self) -> bool {
+        self.0.intersects(EventFlags::RDHUP) || self.has_failed()
+    }
+
+    /// There is an error, or nobody on the other side.
+    pub(crate) fn has_failed(self) -> bool {
+        self.0.intersects(EventFlags::ERR | EventFlags::HUP)
     }
 }
 
@@ -86,7 +127,9 @@ impl Poller {
         let interest = match event {
             Event::Signal | Event::Listener | Event::Link(_) | Event::Worker(_) => EventFlags::IN,
             Event::Pipe(_, Channel::Stdin) => EventFlags::OUT,
+            Event::Connection(..) => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP,
             Event::Pipe(_, Channel::Stdout | Channel::Stderr) => EventFlags::IN,
+            Event::Log(_) | Event::Prober(_) => EventFlags::IN,
         };
         epoll::add(
             &self.0,
@@ -154,7 +197,7 @@ impl Batch {
     pub(crate) fn events(&self) -> impl Iterator<Item = Event> {
         self.0
             .iter()
-            .filter_map(|record| Event::from_token(record.data.u64()))
+            .filter_map(|record| Event::from_token(record.data.u64(), record.flags))
     }
 }
 

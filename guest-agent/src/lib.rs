@@ -11,6 +11,8 @@
 //!                              ├─> process   children, their pipes and rings
 //!                              ├─> cgroup    where children live and end
 //!                              ├─> job       what workers do: files
+//!                              ├─> service   processes that are looked after
+//!                              ├─> port      connections to programs
 //!                              └─> power     the orderly end
 //! ```
 //!
@@ -40,9 +42,12 @@ mod files;
 mod job;
 mod kernel_log;
 mod link;
+mod port;
 mod power;
+mod probe;
 mod process;
 mod ring;
+mod service;
 #[allow(clippy::as_conversions)]
 mod sys;
 mod tasks;

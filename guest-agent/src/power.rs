@@ -60,6 +60,7 @@ impl Agent {
         }
         self.power = Some(power);
         self.tasks.jobs.close();
+        self.close_services();
         if self.is_init {
             sys::signal_everyone(libc::SIGTERM);
         } else {

@@ -66,6 +66,17 @@ impl Ring {
         self.largest = self.largest.saturating_add(more);
     }
 
+    /// Lets it become this large and no larger: what does not fit goes.
+    pub(crate) fn resize(&mut self, largest: usize) -> Result<(), Errno> {
+        self.largest = largest;
+        if self.capacity <= largest {
+            return Ok(());
+        }
+        let oldest = self.end.saturating_sub(to_u64(largest));
+        self.start = self.start.max(oldest);
+        self.grow()
+    }
+
     /// Whether a byte can be written without overwriting one from `held` on.
     pub(crate) fn has_room(&self, held: u64) -> bool {
         self.kept_from(held) < self.largest
@@ -235,6 +246,7 @@ mod tests {
         /// The reader that is waited for acknowledges up to so many bytes.
         Acknowledge(usize),
         Enlarge(usize),
+        Resize(usize),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -242,6 +254,7 @@ mod tests {
             3 => (1..3000usize).prop_map(Step::Write),
             2 => (1..3000usize).prop_map(Step::Acknowledge),
             1 => (1..9000usize).prop_map(Step::Enlarge),
+            1 => (1..9000usize).prop_map(Step::Resize),
         ];
         prop::collection::vec(step, 1..200)
     }
@@ -260,6 +273,7 @@ mod tests {
         ) {
             let mut ring = Ring::new(largest);
             let mut limit = largest;
+            let mut smallest = largest;
             let mut all: Vec<u8> = Vec::new();
             let mut acknowledged = 0;
             for step in steps {
@@ -283,12 +297,18 @@ mod tests {
                         ring.may_grow_to(size);
                         limit = limit.max(size);
                     }
+                    Step::Resize(_) if hold => {}
+                    Step::Resize(size) => {
+                        ring.resize(size).unwrap();
+                        limit = size;
+                        smallest = smallest.min(size);
+                    }
                 }
                 prop_assert_eq!(ring.end(), all.len() as u64);
                 prop_assert!(!hold || ring.start() <= acknowledged);
                 prop_assert!(ring.kept() <= limit);
                 // Whatever fits the smallest size it ever had is there.
-                prop_assert!(ring.kept() >= all.len().min(largest));
+                prop_assert!(ring.kept() >= all.len().min(smallest));
                 let start = ring.start() as usize;
                 prop_assert_eq!(&kept(&ring, ring.start())[..], &all[start..]);
                 prop_assert!(kept(&ring, ring.end()).is_empty());

@@ -1,25 +1,45 @@
-use crate::{job::Jobs, link::LinkId, process::Processes};
+use crate::{job::Jobs, link::LinkId, port::Connections, process::Processes, service::Services};
 
 /// What the agent does for hosts.
 pub(crate) struct Tasks {
     pub(crate) processes: Processes,
     pub(crate) jobs: Jobs,
+    pub(crate) services: Services,
+    pub(crate) connections: Connections,
 }
 
 impl Tasks {
     /// Collects ended children. Answers whether there are others.
     pub(crate) fn reap_all(&mut self) -> bool {
-        let Self { processes, jobs } = self;
-        processes.reap_all(|pid| jobs.reaped(pid))
+        let Self {
+            processes,
+            jobs,
+            services,
+            ..
+        } = self;
+        processes.reap_all(|pid| {
+            jobs.reaped(pid);
+            services.reaped(pid);
+        })
     }
 
     /// A link whose streams may have something to say.
     pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
         let link = self.processes.next_awake();
         link.or_else(|| self.jobs.next_awake())
+            .or_else(|| self.services.next_awake())
+            .or_else(|| self.connections.next_awake())
+    }
+
+    /// Whether there is something to do without an event.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.processes.is_busy() || self.services.is_busy()
     }
 
     pub(crate) fn is_awake(&self) -> bool {
-        self.processes.is_awake() || self.jobs.is_awake()
+        self.processes.is_awake()
+            || self.jobs.is_awake()
+            || self.services.is_awake()
+            || self.connections.is_awake()
     }
 }

@@ -5,17 +5,17 @@
 //!  fd <─write── Outgoing <─frame── fill <── streams, one after another
 //! ```
 //!
-//! [`Outgoing`] holds a little control data and at most one data frame under
-//! way, whose payload stays in the process's ring or in what a job gives. Everything else waits where
-//! it is: a link that cannot be written stops the rings, and full rings stop
-//! the processes.
+//! [`Outgoing`] holds a little control data, and at most one data frame under
+//! way, whose payload stays in the process's ring or in what a job gives, or a
+//! few that were read from connections. Everything else waits where it is: a
+//! link that cannot be written stops the rings and the sockets, and full ones
+//! stop the processes.
 
 mod outgoing;
 mod reset;
+mod staged;
 mod stream;
-
-use alloc::collections::BTreeMap;
-use core::ops::Bound;
+mod streams;
 
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -32,8 +32,11 @@ use crate::{
 use outgoing::{Outgoing, Written};
 use reset::{Part, Resets};
 use stream::Filled;
+use streams::Streams;
 
-pub(crate) use stream::{JobStream, Place, ProcessStream, Stream};
+pub(crate) use stream::{
+    JobStream, Place, PortStream, ProcessStream, ServiceStream, Stream, Wanted,
+};
 
 /// Names a link for as long as the agent lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,9 +105,7 @@ pub(crate) struct Conversation {
     pub(crate) id: LinkId,
     /// The window that the host's hello named; none before it.
     pub(crate) peer_window: Option<u32>,
-    pub(crate) streams: BTreeMap<StreamId, Stream>,
-    /// The stream that sent last: the next one goes first.
-    turn: Option<StreamId>,
+    pub(crate) streams: Streams,
     outgoing: Outgoing,
 }
 
@@ -271,8 +272,7 @@ impl Conversation {
         Self {
             id,
             peer_window: None,
-            streams: BTreeMap::new(),
-            turn: None,
+            streams: Streams::new(),
             outgoing: Outgoing::new(),
         }
     }
@@ -304,7 +304,7 @@ impl Conversation {
 
     /// Gives up all streams.
     pub(crate) fn lose_streams(&mut self, tasks: &mut Tasks) {
-        for stream in core::mem::take(&mut self.streams).values() {
+        for stream in self.streams.take_all().values() {
             stream.lose(tasks);
         }
     }
@@ -346,18 +346,18 @@ impl Conversation {
     /// Lets the streams say something, each in its turn, until there is enough
     /// to write.
     fn fill(&mut self, tasks: &mut Tasks) -> Result<(), Lost> {
+        tasks
+            .connections
+            .wake_streams(self.id, |stream| self.streams.wake(stream));
         let mut silent = 0;
-        while silent < self.streams.len() && self.outgoing.has_room() {
-            let Some(id) = self.next_in_turn() else {
-                return Ok(());
-            };
-            self.turn = Some(id);
-            let Some(stream) = self.streams.get_mut(&id) else {
+        while silent < self.streams.awake() && self.outgoing.has_room() {
+            let Some((id, stream)) = self.streams.next_in_turn() else {
                 return Ok(());
             };
             match stream.fill(&mut self.outgoing, tasks)? {
                 Filled::Something => silent = 0,
                 Filled::Nothing => silent = silent.saturating_add(1),
+                Filled::Asleep => self.streams.sleep(id),
                 Filled::Finished => {
                     self.streams.remove(&id);
                     silent = 0;
@@ -365,19 +365,6 @@ impl Conversation {
             }
         }
         Ok(())
-    }
-
-    fn next_in_turn(&self) -> Option<StreamId> {
-        let after = match self.turn {
-            Some(turn) => self
-                .streams
-                .range((Bound::Excluded(turn), Bound::Unbounded))
-                .next(),
-            None => None,
-        };
-        after
-            .or_else(|| self.streams.first_key_value())
-            .map(|(id, _)| *id)
     }
 }
 

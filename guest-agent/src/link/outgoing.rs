@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{Channel, Header, StreamId, WireError, encode};
 
-use super::Lost;
+use super::{Lost, staged::Staged};
 use crate::{job::JobId, process::ProcessId, tasks::Tasks};
 
 /// What is about to be written to a link.
@@ -16,6 +16,9 @@ pub(crate) struct Outgoing {
     written: usize,
     /// Goes out before `control`, and is only begun when that is empty.
     frame: Option<FrameUnderWay>,
+    /// Frames that have their payloads with them. They go out before `control`,
+    /// and are only begun when that is empty, too.
+    staged: Staged,
 }
 
 /// A data frame that is not copied: its payload is held for its reader where
@@ -96,6 +99,7 @@ impl Outgoing {
             control: Vec::new(),
             written: 0,
             frame: None,
+            staged: Staged::new(),
         }
     }
 
@@ -123,7 +127,7 @@ impl Outgoing {
 
     /// Whether the link takes nothing of what must go out now.
     pub(super) fn is_blocked(&self) -> bool {
-        !self.writable && (self.frame.is_some() || self.waiting() > 0)
+        !self.writable && (self.has_frame() || self.waiting() > 0)
     }
 
     /// Whether there is something that waits for company.
@@ -138,7 +142,12 @@ impl Outgoing {
 
     /// Whether another frame may be added.
     pub(super) fn has_room(&self) -> bool {
-        self.frame.is_none() && self.waiting() < ENOUGH
+        let waiting = self.waiting().saturating_add(self.staged.end());
+        self.frame.is_none() && waiting < ENOUGH
+    }
+
+    fn has_frame(&self) -> bool {
+        self.frame.is_some() || !self.staged.is_empty()
     }
 
     /// Adds a data frame whose payload, the beginning of `payload`, stands at
@@ -155,6 +164,9 @@ impl Outgoing {
             return self.add_copy(stream, channel, [payload, &[]], SMALL);
         }
         let remaining = payload.len().min(LARGE);
+        if !self.staged.is_empty() {
+            return Ok(Added::Later);
+        }
         if self.waiting() > 0 {
             // It goes out first.
             self.urgent = true;
@@ -195,6 +207,40 @@ impl Outgoing {
         Ok(Added::Frame(count))
     }
 
+    /// Adds a data frame with what `read` puts behind its header, up to
+    /// `allowed` bytes.
+    pub(super) fn add_read(
+        &mut self,
+        stream: StreamId,
+        channel: Channel,
+        allowed: usize,
+        read: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<Added, WireError> {
+        // What waits must go out first, and goes out with this.
+        let most = match self.waiting() {
+            0 => usize::MAX,
+            waiting => COPIED.saturating_sub(waiting.saturating_add(Header::SIZE)),
+        };
+        let room = self.staged.room();
+        let room = match room.split_at_mut_checked(allowed.min(most)) {
+            Some((room, _)) => room,
+            None => room,
+        };
+        let count = read(room);
+        if count == 0 {
+            return Ok(Added::Nothing);
+        }
+        let header = encode::data_header(stream, channel, count)?;
+        if self.waiting() == 0 {
+            self.staged.add(header, count);
+        } else {
+            self.urgent = true;
+            self.control.extend_from_slice(&header);
+            self.control.extend_from_slice(self.staged.payload(count));
+        }
+        Ok(Added::Frame(count))
+    }
+
     /// The ring of a process is about to hold nothing any more: what is under
     /// way is copied.
     pub(super) fn keep_frame_of(&mut self, process: ProcessId, tasks: &mut Tasks) {
@@ -214,7 +260,7 @@ impl Outgoing {
         descriptor: &OwnedFd,
         tasks: &mut Tasks,
     ) -> Result<Written, Lost> {
-        if self.frame.is_none() && (self.waiting() == 0 || self.is_patient()) {
+        if !self.has_frame() && (self.waiting() == 0 || self.is_patient()) {
             return Ok(Written::Everything);
         }
         if !self.writable {
@@ -222,6 +268,7 @@ impl Outgoing {
         }
         let outcome = match &self.frame {
             Some(frame) => frame.write(descriptor, tasks),
+            None if !self.staged.is_empty() => rustix::io::write(descriptor, self.staged.rest()),
             None => rustix::io::write(
                 descriptor,
                 self.control.get(self.written..).unwrap_or_default(),
@@ -244,6 +291,10 @@ impl Outgoing {
             if frame.advance(count) {
                 self.frame = None;
             }
+            return;
+        }
+        if !self.staged.is_empty() {
+            self.staged.advance(count);
             return;
         }
         self.written = self.written.saturating_add(count);

@@ -1,7 +1,7 @@
 use rustix::process::{Signal, kill_process_group};
 use vmcell_wire::{Cause, Exit, Lifetime};
 
-use super::{Output, Process};
+use super::{Output, Process, Role};
 use crate::{cgroup::Cgroup, clock::Moment, kernel_log::was_out_of_memory, sys::Reaped};
 
 /// How far a process is on its way out.
@@ -42,6 +42,11 @@ impl Ending {
         self.leader.is_some()
     }
 
+    /// Why the leader has ended.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.leader.as_ref().map(|leader| leader.cause)
+    }
+
     /// How it ended, once nothing can change that any more.
     pub(crate) fn exit(&self) -> Option<Exit> {
         self.exit
@@ -53,7 +58,7 @@ impl Process {
     /// told is over, though a host may resume it to hear the exit again.
     pub(super) fn is_known(&self) -> bool {
         let over = self.lifetime == Lifetime::Foreground && self.ending.told;
-        !over && !self.ending.abandoned
+        !over && !self.ending.abandoned && self.role != Role::Probe
     }
 
     /// Whether the leader has been reaped.
@@ -122,6 +127,11 @@ impl Process {
             (SIGKILL, None) if oom_kills > 0 => Cause::OutOfMemory,
             (cause, _) => cause,
         };
+        if self.role.is_looked_after() && self.tree_ended() != Some(true) {
+            // Without a cgroup this ends its process group, whose number nobody
+            // else can have had in this moment.
+            self.kill(Asked::Host);
+        }
         self.ending.leader = Some(Leader {
             usage,
             cause,

@@ -24,6 +24,7 @@ mod identity;
 mod input;
 mod output;
 mod requests;
+mod role;
 mod spawn;
 mod streams;
 mod table;
@@ -39,6 +40,9 @@ use crate::{cgroup::Cgroup, clock::Moment, link::LinkId};
 pub(crate) use ending::{Asked, Ending};
 pub(crate) use input::{INPUT_WINDOW, Input, Progress};
 pub(crate) use output::Output;
+pub(crate) use role::Role;
+pub(crate) use spawn::number;
+pub(crate) use streams::output_pipe;
 pub(crate) use table::Processes;
 
 use identity::Identity;
@@ -63,6 +67,7 @@ pub(crate) struct Caller {
 
 pub(crate) struct Process {
     pub(crate) pid: Pid,
+    pub(crate) role: Role,
     pub(crate) identity: Identity,
     pub(crate) lifetime: Lifetime,
     pub(crate) started: Moment,

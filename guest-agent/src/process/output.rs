@@ -43,18 +43,35 @@ const IN_A_TERMINAL: usize = 32 * 1024;
 impl Output {
     /// An output that overwrites its oldest bytes.
     pub(crate) fn new(pipe: OwnedFd, keep: u32) -> Self {
-        let kept = match keep {
-            0 => DEFAULT_KEPT,
-            keep => keep.clamp(MIN_KEPT, MAX_KEPT),
-        };
         Self {
             pipe: Some(pipe),
+            ..Self::to_come(keep)
+        }
+    }
+
+    /// The same, before there is anybody to write.
+    pub(crate) fn to_come(keep: u32) -> Self {
+        Self {
+            pipe: None,
             ready: false,
             enlarged: false,
-            ring: Ring::new(size(kept)),
+            ring: Ring::new(ring_size(keep)),
             held: None,
             cut: false,
         }
+    }
+
+    /// Goes on with another pipe.
+    pub(crate) fn go_on(&mut self, pipe: OwnedFd) {
+        self.pipe = Some(pipe);
+        self.ready = false;
+        self.enlarged = false;
+        self.cut = false;
+    }
+
+    /// Keeps so much from now on.
+    pub(crate) fn keep(&mut self, keep: u32) -> Result<(), Errno> {
+        self.ring.resize(ring_size(keep))
     }
 
     /// An output that never has a byte.
@@ -218,6 +235,14 @@ impl Output {
     fn held_from(&self) -> u64 {
         self.held.unwrap_or(self.ring.end())
     }
+}
+
+/// What is kept of an output of which `keep` is wanted.
+fn ring_size(keep: u32) -> usize {
+    size(match keep {
+        0 => DEFAULT_KEPT,
+        keep => keep.clamp(MIN_KEPT, MAX_KEPT),
+    })
 }
 
 fn size(bytes: u32) -> usize {

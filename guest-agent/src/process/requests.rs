@@ -6,7 +6,10 @@ use vmcell_wire::{
     limits::{MAX_LISTED, MAX_WINDOW},
 };
 
-use super::{Asked, Caller, Output, Process, ProcessId, spawn::number, terminal::NewTerminal};
+use super::{
+    Asked, Caller, Output, Process, ProcessId, Role, spawn::number, streams::Outputs,
+    terminal::NewTerminal,
+};
 use crate::{
     agent::Agent,
     clock::Moment,
@@ -55,8 +58,9 @@ impl Agent {
         if let Some(id) = self.tasks.processes.find_ticket(start.ticket) {
             return self.started_before(id, start.lifetime, terminal.is_some());
         }
+        let outputs = terminal.map_or(Outputs::Pipes, Outputs::Terminal);
         let processes = &mut self.tasks.processes;
-        let id = processes.start(start, Some(caller), window, terminal)?;
+        let id = processes.start(start, Some(caller), window, outputs)?;
         let pid = self.process(id)?.pid();
         // A short command may have ended by now; then there is nothing to
         // watch and nothing to wait for.
@@ -284,6 +288,9 @@ impl Agent {
         let conflict = |text| Failure::new(FailureKind::Conflict, Stage::Process, text);
         if process.lifetime == Lifetime::Foreground {
             return Err(conflict("the process is in the foreground"));
+        }
+        if process.role == Role::Service {
+            return Err(conflict("the process is a service: remove that"));
         }
         if !process.has_ended() {
             return Err(conflict("the process still runs"));

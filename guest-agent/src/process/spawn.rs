@@ -10,11 +10,10 @@ use rustix::{
 use vmcell_wire::{Failure, FailureKind, PackedBuf, Rlimits, Stage, Start};
 
 use super::{
-    Ending, Process,
+    Ending, Process, Role,
     environment::{add_defaults, find_candidates},
     identity::Identity,
-    streams::Streams,
-    terminal::NewTerminal,
+    streams::{Outputs, Streams},
 };
 use crate::{
     cgroup::Cgroup,
@@ -31,7 +30,7 @@ pub(crate) struct Spawner {
     candidates: PackedBuf,
     /// What its environment gets beyond what was asked for.
     more_env: PackedBuf,
-    /// An empty standard input.
+    /// An empty standard input, and an output that nobody reads.
     null: OwnedFd,
     /// Who the agent is.
     uid: u32,
@@ -54,17 +53,24 @@ impl Spawner {
         })
     }
 
+    /// An output that nobody reads. The device is not opened again: its path may
+    /// lead elsewhere by now.
+    pub(crate) fn nowhere(&self) -> Result<OwnedFd, Errno> {
+        rustix::io::fcntl_dupfd_cloexec(&self.null, 0)
+    }
+
     /// Starts the program in `cgroup`, which the process then owns. Nobody
     /// watches it yet.
     pub(crate) fn start(
         &mut self,
         start: &Start<'_>,
         cgroup: Option<Cgroup>,
-        terminal: Option<NewTerminal>,
+        outputs: Outputs,
     ) -> Result<Process, (Failure<'static>, Option<Cgroup>)> {
-        match self.try_start(start, cgroup.as_ref(), terminal) {
+        match self.try_start(start, cgroup.as_ref(), outputs) {
             Ok(Started { pid, uid, streams }) => Ok(Process {
                 pid,
+                role: Role::Ordinary,
                 identity: Identity::new(start, uid),
                 lifetime: start.lifetime,
                 started: Moment::now(),
@@ -86,7 +92,7 @@ impl Spawner {
         &mut self,
         start: &Start<'_>,
         cgroup: Option<&Cgroup>,
-        terminal: Option<NewTerminal>,
+        outputs: Outputs,
     ) -> Result<Started, Failure<'static>> {
         let program = start
             .argv
@@ -107,9 +113,11 @@ impl Spawner {
         find_candidates(program.to_bytes(), start.env, &mut self.candidates);
 
         let uid = user.as_ref().map_or(self.uid, |user| user.uid);
-        let streams = match terminal {
-            None => Streams::pipes(start)?,
-            Some(terminal) => Streams::terminal(terminal, start.keep, uid)?,
+        let terminal = matches!(outputs, Outputs::Terminal(_));
+        let streams = match outputs {
+            Outputs::Pipes => Streams::pipes(start)?,
+            Outputs::Terminal(new) => Streams::terminal(new, start.keep, uid)?,
+            Outputs::Given(both) => Streams::given(both),
         };
         let [stdin, stdout, stderr] = streams.of_child.descriptors(self.null.as_fd());
         let plan = ChildPlan {
@@ -121,7 +129,7 @@ impl Spawner {
             stdin,
             stdout,
             stderr,
-            terminal: terminal.is_some(),
+            terminal,
             cgroup: cgroup.map(AsFd::as_fd),
             rlimits: &rlimits,
             nice: Some(start.nice).filter(|nice| *nice != 0),

@@ -20,6 +20,17 @@ pub(super) struct Streams {
     pub(super) of_child: OfChild,
 }
 
+/// Where the outputs of a new process go.
+pub(super) enum Outputs {
+    /// Each to a pipe of its own.
+    Pipes,
+    /// To a terminal, which its input comes from.
+    Terminal(NewTerminal),
+    /// Both to this, of which somebody else has the other end. Its input is
+    /// empty.
+    Given(OwnedFd),
+}
+
 /// The child's ends.
 pub(super) enum OfChild {
     Pipes {
@@ -28,6 +39,8 @@ pub(super) enum OfChild {
         stdout: OwnedFd,
         stderr: OwnedFd,
     },
+    /// Both outputs are one.
+    Given(OwnedFd),
     Terminal(Terminal),
 }
 
@@ -59,6 +72,16 @@ impl Streams {
                 stderr: stderr_of_child,
             },
         })
+    }
+
+    /// Outputs that are not the process's to keep.
+    pub(super) fn given(both: OwnedFd) -> Self {
+        Self {
+            stdin: None,
+            stdout: Output::ended(),
+            stderr: Output::ended(),
+            of_child: OfChild::Given(both),
+        }
     }
 
     /// A terminal of this user, of whose output so much is kept.
@@ -102,6 +125,7 @@ impl OfChild {
                 stdout.as_fd(),
                 stderr.as_fd(),
             ],
+            Self::Given(both) => [null, both.as_fd(), both.as_fd()],
             Self::Terminal(terminal) => [terminal.end_of_program().unwrap_or(null); 3],
         }
     }
@@ -109,13 +133,14 @@ impl OfChild {
     /// What the agent keeps of it when the child has its own.
     pub(super) fn into_terminal(self) -> Option<Terminal> {
         match self {
-            Self::Pipes { .. } => None,
+            Self::Pipes { .. } | Self::Given(_) => None,
             Self::Terminal(terminal) => Some(terminal),
         }
     }
 }
 
-fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+/// The agent's end and the child's end.
+pub(crate) fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     set_nonblocking(&read)?;
     Ok((read, write))

@@ -23,7 +23,7 @@ pub(crate) fn keep_descriptors_from_children() -> Result<(), Errno> {
 ///
 /// # Safety
 /// Nobody may use or own any of the others.
-pub(super) unsafe fn close_all_but(mut kept: [libc::c_uint; 2]) {
+pub(super) unsafe fn close_all_but<const N: usize>(mut kept: [libc::c_uint; N]) {
     kept.sort_unstable();
     let mut first = 0;
     for descriptor in kept {

@@ -8,12 +8,12 @@ use super::descriptors::close_all_but;
 
 /// Makes a process that goes on with `child`, with its own copy of the agent's
 /// memory, and ends with the agent. Of the agent's descriptors it has only
-/// these two.
+/// these.
 ///
 /// The agent has one thread, so whatever it was doing is complete in the copy.
-pub(crate) fn fork(
-    descriptors: [OwnedFd; 2],
-    child: impl FnOnce([OwnedFd; 2]),
+pub(crate) fn fork<const N: usize>(
+    descriptors: [OwnedFd; N],
+    child: impl FnOnce([OwnedFd; N]),
 ) -> Result<Pid, Errno> {
     let agent = rustix::process::getpid();
     // SAFETY: there is one thread, so no lock is held that the child would

@@ -2,11 +2,12 @@ use core::{ffi::c_void, ptr::NonNull, slice};
 
 use rustix::{
     io::Errno,
-    mm::{MapFlags, ProtFlags, mmap_anonymous, munmap},
+    mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap},
 };
 
 /// Private zeroed memory, straight from the kernel: pages that are not touched
-/// cost nothing, and dropping it gives all of it back at once.
+/// cost nothing, and dropping it gives all of it back at once. Forks of the agent
+/// do not have it: else each of them would keep what is overwritten.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     length: usize,
@@ -25,6 +26,9 @@ impl Mapping {
                 MapFlags::PRIVATE,
             )
         }?;
+        // SAFETY: it is what was mapped, and a fork uses nothing of it. Without
+        // the advice forks are larger, and that is all.
+        let _ = unsafe { madvise(start, length, Advice::LinuxDontFork) };
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self { start, length })
     }

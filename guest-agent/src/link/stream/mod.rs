@@ -1,16 +1,24 @@
 mod job;
+mod port;
 mod process;
+mod reader;
+mod service;
 
 use super::{Lost, outgoing::Outgoing};
 use crate::tasks::Tasks;
 
 pub(crate) use job::JobStream;
-pub(crate) use process::{Place, ProcessStream};
+pub(crate) use port::PortStream;
+pub(crate) use process::ProcessStream;
+pub(crate) use reader::Place;
+pub(crate) use service::{ServiceStream, Wanted};
 
 /// A stream that is open: something that a host waits for.
 pub(crate) enum Stream {
     Process(ProcessStream),
     Job(JobStream),
+    Port(PortStream),
+    Service(ServiceStream),
 }
 
 /// Whether a stream had something to say.
@@ -18,6 +26,8 @@ pub(crate) enum Stream {
 pub(super) enum Filled {
     Something,
     Nothing,
+    /// Nothing, and it need not be asked again before something happens to it.
+    Asleep,
     /// It has said its last word.
     Finished,
 }
@@ -28,6 +38,8 @@ impl Stream {
         match self {
             Self::Process(stream) => stream.lose(&mut tasks.processes),
             Self::Job(stream) => stream.lose(&mut tasks.jobs),
+            Self::Port(stream) => stream.leave(&mut tasks.connections),
+            Self::Service(stream) => stream.leave(&mut tasks.services),
         }
     }
 
@@ -40,6 +52,14 @@ impl Stream {
                 stream.cancel(&mut tasks.jobs);
                 true
             }
+            Self::Port(stream) => {
+                stream.leave(&mut tasks.connections);
+                false
+            }
+            Self::Service(stream) => {
+                stream.leave(&mut tasks.services);
+                false
+            }
         }
     }
 
@@ -47,7 +67,7 @@ impl Stream {
     pub(super) fn acknowledge(&self, tasks: &mut Tasks) -> bool {
         match self {
             Self::Process(stream) => stream.acknowledge(&mut tasks.processes),
-            Self::Job(_) => false,
+            Self::Job(_) | Self::Port(_) | Self::Service(_) => false,
         }
     }
 
@@ -61,6 +81,8 @@ impl Stream {
         match self {
             Self::Process(stream) => stream.credit(channel, bytes, &mut tasks.processes),
             Self::Job(stream) => stream.credit(channel, bytes),
+            Self::Port(stream) => stream.credit(channel, bytes),
+            Self::Service(stream) => stream.credit(channel, bytes),
         }
     }
 
@@ -69,6 +91,9 @@ impl Stream {
         match self {
             Self::Process(stream) => stream.input(bytes, &mut tasks.processes),
             Self::Job(stream) => stream.input(bytes, &mut tasks.jobs).map(|()| None),
+            Self::Port(stream) => stream.input(bytes, &mut tasks.connections).map(|()| None),
+            // It wants nothing to be told.
+            Self::Service(_) => Ok(None),
         }
     }
 
@@ -77,6 +102,8 @@ impl Stream {
         match self {
             Self::Process(stream) => stream.input_ended(&mut tasks.processes),
             Self::Job(stream) => stream.input_ended(&mut tasks.jobs),
+            Self::Port(stream) => stream.input_ended(&mut tasks.connections),
+            Self::Service(_) => {}
         }
     }
 
@@ -89,6 +116,8 @@ impl Stream {
         match self {
             Self::Process(stream) => stream.fill(outgoing, &mut tasks.processes),
             Self::Job(stream) => stream.fill(outgoing, &mut tasks.jobs),
+            Self::Port(stream) => stream.fill(outgoing, &mut tasks.connections),
+            Self::Service(stream) => stream.fill(outgoing, &mut tasks.services),
         }
     }
 }

@@ -1,15 +1,14 @@
-use vmcell_wire::{
-    Channel, Event, Failure, FailureKind, Outcome, Output, Stage,
-    credit::{ReceiveWindow, SendWindow},
-    encode,
-};
+use vmcell_wire::{Channel, Failure, FailureKind, Outcome, Stage, credit::ReceiveWindow, encode};
 
-use super::Filled;
+use super::{
+    Filled, Place,
+    reader::{From, Reader},
+};
 use crate::link::{
     Lost,
-    outgoing::{Added, Outgoing, Source},
+    outgoing::{Outgoing, Source},
 };
-use crate::process::{Caller, INPUT_WINDOW, Process, ProcessId, Processes};
+use crate::process::{Caller, INPUT_WINDOW, ProcessId, Processes};
 
 /// A stream that waits for something to happen to a process.
 ///
@@ -35,37 +34,6 @@ enum Purpose {
     /// It has closed with the exit of the process that it owns, and waits for
     /// the host to say that it knows.
     Wait,
-}
-
-/// Where an output is taken up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) offset: u64,
-    /// How much may be sent from there.
-    pub(crate) credit: u32,
-    /// The host's whole window, of which bytes that it already has may take a
-    /// part.
-    pub(crate) size: u32,
-}
-
-/// How far a stream has read an output.
-///
-/// ```text
-///      first   acknowledged     offset           limit
-///  ------+----------+--------------+---------------+----
-///        |  consumed by the host's | may be sent   |
-///        |  user    |  user: no    |               |
-/// ```
-///
-/// The host gives credit back for what its user has consumed, so its limit is
-/// always one window beyond that.
-struct Reader {
-    window: SendWindow,
-    size: u32,
-    first: u64,
-    offset: u64,
-    limit: u64,
-    ended: bool,
 }
 
 impl ProcessStream {
@@ -219,10 +187,19 @@ impl ProcessStream {
             let (Some(reader), false) = (reader, added) else {
                 continue;
             };
-            news |= reader.collect(channel, process);
-            let place = (self.process, owns);
-            added = reader.fill(channel, self.caller, place, process, outgoing)?;
-            ended &= reader.ended;
+            let Some(output) = process.output_mut(channel) else {
+                continue;
+            };
+            news |= !reader.has_ended() && output.collect();
+            let held = owns.then_some(Source::Process(self.process, channel));
+            let end = output.has_ended().then(|| output.ring().end());
+            let from = From {
+                ring: output.ring(),
+                end,
+                held,
+            };
+            added = reader.fill(id, from, outgoing)?;
+            ended &= reader.has_ended();
         }
         if news && process.callers().nth(1).is_some() {
             processes.wake(self.process);
@@ -262,98 +239,6 @@ impl ProcessStream {
         let count = count.min(self.unreturned);
         self.unreturned = self.unreturned.saturating_sub(count);
         self.stdin.consumed(count)
-    }
-}
-
-impl Reader {
-    fn new(channel: Channel, place: Place) -> Self {
-        Self {
-            window: SendWindow::new(channel, place.credit),
-            size: place.size,
-            first: place.offset,
-            offset: place.offset,
-            limit: place.offset.saturating_add(place.credit.into()),
-            ended: false,
-        }
-    }
-
-    fn granted(&mut self, bytes: u32) -> Result<(), Lost> {
-        self.window.granted(bytes)?;
-        self.limit = self.limit.saturating_add(bytes.into());
-        Ok(())
-    }
-
-    /// The offset before which the host needs nothing again.
-    fn acknowledged(&self) -> u64 {
-        let consumed = self.limit.saturating_sub(self.size.into());
-        consumed.min(self.offset).max(self.first)
-    }
-
-    /// Lets the process's bytes in. Answers whether there were some.
-    fn collect(&mut self, channel: Channel, process: &mut Process) -> bool {
-        let output = process.output_mut(channel);
-        !self.ended && output.is_some_and(crate::process::Output::collect)
-    }
-
-    /// Answers whether it added a frame. `place` is the process, and whether
-    /// this reader's bytes are held for it.
-    fn fill(
-        &mut self,
-        channel: Channel,
-        caller: Caller,
-        place: (ProcessId, bool),
-        process: &mut Process,
-        outgoing: &mut Outgoing,
-    ) -> Result<bool, Lost> {
-        let (false, Some(output)) = (self.ended, process.output_mut(channel)) else {
-            return Ok(false);
-        };
-        let stream = caller.stream;
-        let ring = output.ring();
-        let available = self.window.available();
-        let gap = ring.start().saturating_sub(self.offset);
-        // The gap may grow until there is credit for what follows it.
-        if gap > 0 && (available > 0 || ring.start() == ring.end()) {
-            let output = match channel {
-                Channel::Stderr => Output::Stderr,
-                Channel::Stdin | Channel::Stdout => Output::Stdout,
-            };
-            let event = Event::Gap { output, bytes: gap };
-            encode::event(outgoing.unhurried(), stream, &event)?;
-            self.offset = ring.start();
-            self.limit = self.limit.saturating_add(gap);
-            self.first = self.first.max(self.offset);
-        }
-        let (process, held) = place;
-        let pieces = ring.bytes_from(self.offset);
-        let allowed = usize::try_from(available).unwrap_or(usize::MAX);
-        let added = if held {
-            let [piece, _] = pieces;
-            let piece = piece.get(..allowed).unwrap_or(piece);
-            outgoing.add_held(
-                stream,
-                Source::Process(process, channel),
-                self.offset,
-                piece,
-            )?
-        } else {
-            outgoing.add_copy(stream, channel, pieces, allowed)?
-        };
-        match added {
-            Added::Frame(count) => {
-                self.window.take(u32::try_from(count).unwrap_or(u32::MAX));
-                self.offset = self
-                    .offset
-                    .saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
-                Ok(true)
-            }
-            Added::Nothing if output.has_ended() && self.offset == output.ring().end() => {
-                encode::end(outgoing.unhurried(), stream, channel);
-                self.ended = true;
-                Ok(true)
-            }
-            Added::Nothing | Added::Later => Ok(false),
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     cgroup::Cgroup,
     clock::Moment,
     deadlines::Purpose,
-    process::{Asked, Caller, HOLD_MS, ProcessId},
+    process::{Asked, Caller, HOLD_MS, ProcessId, Role},
     sys::{Reaped, reap},
 };
 
@@ -21,7 +21,7 @@ const MAX_ENDED_BYTES: usize = 32 * 1024 * 1024;
 
 impl Processes {
     /// Ends a process and its descendants. It is reported as usual.
-    pub(in crate::process) fn kill(&mut self, id: ProcessId, asked: Asked) {
+    pub(crate) fn kill(&mut self, id: ProcessId, asked: Asked) {
         if let Some(process) = self.get_mut(id) {
             process.kill(asked);
             let hold = Moment::now().after_ms(HOLD_MS);
@@ -77,8 +77,17 @@ impl Processes {
         }
     }
 
+    /// A service has done with a process. It goes when it has ended, and when
+    /// nobody watches it any more.
+    pub(crate) fn let_go(&mut self, id: ProcessId) {
+        if let Some(process) = self.get_mut(id) {
+            process.ending.abandoned = true;
+        }
+        self.drop_if_abandoned(id);
+    }
+
     /// Ends a process that nobody will hear of.
-    pub(super) fn abandon(&mut self, id: ProcessId) {
+    pub(crate) fn abandon(&mut self, id: ProcessId) {
         self.end_unread(id);
         if let Some(process) = self.get_mut(id) {
             process.owner = None;
@@ -286,7 +295,8 @@ impl Processes {
         let (mut count, mut bytes) = (0usize, 0usize);
         let mut oldest = None;
         for (id, process) in self.table.iter_mut().rev() {
-            if process.lifetime != Lifetime::Background || process.ending.exit().is_none() {
+            let ended = process.lifetime == Lifetime::Background && process.ending.exit().is_some();
+            if !ended || process.role != Role::Ordinary {
                 continue;
             }
             count = count.saturating_add(1);

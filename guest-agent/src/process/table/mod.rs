@@ -2,12 +2,12 @@ mod leaving;
 
 use alloc::{boxed::Box, vec::Vec};
 
-use rustix::io::Errno;
+use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{CgroupLimits, Channel, Failure, FailureKind, Lifetime, Selector, Stage, Start};
 
 use super::{
-    Asked, Caller, Process, ProcessId, Spawner, identity::is_tag, spawn::number,
-    terminal::NewTerminal,
+    Asked, Caller, Process, ProcessId, Role, Spawner, identity::is_tag, spawn::number,
+    streams::Outputs,
 };
 use crate::{
     cgroup::{Cgroup, Cgroups},
@@ -33,6 +33,8 @@ pub(crate) struct Processes {
     busy: Vec<ProcessId>,
     /// Terminals that had no room for all that was typed.
     full: Vec<ProcessId>,
+    /// Processes of services to which something has happened.
+    looked_after: Vec<ProcessId>,
 }
 
 /// More processes than this are refused, long before memory runs out.
@@ -53,6 +55,7 @@ impl Processes {
             awake: Vec::new(),
             busy: Vec::new(),
             full: Vec::new(),
+            looked_after: Vec::new(),
         })
     }
 
@@ -77,7 +80,7 @@ impl Processes {
     /// The process that was started with this ticket.
     pub(super) fn find_ticket(&self, ticket: u64) -> Option<ProcessId> {
         self.iter()
-            .filter(|(_, process)| !process.ending.abandoned)
+            .filter(|(_, process)| !process.ending.abandoned && process.role == Role::Ordinary)
             .find(|(_, process)| process.identity.ticket == ticket)
             .map(|(id, _)| id)
     }
@@ -96,37 +99,58 @@ impl Processes {
         start: &Start<'_>,
         owner: Option<Caller>,
         window: u32,
-        terminal: Option<NewTerminal>,
+        outputs: Outputs,
     ) -> Result<ProcessId, Failure<'static>> {
         self.check_tag(start.tag, None)?;
-        if self.table.len() >= MAX_PROCESSES {
-            let text = "too many processes";
-            return Err(Failure::new(FailureKind::Limit, Stage::Request, text));
-        }
-        let cgroup = self.cgroup_for(&start.limits)?;
-        let mut process = match self.spawner.start(start, cgroup, terminal) {
-            Ok(process) => process,
-            Err((failure, cgroup)) => {
-                if let Some(cgroup) = cgroup {
-                    let is_empty = cgroup.is_empty();
-                    self.take_back(cgroup, is_empty);
-                }
-                return Err(failure);
-            }
-        };
+        let mut process = self.launch(start, outputs)?;
         if start.lifetime == Lifetime::Foreground {
             process.owner = owner;
             process.feeder = owner;
             process.stdout.hold(0, window);
             process.stderr.hold(0, window);
         }
-        let id = ProcessId(self.last.0.wrapping_add(1));
+        let started = process.started;
+        let id = self.insert(process);
         if start.timeout_ms > 0 {
-            let end = process.started.after_ms(start.timeout_ms);
+            let end = started.after_ms(start.timeout_ms);
             self.deadlines.add(end, id, Purpose::Timeout);
         }
-        self.insert(id, process);
         Ok(id)
+    }
+
+    /// Starts a process that a service wants, whose outputs both go to `output`.
+    /// Its tag is the caller's choice.
+    pub(crate) fn start_for_service(
+        &mut self,
+        start: &Start<'_>,
+        role: Role,
+        output: OwnedFd,
+    ) -> Result<ProcessId, Failure<'static>> {
+        let mut process = self.launch(start, Outputs::Given(output))?;
+        process.role = role;
+        Ok(self.insert(process))
+    }
+
+    /// An output that nobody reads.
+    pub(crate) fn nowhere(&self) -> Result<OwnedFd, Errno> {
+        self.spawner.nowhere()
+    }
+
+    fn launch(&mut self, start: &Start<'_>, outputs: Outputs) -> Result<Process, Failure<'static>> {
+        if self.table.len() >= MAX_PROCESSES {
+            let text = "too many processes";
+            return Err(Failure::new(FailureKind::Limit, Stage::Request, text));
+        }
+        let cgroup = self.cgroup_for(&start.limits)?;
+        self.spawner
+            .start(start, cgroup, outputs)
+            .map_err(|(failure, cgroup)| {
+                if let Some(cgroup) = cgroup {
+                    let is_empty = cgroup.is_empty();
+                    self.take_back(cgroup, is_empty);
+                }
+                failure
+            })
     }
 
     /// Gives a process another tag.
@@ -265,7 +289,7 @@ impl Processes {
 
     /// Whether some process wants another turn.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.busy.is_empty()
+        !self.busy.is_empty() || !self.looked_after.is_empty()
     }
 
     /// Gives the processes that want it another turn.
@@ -281,6 +305,9 @@ impl Processes {
             return;
         };
         if let Some((_, process)) = self.table.get(place) {
+            if process.role.is_looked_after() && !self.looked_after.contains(&id) {
+                self.looked_after.push(id);
+            }
             for caller in process.callers() {
                 if !self.awake.contains(&caller.link) {
                     self.awake.push(caller.link);
@@ -291,6 +318,11 @@ impl Processes {
 
     pub(crate) fn is_awake(&self) -> bool {
         !self.awake.is_empty()
+    }
+
+    /// A process of a service to which something has happened.
+    pub(crate) fn next_looked_after(&mut self) -> Option<ProcessId> {
+        self.looked_after.pop()
     }
 
     /// A link that wants a turn.
@@ -331,10 +363,12 @@ impl Processes {
         }
     }
 
-    fn insert(&mut self, id: ProcessId, process: Process) {
+    fn insert(&mut self, process: Process) -> ProcessId {
+        let id = ProcessId(self.last.0.wrapping_add(1));
         self.last = id;
         let place = self.table.partition_point(|(other, _)| *other < id);
         self.table.insert(place, (id, Box::new(process)));
+        id
     }
 
     fn place(&self, id: ProcessId) -> Option<usize> {

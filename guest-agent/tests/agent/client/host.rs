@@ -153,6 +153,16 @@ impl Host {
         self.log.iter().find(|said| wanted(said)).unwrap().clone()
     }
 
+    /// Forgets what was said.
+    pub(crate) fn forget(&mut self) {
+        self.log.clear();
+    }
+
+    /// Whether this was said.
+    pub(crate) fn has_said(&self, said: &Said) -> bool {
+        self.log.contains(said)
+    }
+
     /// Gaps and data of a stream, in order.
     pub(crate) fn said_on(&self, stream: StreamId) -> impl Iterator<Item = &Said> {
         self.log.iter().filter(
@@ -329,8 +339,10 @@ impl Host {
                     Item::Hello(_) => Said::Hello,
                     Item::Event { stream, event } => match event {
                         Event::Started { id, pid } => Said::Started(stream, id, pid),
+                        Event::Connected => Said::Connected(stream),
                         Event::Attached(attached) => Said::Attached(stream, attached),
                         Event::Gap { output, bytes } => Said::Gap(stream, output, bytes),
+                        Event::Service(state) => Said::ListedService(stream, state.into()),
                         Event::Listed(entry) => Said::Listed(
                             stream,
                             Listed {
@@ -378,6 +390,7 @@ impl Host {
                             Outcome::Done => Said::Done(stream),
                             Outcome::EndOfList { more } => Said::EndOfList(stream, more),
                             Outcome::Terminal(state) => Said::Terminal(stream, state.into()),
+                            Outcome::Service(state) => Said::Service(stream, state.into()),
                             other => panic!("unexpected {other:?}"),
                         }
                     }

@@ -7,5 +7,5 @@ mod spec;
 
 pub(crate) use host::Host;
 pub(crate) use running_agent::{RunningAgent, wait_until_gone};
-pub(crate) use said::{Listed, Looked, Said, code};
+pub(crate) use said::{Listed, Looked, Said, Serving, code};
 pub(crate) use spec::Spec;

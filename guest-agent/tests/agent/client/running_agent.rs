@@ -6,6 +6,11 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
+    time::Timespec,
+};
 use vmcell_wire::{Hello, encode};
 
 use super::{Host, Said};
@@ -69,27 +74,34 @@ impl RunningAgent {
 
 impl Drop for RunningAgent {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // Asked to, it ends its processes too. A test may have stopped it.
+        let pid = Pid::from_child(&self.child);
+        let _ = kill_process(pid, Signal::TERM);
+        let _ = kill_process(pid, Signal::CONT);
+        if !is_gone_in_time(pid) {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Waits until a process is gone or a zombie, by its pidfd and not by polling.
+/// Waits until a process is gone or a zombie.
 pub(crate) fn wait_until_gone(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    let flags = rustix::process::PidfdFlags::empty();
-    let Ok(process) = rustix::process::pidfd_open(pid, flags) else {
-        return;
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    assert!(is_gone_in_time(pid), "process {pid:?} lives on");
+}
+
+/// Whether a process is gone or a zombie, soon enough: by its pidfd and not by
+/// polling.
+fn is_gone_in_time(pid: Pid) -> bool {
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return true;
     };
-    let mut wanted = [rustix::event::PollFd::new(
-        &process,
-        rustix::event::PollFlags::IN,
-    )];
-    let patience = rustix::time::Timespec {
+    let mut wanted = [PollFd::new(&process, PollFlags::IN)];
+    let patience = Timespec {
         tv_sec: 20,
         tv_nsec: 0,
     };
-    let ready = rustix::event::poll(&mut wanted, Some(&patience)).unwrap();
-    assert_eq!(ready, 1, "process {pid:?} lives on");
+    poll(&mut wanted, Some(&patience)).unwrap() == 1
 }

@@ -1,5 +1,6 @@
 use vmcell_wire::{
     Attached, Cause, Channel, Exit, FailureKind, Lifetime, Output, Stage, StreamId,
+    service::State,
     terminal::{Size, TerminalState},
 };
 
@@ -8,6 +9,7 @@ use vmcell_wire::{
 pub(crate) enum Said {
     Hello,
     Started(StreamId, u32, u32),
+    Connected(StreamId),
     Attached(StreamId, Attached),
     Gap(StreamId, Output, u64),
     Listed(StreamId, Listed),
@@ -20,6 +22,8 @@ pub(crate) enum Said {
     Done(StreamId),
     EndOfList(StreamId, bool),
     Terminal(StreamId, Looked),
+    Service(StreamId, Serving),
+    ListedService(StreamId, Serving),
     Pong(StreamId),
     PoweringOff,
     HungUp,
@@ -35,6 +39,7 @@ impl Said {
             | Self::Done(id)
             | Self::EndOfList(id, _)
             | Self::Terminal(id, _)
+            | Self::Service(id, _)
             | Self::Pong(id) => *id == stream,
             _ => false,
         }
@@ -61,6 +66,34 @@ impl From<TerminalState<'_>> for Looked {
             foreground: state
                 .foreground
                 .map(|leader| (leader.pid, text(leader.command), text(leader.cwd))),
+        }
+    }
+}
+
+/// How a service is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Serving {
+    pub(crate) name: String,
+    /// As it is written in code.
+    pub(crate) phase: String,
+    pub(crate) since_ms: u64,
+    pub(crate) pid: Option<u32>,
+    pub(crate) restarts: u32,
+    pub(crate) last_exit: Option<Exit>,
+    /// Start and end of what is kept of its log.
+    pub(crate) log: (u64, u64),
+}
+
+impl From<State<'_>> for Serving {
+    fn from(state: State<'_>) -> Self {
+        Self {
+            name: state.name.into(),
+            phase: format!("{:?}", state.phase),
+            since_ms: state.since_ms,
+            pid: state.pid,
+            restarts: state.restarts,
+            last_exit: state.last_exit,
+            log: (state.log.start, state.log.end),
         }
     }
 }

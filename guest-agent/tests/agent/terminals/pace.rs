@@ -207,7 +207,7 @@ fn a_terminal_can_be_killed_while_its_reader_does_not_read() {
     let agent = RunningAgent::start();
     let mut host = agent.connect_with_window(KEEP);
     host.credit_automatically = false;
-    let (id, _) = open(&mut host, &numbers(1_000_000), Unread::Dropped);
+    let (id, _) = open(&mut host, &numbers(1_000_000), Unread::Kept);
     let stream = sit_down(&mut host, id, 0, 1);
     host.until_bytes(stream, KEEP as usize);
     let process = Selector::Id(id);

@@ -1,0 +1,85 @@
+use alloc::string::String;
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::OwnedFd,
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, connect, getsockname, socket_with, sockopt},
+};
+
+use super::errno::words;
+use crate::clock::Moment;
+
+/// Why an attempt has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failed {
+    /// Its time was over.
+    Late,
+    /// For this reason.
+    Because(String),
+}
+
+impl From<Errno> for Failed {
+    fn from(errno: Errno) -> Self {
+        Self::Because(words(errno))
+    }
+}
+
+/// Connects to a port of the loopback, on either protocol.
+pub(super) fn dial(port: u16, deadline: Moment) -> Result<OwnedFd, Failed> {
+    let old = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    match dial_address(old, deadline) {
+        Err(failed) if failed == Failed::from(Errno::CONNREFUSED) => {
+            let new = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
+            // Whether there is a second protocol does not matter to anybody.
+            dial_address(new, deadline).map_err(|_| failed)
+        }
+        outcome => outcome,
+    }
+}
+
+fn dial_address(address: SocketAddr, deadline: Moment) -> Result<OwnedFd, Failed> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    match connect(&socket, &address) {
+        Ok(()) => {}
+        Err(Errno::INPROGRESS | Errno::INTR) => {
+            wait(&socket, PollFlags::OUT, deadline)?;
+            sockopt::socket_error(&socket)??;
+        }
+        Err(errno) => return Err(errno.into()),
+    }
+    // A socket that the kernel happened to give this very port has found itself.
+    let own = SocketAddr::try_from(getsockname(&socket)?)?;
+    if own == address {
+        return Err(Errno::CONNREFUSED.into());
+    }
+    Ok(socket)
+}
+
+/// Waits until something can be done with a descriptor.
+pub(super) fn wait(on: &OwnedFd, what: PollFlags, deadline: Moment) -> Result<(), Failed> {
+    loop {
+        let mut wanted = [PollFd::new(on, what)];
+        match poll(&mut wanted, Some(&until(deadline))) {
+            Ok(0) => return Err(Failed::Late),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// The time that is left.
+pub(super) fn until(deadline: Moment) -> Timespec {
+    let left = deadline.nanoseconds_since(Moment::now());
+    Timespec {
+        tv_sec: i64::try_from(left.div_euclid(1_000_000_000)).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(left.rem_euclid(1_000_000_000)).unwrap_or(0),
+    }
+}

@@ -1,0 +1,75 @@
+use alloc::string::String;
+
+use vmcell_wire::{Failure, service as wire};
+
+use crate::clock::Moment;
+
+/// What a service does, and what comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It is not started before this one is ready.
+    Waiting(String),
+    /// It runs, and its probe has not succeeded yet.
+    Starting,
+    /// It runs, and its probe has succeeded if there is one.
+    Up,
+    /// Its processes are on their way out.
+    Ending(Then),
+    /// It is started again at this moment.
+    Pausing(Moment),
+    Stopped,
+    Failed(Trouble),
+}
+
+/// What becomes of a service when its processes are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    Stop,
+    /// Somebody has asked for another start.
+    Start,
+    /// Its policy wants it again.
+    Restart,
+    Fail(Trouble),
+}
+
+/// Why a service has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    Died,
+    NotReady(String),
+    NotAlive(String),
+    Need(String),
+    NotStarted(Failure<'static>),
+}
+
+impl Phase {
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Stopped | Self::Failed(_))
+    }
+
+    /// As hosts are told. `has_probe`: whether it is ready or only runs.
+    pub(super) fn to_wire(&self, has_probe: bool) -> wire::Phase<'_> {
+        match self {
+            Self::Waiting(name) => wire::Phase::Waiting(name),
+            Self::Starting => wire::Phase::Starting,
+            Self::Up if has_probe => wire::Phase::Ready,
+            Self::Up => wire::Phase::Running,
+            Self::Ending(Then::Restart) | Self::Pausing(_) => wire::Phase::Restarting,
+            Self::Ending(_) => wire::Phase::Stopping,
+            Self::Stopped => wire::Phase::Stopped,
+            Self::Failed(trouble) => wire::Phase::Failed(trouble.to_wire()),
+        }
+    }
+}
+
+impl Trouble {
+    fn to_wire(&self) -> wire::Trouble<'_> {
+        match self {
+            Self::Died => wire::Trouble::Died,
+            Self::NotReady(text) => wire::Trouble::NotReady(text),
+            Self::NotAlive(text) => wire::Trouble::NotAlive(text),
+            Self::Need(name) => wire::Trouble::Need(name),
+            Self::NotStarted(failure) => wire::Trouble::NotStarted(*failure),
+        }
+    }
+}

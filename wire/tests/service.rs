@@ -1,0 +1,603 @@
+//! What is said about services and ports: its exact bytes, and that it is
+//! understood. How to read the bytes stands in `golden.rs`.
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use vmcell_wire::{
+    Capabilities, Cause, CgroupLimits, Decoder, Event, Exit, Failure, FailureKind, Item, Kept,
+    Lifetime, Outcome, PackedBuf, Peer, Request, Stage, Start, Stdin, StreamId, WireError, encode,
+    limits::{MAX_FAILURE_TEXT, MAX_SERVICE_NAME, MAX_TAG},
+    service::{
+        Alive, Http, LogStart, Logs, Phase, Probe, Ready, Restart, RestartPolicy, Service, Spec,
+        StartService, State, StopBy, Trouble, Until, is_valid_name,
+    },
+};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn stream() -> StreamId {
+    StreamId::new(0x0a0b0c).unwrap()
+}
+
+fn open(request: Request<'_>) -> String {
+    let mut bytes = Vec::new();
+    encode::open(&mut bytes, stream(), &request).unwrap();
+    hex(&bytes)
+}
+
+fn close(outcome: Outcome<'_>) -> String {
+    let mut bytes = Vec::new();
+    encode::close(&mut bytes, stream(), &outcome).unwrap();
+    hex(&bytes)
+}
+
+fn event(event: Event<'_>) -> String {
+    let mut bytes = Vec::new();
+    encode::event(&mut bytes, stream(), &event).unwrap();
+    hex(&bytes)
+}
+
+fn check(table: &[(String, &str)]) {
+    for (bytes, expected) in table {
+        assert_eq!(*bytes, expected.replace(' ', ""));
+    }
+}
+
+fn packed(texts: &[&str]) -> PackedBuf {
+    let mut packed = PackedBuf::new();
+    assert!(texts.iter().all(|text| packed.push(text.as_bytes())));
+    packed
+}
+
+fn start(argv: &PackedBuf) -> Start<'_> {
+    Start {
+        ticket: 0,
+        tag: "",
+        argv: argv.as_packed(),
+        env: Default::default(),
+        default_env: false,
+        cwd: b"",
+        make_cwd: false,
+        user: "",
+        umask: None,
+        nice: 0,
+        rlimits: Default::default(),
+        stdin: Stdin::Empty,
+        lifetime: Lifetime::Background,
+        timeout_ms: 0,
+        keep: 0,
+        limits: CgroupLimits::default(),
+    }
+}
+
+const RESTART: Restart = Restart {
+    policy: RestartPolicy::OnFailure,
+    pause_ms: 1,
+    max_pause_ms: 300,
+};
+
+const STOP: StopBy = StopBy {
+    signal: 15,
+    grace_ms: 2,
+};
+
+#[test]
+fn golden_bytes_of_requests() {
+    let service = |request| open(Request::Service(request));
+    let start = Service::Start(StartService {
+        name: "web",
+        ticket: 300,
+        if_same: true,
+        spec: b"\x01\x02",
+    });
+    let wait = |until| service(Service::Wait { name: "web", until });
+    let logs = |from| {
+        service(Service::Logs(Logs {
+            name: "web",
+            from,
+            follow: true,
+            window: 65536,
+        }))
+    };
+    let name = "web";
+    check(&[
+        (
+            service(start),
+            "0c0000000c0b0a02 0c00 03776562 ac02 01 020102",
+        ),
+        (wait(Until::Ready), "070000000c0b0a02 0c01 03776562 00"),
+        (wait(Until::Over), "070000000c0b0a02 0c01 03776562 01"),
+        (
+            service(Service::Look { name }),
+            "060000000c0b0a02 0c02 03776562",
+        ),
+        (
+            service(Service::Stop { name }),
+            "060000000c0b0a02 0c03 03776562",
+        ),
+        (
+            service(Service::Restart { name }),
+            "060000000c0b0a02 0c04 03776562",
+        ),
+        (
+            service(Service::Remove { name }),
+            "060000000c0b0a02 0c05 03776562",
+        ),
+        (
+            service(Service::List { after: "" }),
+            "030000000c0b0a02 0c06 00",
+        ),
+        (
+            logs(LogStart::Offset(300)),
+            "0d0000000c0b0a02 0c07 03776562 00ac02 01 808004",
+        ),
+        (
+            logs(LogStart::Lines(5)),
+            "0c0000000c0b0a02 0c07 03776562 0105 01 808004",
+        ),
+        (
+            open(Request::Dial { port: 8080 }),
+            "030000000c0b0a02 0d 903f",
+        ),
+    ]);
+}
+
+#[test]
+fn golden_bytes_of_answers() {
+    let state = |phase| State {
+        name: "web",
+        phase,
+        since_ms: 300,
+        pid: Some(7),
+        restarts: 2,
+        last_exit: None,
+        log: Kept { start: 1, end: 300 },
+    };
+    let closed = |phase| close(Outcome::Service(state(phase)));
+    let failed = |trouble| closed(Phase::Failed(trouble));
+    let failure = Failure::new(FailureKind::NotFound, Stage::Exec, "x");
+    // Its name, phase, since, pid, restarts, exit and log.
+    check(&[
+        (
+            closed(Phase::Waiting("db")),
+            "120000000c0b0a04 08 03776562 00026462 ac02 0107 02 00 01ac02",
+        ),
+        (
+            closed(Phase::Starting),
+            "0f0000000c0b0a04 08 03776562 01 ac02 0107 02 00 01ac02",
+        ),
+        (
+            closed(Phase::Ready),
+            "0f0000000c0b0a04 08 03776562 02 ac02 0107 02 00 01ac02",
+        ),
+        (
+            closed(Phase::Running),
+            "0f0000000c0b0a04 08 03776562 03 ac02 0107 02 00 01ac02",
+        ),
+        (
+            closed(Phase::Restarting),
+            "0f0000000c0b0a04 08 03776562 04 ac02 0107 02 00 01ac02",
+        ),
+        (
+            closed(Phase::Stopping),
+            "0f0000000c0b0a04 08 03776562 05 ac02 0107 02 00 01ac02",
+        ),
+        (
+            closed(Phase::Stopped),
+            "0f0000000c0b0a04 08 03776562 06 ac02 0107 02 00 01ac02",
+        ),
+        (
+            failed(Trouble::Died),
+            "100000000c0b0a04 08 03776562 0700 ac02 0107 02 00 01ac02",
+        ),
+        (
+            failed(Trouble::NotReady("x")),
+            "120000000c0b0a04 08 03776562 07010178 ac02 0107 02 00 01ac02",
+        ),
+        (
+            failed(Trouble::NotAlive("x")),
+            "120000000c0b0a04 08 03776562 07020178 ac02 0107 02 00 01ac02",
+        ),
+        (
+            failed(Trouble::Need("x")),
+            "120000000c0b0a04 08 03776562 07030178 ac02 0107 02 00 01ac02",
+        ),
+        (
+            failed(Trouble::NotStarted(failure)),
+            "150000000c0b0a04 08 03776562 07040100060178 ac02 0107 02 00 01ac02",
+        ),
+    ]);
+    let exit = Exit {
+        cause: Cause::Code(3),
+        user_us: 1,
+        system_us: 2,
+        peak_rss_kib: 3,
+        wall_us: 4,
+        stdout_bytes: 5,
+        stderr_bytes: 0,
+        outputs_cut: false,
+        oom_kills: 0,
+        tree_ended: Some(true),
+    };
+    let listed = State {
+        pid: None,
+        last_exit: Some(exit),
+        ..state(Phase::Stopped)
+    };
+    check(&[
+        (
+            event(Event::Service(listed)),
+            "1a0000000c0b0a03 04 03776562 06 ac02 00 02 01 0003 01020304 0500 00 00 0101 01ac02",
+        ),
+        (event(Event::Connected), "010000000c0b0a03 05"),
+        (
+            close(Outcome::Failed(Failure::from_errno(111, Stage::Dial, ""))),
+            "050000000c0b0a04 00 01 6f 0d 00",
+        ),
+        (
+            close(Outcome::Failed(Failure::new(
+                FailureKind::Conflict,
+                Stage::Service,
+                "",
+            ))),
+            "050000000c0b0a04 00 06 00 0c 00",
+        ),
+    ]);
+}
+
+#[test]
+fn golden_bytes_of_a_spec() {
+    let (argv, needs) = (packed(&["sh"]), packed(&["db"]));
+    let spec = |probe| {
+        let spec = Spec {
+            start: start(&argv),
+            restart: RESTART,
+            stop: STOP,
+            ready: Some(Ready {
+                probe,
+                delay_ms: 1,
+                interval_ms: 2,
+                attempt_ms: 3,
+                timeout_ms: 4,
+            }),
+            alive: Some(Alive {
+                probe: Probe::Tcp { port: 1 },
+                interval_ms: 5,
+                attempt_ms: 6,
+                failures: 7,
+            }),
+            needs: needs.as_packed(),
+        };
+        hex(&spec.to_bytes().unwrap())
+    };
+    // ticket to argv, env to user, umask to rlimits, stdin to keep, limits.
+    let program = "0000 03736800 0000000000 000000 00010000 000000";
+    let ending = "01 02 03 04 01 0101 05 06 07 03646200";
+    let http = Http {
+        port: 80,
+        path: "/",
+        min_status: 200,
+        max_status: 399,
+        body: b"ok",
+    };
+    for (probe, expected) in [
+        (Probe::File { path: b"/x" }, "00 022f78"),
+        (Probe::Tcp { port: 8080 }, "01 903f"),
+        (Probe::Unix { path: b"/x" }, "02 022f78"),
+        (Probe::Http(http), "03 50 012f c801 8f03 026f6b"),
+        (
+            Probe::Command {
+                argv: argv.as_packed(),
+            },
+            "04 03736800",
+        ),
+        (Probe::Log { pattern: "up" }, "05 027570"),
+    ] {
+        let whole = format!("{program} 01 01 ac02 0f 02 01 {expected} {ending}");
+        check(&[(spec(probe), &whole)]);
+    }
+    let bare = Spec {
+        start: start(&argv),
+        restart: RESTART,
+        stop: STOP,
+        ready: None,
+        alive: None,
+        needs: Default::default(),
+    };
+    let bytes = bare.to_bytes().unwrap();
+    check(&[(hex(&bytes), &format!("{program} 01 01 ac02 0f 02 00 00 00"))]);
+    assert_eq!(Spec::from_bytes(&bytes), Ok(bare));
+}
+
+#[test]
+fn services_and_ports_need_an_agent_that_has_them() {
+    let request = Request::Service(Service::List { after: "" });
+    assert_eq!(request.capability(), Capabilities::SERVICES);
+    assert_eq!(Request::Dial { port: 1 }.capability(), Capabilities::PORTS);
+    assert_eq!(Capabilities::SERVICES.bits(), 16);
+    assert_eq!(Capabilities::PORTS.bits(), 32);
+    let both = Capabilities::SERVICES | Capabilities::PORTS;
+    assert!(Capabilities::OURS.contains(both));
+}
+
+#[test]
+fn names_are_short_and_plain() {
+    let longest = "x".repeat(MAX_SERVICE_NAME);
+    for name in ["a", "0", "web-1.main_x", &longest] {
+        assert!(is_valid_name(name), "{name}");
+    }
+    let too_long = "x".repeat(MAX_SERVICE_NAME + 1);
+    for name in [
+        "", "-a", ".a", "_a", "a b", "a:b", "a/b", "ä", "a\n", &too_long,
+    ] {
+        assert!(!is_valid_name(name), "{name}");
+    }
+    // The process of a service has its name in its tag.
+    assert!("service:".len() + MAX_SERVICE_NAME <= MAX_TAG);
+}
+
+fn decoded(peer: Peer, bytes: &[u8]) -> Result<(), WireError> {
+    Decoder::new(peer).decode(&mut &bytes[..]).map(|_| ())
+}
+
+#[test]
+fn a_state_with_a_text_past_its_limit_is_refused() {
+    let name = "n".repeat(MAX_SERVICE_NAME);
+    let text = "t".repeat(MAX_FAILURE_TEXT);
+    let (long_name, long_text) = (format!("{name}n"), format!("{text}t"));
+    let state = |name, phase| State {
+        name,
+        phase,
+        since_ms: 0,
+        pid: None,
+        restarts: 0,
+        last_exit: None,
+        log: Kept { start: 0, end: 0 },
+    };
+    let is_refused = |state: State<'_>| {
+        let mut close = Vec::new();
+        encode::close(&mut close, stream(), &Outcome::Service(state)).unwrap();
+        let mut listed = Vec::new();
+        encode::event(&mut listed, stream(), &Event::Service(state)).unwrap();
+        let [close, listed] = [close, listed].map(|bytes| decoded(Peer::Guest, &bytes).is_err());
+        assert_eq!(close, listed);
+        close
+    };
+    let failure = |text| Failure::new(FailureKind::Other, Stage::Exec, text);
+    let failed = Phase::Failed;
+    for (short, long) in [
+        (Phase::Waiting(&name), Phase::Waiting(&long_name)),
+        (
+            failed(Trouble::Need(&name)),
+            failed(Trouble::Need(&long_name)),
+        ),
+        (
+            failed(Trouble::NotReady(&text)),
+            failed(Trouble::NotReady(&long_text)),
+        ),
+        (
+            failed(Trouble::NotAlive(&text)),
+            failed(Trouble::NotAlive(&long_text)),
+        ),
+        (
+            failed(Trouble::NotStarted(failure(&text))),
+            failed(Trouble::NotStarted(failure(&long_text))),
+        ),
+    ] {
+        assert!(!is_refused(state(&name, short)), "{short:?}");
+        assert!(is_refused(state(&name, long)), "{long:?}");
+        assert!(is_refused(state(&long_name, short)), "{short:?}");
+    }
+}
+
+fn text(most: usize) -> impl Strategy<Value = &'static str> {
+    let text = prop::collection::vec(prop::char::range('!', '~'), 0..most);
+    text.prop_map(|text| &*text.into_iter().collect::<String>().leak())
+}
+
+fn bytes(most: usize) -> impl Strategy<Value = &'static [u8]> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..most);
+    bytes.prop_map(|bytes| &*bytes.leak())
+}
+
+fn request() -> impl Strategy<Value = Request<'static>> {
+    let until = prop_oneof![Just(Until::Ready), Just(Until::Over)];
+    let from = prop_oneof![
+        any::<u64>().prop_map(LogStart::Offset),
+        any::<u32>().prop_map(LogStart::Lines),
+    ];
+    let logs = (text(60), from, any::<(bool, u32)>());
+    let service = prop_oneof![
+        (text(60), any::<(u64, bool)>(), bytes(200)).prop_map(|(name, (ticket, if_same), spec)| {
+            Service::Start(StartService {
+                name,
+                ticket,
+                if_same,
+                spec,
+            })
+        }),
+        (text(60), until).prop_map(|(name, until)| Service::Wait { name, until }),
+        text(60).prop_map(|name| Service::Look { name }),
+        text(60).prop_map(|name| Service::Stop { name }),
+        text(60).prop_map(|name| Service::Restart { name }),
+        text(60).prop_map(|name| Service::Remove { name }),
+        text(60).prop_map(|after| Service::List { after }),
+        logs.prop_map(|(name, from, (follow, window))| {
+            Service::Logs(Logs {
+                name,
+                from,
+                follow,
+                window,
+            })
+        }),
+    ];
+    prop_oneof![
+        8 => service.prop_map(Request::Service),
+        1 => any::<u16>().prop_map(|port| Request::Dial { port }),
+    ]
+}
+
+fn phase() -> impl Strategy<Value = Phase<'static>> {
+    let trouble = prop_oneof![
+        Just(Trouble::Died),
+        text(MAX_FAILURE_TEXT).prop_map(Trouble::NotReady),
+        text(MAX_FAILURE_TEXT).prop_map(Trouble::NotAlive),
+        text(MAX_SERVICE_NAME).prop_map(Trouble::Need),
+        (any::<u16>(), text(MAX_FAILURE_TEXT)).prop_map(|(errno, text)| {
+            Trouble::NotStarted(Failure::from_errno(errno, Stage::User, text))
+        }),
+    ];
+    prop_oneof![
+        text(MAX_SERVICE_NAME).prop_map(Phase::Waiting),
+        Just(Phase::Starting),
+        Just(Phase::Ready),
+        Just(Phase::Running),
+        Just(Phase::Restarting),
+        Just(Phase::Stopping),
+        Just(Phase::Stopped),
+        trouble.prop_map(Phase::Failed),
+    ]
+}
+
+fn state() -> impl Strategy<Value = State<'static>> {
+    let numbers = any::<(u64, Option<u32>, u32, u64, u64)>();
+    (text(MAX_SERVICE_NAME), phase(), numbers).prop_map(
+        |(name, phase, (since_ms, pid, restarts, start, end))| State {
+            name,
+            phase,
+            since_ms,
+            pid,
+            restarts,
+            last_exit: None,
+            log: Kept { start, end },
+        },
+    )
+}
+
+fn probe() -> impl Strategy<Value = Probe<'static>> {
+    let http = (any::<(u16, u16, u16)>(), text(50), bytes(50));
+    prop_oneof![
+        bytes(50).prop_map(|path| Probe::File { path }),
+        any::<u16>().prop_map(|port| Probe::Tcp { port }),
+        bytes(50).prop_map(|path| Probe::Unix { path }),
+        http.prop_map(|((port, min_status, max_status), path, body)| {
+            Probe::Http(Http {
+                port,
+                path,
+                min_status,
+                max_status,
+                body,
+            })
+        }),
+        text(50).prop_map(|word| {
+            let argv: &'static PackedBuf = Box::leak(Box::new(packed(&[word])));
+            Probe::Command {
+                argv: argv.as_packed(),
+            }
+        }),
+        text(50).prop_map(|pattern| Probe::Log { pattern }),
+    ]
+}
+
+fn spec() -> impl Strategy<Value = Spec<'static>> {
+    let policy = prop_oneof![
+        Just(RestartPolicy::Never),
+        Just(RestartPolicy::OnFailure),
+        Just(RestartPolicy::Always),
+    ];
+    let ready = prop::option::of((probe(), any::<(u32, u32, u32, u32)>()));
+    let alive = prop::option::of((probe(), any::<(u32, u32, u32)>()));
+    let numbers = any::<(u32, u32, u8, u32)>();
+    let parts = (policy, numbers, ready, alive, text(20));
+    parts.prop_map(|(policy, numbers, ready, alive, word)| {
+        let (pause_ms, max_pause_ms, signal, grace_ms) = numbers;
+        let list: &'static PackedBuf = Box::leak(Box::new(packed(&[word, "x"])));
+        Spec {
+            start: start(list),
+            restart: Restart {
+                policy,
+                pause_ms,
+                max_pause_ms,
+            },
+            stop: StopBy { signal, grace_ms },
+            ready: ready.map(
+                |(probe, (delay_ms, interval_ms, attempt_ms, timeout_ms))| Ready {
+                    probe,
+                    delay_ms,
+                    interval_ms,
+                    attempt_ms,
+                    timeout_ms,
+                },
+            ),
+            alive: alive.map(|(probe, (interval_ms, attempt_ms, failures))| Alive {
+                probe,
+                interval_ms,
+                attempt_ms,
+                failures,
+            }),
+            needs: list.as_packed(),
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_a_host_says_is_understood(request in request()) {
+        let mut bytes = Vec::new();
+        encode::open(&mut bytes, stream(), &request).unwrap();
+        let mut decoder = Decoder::new(Peer::Host);
+        let item = Item::Open { stream: stream(), request };
+        prop_assert_eq!(decoder.decode(&mut &bytes[..]), Ok(Some(item)));
+    }
+
+    #[test]
+    fn what_a_guest_says_is_understood(state in state()) {
+        let outcome = Outcome::Service(state);
+        let mut bytes = Vec::new();
+        encode::close(&mut bytes, stream(), &outcome).unwrap();
+        let mut decoder = Decoder::new(Peer::Guest);
+        let item = Item::Close { stream: stream(), outcome };
+        prop_assert_eq!(decoder.decode(&mut &bytes[..]), Ok(Some(item)));
+        let event = Event::Service(state);
+        let mut bytes = Vec::new();
+        encode::event(&mut bytes, stream(), &event).unwrap();
+        let mut decoder = Decoder::new(Peer::Guest);
+        let item = Item::Event { stream: stream(), event };
+        prop_assert_eq!(decoder.decode(&mut &bytes[..]), Ok(Some(item)));
+    }
+
+    /// The same spec is the same bytes, and the other way round.
+    #[test]
+    fn a_spec_survives_being_kept(spec in spec()) {
+        let bytes = spec.to_bytes().unwrap();
+        let again = Spec::from_bytes(&bytes).unwrap();
+        prop_assert_eq!(again, spec);
+        prop_assert_eq!(again.to_bytes().unwrap(), bytes);
+    }
+
+    /// Whatever a hostile peer makes of it, reading it ends well.
+    #[test]
+    fn damaged_messages_never_panic(
+        state in state(),
+        spec in spec(),
+        request in request(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let mut closed = Vec::new();
+        encode::close(&mut closed, stream(), &Outcome::Service(state)).unwrap();
+        let mut opened = Vec::new();
+        encode::open(&mut opened, stream(), &request).unwrap();
+        let mut kept = spec.to_bytes().unwrap();
+        for (place, byte) in damage {
+            // Behind the headers, which have tests of their own.
+            *place.get_mut(&mut closed[8..]) = byte;
+            *place.get_mut(&mut opened[8..]) = byte;
+            *place.get_mut(&mut kept) = byte;
+        }
+        let _ = decoded(Peer::Guest, &closed);
+        let _ = decoded(Peer::Host, &opened);
+        let _ = Spec::from_bytes(&kept);
+    }
+}
