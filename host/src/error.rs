@@ -3,7 +3,9 @@ use std::{io, path::PathBuf, time::Duration};
 use crate::{
     files::FileFailure,
     patch::{Mismatch, PatchError},
+    port::PortError,
     process::{Cause, ExecFailure, Output},
+    service::ServiceError,
     tree::TreeError,
     vm::End,
 };
@@ -99,6 +101,14 @@ pub enum Error {
     #[error("the patch does not fit: {0}")]
     PatchMismatch(#[from] Mismatch),
 
+    /// Something is wrong with a service.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+
+    /// A port of the guest or of this machine cannot be had.
+    #[error(transparent)]
+    Port(#[from] PortError),
+
     /// The command took too long, and was ended.
     #[error("timed out after {} s", after.as_secs_f32())]
     ExecTimeout {
@@ -162,6 +172,8 @@ impl Error {
             Self::Tree(_) => "tree",
             Self::BadPatch(_) => "bad-patch",
             Self::PatchMismatch(_) => "patch-mismatch",
+            Self::Service(error) => error.code(),
+            Self::Port(error) => error.code(),
             Self::ExecTimeout { .. } => "timeout",
             Self::OutputLimit { .. } => "output-limit",
             Self::Busy(_) => "busy",

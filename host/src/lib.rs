@@ -26,6 +26,12 @@
 //! [`Vm::terminals`] opens terminals that go on by themselves, types on them and
 //! shows their screens: see [`terminal`].
 //!
+//! [`Vm::services`] starts named processes that the guest looks after, and tells
+//! when they are ready: see [`service`].
+//!
+//! [`Vm::ports`] connects to programs that listen in the guest, and publishes
+//! their ports on this machine: see [`port`].
+//!
 //! Everything that comes from the guest is treated as hostile: frames, sizes,
 //! text. What is to be printed for people goes through [`printable`] first.
 //!
@@ -44,9 +50,11 @@ mod initramfs;
 mod locate;
 mod overlay;
 pub mod patch;
+pub mod port;
 mod printable;
 mod process;
 mod random;
+pub mod service;
 mod session;
 mod sys;
 #[cfg(feature = "terminal")]

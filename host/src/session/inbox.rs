@@ -79,10 +79,14 @@ impl Inbox {
         self.buffer.capacity() + self.gaps.capacity() * size_of::<Gap>()
     }
 
-    /// The channel is taken up at this offset. Nothing has arrived yet.
-    pub(super) fn begin_at(&mut self, offset: u64) {
+    /// The channel is taken up at this offset, if nothing has arrived yet.
+    pub(super) fn begin_at(&mut self, offset: u64) -> Result<(), WireError> {
+        if self.arrived != 0 {
+            return Err(WireError::Malformed);
+        }
         self.taken = offset;
         self.arrived = offset;
+        Ok(())
     }
 
     /// Where a new link has to go on, with room for what fits beside what is

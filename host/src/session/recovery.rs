@@ -15,6 +15,8 @@ pub(super) enum Recovery {
     Breaks,
     /// By asking again, which changes nothing.
     Repeats(Vec<u8>),
+    /// Something is removed: by asking again. If it is not there, that was done.
+    Removes(Vec<u8>),
     /// A list: by asking again, and leaving out what was told before.
     Lists {
         frame: Vec<u8>,
@@ -115,8 +117,8 @@ impl Recovery {
             | Request::Ping
             | Request::PowerOff { .. }
             | Request::Kill { .. }
-            | Request::Detach { .. }
-            | Request::Forget { .. } => Self::Repeats(frame),
+            | Request::Detach { .. } => Self::Repeats(frame),
+            Request::Forget { .. } => Self::Removes(frame),
             Request::List { after } => Self::Lists {
                 frame,
                 last: *after,
@@ -137,8 +139,8 @@ impl Recovery {
             | Service::Wait { .. }
             | Service::Look { .. }
             | Service::Stop { .. }
-            | Service::Restart { .. }
-            | Service::Remove { .. } => Self::Repeats(frame),
+            | Service::Restart { .. } => Self::Repeats(frame),
+            Service::Remove { .. } => Self::Removes(frame),
             Service::List { after } => Self::ListsServices {
                 frame,
                 last: (*after).to_owned(),
@@ -179,9 +181,11 @@ impl Recovery {
     /// Which outputs come on the stream.
     pub(super) fn outputs(&self) -> Outputs {
         match self {
-            Self::Fails | Self::Repeats(_) | Self::Lists { .. } | Self::ListsServices { .. } => {
-                Outputs::NONE
-            }
+            Self::Fails
+            | Self::Repeats(_)
+            | Self::Removes(_)
+            | Self::Lists { .. }
+            | Self::ListsServices { .. } => Outputs::NONE,
             Self::GivenUp | Self::Breaks | Self::Reads { .. } => Outputs {
                 stdout: true,
                 stderr: false,
@@ -202,6 +206,7 @@ impl Recovery {
         match self {
             Self::Fails | Self::GivenUp | Self::Breaks => return Ok(false),
             Self::Repeats(frame)
+            | Self::Removes(frame)
             | Self::Reads {
                 asked: Some(frame), ..
             }

@@ -21,7 +21,9 @@ use crate::{
     door::{Errand, Keepsake, Name},
     error::Error,
     files::Files,
+    port::{Ports, PublishedPorts},
     process::{Command, ExecFailure, ExecStream, Input, Output, Process, ProcessId, Processes},
+    service::Services,
     session::{Closing, Lost, OpenError, Session, Stream, StreamEvent},
     vmm::VmmKiller,
 };
@@ -62,6 +64,7 @@ pub(super) struct Shared {
     pub(super) baseline: Arc<Keepsake>,
     /// For work on files.
     pub(super) file_permits: Arc<Semaphore>,
+    pub(super) ports: PublishedPorts,
     #[cfg(feature = "terminal")]
     pub(super) terminals: KnownTerminals,
 }
@@ -307,6 +310,20 @@ impl Vm {
         Processes::new(self)
     }
 
+    /// The services of this VM: see [`service`](crate::service).
+    pub fn services(&self) -> Services<'_> {
+        Services::new(self)
+    }
+
+    /// The ports of this VM: see [`port`](crate::port).
+    pub fn ports(&self) -> Ports<'_> {
+        Ports::new(self)
+    }
+
+    pub(crate) fn published_ports(&self) -> &PublishedPorts {
+        &self.shared.ports
+    }
+
     /// The terminals of this VM: see [`terminal`](crate::terminal).
     #[cfg(feature = "terminal")]
     pub fn terminals(&self) -> Terminals<'_> {
@@ -424,6 +441,19 @@ impl Vm {
         &self.shared.session
     }
 
+    /// The session, for those who do not keep the VM alive.
+    pub(crate) fn shared_session(&self) -> Arc<Session> {
+        self.shared.session.clone()
+    }
+
+    /// An error if the VM has ended.
+    pub(crate) fn check_running(&self) -> Result<(), Error> {
+        match self.state() {
+            VmState::Ended(end) | VmState::Killing(end) => Err(Error::Gone(end)),
+            _ => Ok(()),
+        }
+    }
+
     /// Opens a stream with a request.
     pub(crate) fn open(&self, request: &Request<'_>) -> Result<Stream, Error> {
         let opened = self.shared.session.open(request);
@@ -460,7 +490,7 @@ impl Vm {
         }
     }
 
-    fn open_error(&self, error: OpenError) -> Error {
+    pub(crate) fn open_error(&self, error: OpenError) -> Error {
         match (error, self.state()) {
             (OpenError::TooLarge, _) => {
                 Error::Invalid("arguments and environment are larger than 256 KiB".to_owned())

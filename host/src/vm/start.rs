@@ -165,6 +165,7 @@ fn hand_over(
         console,
         baseline,
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
+        ports: crate::port::PublishedPorts::default(),
         #[cfg(feature = "terminal")]
         terminals: crate::terminal::KnownTerminals::default(),
     }))

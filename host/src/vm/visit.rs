@@ -64,6 +64,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         console: Console::default(),
         baseline: Arc::default(),
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
+        ports: crate::port::PublishedPorts::default(),
         #[cfg(feature = "terminal")]
         terminals: crate::terminal::KnownTerminals::default(),
     }))

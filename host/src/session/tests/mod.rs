@@ -16,8 +16,9 @@ use vmcell_wire::{
     Attach, Attached, Cause, CgroupLimits, Channel, Decoder, Entry, Event, Exit, Failure,
     FailureKind, Header, Hello, Item, Kept, Kind, Lifetime, Outcome, Output, Packed, Peer,
     Position, Resume, Rlimits, Selector, Stage, Start, Stdin, StreamId,
-    limits::{MAX_GAPS, MAX_LISTED, MAX_PAYLOAD, MAX_STREAMS, MAX_WINDOW},
+    limits::{MAX_FAILURE_TEXT, MAX_GAPS, MAX_LISTED, MAX_PAYLOAD, MAX_STREAMS, MAX_WINDOW},
     reset::{Nonce, RESET_PART, ResetKey, Scanned, Scanner},
+    service::{LogStart, Logs, Phase, Service, StartService, State, Trouble, Until},
 };
 
 use super::*;
@@ -31,6 +32,7 @@ mod noise;
 mod parts;
 mod relay;
 mod resume;
+mod services;
 mod violations;
 
 const BOOT_ID: [u8; 16] = [7; 16];
@@ -64,6 +66,8 @@ enum Heard {
     Start(StreamId, u64),
     Resume(StreamId, Resume),
     Attach(StreamId, Attach<'static>),
+    /// A log, from where on, and its window.
+    Logs(StreamId, LogStart, u32),
     Cancel(StreamId),
     Ack(StreamId),
     Data(StreamId, Vec<u8>),
@@ -91,6 +95,7 @@ impl Heard {
                         stdin: attach.stdin,
                     },
                 ),
+                Request::Service(Service::Logs(logs)) => Self::Logs(stream, logs.from, logs.window),
                 _ => Self::Open(stream),
             },
             Item::Cancel { stream } => Self::Cancel(stream),

@@ -7,6 +7,7 @@ mod answers;
 mod backpressure;
 mod breaches;
 mod leaving;
+mod services;
 
 use super::*;
 use crate::session::relay;

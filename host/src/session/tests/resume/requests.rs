@@ -222,6 +222,34 @@ async fn what_can_be_asked_twice_is_asked_again() {
 }
 
 #[tokio::test]
+async fn what_is_gone_when_it_is_to_be_removed_again_was_removed() {
+    for request in [
+        Request::Forget {
+            process: Selector::Id(ID),
+        },
+        Request::Service(Service::Remove { name: "web" }),
+    ] {
+        let (session, mut guest) = connect_port().await;
+        // Who asks once is told what it is.
+        let mut stream = session.open(&request).unwrap();
+        assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+        guest.send(&not_found(stream.id)).await;
+        let event = stream.next().await;
+        let failed = matches!(event, Ok(StreamEvent::Closed(Closing::Failed(_))));
+        assert!(failed, "{request:?}: {event:?}");
+        let mut stream = session.open(&request).unwrap();
+        assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+        session.drop_link();
+        guest.relink(GUEST_WINDOW).await;
+        assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+        guest.send(&not_found(stream.id)).await;
+        let event = stream.next().await;
+        let done = matches!(event, Ok(StreamEvent::Closed(Closing::Done)));
+        assert!(done, "{request:?}: {event:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_start_in_the_background_is_asked_again_with_its_ticket() {
     let (session, mut guest) = connect_port().await;
     let background = Start {

@@ -1,0 +1,41 @@
+use vmcell_wire::{FailureKind, Request};
+
+use super::{Connection, PortError};
+use crate::session::{Closing, Lost, OpenError, Session, StreamEvent};
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum Undialled {
+    /// The stream could not be opened.
+    Open(OpenError),
+    /// The link was lost meanwhile.
+    Lost(Lost),
+    /// The guest has refused.
+    Port(PortError),
+    /// The guest has answered something else.
+    Senseless,
+}
+
+/// Connects to a port of the guest.
+pub(super) async fn dial(session: &Session, port: u16) -> Result<Connection, Undialled> {
+    let opened = session.open(&Request::Dial { port });
+    let mut stream = opened.map_err(Undialled::Open)?;
+    match stream.next_but_output().await.map_err(Undialled::Lost)? {
+        StreamEvent::Connected => Ok(Connection::new(stream)),
+        StreamEvent::Closed(Closing::Failed(failed)) => {
+            const REFUSED: u16 = 111;
+            Err(Undialled::Port(
+                if failed.kind == FailureKind::NotFound && failed.errno == REFUSED {
+                    PortError::NobodyListens { port }
+                } else {
+                    PortError::Unreachable {
+                        port,
+                        errno: (failed.errno != 0).then_some(failed.errno.into()),
+                        text: failed.text,
+                    }
+                },
+            ))
+        }
+        _ => Err(Undialled::Senseless),
+    }
+}

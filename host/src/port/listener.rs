@@ -1,0 +1,121 @@
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use super::{
+    PortError, PortMapping,
+    dial::{Undialled, dial},
+    relay::{relay, reset_on_close},
+};
+use crate::{error::Error, session::Session};
+
+/// A port of this machine that stands for one of a guest.
+pub(super) struct Listener {
+    socket: TcpListener,
+    guest: u16,
+    /// For all published ports of a handle together.
+    permits: Arc<Semaphore>,
+}
+
+/// How many connections a published port has at once. More wait until they are
+/// accepted.
+const MAX_CONNECTIONS: usize = 256;
+
+/// How long a program of the guest may take to accept a connection.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long to wait when the system has no room for another connection.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Listener {
+    /// Listens on the loopback of this machine, and nowhere else.
+    pub(super) async fn bind(mapping: PortMapping, permits: Arc<Semaphore>) -> Result<Self, Error> {
+        let port = mapping.host.unwrap_or(0);
+        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
+        let socket = bound.map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => PortError::HostPortTaken { port }.into(),
+            io::ErrorKind::PermissionDenied => PortError::HostPortDenied { port }.into(),
+            _ => Error::Host {
+                doing: "listen on a port",
+                source,
+            },
+        })?;
+        Ok(Self {
+            socket,
+            guest: mapping.guest,
+            permits,
+        })
+    }
+
+    pub(super) fn address(&self) -> Result<SocketAddr, Error> {
+        let address = self.socket.local_addr();
+        address.map_err(Error::host("listen on a port"))
+    }
+
+    /// Serves clients until the link to the guest is lost. When it is dropped,
+    /// all of them see a reset.
+    pub(super) async fn run(self, session: Arc<Session>) {
+        let mut clients = JoinSet::new();
+        let lost = async {
+            // What this answers must be gone before anybody waits again.
+            let _ = session.lost().wait_for(Option::is_some).await;
+        };
+        tokio::pin!(lost);
+        let own_permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        loop {
+            let accepted = async {
+                // Neither is ever closed.
+                let own = own_permits.clone().acquire_owned().await.ok()?;
+                let shared = self.permits.clone().acquire_owned().await.ok()?;
+                Some((self.socket.accept().await, own, shared))
+            };
+            tokio::select! {
+                Some((accepted, own, shared)) = accepted => match accepted {
+                    Ok((client, _)) => {
+                        // Here, because its task may end before it has begun.
+                        if reset_on_close(&client).is_err() {
+                            continue;
+                        }
+                        let (session, guest) = (session.clone(), self.guest);
+                        clients.spawn(async move {
+                            serve(client, &session, guest).await;
+                            drop((own, shared));
+                        });
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "no connection can be accepted");
+                        sleep(PAUSE).await;
+                    }
+                },
+                Some(_) = clients.join_next() => {}
+                () = &mut lost => return,
+            }
+        }
+    }
+}
+
+/// Serves one client, whose socket is reset unless all was said.
+async fn serve(mut client: TcpStream, session: &Session, guest: u16) {
+    match timeout(DIAL_TIMEOUT, dial(session, guest)).await {
+        Ok(Ok(connection)) => {
+            if let Err(error) = relay(&mut client, connection).await {
+                tracing::debug!(port = guest, %error, "a connection broke");
+            }
+        }
+        Ok(Err(Undialled::Port(error))) => {
+            tracing::warn!(port = guest, %error, "a client was refused");
+        }
+        Ok(Err(error)) => tracing::warn!(port = guest, ?error, "a client was refused"),
+        Err(_) => tracing::warn!(port = guest, "nobody accepts connections in the guest"),
+    }
+}

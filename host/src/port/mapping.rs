@@ -1,0 +1,87 @@
+use std::{fmt, str::FromStr};
+
+use super::PortError;
+
+/// Which port of the guest is published, and where.
+///
+/// ```
+/// use vmcell::port::PortMapping;
+///
+/// let anywhere: PortMapping = "8080".parse().unwrap();
+/// assert_eq!(anywhere, PortMapping::from(8080));
+/// let there: PortMapping = "18080:8080".parse().unwrap();
+/// assert_eq!(there, PortMapping::from((18080, 8080)));
+/// assert!("localhost:8080".parse::<PortMapping>().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PortMapping {
+    /// The port of this machine. None: a free one is found.
+    pub host: Option<u16>,
+    /// The port of the guest.
+    pub guest: u16,
+}
+
+impl PortMapping {
+    /// Whether there are such ports: zero is none.
+    pub(super) fn check(self) -> Result<Self, PortError> {
+        if self.guest == 0 || self.host == Some(0) {
+            let text = self.to_string();
+            return Err(PortError::BadMapping { text });
+        }
+        Ok(self)
+    }
+}
+
+impl From<u16> for PortMapping {
+    fn from(guest: u16) -> Self {
+        Self { host: None, guest }
+    }
+}
+
+impl From<(u16, u16)> for PortMapping {
+    /// The port of this machine comes first.
+    fn from((host, guest): (u16, u16)) -> Self {
+        Self {
+            host: Some(host),
+            guest,
+        }
+    }
+}
+
+impl FromStr for PortMapping {
+    type Err = PortError;
+
+    fn from_str(text: &str) -> Result<Self, PortError> {
+        let mapping = match text.split_once(':') {
+            Some((host, guest)) => number(host).zip(number(guest)).map(Self::from),
+            None => number(text).map(Self::from),
+        };
+        mapping.map_or_else(
+            || {
+                let text = text.chars().take(LONGEST_SHOWN).collect();
+                Err(PortError::BadMapping { text })
+            },
+            Self::check,
+        )
+    }
+}
+
+impl fmt::Display for PortMapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(host) = self.host {
+            write!(f, "{host}:")?;
+        }
+        write!(f, "{}", self.guest)
+    }
+}
+
+/// More of a text that is none is not repeated.
+const LONGEST_SHOWN: usize = 40;
+
+/// Digits and nothing else: no sign, no space.
+fn number(text: &str) -> Option<u16> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}

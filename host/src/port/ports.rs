@@ -1,0 +1,88 @@
+use std::future::{Future, pending};
+
+use super::{
+    Connection, PortMapping, PublishedPort,
+    dial::{Undialled, dial},
+};
+use crate::{error::Error, vm::Vm};
+
+/// The ports of a VM: see [`port`](crate::port).
+#[derive(Clone, Copy, Debug)]
+pub struct Ports<'a> {
+    vm: &'a Vm,
+}
+
+impl<'a> Ports<'a> {
+    pub(crate) fn new(vm: &'a Vm) -> Self {
+        Self { vm }
+    }
+
+    /// Connects to a program that listens on a port of the guest's loopback.
+    ///
+    /// A program that listens and does not accept may keep this waiting for
+    /// ever: set a limit to it.
+    ///
+    /// # Errors
+    /// [`Error::Port`] of the kind [`NobodyListens`](super::PortError::NobodyListens) if
+    /// nobody does; [`Error::Busy`] if there are too many connections;
+    /// [`Error::Gone`] if the VM ended.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, so is the connection.
+    pub async fn dial(self, port: u16) -> Result<Connection, Error> {
+        match dial(self.vm.session(), port).await {
+            Ok(connection) => Ok(connection),
+            Err(Undialled::Open(error)) => Err(self.vm.open_error(error)),
+            Err(Undialled::Lost(lost)) => Err(self.vm.explain(lost).await),
+            Err(Undialled::Port(error)) => Err(error.into()),
+            Err(Undialled::Senseless) => Err(Error::senseless()),
+        }
+    }
+
+    /// Publishes a port of the guest on 127.0.0.1 of this machine: a given port,
+    /// or one that is free.
+    ///
+    /// Nobody need listen in the guest yet. As long as nobody does, clients see
+    /// their connections reset. A published port has 256 connections at once;
+    /// more wait until they are accepted.
+    ///
+    /// ```no_run
+    /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
+    /// let anywhere = vm.ports().publish(8080).await?;
+    /// println!("{}", anywhere.host_port());
+    /// vm.ports().publish((18080, 8080)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Port`]: the port of this machine is
+    /// [taken](super::PortError::HostPortTaken) or [not
+    /// permitted](super::PortError::HostPortDenied), or a port is zero. [`Error::Gone`]
+    /// if the VM ended.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, nothing is published.
+    pub async fn publish(self, mapping: impl Into<PortMapping>) -> Result<PublishedPort, Error> {
+        self.publish_until(mapping.into(), None, pending()).await
+    }
+
+    /// As [`publish`](Self::publish), for a service, no longer than until
+    /// `until` is ready.
+    pub(crate) async fn publish_until(
+        self,
+        mapping: PortMapping,
+        service: Option<String>,
+        until: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<PublishedPort, Error> {
+        self.vm.check_running()?;
+        let session = self.vm.shared_session();
+        let published = self.vm.published_ports();
+        published.publish(mapping, service, session, until).await
+    }
+
+    /// The ports that this handle of the VM and its clones have published.
+    pub fn list(self) -> Vec<PublishedPort> {
+        self.vm.published_ports().list()
+    }
+}

@@ -1,0 +1,121 @@
+use std::str::FromStr;
+
+use super::Probe;
+
+/// Why a text is no [`Probe`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeParseError {
+    /// It does not begin with a kind that is known.
+    #[error(
+        "{0:?} is no probe: use tcp:PORT, file:/PATH, unix:/PATH, http:PORT/PATH, cmd:LINE or log:REGEX"
+    )]
+    UnknownKind(String),
+    /// What stands for the port is none.
+    #[error("{0:?} is no port: use 1 to 65535")]
+    BadPort(String),
+    /// The path is not absolute.
+    #[error("{0:?} is no absolute path: it begins with /")]
+    NotAbsolute(String),
+    /// Nothing follows the kind.
+    #[error("{0:?} says nothing behind the colon: use cmd:LINE or log:REGEX")]
+    Empty(String),
+}
+
+impl FromStr for Probe {
+    type Err = ProbeParseError;
+
+    /// A probe as people write it on a command line:
+    ///
+    /// | text | probe |
+    /// |---|---|
+    /// | `tcp:8080` | [`Probe::tcp`] |
+    /// | `file:/run/ready` | [`Probe::file`] |
+    /// | `unix:/run/web.sock` | [`Probe::unix`] |
+    /// | `http:8080/health`, `http:8080` | [`Probe::http`] |
+    /// | `cmd:test -s /tmp/pid` | [`Probe::shell`] |
+    /// | `log:listening on .*:80$` | [`Probe::log`] |
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || ProbeParseError::UnknownKind(text.to_owned());
+        let (kind, rest) = text.split_once(':').ok_or_else(unknown)?;
+        Ok(match kind {
+            "tcp" => Self::tcp(port(rest)?),
+            "file" => Self::file(absolute(rest)?),
+            "unix" => Self::unix(absolute(rest)?),
+            "http" => {
+                let path = rest.find('/').unwrap_or(rest.len());
+                let (digits, path) = rest.split_at(path);
+                let path = if path.is_empty() { "/" } else { path };
+                Self::http(port(digits)?, path).into()
+            }
+            "cmd" | "log" if rest.is_empty() => {
+                return Err(ProbeParseError::Empty(text.to_owned()));
+            }
+            "cmd" => Self::shell(rest),
+            "log" => Self::log(rest),
+            _ => return Err(unknown()),
+        })
+    }
+}
+
+fn port(text: &str) -> Result<u16, ProbeParseError> {
+    match text.parse() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(ProbeParseError::BadPort(text.to_owned())),
+    }
+}
+
+fn absolute(text: &str) -> Result<&str, ProbeParseError> {
+    match text.starts_with('/') {
+        true => Ok(text),
+        false => Err(ProbeParseError::NotAbsolute(text.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Probe, ProbeParseError> {
+        text.parse()
+    }
+
+    #[test]
+    fn each_kind_has_its_word() {
+        assert_eq!(parse("tcp:8080"), Ok(Probe::tcp(8080)));
+        assert_eq!(parse("file:/run/a:b"), Ok(Probe::file("/run/a:b")));
+        assert_eq!(parse("unix:/run/s"), Ok(Probe::unix("/run/s")));
+        assert_eq!(parse("http:80"), Ok(Probe::http(80, "/").into()));
+        assert_eq!(parse("http:80/a/b?c"), Ok(Probe::http(80, "/a/b?c").into()));
+        assert_eq!(parse("log:on :80$"), Ok(Probe::log("on :80$")));
+        assert_eq!(
+            parse("cmd:test -s /a"),
+            Ok(Probe::command(["/bin/sh", "-c", "test -s /a"]))
+        );
+    }
+
+    #[test]
+    fn what_is_no_probe_says_what_one_is() {
+        for text in ["", "8080", "udp:1", "TCP:1", ":", "tcp"] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error, ProbeParseError::UnknownKind(text.to_owned()));
+            assert!(error.to_string().contains("tcp:PORT"), "{error}");
+        }
+        for text in [
+            "tcp:0",
+            "tcp:65536",
+            "tcp:",
+            "tcp:http",
+            "http:/x",
+            "tcp:-1",
+        ] {
+            assert!(matches!(parse(text), Err(ProbeParseError::BadPort(_))));
+        }
+        for text in ["file:", "file:ready", "unix:run/x"] {
+            assert!(matches!(parse(text), Err(ProbeParseError::NotAbsolute(_))));
+        }
+        for text in ["cmd:", "log:"] {
+            assert_eq!(parse(text), Err(ProbeParseError::Empty(text.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Ports that are published as long as a service is not over.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use vmcell_wire::{
+    Request,
+    service::{Service as Wire, Until},
+};
+
+use crate::{
+    error::Error,
+    port::{PortMapping, PublishedPort},
+    session::{Closing, Session, StreamEvent},
+    vm::Vm,
+};
+
+/// The ports of a service. They are closed when this is dropped.
+#[derive(Debug)]
+pub(super) struct ServicePorts {
+    ports: Vec<PublishedPort>,
+    open: watch::Sender<()>,
+}
+
+impl ServicePorts {
+    /// Publishes them before the service is started, so that a port that is
+    /// taken is found out before anything has happened.
+    pub(super) async fn publish(
+        vm: &Vm,
+        service: &str,
+        mappings: &[PortMapping],
+    ) -> Result<Self, Error> {
+        let mut this = Self {
+            ports: Vec::new(),
+            open: watch::Sender::new(()),
+        };
+        for mapping in mappings {
+            let mut open = this.open.subscribe();
+            let until = async move {
+                // Nothing is ever sent: this ends when the sender is gone.
+                let _ = open.changed().await;
+            };
+            let service = Some(service.to_owned());
+            match vm.ports().publish_until(*mapping, service, until).await {
+                Ok(port) => this.ports.push(port),
+                Err(error) => {
+                    this.close().await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(this)
+    }
+
+    /// Closes them, and returns when they are free again.
+    pub(super) async fn close(self) {
+        for port in &self.ports {
+            port.close().await;
+        }
+    }
+
+    /// Keeps them open until the service is over.
+    pub(super) fn keep(self, vm: &Vm, service: &str) {
+        let Self { ports, open } = self;
+        if !ports.is_empty() {
+            // What waits must not keep the VM alive.
+            let session = vm.shared_session();
+            let service = service.to_owned();
+            tokio::spawn(async move {
+                over(&session, &service).await;
+                drop(open);
+            });
+        }
+    }
+}
+
+/// The ports that this program has published for a service.
+pub(super) fn ports_of(vm: &Vm, service: &str) -> Vec<PublishedPort> {
+    let mut ports = vm.ports().list();
+    ports.retain(|port| port.service() == Some(service));
+    ports
+}
+
+/// Returns when a service is over, or nobody can tell any more.
+async fn over(session: &Arc<Session>, name: &str) {
+    let until = Until::Over;
+    let request = Request::Service(Wire::Wait { name, until });
+    let Ok(mut stream) = session.open(&request) else {
+        return;
+    };
+    match stream.next().await {
+        Ok(StreamEvent::Closed(Closing::Service(_))) => {}
+        other => tracing::debug!(service = name, ?other, "no word of the service's end"),
+    }
+}

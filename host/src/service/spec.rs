@@ -1,0 +1,359 @@
+use std::{collections::BTreeSet, fmt, time::Duration};
+
+use vmcell_wire::{
+    Lifetime, PackedBuf, Start, Stdin,
+    service::{Spec, StopBy, is_valid_name},
+};
+
+use super::{Liveness, Readiness, Restart, ServiceError, millis};
+use crate::{
+    error::Error,
+    port::PortMapping,
+    process::{Command, Input},
+};
+
+/// What a service is: a command, and how it is looked after.
+///
+/// ```
+/// use std::time::Duration;
+/// use vmcell::{Command, service::{Liveness, Probe, Restart, ServiceSpec}};
+///
+/// let web = ServiceSpec::new(Command::new("httpd").args(["-f", "-p", "8080"]).user("cell"))
+///     .ready(Probe::tcp(8080))
+///     .alive(Liveness::new(Probe::http(8080, "/health")))
+///     .restart(Restart::on_failure())
+///     .grace(Duration::from_secs(3))
+///     .needs("database");
+/// # let _ = web;
+/// ```
+///
+/// Its [`Debug`] tells the program and none of the environment.
+#[derive(Clone)]
+#[must_use]
+pub struct ServiceSpec {
+    command: Command,
+    restart: Restart,
+    stop_signal: u8,
+    grace: Duration,
+    log_limit: Option<u32>,
+    ready: Option<Readiness>,
+    alive: Option<Liveness>,
+    needs: BTreeSet<String>,
+    ports: Vec<PortMapping>,
+}
+
+impl ServiceSpec {
+    /// The signal that asks a service to end, if not set: SIGTERM.
+    pub const DEFAULT_STOP_SIGNAL: u8 = 15;
+
+    /// How long a service may take to end, if not set.
+    pub const DEFAULT_GRACE: Duration = Duration::from_secs(10);
+
+    /// A service that runs this command. It is not started again when it has
+    /// ended, and counts as ready as soon as it runs, unless said otherwise.
+    ///
+    /// A service has no standard input and no time limit: a command with one is
+    /// refused when it is started. The command's tag and what it says of
+    /// collecting output mean nothing here.
+    pub fn new(command: Command) -> Self {
+        Self {
+            command,
+            restart: Restart::never(),
+            stop_signal: Self::DEFAULT_STOP_SIGNAL,
+            grace: Self::DEFAULT_GRACE,
+            log_limit: None,
+            ready: None,
+            alive: None,
+            needs: BTreeSet::new(),
+            ports: Vec::new(),
+        }
+    }
+
+    /// Whether and when it is started again after it has ended by itself;
+    /// never if not set.
+    pub fn restart(mut self, restart: Restart) -> Self {
+        self.restart = restart;
+        self
+    }
+
+    /// The signal that asks it to end, by the kernel's number; SIGTERM if not
+    /// set.
+    pub fn stop_signal(mut self, signal: u8) -> Self {
+        self.stop_signal = signal;
+        self
+    }
+
+    /// How long it may take to end after that signal before all its processes
+    /// are killed; 10 seconds if not set.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// How many bytes of its log the guest keeps: the newest. 1 MiB if not set,
+    /// 16 KiB at least, [`Command::MAX_KEPT`] at most.
+    pub fn log_limit(mut self, bytes: u32) -> Self {
+        self.log_limit = Some(bytes);
+        self
+    }
+
+    /// When it is ready; as soon as it runs if not set.
+    ///
+    /// ```
+    /// use vmcell::{Command, service::{Probe, ServiceSpec}};
+    ///
+    /// let spec = ServiceSpec::new(Command::shell("exec my-server")).ready(Probe::tcp(8080));
+    /// # let _ = spec;
+    /// ```
+    pub fn ready(mut self, readiness: impl Into<Readiness>) -> Self {
+        self.ready = Some(readiness.into());
+        self
+    }
+
+    /// How it is found out, once it is ready, that it works no more.
+    pub fn alive(mut self, liveness: impl Into<Liveness>) -> Self {
+        self.alive = Some(liveness.into());
+        self
+    }
+
+    /// It is not started before this service is ready. Call it again for more.
+    pub fn needs(mut self, name: impl Into<String>) -> Self {
+        self.needs.insert(name.into());
+        self
+    }
+
+    /// Publishes a port of the guest on this machine, as
+    /// [`Ports::publish`](crate::port::Ports::publish) does, from the start of
+    /// the service until it is over. Call it again for more. A start that
+    /// cannot have the port of this machine starts nothing.
+    ///
+    /// It is the program that starts the service which publishes: the port is
+    /// closed when that program ends or drops its last handle of the VM. It is
+    /// no part of what makes two specs [the
+    /// same](super::Services::start_same).
+    ///
+    /// ```
+    /// use vmcell::{Command, service::{Probe, ServiceSpec}};
+    ///
+    /// let web = ServiceSpec::new(Command::new("my-server"))
+    ///     .ready(Probe::tcp(8080))
+    ///     .publish((18080, 8080));
+    /// # let _ = web;
+    /// ```
+    pub fn publish(mut self, mapping: impl Into<PortMapping>) -> Self {
+        self.ports.push(mapping.into());
+        self
+    }
+
+    /// Which ports are published.
+    pub(super) fn published(&self) -> &[PortMapping] {
+        &self.ports
+    }
+
+    /// The names of what it needs.
+    pub(super) fn needed(&self) -> impl Iterator<Item = &str> {
+        self.needs.iter().map(String::as_str)
+    }
+
+    /// The program, for errors.
+    pub(super) fn program(&self) -> String {
+        self.command.program()
+    }
+
+    /// The spec as the agent keeps it. The same spec gives the same bytes.
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        self.check()?;
+        let words_of = |probe: Option<&super::Probe>| match probe {
+            Some(probe) => probe.words(),
+            None => Ok(PackedBuf::new()),
+        };
+        let ready_words = words_of(self.ready.as_ref().map(|ready| &ready.probe))?;
+        let alive_words = words_of(self.alive.as_ref().map(|alive| &alive.probe))?;
+        let mut needs = PackedBuf::new();
+        for need in &self.needs {
+            // A valid name has no zero byte.
+            let _ = needs.push(need.as_bytes());
+        }
+        let (bytes, _) = self.command.with_start(Lifetime::Background, |start| {
+            let spec = Spec {
+                // What differs from call to call, or means nothing.
+                start: Start {
+                    ticket: 0,
+                    tag: "",
+                    stdin: Stdin::Empty,
+                    timeout_ms: 0,
+                    keep: self.log_limit.unwrap_or(start.keep),
+                    ..start
+                },
+                restart: self.restart.as_wire(),
+                stop: StopBy {
+                    signal: self.stop_signal,
+                    grace_ms: millis(self.grace),
+                },
+                ready: self.ready.as_ref().map(|ready| ready.as_wire(&ready_words)),
+                alive: self.alive.as_ref().map(|alive| alive.as_wire(&alive_words)),
+                needs: needs.as_packed(),
+            };
+            let bytes = spec.to_bytes();
+            bytes.map_err(|error| Error::Invalid(error.to_string()))
+        })?;
+        Ok(bytes)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let refused = if !matches!(self.command.input, Input::Empty) {
+            "a service has no standard input: take it away from the command"
+        } else if self.command.timeout.is_some() {
+            "a service has no time limit: take it away from the command"
+        } else if !(1..=64).contains(&self.stop_signal) {
+            "the stop signal is no signal: use 1 to 64"
+        } else if self
+            .alive
+            .as_ref()
+            .is_some_and(|alive| alive.probe.is_log())
+        {
+            "a log line does not tell that a service is alive: use another probe"
+        } else {
+            let bad = self.needs.iter().find(|need| !is_valid_name(need));
+            return match bad.cloned() {
+                Some(name) => Err(ServiceError::BadName { name }.into()),
+                None => Ok(()),
+            };
+        };
+        Err(Error::Invalid(refused.to_owned()))
+    }
+}
+
+impl fmt::Debug for ServiceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceSpec")
+            .field("program", &self.command.program())
+            .field("restart", &self.restart)
+            .field("stop_signal", &self.stop_signal)
+            .field("grace", &self.grace)
+            .field("ready", &self.ready)
+            .field("alive", &self.alive)
+            .field("needs", &self.needs)
+            .field("ports", &self.ports)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::Probe;
+
+    fn spec() -> ServiceSpec {
+        let command = Command::new("server").env("TOKEN", "hunter2").env("A", "1");
+        ServiceSpec::new(command)
+            .ready(Probe::command(["test", "-e", "/ready"]))
+            .alive(Probe::tcp(80))
+            .needs("db")
+    }
+
+    fn refusal(spec: &ServiceSpec) -> String {
+        spec.to_bytes().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_same_spec_gives_the_same_bytes_and_another_one_does_not() {
+        let bytes = spec().to_bytes().unwrap();
+        assert_eq!(bytes, spec().to_bytes().unwrap());
+        let other_order = Command::new("server").env("A", "1").env("TOKEN", "hunter2");
+        let same = ServiceSpec {
+            command: other_order.tag("mine"),
+            ..spec()
+        };
+        assert_eq!(bytes, same.to_bytes().unwrap());
+        for other in [
+            spec().needs("cache"),
+            spec().grace(Duration::from_secs(1)),
+            spec().stop_signal(2),
+            spec().restart(Restart::always()),
+            spec().log_limit(1 << 16),
+            spec().ready(Readiness::new(Probe::command(["test", "-e", "/other"]))),
+        ] {
+            assert_ne!(bytes, other.to_bytes().unwrap(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_guest_reads_is_what_was_said() {
+        let bytes = spec()
+            .restart(Restart::on_failure())
+            .stop_signal(2)
+            .grace(Duration::from_millis(1500))
+            .needs("cache")
+            .to_bytes()
+            .unwrap();
+        let told = Spec::from_bytes(&bytes).unwrap();
+        assert_eq!((told.start.ticket, told.start.tag), (0, ""));
+        assert_eq!((told.stop.signal, told.stop.grace_ms), (2, 1500));
+        assert_eq!(
+            (told.restart.pause_ms, told.restart.max_pause_ms),
+            (100, 10_000)
+        );
+        let needs: Vec<_> = told.needs.iter().map(|need| need.to_bytes()).collect();
+        assert_eq!(needs, [&b"cache"[..], b"db"]);
+        let ready = told.ready.unwrap();
+        assert_eq!((ready.delay_ms, ready.interval_ms), (0, 500));
+        assert_eq!((ready.timeout_ms, ready.attempt_ms), (30_000, 5000));
+        let vmcell_wire::service::Probe::Command { argv } = ready.probe else {
+            panic!("{ready:?}");
+        };
+        assert_eq!(argv.iter().count(), 3);
+        let alive = told.alive.unwrap();
+        assert_eq!((alive.interval_ms, alive.failures), (10_000, 3));
+    }
+
+    #[test]
+    fn no_value_of_the_environment_is_shown() {
+        let shown = format!("{:?}", spec());
+        assert!(shown.contains("server") && shown.contains("db"), "{shown}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_reason() {
+        let with = |command| ServiceSpec::new(command);
+        let sleep = || Command::new("sleep");
+        let refused = refusal(&with(sleep().stdin("x")));
+        assert!(refused.contains("no standard input"), "{refused}");
+        let refused = refusal(&with(sleep().timeout(Duration::from_secs(1))));
+        assert!(refused.contains("no time limit"), "{refused}");
+        let refused = refusal(&spec().stop_signal(0));
+        assert!(refused.contains("1 to 64"), "{refused}");
+        let refused = refusal(&spec().alive(Probe::log("x")));
+        assert!(refused.contains("another probe"), "{refused}");
+        let refused = refusal(&spec().needs("a/b"));
+        assert!(refused.contains("\"a/b\" cannot be the name"), "{refused}");
+        for (probe, reason) in [
+            (Probe::tcp(0), "1 to 65535"),
+            (Probe::file("ready"), "absolute"),
+            (Probe::unix("/a\0b"), "zero"),
+            (Probe::http(80, "health").into(), "begins with /"),
+            (Probe::http(80, "/a b").into(), "no spaces"),
+            (Probe::http(80, "/\r\nX: y").into(), "no spaces"),
+            (
+                Probe::http(80, "/")
+                    .status(std::ops::RangeInclusive::new(300, 200))
+                    .into(),
+                "empty",
+            ),
+            (Probe::command([""; 0]), "no program"),
+            (Probe::command(["a", "b\0c"]), "zero byte"),
+            (Probe::log(""), "pattern"),
+        ] {
+            let refused = refusal(&spec().ready(probe));
+            assert!(refused.contains(reason), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_longest_times_are_the_longest_that_can_be_said() {
+        let bytes = spec().grace(Duration::MAX).to_bytes().unwrap();
+        let told = Spec::from_bytes(&bytes).unwrap();
+        assert_eq!(told.stop.grace_ms, u32::MAX);
+    }
+}

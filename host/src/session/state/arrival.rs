@@ -1,0 +1,152 @@
+//! What an event does to a stream.
+
+use std::task::Waker;
+
+use vmcell_wire::{Attached, Channel, Entry, WireError, limits::MAX_LISTED, service::State};
+
+use super::Inner;
+use crate::session::{
+    ServiceState, Shared,
+    event::{Listed, StreamEvent},
+    recovery::{Recovery, Watched},
+};
+
+impl Inner {
+    pub(super) fn started(&mut self, id: u32, pid: u32) -> Result<(), WireError> {
+        let Recovery::Resumes { start, .. } = &mut self.recovery else {
+            return Err(WireError::Malformed);
+        };
+        if std::mem::replace(&mut self.started, true) {
+            return Err(WireError::Malformed);
+        }
+        *start = None;
+        self.events.push_back(StreamEvent::Started { id, pid });
+        Ok(())
+    }
+
+    pub(super) fn listed(&mut self, entry: &Entry<'_>) -> Result<(), WireError> {
+        let Recovery::Lists { last, count, .. } = &mut self.recovery else {
+            return Err(WireError::Malformed);
+        };
+        *count += 1;
+        if *count > MAX_LISTED {
+            return Err(WireError::Malformed);
+        }
+        // They come in order. An agent that is asked again repeats some.
+        if entry.id > *last {
+            *last = entry.id;
+            let entry = Box::new(Listed::from_wire(entry));
+            self.events.push_back(StreamEvent::Listed(entry));
+        }
+        Ok(())
+    }
+
+    pub(super) fn listed_service(&mut self, state: &State<'_>) -> Result<(), WireError> {
+        let Recovery::ListsServices { last, count, .. } = &mut self.recovery else {
+            return Err(WireError::Malformed);
+        };
+        *count += 1;
+        if *count > MAX_LISTED {
+            return Err(WireError::Malformed);
+        }
+        if state.name > last.as_str() {
+            let state = ServiceState::from_wire(state)?;
+            last.clone_from(&state.name);
+            self.events.push_back(StreamEvent::Service(Box::new(state)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn connected(&mut self) -> Result<(), WireError> {
+        let first = !std::mem::replace(&mut self.started, true);
+        if !first || !matches!(self.recovery, Recovery::Breaks) {
+            return Err(WireError::Malformed);
+        }
+        self.events.push_back(StreamEvent::Connected);
+        Ok(())
+    }
+
+    /// Where a log begins, or goes on.
+    fn attached_log(&mut self, attached: Attached, first: bool) -> Result<(), WireError> {
+        if first {
+            self.stdout.begin_at(attached.stdout)?;
+            self.events.push_back(StreamEvent::Attached(attached));
+            return Ok(());
+        }
+        // The oldest bytes may have been dropped while there was no link.
+        match attached.stdout.checked_sub(self.stdout.arrived()) {
+            None => Err(WireError::Malformed),
+            Some(0) => Ok(()),
+            Some(dropped) => {
+                self.stdout.gap(dropped)?;
+                self.wakers.wake_output(Channel::Stdout);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn attached(
+        &mut self,
+        shared: &Shared,
+        attached: Attached,
+    ) -> Result<(), WireError> {
+        let first = !std::mem::replace(&mut self.started, true);
+        let resumed = std::mem::take(&mut self.resuming);
+        match &mut self.recovery {
+            Recovery::Watches { how, .. } => {
+                if first {
+                    *how = Watched::Id(attached.id);
+                    self.stdout.begin_at(attached.stdout)?;
+                    self.stderr.begin_at(attached.stderr)?;
+                    let stdin = attached.stdin;
+                    self.events.push_back(StreamEvent::Attached(attached));
+                    match stdin {
+                        Some(position) => {
+                            self.stdin.begin_at(position)?;
+                            if resumed {
+                                // It may have ended on a link that is gone.
+                                self.resend_input(shared);
+                            }
+                        }
+                        None => self.stdin.end(),
+                    }
+                    self.wakers.stdin.drain(..).for_each(Waker::wake);
+                    return Ok(());
+                }
+            }
+            Recovery::Resumes { start, .. } if resumed => {
+                if first {
+                    // The word that it had started was lost with the link.
+                    let (id, pid) = (attached.id, attached.pid);
+                    self.events.push_back(StreamEvent::Started { id, pid });
+                }
+                *start = None;
+            }
+            Recovery::Reads { asked, .. } => {
+                if first == asked.is_none() || !(first || resumed) {
+                    return Err(WireError::Malformed);
+                }
+                *asked = None;
+                return self.attached_log(attached, first);
+            }
+            _ => return Err(WireError::Malformed),
+        }
+        let continues = self.stdout.arrived() == attached.stdout || !self.outputs.stdout;
+        let continues_too = self.stderr.arrived() == attached.stderr || !self.outputs.stderr;
+        if !resumed || !continues || !continues_too {
+            return Err(WireError::Malformed);
+        }
+        match attached.stdin {
+            Some(position) => {
+                self.stdin.resume(position)?;
+                self.resend_input(shared);
+            }
+            // The process reads no more.
+            None => {
+                self.stdin.end();
+                self.wakers.stdin.drain(..).for_each(Waker::wake);
+            }
+        }
+        Ok(())
+    }
+}

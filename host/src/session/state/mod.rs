@@ -1,0 +1,504 @@
+mod arrival;
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::Waker,
+};
+
+use bytes::{BytesMut, buf::Limit};
+use vmcell_wire::{
+    Channel, Event, FailureKind, Outcome, Position, StreamId, WireError, encode,
+    limits::MAX_PAYLOAD,
+};
+
+use super::{
+    Lost, ServiceState, Shared,
+    event::{Closing, Failed, Looked, StreamEvent},
+    inbox::{Inbox, Taken},
+    outbox::Outbox,
+    outgoing::Epoch,
+    recovery::{Outputs, Recovery},
+};
+
+/// What the reader task and the handles of a stream share.
+#[derive(Debug)]
+pub(super) struct StreamState(Mutex<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    id: StreamId,
+    /// The link on which the stream is open.
+    epoch: Option<Epoch>,
+    recovery: Recovery,
+    outputs: Outputs,
+    /// Whether a link was lost and the agent has not taken the stream up yet.
+    resuming: bool,
+    started: bool,
+    events: VecDeque<StreamEvent>,
+    pub(super) stdout: Inbox,
+    pub(super) stderr: Inbox,
+    pub(super) stdin: Outbox,
+    /// The host has asked for the end: not everything need come.
+    cancelled: bool,
+    /// Nobody reads these: what comes is dropped.
+    discarding: Outputs,
+    /// The output that is looked at first, so that neither hides the other.
+    next_output: Channel,
+    closing: Option<Closing>,
+    lost: Option<Lost>,
+    wakers: Wakers,
+}
+
+/// Who waits for what.
+#[derive(Debug, Default)]
+pub(super) struct Wakers {
+    /// For anything.
+    pub(super) events: Option<Waker>,
+    pub(super) stdout: Option<Waker>,
+    pub(super) stderr: Option<Waker>,
+    /// For credit.
+    pub(super) stdin: Vec<Waker>,
+}
+
+impl Wakers {
+    pub(super) fn wake_all(&mut self) {
+        for waker in [&mut self.events, &mut self.stdout, &mut self.stderr] {
+            if let Some(waker) = waker.take() {
+                waker.wake();
+            }
+        }
+        self.stdin.drain(..).for_each(Waker::wake);
+    }
+
+    fn wake_output(&mut self, channel: Channel) {
+        let slot = match channel {
+            Channel::Stderr => &mut self.stderr,
+            _ => &mut self.stdout,
+        };
+        for waker in [slot, &mut self.events] {
+            if let Some(waker) = waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// What a close means for the stream's place in the table.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// It is over.
+    Over,
+    /// The agent had never heard of it: the request goes out again.
+    StartAgain,
+}
+
+impl StreamState {
+    pub(super) fn new(id: StreamId, recovery: Recovery, input_window: u32) -> Self {
+        let outputs = recovery.outputs();
+        let stdin = match &recovery {
+            // Whoever attaches hears first where the input stands.
+            Recovery::Resumes { .. } | Recovery::GivenUp | Recovery::Breaks => input_window,
+            _ => 0,
+        };
+        Self(Mutex::new(Inner {
+            id,
+            epoch: None,
+            recovery,
+            outputs,
+            resuming: false,
+            started: false,
+            events: VecDeque::new(),
+            stdout: Inbox::new(Channel::Stdout),
+            stderr: Inbox::new(Channel::Stderr),
+            stdin: Outbox::new(input_window, stdin),
+            cancelled: false,
+            discarding: Outputs::NONE,
+            next_output: Channel::Stdout,
+            closing: None,
+            lost: None,
+            wakers: Wakers::default(),
+        }))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends the frame that opens the stream, unless a new link has come about
+    /// meanwhile and the stream is open on it.
+    pub(super) fn open(&self, shared: &Shared, frame: &[u8]) -> Result<(), WireError> {
+        let mut inner = self.lock();
+        let epoch = shared.outgoing.epoch();
+        if inner.epoch == Some(epoch) {
+            return Ok(());
+        }
+        inner.epoch = Some(epoch);
+        shared.outgoing.request(epoch, |out| {
+            out.extend_from_slice(frame);
+            Ok(())
+        })
+    }
+
+    /// Opens the stream on the link of a new epoch. False: that cannot be done.
+    pub(super) fn reopen(&self, shared: &Shared, epoch: Epoch) -> bool {
+        let mut inner = self.lock();
+        // What was never sent will be, by who opens the stream.
+        if inner.epoch.is_none() || inner.epoch == Some(epoch) || inner.is_over() {
+            return true;
+        }
+        let inner = &mut *inner;
+        inner.epoch = Some(epoch);
+        inner.resuming = matches!(
+            inner.recovery,
+            Recovery::Resumes { .. }
+                | Recovery::Watches { .. }
+                | Recovery::Reads { .. }
+                | Recovery::Removes(_)
+        );
+        inner.stdin.pause();
+        let (stdout, stderr) = (inner.stdout.resume(), inner.stderr.resume());
+        let mut reopened = false;
+        let sent = shared.outgoing.request(epoch, |out| {
+            reopened = inner.recovery.reopen(out, inner.id, stdout, stderr)?;
+            if reopened && inner.cancelled {
+                encode::cancel(out, inner.id);
+            }
+            Ok(())
+        });
+        sent.is_ok() && reopened
+    }
+
+    pub(super) fn event(&self, shared: &Shared, event: Event<'_>) -> Result<(), WireError> {
+        let mut inner = self.lock();
+        match event {
+            Event::Started { id, pid } => inner.started(id, pid)?,
+            Event::Attached(attached) => inner.attached(shared, attached)?,
+            Event::Gap { output, bytes } => {
+                let channel = match output {
+                    vmcell_wire::Output::Stdout => Channel::Stdout,
+                    vmcell_wire::Output::Stderr => Channel::Stderr,
+                };
+                inner.inbox(channel)?.gap(bytes)?;
+                inner.wakers.wake_output(channel);
+            }
+            Event::Listed(entry) => inner.listed(&entry)?,
+            Event::Service(state) => inner.listed_service(&state)?,
+            Event::Connected => inner.connected()?,
+            // Only sent to hosts that announced that they know it.
+            _ => return Err(WireError::Malformed),
+        }
+        inner.wake_events();
+        Ok(())
+    }
+
+    pub(super) fn data(
+        &self,
+        shared: &Shared,
+        channel: Channel,
+        bytes: &[u8],
+    ) -> Result<(), WireError> {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let discard = inner.discards(channel);
+        let inbox = inner.inbox(channel)?;
+        inbox.push(bytes)?;
+        if !discard {
+            inner.wakers.wake_output(channel);
+            return Ok(());
+        }
+        while let Some(taken) = inner.inbox(channel)?.take(usize::MAX) {
+            inner.return_credit(shared, channel, &taken);
+        }
+        Ok(())
+    }
+
+    /// Whether bytes of the channel can go straight to their reader.
+    pub(super) fn is_wanted(&self, channel: Channel) -> bool {
+        let inner = self.lock();
+        !inner.discards(channel) && inner.carries(channel)
+    }
+
+    pub(super) fn fill(
+        &self,
+        channel: Channel,
+        most: usize,
+        read: impl FnOnce(&mut Limit<&mut BytesMut>) -> Result<usize, Lost>,
+    ) -> Result<usize, Lost> {
+        let mut inner = self.lock();
+        let count = inner.inbox(channel)?.fill(most, read)?;
+        inner.wakers.wake_output(channel);
+        Ok(count)
+    }
+
+    pub(super) fn end(&self, channel: Channel) -> Result<(), WireError> {
+        let mut inner = self.lock();
+        inner.inbox(channel)?.end();
+        inner.wakers.wake_output(channel);
+        Ok(())
+    }
+
+    pub(super) fn credit(&self, bytes: u32) -> Result<(), WireError> {
+        let mut inner = self.lock();
+        inner.stdin.granted(bytes)?;
+        inner.wakers.stdin.drain(..).for_each(Waker::wake);
+        Ok(())
+    }
+
+    pub(super) fn close(&self, shared: &Shared, outcome: &Outcome<'_>) -> Closed {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        if let (
+            Outcome::Failed(failure),
+            true,
+            Recovery::Resumes {
+                start: Some(frame), ..
+            },
+            Some(epoch),
+        ) = (outcome, inner.resuming, &inner.recovery, inner.epoch)
+            && failure.kind == FailureKind::NotFound
+            && !inner.cancelled
+        {
+            // The link broke before the request had arrived.
+            inner.resuming = false;
+            let from_the_start = Position {
+                offset: 0,
+                window: shared.input_window,
+            };
+            let again = inner.stdin.resume(from_the_start).and_then(|()| {
+                shared.outgoing.request(epoch, |out| {
+                    encode::ack(out, inner.id);
+                    out.extend_from_slice(frame);
+                    Ok(())
+                })
+            });
+            if again.is_ok() {
+                inner.resend_input(shared);
+                return Closed::StartAgain;
+            }
+        }
+        if let Some(epoch) = inner.epoch {
+            shared.outgoing.ack(epoch, inner.id);
+        }
+        inner.closing = Some(match outcome {
+            Outcome::Exited(exit) => Closing::Exited(*exit),
+            Outcome::Failed(failure) => match inner.recovery {
+                // The answer to the first time was lost.
+                Recovery::Removes(_) if inner.resuming && failure.kind == FailureKind::NotFound => {
+                    Closing::Done
+                }
+                _ => Closing::Failed(Failed::from_wire(failure)),
+            },
+            Outcome::Pong => Closing::Pong,
+            Outcome::PoweringOff => Closing::PoweringOff,
+            Outcome::Spawned { id, pid } => Closing::Spawned { id: *id, pid: *pid },
+            Outcome::Done => Closing::Done,
+            Outcome::EndOfList { more } => Closing::EndOfList { more: *more },
+            Outcome::Terminal(state) => Closing::Terminal(Box::new(Looked::from_wire(state))),
+            Outcome::Service(state) => match ServiceState::from_wire(state) {
+                Ok(state) => Closing::Service(Box::new(state)),
+                Err(_) => Closing::Unknown,
+            },
+            _ => Closing::Unknown,
+        });
+        inner.wakers.wake_all();
+        Closed::Over
+    }
+
+    pub(super) fn fail(&self, lost: Lost) {
+        let mut inner = self.lock();
+        inner.lost = Some(lost);
+        inner.wakers.wake_all();
+    }
+}
+
+impl Inner {
+    /// The next thing that came, whatever it is.
+    pub(super) fn take_next(&mut self, shared: &Shared) -> Option<Result<StreamEvent, Lost>> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(Ok(event));
+        }
+        let outputs = match self.next_output {
+            Channel::Stderr => [Channel::Stderr, Channel::Stdout],
+            _ => [Channel::Stdout, Channel::Stderr],
+        };
+        for (channel, other) in [(outputs[0], outputs[1]), (outputs[1], outputs[0])] {
+            if let Some(event) = self.take_output(shared, channel, usize::MAX) {
+                self.next_output = other;
+                return Some(Ok(event));
+            }
+        }
+        self.take_end()
+    }
+
+    /// What came on one output.
+    pub(super) fn take_output(
+        &mut self,
+        shared: &Shared,
+        channel: Channel,
+        most: usize,
+    ) -> Option<StreamEvent> {
+        let taken = self.inbox(channel).ok()?.take(most)?;
+        self.return_credit(shared, channel, &taken);
+        Some(match taken {
+            Taken::Bytes(bytes, _) => StreamEvent::Data(channel, bytes),
+            Taken::Gap(bytes) => StreamEvent::Gap(channel, bytes),
+        })
+    }
+
+    /// How the stream ended, if it did.
+    pub(super) fn take_end(&self) -> Option<Result<StreamEvent, Lost>> {
+        if let Some(closing) = &self.closing {
+            return Some(match self.check_complete(closing) {
+                Ok(()) => Ok(StreamEvent::Closed(closing.clone())),
+                Err(error) => Err(Lost::Violation(error)),
+            });
+        }
+        self.lost.map(Err)
+    }
+
+    pub(super) fn take_event(&mut self) -> Option<StreamEvent> {
+        self.events.pop_front()
+    }
+
+    /// Whether nothing more can come on an output.
+    pub(super) fn output_is_over(&self, channel: Channel) -> bool {
+        let inbox = match channel {
+            Channel::Stderr => &self.stderr,
+            _ => &self.stdout,
+        };
+        inbox.is_empty() && (inbox.has_ended() || self.is_over())
+    }
+
+    /// Whether the agent has said that there is no more of an output.
+    pub(super) fn output_has_ended(&self, channel: Channel) -> bool {
+        match channel {
+            Channel::Stderr => self.stderr.has_ended(),
+            _ => self.stdout.has_ended(),
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.closing.is_some() || self.lost.is_some()
+    }
+
+    pub(super) fn lost(&self) -> Option<Lost> {
+        self.lost
+    }
+
+    pub(super) fn wakers(&mut self) -> &mut Wakers {
+        &mut self.wakers
+    }
+
+    /// Asks the agent to end the stream.
+    pub(super) fn cancel(&mut self, shared: &Shared) {
+        if self.is_over() || std::mem::replace(&mut self.cancelled, true) {
+            return;
+        }
+        self.send(shared, encode::cancel);
+    }
+
+    /// Nobody will read the output any more. What comes is dropped.
+    pub(super) fn discard(&mut self, shared: &Shared, channel: Channel) {
+        match channel {
+            Channel::Stdin => return,
+            Channel::Stdout => self.discarding.stdout = true,
+            Channel::Stderr => self.discarding.stderr = true,
+        }
+        while self.take_output(shared, channel, usize::MAX).is_some() {}
+    }
+
+    /// Sends input, as much as the agent has room for.
+    pub(super) fn send_input(&mut self, shared: &Shared, bytes: &mut bytes::Bytes) -> bool {
+        let payload = self.stdin.send(bytes, MAX_PAYLOAD);
+        let sent = !payload.is_empty();
+        self.send_data(shared, payload);
+        sent
+    }
+
+    /// Ends the input.
+    pub(super) fn end_input(&mut self, shared: &Shared) {
+        if self.stdin.has_ended() || self.is_over() {
+            return;
+        }
+        self.stdin.end();
+        if !self.resuming {
+            self.send(shared, |out, id| encode::end(out, id, Channel::Stdin));
+        }
+    }
+
+    /// Adds a frame of a fixed size, which always fits.
+    fn send(&self, shared: &Shared, write: impl FnOnce(&mut Vec<u8>, StreamId)) {
+        if let Some(epoch) = self.epoch {
+            shared.control(epoch, |out| write(out, self.id));
+        }
+    }
+
+    fn send_data(&self, shared: &Shared, payload: bytes::Bytes) {
+        let header = encode::data_header(self.id, Channel::Stdin, payload.len());
+        if let (Some(epoch), Ok(header)) = (self.epoch, header) {
+            shared.outgoing.data(epoch, header, payload);
+        }
+    }
+
+    fn resend_input(&mut self, shared: &Shared) {
+        for payload in self.stdin.unacknowledged() {
+            self.send_data(shared, payload);
+        }
+        if self.stdin.has_ended() {
+            self.send(shared, |out, id| encode::end(out, id, Channel::Stdin));
+        }
+        self.wakers.stdin.drain(..).for_each(Waker::wake);
+    }
+
+    fn return_credit(&self, shared: &Shared, channel: Channel, taken: &Taken) {
+        if let Taken::Bytes(_, Some(credit)) = taken {
+            self.send(shared, |out, id| encode::credit(out, id, channel, *credit));
+        }
+    }
+
+    fn inbox(&mut self, channel: Channel) -> Result<&mut Inbox, WireError> {
+        match channel {
+            Channel::Stdout if self.outputs.stdout => Ok(&mut self.stdout),
+            Channel::Stderr if self.outputs.stderr => Ok(&mut self.stderr),
+            _ => Err(WireError::Malformed),
+        }
+    }
+
+    fn carries(&self, channel: Channel) -> bool {
+        match channel {
+            Channel::Stdin => false,
+            Channel::Stdout => self.outputs.stdout,
+            Channel::Stderr => self.outputs.stderr,
+        }
+    }
+
+    fn discards(&self, channel: Channel) -> bool {
+        match channel {
+            Channel::Stdin => false,
+            Channel::Stdout => self.discarding.stdout,
+            Channel::Stderr => self.discarding.stderr,
+        }
+    }
+
+    fn wake_events(&mut self) {
+        if let Some(waker) = self.wakers.events.take() {
+            waker.wake();
+        }
+    }
+
+    /// An exit says how much was printed. Fewer bytes than that must not pass
+    /// for everything.
+    fn check_complete(&self, closing: &Closing) -> Result<(), WireError> {
+        let Closing::Exited(exit) = closing else {
+            return Ok(());
+        };
+        let stdout = self.stdout.arrived() == exit.stdout_bytes || !self.outputs.stdout;
+        let stderr = self.stderr.arrived() == exit.stderr_bytes || !self.outputs.stderr;
+        // A stream that was cancelled has given its outputs up.
+        if self.cancelled || (stdout && stderr) {
+            return Ok(());
+        }
+        Err(WireError::Malformed)
+    }
+}

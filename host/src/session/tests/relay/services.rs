@@ -1,0 +1,145 @@
+//! Services and connections, as a visitor has them.
+
+use super::*;
+
+/// Why it failed fills its message, and grows when it is made safe to print.
+fn failed() -> State<'static> {
+    State {
+        name: "web",
+        phase: Phase::Failed(Trouble::NotReady(bells())),
+        since_ms: 12,
+        pid: None,
+        restarts: 3,
+        last_exit: Some(exit(7)),
+        log: Kept { start: 5, end: 9 },
+    }
+}
+
+fn bells() -> &'static str {
+    static BELLS: [u8; MAX_FAILURE_TEXT] = [7; MAX_FAILURE_TEXT];
+    std::str::from_utf8(&BELLS).unwrap()
+}
+
+async fn opened(guest: &mut Guest) -> StreamId {
+    match guest.hear().await {
+        Some(Heard::Open(id) | Heard::Logs(id, ..)) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_state_of_a_service_reaches_a_visitor_as_it_is() {
+    let (session, mut guest) = owner().await;
+    let visitor = visit(&session).await;
+    let look = Request::Service(Service::Look { name: "web" });
+    let mut stream = visitor.open(&look).unwrap();
+    let id = opened(&mut guest).await;
+    guest.send(&close(id, &Outcome::Service(failed()))).await;
+    let event = stream.next().await;
+    let Ok(StreamEvent::Closed(Closing::Service(told))) = event else {
+        panic!("{event:?}");
+    };
+    assert_eq!((told.name.as_str(), told.restarts), ("web", 3));
+    assert_eq!((told.since_ms, told.pid), (12, None));
+    assert_eq!(told.last_exit, Some(exit(7)));
+    assert_eq!(told.log, Kept { start: 5, end: 9 });
+    let ServicePhase::Failed(ServiceTrouble::NotReady(text)) = told.phase else {
+        panic!("{told:?}");
+    };
+    assert!(text.chars().all(|character| character == '\u{fffd}'));
+    assert!(text.len() > MAX_FAILURE_TEXT - 3, "{}", text.len());
+}
+
+#[tokio::test]
+async fn a_visitor_lists_services() {
+    let (session, mut guest) = owner().await;
+    let visitor = visit(&session).await;
+    let list = Request::Service(Service::List { after: "" });
+    let mut stream = visitor.open(&list).unwrap();
+    let id = opened(&mut guest).await;
+    for name in ["a", "b"] {
+        let state = State { name, ..failed() };
+        let frame = frames(|out| encode::event(out, id, &Event::Service(state)).unwrap());
+        guest.send(&frame).await;
+    }
+    let end = Outcome::EndOfList { more: false };
+    guest.send(&close(id, &end)).await;
+    for name in ["a", "b"] {
+        match stream.next().await {
+            Ok(StreamEvent::Service(state)) => assert_eq!(state.name, name),
+            other => panic!("{other:?}"),
+        }
+    }
+    let event = stream.next().await;
+    assert!(matches!(event, Ok(StreamEvent::Closed(_))), "{event:?}");
+}
+
+#[tokio::test]
+async fn a_visitor_follows_a_log_over_a_link_that_breaks_behind_the_owner() {
+    let (session, mut guest) = owner().await;
+    let visitor = visit(&session).await;
+    let logs = Logs {
+        name: "web",
+        from: LogStart::Offset(0),
+        follow: true,
+        window: WINDOW,
+    };
+    let request = Request::Service(Service::Logs(logs));
+    let mut stream = visitor.open(&request).unwrap();
+    let id = opened(&mut guest).await;
+    guest.send(&attached(id, 50, 0, None)).await;
+    guest.send(&data(id, Channel::Stdout, b"one")).await;
+    let event = stream.next().await;
+    assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
+    session.drop_link();
+    guest.relink(GUEST_WINDOW).await;
+    let Some(Heard::Logs(again, LogStart::Offset(offset), _)) = guest.hear().await else {
+        panic!("the log was not asked for again");
+    };
+    // The bytes may have been on their way when the link broke.
+    assert!(again == id && [50, 53].contains(&offset), "{offset}");
+    guest.send(&attached(id, 60, 0, None)).await;
+    guest.send(&data(id, Channel::Stdout, b"two")).await;
+    let end = frames(|out| encode::end(out, id, Channel::Stdout));
+    guest.send(&end).await;
+    guest.send(&close(id, &Outcome::Service(failed()))).await;
+    let (mut bytes, mut dropped) = (Vec::new(), 0);
+    loop {
+        match stream.next().await.unwrap() {
+            StreamEvent::Data(_, more) => bytes.extend(more),
+            StreamEvent::Gap(_, more) => dropped += more,
+            StreamEvent::Closed(Closing::Service(_)) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let expected: (&[u8], _) = match offset {
+        50 => (b"two", 10),
+        _ => (b"onetwo", 7),
+    };
+    assert_eq!((&bytes[..], dropped), expected);
+    assert_eq!(stream.offset(Channel::Stdout), 63);
+}
+
+#[tokio::test]
+async fn a_visitor_has_a_connection_with_two_ways_and_two_ends() {
+    let (session, mut guest) = owner().await;
+    let visitor = visit(&session).await;
+    let mut stream = visitor.open(&Request::Dial { port: 80 }).unwrap();
+    let input = stream.input();
+    let id = opened(&mut guest).await;
+    let connected = frames(|out| encode::event(out, id, &Event::Connected).unwrap());
+    guest.send(&connected).await;
+    let event = stream.next().await;
+    assert!(matches!(event, Ok(StreamEvent::Connected)), "{event:?}");
+    assert!(input.write(Bytes::from_static(b"ping")).await);
+    assert_eq!(guest.hear_data(id, 4).await, b"ping");
+    input.end();
+    assert_eq!(guest.hear().await, Some(Heard::End(id)));
+    guest.send(&data(id, Channel::Stdout, b"pong")).await;
+    let end = frames(|out| encode::end(out, id, Channel::Stdout));
+    guest.send(&end).await;
+    guest.send(&close(id, &Outcome::Done)).await;
+    let (bytes, end) = read_to_end(&mut stream).await;
+    assert_eq!(bytes, b"pong");
+    assert!(matches!(end, Ok(Closing::Done)), "{end:?}");
+}

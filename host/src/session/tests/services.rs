@@ -1,0 +1,325 @@
+//! Services and connections, and guests that lie about them.
+
+use super::*;
+
+const MALFORMED: Lost = Lost::Violation(WireError::Malformed);
+
+fn state<'a>(name: &'a str, phase: Phase<'a>) -> State<'a> {
+    State {
+        name,
+        phase,
+        since_ms: 1,
+        pid: Some(PID),
+        restarts: 0,
+        last_exit: None,
+        log: Kept { start: 0, end: 0 },
+    }
+}
+
+fn running(name: &str) -> State<'_> {
+    state(name, Phase::Running)
+}
+
+fn listed_service(stream: StreamId, name: &str) -> Vec<u8> {
+    frames(|out| encode::event(out, stream, &Event::Service(running(name))).unwrap())
+}
+
+fn connected(stream: StreamId) -> Vec<u8> {
+    frames(|out| encode::event(out, stream, &Event::Connected).unwrap())
+}
+
+fn closed(stream: StreamId, state: State<'_>) -> Vec<u8> {
+    close(stream, &Outcome::Service(state))
+}
+
+const LIST: Request<'_> = Request::Service(Service::List { after: "" });
+
+fn logs(from: LogStart) -> Request<'static> {
+    Request::Service(Service::Logs(Logs {
+        name: "web",
+        from,
+        follow: true,
+        window: WINDOW,
+    }))
+}
+
+async fn next_name(stream: &mut Stream) -> String {
+    match stream.next().await {
+        Ok(StreamEvent::Service(state)) => state.name,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The log of a service, of which the guest says that it begins there.
+async fn read_log(session: &Session, guest: &mut Guest, begins_at: u64) -> Stream {
+    let from = LogStart::Lines(10);
+    let mut stream = session.open(&logs(from)).unwrap();
+    let heard = guest.hear().await;
+    assert_eq!(heard, Some(Heard::Logs(stream.id, from, WINDOW)));
+    guest.send(&attached(stream.id, begins_at, 0, None)).await;
+    let event = stream.next().await;
+    assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
+    stream
+}
+
+/// Lets a guest answer a request with bytes that break the protocol.
+async fn lost_after_asking(request: &Request<'_>, bytes: impl FnOnce(StreamId) -> Vec<u8>) -> Lost {
+    let (session, mut guest) = connect().await;
+    let mut stream = session.open(request).unwrap();
+    guest.hear().await;
+    guest.send(&bytes(stream.id)).await;
+    let (_, end) = read_to_end(&mut stream).await;
+    end.expect_err("the guest broke the protocol")
+}
+
+#[tokio::test]
+async fn a_list_shows_no_service_twice_over_a_broken_link() {
+    let (session, mut guest) = connect_port().await;
+    let mut stream = session.open(&LIST).unwrap();
+    let id = stream.id;
+    assert_eq!(guest.hear().await, Some(Heard::Open(id)));
+    for name in ["a", "b"] {
+        guest.send(&listed_service(id, name)).await;
+    }
+    let mut shown = vec![next_name(&mut stream).await];
+    settle(&session, &mut guest).await;
+    session.drop_link();
+    guest.relink(GUEST_WINDOW).await;
+    assert_eq!(guest.hear().await, Some(Heard::Open(id)));
+    // One has gone meanwhile, and one has come.
+    for name in ["a", "aa", "c"] {
+        guest.send(&listed_service(id, name)).await;
+    }
+    let end = Outcome::EndOfList { more: false };
+    guest.send(&close(id, &end)).await;
+    for _ in 0..2 {
+        shown.push(next_name(&mut stream).await);
+    }
+    assert_eq!(shown, ["a", "b", "c"]);
+    let event = stream.next().await;
+    assert!(
+        matches!(event, Ok(StreamEvent::Closed(Closing::EndOfList { .. }))),
+        "{event:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_list_of_services_without_an_end_is_refused() {
+    let lost = lost_after_asking(&LIST, |id| {
+        let names = (0..=MAX_LISTED).map(|number| format!("s{number:04}"));
+        names.flat_map(|name| listed_service(id, &name)).collect()
+    });
+    assert_eq!(lost.await, MALFORMED);
+}
+
+#[tokio::test]
+async fn a_service_that_nobody_asked_for_is_refused() {
+    let look = Request::Service(Service::Look { name: "web" });
+    for request in [look, Request::List { after: 0 }, exec()] {
+        let lost = lost_after_asking(&request, |id| listed_service(id, "web")).await;
+        assert_eq!(lost, MALFORMED, "{request:?}");
+    }
+    let lost = lost_after_asking(&LIST, |id| listed(id, 1)).await;
+    assert_eq!(lost, MALFORMED);
+}
+
+#[tokio::test]
+async fn names_that_are_none_are_refused() {
+    for name in ["../etc", "a b", "\x1b[2J", "-x"] {
+        let lost = lost_after_asking(&LIST, |id| listed_service(id, name)).await;
+        assert_eq!(lost, MALFORMED, "{name:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_a_name_that_is_none_is_no_answer() {
+    let (session, mut guest) = connect().await;
+    for told in [
+        running("a b"),
+        state("web", Phase::Waiting("../x")),
+        state("web", Phase::Failed(Trouble::Need("\x07"))),
+    ] {
+        let look = Request::Service(Service::Look { name: "web" });
+        let mut stream = session.open(&look).unwrap();
+        assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+        guest.send(&closed(stream.id, told)).await;
+        let event = stream.next().await;
+        assert!(
+            matches!(event, Ok(StreamEvent::Closed(Closing::Unknown))),
+            "{event:?}"
+        );
+    }
+    settle(&session, &mut guest).await;
+}
+
+#[tokio::test]
+async fn texts_about_services_are_safe_to_print() {
+    let (session, mut guest) = connect().await;
+    let wait = Request::Service(Service::Wait {
+        name: "web",
+        until: Until::Ready,
+    });
+    let mut stream = session.open(&wait).unwrap();
+    assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+    let trouble = Trouble::NotReady("\x1b[31mred");
+    let told = state("web", Phase::Failed(trouble));
+    guest.send(&closed(stream.id, told)).await;
+    let Ok(StreamEvent::Closed(Closing::Service(told))) = stream.next().await else {
+        panic!("no answer");
+    };
+    let ServicePhase::Failed(ServiceTrouble::NotReady(text)) = told.phase else {
+        panic!("{told:?}");
+    };
+    assert_eq!(text, "\u{fffd}[31mred");
+}
+
+#[tokio::test]
+async fn what_is_asked_of_a_service_is_asked_again_over_a_new_link() {
+    let name = "web";
+    let start = StartService {
+        name,
+        ticket: TICKET,
+        if_same: false,
+        spec: b"",
+    };
+    let until = Until::Over;
+    for request in [
+        Service::Start(start),
+        Service::Wait { name, until },
+        Service::Look { name },
+        Service::Stop { name },
+        Service::Restart { name },
+    ] {
+        let (session, mut guest) = connect_port().await;
+        let mut stream = session.open(&Request::Service(request)).unwrap();
+        assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+        for _ in 0..2 {
+            session.drop_link();
+            guest.relink(GUEST_WINDOW).await;
+            assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+        }
+        guest.send(&closed(stream.id, running(name))).await;
+        let event = stream.next().await;
+        assert!(
+            matches!(event, Ok(StreamEvent::Closed(Closing::Service(_)))),
+            "{request:?}: {event:?}"
+        );
+        settle(&session, &mut guest).await;
+        assert_eq!(guest.acks, [stream.id]);
+    }
+}
+
+#[tokio::test]
+async fn a_log_goes_on_at_its_byte_and_says_what_was_dropped_meanwhile() {
+    let (session, mut guest) = connect_port().await;
+    let mut stream = read_log(&session, &mut guest, 1000).await;
+    let id = stream.id;
+    guest.send(&data(id, Channel::Stdout, b"one")).await;
+    guest.send(&gap(id, Output::Stdout, 7)).await;
+    guest.send(&data(id, Channel::Stdout, b"two")).await;
+    settle(&session, &mut guest).await;
+    // Nothing was read yet, so there is less room by what is here.
+    session.drop_link();
+    guest.relink(GUEST_WINDOW).await;
+    let heard = guest.hear().await;
+    let again = LogStart::Offset(1013);
+    assert_eq!(heard, Some(Heard::Logs(id, again, WINDOW - 6)));
+    guest.send(&attached(id, 1020, 0, None)).await;
+    guest.send(&data(id, Channel::Stdout, b"three")).await;
+    guest
+        .send(&frames(|out| encode::end(out, id, Channel::Stdout)))
+        .await;
+    guest.send(&closed(id, state("web", Phase::Stopped))).await;
+    let mut came = Vec::new();
+    loop {
+        match stream.next().await.unwrap() {
+            StreamEvent::Data(_, bytes) => came.push(String::from_utf8(bytes.to_vec()).unwrap()),
+            StreamEvent::Gap(_, bytes) => came.push(bytes.to_string()),
+            StreamEvent::Closed(Closing::Service(_)) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(came, ["one", "7", "two", "7", "three"]);
+    assert_eq!(stream.offset(Channel::Stdout), 1025);
+}
+
+#[tokio::test]
+async fn a_log_that_has_not_begun_is_asked_for_as_before() {
+    let (session, mut guest) = connect_port().await;
+    let from = LogStart::Lines(10);
+    let mut stream = session.open(&logs(from)).unwrap();
+    for _ in 0..3 {
+        let heard = guest.hear().await;
+        assert_eq!(heard, Some(Heard::Logs(stream.id, from, WINDOW)));
+        session.drop_link();
+        guest.relink(GUEST_WINDOW).await;
+    }
+    guest.hear().await;
+    guest.send(&attached(stream.id, 5, 0, None)).await;
+    let event = stream.next().await;
+    assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
+    assert_eq!(stream.offset(Channel::Stdout), 5);
+}
+
+#[tokio::test]
+async fn a_log_begins_once_and_before_its_bytes() {
+    let request = logs(LogStart::Lines(10));
+    let twice = |id| [attached(id, 5, 0, None), attached(id, 5, 0, None)].concat();
+    assert_eq!(lost_after_asking(&request, twice).await, MALFORMED);
+    let late = |id| [gap(id, Output::Stdout, 5), attached(id, 100, 0, None)].concat();
+    assert_eq!(lost_after_asking(&request, late).await, MALFORMED);
+    let late = |id| {
+        let bytes = data(id, Channel::Stdout, b"x");
+        [bytes, attached(id, 100, 0, None)].concat()
+    };
+    assert_eq!(lost_after_asking(&request, late).await, MALFORMED);
+    let other = |id| data(id, Channel::Stderr, b"x");
+    assert_eq!(lost_after_asking(&request, other).await, MALFORMED);
+}
+
+#[tokio::test]
+async fn a_log_never_goes_back() {
+    let (session, mut guest) = connect_port().await;
+    let mut stream = read_log(&session, &mut guest, 1000).await;
+    session.drop_link();
+    guest.relink(GUEST_WINDOW).await;
+    guest.hear().await;
+    guest.send(&attached(stream.id, 999, 0, None)).await;
+    let (_, end) = read_to_end(&mut stream).await;
+    assert_eq!(end.unwrap_err(), MALFORMED);
+}
+
+#[tokio::test]
+async fn a_connection_is_told_once_and_where_it_was_asked_for() {
+    let dial = Request::Dial { port: 80 };
+    let twice = |id| [connected(id), connected(id)].concat();
+    assert_eq!(lost_after_asking(&dial, twice).await, MALFORMED);
+    let look = Request::Service(Service::Look { name: "web" });
+    for request in [exec(), LIST, look, logs(LogStart::Lines(1)), Request::Ping] {
+        let lost = lost_after_asking(&request, connected).await;
+        assert_eq!(lost, MALFORMED, "{request:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_breaks_with_its_link_and_nobody_else_suffers() {
+    let (session, mut guest) = connect_port().await;
+    let mut stream = session.open(&Request::Dial { port: 80 }).unwrap();
+    let input = stream.input();
+    assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+    guest.send(&connected(stream.id)).await;
+    let event = stream.next().await;
+    assert!(matches!(event, Ok(StreamEvent::Connected)), "{event:?}");
+    assert!(input.write(Bytes::from_static(b"ping")).await);
+    assert_eq!(guest.hear_data(stream.id, 4).await, b"ping");
+    guest.send(&data(stream.id, Channel::Stdout, b"pong")).await;
+    settle(&session, &mut guest).await;
+    session.drop_link();
+    let (bytes, end) = read_to_end(&mut stream).await;
+    // What had come is not taken away.
+    assert_eq!(bytes, b"pong");
+    assert_eq!(end.unwrap_err(), Lost::Dropped);
+    assert!(!input.write(Bytes::from_static(b"ping")).await);
+    guest.relink(GUEST_WINDOW).await;
+    settle(&session, &mut guest).await;
+}

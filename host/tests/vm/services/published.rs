@@ -1,0 +1,102 @@
+//! Ports that are published for a service.
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use vmcell::{
+    Error, Vm,
+    port::PortError,
+    service::{Probe, ServiceSpec},
+};
+
+use super::{IDLE, ready, run, shell, start_service, within};
+use crate::start;
+
+fn web() -> ServiceSpec {
+    shell("exec httpd -f -p 8080 -h /www").ready(Probe::tcp(8080))
+}
+
+async fn vm() -> Vm {
+    let vm = start().await;
+    run(&vm, "mkdir /www; echo hello > /www/page").await;
+    vm
+}
+
+async fn get(port: u16) -> String {
+    let mut client = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let request = "GET /page HTTP/1.0\r\n\r\n";
+    client.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    within(client.read_to_string(&mut answer)).await.unwrap();
+    answer
+}
+
+/// A port that nobody uses.
+async fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[tokio::test]
+async fn what_a_service_publishes_is_there_until_it_is_over() {
+    let vm = vm().await;
+    let port = free_port().await;
+    let spec = web().publish((port, 8080)).publish(8080);
+    let service = start_service(&vm, "web", spec.clone()).await;
+    ready(&service).await;
+    let ports = service.ports();
+    assert_eq!(ports.len(), 2);
+    assert!(ports.iter().all(|port| port.service() == Some("web")));
+    for port in &ports {
+        assert!(get(port.host_port()).await.ends_with("hello\n"));
+    }
+    // The same again publishes nothing twice.
+    let same = within(vm.services().start_same("web", spec.clone()))
+        .await
+        .unwrap();
+    assert_eq!(same.ports().len(), 2);
+    // A restart is no end.
+    within(service.restart()).await.unwrap();
+    ready(&service).await;
+    assert!(get(port).await.ends_with("hello\n"));
+
+    within(service.stop()).await.unwrap();
+    assert!(service.ports().is_empty());
+    drop(TcpListener::bind(("127.0.0.1", port)).await.unwrap());
+    // And at once again.
+    let service = start_service(&vm, "web", spec).await;
+    ready(&service).await;
+    assert!(get(port).await.ends_with("hello\n"));
+    // Whoever ends it.
+    let published = service.ports();
+    run(&vm, "killall -9 httpd").await;
+    for port in &published {
+        within(port.closed()).await;
+    }
+    assert!(vm.ports().list().is_empty());
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_starts_nothing() {
+    let vm = vm().await;
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let free = free_port().await;
+    let spec = web().publish((free, 8080)).publish((port, 8080));
+    let error = within(vm.services().start("web", spec)).await.unwrap_err();
+    assert!(
+        matches!(error, Error::Port(PortError::HostPortTaken { .. })),
+        "{error:?}"
+    );
+    assert!(vm.services().list().await.unwrap().is_empty());
+    assert!(vm.ports().list().is_empty());
+    drop(TcpListener::bind(("127.0.0.1", free)).await.unwrap());
+
+    // Nor is anything published for what cannot be started.
+    start_service(&vm, "web", shell(IDLE)).await;
+    let spec = web().publish((free, 8080));
+    within(vm.services().start("web", spec)).await.unwrap_err();
+    assert!(vm.ports().list().is_empty());
+    drop(TcpListener::bind(("127.0.0.1", free)).await.unwrap());
+}
