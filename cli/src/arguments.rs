@@ -1,7 +1,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use vmcell::ProcessSelector;
+use vmcell::{ProcessSelector, port::PortMapping};
 
 use crate::{
     command::CommandOptions,
@@ -9,8 +9,10 @@ use crate::{
         CatArguments, CpArguments, DiffArguments, LsArguments, PatchArguments, PullArgument,
         StatArguments,
     },
+    port::PublishArguments,
     process_name,
     screen::ScreenArguments,
+    service::{HELP_HEADING, ServiceArguments, ServiceFlags},
     shell::ShellArguments,
     signal_name,
 };
@@ -39,6 +41,10 @@ pub(crate) enum Task {
     Logs(LogsArguments),
     /// End a VM, or a process with all its descendants.
     Kill(KillArguments),
+    /// Start, list, watch and end the services of a VM.
+    Service(ServiceArguments),
+    /// Have ports of a VM answer on 127.0.0.1, until you press Ctrl-C.
+    Publish(PublishArguments),
     /// Copy files into a VM, or out of it: one of SRC and DST is ID:PATH.
     Cp(CpArguments),
     /// List a directory of a VM.
@@ -64,6 +70,8 @@ impl Task {
             Self::Screen(arguments) => arguments.json,
             Self::Ps(arguments) => arguments.json,
             Self::Logs(arguments) => arguments.json,
+            Self::Service(arguments) => arguments.json(),
+            Self::Publish(arguments) => arguments.json,
             Self::Cp(arguments) => arguments.json,
             Self::Ls(arguments) => arguments.json,
             Self::Stat(arguments) => arguments.json,
@@ -75,7 +83,14 @@ impl Task {
     }
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  vmcell run -- uname -a
+  vmcell run --push . --pull build=./build -- make
+  vmcell run --service 'web=httpd -f -p 8080' --ready tcp:8080 --publish 8080 -- sh -c 'read line'";
+
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RunArguments {
     /// The environment to boot: `base`, `debian`, or the path of an ext4 image.
     #[arg(value_name = "ENVIRONMENT", default_value = "base")]
@@ -98,6 +113,13 @@ pub(crate) struct RunArguments {
     /// (if relative, from /workspace on) becomes HOST.
     #[arg(long, value_name = "PATH=HOST", value_parser = PullArgument::parser())]
     pub(crate) pull: Vec<PullArgument>,
+    #[command(flatten)]
+    pub(crate) services: ServiceFlags,
+    /// Have port GUEST of the VM's loopback answer on port HOST of 127.0.0.1, or
+    /// without HOST on a free one, which is told on standard error. It is open
+    /// when the services are ready, until the VM ends.
+    #[arg(long, value_name = "[HOST:]GUEST", help_heading = HELP_HEADING)]
+    pub(crate) publish: Vec<PortMapping>,
     #[command(flatten)]
     pub(crate) options: CommandOptions,
 }

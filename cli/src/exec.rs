@@ -23,6 +23,9 @@ pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
         }
         let mut signals = Signals::new()?;
         let outcome = foreground::run(&vm, job, &mut signals).await?;
+        if let Some(result) = &outcome.result {
+            print_json(result);
+        }
         // Who runs us next may rely on its being gone.
         outcome.settle(&vm).await;
         Ok(outcome.code)

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use vmcell::{Error, ExecStage, printable};
+use vmcell::{Error, ExecStage, printable, service::ServiceError};
 
 /// Tells people or machines what went wrong.
 pub(crate) fn report(error: &anyhow::Error, json: bool) {
@@ -46,6 +46,16 @@ pub(crate) fn words(error: &Error) -> String {
         }
         Error::Exec(failure) if failure.stage == ExecStage::Lookup => {
             format!("{failure}: `vmcell ps ID` lists the processes of a VM")
+        }
+        Error::Service(ServiceError::Unknown { name }) => {
+            format!("there is no service {name:?}: `vmcell service ls ID` lists those of a VM")
+        }
+        Error::Service(ServiceError::Runs { name }) => format!(
+            "a service {name:?} runs already: `vmcell service stop ID {name}` ends it, and with \
+             --if-same one that is the same will do"
+        ),
+        Error::Service(ServiceError::NotOver { name }) => {
+            format!("the service {name:?} still runs: `vmcell service stop ID {name}` ends it")
         }
         Error::Host { source, .. } => format!("{error}: {source}"),
         Error::Tree(failure) => match failure.source() {

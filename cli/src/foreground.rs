@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::timeout;
 use vmcell::{Cause, Error, ExecStream, Exit, Output, Vm};
 
 use crate::{
     command::Job,
     exit_code::{self, of_cause, of_exit},
-    failure::{print_json, say},
+    failure::say,
     input, output, result,
     signals::Signals,
     stream::{self, End},
@@ -26,6 +27,8 @@ pub(crate) struct Outcome {
     pub(crate) code: u8,
     /// Whether a signal to us ended it.
     pub(crate) interrupted: bool,
+    /// What there is to tell machines, if they are to be told.
+    pub(crate) result: Option<Value>,
     /// The tag of a command that we ended before it had told its end.
     ending: Option<String>,
 }
@@ -58,15 +61,33 @@ pub(crate) async fn run(vm: &Vm, mut job: Job, signals: &mut Signals) -> anyhow:
         }
     };
     // Dropping the future that watches the command ends it.
-    let ((code, ended), interrupted) = tokio::select! {
-        outcome = watching => (outcome?, false),
-        code = signals.next() => ((code, Ended::No), true),
+    let (seen, interrupted) = tokio::select! {
+        seen = watching => (seen?, false),
+        code = signals.next() => (Seen::new(code, Ended::No), true),
     };
     Ok(Outcome {
-        code,
+        code: seen.code,
         interrupted,
-        ending: tag.filter(|_| ended == Ended::No),
+        result: seen.result,
+        ending: tag.filter(|_| seen.ended == Ended::No),
     })
+}
+
+/// What was seen of a command.
+struct Seen {
+    code: u8,
+    ended: Ended,
+    result: Option<Value>,
+}
+
+impl Seen {
+    fn new(code: u8, ended: Ended) -> Self {
+        Self {
+            code,
+            ended,
+            result: None,
+        }
+    }
 }
 
 /// Whether a command has told its end.
@@ -76,8 +97,8 @@ enum Ended {
     No,
 }
 
-/// Collects what the command prints, and prints the result.
-async fn collect(vm: &Vm, events: ExecStream) -> anyhow::Result<(u8, Ended)> {
+/// Collects what the command prints.
+async fn collect(vm: &Vm, events: ExecStream) -> anyhow::Result<Seen> {
     let (output, cause) = match events.wait_with_output().await {
         Ok(output) => {
             let cause = output.exit.map(|exit| exit.cause);
@@ -87,9 +108,11 @@ async fn collect(vm: &Vm, events: ExecStream) -> anyhow::Result<(u8, Ended)> {
         Err(Error::OutputLimit { partial, .. }) => (*partial, Some(Cause::OutputLimit)),
         Err(error) => return Err(error.into()),
     };
-    print_json(&result::of_output(vm.id(), &output, cause));
     let code = cause.map_or(exit_code::OUR_OWN, of_cause);
-    Ok((code, ended(&output)))
+    Ok(Seen {
+        result: Some(result::of_output(vm.id(), &output, cause)),
+        ..Seen::new(code, ended(&output))
+    })
 }
 
 fn ended(output: &Output) -> Ended {
@@ -104,7 +127,7 @@ async fn copy(
     events: ExecStream,
     time: Option<Duration>,
     max_output: Option<u64>,
-) -> anyhow::Result<(u8, Ended)> {
+) -> anyhow::Result<Seen> {
     let copying = stream::copy(events, max_output);
     let end = match time {
         None => copying.await?,
@@ -112,23 +135,23 @@ async fn copy(
             Ok(end) => end?,
             Err(_) => {
                 say_timed_out(time);
-                return Ok((exit_code::TIMED_OUT, Ended::No));
+                return Ok(Seen::new(exit_code::TIMED_OUT, Ended::No));
             }
         },
     };
     Ok(match end {
         End::Exited(exit) => {
             explain(&exit, time);
-            (of_exit(&exit), Ended::Yes)
+            Seen::new(of_exit(&exit), Ended::Yes)
         }
         End::TooMuch { output, limit } => {
             let name = output::name(output);
             say(&format!(
                 "the command printed more than {limit} bytes to {name}, and was ended"
             ));
-            (exit_code::TOO_MUCH_OUTPUT, Ended::No)
+            Seen::new(exit_code::TOO_MUCH_OUTPUT, Ended::No)
         }
-        End::Unread => (exit_code::UNREAD, Ended::No),
+        End::Unread => Seen::new(exit_code::UNREAD, Ended::No),
     })
 }
 

@@ -1,11 +1,7 @@
 //! `vmcell logs`: what a process has printed.
 
-use std::collections::VecDeque;
-
 use serde_json::json;
-use vmcell::{
-    Command, Error, ExecEvent, ExecStream, Offsets, OutputKind, ProcessInfo, ReadFrom, Vm,
-};
+use vmcell::{Error, ExecEvent, ExecStream, Offsets, OutputKind, ProcessInfo, ReadFrom, Vm};
 
 use crate::{
     arguments::LogsArguments,
@@ -14,6 +10,7 @@ use crate::{
     output::{Outputs, Written},
     ps,
     runtime::block_on,
+    tail::Tail,
 };
 
 pub(crate) fn logs(arguments: LogsArguments) -> anyhow::Result<u8> {
@@ -109,51 +106,4 @@ async fn print_collected(vm: &str, mut info: ProcessInfo, mut log: Log) -> anyho
         "stderr": stderr.into_text(),
     }));
     Ok(0)
-}
-
-/// The end of an output, no more of it than a guest may keep.
-#[derive(Default)]
-struct Tail {
-    bytes: VecDeque<u8>,
-    /// How many bytes came before.
-    dropped: u64,
-}
-
-impl Tail {
-    fn add(&mut self, bytes: &[u8]) {
-        self.bytes.extend(bytes);
-        let excess = self.bytes.len().saturating_sub(Command::MAX_KEPT as usize);
-        self.bytes.drain(..excess);
-        self.dropped += excess as u64;
-    }
-
-    /// What stood before a gap would look as if it were followed by what stood
-    /// behind it.
-    fn gap(&mut self, bytes: u64) {
-        self.dropped = self.dropped.saturating_add(bytes + self.bytes.len() as u64);
-        self.bytes.clear();
-    }
-
-    fn into_text(self) -> String {
-        String::from_utf8_lossy(&Vec::from(self.bytes)).into_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_end_of_an_output_is_kept() {
-        let mut tail = Tail::default();
-        tail.gap(5);
-        tail.add(b"before");
-        tail.gap(10);
-        tail.add(&vec![b'x'; Command::MAX_KEPT as usize]);
-        tail.add(b"end");
-        assert_eq!(tail.dropped, 5 + 6 + 10 + 3);
-        let text = tail.into_text();
-        assert_eq!(text.len(), Command::MAX_KEPT as usize);
-        assert!(text.ends_with("xend"));
-    }
 }

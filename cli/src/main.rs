@@ -12,9 +12,11 @@ mod files;
 mod foreground;
 mod input;
 mod kill;
+mod limits;
 mod logs;
 mod new_vm;
 mod output;
+mod port;
 mod process_name;
 mod ps;
 mod result;
@@ -22,12 +24,16 @@ mod run;
 mod runtime;
 mod saving;
 mod screen;
+mod service;
 mod shell;
 mod signal_name;
 mod signals;
 mod size;
+mod start_options;
 mod stream;
+mod surroundings;
 mod table;
+mod tail;
 
 use std::process::ExitCode;
 
@@ -56,6 +62,8 @@ fn main() -> ExitCode {
         Task::Ps(arguments) => ps::ps(&arguments),
         Task::Logs(arguments) => logs::logs(arguments),
         Task::Kill(arguments) => kill::kill(arguments),
+        Task::Service(arguments) => service::service(arguments),
+        Task::Publish(arguments) => port::publish(arguments),
         Task::Cp(arguments) => files::cp(arguments),
         Task::Ls(arguments) => files::ls(arguments),
         Task::Cat(arguments) => files::cat(arguments),

@@ -37,13 +37,20 @@ impl Outputs {
         match event {
             ExecEvent::Stdout(bytes) => self.stdout.write(bytes).await,
             ExecEvent::Stderr(bytes) => self.stderr.write(bytes).await,
-            ExecEvent::Gap { output, bytes } => {
-                let name = name(output);
-                let note = format!("vmcell: {bytes} bytes of {name} are not kept any more\n");
-                self.stderr.write(note.into()).await
-            }
+            ExecEvent::Gap { output, bytes } => self.note_gap(name(output), bytes).await,
             _ => true,
         }
+    }
+
+    /// Writes to standard output, as [`write`](Self::write) does.
+    pub(crate) async fn print(&self, bytes: Bytes) -> bool {
+        self.stdout.write(bytes).await
+    }
+
+    /// Says on standard error that something cannot be printed.
+    pub(crate) async fn note_gap(&self, name: &str, bytes: u64) -> bool {
+        let note = format!("vmcell: {bytes} bytes of {name} are not kept any more\n");
+        self.stderr.write(note.into()).await
     }
 
     /// Waits until everything is written.

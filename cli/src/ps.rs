@@ -1,9 +1,6 @@
 //! `vmcell ps`: which VMs there are, and what runs in them.
 
-use std::{
-    io,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use vmcell::{KeptOutput, ProcessInfo, Vm, VmInfo};
@@ -38,7 +35,7 @@ async fn list_vms(json: bool) -> anyhow::Result<()> {
             vm.image.display().to_string(),
         ]);
     }
-    print(&table)
+    table.show()
 }
 
 async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
@@ -76,7 +73,7 @@ async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
             shortened(&process.command.join(" ")),
         ]);
     }
-    print(&table)
+    table.show()
 }
 
 fn vm_as_json(vm: &VmInfo) -> Value {
@@ -110,14 +107,6 @@ pub(crate) fn process_as_json(process: &ProcessInfo) -> Value {
     told
 }
 
-fn print<const N: usize>(table: &Table<N>) -> anyhow::Result<()> {
-    match table.print(&mut io::stdout()) {
-        // A reader that has gone away has seen enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
 fn state(process: &ProcessInfo) -> String {
     match &process.exit {
         None => "running".to_owned(),
@@ -132,7 +121,7 @@ fn uptime(vm: &VmInfo) -> Duration {
 }
 
 /// A time in its two largest units.
-fn rough(time: Duration) -> String {
+pub(crate) fn rough(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match (days, hours, minutes) {

@@ -6,11 +6,14 @@ use crate::{
     arguments::RunArguments,
     command::Job,
     exit_code::INCOMPLETE,
+    failure::{print_json, say},
     files::{Pulls, Pushes, WORKSPACE},
-    foreground,
+    foreground::{self, Outcome},
     new_vm::{NewVm, VmOptions},
     runtime::block_on,
+    service,
     signals::Signals,
+    surroundings::{Present, Surroundings},
 };
 
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
@@ -21,14 +24,18 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         mem_mib,
         push,
         pull,
+        services,
+        publish,
         mut options,
     } = arguments;
     let pushes = Pushes::find(push)?;
     if !pushes.is_empty() {
         options.prefer_directory(WORKSPACE);
     }
+    let job = options.into_job()?;
     let errand = Errand {
-        job: options.into_job()?,
+        surroundings: Surroundings::new(services.0, &job.start, publish)?,
+        job,
         pulls: Pulls(pull),
     };
     let options = VmOptions {
@@ -53,24 +60,50 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
 
 /// What a VM is booted for.
 struct Errand {
+    surroundings: Surroundings,
     job: Job,
     pulls: Pulls,
 }
 
 impl Errand {
     async fn run(self, vm: &Vm, signals: &mut Signals) -> anyhow::Result<u8> {
+        let present = tokio::select! {
+            present = self.surroundings.set_up(vm) => present?,
+            code = signals.next() => return Ok(code),
+        };
         let outcome = foreground::run(vm, self.job, signals).await?;
-        if outcome.interrupted || self.pulls.is_empty() {
+        if outcome.interrupted {
             return Ok(outcome.code);
         }
-        // What it writes while it ends would be missed, or be half there.
-        outcome.settle(vm).await;
         tokio::select! {
-            complete = self.pulls.run(vm) => Ok(match outcome.code {
-                0 if !complete => INCOMPLETE,
-                code => code,
-            }),
+            code = finish(vm, outcome, present, self.pulls) => Ok(code),
             code = signals.next() => Ok(code),
         }
+    }
+}
+
+/// Tells what came of the command, ends what was around it, and brings out what
+/// is wanted.
+async fn finish(vm: &Vm, mut outcome: Outcome, present: Present, pulls: Pulls) -> u8 {
+    let services = present.look().await;
+    match outcome.result.take() {
+        Some(mut result) => {
+            present.add_to(&mut result, &services);
+            print_json(&result);
+        }
+        None => services
+            .iter()
+            .filter_map(service::note)
+            .for_each(|note| say(&note)),
+    }
+    if !pulls.is_empty() {
+        // What it writes while it ends would be missed, or be half there.
+        outcome.settle(vm).await;
+    }
+    present.stop().await;
+    match outcome.code {
+        code if pulls.run(vm).await => code,
+        0 => INCOMPLETE,
+        code => code,
     }
 }

@@ -24,6 +24,15 @@ impl<const N: usize> Table<N> {
         }));
     }
 
+    /// Prints it to standard output.
+    pub(crate) fn show(&self) -> anyhow::Result<()> {
+        match self.print(&mut io::stdout()) {
+            // A reader that has gone away has seen enough.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn print(&self, writer: &mut impl Write) -> io::Result<()> {
         let widths: [usize; N] = std::array::from_fn(|column| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());

@@ -3,7 +3,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::Args;
 
 use super::detach_key::DetachKey;
-use crate::command::{parse_tag, parse_variable};
+use crate::{command::parse_tag, start_options::parse_variable};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShellArguments {

@@ -6,8 +6,9 @@ use std::{
     os::unix::process::{CommandExt, ExitStatusExt},
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    sync::mpsc,
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Signal, kill_process};
@@ -33,7 +34,8 @@ pub(crate) struct Running {
     process: Process,
     stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
-    stderr: JoinHandle<String>,
+    /// Lines that were not read yet.
+    stderr: mpsc::Receiver<String>,
 }
 
 /// How it ended, and what it printed that was not read before.
@@ -102,16 +104,12 @@ impl Vmcell {
 
     pub(crate) fn start(mut self) -> Running {
         let mut child = self.0.spawn().unwrap();
-        let mut stderr = child.stderr.take().unwrap();
+        let stderr = child.stderr.take().unwrap();
         Running {
             process: Process::of_child(&child),
             stdin: child.stdin.take(),
             stdout: child.stdout.take().map(BufReader::new),
-            stderr: thread::spawn(move || {
-                let mut text = String::new();
-                stderr.read_to_string(&mut text).unwrap();
-                text
-            }),
+            stderr: lines_of(BufReader::new(stderr)),
             child,
         }
     }
@@ -133,6 +131,12 @@ impl Running {
         let stdout = self.stdout.as_mut().unwrap();
         stdout.read_line(&mut line).unwrap();
         line
+    }
+
+    /// The next line of its standard error.
+    pub(crate) fn stderr_line(&mut self) -> String {
+        let line = self.stderr.recv_timeout(PATIENCE);
+        line.unwrap_or_else(|error| panic!("no line on standard error: {error}"))
     }
 
     /// Writes to its standard input, in a thread of its own.
@@ -168,15 +172,39 @@ impl Running {
         // Ends the threads too, should it not have ended.
         let _ = self.child.kill();
         let status = self.child.wait().unwrap();
-        let stderr = std::mem::replace(&mut self.stderr, thread::spawn(String::new));
         let ended = Ended {
             status,
             stdout: stdout.join().unwrap(),
-            stderr: stderr.join().unwrap(),
+            stderr: self.stderr.iter().collect(),
         };
         assert!(in_time, "it does not end: {ended:?}");
         ended
     }
+}
+
+/// Tries until it is so, and says whether it ever was.
+pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if is_so() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Reads lines with their ends, in a thread of its own, until there are no more.
+fn lines_of(mut reader: impl BufRead + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap() == 0 || sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
 }
 
 impl Drop for Running {

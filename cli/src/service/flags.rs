@@ -1,0 +1,164 @@
+//! The services of `vmcell run`, as they stand on the command line.
+
+use std::{str::FromStr, time::Duration};
+
+use clap::{ArgMatches, Args, Error, FromArgMatches, error::ErrorKind};
+use vmcell::service::{Probe, Restart};
+
+use super::{
+    about::About,
+    plan::{Placed, Plan, Planned, Twice},
+    settings::parse_restart,
+};
+use crate::command::parse_seconds;
+
+/// What stands above the options about services and ports.
+pub(crate) const HELP_HEADING: &str = "Services and ports";
+
+#[derive(Debug, Args)]
+struct Flags {
+    /// Run a service beside the command: a name, and a line for the shell. It
+    /// runs where and as whom the command does, with the same environment. The
+    /// command starts when all services are ready; when it has ended, they are
+    /// stopped.
+    #[arg(
+        long,
+        value_name = "NAME=LINE",
+        value_parser = parse_service,
+        help_heading = HELP_HEADING
+    )]
+    service: Vec<(String, String)>,
+    /// When a service is ready: as soon as tcp:PORT or unix:PATH takes
+    /// connections, http:PORT/PATH answers, file:PATH is there, a line of its
+    /// log matches log:REGEX, or the shell line behind `cmd:` succeeds. Without
+    /// it, as soon as it runs. Without NAME, this is about the `--service` before
+    /// it, as with the next three.
+    #[arg(
+        long,
+        value_name = "[NAME=]PROBE",
+        value_parser = parse_ready,
+        help_heading = HELP_HEADING
+    )]
+    ready: Vec<About<Probe>>,
+    /// How long a service may take to become ready. Without it, 30.
+    #[arg(
+        long,
+        value_name = "[NAME=]SECONDS",
+        value_parser = parse_ready_timeout,
+        help_heading = HELP_HEADING
+    )]
+    ready_timeout: Vec<About<Duration>>,
+    /// Start a service when another one is ready.
+    #[arg(
+        long,
+        value_name = "[NAME=]OTHER",
+        value_parser = parse_needs,
+        help_heading = HELP_HEADING
+    )]
+    needs: Vec<About<String>>,
+    /// Whether to start a service again when it ends: never, on-failure or
+    /// always. Without it, never.
+    #[arg(
+        long,
+        value_name = "[NAME=]WHEN",
+        value_parser = parse_restart_of,
+        help_heading = HELP_HEADING
+    )]
+    restart: Vec<About<Restart>>,
+}
+
+/// The services that were asked for, in the order of the command line.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceFlags(pub(crate) Vec<Planned>);
+
+impl FromArgMatches for ServiceFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let Flags {
+            service,
+            ready,
+            ready_timeout,
+            needs,
+            restart,
+        } = Flags::from_arg_matches(matches)?;
+        let plan = || {
+            let mut plan = Plan::new(placed(matches, "service", service))?;
+            let ready = placed(matches, "ready", ready);
+            plan.add("--ready", ready, |settings, probe| {
+                once(&mut settings.ready, probe)
+            })?;
+            let ready_timeout = placed(matches, "ready_timeout", ready_timeout);
+            plan.add("--ready-timeout", ready_timeout, |settings, time| {
+                once(&mut settings.ready_timeout, time)
+            })?;
+            let needs = placed(matches, "needs", needs);
+            plan.add("--needs", needs, |settings, other| {
+                settings.needs.push(other);
+                Ok(())
+            })?;
+            let restart = placed(matches, "restart", restart);
+            plan.add("--restart", restart, |settings, when| {
+                once(&mut settings.restart, when)
+            })?;
+            plan.finish()
+        };
+        plan()
+            .map(Self)
+            .map_err(|told: String| Error::raw(ErrorKind::ValueValidation, told))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for ServiceFlags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        Flags::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Flags::augment_args_for_update(command)
+    }
+}
+
+/// Values of an option with their places on the command line.
+fn placed<T>(matches: &ArgMatches, option: &str, values: Vec<T>) -> Vec<Placed<T>> {
+    let places = matches.indices_of(option).into_iter().flatten();
+    places.zip(values).collect()
+}
+
+fn once<T>(there: &mut Option<T>, value: T) -> Result<(), Twice> {
+    match there.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Twice),
+    }
+}
+
+fn parse_service(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, line)) if !name.is_empty() && !line.trim().is_empty() => {
+            Ok((name.to_owned(), line.to_owned()))
+        }
+        _ => Err("write it as NAME=LINE: a name, and a line for the shell".to_owned()),
+    }
+}
+
+fn parse_ready(text: &str) -> Result<About<Probe>, String> {
+    About::parse(text, Probe::from_str)
+}
+
+fn parse_ready_timeout(text: &str) -> Result<About<Duration>, String> {
+    About::parse(text, parse_seconds)
+}
+
+fn parse_needs(text: &str) -> Result<About<String>, String> {
+    About::parse(text, |other| match other {
+        "" => Err("name another service".to_owned()),
+        other => Ok(other.to_owned()),
+    })
+}
+
+fn parse_restart_of(text: &str) -> Result<About<Restart>, String> {
+    About::parse(text, parse_restart)
+}

@@ -1,0 +1,19 @@
+//! `vmcell service ls`.
+
+use serde_json::json;
+use vmcell::Vm;
+
+use super::{arguments::ListArguments, status};
+use crate::failure::print_json;
+
+pub(super) async fn list(arguments: &ListArguments) -> anyhow::Result<u8> {
+    let vm = Vm::attach(&arguments.id).await?;
+    let services = vm.services().list().await?;
+    if arguments.json {
+        let list: Vec<_> = services.iter().map(status::as_json).collect();
+        print_json(&json!({ "sandbox_id": vm.id(), "services": list }));
+    } else {
+        status::table(&services).show()?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,75 @@
+//! `vmcell service logs`.
+
+use serde_json::json;
+use vmcell::{
+    Vm,
+    service::{LogEvent, LogStream, Service},
+};
+
+use super::{arguments::LogArguments, status};
+use crate::{
+    exit_code,
+    failure::print_json,
+    output::{Outputs, Written},
+    tail::Tail,
+};
+
+pub(super) async fn logs(arguments: &LogArguments) -> anyhow::Result<u8> {
+    let vm = Vm::attach(&arguments.id).await?;
+    let service = vm.services().get(&arguments.name).await?;
+    let wanted = service.logs().follow(arguments.follow);
+    let wanted = match arguments.all {
+        true => wanted.all(),
+        false => wanted.tail(arguments.tail),
+    };
+    let log = wanted.stream().await?;
+    match arguments.json {
+        true => print_collected(&vm, &service, log).await,
+        false => print(log).await,
+    }
+}
+
+async fn print(mut log: LogStream) -> anyhow::Result<u8> {
+    let outputs = Outputs::start();
+    let read = loop {
+        let heard = match log.next().await {
+            Ok(Some(LogEvent::Bytes { bytes, .. })) => outputs.print(bytes).await,
+            Ok(Some(LogEvent::Dropped { bytes })) => outputs.note_gap("the log", bytes).await,
+            Ok(Some(_)) => true,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
+        if !heard {
+            break Ok(());
+        }
+    };
+    // What came before a failure is worth printing too.
+    let written = outputs.finish().await?;
+    read?;
+    Ok(match written {
+        Written::All => 0,
+        Written::Unread => exit_code::UNREAD,
+    })
+}
+
+async fn print_collected(vm: &Vm, service: &Service, mut log: LogStream) -> anyhow::Result<u8> {
+    let mut text = Tail::default();
+    while let Some(event) = log.next().await? {
+        match event {
+            LogEvent::Bytes { bytes, .. } => text.add(&bytes),
+            LogEvent::Dropped { bytes } => text.gap(bytes),
+            _ => {}
+        }
+    }
+    let now = match log.status() {
+        Some(status) => status.clone(),
+        None => service.status().await?,
+    };
+    print_json(&json!({
+        "sandbox_id": vm.id(),
+        "service": status::as_json(&now),
+        "dropped_bytes": text.dropped,
+        "log": text.into_text(),
+    }));
+    Ok(0)
+}

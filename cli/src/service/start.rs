@@ -1,0 +1,26 @@
+//! `vmcell service start`.
+
+use vmcell::{Command, Vm};
+
+use super::{arguments::StartArguments, one};
+
+pub(super) async fn start(arguments: StartArguments) -> anyhow::Result<u8> {
+    let command = Command::from_argv(arguments.command);
+    let command = arguments.start.read()?.apply_to(command);
+    let spec = arguments
+        .settings
+        .into_spec(arguments.limits.apply_to(command));
+    let vm = Vm::attach(&arguments.id).await?;
+    let service = match arguments.if_same {
+        true => vm.services().start_same(&arguments.name, spec).await?,
+        false => vm.services().start(&arguments.name, spec).await?,
+    };
+    let now = match arguments.no_wait {
+        true => service.status().await?,
+        false => service.ready().await?,
+    };
+    if arguments.json {
+        one::tell(&vm, &now);
+    }
+    Ok(0)
+}

@@ -1,0 +1,84 @@
+//! How services are, in words and for machines.
+
+use serde_json::{Value, json};
+use vmcell::service::{ServicePhase, ServiceStatus};
+
+use crate::{ps::rough, result::add_end, table::Table};
+
+pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -> Table<7> {
+    let mut table = Table::new([
+        "NAME",
+        "PHASE",
+        "SINCE",
+        "PID",
+        "RESTARTS",
+        "LAST EXIT",
+        "REASON",
+    ]);
+    for service in services {
+        table.add([
+            service.name.clone(),
+            service.phase.name().to_owned(),
+            rough(service.since),
+            service.pid.map_or("-".to_owned(), |pid| pid.to_string()),
+            service.restarts.to_string(),
+            last_exit(service).unwrap_or("-".to_owned()),
+            reason(&service.phase).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+/// What machines are told about a service; null is what is not known or not so.
+pub(crate) fn as_json(service: &ServiceStatus) -> Value {
+    let trouble = match &service.phase {
+        ServicePhase::Failed(trouble) => Some(trouble.name()),
+        _ => None,
+    };
+    let last_exit = service.last_exit.map(|exit| {
+        let mut told = json!({});
+        add_end(&mut told, Some(&exit), Some(exit.cause));
+        told
+    });
+    json!({
+        "name": service.name,
+        "phase": service.phase.name(),
+        "trouble": trouble,
+        "reason": reason(&service.phase),
+        "since_seconds": service.since.as_secs_f64(),
+        "pid": service.pid,
+        "restarts": service.restarts,
+        "last_exit": last_exit,
+        "log": { "bytes": service.log.end, "kept_from": service.log.start },
+    })
+}
+
+/// What is worth a word about a service that was to go on: that it did not.
+pub(crate) fn note(service: &ServiceStatus) -> Option<String> {
+    let name = &service.name;
+    let what = match (&service.phase, reason(&service.phase)) {
+        (ServicePhase::Failed(_), Some(reason)) => format!("has failed: {reason}"),
+        (ServicePhase::Stopped, _) => "has ended".to_owned(),
+        (ServicePhase::Restarting, _) => "has ended, and was to be started again".to_owned(),
+        _ => match service.restarts {
+            0 => return None,
+            1 => "was started again".to_owned(),
+            times => format!("was started again {times} times"),
+        },
+    };
+    let exit = last_exit(service).map_or(String::new(), |exit| format!(" ({exit})"));
+    Some(format!("the service {name:?} {what}{exit}"))
+}
+
+fn last_exit(service: &ServiceStatus) -> Option<String> {
+    service.last_exit.map(|exit| exit.cause.to_string())
+}
+
+/// Why it is in this phase, if there is more to say than its name.
+fn reason(phase: &ServicePhase) -> Option<String> {
+    match phase {
+        ServicePhase::Waiting { need } => Some(format!("it waits for {need:?}")),
+        ServicePhase::Failed(trouble) => Some(trouble.to_string()),
+        _ => None,
+    }
+}

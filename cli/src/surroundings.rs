@@ -1,0 +1,128 @@
+//! What a command of `vmcell run` has around it: services, and ports through
+//! which they are reached from outside.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::{task::JoinSet, time::timeout};
+use vmcell::{
+    Command, Error, Vm,
+    port::{PortMapping, PublishedPort},
+    service::{Service, ServiceError, ServiceSpec, ServiceStatus, ServiceTrouble, in_order},
+};
+
+use crate::{
+    failure::say,
+    port,
+    service::{self, Planned},
+    start_options::Start,
+};
+
+/// How long a guest may take to answer when the command has ended. What it has
+/// not done by then is not worth waiting for: the VM ends.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is wanted.
+pub(crate) struct Surroundings {
+    /// In the order in which they are started.
+    services: Vec<(String, ServiceSpec)>,
+    ports: Vec<PortMapping>,
+}
+
+/// What is there.
+pub(crate) struct Present {
+    services: Vec<Service>,
+    ports: Vec<PublishedPort>,
+}
+
+impl Surroundings {
+    /// Looks at what is wanted before a VM is booted, so that a mistake costs no
+    /// time. Services run where and as whom the command does.
+    pub(crate) fn new(
+        services: Vec<Planned>,
+        start: &Start,
+        ports: Vec<PortMapping>,
+    ) -> Result<Self, Error> {
+        let services = services.into_iter().map(|service| {
+            let command = start.clone().apply_to(Command::shell(service.line));
+            (service.name, service.settings.into_spec(command))
+        });
+        Ok(Self {
+            services: in_order(services)?,
+            ports,
+        })
+    }
+
+    /// Returns when all services are ready and all ports are open.
+    pub(crate) async fn set_up(self, vm: &Vm) -> anyhow::Result<Present> {
+        let services = match self.services.is_empty() {
+            true => Vec::new(),
+            false => vm.services().start_all(self.services).await?,
+        };
+        all_ready(&services).await?;
+        let mut ports = Vec::new();
+        for mapping in self.ports {
+            ports.push(vm.ports().publish(mapping).await?);
+        }
+        // Nobody could learn it in time from a result that comes at the end, so
+        // it is said to machines too.
+        for published in &ports {
+            say(&format!("published {}", port::words(published)));
+        }
+        Ok(Present { services, ports })
+    }
+}
+
+impl Present {
+    /// How the services are, as far as the guest says so.
+    pub(crate) async fn look(&self) -> Vec<ServiceStatus> {
+        let mut seen = Vec::new();
+        for service in &self.services {
+            if let Ok(Ok(status)) = timeout(PATIENCE, service.status()).await {
+                seen.push(status);
+            }
+        }
+        seen
+    }
+
+    /// Adds to the result of a command what was around it when it ended.
+    pub(crate) fn add_to(&self, result: &mut Value, services: &[ServiceStatus]) {
+        let services = services.iter().map(service::as_json);
+        result["services"] = services.collect();
+        result["published"] = self.ports.iter().map(port::as_json).collect();
+    }
+
+    /// Stops the services, those first that need others.
+    pub(crate) async fn stop(self) {
+        for service in self.services.iter().rev() {
+            // It ends with the VM, whatever comes of this.
+            let _ = timeout(ServiceSpec::DEFAULT_GRACE + PATIENCE, service.stop()).await;
+        }
+    }
+}
+
+/// Waits for all of them, or until one fails.
+async fn all_ready(services: &[Service]) -> anyhow::Result<()> {
+    let mut waiting = JoinSet::new();
+    for service in services {
+        let service = service.clone();
+        waiting.spawn(async move { service.ready().await });
+    }
+    let mut held_up = None;
+    while let Some(outcome) = waiting.join_next().await {
+        match outcome? {
+            Ok(_) => {}
+            // What it needs has more to say, and says it now.
+            Err(error) if is_for_a_need(&error) => held_up = Some(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    held_up.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn is_for_a_need(error: &Error) -> bool {
+    let Error::Service(ServiceError::Failed(failure)) = error else {
+        return false;
+    };
+    matches!(failure.trouble(), Some(ServiceTrouble::Need(_)))
+}
