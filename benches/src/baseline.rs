@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How much the guest's `flood` sends.
 pub const FLOOD: usize = 256 * 1024 * 1024;
 
+/// What a client asks the guest's servers for.
+pub const QUESTION: &[u8] = b"GET /page HTTP/1.1\r\nHost: guest\r\nAccept: */*\r\n\r\n";
+
 /// The part of QEMU's command line that both sides have in common, taken from
 /// a VMM that vmcell started: so it cannot drift apart.
 pub struct Machine {
@@ -187,6 +190,34 @@ impl Baseline {
             guest.port.write_all(&buffer)?;
         }
         guest.port.read_exact(&mut byte)?;
+        Ok(start.elapsed())
+    }
+
+    /// How long `connections` clients wait for `answers` pages in all that the
+    /// guest sends through the port. Each asks anew when it has its page.
+    pub fn page_time(machine: &Machine, connections: u32, answers: usize) -> Result<Duration> {
+        let mut guest = Self::start("http", machine)?;
+        guest.port.read_exact(&mut [0])?;
+        let question = |connection: u32| {
+            let length = u32::try_from(QUESTION.len()).unwrap_or(0);
+            let header = [length.to_le_bytes(), connection.to_le_bytes()].concat();
+            [&header, QUESTION].concat()
+        };
+        let start = Instant::now();
+        let first: Vec<u8> = (0..connections).flat_map(question).collect();
+        guest.port.write_all(&first)?;
+        let mut reader = BufReader::with_capacity(256 * 1024, guest.port.try_clone()?);
+        let mut answer = Vec::new();
+        for _ in 0..answers {
+            let mut header = [0; 8];
+            reader.read_exact(&mut header)?;
+            let [a, b, c, d, connection @ ..] = header;
+            answer.resize(u32::from_le_bytes([a, b, c, d]) as usize, 0);
+            reader.read_exact(&mut answer)?;
+            guest
+                .port
+                .write_all(&question(u32::from_le_bytes(connection)))?;
+        }
         Ok(start.elapsed())
     }
 

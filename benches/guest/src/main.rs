@@ -6,15 +6,19 @@
 //! - `echo` sends back what comes through the serial port.
 //! - `flood` sends [`FLOOD`] bytes through it.
 //! - `drain` takes as many from it, and answers with a byte.
+//! - `http` answers questions that come through it with a page.
 //!
-//! Two of them are not for PID 1, but for a process in a guest of vmcell:
+//! The others are not for PID 1, but for a process in a guest of vmcell:
 //!
 //! - `spawn` forks, executes and waits for `/bin/true`, and prints the median.
 //! - `pty` types keys on a pseudoterminal that echoes them, and prints the
 //!   median.
+//! - `tcp_flood`, `tcp_http` and `tcp_echo` are servers; `tcp_read_flood` and
+//!   `tcp_ask` are clients of the first two within the guest, and print a time.
 #![no_main]
 
 mod sys;
+mod tcp;
 
 use std::{
     ffi::c_int,
@@ -41,14 +45,26 @@ const KEYS: usize = 500;
 #[unsafe(no_mangle)]
 extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
     let task = std::env::var("vmcell_bench").unwrap_or_default();
-    if matches!(&task[..], "spawn" | "pty") {
-        let outcome = if task == "pty" { pty() } else { spawn() };
+    let in_a_process = match &task[..] {
+        "spawn" => Some(spawn()),
+        "pty" => Some(pty()),
+        "tcp_flood" => Some(tcp::flood()),
+        "tcp_http" => Some(tcp::http()),
+        "tcp_echo" => Some(tcp::echo()),
+        "tcp_read_flood" => Some(tcp::read_flood()),
+        "tcp_ask" => Some(tcp::ask()),
+        _ => None,
+    };
+    if let Some(outcome) = in_a_process {
         return match outcome {
-            Ok(median) => {
-                println!("{median}");
+            Ok(nanoseconds) => {
+                println!("{nanoseconds}");
                 0
             }
-            Err(_) => 1,
+            Err(error) => {
+                eprintln!("{task}: {error}");
+                1
+            }
         };
     }
     if std::process::id() != 1 {
@@ -74,6 +90,7 @@ fn run(task: &str) -> std::io::Result<String> {
         "echo" => echo(),
         "flood" => flood(),
         "drain" => drain(),
+        "http" => tcp::http_over(&mut port()?),
         other => Ok(format!("unknown task {other:?}")),
     }
 }

@@ -5,7 +5,8 @@ use std::{
     ffi::CStr,
     fs::File,
     io,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    net::TcpListener,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
 };
 
 /// Does nothing more.
@@ -76,5 +77,67 @@ pub(crate) fn terminal_of(keyboard: &File) -> io::Result<OwnedFd> {
             descriptor @ 0.. => Ok(OwnedFd::from_raw_fd(descriptor)),
             _ => Err(io::Error::last_os_error()),
         }
+    }
+}
+
+/// Lets many clients wait to be accepted.
+pub(crate) fn listen_longer(listener: &TcpListener) {
+    // SAFETY: it listens already, and this changes a number.
+    unsafe { libc::listen(listener.as_raw_fd(), 1024) };
+}
+
+/// Many descriptors that are waited for at once: epoll(7).
+pub(crate) struct Epoll(OwnedFd);
+
+impl Epoll {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: the kernel makes a new descriptor, or answers with a negative
+        // number.
+        match unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) } {
+            // SAFETY: it is new, so nobody else owns it.
+            descriptor @ 0.. => Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) })),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Waits for input of this one too, until it is closed.
+    pub(crate) fn add(&self, descriptor: RawFd) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: libc::EPOLLIN as u32,
+            u64: descriptor as u64,
+        };
+        // SAFETY: the kernel reads one valid structure.
+        let result = unsafe {
+            libc::epoll_ctl(
+                self.0.as_raw_fd(),
+                libc::EPOLL_CTL_ADD,
+                descriptor,
+                &raw mut event,
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Those that have input.
+    pub(crate) fn wait(&self) -> impl Iterator<Item = RawFd> + use<> {
+        const MOST: usize = 128;
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST];
+        // SAFETY: there is room for so many events.
+        let count = unsafe {
+            libc::epoll_wait(
+                self.0.as_raw_fd(),
+                events.as_mut_ptr(),
+                MOST as libc::c_int,
+                -1,
+            )
+        };
+        let count = usize::try_from(count).unwrap_or(0);
+        events
+            .into_iter()
+            .take(count)
+            .map(|event| event.u64 as RawFd)
     }
 }
