@@ -278,12 +278,16 @@ fn who_hangs_up_in_the_middle_of_a_file_leaves_the_old_one() {
     let stream = field.host.begin(&root, Work::Receive(receive));
     let records = tree().file("done", b"done").parts("x").raw(&[1; 100_000]);
     field.host.write_stdin(stream, &records.0);
-    // Credit comes when the worker has taken most of it.
-    let taken = |said: &Said| matches!(said, Said::Credit(id, _) if *id == stream);
-    field
-        .host
-        .write_stdin(stream, &Records::default().raw(&[1; 100_000]).0);
-    field.host.until(taken);
+    // Credit comes with the start, and again when half a window was taken.
+    let more = Records::default().raw(&[1; 100_000]).0;
+    let credit = |said: &&Said| matches!(said, Said::Credit(id, _) if *id == stream);
+    let mut credits = field.host.until(|said| credit(&said));
+    for _ in 0..6 {
+        field.host.write_stdin(stream, &more);
+    }
+    while credits.iter().filter(credit).count() < 2 {
+        credits.extend(field.host.until(|said| credit(&said)));
+    }
     field.host.cancel(stream);
     field.host.outcome(stream);
     assert!(field.host.output(stream, Channel::Stdout).is_empty());
