@@ -134,9 +134,6 @@ fn io_error(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, text)
 }
 
-/// How much is copied at a time.
-const CHUNK: usize = 64 * 1024;
-
 impl AsyncRead for ConnectionReader {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -161,13 +158,7 @@ impl AsyncWrite for ConnectionWriter {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut chunk = Bytes::copy_from_slice(&bytes[..bytes.len().min(CHUNK)]);
-        let length = chunk.len();
-        if ready!(self.input.poll_write(context, &mut chunk)) {
-            Poll::Ready(Ok(length - chunk.len()))
-        } else {
-            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
-        }
+        self.input.poll_copy(context, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

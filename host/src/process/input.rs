@@ -1,7 +1,7 @@
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 use bytes::Bytes;
@@ -48,9 +48,6 @@ impl ExecInput {
     }
 }
 
-/// How much is copied at a time.
-const CHUNK: usize = 64 * 1024;
-
 /// A command that reads no more is [`BrokenPipe`](io::ErrorKind::BrokenPipe).
 impl AsyncWrite for ExecInput {
     fn poll_write(
@@ -58,13 +55,7 @@ impl AsyncWrite for ExecInput {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut chunk = Bytes::copy_from_slice(&bytes[..bytes.len().min(CHUNK)]);
-        let length = chunk.len();
-        if ready!(self.0.poll_write(context, &mut chunk)) {
-            Poll::Ready(Ok(length - chunk.len()))
-        } else {
-            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
-        }
+        self.0.poll_copy(context, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

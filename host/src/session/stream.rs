@@ -1,6 +1,7 @@
 use std::{
+    io,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -163,6 +164,9 @@ impl Drop for StreamOutput {
     }
 }
 
+/// How much is copied at a time.
+const CHUNK: usize = 64 * 1024;
+
 impl StreamInput {
     /// Sends the front of `bytes`, as much as the guest has room for, at least
     /// one byte. False: nobody reads it any more.
@@ -184,6 +188,21 @@ impl StreamInput {
             waiting.push(context.waker().clone());
         }
         Poll::Pending
+    }
+
+    /// As [`poll_write`](Self::poll_write), with a copy of the front of `bytes`.
+    /// It is a broken pipe if nobody reads it any more.
+    pub(crate) fn poll_copy(
+        &self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut chunk = Bytes::copy_from_slice(&bytes[..bytes.len().min(CHUNK)]);
+        let length = chunk.len();
+        Poll::Ready(match ready!(self.poll_write(context, &mut chunk)) {
+            true => Ok(length - chunk.len()),
+            false => Err(io::ErrorKind::BrokenPipe.into()),
+        })
     }
 
     /// Writes to standard input; waits until the guest has room for it. False:
