@@ -22,10 +22,16 @@ use crate::{
 /// not done by then is not worth waiting for: the VM ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a guest may take beyond what services have to become ready.
+const MARGIN: Duration = Duration::from_secs(30);
+
 /// What is wanted.
 pub(crate) struct Surroundings {
     /// In the order in which they are started.
     services: Vec<(String, ServiceSpec)>,
+    /// When they must be ready, by the clock of this machine: that of a guest
+    /// is its own affair.
+    longest: Duration,
     ports: Vec<PortMapping>,
 }
 
@@ -43,12 +49,18 @@ impl Surroundings {
         start: &Start,
         ports: Vec<PortMapping>,
     ) -> Result<Self, Error> {
+        // Each may have to wait for the one before it.
+        let longest = services
+            .iter()
+            .map(|service| service.settings.longest())
+            .fold(MARGIN, Duration::saturating_add);
         let services = services.into_iter().map(|service| {
             let command = start.clone().apply_to(Command::shell(service.line));
             (service.name, service.settings.into_spec(command))
         });
         Ok(Self {
             services: in_order(services)?,
+            longest,
             ports,
         })
     }
@@ -59,7 +71,9 @@ impl Surroundings {
             true => Vec::new(),
             false => vm.services().start_all(self.services).await?,
         };
-        all_ready(&services).await?;
+        timeout(self.longest, all_ready(&services))
+            .await
+            .unwrap_or_else(|_| Err(Error::Unresponsive(self.longest).into()))?;
         let mut ports = Vec::new();
         for mapping in self.ports {
             ports.push(vm.ports().publish(mapping).await?);

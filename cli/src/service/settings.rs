@@ -32,6 +32,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// How long it may take to become ready.
+    pub(crate) fn longest(&self) -> Duration {
+        self.ready_timeout.unwrap_or(Readiness::DEFAULT_TIMEOUT)
+    }
+
     pub(crate) fn into_spec(self, command: Command) -> ServiceSpec {
         let mut spec = ServiceSpec::new(command);
         if let Some(probe) = self.ready {
