@@ -205,24 +205,32 @@ fn a_full_terminal_that_nobody_reads_can_be_killed_and_read_later() {
 #[test]
 fn a_terminal_can_be_killed_while_its_reader_does_not_read() {
     let agent = RunningAgent::start();
-    let mut host = agent.connect_with_window(KEEP);
-    host.credit_automatically = false;
-    let (id, _) = open(&mut host, &numbers(1_000_000), Unread::Kept);
-    let stream = sit_down(&mut host, id, 0, 1);
-    host.until_bytes(stream, KEEP as usize);
-    let process = Selector::Id(id);
-    let killed = host.ask(&Request::Kill { process });
-    assert!(matches!(killed, Said::Exited(_, exit) if exit.cause == Cause::Killed));
-    // The reader reads on, and misses nothing.
-    host.credit_automatically = true;
-    host.grant(stream, Channel::Stdout, KEEP);
-    let exit = host.exit(stream);
-    let read = host.output(stream, Channel::Stdout);
-    assert_eq!(
-        (read.len() as u64, exit.outputs_cut),
-        (exit.stdout_bytes, false)
-    );
-    assert!(all_numbers(10_000).starts_with(read));
+    // It prints much only when its reader is there, so that nothing is dropped.
+    let script = "stty -onlcr -echo; echo ready; read go; exec seq -f %09.0f 1000000";
+    let spec = || Spec::shell(script).with(|spec| spec.start.keep = KEEP);
+    for unread in [Unread::Dropped, Unread::Kept] {
+        let mut host = agent.connect_with_window(KEEP);
+        host.credit_automatically = false;
+        let (id, _) = open(&mut host, &spec(), unread);
+        let stream = sit_down(&mut host, id, 0, 1);
+        until_printed(&mut host, stream, "ready\n", 1);
+        host.write_stdin(stream, b"\n");
+        host.until_bytes(stream, KEEP as usize);
+        let process = Selector::Id(id);
+        let killed = host.ask(&Request::Kill { process });
+        assert!(matches!(killed, Said::Exited(_, exit) if exit.cause == Cause::Killed));
+        // The reader reads on, and misses nothing.
+        host.credit_automatically = true;
+        host.grant(stream, Channel::Stdout, KEEP);
+        let exit = host.exit(stream);
+        let read = host.output(stream, Channel::Stdout);
+        assert_eq!(
+            (read.len() as u64, exit.outputs_cut),
+            (exit.stdout_bytes, false)
+        );
+        let numbers = read.strip_prefix(b"ready\n").unwrap();
+        assert!(all_numbers(10_000).starts_with(numbers));
+    }
 }
 
 #[test]
