@@ -3,7 +3,7 @@
 
 # For how long `make fuzz` looks for trouble in each of its targets.
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= decode patch pattern screen
+FUZZ_TARGETS ?= decode disk patch pattern screen
 
 .DEFAULT_GOAL := help
 .PHONY: help demo setup tools kernel build test lint bench fuzz

@@ -59,6 +59,10 @@ find_missing() {
     need debian-archive-keyring has_debian_keys
     # To run VMs.
     need qemu-system-x86 have "${VMCELL_QEMU:-qemu-system-x86_64}"
+    # Tests of disks make layers with it.
+    need qemu-utils have qemu-io
+    # A benchmark reads disks with it, to compare.
+    need p7zip-full have 7z
     # A test reads our initramfs with it.
     need cpio have cpio
     # libFuzzer is C++.

@@ -42,6 +42,8 @@ mod agent;
 mod backend;
 mod console;
 pub mod diff;
+#[cfg(feature = "disk")]
+pub mod disk;
 pub mod doctor;
 mod door;
 mod error;

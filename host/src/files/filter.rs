@@ -6,30 +6,30 @@ use crate::error::Error;
 
 /// Lines like those of a `.gitignore` file, as they go to the guest.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FilterLines {
+pub(crate) struct FilterLines {
     include: Vec<u8>,
     exclude: Vec<u8>,
 }
 
 impl FilterLines {
-    pub(super) fn include(&mut self, line: &OsStr) {
+    pub(crate) fn include(&mut self, line: &OsStr) {
         add(&mut self.include, line);
     }
 
-    pub(super) fn exclude(&mut self, line: &OsStr) {
+    pub(crate) fn exclude(&mut self, line: &OsStr) {
         add(&mut self.exclude, line);
     }
 
-    pub(super) fn included(&self) -> &[u8] {
+    pub(crate) fn included(&self) -> &[u8] {
         &self.include
     }
 
-    pub(super) fn excluded(&self) -> &[u8] {
+    pub(crate) fn excluded(&self) -> &[u8] {
         &self.exclude
     }
 
     /// The filter, if the lines make sense.
-    pub(super) fn compile(&self) -> Result<Filter, Error> {
+    pub(crate) fn compile(&self) -> Result<Filter, Error> {
         Filter::new(&self.include, &self.exclude).map_err(|error| Error::Invalid(error.to_string()))
     }
 }

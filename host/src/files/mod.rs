@@ -45,4 +45,8 @@ pub use reader::{FileReader, ReadOptions};
 pub use walk::{Entries, Problem, Walk};
 pub use writer::{FileWriter, WriteOptions};
 
+#[cfg(feature = "disk")]
+pub(crate) use entry::system_time;
+#[cfg(feature = "disk")]
+pub(crate) use filter::FilterLines;
 pub(crate) use job::Job;

@@ -22,9 +22,9 @@ use crate::error::Error;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
-    offset: u64,
-    length: u64,
-    limit: Option<u64>,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) limit: Option<u64>,
 }
 
 impl Default for ReadOptions {

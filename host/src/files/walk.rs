@@ -18,13 +18,13 @@ use crate::{error::Error, session::Failed};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Walk {
-    depth: u32,
-    top: bool,
-    glob: Vec<u8>,
-    filter: FilterLines,
-    sorted: bool,
-    digest: bool,
-    names: bool,
+    pub(crate) depth: u32,
+    pub(crate) top: bool,
+    pub(crate) glob: Vec<u8>,
+    pub(crate) filter: FilterLines,
+    pub(crate) sorted: bool,
+    pub(crate) digest: bool,
+    pub(crate) names: bool,
 }
 
 impl Default for Walk {

@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod background;
+#[cfg(feature = "disk")]
+mod disk;
 mod exec;
 mod faults;
 mod files;

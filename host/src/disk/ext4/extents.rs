@@ -1,0 +1,220 @@
+//! The tree of extents, which tells where the blocks of a file are.
+//!
+//! Nothing here walks the whole tree. A search goes from the root to the leaf
+//! that has a block, and knows where that leaf ends; the next search starts
+//! there. So the depth is bounded, each step moves on, and a damaged leaf does
+//! not hide the others.
+
+use super::{
+    Damage, Error, Inode, Problem, Structure,
+    checksum::crc32c,
+    fields::{Fields, join},
+    runs::{BlockRun, Place},
+    store::{Bytes, Store},
+};
+
+const MAGIC: u16 = 0xf30a;
+const MAX_DEPTH: u16 = 5;
+
+/// Longer extents are as much shorter, and not written yet.
+const MOST_WRITTEN: u16 = 32768;
+
+/// Both the header and the records of a node have this length.
+const RECORD: usize = 12;
+
+/// The end of what a tree can map.
+const END: u64 = 1 << 32;
+
+/// A leaf, and the blocks of the file that it is about.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    node: Node,
+    end: u64,
+}
+
+impl Leaf {
+    /// What is at a block of the file, and how long that goes on. None beyond
+    /// the end of this leaf.
+    pub(super) fn run(&self, inode: &Inode, from: u64) -> Result<Option<BlockRun>, Damage> {
+        if from >= self.end {
+            return Ok(None);
+        }
+        let after = self.node.after(from);
+        let end = self
+            .node
+            .record(after)
+            .map_or(self.end, |next| u64::from(next.u32(0)).min(self.end));
+        let hole = |end: u64| BlockRun {
+            length: end.saturating_sub(from),
+            place: Place::Hole,
+        };
+        let Some(extent) = after.checked_sub(1).and_then(|last| self.node.record(last)) else {
+            return Ok(Some(hole(end)));
+        };
+        let damaged = |problem| Damage::new(Structure::Map, problem).of(inode.number);
+
+        let start = u64::from(extent.u32(0));
+        let (length, written) = match extent.u16(4) {
+            0 => return Err(damaged(Problem::Size(0))),
+            length if length <= MOST_WRITTEN => (length, true),
+            length => (length.saturating_sub(MOST_WRITTEN), false),
+        };
+        let skipped = from.saturating_sub(start);
+        let Some(length) = u64::from(length)
+            .checked_sub(skipped)
+            .filter(|left| *left > 0)
+        else {
+            return Ok(Some(hole(end)));
+        };
+        if from.saturating_add(length) > end {
+            return Err(damaged(Problem::Order));
+        }
+        let first = join(extent.u16(6).into(), extent.u32(8)).saturating_add(skipped);
+        Ok(Some(BlockRun {
+            length,
+            place: if written {
+                Place::Data(first)
+            } else {
+                Place::Unwritten(first)
+            },
+        }))
+    }
+}
+
+/// The leaf that has a block of the file, or None beyond all that can be.
+pub(super) fn leaf(store: &Store, inode: &Inode, from: u64) -> Result<Option<Leaf>, Error> {
+    if from >= END {
+        return Ok(None);
+    }
+    let mut node = Node::root(inode)?;
+    let mut end = END;
+    while node.depth > 0 {
+        // A hole before the first block of the tree is the first child's.
+        let chosen = node.after(from).saturating_sub(1);
+        if let Some(next) = node.record(chosen.saturating_add(1)) {
+            end = u64::from(next.u32(0)).min(end);
+        }
+        if end <= from {
+            return Err(node.damaged(inode, Problem::Order).into());
+        }
+        let index = node.record(chosen).unwrap_or(Fields(&[]));
+        let block = join(index.u16(8).into(), index.u32(4));
+        node = Node::child(store, inode, block, node.depth)?;
+    }
+    Ok(Some(Leaf { node, end }))
+}
+
+#[derive(Debug)]
+struct Node {
+    bytes: NodeBytes,
+    block: Option<u64>,
+    entries: usize,
+    depth: u16,
+}
+
+#[derive(Debug)]
+enum NodeBytes {
+    Root([u8; 60]),
+    Block(Bytes),
+}
+
+impl Node {
+    fn root(inode: &Inode) -> Result<Self, Damage> {
+        let depth = Fields(&inode.map).u16(6);
+        if depth > MAX_DEPTH {
+            return Err(damage(inode, None, Problem::Depth(depth)));
+        }
+        Self::check(inode, NodeBytes::Root(inode.map), None, depth)
+    }
+
+    fn child(store: &Store, inode: &Inode, block: u64, depth: u16) -> Result<Self, Error> {
+        let bytes = store.block(Structure::Map, inode.number, block)?;
+        let node = Self::check(
+            inode,
+            NodeBytes::Block(bytes),
+            Some(block),
+            depth.saturating_sub(1),
+        )?;
+        let fields = Fields(node.bytes());
+        let tail = RECORD
+            .saturating_mul(fields.u16(4).into())
+            .saturating_add(RECORD);
+        let sum = |seed| crc32c(seed, fields.bytes(0, tail).unwrap_or_default());
+        if inode.seed.is_some_and(|seed| sum(seed) != fields.u32(tail)) {
+            return Err(node.damaged(inode, Problem::Checksum).into());
+        }
+        Ok(node)
+    }
+
+    fn check(
+        inode: &Inode,
+        bytes: NodeBytes,
+        block: Option<u64>,
+        depth: u16,
+    ) -> Result<Self, Damage> {
+        let node = Self {
+            bytes,
+            block,
+            entries: 0,
+            depth,
+        };
+        let fields = Fields(node.bytes());
+        if fields.u16(0) != MAGIC {
+            return Err(node.damaged(inode, Problem::Magic));
+        }
+        if fields.u16(6) != depth {
+            return Err(node.damaged(inode, Problem::Depth(fields.u16(6))));
+        }
+        let entries = fields.u16(2);
+        let room = node.bytes().len().checked_div(RECORD).unwrap_or(0);
+        let fits = entries <= fields.u16(4) && usize::from(fields.u16(4)) < room;
+        if !fits || (depth > 0 && entries == 0) {
+            return Err(node.damaged(inode, Problem::Size(entries.into())));
+        }
+        Ok(Self {
+            entries: entries.into(),
+            ..node
+        })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            NodeBytes::Root(map) => map,
+            NodeBytes::Block(bytes) => bytes,
+        }
+    }
+
+    fn record(&self, number: usize) -> Option<Fields<'_>> {
+        let at = number.checked_add(1)?.checked_mul(RECORD)?;
+        let bytes = Fields(self.bytes()).bytes(at, RECORD)?;
+        (number < self.entries).then_some(Fields(bytes))
+    }
+
+    /// How many records start at or before a block of the file.
+    fn after(&self, from: u64) -> usize {
+        let (mut low, mut high) = (0_usize, self.entries);
+        while low < high {
+            let middle = low.midpoint(high);
+            let start = self.record(middle).map_or(0, |record| record.u32(0));
+            if u64::from(start) <= from {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    fn damaged(&self, inode: &Inode, problem: Problem) -> Damage {
+        damage(inode, self.block, problem)
+    }
+}
+
+fn damage(inode: &Inode, block: Option<u64>, problem: Problem) -> Damage {
+    Damage {
+        structure: Structure::Map,
+        inode: Some(inode.number),
+        block,
+        problem,
+    }
+}

@@ -1,0 +1,82 @@
+use super::{
+    Damage, Error, Ext4, Problem, Structure,
+    checksum::{crc32c, crc32c_without},
+    fields::{Fields, join},
+    superblock::{self, Superblock},
+};
+
+const CHECKSUM: usize = 0x1e;
+
+impl Ext4 {
+    /// The block in which the inodes of a group start.
+    pub(super) fn inode_table(&self, group: u32) -> Result<u64, Error> {
+        let damaged = |problem| Damage::new(Structure::Group, problem);
+        let layout = &self.superblock;
+        if group >= layout.groups {
+            return Err(damaged(Problem::Size(group.into())).into());
+        }
+        let length = u32::from(layout.descriptor_size);
+        let per_block = layout.block_size.checked_div(length).unwrap_or(1);
+        let block = descriptor_block(layout, group, per_block)
+            .ok_or_else(|| damaged(Problem::Size(group.into())))?;
+        let place = group.checked_rem(per_block).unwrap_or(0);
+        let offset = block
+            .checked_mul(layout.block_size.into())
+            .and_then(|start| start.checked_add(u64::from(place.checked_mul(length)?)))
+            .ok_or_else(|| damaged(Problem::Block(block)))?;
+
+        let bytes = self.store.bytes(offset, length)?;
+        let fields = Fields(&bytes);
+        if let Some(seed) = layout.seed {
+            let seed = crc32c(seed, &group.to_le_bytes());
+            let sum = crc32c_without(seed, &bytes, CHECKSUM, size_of::<u16>());
+            if sum & 0xffff != u32::from(fields.u16(CHECKSUM)) {
+                return Err(damaged(Problem::Checksum).at(block).into());
+            }
+        }
+        let high = if length >= 64 { fields.u32(0x28) } else { 0 };
+        let table = join(high, fields.u32(0x8));
+        if table == 0 || table >= layout.blocks {
+            return Err(damaged(Problem::Block(table)).at(block).into());
+        }
+        Ok(table)
+    }
+}
+
+/// Where the descriptor of a group is: after the superblock, or in the
+/// meta-group that it belongs to.
+fn descriptor_block(layout: &Superblock, group: u32, per_block: u32) -> Option<u64> {
+    let number = group.checked_div(per_block)?;
+    if !layout.features.meta_groups() || number < layout.first_meta_group {
+        return layout
+            .own_block()?
+            .checked_add(number.into())?
+            .checked_add(1);
+    }
+    let first = number.checked_mul(per_block)?;
+    let start = first_block(layout, first)?;
+    // A file system of small blocks that starts at zero has its superblock in
+    // the second one.
+    let shifted = first == 0
+        && u64::from(layout.block_size) == superblock::OFFSET
+        && layout.first_data_block == 0;
+    start
+        .checked_add(u64::from(layout.has_copy(first)))?
+        .checked_add(u64::from(shifted))
+}
+
+fn first_block(layout: &Superblock, group: u32) -> Option<u64> {
+    u64::from(group)
+        .checked_mul(layout.blocks_per_group.into())?
+        .checked_add(layout.first_data_block.into())
+}
+
+impl Superblock {
+    /// The block that this copy is in.
+    fn own_block(&self) -> Option<u64> {
+        if self.group == 0 {
+            return superblock::OFFSET.checked_div(self.block_size.into());
+        }
+        first_block(self, self.group.into())
+    }
+}

@@ -1,0 +1,88 @@
+//! The map of ext2 and ext3: twelve blocks, then a table of blocks, a table of
+//! tables, and a table of tables of tables.
+
+use super::{
+    Error, Inode, Structure,
+    fields::{Fields, narrow},
+    runs::{BlockRun, Place},
+    store::Store,
+};
+
+/// How many blocks the inode itself names.
+const DIRECT: u64 = 12;
+
+const POINTER: usize = size_of::<u32>();
+
+/// What is at a block of the file, and how long that goes on within one table.
+/// None beyond all that can be.
+pub(super) fn run(store: &Store, inode: &Inode, from: u64) -> Result<Option<BlockRun>, Error> {
+    let per_table = u64::from(store.block_size() >> 2);
+    if from < DIRECT {
+        let direct = inode.map.get(..narrow(DIRECT).saturating_mul(POINTER));
+        return Ok(Some(within(direct.unwrap_or_default(), from)));
+    }
+
+    // How far into the part that the n-th table of tables has, and how many
+    // blocks that part has.
+    let mut rest = from.saturating_sub(DIRECT);
+    let mut span = per_table;
+    let mut level: usize = 1;
+    while rest >= span {
+        if level == 3 {
+            return Ok(None);
+        }
+        rest = rest.saturating_sub(span);
+        span = span.saturating_mul(per_table);
+        level = level.saturating_add(1);
+    }
+
+    let place = narrow(DIRECT).saturating_add(level).saturating_sub(1);
+    let mut block = pointer(&inode.map, place);
+    loop {
+        if block == 0 {
+            return Ok(Some(BlockRun {
+                length: span.saturating_sub(rest),
+                place: Place::Hole,
+            }));
+        }
+        let table = store.block(Structure::Map, inode.number, block.into())?;
+        span = span.checked_div(per_table).unwrap_or(0);
+        let Some(index) = rest.checked_div(span).filter(|_| span > 1) else {
+            return Ok(Some(within(&table, rest)));
+        };
+        block = pointer(&table, narrow(index));
+        rest = rest.checked_rem(span).unwrap_or(0);
+    }
+}
+
+/// The blocks from one place of a table that are one after the other, on the
+/// disk as in the file.
+fn within(table: &[u8], place: u64) -> BlockRun {
+    let place = narrow(place);
+    let count = table.len().checked_div(POINTER).unwrap_or(0);
+    let first = u64::from(pointer(table, place));
+    let mut length = 0_u64;
+    for number in place..count {
+        let expected = if first == 0 {
+            0
+        } else {
+            first.saturating_add(length)
+        };
+        if u64::from(pointer(table, number)) != expected {
+            break;
+        }
+        length = length.saturating_add(1);
+    }
+    BlockRun {
+        length,
+        place: if first == 0 {
+            Place::Hole
+        } else {
+            Place::Data(first)
+        },
+    }
+}
+
+fn pointer(table: &[u8], number: usize) -> u32 {
+    Fields(table).u32(number.saturating_mul(POINTER))
+}

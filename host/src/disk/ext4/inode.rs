@@ -1,0 +1,228 @@
+use super::{
+    Damage, Error, Ext4, Kind, Problem, Structure, Timestamp,
+    checksum::crc32c,
+    fields::{Fields, join},
+    store::Bytes,
+    superblock::Superblock,
+};
+
+/// The inode of the root directory.
+pub(super) const ROOT: u32 = 2;
+
+/// How long an inode is that has no fields of later days.
+pub(super) const SMALL: usize = 128;
+
+const ENCRYPTED: u32 = 0x800;
+const HUGE_FILE: u32 = 0x4_0000;
+const EXTENTS: u32 = 0x8_0000;
+const ATTRIBUTE: u32 = 0x20_0000;
+const INLINE_DATA: u32 = 0x1000_0000;
+
+/// A file, a directory, a link or a device: all but its name and contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Inode {
+    /// Its number.
+    pub number: u32,
+    /// What it is.
+    pub kind: Kind,
+    /// Permissions, and the set-user, set-group and sticky bits.
+    pub mode: u16,
+    /// The user who owns it.
+    pub uid: u32,
+    /// The group that owns it.
+    pub gid: u32,
+    /// How many bytes it claims to have. Only reading tells whether they exist.
+    pub size: u64,
+    /// How many names it has; a directory with very many children says 1.
+    pub links: u16,
+    /// How many bytes of the disk it uses, with the blocks of its map.
+    pub allocated: u64,
+    /// When it was read last.
+    pub accessed: Timestamp,
+    /// When its contents were changed last.
+    pub modified: Timestamp,
+    /// When anything of it was changed last.
+    pub changed: Timestamp,
+    /// When it was made, if the inode has room for that.
+    pub created: Option<Timestamp>,
+    /// The flags that `lsattr` shows, as they are on the disk.
+    pub flags: u32,
+    /// Differs between inodes that had the same number one after the other.
+    pub generation: u32,
+    /// Its project, for quotas.
+    pub project: u32,
+    /// Major and minor number of a device.
+    pub device: Option<(u32, u32)>,
+    /// Where the contents are, or short contents themselves.
+    pub(super) map: [u8; 60],
+    /// How long the fields are that an inode does not always have.
+    pub(super) extra: u16,
+    /// A block with extended attributes, if not zero.
+    pub(super) attributes: u64,
+    /// What the checksums of its blocks start with.
+    pub(super) seed: Option<u32>,
+}
+
+impl Inode {
+    /// Whether its contents are encrypted, and for a directory its names.
+    pub fn is_encrypted(&self) -> bool {
+        self.flags & ENCRYPTED != 0
+    }
+
+    pub(super) fn has_extents(&self) -> bool {
+        self.flags & EXTENTS != 0
+    }
+
+    pub(super) fn has_inline_data(&self) -> bool {
+        self.flags & INLINE_DATA != 0
+    }
+
+    /// Whether it holds the value of an extended attribute.
+    pub(super) fn is_attribute(&self) -> bool {
+        self.flags & ATTRIBUTE != 0
+    }
+
+    fn parse(superblock: &Superblock, number: u32, bytes: &[u8]) -> Result<Self, Damage> {
+        let damaged = |problem| Damage::new(Structure::Inode, problem).of(number);
+
+        let whole = Fields(bytes);
+        let extra = if bytes.len() > SMALL {
+            whole.u16(0x80)
+        } else {
+            0
+        };
+        let length = SMALL.saturating_add(extra.into());
+        let fields = Fields(
+            bytes
+                .get(..length)
+                .filter(|_| extra.is_multiple_of(4))
+                .ok_or_else(|| damaged(Problem::Size(extra.into())))?,
+        );
+        let generation = fields.u32(0x64);
+        let seed = superblock.inode_seed(number, generation);
+        if seed.is_some_and(|seed| !sum_matches(seed, bytes, extra)) {
+            return Err(damaged(Problem::Checksum));
+        }
+
+        let mode = fields.u16(0x0);
+        let kind = Kind::of_mode(mode).ok_or_else(|| damaged(Problem::Mode(mode)))?;
+        let flags = fields.u32(0x20);
+        let long = kind == Kind::File || superblock.features.large_directories();
+        let size = join(if long { fields.u32(0x6c) } else { 0 }, fields.u32(0x4));
+        if i64::try_from(size).is_err() {
+            return Err(damaged(Problem::Size(size)));
+        }
+        let map = fields.array(0x28);
+        Ok(Self {
+            number,
+            kind,
+            mode: mode & 0o7777,
+            uid: halves(fields.u16(0x78), fields.u16(0x2)),
+            gid: halves(fields.u16(0x7a), fields.u16(0x18)),
+            size,
+            links: fields.u16(0x1a),
+            allocated: allocated(superblock, fields, flags),
+            accessed: Timestamp::of_inode(fields.u32(0x8), fields.u32(0x8c)),
+            modified: Timestamp::of_inode(fields.u32(0x10), fields.u32(0x88)),
+            changed: Timestamp::of_inode(fields.u32(0xc), fields.u32(0x84)),
+            created: (extra >= 20).then(|| Timestamp::of_inode(fields.u32(0x90), fields.u32(0x94))),
+            flags,
+            generation,
+            project: fields.u32(0x9c),
+            device: device(kind, &map),
+            map,
+            extra,
+            attributes: join(fields.u16(0x76).into(), fields.u32(0x68)),
+            seed,
+        })
+    }
+}
+
+impl Ext4 {
+    /// The root directory.
+    ///
+    /// # Errors
+    ///
+    /// See [`Ext4::inode`].
+    pub fn root(&self) -> Result<Inode, Error> {
+        self.inode(ROOT)
+    }
+
+    /// An inode by its number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if there is no such number, if nothing is there, or
+    /// if it is not as it has to be; [`Error::Read`].
+    pub fn inode(&self, number: u32) -> Result<Inode, Error> {
+        let bytes = self.inode_bytes(number)?;
+        Ok(Inode::parse(&self.superblock, number, &bytes)?)
+    }
+
+    pub(super) fn inode_bytes(&self, number: u32) -> Result<Bytes, Error> {
+        let missing = || Damage::new(Structure::Inode, Problem::Number(number));
+        if number > self.superblock.inodes {
+            return Err(missing().into());
+        }
+        let index = number.checked_sub(1).ok_or_else(missing)?;
+        let per_group = self.superblock.inodes_per_group;
+        let group = index.checked_div(per_group).ok_or_else(missing)?;
+        let place = index.checked_rem(per_group).ok_or_else(missing)?;
+
+        let table = self.inode_table(group)?;
+        let length = u32::from(self.superblock.inode_size);
+        let offset = table
+            .checked_mul(self.superblock.block_size.into())
+            .and_then(|start| start.checked_add(u64::from(place).checked_mul(length.into())?))
+            .ok_or_else(missing)?;
+        self.store.bytes(offset, length)
+    }
+}
+
+fn sum_matches(seed: u32, bytes: &[u8], extra: u16) -> bool {
+    let fields = Fields(bytes);
+    let part = |sum, start: usize, end: usize| crc32c(sum, bytes.get(start..end).unwrap_or(&[]));
+    let sum = crc32c(part(seed, 0, 0x7c), &[0; 2]);
+    let sum = part(sum, 0x7e, SMALL);
+    if bytes.len() == SMALL {
+        return sum & 0xffff == u32::from(fields.u16(0x7c));
+    }
+    let sum = part(sum, SMALL, 0x82);
+    if extra < 4 {
+        let sum = part(sum, 0x82, bytes.len());
+        return sum & 0xffff == u32::from(fields.u16(0x7c));
+    }
+    let sum = part(crc32c(sum, &[0; 2]), 0x84, bytes.len());
+    sum == halves(fields.u16(0x82), fields.u16(0x7c))
+}
+
+fn allocated(superblock: &Superblock, fields: Fields<'_>, flags: u32) -> u64 {
+    let low = fields.u32(0x1c);
+    if !superblock.features.huge_files() {
+        return u64::from(low).saturating_mul(512);
+    }
+    let blocks = join(fields.u16(0x74).into(), low);
+    let unit = if flags & HUGE_FILE != 0 {
+        superblock.block_size
+    } else {
+        512
+    };
+    blocks.saturating_mul(unit.into())
+}
+
+/// The numbers of a device, in the small old form or in the new one.
+fn device(kind: Kind, map: &[u8; 60]) -> Option<(u32, u32)> {
+    if !matches!(kind, Kind::CharacterDevice | Kind::BlockDevice) {
+        return None;
+    }
+    let fields = Fields(map);
+    Some(match (fields.u32(0), fields.u32(4)) {
+        (0, new) => ((new >> 8) & 0xfff, (new & 0xff) | ((new >> 12) & 0xf_ff00)),
+        (old, _) => ((old >> 8) & 0xff, old & 0xff),
+    })
+}
+
+fn halves(high: u16, low: u16) -> u32 {
+    (u32::from(high) << 16) | u32::from(low)
+}

@@ -1,0 +1,144 @@
+//! Real file systems, made by `mke2fs` and changed by `debugfs`.
+
+mod attributes;
+mod chance;
+mod directories;
+mod features;
+mod hostile;
+mod journal;
+mod kernel;
+mod lookup;
+mod maps;
+mod other_readers;
+mod parts;
+mod sample;
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// An image in a folder of its own.
+struct Image {
+    folder: TempDir,
+}
+
+impl Image {
+    /// An image of so many MiB, with what is in the folder.
+    fn new(options: &[&str], size: u32, tree: Option<&Path>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let image = Self { folder };
+        let mut command = tool("mke2fs");
+        command.args(["-q", "-F"]).args(options);
+        if let Some(tree) = tree {
+            command.arg("-d").arg(tree);
+        }
+        run(command.arg(image.path()).arg(format!("{size}M")));
+        image
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
+
+    /// Changes it, one command in a line.
+    fn change(&self, commands: &str) {
+        let script = self.folder.path().join("script");
+        fs::write(&script, commands).unwrap();
+        let output = run(tool("debugfs")
+            .args(["-w", "-f"])
+            .arg(&script)
+            .arg(self.path()));
+        // It ends well whatever happens.
+        let errors = String::from_utf8_lossy(&output.1);
+        let errors: Vec<_> = errors.lines().skip(1).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+
+    /// What `debugfs` says.
+    fn ask(&self, command: &str) -> String {
+        let output = run(tool("debugfs").args(["-R", command]).arg(self.path()));
+        String::from_utf8(output.0).unwrap()
+    }
+
+    /// A file next to the image, to be used in commands.
+    fn file(&self, name: &str, content: &[u8]) -> String {
+        let path = self.folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fs::read(self.path()).unwrap()
+    }
+
+    fn try_open(&self, options: Options) -> Result<Ext4, Error> {
+        Ext4::open(fs::File::open(self.path()).unwrap(), options)
+    }
+
+    fn open(&self) -> Ext4 {
+        self.try_open(Options::default()).unwrap()
+    }
+}
+
+fn tool(name: &str) -> Command {
+    // Users who are not root often do not have the folders of these.
+    let path = env::var("PATH").unwrap_or_default();
+    let mut command = Command::new(name);
+    command
+        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
+        .env("LC_ALL", "C")
+        .env("DEBUGFS_PAGER", "cat")
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) -> (Vec<u8>, Vec<u8>) {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}: is e2fsprogs installed?"));
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    (output.stdout, output.stderr)
+}
+
+/// Everything in a file system. Nothing may be wrong with it.
+fn everything(ext4: &Ext4) -> BTreeMap<Vec<u8>, Inode> {
+    let root = ext4.root().unwrap();
+    ext4.walk(&root)
+        .map(|found| {
+            let found = found.unwrap_or_else(|trouble| panic!("{trouble:?}"));
+            let inode = found
+                .inode
+                .unwrap_or_else(|error| panic!("{}: {error}", found.path.escape_ascii()));
+            if let Some(kind) = found.entry.kind {
+                assert_eq!(kind, inode.kind);
+            }
+            (found.path, inode)
+        })
+        .collect()
+}
+
+fn content(ext4: &Ext4, inode: &Inode) -> Vec<u8> {
+    let mut content = vec![0xaa; usize::try_from(inode.size).unwrap() + 1];
+    let length = ext4.read(inode, 0, &mut content).unwrap();
+    content.truncate(length);
+    content
+}
+
+fn find(ext4: &Ext4, path: &str) -> Inode {
+    ext4.lookup(path.as_bytes(), Follow::Never)
+        .unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn damage(error: &Error) -> &Damage {
+    match error {
+        Error::Damaged(damage) => damage,
+        other => panic!("{other}"),
+    }
+}

@@ -1,0 +1,20 @@
+/// A moment, counted from the start of 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp {
+    /// Whole seconds; negative before 1970.
+    pub seconds: i64,
+    /// What is beyond, below a thousand million.
+    pub nanoseconds: u32,
+}
+
+impl Timestamp {
+    /// From the two fields of an inode: the second has two more bits of the
+    /// seconds, which reach to the year 2446 so, and the nanoseconds.
+    pub(super) fn of_inode(seconds: u32, extra: u32) -> Self {
+        let seconds = i64::from(seconds.cast_signed());
+        Self {
+            seconds: seconds.saturating_add(i64::from(extra & 3) << 32),
+            nanoseconds: (extra >> 2).min(999_999_999),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+mod chains;
+mod children;
+mod damage;
+mod flattening;
+mod in_use;
+mod layers;
+mod mappings;
+mod partitions;
+mod tools;

@@ -1,0 +1,83 @@
+use std::time::Duration;
+
+use vmcell::{
+    disk::{Comparison, DiffSide, Disk, DiskError, DiskLimit, DiskLimits, Grep},
+    files::Walk,
+};
+
+use crate::sample::Sample;
+
+fn limited(sample: &Sample, change: impl FnOnce(&mut DiskLimits)) -> Disk {
+    let mut limits = DiskLimits::default();
+    change(&mut limits);
+    Disk::options().limits(limits).open(sample.image()).unwrap()
+}
+
+fn what<T>(result: Result<T, DiskError>) -> DiskLimit {
+    match result {
+        Err(DiskError::Limit { what, .. }) => what,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("no limit was noticed"),
+    }
+}
+
+/// How many entries came, and the limit that ended the walk as its last item.
+fn end_of_walk(disk: &Disk, walk: Walk) -> (usize, DiskLimit) {
+    let mut entries: Vec<_> = disk.walk("/", walk).unwrap().collect();
+    let last = entries.pop().unwrap();
+    let limit = what(last.map_err(|problem| problem.error));
+    assert!(entries.iter().all(Result::is_ok));
+    (entries.len(), limit)
+}
+
+#[test]
+fn every_operation_ends_at_its_limits_and_says_so() {
+    let sample = Sample::new();
+    let few = limited(&sample, |limits| limits.entries = 100);
+    let (count, limit) = end_of_walk(&few, Walk::new().unsorted());
+    assert_eq!(limit, DiskLimit::Entries);
+    assert!((50..=100).contains(&count), "{count}");
+    assert_eq!(what(few.usage("/")), DiskLimit::Entries);
+    let export = few.export("/", sample.path("few"));
+    assert_eq!(what(export.run()), DiskLimit::Entries);
+    let (old, new) = (DiffSide::disk(&few, "/"), DiffSide::folder(sample.tree()));
+    assert_eq!(what(Comparison::new(old, new).run()), DiskLimit::Entries);
+
+    let small = limited(&sample, |limits| limits.memory = 10_000);
+    assert_eq!(end_of_walk(&small, Walk::new()).1, DiskLimit::Memory);
+    let mut unsorted = small.walk("/", Walk::new().unsorted()).unwrap();
+    assert!(unsorted.all(|entry| entry.is_ok()));
+    assert_eq!(what(small.list("many")), DiskLimit::Memory);
+
+    let quick = limited(&sample, |limits| limits.time = Duration::ZERO);
+    assert_eq!(what(quick.read("etc/passwd")), DiskLimit::Time);
+    assert_eq!(what(quick.sha256("data/large")), DiskLimit::Time);
+    let export = quick.export("etc", sample.path("quick"));
+    assert_eq!(what(export.run()), DiskLimit::Time);
+    assert!(!sample.path("quick").exists());
+}
+
+#[test]
+fn what_is_too_deep_or_too_long_hides_nothing_else() {
+    let sample = Sample::new();
+    let whole = sample.open().walk("/", Walk::new()).unwrap().count();
+    let flat = limited(&sample, |limits| limits.depth = 2);
+    let (entries, problems): (Vec<_>, Vec<_>) = flat
+        .walk("/", Walk::new())
+        .unwrap()
+        .partition(Result::is_ok);
+    assert_eq!(problems.len(), 1);
+    // What is in `deep`.
+    assert_eq!(entries.len(), whole - 3);
+
+    // A file that is longer than all may be is left out, the others are not.
+    let short = limited(&sample, |limits| limits.bytes = 3_500_000);
+    let (entries, problems): (Vec<_>, Vec<_>) = short
+        .walk("/", Walk::new().with_sha256().exclude("large-too"))
+        .unwrap()
+        .partition(Result::is_ok);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(entries.len(), whole - 2);
+    let found = short.grep("/many", &Grep::new("^299$")).unwrap();
+    assert_eq!(found.count(), 1);
+}
