@@ -1,5 +1,7 @@
 use std::{io, path::PathBuf, time::Duration};
 
+#[cfg(feature = "disk")]
+use crate::disk::image::ImageError;
 use crate::{
     files::FileFailure,
     patch::{Mismatch, PatchError},
@@ -41,6 +43,11 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+
+    /// The disk that a VM was to have cannot be used, or is in use.
+    #[cfg(feature = "disk")]
+    #[error(transparent)]
+    Disk(#[from] ImageError),
 
     /// The VMM could not be started, or the host's system refused what it
     /// needs.
@@ -162,6 +169,10 @@ impl Error {
             Self::Invalid(_) => "invalid",
             Self::Missing { .. } => "missing",
             Self::BadFile { .. } => "bad-file",
+            #[cfg(feature = "disk")]
+            Self::Disk(ImageError::InUse { .. }) => "disk-in-use",
+            #[cfg(feature = "disk")]
+            Self::Disk(_) => "disk",
             Self::Host { .. } => "host",
             Self::Boot { .. } => "boot",
             Self::Gone(_) => "gone",

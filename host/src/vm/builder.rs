@@ -27,6 +27,10 @@ pub struct VmBuilder {
     pub(super) id: Option<String>,
     pub(super) listed: bool,
     pub(super) image: Option<PathBuf>,
+    #[cfg(feature = "disk")]
+    pub(super) disk: Option<PathBuf>,
+    #[cfg(feature = "disk")]
+    pub(super) backing_folders: Vec<PathBuf>,
     pub(super) vcpus: u32,
     pub(super) memory_mib: u32,
     pub(super) hostname: String,
@@ -46,6 +50,10 @@ impl Default for VmBuilder {
             id: None,
             listed: true,
             image: None,
+            #[cfg(feature = "disk")]
+            disk: None,
+            #[cfg(feature = "disk")]
+            backing_folders: Vec::new(),
             vcpus: 1,
             memory_mib: 1024,
             hostname: "vmcell".to_owned(),
@@ -87,6 +95,39 @@ impl VmBuilder {
     /// of its own above it, which is gone with the VM.
     pub fn image(mut self, path: impl Into<PathBuf>) -> Self {
         self.image = Some(path.into());
+        self
+    }
+
+    /// The disk to boot from and to write to, in place of an
+    /// [image](Self::image): a qcow2 layer that
+    /// [`create_child`](crate::disk::image::create_child) has made. It stays when
+    /// the VM ends, to boot from again or to be looked into with
+    /// [`Disk`](crate::disk::Disk). Meanwhile nobody else can have it.
+    ///
+    /// ```no_run
+    /// # async fn example() -> anyhow::Result<()> {
+    /// use vmcell::{Vm, disk::{Disk, image::{OpenOptions, create_child}}};
+    ///
+    /// create_child("base.ext4", "work.qcow2", &OpenOptions::new())?;
+    /// let vm = Vm::builder().disk("work.qcow2").start().await?;
+    /// vm.exec(["touch", "/etc/done"]).await?;
+    /// vm.stop().await?; // in order, so that all of it is on the disk
+    /// assert!(Disk::open("work.qcow2")?.exists("/etc/done")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "disk")]
+    pub fn disk(mut self, path: impl Into<PathBuf>) -> Self {
+        self.disk = Some(path.into());
+        self
+    }
+
+    /// Allows files beneath this folder to be beneath the
+    /// [disk](Self::disk). Without it only those in the disk's own folder are.
+    /// Can be called many times.
+    #[cfg(feature = "disk")]
+    pub fn allow_backing(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.backing_folders.push(folder.into());
         self
     }
 
@@ -166,6 +207,7 @@ impl VmBuilder {
     /// # Errors
     /// [`Error::Invalid`] if the description makes no sense, [`Error::Missing`]
     /// and [`Error::BadFile`] if something that it needs is not there,
+    /// [`Error::Disk`] if a disk that is to be kept cannot be used, or
     /// [`Error::Boot`] with the end of the console if the guest does not come
     /// up.
     ///
@@ -177,7 +219,7 @@ impl VmBuilder {
 
     /// Whether the description makes sense, as far as that can be said without
     /// looking at the machine.
-    pub(super) fn validate(&self) -> Result<&Path, Error> {
+    pub(super) fn validate(&self) -> Result<(), Error> {
         let invalid = |text: String| Err(Error::Invalid(text));
         if !(1..=Self::MAX_VCPUS).contains(&self.vcpus) {
             return invalid(format!(
@@ -202,9 +244,47 @@ impl VmBuilder {
         if !hostname_is_valid {
             return invalid(format!("{:?} cannot be a host name", self.hostname));
         }
+        Ok(())
+    }
+
+    /// What the VM boots from.
+    pub(super) fn root(&self) -> Result<Root<'_>, Error> {
+        #[cfg(feature = "disk")]
+        match (&self.image, &self.disk) {
+            (None, Some(disk)) => return Ok(Root::Disk(disk)),
+            (Some(_), Some(_)) => {
+                return Err(Error::Invalid(
+                    "an image and a disk are named: choose one, a disk has its image beneath it"
+                        .to_owned(),
+                ));
+            }
+            _ => {}
+        }
         match &self.image {
-            Some(image) => Ok(image),
-            None => invalid("no image is named: use VmBuilder::image".to_owned()),
+            Some(image) => Ok(Root::Image(image)),
+            None => Err(Error::Invalid(
+                "no image is named: use VmBuilder::image".to_owned(),
+            )),
+        }
+    }
+}
+
+/// What a VM boots from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Root<'b> {
+    /// An image that is not written.
+    Image(&'b Path),
+    /// A disk that is.
+    #[cfg(feature = "disk")]
+    Disk(&'b Path),
+}
+
+impl Root<'_> {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Image(path) => path,
+            #[cfg(feature = "disk")]
+            Self::Disk(path) => path,
         }
     }
 }

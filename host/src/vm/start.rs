@@ -18,6 +18,7 @@ use vmcell_wire::{boot::Boot, reset::ResetKey};
 
 use super::{
     Vm, VmBuilder, VmState,
+    builder::Root,
     driver::{Driver, Order},
     handle::{Control, Shared},
 };
@@ -82,7 +83,8 @@ async fn boot(
         None => AccelerationChoice::detect(),
     };
     let boot_timeout = builder.boot_timeout;
-    let image = builder.image.clone().unwrap_or_default();
+    builder.validate()?;
+    let image = builder.root()?.path().to_string_lossy().into_owned();
     let (vcpus, memory_mib) = (builder.vcpus, builder.memory_mib);
     // Files are written and a process is made: not for a thread of the runtime.
     let launching = tokio::task::spawn_blocking({
@@ -101,7 +103,6 @@ async fn boot(
     )))?;
     let console = Console::default();
     let (vmm, session) = connect(launched, secrets, boot_timeout, &console).await?;
-    let image = image.to_string_lossy().into_owned();
     let plate = Plate::new(image, vcpus, memory_mib, backend, acceleration.acceleration);
     let about = About {
         id,
@@ -244,9 +245,12 @@ fn prepare(
     acceleration: AccelerationChoice,
 ) -> Result<Machine, Error> {
     let _span = tracing::info_span!("prepare").entered();
-    let image = builder.validate()?;
     let kernel = locate::kernel(builder.kernel.as_deref())?;
-    let disk = Overlay::create(image, &builder.scratch_folder)?;
+    let disk = match builder.root()? {
+        Root::Image(image) => Overlay::create(image, &builder.scratch_folder)?,
+        #[cfg(feature = "disk")]
+        Root::Disk(disk) => Overlay::open(disk, &builder.backing_folders)?,
+    };
     let wall_time = SystemTime::now().duration_since(UNIX_EPOCH);
     let boot_file = Boot {
         boot_id: secrets.boot_id,

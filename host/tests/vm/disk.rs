@@ -1,50 +1,171 @@
-//! The disk of a VM, looked at after its end.
+//! Disks that outlive their VMs, and what is found on them afterwards.
 
-use std::{fs::File, io, path::Path, process, time::Duration};
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
+use tempfile::TempDir;
 use vmcell::{
-    Command,
-    disk::{Comparison, DiffSide, Disk, DiskChangeKind, ext4::JournalState},
+    Command, Error, Vm, VmBuilder,
+    disk::{
+        Comparison, DiffSide, Disk, DiskChangeKind, DiskError,
+        ext4::JournalState,
+        image::{self, Image, ImageError, OpenOptions},
+    },
     files::Walk,
 };
 
-use super::{base, processes::VmmProcess, start};
+use super::{base, processes::VmmProcess};
 
-/// The layer of a VM, which has no name, as a file that has the image beneath
-/// it.
-fn keep(layer: &mut File, at: &Path) {
-    io::copy(layer, &mut File::create(at).unwrap()).unwrap();
-    let output = process::Command::new("qemu-img")
-        .args(["rebase", "-u", "-f", "qcow2", "-F", "raw", "-b"])
-        .args([&base(), at])
-        .output()
+/// Where the image is that disks are made of.
+fn images() -> PathBuf {
+    base().parent().unwrap().to_owned()
+}
+
+/// A disk above the image `base`, and the folder that it is in.
+fn new_disk() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk.qcow2");
+    image::create_child(base(), &path, &OpenOptions::new()).unwrap();
+    (folder, path)
+}
+
+fn on(disk: &Path) -> VmBuilder {
+    let folder = disk.parent().unwrap();
+    let builder = Vm::builder().disk(disk).memory_mib(128);
+    builder.allow_backing(folder).allow_backing(images())
+}
+
+fn opened(disk: &Path) -> Result<Disk, DiskError> {
+    let folder = disk.parent().unwrap();
+    Disk::options().allow(folder).allow(images()).open(disk)
+}
+
+async fn run(vm: &Vm, line: &str) {
+    let output = vm.exec_command(Command::shell(line)).await.unwrap();
+    assert!(output.success(), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_disk_stays_when_its_vm_has_ended_and_boots_again() {
+    let (_folder, path) = new_disk();
+    let vm = on(&path).start().await.unwrap();
+    run(&vm, "echo first >/root/notes").await;
+    vm.stop().await.unwrap();
+
+    let disk = opened(&path).unwrap();
+    assert!(disk.info().clean);
+    assert_eq!(disk.read("root/notes").unwrap(), b"first\n");
+    // As long as somebody looks at it, no VM can write it.
+    let error = on(&path).start().await.unwrap_err();
+    assert!(matches!(error, Error::Disk(ImageError::InUse { .. })));
+    assert_eq!(error.code(), "disk-in-use");
+    drop(disk);
+
+    let vm = on(&path).start().await.unwrap();
+    run(&vm, "echo second >>/root/notes && sync").await;
+    // As long as a VM has it, nobody else gets it, unless for a torn look.
+    let error = on(&path).start().await.unwrap_err();
+    assert!(matches!(error, Error::Disk(ImageError::InUse { .. })));
+    let error = opened(&path).unwrap_err();
+    assert!(matches!(error, DiskError::Image(ImageError::InUse { .. })));
+    let torn = Disk::options().allow(images()).torn().open(&path).unwrap();
+    assert!(torn.exists("root/notes").unwrap());
+    vm.kill().await;
+    let notes = opened(&path).unwrap().read("root/notes").unwrap();
+    assert_eq!(notes, b"first\nsecond\n");
+}
+
+#[tokio::test]
+async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() {
+    let (folder, lower) = new_disk();
+    let vm = on(&lower).start().await.unwrap();
+    run(&vm, "echo lower >/root/notes").await;
+    vm.stop().await.unwrap();
+    let options = OpenOptions::new().allow(images());
+    image::seal(&lower, &options).unwrap();
+    let before = std::fs::read(&lower).unwrap();
+
+    let error = on(&lower).start().await.unwrap_err();
+    assert!(matches!(error, Error::Disk(ImageError::Sealed { .. })));
+    let upper = folder.path().join("upper.qcow2");
+    image::create_child(&lower, &upper, &options).unwrap();
+    let vm = on(&upper).start().await.unwrap();
+    run(
+        &vm,
+        "read line </root/notes && [ $line = lower ] && echo upper >/root/notes",
+    )
+    .await;
+    vm.stop().await.unwrap();
+    assert_eq!(
+        opened(&upper).unwrap().read("root/notes").unwrap(),
+        b"upper\n"
+    );
+    assert_eq!(std::fs::read(&lower).unwrap(), before);
+
+    // Flattened, it is an image like any other.
+    let flat = folder.path().join("flat.ext4");
+    let options = OpenOptions::new().allow(folder.path()).allow(images());
+    let layers = Image::open(&upper, &options).unwrap();
+    let mut go_on = |_| ControlFlow::Continue(());
+    image::flatten(&layers, &flat, 1 << 30, &mut go_on).unwrap();
+    drop(layers);
+    let vm = Vm::builder()
+        .image(&flat)
+        .memory_mib(128)
+        .start()
+        .await
         .unwrap();
-    assert!(output.status.success(), "{output:?}");
+    run(&vm, "read line </root/notes && [ $line = upper ]").await;
+    vm.kill().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_the_disk_of_a_vm_is_refused_by_name() {
+    let (folder, path) = new_disk();
+    let raw = folder.path().join("raw.ext4");
+    std::fs::copy(base(), &raw).unwrap();
+    let error = on(&raw).start().await.unwrap_err();
+    assert!(
+        matches!(error, Error::Disk(ImageError::Raw { .. })),
+        "{error}"
+    );
+    let elsewhere = Vm::builder().disk(&path).start().await.unwrap_err();
+    assert!(matches!(elsewhere, Error::Disk(ImageError::Outside { .. })));
+    let both = on(&path).image(base()).start().await.unwrap_err();
+    assert!(matches!(both, Error::Invalid(_)), "{both}");
+    let missing = on(&folder.path().join("missing"))
+        .start()
+        .await
+        .unwrap_err();
+    assert!(matches!(missing, Error::Disk(ImageError::Read { .. })));
+
+    std::fs::write(&raw, vec![0; 1 << 20]).unwrap();
+    let empty = folder.path().join("empty.qcow2");
+    image::create_child(&raw, &empty, &OpenOptions::new()).unwrap();
+    let error = on(&empty).start().await.unwrap_err();
+    assert!(error.to_string().contains("no ext4 file system"), "{error}");
 }
 
 #[tokio::test]
 async fn the_disk_of_a_vm_that_was_killed_while_it_wrote_is_read() {
-    let vm = start().await;
+    let (_folder, path) = new_disk();
+    let vm = on(&path).start().await.unwrap();
     let write = "mkdir /kept /torn && cd /kept && for i in $(seq 200); do echo $i >$i; done; sync";
-    let output = vm.exec_command(Command::shell(write)).await.unwrap();
-    assert!(output.success(), "{output:?}");
+    run(&vm, write).await;
     let endless = "i=0; while :; do i=$((i+1)); head -c $((i*100)) /bin/busybox >/torn/$i; \
                    ln /torn/$i /torn/link-$i; rm -f /torn/link-$((i-5)); done";
     vm.spawn(Command::shell(endless)).await.unwrap();
     let under_way = Command::shell("while [ ! -e /torn/50 ]; do :; done");
     let waited = vm.exec_command(under_way.timeout(Duration::from_secs(120)));
     assert!(waited.await.unwrap().success());
-
     let vmm = VmmProcess::of(&vm);
-    let mut layer = vmm.unnamed_file().unwrap();
     vmm.kill();
     assert!(vmm.ends_within(Duration::from_secs(30)));
 
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("layer.qcow2");
-    keep(&mut layer, &path);
-    let allowed = base().parent().unwrap().to_owned();
-    let disk = Disk::options().allow(allowed).open(&path).unwrap();
+    let disk = opened(&path).unwrap();
     let info = disk.info();
     assert!(!info.clean);
     let is_replayed = matches!(info.journal, JournalState::Replayed { .. });
@@ -70,4 +191,12 @@ async fn the_disk_of_a_vm_that_was_killed_while_it_wrote_is_read() {
     let is_added = |(kind, _): &(DiskChangeKind, _)| *kind == DiskChangeKind::Added;
     assert!(kept.iter().all(is_added), "{kept:?}");
     assert!(elsewhere.len() < 20, "{elsewhere:?}");
+    drop(diff);
+    drop(disk);
+
+    // The guest's own kernel reads it too.
+    let vm = on(&path).start().await.unwrap();
+    run(&vm, "[ $(ls /kept | wc -l) = 200 ]").await;
+    vm.stop().await.unwrap();
+    assert!(opened(&path).unwrap().info().clean);
 }

@@ -37,27 +37,6 @@ impl VmmProcess {
         Some(Self { pid, handle })
     }
 
-    /// The file that it has open and that has no name: the layer of the VM's
-    /// disk.
-    #[cfg(feature = "disk")]
-    pub(crate) fn unnamed_file(&self) -> Option<std::fs::File> {
-        let folder = format!("/proc/{}/fd", self.pid.as_raw_nonzero());
-        let unnamed = std::fs::read_dir(folder).unwrap().find_map(|entry| {
-            let path = entry.unwrap().path();
-            let mut file = std::fs::read_link(&path)
-                .ok()
-                .filter(|target| target.to_string_lossy().ends_with(" (deleted)"))
-                .and_then(|_| std::fs::File::open(path).ok())?;
-            let mut magic = [0; 4];
-            std::io::Read::read_exact(&mut file, &mut magic).ok()?;
-            (magic == *b"QFI\xfb").then_some(file)
-        });
-        unnamed.map(|mut file| {
-            std::io::Seek::rewind(&mut file).unwrap();
-            file
-        })
-    }
-
     pub(crate) fn kill(&self) {
         kill_process(self.pid, Signal::KILL).unwrap();
     }

@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 
-use crate::{acceleration::Acceleration, backend::Machine};
+use crate::{acceleration::Acceleration, backend::Machine, overlay::Overlay};
 
 // The descriptors that QEMU inherits, in the order in which they are passed.
-const LINK: u32 = 3;
-const CONSOLE: u32 = 4;
-const INITRAMFS: u32 = 5;
-const LAYER: u32 = 6;
-const IMAGE: u32 = 7;
+const LINK: usize = 3;
+const CONSOLE: usize = 4;
+const INITRAMFS: usize = 5;
+const LAYER: usize = 6;
+/// The first of those beneath the layer; the others follow.
+const BENEATH: usize = 7;
 
 pub(super) fn arguments(machine: &Machine) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
@@ -17,7 +18,7 @@ pub(super) fn arguments(machine: &Machine) -> Vec<OsString> {
     arguments.add_machine(machine);
     arguments.add_boot(machine);
     arguments.add_console();
-    arguments.add_disk();
+    arguments.add_disk(&machine.disk);
     arguments.add_link();
     arguments.0
 }
@@ -77,33 +78,48 @@ impl Arguments {
         self.option("-serial", "chardev:console");
     }
 
-    fn add_disk(&mut self) {
-        self.option("-add-fd", format!("fd={IMAGE},set=1"));
-        self.option("-add-fd", format!("fd={LAYER},set=2"));
-        self.option(
-            "-blockdev",
-            "driver=file,node-name=image-file,filename=/dev/fdset/1,read-only=on",
-        );
-        self.option(
-            "-blockdev",
-            "driver=raw,node-name=image,file=image-file,read-only=on",
-        );
-        // The layer ends with the VM: there is nothing to make durable.
-        self.option(
-            "-blockdev",
-            "driver=file,node-name=layer-file,filename=/dev/fdset/2,\
-             cache.no-flush=on,discard=unmap",
-        );
-        self.option(
-            "-blockdev",
-            "driver=qcow2,node-name=disk,file=layer-file,backing=image,\
-             cache.no-flush=on,discard=unmap",
-        );
+    /// The names of files in the headers of layers are not used: each layer is
+    /// put above the next one here.
+    fn add_disk(&mut self, disk: &Overlay) {
+        let mut backing = None;
+        for (number, layer) in disk.beneath.iter().enumerate().rev() {
+            let node = format!("beneath{number}");
+            let descriptor = BENEATH + number;
+            self.add_layer(&node, descriptor, layer.format, backing, "read-only=on");
+            backing = Some(node);
+        }
+        // A layer that ends with the VM has nothing to make durable.
+        let options = match disk.is_kept {
+            true => "discard=unmap",
+            false => "discard=unmap,cache.no-flush=on",
+        };
+        self.add_layer("disk", LAYER, "qcow2", backing, options);
         // A full disk on the host is an error for the guest's program, not a
         // VM that stands still.
         self.option(
             "-device",
             "virtio-blk-device,drive=disk,werror=report,rerror=report",
+        );
+    }
+
+    /// A block device in a file that QEMU has inherited.
+    fn add_layer(
+        &mut self,
+        node: &str,
+        descriptor: usize,
+        format: &str,
+        backing: Option<String>,
+        options: &str,
+    ) {
+        let backing = backing.map_or(String::new(), |node| format!("backing={node},"));
+        self.option("-add-fd", format!("fd={descriptor},set={descriptor}"));
+        self.option(
+            "-blockdev",
+            format!("driver=file,node-name={node}-file,filename=/dev/fdset/{descriptor},{options}"),
+        );
+        self.option(
+            "-blockdev",
+            format!("driver={format},node-name={node},file={node}-file,{backing}{options}"),
         );
     }
 
@@ -159,19 +175,32 @@ fn emulation_arguments(machine: &Machine) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
-    use crate::overlay::Overlay;
+    use crate::overlay::Beneath;
+
+    fn file() -> File {
+        tempfile::tempfile().unwrap()
+    }
+
+    fn beneath(format: &'static str) -> Beneath {
+        Beneath {
+            file: file(),
+            format,
+        }
+    }
 
     fn machine(acceleration: Acceleration) -> Machine {
-        let file = || tempfile::tempfile().unwrap();
         Machine {
             id: "0123".to_owned(),
             kernel: "/kernel".into(),
             kernel_arguments: "debug".to_owned(),
             initramfs: file(),
             disk: Overlay {
-                image: file(),
                 layer: file(),
+                is_kept: false,
+                beneath: vec![beneath("raw")],
             },
             vcpus: 2,
             memory_mib: 256,
@@ -214,16 +243,40 @@ mod tests {
 -append console=ttyS0 quiet reboot=t panic=-1 debug
 -chardev socket,id=console,fd=4
 -serial chardev:console
--add-fd fd=7,set=1
--add-fd fd=6,set=2
--blockdev driver=file,node-name=image-file,filename=/dev/fdset/1,read-only=on
--blockdev driver=raw,node-name=image,file=image-file,read-only=on
--blockdev driver=file,node-name=layer-file,filename=/dev/fdset/2,cache.no-flush=on,discard=unmap
--blockdev driver=qcow2,node-name=disk,file=layer-file,backing=image,cache.no-flush=on,discard=unmap
+-add-fd fd=7,set=7
+-blockdev driver=file,node-name=beneath0-file,filename=/dev/fdset/7,read-only=on
+-blockdev driver=raw,node-name=beneath0,file=beneath0-file,read-only=on
+-add-fd fd=6,set=6
+-blockdev driver=file,node-name=disk-file,filename=/dev/fdset/6,discard=unmap,cache.no-flush=on
+-blockdev driver=qcow2,node-name=disk,file=disk-file,backing=beneath0,discard=unmap,cache.no-flush=on
 -device virtio-blk-device,drive=disk,werror=report,rerror=report
 -device virtio-serial-device,max_ports=2
 -chardev socket,id=link,fd=3
 -device virtserialport,chardev=link,nr=1,name=vmcell.0"
+        );
+    }
+
+    #[test]
+    fn a_disk_that_is_kept_is_flushed_and_stands_on_all_that_is_beneath_it() {
+        let mut machine = machine(Acceleration::Kvm);
+        machine.disk.is_kept = true;
+        machine.disk.beneath.insert(0, beneath("qcow2"));
+        let text = text(&machine);
+        assert!(
+            text.contains(
+                "\n\
+-add-fd fd=8,set=8
+-blockdev driver=file,node-name=beneath1-file,filename=/dev/fdset/8,read-only=on
+-blockdev driver=raw,node-name=beneath1,file=beneath1-file,read-only=on
+-add-fd fd=7,set=7
+-blockdev driver=file,node-name=beneath0-file,filename=/dev/fdset/7,read-only=on
+-blockdev driver=qcow2,node-name=beneath0,file=beneath0-file,backing=beneath1,read-only=on
+-add-fd fd=6,set=6
+-blockdev driver=file,node-name=disk-file,filename=/dev/fdset/6,discard=unmap
+-blockdev driver=qcow2,node-name=disk,file=disk-file,backing=beneath0,discard=unmap
+"
+            ),
+            "{text}"
         );
     }
 

@@ -43,13 +43,14 @@ impl Backend for Qemu {
             .process_group(0)
             .stdout(Stdio::null())
             .stderr(OwnedFd::from(complaints_of_vmm));
-        let descriptors = vec![
+        let mut descriptors = vec![
             link_of_vmm.into(),
             console_of_vmm.into(),
             machine.initramfs.into(),
             machine.disk.layer.into(),
-            machine.disk.image.into(),
         ];
+        let beneath = machine.disk.beneath.into_iter();
+        descriptors.extend(beneath.map(|layer| OwnedFd::from(layer.file)));
         let vmm = Vmm::start(VmmCommand {
             command,
             descriptors,

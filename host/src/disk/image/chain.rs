@@ -27,6 +27,11 @@ pub(super) struct Chain {
 }
 
 impl Chain {
+    /// The top, and what is beneath it, top first.
+    pub(super) fn into_layers(self) -> (OpenLayer, Vec<OpenLayer>) {
+        (self.top, self.beneath)
+    }
+
     /// All layers, top first.
     pub(super) fn layers(&self) -> impl Iterator<Item = &OpenLayer> {
         iter::once(&self.top).chain(&self.beneath)
@@ -126,8 +131,8 @@ fn check_use(source: &Source, options: &OpenOptions) -> Result<(), ImageError> {
         return Ok(());
     }
     match lock_for_reading(&source.file) {
-        Ok(Use::ReadOnly) => Ok(()),
-        Ok(Use::MayBeWritten) => Err(ImageError::InUse {
+        Ok(Use::Ours) => Ok(()),
+        Ok(Use::Others) => Err(ImageError::InUse {
             path: source.path.clone(),
         }),
         Err(error) => Err(ImageError::Lock {

@@ -32,8 +32,11 @@ pub enum ImageError {
         path: PathBuf,
     },
 
-    /// Somebody may be writing the image at this moment.
-    #[error("{path:?} is in use: stop the VM that has it, or ask for a look that may be torn")]
+    /// Somebody may be writing the image at this moment, or counts on nobody
+    /// doing so.
+    #[error(
+        "{path:?} is in use: stop the VM that has it, or to read it ask for a look that may be torn"
+    )]
     InUse {
         /// The image, or a layer beneath it.
         path: PathBuf,
@@ -46,6 +49,21 @@ pub enum ImageError {
         path: PathBuf,
         /// What the file system says.
         source: io::Error,
+    },
+
+    /// A VM would write to a raw image. What a guest writes there could pass for
+    /// another format later, so a VM has a qcow2 layer above it.
+    #[error("{path:?} is a raw image: make a child of it for the VM to write to")]
+    Raw {
+        /// The image.
+        path: PathBuf,
+    },
+
+    /// A VM would write to a layer that is sealed.
+    #[error("{path:?} is sealed: make a child of it for the VM to write to")]
+    Sealed {
+        /// The layer.
+        path: PathBuf,
     },
 
     /// A backing file is not where the caller allows backing files.

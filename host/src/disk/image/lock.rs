@@ -3,9 +3,13 @@
 //! QEMU says what it does with an image by locking single bytes of it for
 //! reading: byte 100 + n if it does n, byte 200 + n if it allows nobody else to
 //! do n. After it has locked its own bytes it looks whether somebody holds the
-//! opposite ones. We do the same as a reader that allows no writers, in the same
-//! order, so of two that start at the same moment at least one is refused. Other
-//! VMMs lock the whole file, with fcntl(2) or flock(2).
+//! opposite ones. We do the same, as one who reads and allows no writers or who
+//! writes alone, in the same order, so of two that start at the same moment at
+//! least one is refused. Other VMMs lock the whole file, with fcntl(2) or
+//! flock(2).
+//!
+//! Such a lock belongs to what open(2) made. A VMM that inherits it has the lock
+//! too, and is not in its own way.
 
 use std::{fs::File, io, ops::Range};
 
@@ -28,42 +32,65 @@ const RESIZE: i64 = 3;
 /// What was found out about an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Nobody writes it, nor can they, if they ask, while the file is open.
-    ReadOnly,
-    /// Somebody may be writing it.
-    MayBeWritten,
+    /// Nobody does what we do not want, nor can they, if they ask, while the
+    /// file is open.
+    Ours,
+    /// Somebody may be doing it.
+    Others,
 }
 
 /// Says that we read the file, until it is closed, and tells whether somebody
 /// may be writing it.
 pub(super) fn lock_for_reading(file: &File) -> io::Result<Use> {
-    match flock(file, FlockOperation::NonBlockingLockShared) {
+    lock(
+        file,
+        FlockOperation::NonBlockingLockShared,
+        &[DOES + READ, FORBIDS + WRITE, FORBIDS + RESIZE],
+        &[DOES + WRITE, DOES + RESIZE, FORBIDS + READ],
+    )
+}
+
+/// Says that we, or who inherits the file from us, write it until it is closed,
+/// and tells whether somebody else may be writing it or counts on nobody doing
+/// so.
+pub(super) fn lock_for_writing(file: &File) -> io::Result<Use> {
+    lock(
+        file,
+        FlockOperation::NonBlockingLockExclusive,
+        &[DOES + READ, DOES + WRITE, FORBIDS + WRITE, FORBIDS + RESIZE],
+        &[DOES + WRITE, DOES + RESIZE, FORBIDS + READ, FORBIDS + WRITE],
+    )
+}
+
+fn lock(file: &File, whole: FlockOperation, ours: &[i64], opposite: &[i64]) -> io::Result<Use> {
+    match flock(file, whole) {
         Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Use::MayBeWritten),
+        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Use::Others),
         Err(errno) => return Err(errno.into()),
     }
-    for byte in [DOES + READ, FORBIDS + WRITE, FORBIDS + RESIZE] {
-        let ours = lock(libc::F_RDLCK, byte..byte + 1);
+    for byte in ours {
+        let ours = lock_of(libc::F_RDLCK, *byte..byte + 1);
         match fcntl(file, FcntlArg::F_OFD_SETLK(&ours)) {
             Ok(_) => {}
-            Err(Errno::EAGAIN | Errno::EACCES) => return Ok(Use::MayBeWritten),
+            Err(Errno::EAGAIN | Errno::EACCES) => return Ok(Use::Others),
             Err(errno) => return Err(errno.into()),
         }
     }
-    let opposite = [DOES + WRITE, DOES + RESIZE, FORBIDS + READ]
-        .map(|byte| lock(libc::F_WRLCK, byte..byte + 1));
-    let whole_file = lock(libc::F_RDLCK, 0..0);
-    for mut wanted in opposite.into_iter().chain([whole_file]) {
+    let opposite = opposite
+        .iter()
+        .map(|byte| lock_of(libc::F_WRLCK, *byte..byte + 1));
+    let whole_file = lock_of(libc::F_RDLCK, 0..0);
+    for mut wanted in opposite.chain([whole_file]) {
         fcntl(file, FcntlArg::F_OFD_GETLK(&mut wanted))?;
         if i32::from(wanted.l_type) != libc::F_UNLCK {
-            return Ok(Use::MayBeWritten);
+            return Ok(Use::Others);
         }
     }
-    Ok(Use::ReadOnly)
+    Ok(Use::Ours)
 }
 
 /// A lock of these bytes. An empty range at 0 is the whole file: fcntl(2).
-fn lock(kind: libc::c_int, bytes: Range<i64>) -> libc::flock {
+fn lock_of(kind: libc::c_int, bytes: Range<i64>) -> libc::flock {
     libc::flock {
         l_type: kind as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,

@@ -46,6 +46,7 @@ mod slots;
 mod source;
 mod walk;
 mod window;
+mod writable;
 
 #[cfg(test)]
 mod tests;

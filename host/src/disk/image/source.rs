@@ -132,7 +132,8 @@ pub(super) enum Stored {
     Hole,
 }
 
-fn link_to(file: &impl AsFd) -> PathBuf {
+/// A name for a file that is open: proc(5).
+pub(super) fn link_to(file: &impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
 }
 

@@ -1,22 +1,32 @@
 //! A VM's own disk: a copy-on-write child of an image that is never written.
 
-use std::{
-    fs::File,
-    io::{Read, Seek, SeekFrom},
-    path::Path,
-};
+#[cfg(feature = "disk")]
+mod kept;
+
+use std::{fs::File, os::unix::fs::FileExt as _, path::Path};
 
 use imago::{FormatCreateBuilder, StorageOpenOptions, file::File as ImagoFile, qcow2::Qcow2};
 
 use crate::error::Error;
 
-/// An image and the layer that takes what the VM writes.
+/// A layer that takes what the VM writes, and what is beneath it.
 #[derive(Debug)]
 pub(crate) struct Overlay {
-    /// The image, open for reading only.
-    pub(crate) image: File,
-    /// A qcow2 file without a name: the kernel frees it with its last user.
+    /// A qcow2 file.
     pub(crate) layer: File,
+    /// Whether the layer stays when the VM has ended. If not, it has no name,
+    /// and the kernel frees it with its last user.
+    pub(crate) is_kept: bool,
+    /// The files beneath the layer, the lowest one last.
+    pub(crate) beneath: Vec<Beneath>,
+}
+
+/// A file beneath the layer of a VM, open for reading only.
+#[derive(Debug)]
+pub(crate) struct Beneath {
+    pub(crate) file: File,
+    /// What QEMU calls its format.
+    pub(crate) format: &'static str,
 }
 
 impl Overlay {
@@ -26,7 +36,15 @@ impl Overlay {
         let (image, size) = open_image(image)?;
         let layer = tempfile::tempfile_in(folder).map_err(Error::host("make the VM's disk"))?;
         write_empty_layer(&layer, size).map_err(Error::host("make the VM's disk"))?;
-        Ok(Self { image, layer })
+        let image = Beneath {
+            file: image,
+            format: "raw",
+        };
+        Ok(Self {
+            layer,
+            is_kept: false,
+            beneath: vec![image],
+        })
     }
 }
 
@@ -45,14 +63,13 @@ fn open_image(path: &Path) -> Result<(File, u64), Error> {
         path: path.to_owned(),
         reason: reason.to_owned(),
     };
-    let mut image = File::open(path).map_err(|error| bad(&error.to_string()))?;
-    if !image.metadata().is_ok_and(|metadata| metadata.is_file()) {
+    let image = File::open(path).map_err(|error| bad(&error.to_string()))?;
+    let metadata = image.metadata().map_err(|error| bad(&error.to_string()))?;
+    if !metadata.is_file() {
         return Err(bad("is not a regular file"));
     }
-    let size = image
-        .seek(SeekFrom::End(0))
-        .map_err(|error| bad(&error.to_string()))?;
-    if !has_ext_magic(&mut image) {
+    let size = metadata.len();
+    if !has_ext_magic(&image) {
         return Err(bad(
             "is not an ext4 image; `vmcell-rootfs` makes one from a directory",
         ));
@@ -63,11 +80,12 @@ fn open_image(path: &Path) -> Result<(File, u64), Error> {
     Ok((image, size))
 }
 
-/// Whether there is an ext2/3/4 superblock: `s_magic` is at offset 0x38 of the
-/// superblock, which is at 1024.
-fn has_ext_magic(image: &mut File) -> bool {
+/// Where the magic number of ext2, ext3 and ext4 is: `s_magic` is at offset 0x38
+/// of the superblock, which is at 1024.
+const MAGIC_OFFSET: u64 = 1024 + 0x38;
+const MAGIC: [u8; 2] = 0xef53_u16.to_le_bytes();
+
+fn has_ext_magic(image: &File) -> bool {
     let mut magic = [0; 2];
-    image.seek(SeekFrom::Start(1024 + 0x38)).is_ok()
-        && image.read_exact(&mut magic).is_ok()
-        && u16::from_le_bytes(magic) == 0xef53
+    image.read_exact_at(&mut magic, MAGIC_OFFSET).is_ok() && magic == MAGIC
 }

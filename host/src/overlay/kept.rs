@@ -1,0 +1,38 @@
+use std::path::{Path, PathBuf};
+
+use super::{Beneath, MAGIC, MAGIC_OFFSET, Overlay};
+use crate::{
+    disk::image::{Image, OpenOptions},
+    error::Error,
+};
+
+impl Overlay {
+    /// Opens a disk that was there before the VM and will be there after it.
+    pub(crate) fn open(path: &Path, allowed: &[PathBuf]) -> Result<Self, Error> {
+        let options = OpenOptions::new();
+        let options = allowed.iter().fold(options, OpenOptions::allow);
+        let image = Image::open(path, &options)?;
+        if !has_ext_magic(&image) {
+            return Err(Error::BadFile {
+                what: "disk",
+                path: path.to_owned(),
+                reason: "has no ext4 file system at its beginning".to_owned(),
+            });
+        }
+        let disk = image.into_writable()?;
+        let beneath = disk.beneath.into_iter().map(|(file, format)| Beneath {
+            file,
+            format: format.name(),
+        });
+        Ok(Self {
+            layer: disk.top,
+            is_kept: true,
+            beneath: beneath.collect(),
+        })
+    }
+}
+
+fn has_ext_magic(image: &Image) -> bool {
+    let mut magic = [0; 2];
+    image.read_at(MAGIC_OFFSET, &mut magic).is_ok() && magic == MAGIC
+}
