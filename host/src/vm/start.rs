@@ -287,6 +287,3 @@ fn file_in_memory(contents: &[u8]) -> std::io::Result<File> {
     file.rewind()?;
     Ok(file)
 }
-
-#[cfg(test)]
-mod tests;
