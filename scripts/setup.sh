@@ -59,8 +59,11 @@ find_missing() {
     need debian-archive-keyring has_debian_keys
     # To run VMs.
     need qemu-system-x86 have "${VMCELL_QEMU:-qemu-system-x86_64}"
-    # Tests of disks make layers with it.
+    # Tests of disks make layers and partitions with these, and apply patches.
     need qemu-utils have qemu-io
+    need fdisk have sfdisk
+    need patch have patch
+    need git have git
     # A benchmark reads disks with it, to compare.
     need p7zip-full have 7z
     # A test reads our initramfs with it.

@@ -2,6 +2,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use vmcell::{ProcessSelector, port::PortMapping};
+use vmcell_cli::options::manual::{CompletionsArguments, ManArguments};
 
 use crate::{
     command::CommandOptions,
@@ -59,6 +60,10 @@ pub(crate) enum Task {
     Diff(DiffArguments),
     /// Say what this machine has and lacks for running VMs.
     Doctor(DoctorArguments),
+    /// Print completions for a shell.
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write those of all commands.
+    Man(ManArguments),
 }
 
 impl Task {
@@ -78,7 +83,9 @@ impl Task {
             Self::Patch(arguments) => arguments.json,
             Self::Diff(arguments) => arguments.json,
             Self::Doctor(arguments) => arguments.json,
-            Self::Shell(_) | Self::Kill(_) | Self::Cat(_) => false,
+            Self::Shell(_) | Self::Kill(_) | Self::Cat(_) | Self::Completions(_) | Self::Man(_) => {
+                false
+            }
         }
     }
 }
@@ -95,6 +102,11 @@ pub(crate) struct RunArguments {
     /// The environment to boot: `base`, `debian`, or the path of an ext4 image.
     #[arg(value_name = "ENVIRONMENT", default_value = "base")]
     pub(crate) environment: OsString,
+    /// Keep what the VM writes in this disk, and boot from it again next time.
+    /// If it is not there, it is made of ENVIRONMENT. `vmcell-disk` looks into
+    /// it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) disk: Option<PathBuf>,
     /// A name for the VM, by which other programs of yours find it.
     #[arg(long, value_name = "NAME")]
     pub(crate) id: Option<String>,

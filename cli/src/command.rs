@@ -4,11 +4,11 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::Args;
 use vmcell::Command;
+use vmcell_cli::options::size;
 
 use crate::{
     input::{self, Source},
     limits::LimitOptions,
-    size,
     start_options::{Start, StartOptions},
 };
 

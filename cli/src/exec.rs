@@ -4,10 +4,9 @@ use std::io::{self, Write};
 
 use serde_json::json;
 use vmcell::{Command, Vm};
+use vmcell_cli::signals::Signals;
 
-use crate::{
-    arguments::ExecArguments, failure::print_json, foreground, runtime::block_on, signals::Signals,
-};
+use crate::{arguments::ExecArguments, failure::print_json, foreground, runtime::block_on};
 
 pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
     let ExecArguments {

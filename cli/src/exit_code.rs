@@ -1,23 +1,16 @@
 //! What the shell is told, by the conventions of `env`, `timeout` and shells.
 
 use vmcell::{Cause, Error, ExecFailureKind, ExecStage, Exit};
+pub(crate) use vmcell_cli::exit::{INCOMPLETE, OUR_OWN, SIGNALLED, UNREAD};
 
-/// vmcell itself failed: nothing can be said about the command.
-pub(crate) const OUR_OWN: u8 = 125;
-/// It was done, but not all of it could be.
-pub(crate) const INCOMPLETE: u8 = 1;
 /// The command took too long.
 pub(crate) const TIMED_OUT: u8 = 124;
 /// The command was found and could not be started.
 const NOT_STARTED: u8 = 126;
 /// The command was not found.
 const NOT_FOUND: u8 = 127;
-/// Added to the number of a signal.
-pub(crate) const SIGNALLED: u8 = 128;
 /// The user's terminal is gone: SIGHUP.
 pub(crate) const HUNG_UP: u8 = SIGNALLED + 1;
-/// Nobody reads our output: as if SIGPIPE had ended us.
-pub(crate) const UNREAD: u8 = SIGNALLED + 13;
 /// The command was ended by force, for want of memory or by somebody: SIGKILL.
 const KILLED: u8 = SIGNALLED + 9;
 /// The command printed too much: as if it were SIGXFSZ, which ends programs

@@ -1,12 +1,9 @@
 //! How failures are told.
 
-use std::{
-    error::Error as _,
-    io::{self, Write},
-};
-
-use serde_json::{Value, json};
-use vmcell::{Error, ExecStage, printable, service::ServiceError};
+use serde_json::json;
+use vmcell::{Error, ExecStage, service::ServiceError};
+pub(crate) use vmcell_cli::show::voice::print_json;
+use vmcell_cli::show::voice::{self, with_causes};
 
 /// Tells people or machines what went wrong.
 pub(crate) fn report(error: &anyhow::Error, json: bool) {
@@ -28,14 +25,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) {
 
 /// Says something on standard error, in our own name.
 pub(crate) fn say(text: &str) {
-    let text = printable(text.as_bytes());
-    // Where nobody listens there is nothing to be done about it.
-    let _ = writeln!(io::stderr(), "vmcell: {text}");
-}
-
-pub(crate) fn print_json(value: &Value) {
-    // A reader that has gone away has seen enough.
-    let _ = writeln!(io::stdout(), "{value:#}");
+    voice::say("vmcell", text);
 }
 
 /// The words of an error, with what to do next in terms of this program.
@@ -58,10 +48,7 @@ pub(crate) fn words(error: &Error) -> String {
             format!("the service {name:?} still runs: `vmcell service stop ID {name}` ends it")
         }
         Error::Host { source, .. } => format!("{error}: {source}"),
-        Error::Tree(failure) => match failure.source() {
-            Some(source) => format!("{failure} ({source})"),
-            None => failure.to_string(),
-        },
+        Error::Tree(failure) => with_causes(&failure.to_string(), failure),
         _ => error.to_string(),
     }
 }

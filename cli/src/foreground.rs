@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 use vmcell::{Cause, Error, ExecStream, Exit, Output, Vm};
+use vmcell_cli::signals::Signals;
 
 use crate::{
     command::Job,
     exit_code::{self, of_cause, of_exit},
     failure::say,
     input, output, result,
-    signals::Signals,
     stream::{self, End},
 };
 

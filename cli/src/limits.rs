@@ -2,8 +2,7 @@
 
 use clap::{Args, value_parser};
 use vmcell::Command;
-
-use crate::size;
+use vmcell_cli::options::size;
 
 #[derive(Debug, Args)]
 pub(crate) struct LimitOptions {

@@ -20,25 +20,23 @@ mod port;
 mod process_name;
 mod ps;
 mod result;
+mod root;
 mod run;
 mod runtime;
-mod saving;
 mod screen;
 mod service;
 mod shell;
 mod signal_name;
-mod signals;
-mod size;
 mod start_options;
 mod stream;
 mod surroundings;
-mod table;
 mod tail;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
+use vmcell_cli::options::manual;
 
 use arguments::{Arguments, Task};
 
@@ -70,6 +68,8 @@ fn main() -> ExitCode {
         Task::Stat(arguments) => files::stat(arguments),
         Task::Patch(arguments) => files::patch(arguments),
         Task::Diff(arguments) => files::diff(arguments),
+        Task::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
+        Task::Man(arguments) => manual::man(Arguments::command(), &arguments),
         Task::Doctor(arguments) => return doctor::doctor(&arguments),
     };
     let code = outcome.unwrap_or_else(|error| {

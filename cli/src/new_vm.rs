@@ -1,12 +1,10 @@
 //! A VM of our own.
 
-use std::{ffi::OsStr, path::PathBuf};
-
 use vmcell::Vm;
 
 use crate::{
-    environment,
     files::{Pushes, keep_baseline},
+    root::Root,
 };
 
 /// What is asked of it.
@@ -19,20 +17,20 @@ pub(crate) struct VmOptions {
 
 /// A VM that is ready to be booted.
 pub(crate) struct NewVm {
-    image: PathBuf,
-    options: VmOptions,
+    pub(crate) root: Root,
+    pub(crate) options: VmOptions,
+}
+
+/// A VM that runs, and ends with us.
+pub(crate) struct OwnVm {
+    pub(crate) vm: Vm,
+    is_kept: bool,
 }
 
 impl NewVm {
-    /// Makes the image if it is not there yet.
-    pub(crate) fn prepare(environment: &OsStr, options: VmOptions) -> anyhow::Result<Self> {
-        let image = environment::image(environment)?;
-        Ok(Self { image, options })
-    }
-
     /// Boots it and brings into it what it begins with. Dropping the future ends
     /// the VM.
-    pub(crate) async fn boot(self) -> anyhow::Result<Vm> {
+    pub(crate) async fn boot(self) -> anyhow::Result<OwnVm> {
         let VmOptions {
             id,
             vcpu_count,
@@ -41,10 +39,8 @@ impl NewVm {
         } = self.options;
         // Others can only ask for changes if they know the VM.
         let compared = id.is_some() || !pushes.is_empty();
-        let mut builder = Vm::builder()
-            .image(self.image)
-            .vcpus(vcpu_count)
-            .memory_mib(mem_mib);
+        let is_kept = self.root.is_kept();
+        let mut builder = self.root.builder().vcpus(vcpu_count).memory_mib(mem_mib);
         if let Some(id) = id {
             builder = builder.id(id);
         }
@@ -53,6 +49,18 @@ impl NewVm {
         if compared {
             keep_baseline(&vm).await?;
         }
-        Ok(vm)
+        Ok(OwnVm { vm, is_kept })
+    }
+}
+
+impl OwnVm {
+    /// Ends it. If its disk goes with it, there is nothing to make clean.
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
+        if self.is_kept {
+            self.vm.stop().await?;
+        } else {
+            self.vm.kill().await;
+        }
+        Ok(())
     }
 }

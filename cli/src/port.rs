@@ -8,11 +8,11 @@ use vmcell::{
     Vm,
     port::{PortMapping, PublishedPort},
 };
+use vmcell_cli::signals::Signals;
 
 use crate::{
     failure::{print_json, say},
     runtime::block_on,
-    signals::Signals,
 };
 
 #[derive(Debug, Args)]

@@ -4,8 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use vmcell::{KeptOutput, ProcessInfo, Vm, VmInfo};
+use vmcell_cli::show::Table;
 
-use crate::{arguments::PsArguments, failure::print_json, result, runtime::block_on, table::Table};
+use crate::{arguments::PsArguments, failure::print_json, result, runtime::block_on};
 
 pub(crate) fn ps(arguments: &PsArguments) -> anyhow::Result<u8> {
     block_on(async {

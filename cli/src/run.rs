@@ -1,6 +1,7 @@
 //! `vmcell run`: one VM for one command.
 
 use vmcell::Vm;
+use vmcell_cli::signals::Signals;
 
 use crate::{
     arguments::RunArguments,
@@ -10,15 +11,16 @@ use crate::{
     files::{Pulls, Pushes, WORKSPACE},
     foreground::{self, Outcome},
     new_vm::{NewVm, VmOptions},
+    root::Root,
     runtime::block_on,
     service,
-    signals::Signals,
     surroundings::{Present, Surroundings},
 };
 
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
     let RunArguments {
         environment,
+        disk,
         id,
         vcpu_count,
         mem_mib,
@@ -44,16 +46,16 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         mem_mib,
         pushes,
     };
-    let new = NewVm::prepare(&environment, options)?;
+    let root = Root::prepare(&environment, disk)?;
+    let new = NewVm { root, options };
     block_on(async move {
         let mut signals = Signals::new()?;
-        let vm = tokio::select! {
-            vm = new.boot() => vm?,
+        let own = tokio::select! {
+            own = new.boot() => own?,
             code = signals.next() => return Ok(code),
         };
-        let code = errand.run(&vm, &mut signals).await?;
-        // The disk goes with the VM: there is nothing to make clean.
-        vm.kill().await;
+        let code = errand.run(&own.vm, &mut signals).await?;
+        own.end().await?;
         Ok(code)
     })
 }

@@ -1,13 +1,30 @@
 //! Files of ours.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
     io::{self, Write},
+    os::unix::fs::PermissionsExt,
     path::Path,
 };
 
-/// Writes a file: all of it, or nothing.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a file that nobody else may read: it tells what a guest worked on. All
+/// of it is there, or nothing.
+///
+/// # Errors
+/// If it cannot be written. Nothing is left then.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(path, bytes, 0o600)
+}
+
+/// Writes a file for everybody, in the same way.
+///
+/// # Errors
+/// See [`write()`].
+pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(path, bytes, 0o666)
+}
+
+fn write_with(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     // A device or a pipe is written to and not replaced.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, bytes);
@@ -16,8 +33,9 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    // Nobody else may read it: it tells what a guest worked on.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path)?;
@@ -36,6 +54,8 @@ mod tests {
             write(&path, text.as_bytes()).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600);
         write(Path::new("/dev/null"), b"gone").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
         let missing = folder.path().join("missing/file");

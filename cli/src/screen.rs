@@ -12,10 +12,9 @@ use vmcell::{
     Error, ExecFailureKind, ProcessSelector, Vm,
     terminal::{Screen, ScreenHealth, Terminal, TerminalInfo, TerminalOptions},
 };
+use vmcell_cli::saving;
 
-use crate::{
-    exit_code, failure::print_json, process_name, result::add_end, runtime::block_on, saving,
-};
+use crate::{exit_code, failure::print_json, process_name, result::add_end, runtime::block_on};
 
 #[derive(Debug, Args)]
 pub(crate) struct ScreenArguments {

@@ -8,20 +8,26 @@ use std::{
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit_code::SIGNALLED;
+use crate::exit::SIGNALLED;
 
 /// From when this is made, some signals come here and do nothing else.
-pub(crate) struct Signals(Vec<(Signal, u8)>);
+pub struct Signals(Vec<(Signal, u8)>);
 
 impl Signals {
     /// SIGINT and SIGTERM.
-    pub(crate) fn new() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn new() -> io::Result<Self> {
         Self::of(&[SignalKind::interrupt(), SignalKind::terminate()])
     }
 
     /// Also SIGHUP and SIGQUIT, for who has something to put right before the
     /// end. Others leave SIGHUP as they find it: `nohup` may have switched it off.
-    pub(crate) fn all() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn all() -> io::Result<Self> {
         Self::of(&[
             SignalKind::interrupt(),
             SignalKind::terminate(),
@@ -40,7 +46,7 @@ impl Signals {
     }
 
     /// Waits for the next one, and says which exit code it means.
-    pub(crate) async fn next(&mut self) -> u8 {
+    pub async fn next(&mut self) -> u8 {
         poll_fn(|context| self.poll(context)).await
     }
 

@@ -1,9 +1,9 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, value_parser};
+use vmcell_cli::options::size;
 
 use super::{place::Place, transfer::TransferOptions};
-use crate::size;
 
 #[derive(Debug, Args)]
 pub(crate) struct CpArguments {

@@ -7,15 +7,21 @@ use vmcell::{
     files::{Entry, EntryKind, FileFailureKind, Files},
     tree::ArchiveFormat,
 };
+use vmcell_cli::{
+    options::landing::landing,
+    show::{Progress, Summary},
+    signals::Signals,
+};
 
 use super::{
     CpArguments,
-    place::{Place, landing, tidy},
-    progress::Progress,
-    summary::Summary,
+    place::{Place, tidy},
     transfer::TransferOptions,
 };
-use crate::{failure::print_json, runtime::block_on, signals::Signals};
+use crate::{
+    failure::{print_json, say},
+    runtime::block_on,
+};
 
 pub(crate) fn cp(arguments: CpArguments) -> anyhow::Result<u8> {
     let CpArguments {
@@ -42,8 +48,12 @@ pub(crate) fn cp(arguments: CpArguments) -> anyhow::Result<u8> {
                 _ => return Err(Error::Invalid(ONE_OF_EACH.to_owned())),
             };
             match json {
-                true => print_json(&summary.as_json(vm.id())),
-                false => summary.say(),
+                true => {
+                    let mut told = summary.as_json();
+                    told["sandbox_id"] = vm.id().into();
+                    print_json(&told);
+                }
+                false => summary.lines().iter().for_each(|line| say(line)),
             }
             Ok(0)
         };

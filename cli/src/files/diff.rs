@@ -2,25 +2,27 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::Read,
     path::{Path, PathBuf},
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 use vmcell::{
     Error, Vm,
-    diff::{Change, ChangeKind, Diff, Manifest, ManifestEntry, ManifestKind, Shown},
+    diff::{Diff, Manifest},
     files::{EntryKind, ManifestOptions},
+};
+use vmcell_cli::{
+    saving,
+    show::{Page, change, name},
 };
 
 use super::{
     DiffArguments,
     baseline::{baseline_of, with_texts},
-    colour, name,
-    page::Page,
     place::guest_path,
 };
-use crate::{failure::print_json, runtime::block_on, saving};
+use crate::{failure::print_json, runtime::block_on};
 
 /// There are changes, and somebody wants to know from the exit code.
 const CHANGED: u8 = 1;
@@ -63,89 +65,21 @@ fn print(vm: &Vm, directory: &Path, diff: &Diff, arguments: &DiffArguments) -> a
         return Ok(0);
     }
     let mut page = Page::new();
-    let written = if arguments.name_status {
-        print_names(diff, &mut page)
-    } else {
-        print_patch(diff, &mut page)
-    };
+    let written = diff.files().iter().try_for_each(|file| {
+        if arguments.name_status {
+            change::print_name(file.change(), "", &mut page)
+        } else {
+            change::print_patch(file, &mut page)
+        }
+    });
     page.finish(written)
 }
 
-/// Into a pipe the patch goes as it is, so that it can be applied.
-fn print_patch(diff: &Diff, page: &mut Page) -> io::Result<()> {
-    if !page.is_terminal() {
-        return diff.write_patch(page);
-    }
-    let coloured = std::env::var_os("NO_COLOR").is_none();
-    diff.files()
-        .iter()
-        .try_for_each(|file| colour::write(file.patch(), coloured, page))
-}
-
-fn print_names(diff: &Diff, page: &mut Page) -> io::Result<()> {
-    diff.files().iter().try_for_each(|file| {
-        let change = file.change();
-        let letter = match change.kind() {
-            ChangeKind::Added => "A ",
-            ChangeKind::Removed => "D ",
-            ChangeKind::TypeChanged => "T ",
-            _ => "M ",
-        };
-        page.named(letter, &change.path, &mode_change(change))
-    })
-}
-
-fn mode_change(change: &Change) -> String {
-    match (&change.old, &change.new) {
-        (Some(old), Some(new)) if change.mode_changed() => {
-            format!(" (mode {:04o} -> {:04o})", old.mode, new.mode)
-        }
-        _ => String::new(),
-    }
-}
-
 fn print_as_json(vm: &str, directory: &Path, diff: &Diff) {
-    let changes = diff.files().iter().map(|file| {
-        let change = file.change();
-        let mut told = json!({
-            "change": match change.kind() {
-                ChangeKind::Added => "added",
-                ChangeKind::Removed => "removed",
-                ChangeKind::TypeChanged => "type-changed",
-                ChangeKind::ModeChanged => "mode-changed",
-                _ => "modified",
-            },
-            "old": change.old.as_ref().map(side_as_json),
-            "new": change.new.as_ref().map(side_as_json),
-            "patch": match file.shown() {
-                Shown::Whole => String::from_utf8_lossy(file.patch()).into(),
-                _ => Value::Null,
-            },
-        });
-        name::put(&mut told, "path", &change.path);
-        told
-    });
-    let mut told = json!({ "sandbox_id": vm, "changes": changes.collect::<Vec<_>>() });
+    let changes: Vec<_> = diff.files().iter().map(change::as_json).collect();
+    let mut told = json!({ "sandbox_id": vm, "changes": changes });
     name::put(&mut told, "directory", directory);
     print_json(&told);
-}
-
-fn side_as_json(entry: &ManifestEntry) -> Value {
-    let mut told = json!({ "mode": format!("{:04o}", entry.mode) });
-    told["type"] = match &entry.kind {
-        ManifestKind::File { size, sha256 } => {
-            told["size"] = (*size).into();
-            told["sha256"] = name::hex(sha256).into();
-            "file".into()
-        }
-        ManifestKind::Directory => "directory".into(),
-        ManifestKind::Symlink { target } => {
-            name::put_bytes(&mut told, "target", target);
-            "symlink".into()
-        }
-        ManifestKind::Other => "other".into(),
-    };
-    told
 }
 
 fn read(path: &Path) -> Result<Manifest, Error> {

@@ -7,17 +7,17 @@ use vmcell::{
     Error, Vm,
     files::{Entries, Entry, Files, Problem, Walk},
 };
+use vmcell_cli::show::{Page, entry, name};
 
-use super::{LsArguments, entry, name, page::Page, place::guest_path};
+use super::{LsArguments, place::guest_path};
 use crate::{
     exit_code::INCOMPLETE,
     failure::{print_json, say},
     runtime::block_on,
-    table::Table,
 };
 
-/// What is collected, for a table or for machines, has no more bytes of names
-/// than this: a guest could go on forever.
+/// What is collected for machines has no more bytes of names than this: a guest
+/// could go on forever.
 const MAX_NAMES: usize = 256 << 20;
 
 pub(crate) fn ls(arguments: LsArguments) -> anyhow::Result<u8> {
@@ -59,16 +59,6 @@ struct Listing {
 }
 
 impl Listing {
-    /// An entry's path as it is printed: from the directory on. What is no
-    /// directory is its own only entry.
-    fn shown_path(&self, entry: &Entry) -> PathBuf {
-        let path = entry::absolute(entry);
-        match path.strip_prefix(&self.path) {
-            Ok(below) if !below.as_os_str().is_empty() => below.to_owned(),
-            _ => path,
-        }
-    }
-
     async fn collect(&mut self) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
         let mut names = 0;
@@ -77,7 +67,7 @@ impl Listing {
             names += entry.path.as_os_str().len() + target.as_os_str().len();
             if entries.len() == Files::MAX_LISTED || names > MAX_NAMES {
                 return Err(Error::Invalid(
-                    "there are too many entries: name a directory below, or list only names"
+                    "there are too many entries: name a directory below, or list them without --json"
                         .to_owned(),
                 ));
             }
@@ -94,7 +84,8 @@ async fn print_names(listing: &mut Listing) -> anyhow::Result<u8> {
         let Some(entry) = listing.entries.next().await? else {
             break Ok(());
         };
-        let written = page.named("", &listing.shown_path(&entry), "");
+        let path = entry::listed(&entry, &listing.path);
+        let written = page.named("", &path, entry::colour(&entry), "");
         if written.is_err() {
             break written;
         }
@@ -104,13 +95,20 @@ async fn print_names(listing: &mut Listing) -> anyhow::Result<u8> {
     Ok(code)
 }
 
+/// Prints rows as they come, in portions.
 async fn print_long(listing: &mut Listing) -> anyhow::Result<u8> {
-    let mut table = Table::new(entry::HEADER);
-    for entry in listing.collect().await? {
-        table.add(entry::row(&entry, &listing.shown_path(&entry)));
-    }
+    let mut table = entry::table();
     let mut page = Page::new();
-    let written = table.print(&mut page);
+    let mut written = Ok(());
+    while let (Ok(()), Some(entry)) = (&written, listing.entries.next().await?) {
+        let path = entry::listed(&entry, &listing.path);
+        let label = entry::label(&entry, &path, page.is_coloured());
+        table.add_with_tail(entry::row(&entry), label);
+        if table.has_portion() {
+            written = table.print(&mut page);
+        }
+    }
+    let written = written.and_then(|()| table.print(&mut page));
     let code = page.finish(written)?;
     say_problems(&listing.entries);
     Ok(code)

@@ -3,21 +3,14 @@
 mod arguments;
 mod baseline;
 mod cat;
-mod colour;
 mod cp;
-mod date;
 mod diff;
-mod entry;
 mod ls;
-mod name;
-mod page;
 mod patch;
 mod place;
-mod progress;
 mod pulls;
 mod pushes;
 mod stat;
-mod summary;
 mod transfer;
 
 pub(crate) use arguments::{

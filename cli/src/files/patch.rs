@@ -12,8 +12,9 @@ use vmcell::{
     files::{PatchOptions, PatchedFile},
     patch::{FilePatchKind, Strip},
 };
+use vmcell_cli::show::{Page, name};
 
-use super::{PatchArguments, name, page::Page, place::guest_path};
+use super::{PatchArguments, place::guest_path};
 use crate::{
     failure::{self, print_json},
     runtime::block_on,
@@ -84,7 +85,7 @@ fn print(files: &[PatchedFile]) -> anyhow::Result<u8> {
             FilePatchKind::Copied => "C ",
             _ => "M ",
         };
-        page.named(letter, &file.path, "")
+        page.named(letter, &file.path, "", "")
     });
     page.finish(written)
 }

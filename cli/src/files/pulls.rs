@@ -8,12 +8,12 @@ use std::{
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use vmcell::{Error, Vm};
-
-use super::{
-    place::{guest_path, landing},
-    progress::Progress,
-    summary::Summary,
+use vmcell_cli::{
+    options::landing::landing,
+    show::{Progress, Summary},
 };
+
+use super::place::guest_path;
 use crate::failure::{say, words};
 
 /// A path of the VM, and what it becomes on this machine.
@@ -57,7 +57,7 @@ impl Pulls {
         let mut complete = true;
         for wanted in self.0 {
             match wanted.pull(vm).await {
-                Ok(summary) => summary.say_losses(),
+                Ok(summary) => summary.losses().iter().for_each(|line| say(line)),
                 Err(error) => {
                     say(&format!("--pull: {}", words(&error)));
                     complete = false;

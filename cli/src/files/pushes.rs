@@ -7,12 +7,13 @@ use std::{
 };
 
 use vmcell::{Error, Vm, tree::ArchiveFormat};
-
-use super::{
-    place::{WORKSPACE, last_name},
-    progress::Progress,
-    summary::Summary,
+use vmcell_cli::{
+    options::landing::last_name,
+    show::{Progress, Summary},
 };
+
+use super::place::WORKSPACE;
+use crate::failure::say;
 
 /// Trees for the workspace, found to be there.
 pub(crate) struct Pushes(Vec<Parcel>);
@@ -53,7 +54,8 @@ impl Pushes {
     /// Brings everything into the workspace, in the order that was asked for.
     pub(crate) async fn run(self, vm: &Vm) -> Result<(), Error> {
         for parcel in self.0 {
-            parcel.push(vm).await?.say_losses();
+            let losses = parcel.push(vm).await?.losses();
+            losses.iter().for_each(|line| say(line));
         }
         Ok(())
     }

@@ -6,8 +6,9 @@ use vmcell::{
     Error, Vm,
     files::{Entry, EntryKind},
 };
+use vmcell_cli::show::{Page, entry};
 
-use super::{StatArguments, date::Date, entry, name, page::Page, place::guest_path};
+use super::{StatArguments, place::guest_path};
 use crate::{failure::print_json, runtime::block_on};
 
 pub(crate) fn stat(arguments: StatArguments) -> anyhow::Result<u8> {
@@ -35,28 +36,8 @@ async fn look(arguments: &StatArguments) -> Result<Entry, Error> {
 }
 
 fn print(entry: &Entry) -> anyhow::Result<u8> {
-    let mut lines = vec![
-        ("path", entry::with_target(entry, &entry::absolute(entry))),
-        ("type", entry::kind(entry.kind).to_owned()),
-        ("size", entry.size.to_string()),
-        ("allocated", entry.allocated.to_string()),
-        (
-            "mode",
-            format!("{:04o} {}", entry.mode, entry.permissions()),
-        ),
-        ("owner", format!("{} ({})", entry::owner(entry), entry.uid)),
-        ("group", format!("{} ({})", entry::group(entry), entry.gid)),
-        (
-            "modified",
-            format!("{} UTC", Date::of(entry.modified).short()),
-        ),
-        ("links", entry.links.to_string()),
-        ("inode", entry.inode.to_string()),
-    ];
-    if let Some(digest) = &entry.sha256 {
-        lines.push(("sha256", name::hex(digest)));
-    }
     let mut page = Page::new();
+    let lines = entry::lines(entry);
     let mut lines = lines.iter();
     let written = lines.try_for_each(|(key, value)| writeln!(page, "{key:10} {value}"));
     page.finish(written)

@@ -1,32 +1,17 @@
 //! What is taken of a tree on its way into a VM or out of it, and how.
 
-use std::{
-    ffi::{OsStr, OsString},
-    fs,
-    os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
-};
-
 use clap::Args;
 use vmcell::{
     Error,
     files::{FileOwner, Pull, Push},
     tree::TreeLimits,
 };
-
-use crate::size;
+use vmcell_cli::options::{Selection, size};
 
 #[derive(Debug, Args)]
 pub(crate) struct TransferOptions {
-    /// Only what this line names, written as in a .gitignore file.
-    #[arg(long, value_name = "LINE")]
-    include: Vec<OsString>,
-    /// Not what this line names, written as in a .gitignore file.
-    #[arg(long, value_name = "LINE")]
-    exclude: Vec<OsString>,
-    /// Not what the lines of this file name, for example .gitignore.
-    #[arg(long, value_name = "FILE")]
-    exclude_from: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// Whose the copies are in the VM, names or numbers. Without it, they
     /// belong to whoever has the directory that they are in.
     #[arg(long, value_name = "USER[:GROUP]", conflicts_with = "keep_owners")]
@@ -55,10 +40,10 @@ impl TransferOptions {
     /// The options for a tree that goes into a VM.
     pub(super) fn push(self, push: Push) -> Result<Push, Error> {
         let mut push = push.limits(self.limits());
-        for line in &self.include {
+        for line in self.selection.included() {
             push = push.include(line);
         }
-        for line in self.excluded()? {
+        for line in self.selection.excluded()? {
             push = push.exclude(line);
         }
         if let Some(owner) = self.owner {
@@ -84,27 +69,16 @@ impl TransferOptions {
             ));
         }
         let mut pull = pull.limits(self.limits());
-        for line in &self.include {
+        for line in self.selection.included() {
             pull = pull.include(line);
         }
-        for line in self.excluded()? {
+        for line in self.selection.excluded()? {
             pull = pull.exclude(line);
         }
         if self.keep_owners {
             pull = pull.keep_owners();
         }
         Ok(pull)
-    }
-
-    /// Lines of files come first, so that one of `--exclude` can bring back
-    /// what they name.
-    fn excluded(&self) -> Result<Vec<OsString>, Error> {
-        let mut lines = Vec::new();
-        for path in &self.exclude_from {
-            lines.extend(read_lines(path)?);
-        }
-        lines.extend(self.exclude.iter().cloned());
-        Ok(lines)
     }
 
     fn limits(&self) -> TreeLimits {
@@ -118,17 +92,4 @@ impl TransferOptions {
         }
         limits
     }
-}
-
-fn read_lines(path: &Path) -> Result<Vec<OsString>, Error> {
-    let contents = fs::read(path).map_err(|error| Error::BadFile {
-        what: "exclude file",
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })?;
-    let lines = contents.split(|byte| *byte == b'\n');
-    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    Ok(lines
-        .map(|line| OsStr::from_bytes(line).to_owned())
-        .collect())
 }

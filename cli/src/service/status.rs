@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use vmcell::service::{ServicePhase, ServiceStatus};
+use vmcell_cli::show::Table;
 
-use crate::{ps::rough, result::add_end, table::Table};
+use crate::{ps::rough, result::add_end};
 
 pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -> Table<7> {
     let mut table = Table::new([

@@ -19,6 +19,10 @@ pub(crate) struct ShellArguments {
         conflicts_with = "vm"
     )]
     pub(super) environment: OsString,
+    /// Keep what the new VM writes in this disk, and boot from it again next
+    /// time. If it is not there, it is made of ENVIRONMENT.
+    #[arg(long, value_name = "FILE", conflicts_with = "vm")]
+    pub(super) disk: Option<PathBuf>,
     /// A name for the new VM, by which other programs of yours find it.
     #[arg(long, value_name = "NAME", conflicts_with = "vm")]
     pub(super) id: Option<String>,

@@ -19,14 +19,15 @@ use vmcell::{
     Command, Error, ExecFailureKind, Vm,
     terminal::{Terminal, TerminalOptions},
 };
+use vmcell_cli::signals::Signals;
 
 use crate::{
     exit_code::{HUNG_UP, of_exit},
     failure::say,
     files::{Pushes, WORKSPACE},
     new_vm::{NewVm, VmOptions},
+    root::Root,
     runtime::block_on,
-    signals::Signals,
 };
 
 pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
@@ -34,6 +35,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
     let ShellArguments {
         vm,
         environment,
+        disk,
         id,
         vcpu_count,
         mem_mib,
@@ -62,13 +64,14 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
     if let Some(id) = vm {
         return block_on(wanted.run_in(&id));
     }
-    let vm = VmOptions {
+    let options = VmOptions {
         id,
         vcpu_count,
         mem_mib,
         pushes,
     };
-    block_on(wanted.run_in_new(NewVm::prepare(&environment, vm)?))
+    let root = Root::prepare(&environment, disk)?;
+    block_on(wanted.run_in_new(NewVm { root, options }))
 }
 
 impl ProgramOptions {
@@ -115,16 +118,16 @@ impl Wanted {
     async fn run_in_new(self, new: NewVm) -> anyhow::Result<u8> {
         let mut signals = Signals::all()?;
         let opening = async {
-            let vm = new.boot().await?;
-            let found = self.find_or_open(&vm).await?;
-            anyhow::Ok((vm, found))
+            let own = new.boot().await?;
+            let found = self.find_or_open(&own.vm).await?;
+            anyhow::Ok((own, found))
         };
-        let (vm, found) = tokio::select! {
+        let (own, found) = tokio::select! {
             opened = opening => opened?,
             code = signals.next() => return Ok(code),
         };
         let end = session::run(&found.terminal, &self.detach_key, &mut signals).await?;
-        vm.kill().await;
+        own.end().await?;
         Ok(match end {
             End::Exited(exit) => of_exit(&exit),
             End::Detached => 0,

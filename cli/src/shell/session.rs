@@ -11,6 +11,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use vmcell::{Error, Exit, terminal::Terminal};
+use vmcell_cli::signals::Signals;
 
 use super::{
     detach_key::DetachKey,
@@ -19,7 +20,6 @@ use super::{
     raw_mode::RawMode,
     window::{self, Window},
 };
-use crate::signals::Signals;
 
 /// How a session ended.
 pub(super) enum End {

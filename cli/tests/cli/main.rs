@@ -6,6 +6,7 @@
 
 mod cp;
 mod diff;
+mod disk;
 mod doctor;
 mod ending;
 mod exec;

@@ -34,7 +34,9 @@ impl Disk {
         self.read_with(path, ReadOptions::new().limit(Self::DEFAULT_READ_LIMIT))
     }
 
-    /// A part of a file, or a file with another limit.
+    /// A part of a file, or a file with another limit. Whoever names neither has
+    /// the limit of [`read`](Self::read): a file can claim to be larger than any
+    /// memory.
     ///
     /// # Errors
     /// See [`read`](Self::read).
@@ -46,7 +48,11 @@ impl Disk {
         let (inode, path) = self.find_file(path.as_ref())?;
         let rest = inode.size.saturating_sub(options.offset);
         let length = rest.min(options.length);
-        if let Some(limit) = options.limit.filter(|limit| length > *limit) {
+        let limit = match options.limit {
+            None if options.length == u64::MAX => Some(Self::DEFAULT_READ_LIMIT),
+            limit => limit,
+        };
+        if let Some(limit) = limit.filter(|limit| length > *limit) {
             return Err(exceeded(DiskLimit::Wanted, limit, path));
         }
         let mut bytes = Vec::new();

@@ -124,7 +124,8 @@ impl Disk {
         follow: Follow,
     ) -> Result<(Inode, &'p [u8]), DiskError> {
         let path = named(path)?;
-        let inode = self.resolve(path, follow, &self.budget())?;
+        let inode = self.ext4.lookup(path, follow);
+        let inode = inode.map_err(|error| DiskError::at(path, error))?;
         Ok((inode, path))
     }
 

@@ -157,6 +157,7 @@ impl From<ext4::Limit> for DiskLimit {
             ext4::Limit::Entries => Self::Entries,
             ext4::Limit::Depth => Self::Depth,
             ext4::Limit::Link => Self::Link,
+            ext4::Limit::Time => Self::Time,
         }
     }
 }

@@ -1,5 +1,5 @@
 use std::{
-    fmt, io,
+    fmt,
     path::Path,
     sync::{Arc, OnceLock},
 };
@@ -8,8 +8,9 @@ use super::{
     DiskError, DiskLimits, DiskOptions,
     accounts::Accounts,
     budget::Budget,
-    ext4::{self, Blocks, Ext4, Info},
-    image::{Image, Layer, ReadAt, Window, partition},
+    ext4::{self, Ext4, Info},
+    image::{Image, Layer, partition},
+    read_at::ReadAt as _,
 };
 
 /// A disk that no VM uses, open for reading.
@@ -64,7 +65,10 @@ impl Disk {
     pub(super) fn with(path: &Path, options: &DiskOptions) -> Result<Self, DiskError> {
         let image = Arc::new(Image::open(path, &options.image)?);
         let part = partition::select(Arc::clone(&image), options.partition)?;
+        let mut limits = ext4::Limits::default();
+        limits.time = options.limits.time;
         let how = ext4::Options {
+            limits,
             checksums: options.checksums,
             replay: options.replay,
             superblock: options.superblock,
@@ -73,7 +77,7 @@ impl Disk {
         Ok(Self {
             image,
             start: part.start(),
-            length: ReadAt::size(&part),
+            length: part.size(),
             ext4: Ext4::open(part, how).map_err(DiskError::FileSystem)?,
             limits: options.limits,
             accounts: OnceLock::new(),
@@ -136,16 +140,5 @@ impl fmt::Debug for Disk {
             .field("start", &self.start)
             .field("ext4", &self.ext4)
             .finish_non_exhaustive()
-    }
-}
-
-/// A part of an image is what a file system is on.
-impl Blocks for Window<Arc<Image>> {
-    fn size(&self) -> u64 {
-        ReadAt::size(self)
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        ReadAt::read_at(self, offset, buffer)
     }
 }

@@ -109,6 +109,15 @@ impl<'d> Tour<'d> {
         self.levels.len()
     }
 
+    /// Whether no name comes after the entry that came last, in the same
+    /// directory. Of names that are not sorted it is not known.
+    pub(super) fn is_last(&self) -> bool {
+        self.levels.last().is_none_or(|level| match &level.names {
+            Names::Sorted { entries, .. } => entries.len() == 0,
+            Names::Streamed(_) => false,
+        })
+    }
+
     /// What was chosen for the directory that was entered last.
     pub(super) fn selection(&self) -> Selection {
         self.levels

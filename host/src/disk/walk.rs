@@ -62,6 +62,7 @@ impl Disk {
             accounts: walk.names.then(|| self.accounts()),
             depth: usize::try_from(walk.depth).unwrap_or(usize::MAX),
             digest: walk.digest,
+            is_last: true,
             waiting: None,
             choice,
         };
@@ -97,11 +98,20 @@ pub struct Entries<'d> {
     accounts: Option<&'d Accounts>,
     depth: usize,
     digest: bool,
+    is_last: bool,
     /// What is told before the tour goes on.
     waiting: Option<Result<Entry, DiskProblem>>,
 }
 
 impl Entries<'_> {
+    /// Whether nothing comes after the entry that was told last, in the same
+    /// directory, as whoever draws a tree needs to know. It is not known of an
+    /// unsorted walk, and patterns do not count: then it may be false although
+    /// nothing comes.
+    pub fn is_last(&self) -> bool {
+        self.is_last
+    }
+
     /// The next entry, within the time that the caller waits.
     pub(super) fn advance(&mut self) -> Option<Result<Entry, DiskProblem>> {
         if let Some(waiting) = self.waiting.take() {
@@ -123,6 +133,7 @@ impl Entries<'_> {
     /// Tells an entry, and enters it, as far as it is meant.
     fn visit(&mut self, inode: &Inode) -> Option<Result<Entry, DiskProblem>> {
         let is_directory = inode.kind == Kind::Directory;
+        self.is_last = self.tour.is_last();
         let below = self.tour.path_below();
         let selection = self
             .choice

@@ -32,5 +32,7 @@ pub use error::TreeError;
 pub use progress::{LeftOut, TreeProgress};
 pub use receive::Received;
 pub(crate) use receive::{Destination, Ownership, ReceiveOptions, Receiver, SpecialBits};
+#[cfg(feature = "disk")]
+pub(crate) use receive::{Scratch, Unfinished};
 pub use send::Sent;
 pub(crate) use send::{Gone, Known, SendOptions, Source, send};

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use vmcell::{
     disk::{Comparison, DiffSide, Disk, DiskError, DiskLimit, DiskLimits, Grep},
-    files::Walk,
+    files::{ReadOptions, Walk},
 };
 
 use crate::sample::Sample;
@@ -80,4 +80,19 @@ fn what_is_too_deep_or_too_long_hides_nothing_else() {
     assert_eq!(entries.len(), whole - 2);
     let found = short.grep("/many", &Grep::new("^299$")).unwrap();
     assert_eq!(found.count(), 1);
+}
+
+#[test]
+fn a_file_that_claims_more_than_memory_holds_is_not_read_without_a_limit() {
+    let sample = Sample::new();
+    let image = sample.changed("vast.ext4", "sif /data/sparse size 0x80000000000");
+    let disk = Disk::options().ignore_checksums().open(image).unwrap();
+    assert_eq!(disk.stat("data/sparse").unwrap().size, 1 << 43);
+    let whole = disk.read_with("data/sparse", ReadOptions::new());
+    assert_eq!(what(whole), DiskLimit::Wanted);
+    let part = ReadOptions::new().range(1_500_000, 13);
+    assert_eq!(
+        disk.read_with("data/sparse", part).unwrap(),
+        b"in the middle"
+    );
 }

@@ -22,9 +22,9 @@ pub struct DiskDiff {
 pub struct DiskChange {
     /// What has changed, and the part of a patch for it.
     pub file: FileDiff,
-    /// Whose it was.
+    /// Whose it was, if that is compared.
     pub old_owner: Option<Owner>,
-    /// Whose it is now.
+    /// Whose it is now, if that is compared.
     pub new_owner: Option<Owner>,
 }
 

@@ -72,7 +72,10 @@ impl Contents<'_, '_> {
             // There is no room for it, so it is only named.
             file = FileDiff::new(change, None, None, self.options);
         }
-        let owner = |node: &Option<Node>| node.as_ref().map(|node| node.owner);
+        let owner = |node: &Option<Node>| {
+            let owner = node.as_ref().map(|node| node.owner);
+            owner.filter(|_| owners)
+        };
         Ok(Some(DiskChange {
             file,
             old_owner: owner(&pair.old),

@@ -4,14 +4,9 @@ mod directories;
 mod pieces;
 mod sender;
 
-use std::{
-    ffi::OsStr,
-    fmt,
-    path::{Path, PathBuf},
-    thread,
-};
+use std::{ffi::OsStr, fmt, path::PathBuf, thread};
 #[cfg(feature = "archive")]
-use std::{io::Write, os::unix::ffi::OsStrExt as _};
+use std::{io::Write, os::unix::ffi::OsStrExt as _, path::Path};
 
 use self::{
     pieces::{Pieces, receive},

@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use super::{
     Damage, Error, Ext4, Inode, Limit, Problem, Structure, acl,
     attribute_area::{Area, MAGIC, RawEntry},
@@ -24,6 +26,7 @@ impl Ext4 {
             ext4: self,
             inode,
             left: self.options.limits.attributes,
+            since: Instant::now(),
             items: Vec::new(),
         };
         match self.inode_bytes(inode.number) {
@@ -80,12 +83,17 @@ struct Found<'a> {
     ext4: &'a Ext4,
     inode: &'a Inode,
     left: usize,
+    since: Instant,
     items: Vec<Result<Attribute, Error>>,
 }
 
 impl Found<'_> {
     fn take(&mut self, area: Area<'_>, block: Option<u64>) {
+        let limits = self.ext4.options.limits;
         for entry in area.entries() {
+            if let Err(error) = limits.check_time(self.since, self.inode.number) {
+                return self.items.push(Err(error));
+            }
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(problem) => {
@@ -101,7 +109,7 @@ impl Found<'_> {
             let Some(left) = self.left.checked_sub(size) else {
                 return self.items.push(Err(Error::Limit {
                     what: Limit::Attributes,
-                    limit: wide(self.ext4.options.limits.attributes),
+                    limit: wide(limits.attributes),
                     inode: self.inode.number,
                 }));
             };

@@ -72,6 +72,7 @@ impl Directory<'_> {
     /// in the rest of it.
     pub fn find(mut self, name: &[u8]) -> Result<Option<Entry>, Error> {
         let mut problem = None;
+        self.source.restart();
         while let Some(step) = self.step() {
             match step {
                 Ok(raw) if *self.name(&raw) == *name => return Ok(Some(self.entry(&raw))),
@@ -186,6 +187,7 @@ impl Iterator for Directory<'_> {
     type Item = Result<Entry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        self.source.restart();
         let step = self.step()?;
         Some(step.map(|raw| self.entry(&raw)))
     }

@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use super::{
     Damage, Error, Ext4, Inode, Limit, Problem, Run, RunPlace, Runs, Structure, fields::narrow,
 };
@@ -19,6 +21,8 @@ pub(super) struct DirectoryBlocks<'a> {
     run: Option<Run>,
     /// How far the directory has been read or given up.
     position: u64,
+    /// Since when somebody waits for the next name.
+    since: Option<Instant>,
 }
 
 impl<'a> DirectoryBlocks<'a> {
@@ -29,13 +33,26 @@ impl<'a> DirectoryBlocks<'a> {
             runs: ext4.runs(inode),
             run: None,
             position: 0,
+            since: None,
         }
+    }
+
+    /// From now on somebody waits for the next name.
+    pub(super) fn restart(&mut self) {
+        // The clock is looked at when it is needed, which is not for each name.
+        self.since = None;
     }
 
     /// Fills the buffer with the next blocks. False at the end. After an error
     /// it goes on with those that follow.
     pub(super) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<bool, Error> {
-        let Some(run) = self.next_run()? else {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if self.position < self.inode.size {
+            let limits = &self.ext4.options.limits;
+            let in_time = limits.check_time(since, self.inode.number);
+            in_time.inspect_err(|_| self.position = self.inode.size)?;
+        }
+        let Some(run) = self.next_run(since)? else {
             return Ok(false);
         };
         let block_size = u64::from(self.ext4.superblock.block_size);
@@ -73,7 +90,7 @@ impl<'a> DirectoryBlocks<'a> {
         self.ext4.store.read(start, buffer)
     }
 
-    fn next_run(&mut self) -> Result<Option<Run>, Error> {
+    fn next_run(&mut self, since: Instant) -> Result<Option<Run>, Error> {
         let limit = self.ext4.options.limits.directory;
         if self.position >= self.inode.size {
             return Ok(None);
@@ -91,14 +108,17 @@ impl<'a> DirectoryBlocks<'a> {
         }
         let run = self.runs.next().transpose();
         if run.is_err() {
-            self.skip_lost_blocks();
+            self.skip_lost_blocks(since);
         }
         run
     }
 
     /// The map is damaged here. Looks for the next block that it has.
-    fn skip_lost_blocks(&mut self) {
+    fn skip_lost_blocks(&mut self, since: Instant) {
         for _ in 0..TRIES {
+            if self.ext4.options.limits.is_late(since) {
+                break;
+            }
             let next = self
                 .position
                 .saturating_add(self.ext4.superblock.block_size.into());

@@ -1,6 +1,12 @@
 use std::ops::Range;
 
-use super::{Kind, Problem, checksum::crc32c, fields::Fields, inode::ROOT, superblock::Superblock};
+use super::{
+    Kind, Problem,
+    checksum::{START, crc32c},
+    fields::Fields,
+    inode::ROOT,
+    superblock::Superblock,
+};
 
 /// A name in a directory, and what it leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,12 +166,16 @@ fn is_index(block: &[u8], superblock: &Superblock) -> bool {
 }
 
 /// A name that is not text, in letters, digits, `-` and `_`, as base64 does it
-/// for addresses. Very long ones are cut, so that the result is a name too.
+/// for addresses. Of very long ones the end is a sum, so that the result is a
+/// name too, and another one for each.
 pub(super) fn encoded(name: &[u8]) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     const MOST: usize = 189;
+    const KEPT: usize = MOST - size_of::<u32>();
+    let cut = name.get(..KEPT).filter(|_| name.len() > MOST);
+    let cut = cut.map(|start| [start, &crc32c(START, name).to_le_bytes()].concat());
     let mut letters = Vec::new();
-    for chunk in name.get(..MOST).unwrap_or(name).chunks(3) {
+    for chunk in cut.as_deref().unwrap_or(name).chunks(3) {
         let fields = Fields(chunk);
         let bits = u32::from_be_bytes([0, fields.u8(0), fields.u8(1), fields.u8(2)]);
         for place in 0..=chunk.len() {

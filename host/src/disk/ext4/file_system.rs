@@ -1,10 +1,13 @@
 use std::fmt;
 
 use super::{
-    Blocks, Damage, Error, JournalState, Options, Problem, Structure, SuperblockCopy, journal,
+    Damage, Error, JournalState, Options, Problem, Structure, SuperblockCopy,
+    fields::wide,
+    journal,
     store::Store,
     superblock::{self, Superblock},
 };
+use crate::disk::ReadAt;
 
 /// An ext2, ext3 or ext4 file system, to be read.
 ///
@@ -25,8 +28,8 @@ impl Ext4 {
     /// [`Error::Foreign`], [`Error::Unsupported`], [`Error::Damaged`] if the
     /// superblock or the journal is damaged, [`Error::Limit`] if the journal is
     /// too long, [`Error::Read`].
-    pub fn open(blocks: impl Blocks + 'static, options: Options) -> Result<Self, Error> {
-        let blocks: Box<dyn Blocks> = Box::new(blocks);
+    pub fn open(blocks: impl ReadAt + 'static, options: Options) -> Result<Self, Error> {
+        let blocks: Box<dyn ReadAt> = Box::new(blocks);
         let superblock = match options.superblock {
             SuperblockCopy::Primary => read_superblock(&*blocks, superblock::OFFSET, &options)?,
             SuperblockCopy::Backup => find_backup(&*blocks, &options)?,
@@ -54,16 +57,17 @@ impl Ext4 {
         self.store.replayed()
     }
 
-    /// The journal may have a newer one.
+    /// The journal may have a newer one, also one of a file system that has become
+    /// larger.
     fn read_superblock_again(&mut self) -> Result<(), Error> {
         let mut bytes = Box::new([0; superblock::LENGTH]);
         self.store.read(superblock::OFFSET, &mut *bytes)?;
         let newer = Superblock::parse(bytes, self.options.checksums)?;
-        let same = newer.block_size == self.superblock.block_size
-            && newer.blocks == self.superblock.blocks;
-        if !same {
-            return Err(Damage::new(Structure::Superblock, Problem::Size(newer.blocks)).into());
+        if newer.block_size != self.superblock.block_size {
+            let problem = Problem::Size(newer.block_size.into());
+            return Err(Damage::new(Structure::Superblock, problem).into());
         }
+        self.store.resize(newer.blocks);
         self.superblock = newer;
         self.superblock.group = 0;
         Ok(())
@@ -81,12 +85,12 @@ impl fmt::Debug for Ext4 {
 }
 
 fn read_superblock(
-    blocks: &dyn Blocks,
+    blocks: &dyn ReadAt,
     offset: u64,
     options: &Options,
 ) -> Result<Superblock, Error> {
     let mut bytes = Box::new([0; superblock::LENGTH]);
-    let end = offset.saturating_add(superblock::OFFSET);
+    let end = offset.saturating_add(wide(superblock::LENGTH));
     if end > blocks.size() {
         return Err(Error::Foreign);
     }
@@ -102,7 +106,7 @@ fn read_superblock(
 
 /// The copy in the second group. How long the first is depends on the size of
 /// blocks: it has as many as one block has bits.
-fn find_backup(blocks: &dyn Blocks, options: &Options) -> Result<Superblock, Error> {
+fn find_backup(blocks: &dyn ReadAt, options: &Options) -> Result<Superblock, Error> {
     let mut problem = Error::Foreign;
     for power in 0..=6 {
         let block_size = 1024_u64 << power;

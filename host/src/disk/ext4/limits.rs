@@ -1,4 +1,9 @@
-use std::fmt;
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use super::Error;
 
 /// How much of a file system is read. What goes beyond is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +24,28 @@ pub struct Limits {
     pub entries: u64,
     /// How many directories within each other a walk enters; 256 unless told.
     pub depth: usize,
+    /// How long it may take to open a file system, to look a path or a name up,
+    /// to go on to the next name of a directory, and to read the attributes of an
+    /// inode; a minute unless told. There may be a lot to go through before
+    /// something is found, and an image can make every block of it slow to read.
+    pub time: Duration,
+}
+
+impl Limits {
+    pub(super) fn is_late(&self, since: Instant) -> bool {
+        since.elapsed() > self.time
+    }
+
+    pub(super) fn check_time(&self, since: Instant, inode: u32) -> Result<(), Error> {
+        if !self.is_late(since) {
+            return Ok(());
+        }
+        Err(Error::Limit {
+            what: Limit::Time,
+            limit: u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX),
+            inode,
+        })
+    }
 }
 
 impl Default for Limits {
@@ -30,6 +57,7 @@ impl Default for Limits {
             journal: 1 << 18,
             entries: 10_000_000,
             depth: 256,
+            time: Duration::from_secs(60),
         }
     }
 }
@@ -50,6 +78,8 @@ pub enum Limit {
     Depth,
     /// Bytes in a symlink. This limit cannot be raised.
     Link,
+    /// Milliseconds.
+    Time,
 }
 
 impl fmt::Display for Limit {
@@ -61,6 +91,7 @@ impl fmt::Display for Limit {
             Self::Entries => "entries",
             Self::Depth => "directories within each other",
             Self::Link => "bytes in a symlink",
+            Self::Time => "milliseconds",
         })
     }
 }

@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use super::{Error, Ext4, Inode, Kind, error::shown};
 
 /// As many links as the kernel follows.
@@ -23,8 +25,8 @@ impl Ext4 {
     /// # Errors
     ///
     /// [`Error::Missing`], [`Error::NotDirectory`], [`Error::Link`],
-    /// [`Error::TooManyLinks`]; [`Error::Damaged`] also if the name may be in a
-    /// part of a directory that cannot be read.
+    /// [`Error::TooManyLinks`], [`Error::Limit`]; [`Error::Damaged`] also if the
+    /// name may be in a part of a directory that cannot be read.
     pub fn lookup(&self, path: &[u8], follow: Follow) -> Result<Inode, Error> {
         // The directories on the way, and the names still to go, the next one
         // last.
@@ -33,7 +35,9 @@ impl Ext4 {
         let mut names = names(path);
         let mut links = 0_usize;
 
+        let since = Instant::now();
         while let Some(name) = names.pop() {
+            self.options.limits.check_time(since, here.number)?;
             if here.kind != Kind::Directory {
                 return Err(Error::NotDirectory { path: shown(path) });
             }

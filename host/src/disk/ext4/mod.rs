@@ -1,7 +1,7 @@
 //! A reader of ext2, ext3 and ext4 that trusts nothing.
 //!
 //! ```text
-//!  Blocks ──Store──> metadata (cached) ──> Superblock, groups, Inode
+//!  ReadAt ──Store──> metadata (cached) ──> Superblock, groups, Inode
 //!           ^  ^                             ├─ Runs ──> read
 //!    Overlay┘  └──── data, straight          ├─ Directory ──> lookup, Walk
 //!  (journal)                                 └─ link, attributes
@@ -26,7 +26,6 @@
 mod acl;
 mod attribute_area;
 mod attributes;
-mod blocks;
 mod cache;
 mod checksum;
 mod content;
@@ -59,7 +58,6 @@ mod timestamp;
 mod walk;
 
 pub use attributes::Attribute;
-pub use blocks::Blocks;
 pub use damage::{Damage, Problem, Structure};
 pub use directory::Directory;
 pub use entry::Entry;

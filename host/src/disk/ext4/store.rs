@@ -4,12 +4,13 @@ use std::{
 };
 
 use super::{
-    Blocks, Damage, Error, Problem, Structure,
+    Damage, Error, Problem, Structure,
     cache::Cache,
     fields::{narrow, wide},
     journal::Overlay,
     superblock::Superblock,
 };
+use crate::disk::ReadAt;
 
 /// How much metadata is read at a time: inodes and descriptors that are next to
 /// each other are mostly wanted together.
@@ -17,7 +18,7 @@ const PIECE: u32 = 16 << 10;
 
 /// The bytes of a file system, as they are after the journal.
 pub(super) struct Store {
-    blocks: Box<dyn Blocks>,
+    blocks: Box<dyn ReadAt>,
     size: u64,
     block_size: u32,
     /// How many blocks the file system has.
@@ -29,7 +30,7 @@ pub(super) struct Store {
 
 impl Store {
     /// At most `kept` bytes stay in memory.
-    pub(super) fn new(blocks: Box<dyn Blocks>, superblock: &Superblock, kept: usize) -> Self {
+    pub(super) fn new(blocks: Box<dyn ReadAt>, superblock: &Superblock, kept: usize) -> Self {
         let block_size = superblock.block_size;
         let piece = PIECE.max(block_size);
         let most = wide(kept).checked_div(piece.into()).unwrap_or(0);
@@ -42,6 +43,19 @@ impl Store {
             overlay: Overlay::default(),
             cache: Mutex::new(Cache::new(narrow(most))),
         }
+    }
+
+    /// From now on, the file system has so many blocks.
+    pub(super) fn resize(&mut self, count: u64) {
+        self.count = count;
+    }
+
+    /// Whether the image has all of a block, whatever the file system says.
+    pub(super) fn has_block(&self, number: u64) -> bool {
+        let end = number
+            .checked_add(1)
+            .and_then(|next| next.checked_mul(self.block_size.into()));
+        end.is_some_and(|end| end <= self.size)
     }
 
     /// From now on, some blocks are those of the journal.

@@ -47,13 +47,13 @@ impl Superblock {
         if fields.u16(0x38) != MAGIC {
             return Err(Error::Foreign);
         }
-        // The first revision has fixed sizes and no features.
+        // The first revision has fixed sizes. It has no features either, but if
+        // it says that it has, the kernel believes it.
         let revision = fields.u32(0x4c);
-        let dynamic = |value| if revision == 0 { 0 } else { value };
         let features = Features {
-            compatible: dynamic(fields.u32(0x5c)),
-            incompatible: dynamic(fields.u32(0x60)),
-            read_only: dynamic(fields.u32(0x64)),
+            compatible: fields.u32(0x5c),
+            incompatible: fields.u32(0x60),
+            read_only: fields.u32(0x64),
         };
         if features.checksums() && checksums == Checksums::Check {
             if fields.u8(0x175) != 1 {

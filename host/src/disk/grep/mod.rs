@@ -139,6 +139,11 @@ pub struct GrepMatches<'d> {
 }
 
 impl GrepMatches<'_> {
+    /// Goes on with the next file: of this one enough is known.
+    pub fn skip_file(&mut self) {
+        self.search = None;
+    }
+
     fn advance(&mut self) -> Option<Result<GrepMatch, DiskProblem>> {
         loop {
             if let Some(search) = &mut self.search {

@@ -6,17 +6,12 @@ use std::{
 };
 
 use super::{
-    error::ImageError,
-    format::Format,
-    layer::OpenLayer,
-    lock::{Use, lock_for_reading},
-    options::OpenOptions,
-    qcow2::Backing,
+    error::ImageError, format::Format, layer::OpenLayer, options::OpenOptions, qcow2::Backing,
     source::Source,
 };
 
 /// The most layers that an image may have.
-const MOST_LAYERS: usize = 64;
+pub(super) const MOST_LAYERS: usize = 64;
 
 /// The files of an image that is open.
 #[derive(Debug)]
@@ -56,13 +51,12 @@ impl Chain {
 
 /// Opens an image with all that is beneath it.
 pub(super) fn open_chain(path: &Path, options: &OpenOptions) -> Result<Chain, ImageError> {
-    let source = Source::open(path)?;
+    let source = Source::open(path, options.torn)?;
     let allowed = allowed_folders(&source, options)?;
     let format = match options.format {
         Some(format) => format,
         None => Format::detect(&source).map_err(ImageError::read(path))?,
     };
-    check_use(&source, options)?;
     let mut chain = Chain {
         top: OpenLayer::open(source, format)?,
         beneath: Vec::new(),
@@ -74,12 +68,11 @@ pub(super) fn open_chain(path: &Path, options: &OpenOptions) -> Result<Chain, Im
         }
         let above = &chain.lowest().source;
         let path = backing_path(above, &backing.name)?;
-        let source = Source::open_beneath(&path, &allowed)?;
+        let source = Source::open_beneath(&path, &allowed, options.torn)?;
         if chain.layers().any(|layer| layer.source.id == source.id) {
             return Err(ImageError::Loop { path: source.path });
         }
         let format = backing_format(above, backing, &source)?;
-        check_use(&source, options)?;
         chain.beneath.push(OpenLayer::open(source, format)?);
     }
     Ok(chain)
@@ -123,21 +116,5 @@ fn backing_format(
     match Format::detect(source).map_err(ImageError::read(&source.path))? {
         Format::Raw => Ok(Format::Raw),
         Format::Qcow2 => Err(refused("")),
-    }
-}
-
-fn check_use(source: &Source, options: &OpenOptions) -> Result<(), ImageError> {
-    if options.torn {
-        return Ok(());
-    }
-    match lock_for_reading(&source.file) {
-        Ok(Use::Ours) => Ok(()),
-        Ok(Use::Others) => Err(ImageError::InUse {
-            path: source.path.clone(),
-        }),
-        Err(error) => Err(ImageError::Lock {
-            path: source.path.clone(),
-            source: error,
-        }),
     }
 }

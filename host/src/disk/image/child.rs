@@ -7,6 +7,7 @@ use std::{
 use imago::{FormatCreateBuilder, StorageOpenOptions, file::File as ImagoFile, qcow2::Qcow2};
 
 use super::{
+    chain::MOST_LAYERS,
     disk_image::Image,
     error::ImageError,
     format::Format,
@@ -30,8 +31,8 @@ const SECTOR: u64 = 512;
 ///
 /// # Errors
 ///
-/// If the base cannot be opened or is in use, or something is at `child`
-/// already. Nothing is left then.
+/// If the base cannot be opened, is in use or has as many layers as an image may
+/// have, or something is at `child` already. Nothing is left then.
 pub fn create_child(
     base: impl AsRef<Path>,
     child: impl AsRef<Path>,
@@ -39,6 +40,9 @@ pub fn create_child(
 ) -> Result<Layer, ImageError> {
     let child = child.as_ref();
     let image = Image::open(base, options)?;
+    if image.chain.count() >= MOST_LAYERS {
+        return Err(ImageError::TooDeep { limit: MOST_LAYERS });
+    }
     let top = &image.chain.top;
     let folder = folder_of(child)
         .canonicalize()

@@ -7,11 +7,11 @@ use super::{
     mapping::{FileId, Run, Runs},
     options::OpenOptions,
     qcow2::{Numbered, Tables, lookup, unpack},
-    read_at::{ReadAt, check_range},
     slots::Slots,
     source::Stored,
     walk::{Content, Extent, Holes, Step, Walk},
 };
+use crate::disk::read_at::{ReadAt, check_range};
 
 /// So many unpacked clusters are kept, of up to 2 MiB.
 const UNPACKED: usize = 4;

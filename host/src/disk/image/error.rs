@@ -26,7 +26,7 @@ pub enum ImageError {
     },
 
     /// Only regular files are images.
-    #[error("{path:?} is not a regular file")]
+    #[error("{path:?} is not a regular file: only files are images")]
     NotAFile {
         /// What was named.
         path: PathBuf,
@@ -98,7 +98,7 @@ pub enum ImageError {
     },
 
     /// A layer is above itself.
-    #[error("{path:?} is beneath itself")]
+    #[error("{path:?} is beneath itself: `qemu-img rebase -u` gives it another backing file")]
     Loop {
         /// The layer.
         path: PathBuf,
@@ -112,7 +112,10 @@ pub enum ImageError {
     },
 
     /// The image needs something that is not supported.
-    #[error("{path:?} needs {feature}, which is not supported")]
+    #[error(
+        "{path:?} needs {feature}, which is not supported: `qemu-img convert -O qcow2` makes an \
+         image without it"
+    )]
     Unsupported {
         /// The image.
         path: PathBuf,
@@ -158,7 +161,9 @@ pub enum ImageError {
 
     /// There is more data than was allowed. Nothing is left of what was
     /// written.
-    #[error("the image holds more than {limit} bytes of data")]
+    #[error(
+        "the image holds more than {limit} bytes of data: raise the limit if it can be trusted"
+    )]
     Limit {
         /// What was allowed.
         limit: u64,

@@ -1,19 +1,20 @@
 use std::{
-    fs::{self, File, Permissions},
-    io,
-    os::unix::fs::PermissionsExt as _,
+    fs::{self, File},
+    os::{fd::AsFd as _, unix::ffi::OsStrExt as _},
     path::{Path, PathBuf},
 };
 
-use tempfile::{Builder, NamedTempFile};
+use rustix::{fs::Mode, io::Errno};
 
 use super::error::ImageError;
+use crate::tree::{Scratch, Unfinished};
 
 /// A file that is not there until it is finished. Dropped before, nothing is
 /// left of it.
 #[derive(Debug)]
 pub(super) struct NewFile {
-    file: NamedTempFile,
+    unfinished: Unfinished,
+    file: File,
     folder: File,
     path: PathBuf,
 }
@@ -24,21 +25,22 @@ impl NewFile {
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists(path));
         }
-        let folder = folder_of(path);
-        let file = Builder::new()
-            .prefix(".unfinished-")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)
+        let folder = File::open(folder_of(path)).map_err(ImageError::write(path))?;
+        let mode = Mode::from_raw_mode(0o666);
+        let unfinished = Unfinished::create(folder.as_fd(), mode, &mut Scratch::new())
             .map_err(ImageError::write(path))?;
+        let file = unfinished.as_fd().try_clone_to_owned();
         Ok(Self {
-            file,
-            folder: File::open(folder).map_err(ImageError::write(path))?,
+            file: file.map_err(ImageError::write(path))?.into(),
+            unfinished,
+            folder,
             path: path.to_owned(),
         })
     }
 
+    /// The file, to read and write.
     pub(super) fn file(&self) -> &File {
-        self.file.as_file()
+        &self.file
     }
 
     /// Gives the file its name, unless something took it meanwhile. After a loss
@@ -59,17 +61,15 @@ impl NewFile {
 
     /// The file, and the folder that it now is in.
     fn name(self) -> Result<(File, File), ImageError> {
-        let Self { file, folder, path } = self;
-        file.as_file()
+        self.file
             .sync_all()
-            .map_err(ImageError::write(&path))?;
-        let file = file
-            .persist_noclobber(&path)
-            .map_err(|failure| match failure.error.kind() {
-                io::ErrorKind::AlreadyExists => exists(&path),
-                _ => ImageError::write(&path)(failure.error),
-            })?;
-        Ok((file, folder))
+            .map_err(ImageError::write(&self.path))?;
+        let name = self.path.file_name().unwrap_or_default().as_bytes();
+        match self.unfinished.publish_new(self.folder.as_fd(), name) {
+            Ok(()) => Ok((self.file, self.folder)),
+            Err(Errno::EXIST) => Err(exists(&self.path)),
+            Err(errno) => Err(ImageError::write(&self.path)(errno)),
+        }
     }
 }
 

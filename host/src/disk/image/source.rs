@@ -17,9 +17,14 @@ use rustix::{
     io::Errno,
 };
 
-use super::{error::ImageError, mapping::FileId};
+use super::{
+    error::ImageError,
+    lock::{Use, lock_for_reading},
+    mapping::FileId,
+};
 
-/// A regular file that is open for reading, and where it really is.
+/// A regular file that is open for reading, and where it really is. Nobody who
+/// asks writes it meanwhile, unless a look at it may be torn.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: File,
@@ -31,19 +36,27 @@ pub(super) struct Source {
 
 impl Source {
     /// Opens a file wherever it is.
-    pub(super) fn open(path: &Path) -> Result<Self, ImageError> {
-        Self::open_if(path, |_| true)
+    pub(super) fn open(path: &Path, torn: bool) -> Result<Self, ImageError> {
+        Self::open_if(path, torn, |_| true)
     }
 
     /// Opens a file only if it is beneath one of these folders, which have no
     /// symlinks in their names.
-    pub(super) fn open_beneath(path: &Path, folders: &[PathBuf]) -> Result<Self, ImageError> {
-        Self::open_if(path, |real| {
+    pub(super) fn open_beneath(
+        path: &Path,
+        folders: &[PathBuf],
+        torn: bool,
+    ) -> Result<Self, ImageError> {
+        Self::open_if(path, torn, |real| {
             folders.iter().any(|folder| real.starts_with(folder))
         })
     }
 
-    fn open_if(path: &Path, allowed: impl FnOnce(&Path) -> bool) -> Result<Self, ImageError> {
+    fn open_if(
+        path: &Path,
+        torn: bool,
+        allowed: impl FnOnce(&Path) -> bool,
+    ) -> Result<Self, ImageError> {
         // `O_PATH` finds the file without opening it: opening a device or a pipe
         // may do something. What is looked at and opened afterwards is what was
         // found here, whatever happens to the name: open(2), proc(5).
@@ -61,6 +74,10 @@ impl Source {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = open(&link, flags, Mode::empty()).map_err(ImageError::read(path))?;
         let file = File::from(file);
+        // Nothing is looked at before that, not even how long it is.
+        if !torn {
+            check_use(&file, &real)?;
+        }
         let metadata = file.metadata().map_err(ImageError::read(path))?;
         Ok(Self {
             file,
@@ -130,6 +147,15 @@ impl Source {
 pub(super) enum Stored {
     Data,
     Hole,
+}
+
+fn check_use(file: &File, path: &Path) -> Result<(), ImageError> {
+    let path = path.to_owned();
+    match lock_for_reading(file) {
+        Ok(Use::Ours) => Ok(()),
+        Ok(Use::Others) => Err(ImageError::InUse { path }),
+        Err(source) => Err(ImageError::Lock { path, source }),
+    }
 }
 
 /// A name for a file that is open: proc(5).

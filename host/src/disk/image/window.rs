@@ -1,6 +1,6 @@
 use std::io;
 
-use super::read_at::{ReadAt, check_range};
+use crate::disk::read_at::{ReadAt, check_range};
 
 /// A part of something larger: a partition of a disk.
 #[derive(Clone, Debug)]

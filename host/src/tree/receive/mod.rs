@@ -13,4 +13,4 @@ pub(crate) use receiver::Receiver;
 pub(super) use target::Losses;
 pub(super) use target::Target;
 #[cfg(feature = "archive")]
-pub(super) use unfinished::{Scratch, Unfinished};
+pub(crate) use unfinished::{Scratch, Unfinished};

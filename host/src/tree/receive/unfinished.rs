@@ -9,9 +9,12 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
+#[cfg(feature = "disk")]
+use rustix::fs::{RenameFlags, renameat_with};
+
 /// How files are kept out of sight until they are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tree) enum Scratch {
+pub(crate) enum Scratch {
     /// They have no name, so not even a killed program leaves anything.
     Unnamed,
     /// They have a name that nobody guesses, for file systems without
@@ -21,7 +24,7 @@ pub(in crate::tree) enum Scratch {
 
 impl Scratch {
     /// The best that this machine has.
-    pub(in crate::tree) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // A file without a name gets one through its link there: open(2).
         match access("/proc/self/fd", rustix::fs::Access::EXISTS) {
             Ok(()) => Self::Unnamed,
@@ -32,7 +35,7 @@ impl Scratch {
 
 /// A file that is being written. Dropped, it is gone.
 #[derive(Debug)]
-pub(in crate::tree) struct Unfinished {
+pub(crate) struct Unfinished {
     file: OwnedFd,
     /// Where to remove it, if it has a name.
     named: Option<(OwnedFd, String)>,
@@ -40,12 +43,12 @@ pub(in crate::tree) struct Unfinished {
 
 impl Unfinished {
     /// Makes an empty file that will be in this directory.
-    pub(in crate::tree) fn create(
+    pub(crate) fn create(
         directory: BorrowedFd<'_>,
         mode: Mode,
         scratch: &mut Scratch,
     ) -> Result<Self, Errno> {
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
         if *scratch == Scratch::Unnamed {
             match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
                 Ok(file) => return Ok(Self { file, named: None }),
@@ -65,21 +68,40 @@ impl Unfinished {
         })
     }
 
-    pub(in crate::tree) fn as_fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
     /// Gives it its name, in the directory that it was made in. A file or link
     /// that has the name is replaced.
-    pub(in crate::tree) fn publish(
-        mut self,
-        directory: BorrowedFd<'_>,
-        name: &[u8],
-    ) -> Result<(), Errno> {
+    pub(crate) fn publish(mut self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
         let Some((_, scratch_name)) = &self.named else {
             return link(self.file.as_fd(), directory, name);
         };
         renameat(directory, scratch_name, directory, name)?;
+        self.named = None;
+        Ok(())
+    }
+}
+
+impl Unfinished {
+    /// Gives it its name, unless something has it.
+    #[cfg(feature = "disk")]
+    pub(crate) fn publish_new(
+        mut self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+    ) -> Result<(), Errno> {
+        match &self.named {
+            None => link_new(self.file.as_fd(), directory, name)?,
+            Some((_, scratch_name)) => renameat_with(
+                directory,
+                scratch_name,
+                directory,
+                name,
+                RenameFlags::NOREPLACE,
+            )?,
+        }
         self.named = None;
         Ok(())
     }
@@ -100,10 +122,12 @@ pub(super) fn link(
     directory: BorrowedFd<'_>,
     name: &[u8],
 ) -> Result<(), Errno> {
+    make_or_replace(directory, name, |name| link_new(file, directory, name))
+}
+
+fn link_new(file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    make_or_replace(directory, name, |name| {
-        linkat(CWD, &path, directory, name, AtFlags::SYMLINK_FOLLOW)
-    })
+    linkat(CWD, &path, directory, name, AtFlags::SYMLINK_FOLLOW)
 }
 
 /// Makes something that has a name. What has it already is replaced at once.
@@ -162,6 +186,13 @@ mod tests {
             file.publish(directory.as_fd(), b"file").unwrap();
             assert_eq!(fs::read(folder.path().join("file")).unwrap(), content);
             assert_eq!(names(), 1);
+        }
+        #[cfg(feature = "disk")]
+        {
+            let published = create().publish_new(directory.as_fd(), b"file");
+            assert_eq!(published, Err(Errno::EXIST));
+            create().publish_new(directory.as_fd(), b"new").unwrap();
+            fs::remove_file(folder.path().join("new")).unwrap();
         }
         fs::create_dir(folder.path().join("directory")).unwrap();
         let published = create().publish(directory.as_fd(), b"directory");

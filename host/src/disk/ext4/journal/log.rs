@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use super::{
     super::{
@@ -22,19 +22,26 @@ const COMMIT_SUM: usize = 0x10;
 /// More pieces than this no journal has that is any good.
 const MOST_PIECES: usize = 1 << 16;
 
+/// More blocks than this no transaction revokes: they take 16 MiB of memory.
+const MOST_REVOKED: usize = 1 << 21;
+
 /// The blocks of a journal, by their number in it.
 pub(super) struct Log<'a> {
     ext4: &'a Ext4,
     inode: u32,
     /// First block and byte of the image, sorted.
     pieces: Vec<(u64, u64)>,
+    /// Since when it is read.
+    since: Instant,
 }
 
 impl<'a> Log<'a> {
     pub(super) fn new(ext4: &'a Ext4, inode: &Inode) -> Result<Self, Error> {
+        let since = Instant::now();
         let block_size = u64::from(ext4.superblock.block_size);
         let mut pieces = Vec::new();
         for run in ext4.runs(inode) {
+            ext4.options.limits.check_time(since, inode.number)?;
             let run = run?;
             let RunPlace::Data(start) = run.place else {
                 return Err(damaged(inode.number, Problem::Missing).into());
@@ -48,6 +55,7 @@ impl<'a> Log<'a> {
             ext4,
             inode: inode.number,
             pieces,
+            since,
         })
     }
 
@@ -84,7 +92,6 @@ pub(super) struct Replayed {
 /// Goes once through a log, from its start to the first transaction that is not
 /// complete. That one and all that follow never happened.
 pub(super) fn replay(log: &Log<'_>, header: &Header) -> Result<Replayed, Error> {
-    let limit = log.ext4.options.limits.journal;
     let mut reader = Reader {
         log,
         header,
@@ -112,22 +119,25 @@ pub(super) fn replay(log: &Log<'_>, header: &Header) -> Result<Replayed, Error> 
         match fields.be32(4) {
             DESCRIPTOR if whole(tail) => {
                 for tag in tags(header, &bytes) {
-                    if let Err(damage) = open.take(&mut reader, replayed.next, tag)? {
-                        replayed.damage = Some(damage);
+                    let Some((place, copy)) = reader.block()? else {
                         return Ok(replayed);
-                    }
+                    };
+                    open.take(log, header, replayed.next, tag, (place, &copy))?;
                 }
             }
-            REVOKE if whole(tail) => open.revoked.extend(revoked(header, &bytes)),
-            COMMIT if whole(COMMIT_SUM) => {
+            REVOKE if whole(tail) => open.revoke(log, revoked(header, &bytes)),
+            COMMIT => {
+                if !whole(COMMIT_SUM) {
+                    let damage = damaged(log.inode, Problem::Checksum);
+                    open.damage.get_or_insert(damage);
+                }
+                replayed.damage = open.damage.take();
+                if replayed.damage.is_some() {
+                    return Ok(replayed);
+                }
                 replayed.commit(std::mem::take(&mut open));
             }
             _ => return Ok(replayed),
-        }
-        if open.revoked.len() > narrow(limit.into()) {
-            let problem = Problem::Size(wide(open.revoked.len()));
-            replayed.damage = Some(damaged(log.inode, problem));
-            return Ok(replayed);
         }
     }
     Ok(replayed)
@@ -149,33 +159,46 @@ impl Replayed {
 struct Transaction {
     copies: Vec<(u64, Copy)>,
     revoked: Vec<u64>,
+    /// What is wrong with it. Without a commit it was merely interrupted.
+    damage: Option<Damage>,
 }
 
 impl Transaction {
-    /// Takes the copy that follows. The inner error ends the replay.
+    /// Takes a copy that the tag is about, and its place in the log.
     fn take(
         &mut self,
-        reader: &mut Reader<'_>,
+        log: &Log<'_>,
+        header: &Header,
         sequence: u32,
         tag: Tag,
-    ) -> Result<Result<(), Damage>, Error> {
-        let Some((place, bytes)) = reader.block()? else {
-            return Ok(Err(damaged(reader.log.inode, Problem::Missing)));
-        };
-        let sums = reader.header.sums;
-        if sums.is_some_and(|sums| !sums.copy_matches(sequence, &bytes, tag.sum)) {
-            let damage = damaged(reader.log.inode, Problem::Checksum);
-            return Ok(Err(damage.at(tag.block)));
+        (place, bytes): (u32, &[u8]),
+    ) -> Result<(), Damage> {
+        let sums = header.sums;
+        if sums.is_some_and(|sums| !sums.copy_matches(sequence, bytes, tag.sum)) {
+            let damage = damaged(log.inode, Problem::Checksum);
+            self.damage.get_or_insert(damage.at(tag.block));
         }
-        if tag.block >= reader.log.ext4.superblock.blocks {
-            return Ok(Err(damaged(reader.log.inode, Problem::Block(tag.block))));
+        // The file system may have become larger, and only the journal knows.
+        if !log.ext4.store.has_block(tag.block) {
+            let damage = damaged(log.inode, Problem::Block(tag.block));
+            self.damage.get_or_insert(damage);
         }
         let copy = Copy {
-            offset: reader.log.offset(place)?,
+            offset: log.offset(place)?,
             escaped: tag.escaped,
         };
         self.copies.push((tag.block, copy));
-        Ok(Ok(()))
+        Ok(())
+    }
+
+    fn revoke(&mut self, log: &Log<'_>, blocks: impl Iterator<Item = u64>) {
+        let room = MOST_REVOKED.saturating_sub(self.revoked.len());
+        let mut blocks = blocks.fuse();
+        self.revoked.extend(blocks.by_ref().take(room));
+        if blocks.next().is_some() {
+            let damage = damaged(log.inode, Problem::Size(wide(MOST_REVOKED)));
+            self.damage.get_or_insert(damage);
+        }
     }
 }
 
@@ -192,7 +215,9 @@ impl Reader<'_> {
         let Some(left) = self.left.checked_sub(1) else {
             return Ok(None);
         };
-        let limit = self.log.ext4.options.limits.journal;
+        let limits = self.log.ext4.options.limits;
+        limits.check_time(self.log.since, self.log.inode)?;
+        let limit = limits.journal;
         if self.header.length().saturating_sub(left) > limit {
             return Err(Error::Limit {
                 what: Limit::Journal,

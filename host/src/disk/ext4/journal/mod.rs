@@ -95,13 +95,10 @@ pub(super) fn recover(ext4: &Ext4, from_backup: bool) -> Result<(JournalState, O
         blocks,
         ext4.options.checksums,
     )?;
-    let replayed = match header.start {
-        0 => {
-            return check_fast_commits(ext4, &log, &header, header.sequence)
-                .map(|()| (JournalState::Clean, Overlay::default()));
-        }
-        _ => replay(&log, &header)?,
-    };
+    if header.start == 0 {
+        return nothing(JournalState::Clean);
+    }
+    let replayed = replay(&log, &header)?;
     check_fast_commits(ext4, &log, &header, replayed.next)?;
     let overlay = Overlay::new(replayed.copies);
     let state = JournalState::Replayed {

@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use super::{sample::noise, *};
+use crate::disk::ReadAt;
 
 /// An image of which some bytes are others. Counts what is read.
 #[derive(Clone)]
@@ -25,7 +26,7 @@ impl Damaged {
     }
 }
 
-impl Blocks for Damaged {
+impl ReadAt for Damaged {
     fn size(&self) -> u64 {
         self.base.len() as u64
     }
@@ -170,7 +171,7 @@ fn no_damage_makes_the_reader_fail_or_go_on_for_ever() {
             state ^= state << 17;
             usize::try_from(state % below as u64).unwrap()
         };
-        for round in 0..700 {
+        for round in 0..400 {
             let mut damaged = sound.clone();
             damaged.read = Arc::default();
             for _ in 0..=chance(6) {

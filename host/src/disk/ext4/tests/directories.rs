@@ -113,6 +113,25 @@ fn a_directory_of_fifty_thousand_names_is_read_to_the_end() {
     ));
 }
 
+#[test]
+fn nobody_waits_for_a_name_longer_than_the_limit() {
+    let image = large(4000, &["-t", "ext4", "-b", "1024"]);
+    let mut options = Options::default();
+    options.limits.time = std::time::Duration::from_nanos(1);
+    let ext4 = image.try_open(options).unwrap();
+    let directory = || ext4.directory(&ext4.inode(12).unwrap()).unwrap();
+    assert_eq!(ext4.inode(12).unwrap(), find(&image.open(), "large"));
+    let is_late = |error: &Error| {
+        let what = Limit::Time;
+        matches!(error, Error::Limit { what: found, inode: 12, .. } if *found == what)
+    };
+    let error = directory().find(b"not there").unwrap_err();
+    assert!(is_late(&error), "{error}");
+    let last = directory().last().unwrap().unwrap_err();
+    assert!(is_late(&last), "{last}");
+    assert!(directory().count() < 4000);
+}
+
 /// Where the only block of a directory is.
 fn block_of(ext4: &Ext4, inode: &Inode) -> usize {
     match ext4.runs(inode).next().unwrap().unwrap().place {

@@ -144,6 +144,18 @@ fn what_cannot_be_read_is_refused_by_its_name() {
 }
 
 #[test]
+fn features_count_whatever_the_revision() {
+    let image = Image::new(&["-t", "ext2", "-r", "0", "-O", "none"], 2, None);
+    let mut bytes = image.bytes();
+    bytes[1024 + 0x60] = 1;
+    let error = Ext4::open(bytes, Options::default()).unwrap_err();
+    assert!(
+        matches!(&error, Error::Unsupported { feature } if feature == "compression"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_is_no_file_system_is_told_apart_from_a_damaged_one() {
     for bytes in [vec![], vec![0; 1024], vec![0; 2048], vec![0xff; 100_000]] {
         let error = Ext4::open(bytes, Options::default()).unwrap_err();
@@ -197,8 +209,6 @@ fn the_file_system_tells_about_itself() {
             "a label",
             "-U",
             "12345678-1234-5678-9abc-def012345678",
-            "-O",
-            "mmp",
         ],
         16,
         None,
@@ -216,7 +226,7 @@ fn the_file_system_tells_about_itself() {
     assert_eq!(info.uuid[..4], [0x12, 0x34, 0x56, 0x78]);
     assert_eq!(info.mounted.unwrap().seconds, 1_893_553_445);
     assert_eq!(info.mounted_at, b"/some/where");
-    assert_eq!(info.in_use, Some(false));
+    assert_eq!(info.in_use, None);
     assert_eq!(info.journal, JournalState::Clean);
     assert!(info.clean);
     assert_eq!(info.error_count, 3);
@@ -247,4 +257,17 @@ fn the_file_system_tells_about_itself() {
     assert_eq!(info.free_inodes.to_string(), value("Free inodes"));
     assert_eq!(info.inode_size.to_string(), value("Inode size"));
     assert_eq!(info.block_size.to_string(), value("Block size"));
+}
+
+#[test]
+fn whether_somebody_has_it_mounted_is_told_where_it_is_known() {
+    let image = Image::new(&["-t", "ext4", "-b", "1024", "-O", "mmp"], 16, None);
+    let ext4 = image.open();
+    assert_eq!(ext4.info().in_use, Some(false));
+    let mut bytes = image.bytes();
+    let block = usize::try_from(ext4.superblock.mmp_block).unwrap() * 1024;
+    // The kernel counts here as long as it has it mounted.
+    bytes[block + 4..block + 8].copy_from_slice(&[7, 0, 0, 0]);
+    let ext4 = Ext4::open(bytes, Options::default()).unwrap();
+    assert_eq!(ext4.info().in_use, Some(true));
 }

@@ -60,6 +60,11 @@ fn a_broken_access_control_list_is_none() {
 fn any_encrypted_name_becomes_one_that_a_file_can_have() {
     assert_eq!(entry::encoded(b"\xff\xfe\xfd\xfc"), b"__79_A");
     assert_eq!(entry::encoded(&[0; 255]).len(), 252);
+    assert_eq!(entry::encoded(&[0; 189]), b"A".repeat(252));
+    // Long names that begin alike stay different.
+    let mut other = [0; 255];
+    other[254] = 1;
+    assert_ne!(entry::encoded(&[0; 255]), entry::encoded(&other));
 }
 
 #[test]

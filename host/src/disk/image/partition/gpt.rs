@@ -2,12 +2,16 @@ use std::io;
 
 use flate2::Crc;
 
-use super::{super::read_at::ReadAt, Entry, Partition, PartitionKind, le32, le64, read_if_there};
+use super::{Entry, Partition, PartitionKind, le32, le64, read_if_there};
+use crate::disk::ReadAt;
 
 const SIGNATURE: &[u8] = b"EFI PART";
 const HEADER: usize = 92;
 /// The most that a table of partitions may take: the usual one has 16 KiB.
 const MOST_BYTES: u64 = 1 << 20;
+
+/// As many partitions as the kernel shows of one disk.
+const MOST_PARTITIONS: u32 = 255;
 
 /// The partitions of a disk's GPT: of the primary one if it is whole, else of
 /// the backup at the end of the disk.
@@ -58,7 +62,7 @@ fn read_table(disk: &impl ReadAt, offset: u64, sector: u64) -> io::Result<Option
     }
 
     let mut found = Vec::new();
-    for (index, row) in (1..).zip(table.chunks_exact(size as usize)) {
+    for (index, row) in (1..=MOST_PARTITIONS).zip(table.chunks_exact(size as usize)) {
         if let Some(entry) = entry(index, row, sector) {
             found.extend(entry.on(disk)?);
         }

@@ -1,13 +1,17 @@
 use std::io;
 
-use super::{super::read_at::ReadAt, Entry, Partition, PartitionKind, le32, read_if_there};
+use super::{Entry, Partition, PartitionKind, le32, read_if_there};
+use crate::disk::ReadAt;
 
 /// A table is in the first 512 bytes, however large sectors are.
 const TABLE: usize = 512;
 /// The kinds of a partition that has partitions.
 const EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
 /// Logical partitions are a linked list that a disk may make endless.
-const MOST_LOGICAL: u32 = 128;
+const MOST_LOGICAL: usize = 128;
+/// The kind of the one that keeps programs that know no GPT away from it, and
+/// the sector it begins with.
+const PROTECTING: (u8, u32) = (0xee, 1);
 
 /// The partitions of a disk's MBR. It counts in sectors and does not say how
 /// large they are: 512 bytes, unless a file system is found only with 4096.
@@ -21,6 +25,14 @@ pub(super) fn partitions(disk: &impl ReadAt) -> io::Result<Vec<Partition>> {
         true => Ok(large),
         false => Ok(usual),
     }
+}
+
+/// Whether the MBR says that the disk has a GPT. One that it does not tell of is
+/// left from other days: the kernel does not look at it either.
+pub(super) fn protects_gpt(disk: &impl ReadAt) -> io::Result<bool> {
+    let rows = read_table(disk, 0)?;
+    let is_protecting = |row: &Row| (row.kind, row.start) == PROTECTING;
+    Ok(rows.is_some_and(|rows| rows.iter().any(is_protecting)))
 }
 
 fn with_sectors(disk: &impl ReadAt, sector: u64) -> io::Result<Vec<Partition>> {
@@ -52,11 +64,17 @@ fn add_logical(
     found: &mut Vec<Partition>,
 ) -> io::Result<()> {
     let mut at = extended;
-    for index in (5..).take(MOST_LOGICAL as usize) {
+    let mut index = 5;
+    for _ in 0..MOST_LOGICAL {
         let Some([row, next, ..]) = read_table(disk, at.saturating_mul(sector))? else {
             break;
         };
-        found.extend(row.entry(index, at, sector).on(disk)?);
+        // The first one stays as an empty row when it is removed, and then has
+        // no number.
+        if !row.is_empty() {
+            found.extend(row.entry(index, at, sector).on(disk)?);
+            index += 1;
+        }
         if !EXTENDED.contains(&next.kind) || next.start == 0 {
             break;
         }
@@ -74,10 +92,13 @@ struct Row {
 }
 
 impl Row {
+    fn is_empty(self) -> bool {
+        self.kind == 0 || self.length == 0
+    }
+
     fn entry(self, index: u32, base: u64, sector: u64) -> Entry {
         let start = base.saturating_add(u64::from(self.start));
-        // An empty row has the kind 0.
-        let length = if self.kind == 0 { 0 } else { self.length };
+        let length = if self.is_empty() { 0 } else { self.length };
         Entry {
             index,
             kind: PartitionKind::Mbr(self.kind),

@@ -6,7 +6,8 @@ mod mbr;
 
 use std::io;
 
-use super::{read_at::ReadAt, window::Window};
+use super::window::Window;
+use crate::disk::ReadAt;
 pub use kind::PartitionKind;
 
 /// A part of a disk.
@@ -69,18 +70,20 @@ fn listed(partitions: &[Partition]) -> String {
     partitions.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// The partitions of a disk, in the order of their tables: GPT if it has one,
-/// else MBR. A disk without a table has none. Entries that make no sense are
+/// The partitions of a disk, in the order of their tables: GPT if its MBR tells
+/// of one, else MBR. A disk without a table has none. Entries that make no sense are
 /// left out.
 ///
 /// # Errors
 ///
 /// If the disk cannot be read.
 pub fn partitions(disk: &impl ReadAt) -> io::Result<Vec<Partition>> {
-    match gpt::partitions(disk)? {
-        Some(partitions) => Ok(partitions),
-        None => mbr::partitions(disk),
+    if mbr::protects_gpt(disk)?
+        && let Some(partitions) = gpt::partitions(disk)?
+    {
+        return Ok(partitions);
     }
+    mbr::partitions(disk)
 }
 
 /// The part of a disk that has the file system: the partition with this number,

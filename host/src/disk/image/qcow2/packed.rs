@@ -42,7 +42,8 @@ pub(in super::super) fn unpack(
             Ok(())
         }
         Method::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?.single_frame();
+            // QEMU takes several frames for one cluster, and so does this.
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
             decoder.window_log_max(LARGEST_WINDOW_BITS)?;
             decoder.read_exact(cluster)
         }

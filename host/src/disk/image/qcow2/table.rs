@@ -1,4 +1,4 @@
-use std::{io, os::unix::fs::FileExt as _};
+use std::io;
 
 use super::{
     super::{
@@ -31,6 +31,9 @@ impl Tables {
 
     /// Looks at the entries of a table from `index` on: at least one, and not
     /// all that follow. The table has `count` and is all in the file.
+    ///
+    /// What is kept depends on the place alone, not on the table: a hostile file
+    /// can have tables of different lengths at the same place.
     fn with<R>(
         &self,
         layer: Numbered<'_>,
@@ -42,17 +45,19 @@ impl Tables {
         let first = index - skip;
         let offset = table + first * 8;
         let load = || {
-            let mut bytes = vec![0; (count - first).min(1 << PIECE_BITS) as usize * 8];
-            layer.source.file.read_exact_at(&mut bytes, offset)?;
+            let mut bytes = vec![0; 8 << PIECE_BITS];
+            layer.source.read_padded(offset, &mut bytes)?;
             let (entries, _) = bytes.as_chunks();
             Ok(entries
                 .iter()
                 .map(|entry| u64::from_be_bytes(*entry))
                 .collect())
         };
+        let most = (count - first).min(1 << PIECE_BITS);
+        let wanted = skip as usize..most as usize;
         self.0
             .with((layer.number, offset), load, |entries: &Vec<u64>| {
-                look(entries.get(skip as usize..).unwrap_or_default())
+                look(entries.get(wanted).unwrap_or_default())
             })
     }
 }

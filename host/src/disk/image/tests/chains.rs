@@ -1,7 +1,7 @@
 use std::{fs, os::unix::fs::symlink, process::Command};
 
 use super::{
-    super::{Format, Image, ImageError, OpenOptions},
+    super::{Format, Image, ImageError, OpenOptions, create_child},
     tools::{Folder, Noise, converted, open, qemu_img, qemu_io, read_all},
 };
 
@@ -78,11 +78,12 @@ fn a_chain_of_layers_reads_as_one_disk() {
 #[test]
 fn compressed_clusters_are_unpacked() {
     for method in ["zlib", "zstd"] {
-        for cluster in ["512", "64K", "2M"] {
+        // More than one cluster of each size.
+        for (cluster, pieces) in [("512", 30), ("64K", 90), ("2M", 300)] {
             let folder = Folder::new();
             let mut noise = Noise::new(3);
             // Some of it can be compressed, and some not.
-            let content: Vec<u8> = (0..400)
+            let content: Vec<u8> = (0..pieces)
                 .flat_map(|number| match number % 3 {
                     0 => noise.bytes(10_240),
                     1 => vec![number as u8; 10_240],
@@ -100,6 +101,28 @@ fn compressed_clusters_are_unpacked() {
             assert!(read_all(&image, 1 << 15) == content, "{option}");
         }
     }
+}
+
+#[test]
+fn a_cluster_may_be_packed_in_several_frames() {
+    let folder = Folder::new();
+    let disk = folder.qcow2("disk", &["compression_type=zstd"], MIB);
+    qemu_io(&disk, ["write -c -P 1 0 64k"]);
+    let run = open(&disk).unwrap().mapping(0).unwrap();
+    let super::super::Place::Packed { offset, .. } = run.place else {
+        panic!("{run:?}");
+    };
+    let mut content = fs::read(&disk).unwrap();
+    let half = |byte| zstd::encode_all(&[byte; 32_768][..], 3).unwrap();
+    let frames = [half(2), half(3)].concat();
+    content.truncate(offset as usize);
+    content.extend_from_slice(&frames);
+    fs::write(&disk, content).unwrap();
+
+    let mut expected = [[2; 32_768], [3; 32_768]].concat();
+    expected.resize(MIB as usize, 0);
+    assert!(converted(&folder, &disk) == expected, "QEMU reads it so");
+    assert!(read_all(&open(&disk).unwrap(), MIB as usize) == expected);
 }
 
 #[test]
@@ -258,8 +281,9 @@ fn loops_and_endless_chains_end() {
     let folder = Folder::new();
     let first = folder.qcow2("0", &[], MIB);
     for number in 1..64 {
-        let below = (number - 1).to_string();
-        folder.qcow2_above(&number.to_string(), (&below, "qcow2"), &[]);
+        let below = folder.path(&(number - 1).to_string());
+        let child = folder.path(&number.to_string());
+        create_child(below, child, &OpenOptions::new()).unwrap();
     }
     assert_eq!(
         open(&folder.path("63")).unwrap().layers().unwrap().len(),

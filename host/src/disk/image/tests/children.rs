@@ -66,6 +66,22 @@ fn the_size_of_a_child_is_whole_sectors() {
 }
 
 #[test]
+fn no_child_is_made_that_could_not_be_opened() {
+    let folder = Folder::new();
+    let options = OpenOptions::new();
+    let mut below = folder.file("0", [1; 512]);
+    for number in 1..64 {
+        let child = folder.path(&number.to_string());
+        create_child(&below, &child, &options).unwrap();
+        below = child;
+    }
+    open(&below).unwrap();
+    let error = create_child(&below, folder.path("64"), &options).unwrap_err();
+    assert!(matches!(error, ImageError::TooDeep { .. }), "{error}");
+    assert_eq!(folder.names().len(), 64);
+}
+
+#[test]
 fn nothing_is_overwritten_and_nothing_is_left() {
     let folder = Folder::new();
     let base = folder.file("base", [1; 512]);

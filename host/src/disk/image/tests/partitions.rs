@@ -9,12 +9,11 @@ use std::{
 use flate2::Crc;
 
 use super::{
-    super::{
-        ReadAt as _,
-        partition::{Partition, PartitionError, PartitionKind, partitions, select},
-    },
+    super::partition::{Partition, PartitionError, PartitionKind, partitions, select},
     tools::{Folder, Noise},
 };
+
+use crate::disk::ReadAt as _;
 
 const MIB: u64 = 1 << 20;
 
@@ -149,7 +148,61 @@ fn gpt(sector: u64, size: u64, first: u64, last: u64) -> Vec<u8> {
     header[16..20].copy_from_slice(&checksum);
     disk[header_at..header_at + 92].copy_from_slice(&header);
     disk[table_at..table_at + table.len()].copy_from_slice(&table);
+    // The MBR that protects it.
+    disk[446 + 4] = 0xee;
+    disk[446 + 8] = 1;
+    disk[446 + 12] = 0xff;
+    disk[510..512].copy_from_slice(&[0x55, 0xaa]);
     disk
+}
+
+#[test]
+fn a_logical_partition_that_was_removed_has_no_number() {
+    let folder = Folder::new();
+    let disk = sfdisk(
+        &folder,
+        "label: dos\nstart=8MiB, size=40MiB, type=5\nstart=10MiB, size=4MiB, type=83\n\
+         start=20MiB, size=8MiB, type=83\n",
+    );
+    let file = File::options().write(true).open(&disk).unwrap();
+    // What fdisk leaves of the first one.
+    file.write_all_at(&[0; 16], 8 * MIB + 446).unwrap();
+    assert_eq!(
+        summary(&found(&disk)),
+        [(5, 20, 8, "Linux".to_owned(), false)]
+    );
+}
+
+#[test]
+fn a_gpt_from_before_the_mbr_does_not_count() {
+    let folder = Folder::new();
+    let mut disk = gpt(512, 4 * MIB, 40, 80);
+    disk[446..462].fill(0);
+    disk[446 + 4] = 0x83;
+    disk[446 + 9] = 8;
+    disk[446 + 13] = 8;
+    let [partition] = found(&folder.file("disk", &disk)).try_into().unwrap();
+    assert_eq!((partition.start, partition.length), (MIB, MIB));
+    assert_eq!(partition.kind, PartitionKind::Mbr(0x83));
+}
+
+#[test]
+fn no_more_partitions_are_told_than_the_kernel_has() {
+    let mut disk = gpt(512, 4 * MIB, 4000, 4001);
+    let row = disk[1024..1024 + 128].to_vec();
+    let table = row.repeat(4096);
+    disk[1024..1024 + table.len()].copy_from_slice(&table);
+    disk[512 + 80..512 + 84].copy_from_slice(&4096_u32.to_le_bytes());
+    let sum = |bytes: &[u8]| {
+        let mut crc = Crc::new();
+        crc.update(bytes);
+        crc.sum().to_le_bytes()
+    };
+    disk[512 + 88..512 + 92].copy_from_slice(&sum(&table));
+    disk[512 + 16..512 + 20].fill(0);
+    let checksum = sum(&disk[512..512 + 92]);
+    disk[512 + 16..512 + 20].copy_from_slice(&checksum);
+    assert_eq!(partitions(&disk).unwrap().len(), 255);
 }
 
 #[test]
@@ -257,32 +310,13 @@ fn tables_that_make_no_sense_end() {
     let mut noise = Noise::new(13);
     for _ in 0..2000 {
         let mut disk = whole.clone();
-        disk[510..512].copy_from_slice(&[0x55, 0xaa]);
         for _ in 0..1 + noise.below(20) {
             let at = 446 + noise.below(512 + 92 - 446) as usize;
+            let at = if (510..512).contains(&at) { 446 } else { at };
             disk[at] = noise.next() as u8;
         }
-        let window = super::super::Window::whole(Bytes(disk));
-        for partition in partitions(&window).unwrap() {
+        for partition in partitions(&disk).unwrap() {
             assert!(partition.start + partition.length <= MIB, "{partition:?}");
         }
-    }
-}
-
-/// A disk in memory.
-struct Bytes(Vec<u8>);
-
-impl super::super::ReadAt for Bytes {
-    fn size(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
-        let bytes = self.0.get(offset as usize..).unwrap_or_default();
-        let bytes = bytes
-            .get(..buffer.len())
-            .ok_or(std::io::ErrorKind::UnexpectedEof)?;
-        buffer.copy_from_slice(bytes);
-        Ok(())
     }
 }

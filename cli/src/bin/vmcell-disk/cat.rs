@@ -1,0 +1,101 @@
+//! `vmcell-disk cat`: the bytes of files.
+
+use std::{
+    io::{self, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use vmcell::disk::{Disk, DiskError, DiskLimit};
+use vmcell_cli::{options::size, show::Page};
+
+use crate::{
+    image::{ImageOptions, rooted},
+    problems::Problems,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmcell-disk cat stopped.qcow2 /var/log/messages | tail
+  vmcell-disk cat base.ext4 /usr/bin/env --max-bytes 4 | xxd";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CatArguments {
+    /// The disk: a raw or qcow2 image.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// The files.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Where to begin in each file, in bytes or as in 64m (k, m, g).
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size::parse)]
+    offset: u64,
+    /// How much to print of each file at most.
+    #[arg(long, value_name = "SIZE", visible_alias = "bytes", value_parser = size::parse)]
+    max_bytes: Option<u64>,
+    #[command(flatten)]
+    options: ImageOptions,
+}
+
+/// So much is read at once.
+const PIECE: usize = 256 << 10;
+
+pub(crate) fn cat(arguments: &CatArguments) -> anyhow::Result<u8> {
+    let disk = arguments.options.open(&arguments.image)?;
+    let mut page = Page::new();
+    let mut problems = Problems::new(false);
+    let written = arguments.paths.iter().try_for_each(|path| {
+        let path = rooted(path);
+        match copy(&disk, &path, arguments, &mut page) {
+            Ok(()) => Ok(()),
+            Err(Failure::Read(error)) => problems.add_at(&path, &error, &mut page),
+            Err(Failure::Written(error)) => Err(error),
+        }
+    });
+    let code = page.finish(written)?;
+    Ok(problems.finish(code))
+}
+
+enum Failure {
+    Read(DiskError),
+    Written(io::Error),
+}
+
+fn copy(
+    disk: &Disk,
+    path: &Path,
+    arguments: &CatArguments,
+    page: &mut Page,
+) -> Result<(), Failure> {
+    let unreadable = |error: io::Error| {
+        Failure::Read(error.downcast().unwrap_or_else(|source| DiskError::Read {
+            path: path.display().to_string(),
+            source,
+        }))
+    };
+    let mut reader = disk.reader(path).map_err(Failure::Read)?;
+    let rest = reader.size().saturating_sub(arguments.offset);
+    let mut rest = rest.min(arguments.max_bytes.unwrap_or(u64::MAX));
+    let limit = arguments.options.limits().bytes;
+    if rest > limit {
+        return Err(Failure::Read(DiskError::Limit {
+            what: DiskLimit::Bytes,
+            limit,
+            path: path.display().to_string(),
+        }));
+    }
+    let start = SeekFrom::Start(arguments.offset);
+    reader.seek(start).map_err(unreadable)?;
+    let mut buffer = vec![0; PIECE];
+    while rest > 0 {
+        let wanted = usize::try_from(rest).map_or(PIECE, |rest| rest.min(PIECE));
+        let count = reader.read(&mut buffer[..wanted]).map_err(unreadable)?;
+        if count == 0 {
+            break;
+        }
+        page.bytes(&buffer[..count]).map_err(Failure::Written)?;
+        rest = rest.saturating_sub(count as u64);
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! `vmcell-disk diff`: what differs between two disks.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use serde_json::{Value, json};
+use vmcell::{
+    diff::Shown,
+    disk::{Comparison, DiffSide, Disk, DiskChange, DiskChangeKind, DiskDiff, DiskError, Owner},
+};
+use vmcell_cli::{
+    options::Selection,
+    show::{Page, change},
+};
+
+use crate::{
+    diff_stat,
+    failure::say,
+    image::{ImageOptions, rooted},
+    problems::Problems,
+};
+
+const EXAMPLES: &str = "\
+The patch is what `git apply`, `patch -p1` and `vmcell patch` take. What patches do not know is left
+out of it and counted on standard error: directories, devices, owners, and the contents of binary
+files; --name-status has all of it. Exit codes: 0 the same, 1 different, 2 not everything could be
+compared.
+
+Examples:
+  vmcell-disk diff base.ext4 stopped.qcow2 /workspace
+  vmcell-disk diff base.ext4 stopped.qcow2 --name-status --exclude /tmp/
+  vmcell-disk diff stopped.qcow2 ./exported /workspace --stat";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DiffArguments {
+    /// What was: a disk, a layer of one, or a directory of this machine.
+    #[arg(value_name = "A")]
+    old: PathBuf,
+    /// What is: the same.
+    #[arg(value_name = "B")]
+    new: PathBuf,
+    /// The directory on the disks that is compared, or that a directory of this
+    /// machine is compared with.
+    #[arg(value_name = "PATH", default_value = "/")]
+    path: PathBuf,
+    /// Only say what changed, directories and special files included: A, D, M,
+    /// or T for another type.
+    #[arg(long, conflicts_with_all = ["stat", "json"])]
+    name_status: bool,
+    /// Only say how many lines of each file changed.
+    #[arg(long, conflicts_with = "json")]
+    stat: bool,
+    /// Whose files are does not matter.
+    #[arg(long)]
+    ignore_owners: bool,
+    #[command(flatten)]
+    selection: Selection,
+    /// Print the changes as JSON, one on each line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    options: ImageOptions,
+}
+
+/// There are differences, as diff says it.
+const DIFFERENT: u8 = 1;
+/// Not everything could be compared, as diff says it.
+const TROUBLE: u8 = 2;
+
+pub(crate) fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
+    let (old, new) = (
+        arguments.open(&arguments.old)?,
+        arguments.open(&arguments.new)?,
+    );
+    if let (None, None) = (&old, &new) {
+        return Err(DiskError::Invalid(
+            "A and B are directories of this machine: compare those with `diff -r`".to_owned(),
+        )
+        .into());
+    }
+    let old = arguments.side(old.as_ref(), &arguments.old);
+    let new = arguments.side(new.as_ref(), &arguments.new);
+    let diff = arguments.compare(old, new)?;
+
+    let mut page = Page::new();
+    let mut problems = Problems::new(arguments.json);
+    let mut written = arguments.print(&diff, &mut page);
+    for problem in diff.problems() {
+        written = written.and_then(|()| problems.add(problem, &mut page));
+    }
+    let more = diff.problem_count() - diff.problems().len() as u64;
+    written = written.and_then(|()| problems.add_more(more, &mut page));
+    let code = match page.finish(written)? {
+        0 if diff.is_empty() => 0,
+        0 => DIFFERENT,
+        unread => return Ok(unread),
+    };
+    if !arguments.json && !arguments.name_status {
+        say_what_is_not_in_the_patch(&diff);
+    }
+    Ok(problems.finish_with(code, TROUBLE))
+}
+
+impl DiffArguments {
+    /// Opens a disk. None: it is a directory.
+    fn open(&self, path: &Path) -> Result<Option<Disk>, DiskError> {
+        match path.is_dir() {
+            true => Ok(None),
+            false => self.options.open(path).map(Some),
+        }
+    }
+
+    fn side<'d>(&self, disk: Option<&'d Disk>, path: &Path) -> DiffSide<'d> {
+        match disk {
+            Some(disk) => DiffSide::disk(disk, rooted(&self.path)),
+            None => DiffSide::folder(path),
+        }
+    }
+
+    fn compare(&self, old: DiffSide<'_>, new: DiffSide<'_>) -> anyhow::Result<DiskDiff> {
+        let mut comparison = Comparison::new(old, new);
+        for line in self.selection.included() {
+            comparison = comparison.include(line);
+        }
+        for line in self.selection.excluded()? {
+            comparison = comparison.exclude(line);
+        }
+        if self.ignore_owners {
+            comparison = comparison.ignore_owners();
+        }
+        Ok(comparison.run()?)
+    }
+
+    fn print(&self, diff: &DiskDiff, page: &mut Page) -> io::Result<()> {
+        let mut changes = diff.changes().iter();
+        if self.json {
+            changes.try_for_each(|change| page.json(&as_json(change)))
+        } else if self.name_status {
+            changes.try_for_each(|change| {
+                change::print_name(change.file.change(), &owner_change(change), page)
+            })
+        } else if self.stat {
+            diff_stat::print(diff, page)
+        } else {
+            changes.try_for_each(|change| change::print_patch(&change.file, page))
+        }
+    }
+}
+
+fn owner_change(change: &DiskChange) -> String {
+    match (change.old_owner, change.new_owner) {
+        (Some(old), Some(new)) if change.owner_changed() => {
+            format!(
+                " (owner {}:{} -> {}:{})",
+                old.uid, old.gid, new.uid, new.gid
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+fn as_json(change: &DiskChange) -> Value {
+    let owner = |owner: Option<Owner>| json!(owner.map(|owner| [owner.uid, owner.gid]));
+    let mut told = change::as_json(&change.file);
+    told["old_owner"] = owner(change.old_owner);
+    told["new_owner"] = owner(change.new_owner);
+    if change.kind() == DiskChangeKind::OwnerChanged {
+        told["change"] = "owner-changed".into();
+    }
+    told
+}
+
+fn say_what_is_not_in_the_patch(diff: &DiskDiff) {
+    let count = |is_meant: fn(&DiskChange) -> bool| {
+        diff.changes()
+            .iter()
+            .filter(|change| is_meant(change))
+            .count()
+    };
+    let missing = count(|change| change.file.patch().is_empty());
+    let named = count(|change| change.file.shown() == Shown::Named);
+    if missing > 0 {
+        say(&format!(
+            "changes of directories, special files or owners, which are not in the patch: {missing} \
+             (--name-status lists them)"
+        ));
+    }
+    if named > 0 {
+        say(&format!(
+            "binary or large files, which the patch only names, so that it cannot be applied: {named}"
+        ));
+    }
+}

@@ -1,0 +1,120 @@
+//! `vmcell-disk du`: how much room directories take up.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use clap::{ArgAction, Args};
+use serde_json::json;
+use vmcell::disk::{DirectoryUsage, DirectoryUsages};
+use vmcell_cli::{
+    options::size,
+    show::{Page, name},
+};
+
+use crate::{
+    image::{ImageOptions, rooted},
+    problems::Problems,
+};
+
+const EXAMPLES: &str = "\
+A file of many names counts once. Directories come before the one that they are in.
+
+Examples:
+  vmcell-disk du stopped.qcow2 /var -h --depth 1
+  vmcell-disk du base.ext4 -s";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
+pub(crate) struct DuArguments {
+    /// The disk: a raw or qcow2 image.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// The directory.
+    #[arg(value_name = "PATH", default_value = "/")]
+    path: PathBuf,
+    /// Tell only of so many levels below the directory.
+    #[arg(long, short, value_name = "N", visible_alias = "max-depth")]
+    depth: Option<usize>,
+    /// Tell only of the directory itself.
+    #[arg(long, short, conflicts_with = "depth")]
+    summarize: bool,
+    /// The lengths of files, in bytes. Without it, what they take up of the
+    /// disk, in KiB.
+    #[arg(long, short)]
+    bytes: bool,
+    /// Sizes for people, as in 1.5M.
+    #[arg(long, short)]
+    human_readable: bool,
+    /// Print JSON, one directory on each line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print help.
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+    #[command(flatten)]
+    options: ImageOptions,
+}
+
+pub(crate) fn du(arguments: &DuArguments) -> anyhow::Result<u8> {
+    let disk = arguments.options.open(&arguments.image)?;
+    let depth = match arguments.summarize {
+        true => 0,
+        false => arguments.depth.unwrap_or(usize::MAX),
+    };
+    let usages = disk.usage_by_directory(rooted(&arguments.path), depth)?;
+    let mut page = Page::new();
+    let mut problems = Problems::new(arguments.json);
+    let written = print(usages, arguments, &mut page, &mut problems);
+    let code = page.finish(written)?;
+    Ok(problems.finish(code))
+}
+
+fn print(
+    usages: DirectoryUsages<'_>,
+    arguments: &DuArguments,
+    page: &mut Page,
+    problems: &mut Problems,
+) -> io::Result<()> {
+    // Those of the last one, which has all others in it.
+    let mut unread = 0;
+    for usage in usages {
+        match usage {
+            Ok(directory) => {
+                unread = directory.usage.problems;
+                arguments.print(&directory, page)?;
+            }
+            Err(problem) => problems.add(&problem, page)?,
+        }
+    }
+    problems.add_more(unread, page)
+}
+
+impl DuArguments {
+    fn print(&self, directory: &DirectoryUsage, page: &mut Page) -> io::Result<()> {
+        let DirectoryUsage { path, usage, .. } = directory;
+        let path = Path::new("/").join(path);
+        if self.json {
+            let mut told = json!({
+                "entries": usage.entries,
+                "directories": usage.directories,
+                "bytes": usage.bytes,
+                "allocated": usage.allocated,
+                "problems": usage.problems,
+            });
+            name::put(&mut told, "path", path);
+            return page.json(&told);
+        }
+        let bytes = match self.bytes {
+            true => usage.bytes,
+            false => usage.allocated,
+        };
+        let size = match (self.human_readable, self.bytes) {
+            (true, _) => size::rough(bytes),
+            (false, true) => bytes.to_string(),
+            (false, false) => bytes.div_ceil(1024).to_string(),
+        };
+        page.named(&format!("{size}\t"), &path, "", "")
+    }
+}

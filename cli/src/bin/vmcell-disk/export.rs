@@ -1,0 +1,160 @@
+//! `vmcell-disk export`: a file or a tree, to this machine.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal},
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use vmcell::{
+    disk::{Disk, DiskError, Export},
+    tree::{ArchiveFormat, TreeError, TreeLimits},
+};
+use vmcell_cli::{
+    exit::UNREAD,
+    options::{Selection, landing::landing},
+    show::{Page, Progress, Summary},
+};
+
+use crate::{
+    failure::say,
+    image::{ImageOptions, rooted},
+    problems::Problems,
+};
+
+const EXAMPLES: &str = "\
+Nothing is written outside of DEST, no link is followed, and no device is made.
+
+Examples:
+  vmcell-disk export stopped.qcow2 /workspace ./workspace --exclude target/
+  vmcell-disk export stopped.qcow2 / disk.tar.zst
+  vmcell-disk export stopped.qcow2 /etc - | tar t";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExportArguments {
+    /// The disk: a raw or qcow2 image.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// The file, directory or link.
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Where to. If it is a directory or ends with `/`, the copy gets its name in
+    /// it; otherwise it becomes DEST. A name that ends with .tar, .tar.gz, .tgz
+    /// or .tar.zst is an archive, and `-` is one on standard output.
+    #[arg(value_name = "DEST")]
+    destination: PathBuf,
+    #[command(flatten)]
+    selection: Selection,
+    /// Copies keep the numbers of their owners and groups, which takes
+    /// privileges.
+    #[arg(long)]
+    keep_owners: bool,
+    /// Copies keep the bits setuid, setgid and sticky: programs of the disk may
+    /// then run as somebody else here.
+    #[arg(long)]
+    keep_special_bits: bool,
+    /// Print what was copied as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    options: ImageOptions,
+}
+
+pub(crate) fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
+    let disk = arguments.options.open(&arguments.image)?;
+    let progress = Progress::new(None);
+    let mut export = arguments.prepare(&disk)?;
+    if let Some(watcher) = progress.watcher() {
+        export = export.progress(watcher);
+    }
+    let exported = export.run();
+    drop(progress);
+    let exported = match exported {
+        Err(error) if is_unread(&error) => return Ok(UNREAD),
+        exported => exported?,
+    };
+
+    let mut page = Page::new();
+    let mut problems = Problems::new(arguments.json);
+    let mut written = exported
+        .problems
+        .iter()
+        .try_for_each(|problem| problems.add(problem, &mut page));
+    let more = exported.problem_count - exported.problems.len() as u64;
+    written = written.and_then(|()| problems.add_more(more, &mut page));
+    let summary = Summary::from(exported.received);
+    if arguments.json {
+        let mut told = summary.as_json();
+        told["problem_count"] = exported.problem_count.into();
+        written = written.and_then(|()| page.json(&told));
+    } else {
+        summary.lines().iter().for_each(|line| say(line));
+    }
+    let code = page.finish(written)?;
+    Ok(problems.finish(code))
+}
+
+impl ExportArguments {
+    fn prepare<'d>(&self, disk: &'d Disk) -> anyhow::Result<Export<'d>> {
+        let mut export = self.destined(disk)?.limits(self.limits());
+        for line in self.selection.included() {
+            export = export.include(line);
+        }
+        for line in self.selection.excluded()? {
+            export = export.exclude(line);
+        }
+        if self.keep_owners {
+            export = export.keep_owners();
+        }
+        if self.keep_special_bits {
+            export = export.keep_special_bits();
+        }
+        Ok(export)
+    }
+
+    fn destined<'d>(&self, disk: &'d Disk) -> anyhow::Result<Export<'d>> {
+        let (path, to) = (rooted(&self.path), self.destination.as_path());
+        if to == Path::new("-") {
+            let stdout = io::stdout();
+            if stdout.is_terminal() {
+                return Err(DiskError::Invalid(
+                    "an archive is nothing for a terminal: write it to a file or a pipe".to_owned(),
+                )
+                .into());
+            }
+            // Not through the buffer of Rust, which looks for ends of lines.
+            let stdout = File::from(stdout.as_fd().try_clone_to_owned()?);
+            return Ok(disk.export_archive_to(path, stdout, ArchiveFormat::Tar));
+        }
+        let is_directory = to.is_dir();
+        Ok(match ArchiveFormat::of_name(to) {
+            Some(format) if !is_directory => disk.export_archive(path, to, format),
+            _ => disk.export(&path, landing(&path, to, is_directory)),
+        })
+    }
+
+    fn limits(&self) -> TreeLimits {
+        let mut limits = TreeLimits::default();
+        if let Some(bytes) = self.options.limit_bytes() {
+            limits.bytes = bytes;
+            limits.length = limits.length.max(bytes);
+        }
+        if let Some(entries) = self.options.limit_entries() {
+            limits.entries = entries;
+        }
+        limits
+    }
+}
+
+/// Whether somebody has read enough of an archive.
+fn is_unread(error: &DiskError) -> bool {
+    match error {
+        DiskError::Tree(TreeError::Write { source, .. }) => {
+            source.kind() == io::ErrorKind::BrokenPipe
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,120 @@
+//! How failures are told.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use vmcell::disk::{
+    DiskError, DiskLimit,
+    ext4::{self, Damage, Problem, Structure},
+    image::{ImageError, partition::PartitionError},
+};
+use vmcell_cli::{
+    exit::OUR_OWN,
+    show::{Page, voice},
+};
+
+/// Tells people or machines what went wrong, and answers with the exit code.
+pub(crate) fn report(error: &anyhow::Error, json: bool) -> u8 {
+    let told = match error.downcast_ref::<DiskError>() {
+        Some(error) => as_json(error),
+        None => {
+            let ours = error.downcast_ref::<vmcell::Error>();
+            json!({ "code": ours.map_or("host", vmcell::Error::code), "message": format!("{error:#}") })
+        }
+    };
+    if !json {
+        say(told["message"].as_str().unwrap_or_default());
+        return OUR_OWN;
+    }
+    let mut page = Page::new();
+    let written = page.json(&json!({ "error": told }));
+    // Where nobody listens there is nothing to be done about it.
+    let _ = page.finish(written);
+    OUR_OWN
+}
+
+/// Says something on standard error, in our own name.
+pub(crate) fn say(text: &str) {
+    voice::say("vmcell-disk", text);
+}
+
+pub(crate) fn as_json(error: &DiskError) -> Value {
+    json!({ "code": error.code(), "message": words(error) })
+}
+
+/// The words of an error, with what to do next in terms of this program.
+pub(crate) fn words(error: &DiskError) -> String {
+    voice::with_causes(&advice(error), error)
+}
+
+fn advice(error: &DiskError) -> String {
+    match error {
+        DiskError::Image(error) => of_image(error),
+        // Paths are told here as they are asked for, from the root on.
+        DiskError::NotFound { path } => {
+            let path = path.trim_start_matches('/');
+            format!("there is nothing at /{path}: check the path")
+        }
+        DiskError::WrongKind { path, wanted } => {
+            let path = path.trim_start_matches('/');
+            format!("/{path} is no {wanted}: ask for what it is")
+        }
+        DiskError::Partition(PartitionError::Several(_)) => {
+            format!("{error}: choose with --partition N")
+        }
+        DiskError::FileSystem(ext4::Error::Damaged(Damage {
+            structure: Structure::Superblock,
+            ..
+        })) => format!("{error}: --backup-superblock reads the copy of what is damaged"),
+        DiskError::FileSystem(ext4::Error::Damaged(Damage {
+            problem: Problem::Checksum,
+            ..
+        })) => format!("{error}: --ignore-checksums reads on nevertheless"),
+        DiskError::Limit { what, .. } => match option_for(*what) {
+            Some(option) => format!("{error}, with {option}"),
+            None => error.to_string(),
+        },
+        _ => error.to_string(),
+    }
+}
+
+fn of_image(error: &ImageError) -> String {
+    match error {
+        ImageError::Read { path, .. } => {
+            format!("cannot read {path:?}: check the path and the permissions")
+        }
+        ImageError::InUse { path } => format!(
+            "{path:?} is in use: stop the VM that has it, or take a look that may be torn with \
+             --torn"
+        ),
+        ImageError::Lock { path, .. } => {
+            format!("cannot tell whether {path:?} is in use: if it is not, look with --torn")
+        }
+        ImageError::Outside { path } => {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            format!(
+                "the backing file {path:?} is in no folder that is allowed: if it may be read, \
+                 allow it with --allow-backing {folder:?}"
+            )
+        }
+        ImageError::TooDeep { limit } => {
+            format!("the image has more than {limit} layers, too many to be read")
+        }
+        ImageError::Limit { limit } => {
+            format!("the image holds more than {limit} bytes of data: --limit-bytes allows more")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// What raises a limit.
+fn option_for(limit: DiskLimit) -> Option<&'static str> {
+    match limit {
+        DiskLimit::Entries => Some("--limit-entries N"),
+        DiskLimit::Depth => Some("--limit-depth N"),
+        DiskLimit::Bytes => Some("--limit-bytes SIZE"),
+        DiskLimit::Time => Some("--limit-time SECONDS"),
+        DiskLimit::Memory => Some("--limit-memory SIZE"),
+        _ => None,
+    }
+}

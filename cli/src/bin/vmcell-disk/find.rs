@@ -1,0 +1,169 @@
+//! `vmcell-disk find`: entries by name, type, size or time.
+
+use std::{ffi::OsString, ops::Bound, path::PathBuf, time::SystemTime};
+
+use clap::{Args, ValueEnum, value_parser};
+use vmcell::{
+    disk::Find,
+    files::{EntryKind, Walk},
+};
+use vmcell_cli::{
+    options::{moment, size},
+    show::entry,
+};
+
+use crate::{
+    image::{ImageOptions, rooted},
+    listing::{self, Number, Style},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmcell-disk find stopped.qcow2 /var --name '*.log' --size +10m
+  vmcell-disk find stopped.qcow2 --type f --newer 2026-01-31T12:00";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct FindArguments {
+    /// The disk: a raw or qcow2 image.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// The directory to look below.
+    #[arg(value_name = "PATH", default_value = "/")]
+    path: PathBuf,
+    /// Only what has a name that matches: `*`, `?` and `[a-z]`.
+    #[arg(long, value_name = "PATTERN")]
+    name: Option<OsString>,
+    /// Only what is of this type: a file, a directory, a link, a pipe, a socket,
+    /// a character or a block device. Can be given many times.
+    #[arg(long = "type", value_name = "TYPE")]
+    kinds: Vec<Kind>,
+    /// Only what has so many bytes: more (+10m), fewer (-10m) or exactly (10m).
+    #[arg(long, value_name = "[+-]SIZE", allow_hyphen_values = true, value_parser = SizeRange::parse)]
+    size: Option<SizeRange>,
+    /// Only what was changed after this: a date in UTC as 2026-01-31 or
+    /// 2026-01-31T12:00:59, or how long ago as in 30m, 36h, 7d.
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    newer: Option<SystemTime>,
+    /// Only what was changed before this.
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    older: Option<SystemTime>,
+    /// So many levels below the directory.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    depth: Option<u32>,
+    /// In the order of the disk, not of the names.
+    #[arg(long, short = 'U')]
+    unsorted: bool,
+    /// Permissions, owners, sizes and times too.
+    #[arg(long, short)]
+    long: bool,
+    /// End each path with a zero byte, for `xargs -0`.
+    #[arg(long, short = '0', conflicts_with_all = ["long", "json"])]
+    print0: bool,
+    /// Print the entries as JSON, one on each line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    options: ImageOptions,
+}
+
+/// The letters of `find -type`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    F,
+    D,
+    L,
+    P,
+    S,
+    C,
+    B,
+}
+
+impl From<Kind> for EntryKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::F => Self::File,
+            Kind::D => Self::Directory,
+            Kind::L => Self::Symlink,
+            Kind::P => Self::Fifo,
+            Kind::S => Self::Socket,
+            Kind::C => Self::CharacterDevice,
+            Kind::B => Self::BlockDevice,
+        }
+    }
+}
+
+/// More bytes than so many, fewer, or as many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SizeRange(Bound<u64>, Bound<u64>);
+
+impl SizeRange {
+    fn parse(text: &str) -> Result<Self, String> {
+        if let Some(text) = text.strip_prefix('+') {
+            return Ok(Self(Bound::Excluded(size::parse(text)?), Bound::Unbounded));
+        }
+        if let Some(text) = text.strip_prefix('-') {
+            return Ok(Self(Bound::Unbounded, Bound::Excluded(size::parse(text)?)));
+        }
+        let exact = Bound::Included(size::parse(text)?);
+        Ok(Self(exact, exact))
+    }
+}
+
+pub(crate) fn find(arguments: &FindArguments) -> anyhow::Result<u8> {
+    let disk = arguments.options.open(&arguments.image)?;
+    let path = rooted(&arguments.path);
+    let style = match (arguments.json, arguments.long, arguments.print0) {
+        (true, _, _) => Style::Json,
+        (_, true, _) => Style::Long,
+        (_, _, true) => Style::Zero,
+        _ => Style::Names,
+    };
+    let found = disk.find(&path, arguments.wanted(style))?;
+    listing::print(found, style, Number::None, entry::absolute)
+}
+
+impl FindArguments {
+    fn wanted(&self, style: Style) -> Find {
+        let mut walk = Walk::new().with_top().depth(self.depth.unwrap_or(u32::MAX));
+        if self.unsorted {
+            walk = walk.unsorted();
+        }
+        if !matches!(style, Style::Long | Style::Json) {
+            walk = walk.without_names();
+        }
+        let mut find = Find::new().within(walk);
+        if let Some(name) = &self.name {
+            find = find.name(name);
+        }
+        for kind in &self.kinds {
+            find = find.kind((*kind).into());
+        }
+        if let Some(SizeRange(from, to)) = self.size {
+            find = find.size((from, to));
+        }
+        let after = self.newer.map_or(Bound::Unbounded, Bound::Excluded);
+        let before = self.older.map_or(Bound::Unbounded, Bound::Excluded);
+        find.modified((after, before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_means_more_or_fewer_bytes() {
+        let parse = |text| SizeRange::parse(text).unwrap();
+        let (ten, none) = (Bound::Excluded(10 << 10), Bound::Unbounded);
+        assert_eq!(parse("+10k"), SizeRange(ten, none));
+        assert_eq!(parse("-10k"), SizeRange(none, ten));
+        assert_eq!(
+            parse("5"),
+            SizeRange(Bound::Included(5), Bound::Included(5))
+        );
+        for text in ["", "+", "++1", "1x"] {
+            assert!(SizeRange::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `vmcell-disk flatten`: one raw sparse file of a disk with all its layers.
+
+use std::{ops::ControlFlow, path::PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use vmcell::disk::{
+    DiskError,
+    image::{self, Image, ImageError},
+};
+use vmcell_cli::show::{Page, Progress};
+
+use crate::{image::ImageOptions, interrupt::Interrupt};
+
+const EXAMPLES: &str = "\
+Zeroes become holes. The file has its name when it is complete; what is interrupted leaves nothing.
+
+Example:
+  vmcell-disk flatten stopped.qcow2 whole.ext4";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct FlattenArguments {
+    /// The disk: a raw or qcow2 image.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// The new file, where nothing is yet.
+    #[arg(value_name = "DEST")]
+    destination: PathBuf,
+    /// Print what was made as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    options: ImageOptions,
+}
+
+pub(crate) fn flatten(arguments: &FlattenArguments) -> anyhow::Result<u8> {
+    let interrupt = Interrupt::watch()?;
+    let options = arguments.options.for_image(&arguments.image);
+    let image = Image::open(&arguments.image, &options).map_err(DiskError::from)?;
+    let limit = arguments.options.limits().bytes;
+    let bar = Progress::new(Some(image.size()));
+    let flattened = image::flatten(&image, &arguments.destination, limit, &mut |progress| {
+        bar.reach(progress.done);
+        match interrupt.code() {
+            None => ControlFlow::Continue(()),
+            Some(_) => ControlFlow::Break(()),
+        }
+    });
+    drop(bar);
+    let flattened = match (flattened, interrupt.code()) {
+        (Err(ImageError::Cancelled), Some(code)) => return Ok(code),
+        (flattened, _) => flattened.map_err(DiskError::from)?,
+    };
+    if !arguments.json {
+        return Ok(0);
+    }
+    let mut page = Page::new();
+    let written = page.json(&json!({
+        "size": flattened.size,
+        "written": flattened.written,
+        "allocated": flattened.allocated,
+    }));
+    page.finish(written)
+}

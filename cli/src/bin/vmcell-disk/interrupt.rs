@@ -1,0 +1,35 @@
+//! Who is interrupted leaves nothing half done.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    thread,
+};
+
+use anyhow::Context;
+use tokio::runtime::Builder;
+use vmcell_cli::signals::Signals;
+
+/// From when this is made, SIGINT and SIGTERM do nothing but be told here.
+pub(crate) struct Interrupt(Arc<AtomicU8>);
+
+impl Interrupt {
+    pub(crate) fn watch() -> anyhow::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.context("cannot wait for signals")?;
+        let entered = runtime.enter();
+        let mut signals = Signals::new().context("cannot wait for signals")?;
+        drop(entered);
+        let code = Arc::new(AtomicU8::new(0));
+        let told = Arc::clone(&code);
+        thread::spawn(move || told.store(runtime.block_on(signals.next()), Ordering::Relaxed));
+        Ok(Self(code))
+    }
+
+    /// The exit code for who was interrupted. None: nobody was.
+    pub(crate) fn code(&self) -> Option<u8> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|code| *code != 0)
+    }
+}

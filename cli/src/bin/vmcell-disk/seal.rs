@@ -1,0 +1,40 @@
+//! `vmcell-disk seal`: a layer that is never written again.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use vmcell::disk::{DiskError, image};
+use vmcell_cli::show::Page;
+
+use crate::{image::ImageOptions, layer};
+
+const EXAMPLES: &str = "\
+Example:
+  vmcell-disk seal work.qcow2 && vmcell-disk child work.qcow2 next.qcow2";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SealArguments {
+    /// The disk: a raw or qcow2 image.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// Print what was sealed as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    options: ImageOptions,
+}
+
+pub(crate) fn seal(arguments: &SealArguments) -> anyhow::Result<u8> {
+    let sealed = image::seal(
+        &arguments.image,
+        &arguments.options.for_image(&arguments.image),
+    );
+    let layer = sealed.map_err(DiskError::from)?;
+    if !arguments.json {
+        return Ok(0);
+    }
+    let mut page = Page::new();
+    let written = page.json(&layer::as_json(&layer));
+    page.finish(written)
+}

@@ -1,0 +1,122 @@
+//! `vmcell-disk sha256`: digests of files.
+
+use std::{
+    io::{self, Write},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use vmcell::{
+    disk::{Disk, DiskError},
+    files::{Entry, EntryKind, Walk},
+};
+use vmcell_cli::show::{Page, entry, name};
+
+use crate::{
+    image::{ImageOptions, rooted},
+    problems::Problems,
+};
+
+const EXAMPLES: &str = "\
+Paths are told from the root of the disk on, so that `sha256sum -c` can check an exported tree.
+
+Examples:
+  vmcell-disk sha256 stopped.qcow2 /etc/passwd /bin
+  vmcell-disk sha256 stopped.qcow2 / > sums; vmcell-disk export stopped.qcow2 / out
+  (cd out && sha256sum -c ../sums)";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Sha256Arguments {
+    /// The disk: a raw or qcow2 image.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// Files, and directories with all files that are below them.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Print JSON, one file on each line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    options: ImageOptions,
+}
+
+pub(crate) fn sha256(arguments: &Sha256Arguments) -> anyhow::Result<u8> {
+    let disk = arguments.options.open(&arguments.image)?;
+    let mut sums = Sums {
+        json: arguments.json,
+        page: Page::new(),
+        problems: Problems::new(arguments.json),
+    };
+    let mut paths = arguments.paths.iter();
+    let written = paths.try_for_each(|path| sums.path(&disk, &rooted(path)));
+    let code = sums.page.finish(written)?;
+    Ok(sums.problems.finish(code))
+}
+
+struct Sums {
+    json: bool,
+    page: Page,
+    problems: Problems,
+}
+
+impl Sums {
+    fn path(&mut self, disk: &Disk, path: &Path) -> io::Result<()> {
+        let entries = match check(disk, path).and_then(|()| disk.walk(path, walk())) {
+            Ok(entries) => entries,
+            Err(error) => return self.problems.add_at(path, &error, &mut self.page),
+        };
+        for entry in entries {
+            match entry {
+                Ok(entry) => self.entry(&entry)?,
+                Err(problem) => self.problems.add(&problem, &mut self.page)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        let Some(digest) = &entry.sha256 else {
+            return Ok(());
+        };
+        if self.json {
+            return self.page.json(&entry::as_json(entry));
+        }
+        let path = entry.path.as_os_str().as_bytes();
+        let escaped = escaped(path);
+        let mark = if escaped == path { "" } else { "\\" };
+        write!(self.page, "{mark}{}  ", name::hex(digest))?;
+        self.page.text(&escaped, "")?;
+        self.page.write_all(b"\n")
+    }
+}
+
+fn walk() -> Walk {
+    Walk::new().with_sha256()
+}
+
+/// What is named must have a digest, or be a directory.
+fn check(disk: &Disk, path: &Path) -> Result<(), DiskError> {
+    match disk.stat(path)?.kind {
+        EntryKind::File | EntryKind::Directory => Ok(()),
+        _ => Err(DiskError::WrongKind {
+            path: name::shown(path),
+            wanted: "regular file or directory",
+        }),
+    }
+}
+
+/// A name on one line, as `sha256sum` writes it.
+fn escaped(name: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(name.len());
+    for byte in name {
+        match byte {
+            b'\\' => escaped.extend_from_slice(b"\\\\"),
+            b'\n' => escaped.extend_from_slice(b"\\n"),
+            b'\r' => escaped.extend_from_slice(b"\\r"),
+            byte => escaped.push(*byte),
+        }
+    }
+    escaped
+}

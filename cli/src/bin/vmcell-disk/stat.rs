@@ -1,0 +1,132 @@
+//! `vmcell-disk stat`: everything about files, directories or links.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use clap::Args;
+use serde_json::{Value, json};
+use vmcell::{
+    disk::{Details, Disk, DiskError, DiskProblem, ext4::Attribute},
+    files::EntryKind,
+};
+use vmcell_cli::show::{Page, date::Date, entry, name};
+
+use crate::{
+    image::{ImageOptions, rooted},
+    problems::Problems,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmcell-disk stat stopped.qcow2 /etc/shadow
+  vmcell-disk stat base.ext4 /bin/busybox --sha256 --json";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StatArguments {
+    /// The disk: a raw or qcow2 image.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// Files, directories or anything else. A link is told itself.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// The SHA-256 of files too.
+    #[arg(long)]
+    sha256: bool,
+    /// Print JSON, one entry on each line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    options: ImageOptions,
+}
+
+pub(crate) fn stat(arguments: &StatArguments) -> anyhow::Result<u8> {
+    let disk = arguments.options.open(&arguments.image)?;
+    let mut page = Page::new();
+    let mut problems = Problems::new(arguments.json);
+    let mut is_first = true;
+    let written = arguments.paths.iter().try_for_each(|path| {
+        let path = rooted(path);
+        let looked = look(&disk, &path, arguments.sha256);
+        let (details, attributes) = match looked {
+            Ok(found) => found,
+            Err(error) => return problems.add_at(&path, &error, &mut page),
+        };
+        if arguments.json {
+            page.json(&as_json(&details, &attributes))?;
+        } else {
+            if !std::mem::take(&mut is_first) {
+                writeln!(page)?;
+            }
+            print(&details, &attributes, &mut page)?;
+        }
+        let bad = attributes.iter().filter_map(|found| found.as_ref().err());
+        bad.into_iter()
+            .try_for_each(|problem| problems.add(problem, &mut page))
+    });
+    let code = page.finish(written)?;
+    Ok(problems.finish(code))
+}
+
+type Attributes = Vec<Result<Attribute, DiskProblem>>;
+
+fn look(disk: &Disk, path: &Path, with_digest: bool) -> Result<(Details, Attributes), DiskError> {
+    let mut details = disk.details(path)?;
+    if with_digest && details.entry.kind == EntryKind::File {
+        details.entry.sha256 = Some(disk.sha256(path)?);
+    }
+    Ok((details, disk.xattrs(path)?))
+}
+
+fn print(details: &Details, attributes: &Attributes, page: &mut Page) -> io::Result<()> {
+    let date = |time: SystemTime| format!("{} UTC", Date::of(time).short());
+    let mut lines = entry::lines(&details.entry);
+    lines.push(("accessed", date(details.accessed)));
+    lines.push(("changed", date(details.changed)));
+    if let Some(created) = details.created {
+        lines.push(("created", date(created)));
+    }
+    if let Some((major, minor)) = details.device {
+        lines.push(("device", format!("{major}, {minor}")));
+    }
+    lines.push(("flags", format!("{:#x}", details.flags)));
+    if details.is_encrypted {
+        lines.push(("encrypted", "yes".to_owned()));
+    }
+    for attribute in attributes.iter().flatten() {
+        let name = name::shown_bytes(&attribute.name);
+        lines.push(("xattr", format!("{name} = {}", value(&attribute.value))));
+    }
+    let mut lines = lines.iter();
+    lines.try_for_each(|(key, value)| writeln!(page, "{key:10} {value}"))
+}
+
+/// The value of an attribute: a text, or else its bytes.
+fn value(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.chars().any(char::is_control) => format!("\"{}\"", name::shown(text)),
+        _ => format!("0x{}", name::hex(bytes)),
+    }
+}
+
+fn as_json(details: &Details, attributes: &Attributes) -> Value {
+    let exact = |time: SystemTime| Date::of(time).exact();
+    let attributes = attributes.iter().flatten().map(|attribute| {
+        let mut told = json!({});
+        name::put_bytes(&mut told, "name", &attribute.name);
+        name::put_bytes(&mut told, "value", &attribute.value);
+        told
+    });
+    let mut told = entry::as_json(&details.entry);
+    told["accessed"] = exact(details.accessed).into();
+    told["changed"] = exact(details.changed).into();
+    told["created"] = json!(details.created.map(exact));
+    told["device"] = json!(details.device);
+    told["flags"] = details.flags.into();
+    told["encrypted"] = details.is_encrypted.into();
+    told["xattrs"] = attributes.collect();
+    told
+}

@@ -1,0 +1,116 @@
+//! `vmcell-disk tree`: a directory with all that is below it, drawn.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, value_parser};
+use vmcell::{
+    disk::Entries,
+    files::{Entry, EntryKind, Walk},
+};
+use vmcell_cli::show::{Page, entry};
+
+use crate::{
+    image::{ImageOptions, rooted},
+    listing::{self, Number, Style},
+    problems::Problems,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmcell-disk tree stopped.qcow2 /workspace
+  vmcell-disk tree base.ext4 --depth 2";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TreeArguments {
+    /// The disk: a raw or qcow2 image.
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// The directory.
+    #[arg(value_name = "PATH", default_value = "/")]
+    path: PathBuf,
+    /// So many levels below the directory.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    depth: Option<u32>,
+    /// Print the entries as JSON, one on each line, as `ls -R` does.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    options: ImageOptions,
+}
+
+pub(crate) fn tree(arguments: &TreeArguments) -> anyhow::Result<u8> {
+    let disk = arguments.options.open(&arguments.image)?;
+    let path = rooted(&arguments.path);
+    let walk = Walk::new().depth(arguments.depth.unwrap_or(u32::MAX));
+    if arguments.json {
+        let entries = disk.walk(&path, walk)?;
+        return listing::print(entries, Style::Json, Number::None, entry::absolute);
+    }
+    let top = disk.stat(&path)?;
+    let mut drawing = Drawing {
+        page: Page::new(),
+        problems: Problems::new(false),
+        levels: path.components().count(),
+        branches: Vec::new(),
+        directories: 0,
+        others: 0,
+    };
+    let written = drawing.draw(&top, &path, disk.walk(&path, walk.without_names())?);
+    let code = drawing.page.finish(written)?;
+    Ok(drawing.problems.finish(code))
+}
+
+struct Drawing {
+    page: Page,
+    problems: Problems,
+    /// How many components the path of the top has.
+    levels: usize,
+    /// Whether the branch on each level has come to its end.
+    branches: Vec<bool>,
+    directories: u64,
+    others: u64,
+}
+
+impl Drawing {
+    fn draw(&mut self, top: &Entry, path: &Path, mut entries: Entries<'_>) -> io::Result<()> {
+        self.page.named("", path, entry::colour(top), "")?;
+        if top.kind == EntryKind::Directory {
+            while let Some(entry) = entries.next() {
+                match entry {
+                    Ok(entry) => self.entry(&entry, entries.is_last())?,
+                    Err(problem) => self.problems.add(&problem, &mut self.page)?,
+                }
+            }
+        }
+        let count = |count: u64, one: &str, many: &str| match count {
+            1 => format!("1 {one}"),
+            count => format!("{count} {many}"),
+        };
+        let directories = count(self.directories, "directory", "directories");
+        let others = count(self.others, "file", "files");
+        writeln!(self.page, "\n{directories}, {others}")
+    }
+
+    fn entry(&mut self, entry: &Entry, is_last: bool) -> io::Result<()> {
+        match entry.kind {
+            EntryKind::Directory => self.directories += 1,
+            _ => self.others += 1,
+        }
+        let depth = entry::absolute(entry).components().count() - self.levels;
+        self.branches.truncate(depth.saturating_sub(1));
+        for is_over in &self.branches {
+            let trunk = if *is_over { "    " } else { "│   " };
+            self.page.write_all(trunk.as_bytes())?;
+        }
+        self.branches.push(is_last);
+        let branch = if is_last { "└── " } else { "├── " };
+        // A drawing is for people, even in a file: names stay in their line.
+        let name = Path::new(entry.name().unwrap_or_default());
+        let label = entry::label(entry, name, self.page.is_coloured());
+        writeln!(self.page, "{branch}{label}")
+    }
+}

@@ -1,0 +1,91 @@
+//! What a program generates about itself: completions for shells, and manual
+//! pages.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use clap::{Args, Command};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::{saving, show::Page};
+
+/// The arguments of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArguments {
+    /// The shell that they are for.
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// The arguments of `man`.
+#[derive(Debug, Args)]
+pub struct ManArguments {
+    /// Write the pages of all commands into this folder. Without it, the page of
+    /// the program is printed.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Prints a shell's completions of a program.
+///
+/// # Errors
+/// If they cannot be printed.
+pub fn completions(mut program: Command, arguments: &CompletionsArguments) -> anyhow::Result<u8> {
+    let name = program.get_name().to_owned();
+    let mut text = Vec::new();
+    clap_complete::generate(arguments.shell, &mut program, name, &mut text);
+    print(&text)
+}
+
+/// Prints or writes the manual pages of a program.
+///
+/// # Errors
+/// If they cannot be written. No page is half there.
+pub fn man(mut program: Command, arguments: &ManArguments) -> anyhow::Result<u8> {
+    // The pages name their commands in full.
+    program = program.disable_help_subcommand(true);
+    program.build();
+    match &arguments.dir {
+        None => print(&page(&program)?),
+        Some(folder) => {
+            fs::create_dir_all(folder).with_context(|| shown(folder))?;
+            write_all(&program, folder)?;
+            Ok(0)
+        }
+    }
+}
+
+fn print(text: &[u8]) -> anyhow::Result<u8> {
+    let mut page = Page::new();
+    let written = page.write_all(text);
+    page.finish(written)
+}
+
+/// The pages of a program and of its commands.
+fn write_all(program: &Command, folder: &Path) -> anyhow::Result<()> {
+    let mut waiting = vec![program.clone()];
+    while let Some(command) = waiting.pop() {
+        let path = folder.join(Man::new(command.clone()).get_filename());
+        saving::publish(&path, &page(&command)?).with_context(|| shown(&path))?;
+        let below = command
+            .get_subcommands()
+            .filter(|below| !below.is_hide_set());
+        waiting.extend(below.cloned());
+    }
+    Ok(())
+}
+
+fn page(command: &Command) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    Man::new(command.clone()).render(&mut text)?;
+    Ok(text)
+}
+
+fn shown(path: &Path) -> String {
+    format!("manual page {}", path.display())
+}

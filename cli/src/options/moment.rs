@@ -1,0 +1,63 @@
+//! Moments, as people write them.
+
+use std::time::{Duration, SystemTime};
+
+use crate::show::date::Date;
+
+/// A date in UTC, or how long ago: `2026-01-31`, `"2026-01-31 12:00"`, `36h`.
+///
+/// # Errors
+/// What it should look like.
+pub fn parse(text: &str) -> Result<SystemTime, String> {
+    let ago = ago(text).and_then(|ago| SystemTime::now().checked_sub(ago));
+    ago.or_else(|| Date::parse(text)).ok_or_else(|| {
+        "write a date as 2026-01-31 or 2026-01-31T12:00:59, or how long ago as in 30m, 36h, 7d"
+            .to_owned()
+    })
+}
+
+fn ago(text: &str) -> Option<Duration> {
+    let unit = match text.as_bytes().last()? {
+        b's' => 1,
+        b'm' => 60,
+        b'h' => 3600,
+        b'd' => 86_400,
+        b'w' => 7 * 86_400,
+        _ => return None,
+    };
+    let digits = &text[..text.len() - 1];
+    // Rust would take a sign.
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    count.checked_mul(unit).map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_date_or_some_time_ago() {
+        let moment = parse("1w").unwrap();
+        let week = SystemTime::now().duration_since(moment);
+        let days = week.unwrap().as_secs() / 86_400;
+        assert_eq!(days, 7);
+        assert!(parse("90m").unwrap() < SystemTime::now());
+        let date = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
+        assert_eq!(parse("1970-01-02"), Ok(date));
+        for text in [
+            "",
+            "d",
+            "-1d",
+            "+1d",
+            "1y",
+            "tomorrow",
+            "5€",
+            "99999999999999999999d",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Numbers of bytes, as people write them.
+
+/// Bytes, or with a suffix: k, m and g are 1024, 1024 k and 1024 m.
+pub fn parse(text: &str) -> Result<u64, String> {
+    let shift = match text.as_bytes().last() {
+        Some(b'k' | b'K') => 10,
+        Some(b'm' | b'M') => 20,
+        Some(b'g' | b'G') => 30,
+        _ => 0,
+    };
+    let digits = if shift == 0 {
+        text
+    } else {
+        &text[..text.len() - 1]
+    };
+    // Rust would take a sign.
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("write a number of bytes, or as in 100k, 64m, 2g".to_owned());
+    }
+    let count: Option<u64> = digits.parse().ok();
+    count
+        .and_then(|count| count.checked_mul(1 << shift))
+        .ok_or_else(|| "it is too large".to_owned())
+}
+
+/// The same, for limits to which nothing means no limit.
+pub fn parse_positive(text: &str) -> Result<u64, String> {
+    match parse(text)? {
+        0 => Err("choose more than 0".to_owned()),
+        size => Ok(size),
+    }
+}
+
+/// A number of bytes in few digits, as `du -h` has it: `1.5M`. It is rounded up,
+/// so that what is there never counts as nothing.
+pub fn rough(bytes: u64) -> String {
+    let mut unit: u64 = 1 << 10;
+    if bytes < unit {
+        return bytes.to_string();
+    }
+    let letters = "KMGTP".chars();
+    for letter in letters {
+        let tenths = (bytes / unit) * 10 + ((bytes % unit) * 10).div_ceil(unit);
+        if tenths < 100 {
+            return format!("{}.{}{letter}", tenths / 10, tenths % 10);
+        }
+        let whole = bytes.div_ceil(unit);
+        if whole < 1 << 10 {
+            return format!("{whole}{letter}");
+        }
+        unit <<= 10;
+    }
+    format!("{}E", bytes.div_ceil(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffixes_are_powers_of_1024() {
+        for (text, size) in [
+            ("0", 0),
+            ("1000", 1000),
+            ("3k", 3072),
+            ("64M", 64 << 20),
+            ("2g", 2 << 30),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse(text), Ok(size), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused() {
+        for text in [
+            "",
+            "k",
+            "-1",
+            "+1",
+            "1.5m",
+            "1kb",
+            "1 k",
+            "0x10",
+            "ten",
+            "5€",
+            "18446744073709551616",
+            "17179869184g",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(parse_positive("0k").is_err());
+    }
+
+    #[test]
+    fn few_digits_are_those_of_du() {
+        for (bytes, text) in [
+            (0, "0"),
+            (1023, "1023"),
+            (1024, "1.0K"),
+            (1025, "1.1K"),
+            (10_000, "9.8K"),
+            ((10 << 10) - 1, "10K"),
+            (10 << 10, "10K"),
+            ((10 << 10) + 1, "11K"),
+            ((1 << 20) - 1, "1.0M"),
+            (3 << 29, "1.5G"),
+            (u64::MAX, "16E"),
+        ] {
+            assert_eq!(rough(bytes), text);
+        }
+    }
+}

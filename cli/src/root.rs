@@ -1,0 +1,58 @@
+//! What a VM of our own boots from.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use vmcell::{
+    Vm, VmBuilder,
+    disk::image::{self, Format, ImageError, OpenOptions},
+};
+
+use crate::environment;
+
+/// The image of an environment, or a disk above it that stays.
+pub(crate) struct Root {
+    image: PathBuf,
+    disk: Option<PathBuf>,
+}
+
+impl Root {
+    /// Makes the image if it is not there yet, and so the disk.
+    pub(crate) fn prepare(environment: &OsStr, disk: Option<PathBuf>) -> anyhow::Result<Self> {
+        let image = environment::image(environment)?;
+        if let Some(disk) = &disk {
+            match image::create_child(&image, disk, &OpenOptions::new().format(Format::Raw)) {
+                // It is used again.
+                Ok(_) | Err(ImageError::Exists { .. }) => {}
+                Err(error) => return Err(error).context("cannot make the disk"),
+            }
+        }
+        Ok(Self { image, disk })
+    }
+
+    /// Whether what the VM writes stays.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    /// A VM that boots from it.
+    pub(crate) fn builder(self) -> VmBuilder {
+        let Some(disk) = self.disk else {
+            return Vm::builder().image(self.image);
+        };
+        Vm::builder()
+            .allow_backing(folder_of(&disk))
+            .allow_backing(folder_of(&self.image))
+            .disk(disk)
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,80 @@
+//! What people and machines are told of what differs between two trees.
+
+use std::io;
+
+use serde_json::{Value, json};
+use vmcell::diff::{Change, ChangeKind, FileDiff, ManifestEntry, ManifestKind, Shown};
+
+use super::{Page, name, patch};
+
+/// Prints the patch of a change. Into a pipe it goes as it is, so that it can be
+/// applied.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_patch(file: &FileDiff, page: &mut Page) -> io::Result<()> {
+    match page.is_terminal() {
+        true => patch::write(file.patch(), page.is_coloured(), page),
+        false => page.bytes(file.patch()),
+    }
+}
+
+/// Prints what sort of change it is, the path, and what there is to add.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_name(change: &Change, more: &str, page: &mut Page) -> io::Result<()> {
+    let letter = match change.kind() {
+        ChangeKind::Added => "A ",
+        ChangeKind::Removed => "D ",
+        ChangeKind::TypeChanged => "T ",
+        _ => "M ",
+    };
+    let mode = match (&change.old, &change.new) {
+        (Some(old), Some(new)) if change.mode_changed() => {
+            format!(" (mode {:04o} -> {:04o})", old.mode, new.mode)
+        }
+        _ => String::new(),
+    };
+    page.named(letter, &change.path, "", &format!("{mode}{more}"))
+}
+
+/// A change with its patch, for machines.
+pub fn as_json(file: &FileDiff) -> Value {
+    let change = file.change();
+    let mut told = json!({
+        "change": match change.kind() {
+            ChangeKind::Added => "added",
+            ChangeKind::Removed => "removed",
+            ChangeKind::TypeChanged => "type-changed",
+            ChangeKind::ModeChanged => "mode-changed",
+            _ => "modified",
+        },
+        "old": change.old.as_ref().map(side),
+        "new": change.new.as_ref().map(side),
+        "patch": match file.shown() {
+            Shown::Whole => String::from_utf8_lossy(file.patch()).into(),
+            _ => Value::Null,
+        },
+    });
+    name::put(&mut told, "path", &change.path);
+    told
+}
+
+fn side(entry: &ManifestEntry) -> Value {
+    let mut told = json!({ "mode": format!("{:04o}", entry.mode) });
+    told["type"] = match &entry.kind {
+        ManifestKind::File { size, sha256 } => {
+            told["size"] = (*size).into();
+            told["sha256"] = name::hex(sha256).into();
+            "file".into()
+        }
+        ManifestKind::Directory => "directory".into(),
+        ManifestKind::Symlink { target } => {
+            name::put_bytes(&mut told, "target", target);
+            "symlink".into()
+        }
+        ManifestKind::Other => "other".into(),
+    };
+    told
+}

@@ -1,0 +1,67 @@
+//! Names of files, which are bytes, for people and machines.
+
+use std::{fmt::Write as _, os::unix::ffi::OsStrExt, path::Path};
+
+use serde_json::Value;
+use vmcell::printable;
+
+/// A name that stays in its line and cannot drive a terminal.
+pub fn shown(path: impl AsRef<Path>) -> String {
+    shown_bytes(path.as_ref().as_os_str().as_bytes())
+}
+
+/// The same for bytes.
+pub fn shown_bytes(name: &[u8]) -> String {
+    match std::str::from_utf8(name) {
+        // Most are harmless, and there may be a million of them.
+        Ok(text) if name.iter().all(|byte| matches!(byte, b' '..=b'~')) => text.to_owned(),
+        _ => printable(name).replace(['\n', '\t'], "\u{fffd}"),
+    }
+}
+
+/// Tells machines a name under a key. One that is not UTF-8 comes as it looks,
+/// and under the key with `_bytes` in hexadecimal digits.
+pub fn put(object: &mut Value, key: &str, path: impl AsRef<Path>) {
+    put_bytes(object, key, path.as_ref().as_os_str().as_bytes());
+}
+
+/// The same for bytes.
+pub fn put_bytes(object: &mut Value, key: &str, name: &[u8]) {
+    object[key] = String::from_utf8_lossy(name).into();
+    if std::str::from_utf8(name).is_err() {
+        object[format!("{key}_bytes")] = hex(name).into();
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // A string takes everything.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_name_keeps_its_bytes_for_machines_and_its_line_for_people() {
+        let mut object = json!({});
+        put(&mut object, "path", "schön");
+        put_bytes(&mut object, "target", b"a\xffb");
+        let expected = json!({
+            "path": "schön",
+            "target": "a\u{fffd}b",
+            "target_bytes": "61ff62",
+        });
+        assert_eq!(object, expected);
+        assert_eq!(
+            shown_bytes(b"a\nb\t\x1b[2J"),
+            "a\u{fffd}b\u{fffd}\u{fffd}[2J"
+        );
+    }
+}

@@ -1,0 +1,134 @@
+use std::{
+    io::{self, BufWriter, IsTerminal, Stdout, Write},
+    os::unix::ffi::OsStrExt,
+    path::Path,
+};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::{Harmless, name};
+use crate::exit;
+
+/// Our standard output. On a terminal names are made printable; into a pipe or
+/// a file they go as they are.
+#[derive(Debug)]
+pub struct Page {
+    out: BufWriter<Stdout>,
+    is_terminal: bool,
+    is_coloured: bool,
+    harmless: Harmless,
+}
+
+/// So much is written at once.
+const BUFFER: usize = 64 << 10;
+
+impl Page {
+    /// Standard output as it is.
+    #[expect(clippy::new_without_default, reason = "there is only one")]
+    pub fn new() -> Self {
+        let out = io::stdout();
+        let is_terminal = out.is_terminal();
+        Self {
+            is_terminal,
+            is_coloured: is_terminal && colours_are_wanted(),
+            out: BufWriter::with_capacity(BUFFER, out),
+            harmless: Harmless::default(),
+        }
+    }
+
+    /// Whether somebody looks at it.
+    pub fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Whether it may have colours.
+    pub fn is_coloured(&self) -> bool {
+        self.is_coloured
+    }
+
+    /// A line with a name in it, and perhaps words around it. The colour is an
+    /// escape sequence, for a terminal that may have it.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn named(
+        &mut self,
+        before: &str,
+        path: &Path,
+        colour: &str,
+        after: &str,
+    ) -> io::Result<()> {
+        self.out.write_all(before.as_bytes())?;
+        self.text(path.as_os_str().as_bytes(), colour)?;
+        writeln!(self.out, "{after}")
+    }
+
+    /// A name, or text of a line that somebody else wrote.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn text(&mut self, bytes: &[u8], colour: &str) -> io::Result<()> {
+        if !self.is_terminal {
+            return self.out.write_all(bytes);
+        }
+        let text = name::shown_bytes(bytes);
+        if self.is_coloured && !colour.is_empty() && !text.is_empty() {
+            return write!(self.out, "{colour}{text}{OFF}");
+        }
+        self.out.write_all(text.as_bytes())
+    }
+
+    /// Bytes of a file. What could drive a terminal is replaced on one.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self.is_terminal {
+            true => self.out.write_all(&self.harmless.pass(bytes)),
+            false => self.out.write_all(bytes),
+        }
+    }
+
+    /// One object for machines, on a line of its own.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn json(&mut self, value: &Value) -> io::Result<()> {
+        writeln!(self.out, "{value}")
+    }
+
+    /// Ends with an exit code, if everything could be written until now.
+    ///
+    /// # Errors
+    /// If it could not, but for a reader that has gone away.
+    pub fn finish(mut self, written: io::Result<()>) -> anyhow::Result<u8> {
+        match written.and_then(|()| self.out.flush()) {
+            Ok(()) => Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                // What is left in the buffer would fail again.
+                let _ = self.out.into_parts();
+                Ok(exit::UNREAD)
+            }
+            Err(error) => Err(error).context("standard output"),
+        }
+    }
+}
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// What ends a colour.
+pub(super) const OFF: &str = "\x1b[0m";
+
+/// See <https://no-color.org>.
+fn colours_are_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}

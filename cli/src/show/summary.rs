@@ -1,0 +1,117 @@
+use std::io::{self, IsTerminal};
+
+use indicatif::HumanBytes;
+use serde_json::{Value, json};
+use vmcell::{
+    files::Pushed,
+    tree::{LeftOut, Received},
+};
+
+use super::name;
+
+/// What people and machines are told of a transfer when it is done.
+#[derive(Debug)]
+pub struct Summary {
+    entries: u64,
+    bytes: u64,
+    unchanged: u64,
+    left_out: u64,
+    first_left_out: Vec<LeftOut>,
+    lost_xattrs: u64,
+    resized: u64,
+}
+
+impl Summary {
+    /// What is not as it was, and if somebody looks also how much is.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = self.losses();
+        if io::stderr().is_terminal() {
+            lines.push(self.extent());
+        }
+        lines
+    }
+
+    /// What is not as it was.
+    pub fn losses(&self) -> Vec<String> {
+        let left_out = self.first_left_out.iter().map(|left_out| {
+            let path = name::shown_bytes(&left_out.path);
+            format!("left out {path}: {}", left_out.reason)
+        });
+        let mut lines: Vec<_> = left_out.collect();
+        let more = self
+            .left_out
+            .saturating_sub(self.first_left_out.len() as u64);
+        for (count, what) in [
+            (more, "more entries were left out"),
+            (self.lost_xattrs, "extended attributes were lost"),
+            (
+                self.resized,
+                "files changed meanwhile, and were cut off or filled up",
+            ),
+        ] {
+            if count > 0 {
+                lines.push(format!("{count} {what}"));
+            }
+        }
+        lines
+    }
+
+    /// How much it was.
+    fn extent(&self) -> String {
+        let (entries, bytes) = (self.entries, HumanBytes(self.bytes));
+        let mut text = format!("{entries} entries, {bytes}");
+        if self.unchanged > 0 {
+            text += &format!(", {} unchanged", self.unchanged);
+        }
+        if self.left_out > 0 {
+            text += &format!(", {} left out", self.left_out);
+        }
+        text
+    }
+
+    /// The same for machines.
+    pub fn as_json(&self) -> Value {
+        let first_left_out = self.first_left_out.iter().map(|left_out| {
+            let mut told = json!({ "reason": left_out.reason });
+            name::put_bytes(&mut told, "path", &left_out.path);
+            told
+        });
+        json!({
+            "entries": self.entries,
+            "bytes": self.bytes,
+            "unchanged": self.unchanged,
+            "left_out": self.left_out,
+            "first_left_out": first_left_out.collect::<Vec<_>>(),
+            "lost_xattrs": self.lost_xattrs,
+            "resized": self.resized,
+        })
+    }
+}
+
+impl From<Pushed> for Summary {
+    fn from(pushed: Pushed) -> Self {
+        Self {
+            entries: pushed.entries,
+            bytes: pushed.bytes,
+            unchanged: pushed.unchanged,
+            left_out: pushed.left_out,
+            first_left_out: pushed.first_left_out,
+            lost_xattrs: pushed.lost_xattrs,
+            resized: 0,
+        }
+    }
+}
+
+impl From<Received> for Summary {
+    fn from(received: Received) -> Self {
+        Self {
+            entries: received.entries,
+            bytes: received.bytes,
+            unchanged: 0,
+            left_out: received.left_out,
+            first_left_out: received.first_left_out,
+            lost_xattrs: received.lost_xattrs,
+            resized: received.resized,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `vmcell-disk export`.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::Path,
+};
+
+use serde_json::json;
+
+use crate::{
+    program::{Ended, command, disk},
+    sample::{Sample, run, tool},
+};
+
+fn export(sample: &Sample, path: &str, to: &Path, more: &[&str]) -> Ended {
+    let image = sample.image();
+    let first = [
+        "export".as_ref(),
+        image.as_os_str(),
+        path.as_ref(),
+        to.as_os_str(),
+    ];
+    disk(first.into_iter().chain(more.iter().map(OsStr::new)))
+}
+
+#[test]
+fn a_tree_comes_out_as_it_went_in() {
+    let sample = Sample::new();
+    let out = sample.path("out");
+    let ended = export(&sample, "/", &out, &["--exclude", "/lost+found/"]);
+    assert_eq!(ended.code(), 0);
+    assert_eq!(
+        ended.stderr(),
+        "vmcell-disk: left out pipe: it is a named pipe\n"
+    );
+    fs::remove_file(sample.tree().join("pipe")).unwrap();
+    run(tool("diff")
+        .args(["-r", "--no-dereference"])
+        .arg(sample.tree())
+        .arg(&out));
+    let at = |path: &str| fs::metadata(out.join(path)).unwrap();
+    assert_eq!(at("src/main.rs").mtime(), 1_500_000_000);
+    assert_eq!(at("etc/secret.conf").permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn copies_land_where_cp_puts_them() {
+    let sample = Sample::new();
+    let there = sample.path("there");
+    fs::create_dir(&there).unwrap();
+    export(&sample, "/etc/group", &there, &[]).printed();
+    export(&sample, "/src", &there, &[]).printed();
+    export(&sample, "/src", &sample.path("new"), &[]).printed();
+    export(&sample, "/link", &sample.path("slash/"), &[]).printed();
+    assert!(there.join("group").is_file());
+    assert!(there.join("src/main.rs").is_file());
+    assert!(sample.path("new/main.rs").is_file());
+    let target = fs::read_link(sample.path("slash/link")).unwrap();
+    assert_eq!(target, Path::new("etc/group"));
+}
+
+#[test]
+fn the_name_of_an_archive_tells_its_format() {
+    let sample = Sample::new();
+    for name in ["a.tar", "a.tar.gz", "a.tgz"] {
+        let archive = sample.path(name);
+        export(&sample, "/src", &archive, &[]).printed();
+        let unpacked = sample.path("unpacked");
+        fs::create_dir(&unpacked).unwrap();
+        let mut unpack = tool("tar");
+        run(unpack.arg("-xf").arg(&archive).arg("-C").arg(&unpacked));
+        let text = fs::read_to_string(unpacked.join("deep/er/lib.rs")).unwrap();
+        assert_eq!(text, "//! A library.\n", "{name}");
+        fs::remove_dir_all(unpacked).unwrap();
+    }
+    // Not every machine can unpack this one: its first bytes must do.
+    let archive = sample.path("a.tar.zst");
+    export(&sample, "/src", &archive, &[]).printed();
+    assert!(fs::read(archive).unwrap().starts_with(b"\x28\xb5\x2f\xfd"));
+    let piped = export(&sample, "/src", Path::new("-"), &[]);
+    piped.printed();
+    assert!(piped.0.stdout == fs::read(sample.path("a.tar")).unwrap());
+}
+
+#[test]
+fn a_part_of_a_tree_can_be_chosen_and_machines_are_told() {
+    let sample = Sample::new();
+    let out = sample.path("out");
+    let told = export(&sample, "/", &out, &["--include", "*.rs", "--json"]).json();
+    assert_eq!(told[0]["entries"], json!(7), "{told:?}");
+    assert_eq!(told[0]["problem_count"], json!(0));
+    assert!(out.join("src/deep/er/lib.rs").is_file());
+    assert!(!out.join("etc").exists());
+}
+
+#[test]
+fn what_fails_leaves_nothing_behind() {
+    let sample = Sample::new();
+    let before = sample.count();
+    let out = sample.path("out");
+    export(&sample, "/nowhere", &out, &[]).assert_said(125, "nothing at /nowhere");
+    export(&sample, "/pipe", &out, &[]).assert_said(125, "named pipe");
+    let archive = sample.path("out.tar.gz");
+    export(&sample, "/", &archive, &["--limit-bytes", "1k"])
+        .assert_said(125, "limit of 1024 bytes");
+    let exclude = sample.path("no-file");
+    let exclude = ["--exclude-from", exclude.to_str().unwrap()];
+    export(&sample, "/", &out, &exclude).assert_said(125, "exclude file");
+    assert_eq!(sample.count(), before);
+}
+
+#[test]
+fn a_reader_that_leaves_ends_an_archive_quietly() {
+    let sample = Sample::new();
+    let image = sample.image();
+    let arguments = [
+        "export".as_ref(),
+        image.as_os_str(),
+        "/".as_ref(),
+        "-".as_ref(),
+    ];
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = Ended(command(arguments).stdout(writer).output().unwrap());
+    assert_eq!((ended.code(), ended.stderr().as_str()), (128 + 13, ""));
+}

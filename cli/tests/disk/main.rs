@@ -1,0 +1,27 @@
+//! The program `vmcell-disk`, as a shell or a script sees it.
+//!
+//! The images are real, made by `mke2fs` and changed by `debugfs`. The tests
+//! need what `make setup` brings, and neither a VM nor root.
+#![allow(clippy::unwrap_used)]
+
+mod cat;
+mod damage;
+mod diff;
+mod export;
+mod find;
+mod grep;
+mod in_use;
+mod info;
+mod interrupt;
+mod layers;
+mod ls;
+mod manual;
+mod partitions;
+mod pipes;
+mod program;
+mod sample;
+mod sha256;
+mod stat;
+mod terminal;
+mod tree;
+mod usage;

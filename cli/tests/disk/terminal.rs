@@ -1,0 +1,155 @@
+//! The program on a terminal: colours, and nothing that drives it.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::Read as _,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{Mode, OFlags, open},
+    pty::{OpenptFlags, openpt, ptsname, unlockpt},
+};
+
+use crate::{
+    program::command,
+    sample::{ODD_NAMES, Sample},
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a user sees, errors included, and the exit code.
+fn seen<'a>(
+    arguments: impl IntoIterator<Item = &'a OsStr>,
+    settings: &[(&str, &str)],
+) -> (i32, String) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let terminal = openpt(flags).unwrap();
+    unlockpt(&terminal).unwrap();
+    let path = ptsname(&terminal, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let device = open(path, flags, Mode::empty()).unwrap();
+    let side = || Stdio::from(device.try_clone().unwrap());
+    let mut command = command(arguments);
+    command.stdout(side()).stderr(side());
+    command.envs(settings.iter().copied());
+    let mut child = command.spawn().unwrap();
+    // It hangs up when the program, which alone has it then, ends.
+    drop(command);
+    drop(device);
+    let mut terminal = File::from(terminal);
+    let mut printed = Vec::new();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).unwrap();
+        let mut wanted = [PollFd::new(&terminal, PollFlags::IN)];
+        assert_eq!(poll(&mut wanted, Some(&left)).unwrap(), 1, "it hangs");
+        let mut buffer = [0; 65536];
+        match terminal.read(&mut buffer) {
+            Ok(count @ 1..) => printed.extend_from_slice(&buffer[..count]),
+            _ => break,
+        }
+    }
+    let code = child.wait().unwrap().code().unwrap();
+    let text = String::from_utf8_lossy(&printed).into_owned();
+    (code, text.replace("\r\n", "\n"))
+}
+
+fn see(sample: &Sample, task: &str, more: &[&str], settings: &[(&str, &str)]) -> String {
+    let image = sample.image();
+    let first = [task.as_ref(), image.as_os_str()];
+    let arguments = first.into_iter().chain(more.iter().map(OsStr::new));
+    let (code, text) = seen(arguments, settings);
+    assert_eq!(code, 0, "{text}");
+    text
+}
+
+#[test]
+fn names_have_the_colours_of_what_they_are() {
+    let sample = Sample::new();
+    let text = see(&sample, "ls", &[], &[]);
+    assert!(text.contains("\x1b[1;34mbin\x1b[0m\n"), "{text:?}");
+    assert!(text.contains("\x1b[1;36mlink\x1b[0m\n"), "{text:?}");
+    assert!(text.contains("\nsparse\n"), "{text:?}");
+    let text = see(&sample, "ls", &["-l", "/bin"], &[]);
+    assert!(text.contains("  \x1b[1;32mtool\x1b[0m\n"), "{text:?}");
+    let text = see(&sample, "ls", &["-l"], &[]);
+    let link = "  \x1b[1;36mlink\x1b[0m -> etc/group\n";
+    assert!(text.contains(link), "{text:?}");
+    let text = see(&sample, "tree", &["/src"], &[]);
+    assert!(text.contains("├── \x1b[1;34mdeep\x1b[0m\n"), "{text:?}");
+    let text = see(&sample, "find", &["--name", "tool"], &[]);
+    assert_eq!(text, "\x1b[1;32m/bin/tool\x1b[0m\n");
+    let text = see(&sample, "grep", &["-n", "h[a-z]+2", "/etc"], &[]);
+    let line = "\x1b[35m/etc/secret.conf\x1b[0m\x1b[36m:\x1b[0m\x1b[32m2\x1b[0m\x1b[36m:\x1b[0m\
+                password = \x1b[1;31mhunter2\x1b[0m\n";
+    assert_eq!(text, line);
+}
+
+#[test]
+fn nobody_who_wants_no_colours_gets_some() {
+    let sample = Sample::new();
+    for (task, more) in [
+        ("ls", &["-lR"][..]),
+        ("tree", &[]),
+        ("find", &[]),
+        ("grep", &["hello"]),
+    ] {
+        let text = see(&sample, task, more, &[("NO_COLOR", "1")]);
+        assert!(!text.contains('\x1b'), "{task}: {text:?}");
+    }
+}
+
+#[test]
+fn nothing_on_a_disk_drives_a_terminal() {
+    let sample = Sample::new();
+    for (task, more) in [
+        ("ls", &["/odd"][..]),
+        ("ls", &["-l", "/odd"]),
+        ("tree", &["/odd"]),
+        ("find", &["/odd"]),
+        ("grep", &["odd", "/odd"]),
+        ("grep", &["-c", "odd", "/odd"]),
+        ("du", &["-s", "/odd"]),
+        ("sha256", &["/odd"]),
+        ("cat", &["/bin/tool"]),
+    ] {
+        let text = see(&sample, task, more, &[("NO_COLOR", "1")]);
+        let is_harmless = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t');
+        assert!(text.chars().all(is_harmless), "{task}: {text:?}");
+    }
+    // A name stays in its line, even if it has two.
+    let lines = see(&sample, "ls", &["/odd"], &[]).lines().count();
+    assert_eq!(lines, ODD_NAMES.len());
+    let text = see(&sample, "cat", &["/etc/secret.conf"], &[]);
+    assert_eq!(text, "key = value\npassword = hunter2\n");
+}
+
+#[test]
+fn a_patch_is_coloured_and_an_archive_is_nothing_for_a_terminal() {
+    let sample = Sample::new();
+    let changed = sample.changed("new.ext4", "rm /etc/secret.conf\n");
+    let image = sample.image();
+    let (code, text) = seen(
+        ["diff".as_ref(), image.as_os_str(), changed.as_os_str()],
+        &[],
+    );
+    assert_eq!(code, 1);
+    assert!(text.contains("\x1b[31m-key = value\x1b[0m\n"), "{text:?}");
+    let words = ["export", "/", "-"].map(OsStr::new);
+    let (code, text) = seen([words[0], image.as_os_str(), words[1], words[2]], &[]);
+    assert_eq!(code, 125);
+    assert!(text.contains("nothing for a terminal"), "{text:?}");
+}
+
+#[test]
+fn who_looks_on_sees_how_much_was_exported() {
+    let sample = Sample::new();
+    let out = sample.path("out");
+    let text = see(&sample, "export", &["/src", out.to_str().unwrap()], &[]);
+    assert!(text.contains("vmcell-disk: 7 entries, "), "{text:?}");
+}
