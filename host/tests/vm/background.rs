@@ -202,7 +202,8 @@ async fn a_foreground_command_ends_with_its_stream_unless_detached() {
 #[tokio::test]
 async fn a_background_process_keeps_to_its_time() {
     let vm = start().await;
-    let command = Command::shell("echo begun; sleep 1000").timeout(Duration::from_millis(300));
+    // Long enough for a shell to begin on a busy machine.
+    let command = Command::shell("echo begun; sleep 1000").timeout(Duration::from_secs(3));
     let job = vm.spawn(command).await.unwrap();
     let exit = job.wait().await.unwrap();
     assert_eq!((exit.cause, exit.tree_ended), (Cause::Timeout, Some(true)));
