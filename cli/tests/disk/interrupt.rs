@@ -1,7 +1,8 @@
-//! Ctrl-C.
+//! Ctrl-C, and worse.
 
 use std::{
     fs,
+    path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -10,50 +11,58 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sample::Sample;
 
-/// Stops flattening in the middle. False: it was over before that.
-fn stopped_in_the_middle(sample: &Sample, child: &Child) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let pid = Pid::from_child(child);
-    let names = || {
-        let folder = fs::read_dir(sample.path("out")).unwrap();
-        let names = folder.map(|entry| entry.unwrap().file_name());
-        names.collect::<Vec<_>>()
+fn names(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+/// Whether the program has a file in the folder open, with a name or without.
+fn has_begun(child: &Child, folder: &Path) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{}/fd", child.id())) else {
+        return false;
     };
-    while names().is_empty() {
+    let mut files = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    files.any(|file| file.starts_with(folder) && file != folder)
+}
+
+/// Has the program flatten an image, and stops it in the middle. None: it was
+/// over before that.
+fn stopped_in_the_middle(image: &Path, out: &Path) -> Option<Child> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let flat = out.join("flat");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vmcell-disk"))
+        .args(["flatten".as_ref(), image.as_os_str(), flat.as_os_str()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !has_begun(&child, out) && child.try_wait().unwrap().is_none() {
         assert!(Instant::now() < deadline, "it does not begin");
     }
-    kill_process(pid, Signal::STOP).unwrap();
-    names().iter().any(|name| name != "flat")
+    // It fails only if it has ended.
+    let _ = kill_process(Pid::from_child(&child), Signal::STOP);
+    if flat.exists() {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(flat).unwrap();
+        return None;
+    }
+    Some(child)
 }
 
 #[test]
-fn flattening_that_is_interrupted_leaves_nothing() {
+fn flattening_that_is_interrupted_or_killed_leaves_nothing() {
     let sample = Sample::new();
     let image = sample.path("large.raw");
     fs::write(&image, vec![7; 64 << 20]).unwrap();
     let out = sample.path("out");
-    for _ in 0..10 {
-        fs::create_dir(&out).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_vmcell-disk"))
-            .args([
-                "flatten".as_ref(),
-                image.as_os_str(),
-                out.join("flat").as_os_str(),
-            ])
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let in_the_middle = stopped_in_the_middle(&sample, &child);
+    fs::create_dir(&out).unwrap();
+    for (signal, code) in [(Signal::INT, Some(128 + 2)), (Signal::KILL, None)] {
+        let mut attempts = (0..10).filter_map(|_| stopped_in_the_middle(&image, &out));
+        let mut child = attempts.next().expect("it was never stopped in the middle");
         let pid = Pid::from_child(&child);
-        kill_process(pid, Signal::INT).unwrap();
+        kill_process(pid, signal).unwrap();
         kill_process(pid, Signal::CONT).unwrap();
-        let code = child.wait().unwrap().code();
-        if in_the_middle && code == Some(128 + 2) {
-            assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
-            return;
-        }
-        fs::remove_dir_all(&out).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code);
+        assert_eq!(names(&out), 0);
     }
-    panic!("it was never interrupted in the middle");
 }
