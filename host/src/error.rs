@@ -49,6 +49,24 @@ pub enum Error {
     #[error(transparent)]
     Disk(#[from] ImageError),
 
+    /// No backend has this name.
+    #[error("there is no backend {name:?}: choose one of {known}")]
+    NoSuchBackend {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+
+    /// A backend cannot run a VM on this machine, or, for `auto`, none can.
+    #[error("the backend {name} cannot be used: {reason}")]
+    BackendUnavailable {
+        /// Its name.
+        name: String,
+        /// Why, and what to do about it.
+        reason: String,
+    },
+
     /// The VMM could not be started, or the host's system refused what it
     /// needs.
     #[error("{doing}")]
@@ -173,6 +191,8 @@ impl Error {
             Self::Disk(ImageError::InUse { .. }) => "disk-in-use",
             #[cfg(feature = "disk")]
             Self::Disk(_) => "disk",
+            Self::NoSuchBackend { .. } => "no-such-backend",
+            Self::BackendUnavailable { .. } => "backend-unavailable",
             Self::Host { .. } => "host",
             Self::Boot { .. } => "boot",
             Self::Gone(_) => "gone",

@@ -39,7 +39,7 @@
 
 mod acceleration;
 mod agent;
-mod backend;
+pub mod backend;
 mod console;
 pub mod diff;
 #[cfg(feature = "disk")]

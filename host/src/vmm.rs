@@ -14,9 +14,10 @@ use tokio::sync::watch;
 
 use crate::{error::Error, sys::die_with_spawning_thread};
 
-/// A VMM and everything it holds. Dropping it ends the VMM.
+/// A program that runs a VM, and that cannot outlive this one. Dropping it ends
+/// the program.
 #[derive(Debug)]
-pub(crate) struct Vmm {
+pub struct Vmm {
     killer: VmmKiller,
     exit: watch::Receiver<Option<ExitStatus>>,
 }
@@ -25,27 +26,23 @@ pub(crate) struct Vmm {
 #[derive(Clone, Debug)]
 pub(crate) struct VmmKiller(Arc<OwnedFd>);
 
-/// How a VMM is started.
-pub(crate) struct VmmCommand {
-    pub(crate) command: Command,
-    /// Descriptors that it inherits, numbered from 3 on.
-    pub(crate) descriptors: Vec<OwnedFd>,
-}
-
 impl Vmm {
-    /// Starts the VMM from a thread that lives as long as it does.
+    /// Starts a VMM, with descriptors that it inherits, numbered from 3 on. It
+    /// has no standard input.
     ///
-    /// The kernel ends a child with the *thread* that made it, so a thread of
-    /// the async runtime, which may end at any time, will not do. The thread
-    /// also waits for the VMM, so its end is an event and leaves no zombie.
-    pub(crate) fn start(vmm_command: VmmCommand) -> Result<Self, Error> {
+    /// # Errors
+    /// [`Error::Host`] if the system refuses.
+    pub fn spawn(command: Command, descriptors: Vec<OwnedFd>) -> Result<Self, Error> {
         let (started, starting) = std::sync::mpsc::sync_channel(1);
         let (exited, exit) = watch::channel(None);
+        // The kernel ends a child with the *thread* that made it, so a thread of
+        // the async runtime, which may end at any time, will not do. This one
+        // also waits for the VMM, so its end is an event and leaves no zombie.
         thread::Builder::new()
             .name("vmcell-vmm".to_owned())
             .stack_size(128 * 1024)
             .spawn(move || {
-                let mut child = match spawn(vmm_command) {
+                let mut child = match spawn(command, descriptors) {
                     Ok((child, killer)) => {
                         // The receiver waits for exactly this.
                         let _ = started.send(Ok(killer));
@@ -97,11 +94,10 @@ impl VmmKiller {
     }
 }
 
-fn spawn(vmm_command: VmmCommand) -> io::Result<(std::process::Child, VmmKiller)> {
-    let VmmCommand {
-        mut command,
-        descriptors,
-    } = vmm_command;
+fn spawn(
+    mut command: Command,
+    descriptors: Vec<OwnedFd>,
+) -> io::Result<(std::process::Child, VmmKiller)> {
     let mappings = descriptors.into_iter().zip(3..);
     let mappings = mappings
         .map(|(parent_fd, child_fd)| FdMapping {

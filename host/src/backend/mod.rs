@@ -1,50 +1,51 @@
 //! What can run a VM.
 //!
-//! A backend turns a [`Machine`] into a running VMM. The part that decides is
-//! a pure function to a command line; the part that acts is small.
+//! A [`Backend`] turns a [`Machine`] into a running VMM. The part that decides
+//! is a pure function to a command line or a config file; the part that acts is
+//! small. Which one a VM gets says [`VmBuilder::backend`](crate::VmBuilder::backend);
+//! all that there are, by name, is [`Backends`].
+//!
+//! Backends of other people are as good as ours: implement the trait, and
+//! add it with [`Backends::with`].
 
+mod health;
+mod launched;
+mod machine;
 pub(crate) mod qemu;
+mod registry;
 
-use std::{fs::File, os::unix::net::UnixStream, path::PathBuf};
+use std::fmt;
 
-use crate::{acceleration::Acceleration, error::Error, overlay::Overlay, vmm::Vmm};
+pub use health::BackendHealth;
+pub use launched::{Launched, Wiring};
+pub use machine::{BootLink, Machine, Root};
+pub use qemu::Qemu;
+pub use registry::{Backends, PassedOver};
 
-/// A VM to be: everything that differs from one VM to the next.
-#[derive(Debug)]
-pub(crate) struct Machine {
-    /// Shows in the list of processes whose VMM it is.
-    pub(crate) id: String,
-    pub(crate) kernel: PathBuf,
-    /// What is added to the kernel's command line.
-    pub(crate) kernel_arguments: String,
-    /// The archive with the agent.
-    pub(crate) initramfs: File,
-    pub(crate) disk: Overlay,
-    pub(crate) vcpus: u32,
-    pub(crate) memory_mib: u32,
-    pub(crate) acceleration: Acceleration,
-    pub(crate) randomise_addresses: bool,
-    /// How fast the host's time stamp counter runs, if it runs evenly.
-    pub(crate) time_stamp_khz: Option<u64>,
-}
-
-/// A VM that has been started and will now boot.
-#[derive(Debug)]
-pub(crate) struct Launched {
-    pub(crate) vmm: Vmm,
-    /// The byte stream to the agent. What is sent waits until it is there.
-    pub(crate) link: UnixStream,
-    /// What the guest prints on its serial console.
-    pub(crate) console: UnixStream,
-    /// What the VMM itself complains about.
-    pub(crate) complaints: UnixStream,
-}
+use crate::error::Error;
+pub use crate::vmm::Vmm;
 
 /// Something that can run a VM.
-pub(crate) trait Backend {
+pub trait Backend: fmt::Debug + Send + Sync {
     /// A name that never changes.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
+
+    /// Whether it could run a VM on this machine now. It is quick, starts
+    /// nothing and changes nothing.
+    fn health(&self) -> BackendHealth;
+
+    /// Whether a VM holds what runs in it. A backend without one is used only
+    /// where the caller allows that: see
+    /// [`VmBuilder::allow_host_compat`](crate::VmBuilder::allow_host_compat).
+    fn is_vm(&self) -> bool {
+        true
+    }
 
     /// Starts the VM. It ends with the [`Vmm`] in the answer.
+    ///
+    /// Called on a thread that may wait.
+    ///
+    /// # Errors
+    /// Why it cannot be started. Nothing is left of it then.
     fn launch(&self, machine: Machine) -> Result<Launched, Error>;
 }

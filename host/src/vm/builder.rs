@@ -1,10 +1,11 @@
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use super::Vm;
-use crate::{acceleration::Acceleration, error::Error};
+use crate::{
+    acceleration::Acceleration,
+    backend::{Backends, Qemu, Root},
+    error::Error,
+};
 
 /// Describes a VM before it is started.
 ///
@@ -39,7 +40,9 @@ pub struct VmBuilder {
     pub(super) randomise_addresses: bool,
     pub(super) kernel: Option<PathBuf>,
     pub(super) kernel_arguments: String,
-    pub(super) qemu: Option<PathBuf>,
+    pub(super) backend: Option<String>,
+    pub(super) backends: Backends,
+    pub(super) host_compat: bool,
     pub(super) agent: Option<PathBuf>,
     pub(super) scratch_folder: PathBuf,
 }
@@ -62,7 +65,9 @@ impl Default for VmBuilder {
             randomise_addresses: false,
             kernel: None,
             kernel_arguments: String::new(),
-            qemu: None,
+            backend: None,
+            backends: Backends::new(),
+            host_compat: false,
             agent: None,
             scratch_folder: std::env::temp_dir(),
         }
@@ -183,9 +188,31 @@ impl VmBuilder {
         self
     }
 
-    /// A QEMU other than the one in `PATH`.
+    /// What runs the VM, by its name: `qemu`, or one of those that
+    /// [`backends`](Self::backends) adds. If not set it is the first that can.
+    pub fn backend(mut self, name: impl Into<String>) -> Self {
+        self.backend = Some(name.into());
+        self
+    }
+
+    /// The backends to choose from; those of the library if not set.
+    pub fn backends(mut self, backends: Backends) -> Self {
+        self.backends = backends;
+        self
+    }
+
+    /// Allows backends that are no VM and no security boundary: see
+    /// [`Backend::is_vm`](crate::backend::Backend::is_vm). Everything in them
+    /// runs on the host's own kernel.
+    pub fn allow_host_compat(mut self) -> Self {
+        self.host_compat = true;
+        self
+    }
+
+    /// The QEMU to use; the one that `VMCELL_QEMU` names or that is in `PATH` if
+    /// not set.
     pub fn qemu(mut self, path: impl Into<PathBuf>) -> Self {
-        self.qemu = Some(path.into());
+        self.backends = self.backends.with(Qemu::at(path));
         self
     }
 
@@ -248,43 +275,26 @@ impl VmBuilder {
     }
 
     /// What the VM boots from.
-    pub(super) fn root(&self) -> Result<Root<'_>, Error> {
+    pub(super) fn root(&self) -> Result<Root, Error> {
         #[cfg(feature = "disk")]
-        match (&self.image, &self.disk) {
-            (None, Some(disk)) => return Ok(Root::Disk(disk)),
-            (Some(_), Some(_)) => {
+        if let Some(path) = self.disk.clone() {
+            if self.image.is_some() {
                 return Err(Error::Invalid(
                     "an image and a disk are named: choose one, a disk has its image beneath it"
                         .to_owned(),
                 ));
             }
-            _ => {}
+            let backing_folders = self.backing_folders.clone();
+            return Ok(Root::Disk {
+                path,
+                backing_folders,
+            });
         }
-        match &self.image {
+        match self.image.clone() {
             Some(image) => Ok(Root::Image(image)),
             None => Err(Error::Invalid(
                 "no image is named: use VmBuilder::image".to_owned(),
             )),
-        }
-    }
-}
-
-/// What a VM boots from.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Root<'b> {
-    /// An image that is not written.
-    Image(&'b Path),
-    /// A disk that is.
-    #[cfg(feature = "disk")]
-    Disk(&'b Path),
-}
-
-impl Root<'_> {
-    pub(super) fn path(&self) -> &Path {
-        match self {
-            Self::Image(path) => path,
-            #[cfg(feature = "disk")]
-            Self::Disk(path) => path,
         }
     }
 }

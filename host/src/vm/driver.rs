@@ -8,7 +8,10 @@ use tokio::{
 };
 use vmcell_wire::Request;
 
-use super::state::{Action, Event, VmState, step};
+use super::{
+    start::Kept,
+    state::{Action, Event, VmState, step},
+};
 use crate::{
     door::OpenDoor,
     session::{Session, Stream},
@@ -24,6 +27,7 @@ pub(super) enum Order {
 
 pub(super) struct Driver {
     pub(super) vmm: Vmm,
+    pub(super) kept: Kept,
     pub(super) session: Arc<Session>,
     pub(super) door: Option<OpenDoor>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
@@ -73,6 +77,9 @@ impl Driver {
             {
                 // Whoever hears of the end can use the id again.
                 door.shut().await;
+            }
+            if matches!(next, VmState::Ended(_)) {
+                self.kept.clear();
             }
             self.state.send_replace(next);
             if let VmState::Ended(end) = next {

@@ -16,6 +16,7 @@ use super::{End, Health, VmBuilder, VmInfo, VmState, driver::Order, visit};
 use crate::terminal::{KnownTerminals, Terminals};
 use crate::{
     acceleration::AccelerationChoice,
+    backend::PassedOver,
     console::Console,
     diff::Manifest,
     door::{Errand, Keepsake, Name},
@@ -59,6 +60,8 @@ pub(super) struct Shared {
     pub(super) state: watch::Receiver<VmState>,
     pub(super) control: Control,
     pub(super) backend: String,
+    pub(super) passed_over: Vec<PassedOver>,
+    pub(super) warnings: Vec<String>,
     pub(super) acceleration: AccelerationChoice,
     pub(super) console: Console,
     pub(super) baseline: Arc<Keepsake>,
@@ -357,6 +360,8 @@ impl Vm {
             state: self.state(),
             round_trip: round_trip.ok().flatten(),
             backend: self.shared.backend.clone(),
+            passed_over: self.shared.passed_over.clone(),
+            warnings: self.shared.warnings.clone(),
             acceleration: self.shared.acceleration,
             agent: self.shared.session.peer().build.clone(),
         }

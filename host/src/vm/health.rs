@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::VmState;
-use crate::acceleration::AccelerationChoice;
+use crate::{acceleration::AccelerationChoice, backend::PassedOver};
 
 /// How a VM is.
 #[derive(Clone, Debug)]
@@ -13,6 +13,11 @@ pub struct Health {
     pub round_trip: Option<Duration>,
     /// What runs the VM: `qemu`.
     pub backend: String,
+    /// The backends that would have been chosen before it, and why they were
+    /// not. Only the program that owns the VM knows.
+    pub passed_over: Vec<PassedOver>,
+    /// What everybody who uses the VM must know.
+    pub warnings: Vec<String>,
     /// How its instructions are executed, and why so.
     pub acceleration: AccelerationChoice,
     /// What the agent calls itself.

@@ -1,42 +1,33 @@
 //! From a description to a VM whose agent has answered.
 
-use std::{
-    fs::File,
-    io::{Seek, Write},
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{any::Any, borrow::Cow, sync::Arc, time::Duration};
 
-use rustix::fs::{MemfdFlags, memfd_create};
 use tokio::{
     net::UnixStream,
     sync::{Semaphore, mpsc, watch},
     time::timeout,
 };
 use tracing::Instrument;
-use vmcell_wire::{boot::Boot, reset::ResetKey};
+use vmcell_wire::reset::ResetKey;
 
 use super::{
     Vm, VmBuilder, VmState,
-    builder::Root,
     driver::{Driver, Order},
     handle::{Control, Shared},
 };
 use crate::{
     acceleration::AccelerationChoice,
     agent,
-    backend::{Backend, Launched, Machine, qemu::Qemu},
+    backend::{Launched, Machine, PassedOver, Vmm, Wiring},
     console::Console,
     door::{Door, Errand, Keepsake, Name, Plate},
     error::{BootFailure, Error},
-    initramfs::initramfs,
-    locate,
-    overlay::Overlay,
     random::random_bytes,
     session::{Link, Lost, Session},
-    time_stamp,
-    vmm::Vmm,
 };
+
+/// What is dropped when a VM has ended.
+pub(super) type Kept = Vec<Box<dyn Any + Send>>;
 
 pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
     let boot_id: [u8; 16] = random_bytes()?;
@@ -75,48 +66,54 @@ async fn boot(
     id: String,
     door: Option<Door>,
 ) -> Result<Vm, Error> {
-    let backend = Qemu {
-        program: locate::qemu(builder.qemu.as_deref())?,
-    };
-    let acceleration = match builder.acceleration {
-        Some(acceleration) => AccelerationChoice::requested(acceleration),
-        None => AccelerationChoice::detect(),
-    };
-    let boot_timeout = builder.boot_timeout;
     builder.validate()?;
-    let image = builder.root()?.path().to_string_lossy().into_owned();
-    let (vcpus, memory_mib) = (builder.vcpus, builder.memory_mib);
+    let machine = describe(&builder, secrets, id.clone())?;
+    let image = machine.root.path().to_string_lossy().into_owned();
+    let acceleration = machine.acceleration;
+    let (backend, passed_over) = match builder.backend.as_deref() {
+        Some(name) if name != "auto" => (builder.backends.get(name, builder.host_compat)?, vec![]),
+        _ => builder.backends.choose(builder.host_compat)?,
+    };
+    let name = backend.name().to_owned();
     // Files are written and a process is made: not for a thread of the runtime.
     let launching = tokio::task::spawn_blocking({
-        let id = id.clone();
         let span = tracing::Span::current();
         move || {
             let _span = span.entered();
-            let machine = prepare(&builder, secrets, id, acceleration)?;
-            let name = backend.name();
-            let launched = tracing::info_span!("launch").in_scope(|| backend.launch(machine))?;
-            Ok((name, launched))
+            tracing::info_span!("launch").in_scope(|| backend.launch(machine))
         }
     });
-    let (backend, launched) = launching.await.unwrap_or(Err(Error::Busy(
+    let launched = launching.await.unwrap_or(Err(Error::Busy(
         "the runtime is shutting down: no VM can be started",
     )))?;
     let console = Console::default();
-    let (vmm, session) = connect(launched, secrets, boot_timeout, &console).await?;
-    let plate = Plate::new(image, vcpus, memory_mib, backend, acceleration.acceleration);
+    let (vmm, session, kept, warnings) =
+        connect(launched, secrets, builder.boot_timeout, &console).await?;
+    let acceleration_used = acceleration.acceleration;
+    let plate = Plate::new(
+        image,
+        builder.vcpus,
+        builder.memory_mib,
+        &name,
+        acceleration_used,
+    );
     let about = About {
         id,
-        backend,
+        backend: name,
+        passed_over,
+        warnings,
         acceleration,
         console,
     };
-    hand_over(vmm, session, about, door.map(|door| (door, plate)))
+    hand_over(vmm, session, kept, about, door.map(|door| (door, plate)))
 }
 
 /// What a handle can tell of its VM.
 struct About {
     id: String,
-    backend: &'static str,
+    backend: String,
+    passed_over: Vec<PassedOver>,
+    warnings: Vec<String>,
     acceleration: AccelerationChoice,
     console: Console,
 }
@@ -125,6 +122,7 @@ struct About {
 fn hand_over(
     vmm: Vmm,
     session: Session,
+    kept: Kept,
     about: About,
     door: Option<(Door, Plate)>,
 ) -> Result<Vm, Error> {
@@ -144,6 +142,7 @@ fn hand_over(
         .transpose()?;
     let driver = Driver {
         vmm,
+        kept,
         session: session.clone(),
         door,
         orders: ordered,
@@ -153,6 +152,8 @@ fn hand_over(
     let About {
         id,
         backend,
+        passed_over,
+        warnings,
         acceleration,
         console,
     } = about;
@@ -161,7 +162,9 @@ fn hand_over(
         session,
         state,
         control: Control::Owner { orders, killer },
-        backend: backend.to_owned(),
+        backend,
+        passed_over,
+        warnings,
         acceleration,
         console,
         baseline,
@@ -198,15 +201,20 @@ async fn connect(
     secrets: Secrets,
     boot_timeout: Duration,
     console: &Console,
-) -> Result<(Vmm, Session), Error> {
+) -> Result<(Vmm, Session, Kept, Vec<String>), Error> {
     let Launched {
         mut vmm,
-        link,
-        console: console_socket,
-        complaints,
+        wiring,
+        consoles,
+        kept,
+        warnings,
     } = launched;
     // The VMM's own complaints stand where a reader would look for them.
-    let reading = [console.read(console_socket)?, console.read(complaints)?];
+    let reading: Vec<_> = consoles
+        .into_iter()
+        .map(|socket| console.read(socket))
+        .collect::<Result<_, _>>()?;
+    let Wiring::Port(link) = wiring;
     let link = link
         .set_nonblocking(true)
         .and_then(|()| UnixStream::from_std(link))
@@ -220,7 +228,7 @@ async fn connect(
         _ = vmm.exited() => Ok(Err(Lost::Closed)),
     };
     let reason = match connected {
-        Ok(Ok(session)) => return Ok((vmm, session)),
+        Ok(Ok(session)) => return Ok((vmm, session, kept, warnings)),
         Ok(Err(Lost::Violation(_) | Lost::WrongBoot)) => BootFailure::NotOurAgent,
         Ok(Err(Lost::Closed | Lost::Io(_) | Lost::Deaf | Lost::Dropped)) => BootFailure::Ended,
         Err(_) => BootFailure::Timeout(boot_timeout),
@@ -237,53 +245,29 @@ async fn connect(
     })
 }
 
-/// Gathers what the VM is made of.
-fn prepare(
-    builder: &VmBuilder,
-    secrets: Secrets,
-    id: String,
-    acceleration: AccelerationChoice,
-) -> Result<Machine, Error> {
-    let _span = tracing::info_span!("prepare").entered();
-    let kernel = locate::kernel(builder.kernel.as_deref())?;
-    let disk = match builder.root()? {
-        Root::Image(image) => Overlay::create(image, &builder.scratch_folder)?,
-        #[cfg(feature = "disk")]
-        Root::Disk(disk) => Overlay::open(disk, &builder.backing_folders)?,
+/// Says what the VM is to be.
+fn describe(builder: &VmBuilder, secrets: Secrets, id: String) -> Result<Machine, Error> {
+    let acceleration = match builder.acceleration {
+        Some(acceleration) => AccelerationChoice::requested(acceleration),
+        None => AccelerationChoice::detect(),
     };
-    let wall_time = SystemTime::now().duration_since(UNIX_EPOCH);
-    let boot_file = Boot {
-        boot_id: secrets.boot_id,
-        reset_key: secrets.reset_key.to_bytes(),
-        seed: random_bytes()?,
-        wall_time_ns: wall_time.map_or(0, |time| time.as_nanos().try_into().unwrap_or(0)),
-        hostname: &builder.hostname,
-        root_device: "/dev/vda",
-    };
-    let boot_file = boot_file
-        .encode()
-        .map_err(|error| Error::Invalid(error.to_string()))?;
-    let archive = match &builder.agent {
-        Some(path) => initramfs(&agent::read(path)?, &boot_file),
-        None => initramfs(agent::EMBEDDED, &boot_file),
+    let agent = match &builder.agent {
+        Some(path) => Cow::Owned(agent::read(path)?),
+        None => Cow::Borrowed(agent::EMBEDDED),
     };
     Ok(Machine {
         id,
-        kernel,
-        kernel_arguments: builder.kernel_arguments.clone(),
-        initramfs: file_in_memory(&archive).map_err(Error::host("make the initramfs"))?,
-        disk,
+        root: builder.root()?,
         vcpus: builder.vcpus,
         memory_mib: builder.memory_mib,
-        acceleration: acceleration.acceleration,
+        hostname: builder.hostname.clone(),
+        acceleration,
         randomise_addresses: builder.randomise_addresses,
-        time_stamp_khz: time_stamp::rate_khz(),
+        kernel: builder.kernel.clone(),
+        kernel_arguments: builder.kernel_arguments.clone(),
+        agent,
+        boot_id: secrets.boot_id,
+        reset_key: secrets.reset_key.to_bytes(),
+        scratch_folder: builder.scratch_folder.clone(),
     })
-}
-
-fn file_in_memory(contents: &[u8]) -> std::io::Result<File> {
-    let mut file = File::from(memfd_create("vmcell-initramfs", MemfdFlags::CLOEXEC)?);
-    file.write_all(contents)?;
-    file.rewind()?;
-    Ok(file)
 }

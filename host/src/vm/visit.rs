@@ -60,6 +60,8 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         state,
         control: Control::Visitor(name),
         backend,
+        passed_over: Vec::new(),
+        warnings: Vec::new(),
         acceleration,
         console: Console::default(),
         baseline: Arc::default(),

@@ -1,8 +1,17 @@
 //! From a machine to QEMU's command line. Pure, and tested by its text.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use crate::{acceleration::Acceleration, backend::Machine, overlay::Overlay};
+
+/// What a VM is made of that was looked for or made for it.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) kernel: PathBuf,
+    pub(super) disk: Overlay,
+    /// How fast the host's time stamp counter runs, if it runs evenly.
+    pub(super) time_stamp_khz: Option<u64>,
+}
 
 // The descriptors that QEMU inherits, in the order in which they are passed.
 const LINK: usize = 3;
@@ -12,13 +21,13 @@ const LAYER: usize = 6;
 /// The first of those beneath the layer; the others follow.
 const BENEATH: usize = 7;
 
-pub(super) fn arguments(machine: &Machine) -> Vec<OsString> {
+pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
     arguments.add_lockdown(machine);
     arguments.add_machine(machine);
-    arguments.add_boot(machine);
+    arguments.add_boot(machine, parts);
     arguments.add_console();
-    arguments.add_disk(&machine.disk);
+    arguments.add_disk(&parts.disk);
     arguments.add_link();
     arguments.0
 }
@@ -48,7 +57,7 @@ impl Arguments {
     }
 
     fn add_machine(&mut self, machine: &Machine) {
-        let (accelerator, processor) = match machine.acceleration {
+        let (accelerator, processor) = match machine.acceleration.acceleration {
             Acceleration::Kvm => ("kvm", "host"),
             Acceleration::Tcg => ("tcg", TCG_PROCESSOR),
         };
@@ -64,13 +73,13 @@ impl Arguments {
         self.option("-m", format!("{}M", machine.memory_mib));
     }
 
-    fn add_boot(&mut self, machine: &Machine) {
+    fn add_boot(&mut self, machine: &Machine, parts: &Parts) {
         // A guest that resets itself, in order or in panic, is a guest that
         // has ended.
         self.flag("-no-reboot");
-        self.option("-kernel", machine.kernel.clone());
+        self.option("-kernel", parts.kernel.clone());
         self.option("-initrd", format!("/proc/self/fd/{INITRAMFS}"));
-        self.option("-append", kernel_arguments(machine));
+        self.option("-append", kernel_arguments(machine, parts));
     }
 
     fn add_console(&mut self) {
@@ -136,12 +145,12 @@ impl Arguments {
 /// emulates piece by piece.
 const TCG_PROCESSOR: &str = "max,-erms,-fsrm,-xsave";
 
-fn kernel_arguments(machine: &Machine) -> String {
+fn kernel_arguments(machine: &Machine, parts: &Parts) -> String {
     // `reboot=t`: without ACPI, a triple fault is how a machine resets.
     // `panic=-1`: a panic resets it at once.
     let mut words = vec!["console=ttyS0 quiet reboot=t panic=-1".to_owned()];
-    if machine.acceleration == Acceleration::Tcg {
-        words.extend(emulation_arguments(machine));
+    if machine.acceleration.acceleration == Acceleration::Tcg {
+        words.extend(emulation_arguments(machine, parts));
     }
     if !machine.kernel_arguments.is_empty() {
         words.push(machine.kernel_arguments.clone());
@@ -150,13 +159,13 @@ fn kernel_arguments(machine: &Machine) -> String {
 }
 
 /// What spares the kernel work that emulation makes slow or unreliable.
-fn emulation_arguments(machine: &Machine) -> Vec<String> {
+fn emulation_arguments(machine: &Machine, parts: &Parts) -> Vec<String> {
     // Emulated timers are not checked, and locks are not patched out.
     let mut words = vec!["no_timer_check noreplace-smp".to_owned()];
     // The emulator computes that instruction bit by bit. The kernel's tables
     // are several times faster, and ext4 checksums all that it changes.
     words.push("initcall_blacklist=crc32c_intel_mod_init".to_owned());
-    if let Some(rate) = machine.time_stamp_khz {
+    if let Some(rate) = parts.time_stamp_khz {
         // The counter is the host's: it needs neither measuring nor watching.
         words.push(format!("tsc_early_khz={rate} tsc=reliable"));
     }
@@ -175,10 +184,10 @@ fn emulation_arguments(machine: &Machine) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::{borrow::Cow, fs::File};
 
     use super::*;
-    use crate::overlay::Beneath;
+    use crate::{acceleration::AccelerationChoice, backend::Root, overlay::Beneath};
 
     fn file() -> File {
         tempfile::tempfile().unwrap()
@@ -194,24 +203,35 @@ mod tests {
     fn machine(acceleration: Acceleration) -> Machine {
         Machine {
             id: "0123".to_owned(),
-            kernel: "/kernel".into(),
+            root: Root::Image("/image".into()),
+            vcpus: 2,
+            memory_mib: 256,
+            hostname: "host".to_owned(),
+            acceleration: AccelerationChoice::requested(acceleration),
+            randomise_addresses: false,
+            kernel: None,
             kernel_arguments: "debug".to_owned(),
-            initramfs: file(),
+            agent: Cow::Borrowed(b""),
+            boot_id: [0; 16],
+            reset_key: [0; 16],
+            scratch_folder: "/tmp".into(),
+        }
+    }
+
+    fn parts() -> Parts {
+        Parts {
+            kernel: "/kernel".into(),
             disk: Overlay {
                 layer: file(),
                 is_kept: false,
                 beneath: vec![beneath("raw")],
             },
-            vcpus: 2,
-            memory_mib: 256,
-            acceleration,
-            randomise_addresses: false,
             time_stamp_khz: Some(2_000_000),
         }
     }
 
-    fn text(machine: &Machine) -> String {
-        let arguments = arguments(machine);
+    fn text(machine: &Machine, parts: &Parts) -> String {
+        let arguments = arguments(machine, parts);
         let words: Vec<_> = arguments
             .iter()
             .map(|word| word.to_str().unwrap())
@@ -226,7 +246,7 @@ mod tests {
     #[test]
     fn the_whole_command_line() {
         assert_eq!(
-            text(&machine(Acceleration::Kvm)),
+            text(&machine(Acceleration::Kvm), &parts()),
             "\
 -nodefaults
 -no-user-config
@@ -258,10 +278,10 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_kept_is_flushed_and_stands_on_all_that_is_beneath_it() {
-        let mut machine = machine(Acceleration::Kvm);
-        machine.disk.is_kept = true;
-        machine.disk.beneath.insert(0, beneath("qcow2"));
-        let text = text(&machine);
+        let mut parts = parts();
+        parts.disk.is_kept = true;
+        parts.disk.beneath.insert(0, beneath("qcow2"));
+        let text = text(&machine(Acceleration::Kvm), &parts);
         assert!(
             text.contains(
                 "\n\
@@ -282,8 +302,8 @@ mod tests {
 
     #[test]
     fn emulation_has_its_own_processor_and_arguments() {
-        let mut machine = machine(Acceleration::Tcg);
-        let emulated = text(&machine);
+        let (mut machine, mut parts) = (machine(Acceleration::Tcg), parts());
+        let emulated = text(&machine, &parts);
         assert!(emulated.contains("accel=tcg"));
         assert!(emulated.contains("-cpu max,-erms,-fsrm,-xsave\n"));
         assert!(emulated.contains(
@@ -291,8 +311,8 @@ mod tests {
              initcall_blacklist=crc32c_intel_mod_init tsc_early_khz=2000000 tsc=reliable norandmaps debug\n"
         ));
         machine.randomise_addresses = true;
-        machine.time_stamp_khz = None;
+        parts.time_stamp_khz = None;
         machine.vcpus = 1;
-        assert!(text(&machine).contains("crc32c_intel_mod_init noapictimer debug\n"));
+        assert!(text(&machine, &parts).contains("crc32c_intel_mod_init noapictimer debug\n"));
     }
 }

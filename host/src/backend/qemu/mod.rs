@@ -8,21 +8,52 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{Backend, Launched, Machine};
-use crate::{
-    error::Error,
-    vmm::{Vmm, VmmCommand},
-};
+use self::arguments::Parts;
+use super::{Backend, BackendHealth, BootLink, Launched, Machine, Vmm, Wiring};
+use crate::{acceleration::AccelerationChoice, error::Error, locate, time_stamp};
 
 /// The QEMU backend.
-#[derive(Debug)]
-pub(crate) struct Qemu {
-    pub(crate) program: PathBuf,
+#[derive(Clone, Debug, Default)]
+pub struct Qemu {
+    program: Option<PathBuf>,
+}
+
+impl Qemu {
+    /// The QEMU that `VMCELL_QEMU` names, or the one in `PATH`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// This QEMU.
+    pub fn at(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: Some(program.into()),
+        }
+    }
+
+    fn program(&self) -> Result<PathBuf, Error> {
+        locate::qemu(self.program.as_deref())
+    }
 }
 
 impl Backend for Qemu {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "qemu"
+    }
+
+    fn health(&self) -> BackendHealth {
+        match self.program() {
+            Ok(program) => {
+                let choice = AccelerationChoice::detect();
+                BackendHealth::available(format!(
+                    "{}, {}: {}",
+                    program.display(),
+                    choice.acceleration,
+                    choice.reason
+                ))
+            }
+            Err(error) => BackendHealth::unavailable(error.to_string()),
+        }
     }
 
     /// Everything that QEMU works with is a descriptor that it inherits:
@@ -33,10 +64,16 @@ impl Backend for Qemu {
         let (link, link_of_vmm) = pair()?;
         let (console, console_of_vmm) = pair()?;
         let (complaints, complaints_of_vmm) = pair()?;
+        let parts = Parts {
+            kernel: machine.kernel()?,
+            disk: machine.overlay()?,
+            time_stamp_khz: time_stamp::rate_khz(),
+        };
+        let initramfs = machine.initramfs("/dev/vda", BootLink::Ports)?;
 
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(self.program()?);
         command
-            .args(arguments::arguments(&machine))
+            .args(arguments::arguments(&machine, &parts))
             .env_clear()
             .current_dir("/")
             // A Ctrl-C at the terminal is for the program, not for its VMs.
@@ -46,20 +83,13 @@ impl Backend for Qemu {
         let mut descriptors = vec![
             link_of_vmm.into(),
             console_of_vmm.into(),
-            machine.initramfs.into(),
-            machine.disk.layer.into(),
+            initramfs.into(),
+            parts.disk.layer.into(),
         ];
-        let beneath = machine.disk.beneath.into_iter();
+        let beneath = parts.disk.beneath.into_iter();
         descriptors.extend(beneath.map(|layer| OwnedFd::from(layer.file)));
-        let vmm = Vmm::start(VmmCommand {
-            command,
-            descriptors,
-        })?;
-        Ok(Launched {
-            vmm,
-            link,
-            console,
-            complaints,
-        })
+        let vmm = Vmm::spawn(command, descriptors)?;
+        let launched = Launched::new(vmm, Wiring::Port(link));
+        Ok(launched.console(console).console(complaints))
     }
 }
