@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= decode disk patch pattern screen
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools kernel build test lint bench fuzz
+.PHONY: help demo setup tools vsock kernel build test lint bench fuzz
 
 help: ## Say what can be made.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,13 +19,16 @@ setup: tools kernel ## Everything that VMs and tests need: packages, musl target
 tools: ## Install the packages and the musl target, if something is missing.
 	@scripts/setup.sh
 
+vsock: tools ## Install the program that is a vsock device for QEMU, if it is missing.
+	@scripts/setup.sh test
+
 kernel: tools ## Build the guest kernel, once per source version and config.
 	@path=$$(kernel-config/build.sh) && echo "guest kernel: $$path"
 
 build: tools ## Build the library with its agent, and the CLI.
 	cargo build --release --package vmcell-cli
 
-test: setup ## Run every test, those with real VMs included.
+test: setup vsock ## Run every test, those with real VMs included.
 	kernel-config/check.sh
 	cargo test --workspace
 
@@ -35,7 +38,7 @@ lint: tools ## Check format, lints and documentation.
 	cargo clippy -p vmcell-agent --bin vmcell-init --features init --profile guest -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 
-bench: setup ## Measure vmcell against plain QEMU.
+bench: setup vsock ## Measure vmcell against plain QEMU.
 	cargo bench --package vmcell-benches
 
 # What the fuzzer finds worth keeping goes into the first folder; the second holds

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Builds the guest kernel, once per source version and config, and prints the path of its vmlinux.
+# build.sh [FLAVOUR]: builds the guest kernel, once per source version and config, and prints the path of
+# its vmlinux. A flavour is for a VMM that needs another one: see flavours/.
 #
 # Reading order: the settings, the helpers, then the script from "Which kernel?" on.
 # The only line on stdout is the path; everything else goes to stderr.
@@ -16,6 +17,8 @@ installed_tarball=/usr/src/$package.tar.xz
 apt_lists=/var/lib/apt/lists
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vmcell/kernel
+flavour=${1:-}
+current=$cache/current${flavour:+-$flavour}
 
 # Fixed values in place of the date, user, host and build counter that a kernel otherwise records.
 # Together with the arguments of make they are part of the cache key: whoever changes how the kernel is
@@ -172,14 +175,14 @@ failed() {
     exit 1
 }
 
-# Makes the link `current` point to the kernel, and ends the script. rename(2) replaces the old link in
+# Makes the link `current` (or that of the flavour) point to the kernel, and ends the script. rename(2) replaces the old link in
 # one step, so a reader sees the old kernel or the new one and never none.
 finish() {
     local name
     name=$(basename "$1")
-    if [ "$(readlink "$cache/current" || true)" != "$name" ]; then
-        ln -sfn "$name" "$cache/current.$$"
-        mv -T "$cache/current.$$" "$cache/current"
+    if [ "$(readlink "$current" || true)" != "$name" ]; then
+        ln -sfn "$name" "$current.$$"
+        mv -T "$current.$$" "$current"
     fi
     echo "$1/vmlinux"
     exit 0
@@ -189,14 +192,14 @@ finish() {
 
 [ "$(uname -m)" = x86_64 ] || die "the guest kernel is x86_64 and this machine is $(uname -m)"
 mkdir -p "$cache"
-settings=$("$here/merge.sh") || die "a fragment is wrong"
+settings=$("$here/merge.sh" ${flavour:+"$flavour"}) || die "a fragment is wrong"
 fragments=$(printf '%s\n' "$settings" | sha256)
 source_id=$(source_version)
 
 # Without a package list (offline, lists removed) a kernel made from these fragments is the right one,
 # whatever its version; with other fragments the source downloaded last is.
 if [ -z "$source_id" ]; then
-    [ "$(noted "$cache/current" fragments)" != "$fragments" ] || finish "$(realpath "$cache/current")"
+    [ "$(noted "$current" fragments)" != "$fragments" ] || finish "$(realpath "$current")"
     kept=$(find "$cache/source" -name '*.tar.xz' 2>/dev/null | sort | tail -n 1) || true
     [ -n "$kept" ] || die "apt knows no $package: run apt-get update, or set VMCELL_KERNEL_SOURCE"
     source_id="$package $(basename "$kept" .tar.xz)"
@@ -230,17 +233,17 @@ if ! fetch_source "$build/source"; then
     # A source that the caller named must be used or refused. Else a newer source exists and is out of
     # reach: an older kernel with the same config is better than none.
     [ -z "${VMCELL_KERNEL_SOURCE:-}" ] || die "cannot unpack $VMCELL_KERNEL_SOURCE"
-    [ "$(noted "$cache/current" fragments)" = "$fragments" ] ||
+    [ "$(noted "$current" fragments)" = "$fragments" ] ||
         failed "cannot get $source_id (apt-get update may help)"
-    say "cannot get $source_id; staying with $(noted "$cache/current" source)"
-    finish "$(realpath "$cache/current")"
+    say "cannot get $source_id; staying with $(noted "$current" source)"
+    finish "$(realpath "$current")"
 fi
 
 # allnoconfig and not olddefconfig: what no fragment names stays off, also what a menu would bring along.
 mkdir "$build/out" "$build/result"
 printf '%s\n' "$settings" >"$build/allconfig"
 kernel_make allnoconfig >>"$log" || failed "configuring failed"
-"$here/check.sh" "$build/out/.config" >&2 || die "the source does not accept these fragments"
+"$here/check.sh" "$build/out/.config" ${flavour:+"$flavour"} >&2 || die "the source does not accept these fragments"
 
 say "compiling $source_id (some minutes)"
 SECONDS=0

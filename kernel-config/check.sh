@@ -1,5 +1,5 @@
 #!/bin/sh
-# check.sh [CONFIG]: does this kernel config hold what the fragments ask for?
+# check.sh [CONFIG [FLAVOUR]]: does this kernel config hold what the fragments ask for?
 #
 # Kconfig drops a symbol without a word when something it depends on is missing, so a fragment alone
 # proves nothing. CONFIG is the config of the cached kernel unless it is given.
@@ -12,7 +12,7 @@ if [ ! -r "$config" ]; then
     exit 1
 fi
 
-wanted=$("$here/merge.sh")
+wanted=$("$here/merge.sh" ${2:+"$2"})
 printf '%s\n' "$wanted" | awk -v config="$config" '
 BEGIN {
     while ((getline line < config) > 0)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# setup.sh [fuzz]: installs what building and running vmcell needs and this machine lacks.
+# setup.sh [test | fuzz]: installs what building and running vmcell needs and this machine lacks.
 #
 # It looks for programs rather than packages, so that it is quick when everything is there and does not
 # mind where they came from. What it cannot install it names, and goes on: not every step needs everything,
@@ -10,6 +10,8 @@ set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 musl=x86_64-unknown-linux-musl
 kernel_source=linux-source-6.1
+vhost_device_vsock=0.3.0
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/vmcell
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null; }
@@ -34,7 +36,7 @@ has_static_busybox() {
 
 has_debian_keys() { compgen -G '/usr/share/keyrings/debian-archive-keyring.*' >/dev/null; }
 
-has_kernel() { [ -e "${XDG_CACHE_HOME:-$HOME/.cache}/vmcell/kernel/current/vmlinux" ]; }
+has_kernel() { [ -e "$cache/kernel/current/vmlinux" ]; }
 has_kernel_source() {
     [ -n "${VMCELL_KERNEL_SOURCE:-}" ] || [ -e "/usr/src/$kernel_source.tar.xz" ] ||
         apt-cache show "$kernel_source" >/dev/null 2>&1
@@ -128,6 +130,18 @@ add_rust_components() {
     timeout 300 rustup --quiet component add "${missing[@]}" || say "cannot; \`make lint\` needs them"
 }
 
+# With it, VMs of QEMU can have vsock on any machine. Tests run over it.
+add_vhost_device_vsock() {
+    if [ -n "${VMCELL_VHOST_DEVICE_VSOCK:-}" ] || have vhost-device-vsock ||
+        [ -e "$cache/tools/bin/vhost-device-vsock" ]; then
+        return
+    fi
+    say "building vhost-device-vsock $vhost_device_vsock"
+    timeout 600 cargo install --quiet --locked --root "$cache/tools" \
+        vhost-device-vsock --version "=$vhost_device_vsock" ||
+        say "cannot; VMs can have the link \`hybrid-vsock\` with it only, and tests need it"
+}
+
 add_cargo_fuzz() {
     have cargo-fuzz || cargo install --quiet --locked cargo-fuzz
 }
@@ -137,4 +151,5 @@ find_missing "${1:-}"
 install_packages
 add_musl
 add_rust_components
+[ "${1:-}" != test ] || add_vhost_device_vsock
 [ "${1:-}" != fuzz ] || add_cargo_fuzz

@@ -2,7 +2,10 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    os::{fd::OwnedFd, unix::net::UnixStream},
+    os::{
+        fd::OwnedFd,
+        unix::net::{UnixListener, UnixStream},
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -26,12 +29,14 @@ pub struct Machine {
     options: Vec<String>,
     kernel_arguments: String,
     image: PathBuf,
+    /// The program that is its vsock device, if that is its link.
+    vsock: Option<PathBuf>,
 }
 
 impl Machine {
     /// The machine that `vm` runs on. `image` is its image.
     pub fn of(vm: &vmcell::Vm, image: &Path) -> Result<Self> {
-        let words = command_line(vm)?;
+        let words = command_line(&format!("vmcell-{}", vm.id()))?.1;
         let value = |option: &str| {
             let place = words.iter().position(|word| word == option);
             let value = place.and_then(|place| words.get(place + 1));
@@ -44,29 +49,40 @@ impl Machine {
             options.push(option.to_owned());
             options.push(value(option)?);
         }
+        let mut vsock = None;
+        if let Ok(memory) = value("-object") {
+            options.extend(["-object".to_owned(), memory]);
+            let socket = vmcell::backend::RunFolder::base()
+                .join(vm.id())
+                .join("vsock");
+            let (program, _) = command_line(&socket.to_string_lossy())?;
+            vsock = Some(program);
+        }
         Ok(Self {
             options,
             kernel_arguments: value("-append")?,
             image: image.to_owned(),
+            vsock,
         })
     }
 }
 
-fn command_line(vm: &vmcell::Vm) -> Result<Vec<String>> {
-    let name = format!("vmcell-{}", vm.id());
+/// The program of a process with this argument, and all its arguments.
+fn command_line(argument: &str) -> Result<(PathBuf, Vec<String>)> {
     for entry in std::fs::read_dir("/proc")? {
-        let Ok(bytes) = std::fs::read(entry?.path().join("cmdline")) else {
+        let process = entry?.path();
+        let Ok(bytes) = std::fs::read(process.join("cmdline")) else {
             continue;
         };
         let words: Vec<_> = bytes
             .split(|byte| *byte == 0)
             .map(|word| String::from_utf8_lossy(word).into_owned())
             .collect();
-        if words.contains(&name) {
-            return Ok(words);
+        if words.iter().any(|word| word == argument) {
+            return Ok((std::fs::read_link(process.join("exe"))?, words));
         }
     }
-    bail!("the VM has no VMM")
+    bail!("no process has the argument {argument}")
 }
 
 /// A guest that does one thing.
@@ -74,6 +90,7 @@ pub struct Baseline {
     qemu: Child,
     console: BufReader<UnixStream>,
     port: UnixStream,
+    _vsock: Option<Vsock>,
     _initramfs: tempfile::NamedTempFile,
 }
 
@@ -89,15 +106,18 @@ impl Baseline {
     pub fn start(task: &str, machine: &Machine) -> Result<Self> {
         let initramfs = initramfs()?;
         let (console, console_of_qemu) = UnixStream::pair()?;
-        let (port, port_of_qemu) = UnixStream::pair()?;
-        for socket in [&console, &port] {
-            socket.set_read_timeout(Some(PATIENCE))?;
-        }
         let Machine {
             options,
             kernel_arguments,
             image,
+            vsock,
         } = machine;
+        let mut vsock = vsock.as_deref().map(Vsock::start).transpose()?;
+        let (mut port, port_of_qemu) = UnixStream::pair()?;
+        let (link, port_of_qemu) = match &mut vsock {
+            Some(vsock) => (VSOCK, vsock.qemu()?.into()),
+            None => (PORT, OwnedFd::from(port_of_qemu)),
+        };
         let qemu = Command::new("qemu-system-x86_64")
             .args([
                 "-nodefaults",
@@ -110,7 +130,10 @@ impl Baseline {
             .arg("-initrd")
             .arg(initramfs.path())
             .arg("-append")
-            .arg(format!("{kernel_arguments} vmcell_bench={task}"))
+            .arg(format!(
+                "{kernel_arguments} vmcell_bench={task} vmcell_link={}",
+                if vsock.is_some() { "vsock" } else { "port" }
+            ))
             .args([
                 "-chardev",
                 "socket,id=console,fd=3",
@@ -123,20 +146,26 @@ impl Baseline {
                 image.display()
             ))
             .args(["-device", "virtio-blk-device,drive=disk"])
-            .args(["-device", "virtio-serial-device,max_ports=2"])
             .args(["-chardev", "socket,id=port,fd=4"])
-            .args(["-device", "virtserialport,chardev=port,nr=1,name=bench"])
+            .args(link)
             .fd_mappings(vec![
                 mapping(console_of_qemu.into(), 3),
-                mapping(port_of_qemu.into(), 4),
+                mapping(port_of_qemu, 4),
             ])?
             .stdin(Stdio::null())
             .spawn()
             .context("QEMU does not start")?;
+        if let Some(vsock) = &vsock {
+            port = vsock.ready.accept()?.0;
+        }
+        for socket in [&console, &port] {
+            socket.set_read_timeout(Some(PATIENCE))?;
+        }
         Ok(Self {
             qemu,
             console: BufReader::new(console),
             port,
+            _vsock: vsock,
             _initramfs: initramfs,
         })
     }
@@ -235,6 +264,63 @@ impl Baseline {
 /// The program of the baselines, to be run in a guest of vmcell.
 pub fn guest_program() -> Result<Vec<u8>> {
     std::fs::read(env!("BENCH_GUEST")).context("the guest's program was not built")
+}
+
+/// The device of the usual link.
+const PORT: &[&str] = &[
+    "-device",
+    "virtio-serial-device,max_ports=2",
+    "-device",
+    "virtserialport,chardev=port,nr=1,name=bench",
+];
+
+/// The device of the other one.
+const VSOCK: &[&str] = &["-device", "vhost-user-vsock-device,chardev=port"];
+
+/// The program that is a vsock device.
+struct Vsock {
+    program: Child,
+    /// The guest's connection comes here.
+    ready: UnixListener,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Vsock {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+impl Vsock {
+    fn start(program: &Path) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let ready = UnixListener::bind(folder.path().join("vsock_1025"))?;
+        let program = Command::new(program)
+            .arg("--socket")
+            .arg(folder.path().join("vhost"))
+            .arg("--uds-path")
+            .arg(folder.path().join("vsock"))
+            .stdin(Stdio::null())
+            .spawn()
+            .context("vhost-device-vsock does not start")?;
+        Ok(Self {
+            program,
+            ready,
+            folder,
+        })
+    }
+
+    /// What QEMU talks to it on.
+    fn qemu(&mut self) -> Result<UnixStream> {
+        let begun = Instant::now();
+        loop {
+            match UnixStream::connect(self.folder.path().join("vhost")) {
+                Err(_) if begun.elapsed() < PATIENCE => std::thread::yield_now(),
+                connected => return Ok(connected?),
+            }
+        }
+    }
 }
 
 fn mapping(parent_fd: OwnedFd, child_fd: i32) -> FdMapping {

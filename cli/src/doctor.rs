@@ -64,13 +64,13 @@ fn print_text(findings: &[Finding], able: bool) -> io::Result<()> {
     for finding in findings {
         let word = word(finding.status);
         let (on, off) = match (coloured, finding.status) {
-            (false, _) => ("", ""),
+            (false, _) | (true, Status::Absent) => ("", ""),
             (true, Status::Good) => ("\x1b[32m", "\x1b[0m"),
             (true, Status::Poor) => ("\x1b[33m", "\x1b[0m"),
             (true, _) => ("\x1b[31m", "\x1b[0m"),
         };
         let Finding { name, detail, .. } = finding;
-        writeln!(stdout, "{on}{word:8}{off}{name:14}{detail}")?;
+        writeln!(stdout, "{on}{word:8}{off}{name:18}{detail}")?;
     }
     let verdict = if able {
         "VMs can run here."
@@ -84,6 +84,7 @@ fn word(status: Status) -> &'static str {
     match status {
         Status::Good => "good",
         Status::Poor => "poor",
+        Status::Absent => "absent",
         _ => "missing",
     }
 }

@@ -20,7 +20,10 @@ use crate::{
     power::PowerOff,
     process::{Caller, Processes},
     service::Services,
-    sys::{SignalFd, keep_descriptors_from_children, take_over_signals, wait_for_our_turn},
+    sys::{
+        SignalFd, VsockAddress, keep_descriptors_from_children, take_over_signals, vsock_peer,
+        wait_for_our_turn,
+    },
     tasks::Tasks,
 };
 
@@ -32,7 +35,7 @@ pub struct AgentConfig<'a> {
     pub reset_key: [u8; 16],
     /// Where the cgroups are; none: no cgroups.
     pub cgroups: Option<&'a str>,
-    /// A listening Unix socket on which hosts may connect.
+    /// A listening socket on which hosts may connect: a Unix socket, or vsock.
     pub listener: Option<OwnedFd>,
     /// Open virtio-serial ports.
     pub ports: Vec<OwnedFd>,
@@ -66,8 +69,8 @@ pub fn serve_guest(booted: Booted) -> Result<Ending, Errno> {
     let agent = Agent::new(AgentConfig {
         boot_id: booted.boot_id,
         reset_key: booted.reset_key,
-        cgroups: Some(boot::CGROUPS),
-        listener: None,
+        cgroups: booted.has_cgroups.then_some(boot::CGROUPS),
+        listener: booted.listener,
         ports: booted.ports,
         console: booted.console,
         is_init: true,
@@ -360,6 +363,9 @@ impl Agent {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match accept_with(listener, flags) {
                 Ok(socket) => {
+                    if !is_from_host(&socket) {
+                        continue;
+                    }
                     if let Err(error) = self.add_link(socket, Medium::Socket) {
                         self.console.error(format_args!("no link: {error}"));
                     }
@@ -415,5 +421,15 @@ impl Agent {
         let _ = link.conversation.close(caller.stream, &outcome);
         let _ = link.send(&mut self.tasks);
         self.put_link(caller.link, link);
+    }
+}
+
+/// Whether a connection may be a link. Over vsock others than the host could
+/// connect: processes of the guest, and guests that the host lets through.
+fn is_from_host(socket: &OwnedFd) -> bool {
+    match vsock_peer(socket) {
+        Ok(Some(peer)) => peer.cid == VsockAddress::HOST,
+        Ok(None) => true,
+        Err(_) => false,
     }
 }

@@ -5,40 +5,57 @@ use rustix::{
     fs::{Mode, OFlags},
 };
 
-/// Where the agent tells people what goes wrong: the kernel's log, which the
-/// host shows when a VM does not come up.
+/// Where the agent tells people what goes wrong: the kernel's log, or, where it
+/// has no kernel of its own, its standard error. The host shows it when a VM
+/// does not come up.
 pub struct Console {
-    kernel_log: Option<OwnedFd>,
+    output: Option<OwnedFd>,
+    /// What a line begins with.
+    level: &'static str,
 }
 
+/// 2 is KERN_CRIT, which `quiet` does not hide.
+const LEVEL: &str = "<2>";
+
 impl Console {
-    /// Opens the kernel's log. Without one, messages are lost.
+    /// Opens the kernel's log. Without one it is standard error.
     pub fn open() -> Self {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        match rustix::fs::open("/dev/kmsg", flags, Mode::empty()) {
+            Ok(log) => Self {
+                output: Some(log),
+                level: LEVEL,
+            },
+            Err(_) => Self::standard_error(),
+        }
+    }
+
+    /// Standard error. Without it, messages are lost.
+    pub fn standard_error() -> Self {
         Self {
-            kernel_log: rustix::fs::open("/dev/kmsg", flags, Mode::empty()).ok(),
+            output: crate::sys::standard_error().ok(),
+            level: "",
         }
     }
 
     /// A console that nobody sees.
     pub fn silent() -> Self {
-        Self { kernel_log: None }
+        Self {
+            output: None,
+            level: "",
+        }
     }
 
-    /// Says that something failed. It reaches the serial console.
+    /// Says that something failed.
     pub fn error(&self, message: fmt::Arguments<'_>) {
-        // 2 is KERN_CRIT, which `quiet` does not hide.
-        self.write("<2>", message);
-    }
-
-    fn write(&self, level: &str, message: fmt::Arguments<'_>) {
-        let Some(kernel_log) = &self.kernel_log else {
+        let Some(output) = &self.output else {
             return;
         };
         let mut line = Line::default();
         // A message that is too long is cut; that is not an error.
-        let _ = write!(line, "{level}vmcell: {message}");
-        let _ = rustix::io::write(kernel_log, line.as_bytes());
+        let _ = write!(line, "{}vmcell: {message}", self.level);
+        line.end();
+        let _ = rustix::io::write(output, line.as_bytes());
     }
 }
 
@@ -58,6 +75,15 @@ impl Default for Line {
 }
 
 impl Line {
+    /// Ends the line, in place of its last byte if it is full.
+    fn end(&mut self) {
+        let last = self.length.min(self.bytes.len().saturating_sub(1));
+        if let Some(place) = self.bytes.get_mut(last) {
+            *place = b'\n';
+        }
+        self.length = last.saturating_add(1);
+    }
+
     fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }

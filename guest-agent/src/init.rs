@@ -37,22 +37,37 @@ unsafe extern "C" {}
 #[global_allocator]
 static ALLOCATOR: LibcAlloc = LibcAlloc;
 
-/// Called by the C library. Never returns as PID 1: a kernel whose PID 1 ends
-/// panics.
+/// Called by the C library. Never returns as PID 1 of a VM: a kernel whose
+/// PID 1 ends panics. Who is not PID 1 is to become that in namespaces.
 // SAFETY: this is the one function of that name, as the C library wants it.
 #[unsafe(no_mangle)]
 extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
-    if !boot::is_init() {
-        return 1;
+    let is_vm = boot::is_init();
+    let booted = match is_vm {
+        true => boot::boot(),
+        false => boot::namespaces::boot(),
+    };
+    let outcome = booted.map(serve_guest);
+    let console = match is_vm {
+        true => Console::open(),
+        false => Console::standard_error(),
+    };
+    let code = match outcome {
+        Ok(Ok(_)) => 0,
+        Ok(Err(error)) => {
+            console.error(format_args!("the agent failed: {error}"));
+            1
+        }
+        Err(error) => {
+            console.error(format_args!("{error}"));
+            1
+        }
+    };
+    match is_vm {
+        true => boot::halt(&console),
+        // The kernel ends all others in the namespaces.
+        false => code,
     }
-    let outcome = boot::boot().map(serve_guest);
-    let console = Console::open();
-    match outcome {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => console.error(format_args!("the agent failed: {error}")),
-        Err(error) => console.error(format_args!("{error}")),
-    }
-    boot::halt(&console)
 }
 
 #[panic_handler]

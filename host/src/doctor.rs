@@ -1,9 +1,15 @@
 //! What this machine has and lacks for running VMs.
 
-use std::{path::Path, process::Command};
+use std::path::Path;
+
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+};
 
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
+    backend::{Backend, CloudHypervisor, Firecracker, HostProcess, told_by, weakness},
     error::Error,
     locate,
 };
@@ -12,7 +18,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What was looked at: `qemu`, `kernel`, `acceleration`.
+    /// What was looked at: `qemu`, `kernel`, `link vsock`.
     pub name: &'static str,
     /// Whether it is there.
     pub status: Status,
@@ -26,8 +32,10 @@ pub struct Finding {
 pub enum Status {
     /// It is there.
     Good,
-    /// VMs run without it, but not as well.
+    /// VMs run without it, but not as well; or it is there and must not be used.
     Poor,
+    /// It is not there, and VMs run without it.
+    Absent,
     /// No VM can run without it.
     Missing,
 }
@@ -43,7 +51,9 @@ impl Finding {
     }
 }
 
-/// Looks at everything that a VM needs of the machine. It changes nothing.
+/// Looks at everything that a VM needs of the machine: each backend, each link,
+/// the guest's kernel and how its instructions would be executed. It changes
+/// nothing.
 ///
 /// ```no_run
 /// for finding in vmcell::doctor::examine() {
@@ -51,22 +61,94 @@ impl Finding {
 /// }
 /// ```
 pub fn examine() -> Vec<Finding> {
-    vec![qemu(), kernel(), acceleration()]
+    let mut findings = vec![qemu(), firecracker(), cloud_hypervisor()];
+    let is_good = |finding: &Finding| finding.status == Status::Good;
+    if !findings.iter().any(is_good) {
+        // One of them is needed, and this one runs everywhere.
+        if let Some(qemu) = findings.first_mut() {
+            qemu.status = Status::Missing;
+        }
+    }
+    findings.extend([process(), kernel(), acceleration(), vsock(), hybrid_vsock()]);
+    findings
 }
 
 fn qemu() -> Finding {
     match locate::qemu(None) {
-        Ok(path) => match version(&path) {
+        Ok(path) => match told_by(&path) {
             Some(version) => {
                 let detail = format!("{version} ({})", path.display());
                 Finding::new("qemu", Status::Good, detail)
             }
             None => {
                 let detail = format!("{} does not run", path.display());
-                Finding::new("qemu", Status::Missing, detail)
+                Finding::new("qemu", Status::Poor, detail)
             }
         },
-        Err(error) => missing("qemu", &error),
+        Err(error) => absent("qemu", &error),
+    }
+}
+
+fn firecracker() -> Finding {
+    match locate::firecracker(None) {
+        Ok(program) => match weakness(&program) {
+            // It is named even where it could not run for other reasons.
+            Some(weakness) => Finding::new("firecracker", Status::Poor, weakness),
+            None => judged("firecracker", &Firecracker::new()),
+        },
+        Err(error) => absent("firecracker", &error),
+    }
+}
+
+fn cloud_hypervisor() -> Finding {
+    match locate::cloud_hypervisor(None) {
+        Ok(_) => judged("cloud_hypervisor", &CloudHypervisor::new()),
+        Err(error) => absent("cloud_hypervisor", &error),
+    }
+}
+
+fn process() -> Finding {
+    let health = HostProcess::new().health();
+    let status = match health.is_available {
+        true => Status::Good,
+        false => Status::Absent,
+    };
+    Finding::new("process", status, health.reason)
+}
+
+/// What the backend itself says, where its program is there.
+fn judged(name: &'static str, backend: &dyn Backend) -> Finding {
+    let health = backend.health();
+    let status = match health.is_available {
+        true => Status::Good,
+        false => Status::Poor,
+    };
+    Finding::new(name, status, health.reason)
+}
+
+/// The link that the host's kernel has.
+fn vsock() -> Finding {
+    let name = "link vsock";
+    let device = "/dev/vhost-vsock";
+    match access(device, Access::READ_OK | Access::WRITE_OK) {
+        Ok(()) => Finding::new(name, Status::Good, format!("{device} works")),
+        Err(Errno::NOENT) => {
+            let detail = format!("there is no {device}: load the module vhost_vsock");
+            Finding::new(name, Status::Absent, detail)
+        }
+        Err(_) => {
+            let detail = format!("{device} may not be used by this user: add it to the group kvm");
+            Finding::new(name, Status::Poor, detail)
+        }
+    }
+}
+
+/// The link that a program of its own is the device of.
+fn hybrid_vsock() -> Finding {
+    let name = "link hybrid-vsock";
+    match locate::vhost_device_vsock(None) {
+        Ok(path) => Finding::new(name, Status::Good, path.display().to_string()),
+        Err(error) => absent(name, &error),
     }
 }
 
@@ -79,7 +161,7 @@ fn kernel() -> Finding {
             };
             Finding::new("kernel", Status::Good, detail)
         }
-        Err(error) => missing("kernel", &error),
+        Err(error) => Finding::new("kernel", Status::Missing, error.to_string()),
     }
 }
 
@@ -93,8 +175,8 @@ fn acceleration() -> Finding {
     Finding::new("acceleration", status, detail)
 }
 
-fn missing(name: &'static str, error: &Error) -> Finding {
-    Finding::new(name, Status::Missing, error.to_string())
+fn absent(name: &'static str, error: &Error) -> Finding {
+    Finding::new(name, Status::Absent, error.to_string())
 }
 
 /// What the build script noted beside the kernel.
@@ -104,11 +186,4 @@ fn kernel_release(kernel: &Path) -> Option<String> {
     lines
         .find_map(|line| line.strip_prefix("release="))
         .map(str::to_owned)
-}
-
-/// The first line that the program says of itself.
-fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).arg("--version").output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    text.lines().next().map(str::to_owned)
 }

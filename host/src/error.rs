@@ -152,6 +152,18 @@ pub enum Error {
         partial: Box<Output>,
     },
 
+    /// The agent of the VM is older than this library, or was built without
+    /// something. All that it has works.
+    #[error(
+        "the agent {agent:?} lacks {feature}: start the VM with an agent of this version of vmcell"
+    )]
+    Unsupported {
+        /// What it lacks: `processes`, `files`, `terminals`, `services`, `ports`.
+        feature: &'static str,
+        /// What it calls itself.
+        agent: String,
+    },
+
     /// A limit of the library is reached; try again when less is going on.
     #[error("{0}")]
     Busy(&'static str),
@@ -207,6 +219,7 @@ impl Error {
             Self::Port(error) => error.code(),
             Self::ExecTimeout { .. } => "timeout",
             Self::OutputLimit { .. } => "output-limit",
+            Self::Unsupported { .. } => "unsupported",
             Self::Busy(_) => "busy",
             Self::Transport(_) => "transport",
             Self::Unresponsive(_) => "unresponsive",

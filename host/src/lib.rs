@@ -32,6 +32,9 @@
 //! [`Vm::ports`] connects to programs that listen in the guest, and publishes
 //! their ports on this machine: see [`port`].
 //!
+//! What runs a VM is a [`backend`]: QEMU, Firecracker, Cloud Hypervisor, one of
+//! your own. The feature `conformance` has the suite that each of them must pass.
+//!
 //! Everything that comes from the guest is treated as hostile: frames, sizes,
 //! text. What is to be printed for people goes through [`printable`] first.
 //!
@@ -40,6 +43,8 @@
 mod acceleration;
 mod agent;
 pub mod backend;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod console;
 pub mod diff;
 #[cfg(feature = "disk")]
@@ -49,6 +54,7 @@ mod door;
 mod error;
 pub mod files;
 mod initramfs;
+mod link;
 mod locate;
 mod overlay;
 pub mod patch;
@@ -56,6 +62,7 @@ pub mod port;
 mod printable;
 mod process;
 mod random;
+mod run_folder;
 pub mod service;
 mod session;
 mod sys;
@@ -65,9 +72,11 @@ mod time_stamp;
 pub mod tree;
 mod vm;
 mod vmm;
+mod vsock;
 
 pub use acceleration::{Acceleration, AccelerationChoice};
 pub use error::{BootFailure, Error};
+pub use link::{LinkChoice, LinkKind};
 pub use printable::printable;
 pub use process::{
     Cause, Command, Cut, Excess, ExecEnd, ExecEvent, ExecFailure, ExecFailureKind, ExecInput,

@@ -3,7 +3,12 @@
 
 use std::{arch::x86_64::_rdtsc, io, os::unix::process::CommandExt, process::Command};
 
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::{
+    fd::AsFd,
+    io::Errno,
+    ioctl::{Setter, ioctl, opcode},
+    process::{Signal, getpid, getppid, set_parent_process_death_signal},
+};
 
 /// Makes the command's process die when the thread that spawns it ends, and so
 /// with the program, however that ends: `PR_SET_PDEATHSIG` of prctl(2).
@@ -20,6 +25,16 @@ pub(crate) fn die_with_spawning_thread(command: &mut Command) {
     // SAFETY: between fork and exec the closure makes two system calls. It
     // neither allocates nor takes a lock.
     unsafe { command.pre_exec(in_child) };
+}
+
+/// Takes a number for a guest, through `/dev/vhost-vsock`:
+/// `VHOST_VSOCK_SET_GUEST_CID` of `linux/vhost.h`. It is the file's as long as
+/// that is open.
+pub(crate) fn take_guest_cid(device: impl AsFd, cid: u32) -> Result<(), Errno> {
+    const SET_GUEST_CID: rustix::ioctl::Opcode = opcode::write::<u64>(0xaf, 0x60);
+    // SAFETY: the call reads the 64 bits that it is given, as its number says,
+    // and on a file that is no such device it fails.
+    unsafe { ioctl(device, Setter::<SET_GUEST_CID, u64>::new(cid.into())) }
 }
 
 /// The processor's time stamp counter.

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::OwnedFd,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     process::{Command, ExitStatus, Stdio},
     sync::Arc,
     thread,
@@ -20,11 +20,16 @@ use crate::{error::Error, sys::die_with_spawning_thread};
 pub struct Vmm {
     killer: VmmKiller,
     exit: watch::Receiver<Option<ExitStatus>>,
+    /// Another program, which is a part of the machine.
+    device: Option<Box<Vmm>>,
 }
 
 /// Ends a VMM from wherever it is needed, at once and without waiting.
 #[derive(Clone, Debug)]
-pub(crate) struct VmmKiller(Arc<OwnedFd>);
+pub(crate) struct VmmKiller {
+    process: Arc<OwnedFd>,
+    signal: Signal,
+}
 
 impl Vmm {
     /// Starts a VMM, with descriptors that it inherits, numbered from 3 on. It
@@ -62,22 +67,68 @@ impl Vmm {
             .recv()
             .unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
             .map_err(Error::host("start the VMM"))?;
-        Ok(Self { killer, exit })
+        Ok(Self {
+            killer,
+            exit,
+            device: None,
+        })
+    }
+
+    /// Another program that is a device of the same VM. Neither outlives the
+    /// other.
+    #[must_use]
+    pub fn with_device(mut self, device: Self) -> Self {
+        self.device = Some(Box::new(device));
+        self
+    }
+
+    /// Chooses the signal that ends it at once; SIGKILL unless told. For a
+    /// program that has something to end before itself.
+    #[must_use]
+    pub(crate) fn ended_by(mut self, signal: Signal) -> Self {
+        self.killer.signal = signal;
+        self
     }
 
     pub(crate) fn killer(&self) -> VmmKiller {
         self.killer.clone()
     }
 
-    /// Waits until the VMM has ended.
+    /// Waits until the VMM has ended, and its device with it.
     ///
     /// Cancel safe.
     pub(crate) async fn exited(&mut self) -> Option<ExitStatus> {
-        match self.exit.wait_for(Option::is_some).await {
-            Ok(status) => *status,
-            // The thread is gone without a status. So is the VMM.
-            Err(_) => None,
+        self.is_ending().await;
+        if let Some(device) = &mut self.device {
+            self.killer.kill();
+            device.killer.kill();
+            ended(&mut device.exit).await;
         }
+        ended(&mut self.exit).await
+    }
+
+    /// Waits until the VMM or its device has ended, of which the end of the
+    /// other follows.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn is_ending(&mut self) {
+        match &mut self.device {
+            None => {
+                ended(&mut self.exit).await;
+            }
+            Some(device) => tokio::select! {
+                _ = ended(&mut self.exit) => {}
+                _ = ended(&mut device.exit) => {}
+            },
+        }
+    }
+}
+
+async fn ended(exit: &mut watch::Receiver<Option<ExitStatus>>) -> Option<ExitStatus> {
+    match exit.wait_for(Option::is_some).await {
+        Ok(status) => *status,
+        // The thread is gone without a status. So is the program.
+        Err(_) => None,
     }
 }
 
@@ -90,7 +141,12 @@ impl Drop for Vmm {
 impl VmmKiller {
     pub(crate) fn kill(&self) {
         // It fails only if the VMM has ended.
-        let _ = pidfd_send_signal(&*self.0, Signal::KILL);
+        let _ = pidfd_send_signal(&*self.process, self.signal);
+    }
+
+    /// Something that can be read when the program has ended: pidfd_open(2).
+    pub(crate) fn ending(&self) -> BorrowedFd<'_> {
+        self.process.as_fd()
     }
 }
 
@@ -112,6 +168,9 @@ fn spawn(
     let child = command.stdin(Stdio::null()).spawn()?;
     let pid = Pid::from_child(&child);
     // The child has not been waited for, so the number is still its own.
-    let killer = VmmKiller(Arc::new(pidfd_open(pid, PidfdFlags::empty())?));
+    let killer = VmmKiller {
+        process: Arc::new(pidfd_open(pid, PidfdFlags::empty())?),
+        signal: Signal::KILL,
+    };
     Ok((child, killer))
 }

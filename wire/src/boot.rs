@@ -28,6 +28,23 @@ pub struct Boot<'a> {
     pub hostname: &'a str,
     /// The block device with the root file system.
     pub root_device: &'a str,
+    /// Where the agent finds its host.
+    pub link: BootLink,
+}
+
+/// Where the agent finds its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BootLink {
+    /// On the serial ports that the machine has.
+    Ports,
+    /// On vsock, which the host connects to: vsock(7).
+    Vsock {
+        /// Where the agent listens.
+        port: u32,
+        /// A port of the host, to which the agent connects once as soon as it
+        /// listens. Nothing is said there.
+        ready_port: u32,
+    },
 }
 
 impl<'a> Boot<'a> {

@@ -92,6 +92,23 @@ impl Capabilities {
             | Self::PORTS.0,
     );
 
+    /// Each feature by the name that people know it by.
+    const NAMES: [(Self, &'static str); 6] = [
+        (Self::PROCESSES, "processes"),
+        (Self::POWER_OFF, "power-off"),
+        (Self::FILES, "files"),
+        (Self::TERMINALS, "terminals"),
+        (Self::SERVICES, "services"),
+        (Self::PORTS, "ports"),
+    ];
+
+    /// The names of the features in this set. Those that this version of the
+    /// crate does not know have none.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let known = Self::NAMES.into_iter();
+        known.filter_map(move |(feature, name)| self.contains(feature).then_some(name))
+    }
+
     /// Whether every feature of `other` is in this set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
@@ -122,5 +139,20 @@ impl BitOr for Capabilities {
 
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_feature_has_a_name_and_no_other_bit_has_one() {
+        let all = Capabilities::OURS.names().count();
+        assert_eq!(all, Capabilities::OURS.bits().count_ones() as usize);
+        let unknown = Capabilities::from_bits(1 << 63);
+        assert_eq!(unknown.names().next(), None);
+        let some = unknown | Capabilities::FILES | Capabilities::PORTS;
+        assert!(some.names().eq(["files", "ports"]));
     }
 }

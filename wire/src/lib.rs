@@ -69,6 +69,7 @@ pub mod frame;
 mod hello;
 pub mod limits;
 mod message;
+pub mod namespaces;
 mod packed;
 pub mod pattern;
 mod process;

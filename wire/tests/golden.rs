@@ -11,8 +11,8 @@
 use vmcell_wire::{
     Attach, Attached, Capabilities, Cause, CgroupLimits, Channel, Entry, Event, Exit, Failure,
     FailureKind, Hello, Kept, Lifetime, Outcome, Output, PackedBuf, Position, Request, Resume,
-    Rlimit, RlimitsBuf, Selector, Stage, Start, Stdin, StreamId, boot::Boot, encode,
-    reset::ResetKey,
+    Rlimit, RlimitsBuf, Selector, Stage, Start, Stdin, StreamId, boot::Boot, boot::BootLink,
+    encode, reset::ResetKey,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -527,16 +527,24 @@ fn boot_file() {
         wall_time_ns: 300,
         hostname: "cell",
         root_device: "/dev/vda",
+        link: BootLink::Ports,
     };
-    let bytes = boot.encode().unwrap();
-    assert_eq!(
-        hex(&bytes),
-        format!(
-            "{}{}{}ac020463656c6c082f6465762f766461",
-            "01".repeat(16),
-            "03".repeat(16),
-            "02".repeat(32)
-        )
-    );
-    assert_eq!(Boot::decode(&bytes), Ok(boot));
+    let vsock = BootLink::Vsock {
+        port: 1024,
+        ready_port: 300,
+    };
+    for (link, expected) in [(BootLink::Ports, "00"), (vsock, "018008ac02")] {
+        let boot = Boot { link, ..boot };
+        let bytes = boot.encode().unwrap();
+        assert_eq!(
+            hex(&bytes),
+            format!(
+                "{}{}{}ac020463656c6c082f6465762f766461{expected}",
+                "01".repeat(16),
+                "03".repeat(16),
+                "02".repeat(32)
+            )
+        );
+        assert_eq!(Boot::decode(&bytes), Ok(boot));
+    }
 }

@@ -8,6 +8,9 @@
 //! - `drain` takes as many from it, and answers with a byte.
 //! - `http` answers questions that come through it with a page.
 //!
+//! With the variable `vmcell_link=vsock` it is a vsock connection to the host in
+//! place of the serial port.
+//!
 //! The others are not for PID 1, but for a process in a guest of vmcell:
 //!
 //! - `spawn` forks, executes and waits for `/bin/true`, and prints the median.
@@ -28,10 +31,13 @@ use std::{
     time::Instant,
 };
 
-use sys::{fork_exec_wait, mount, pause_forever, terminal_of, wait_for};
+use sys::{connect_to_host, fork_exec_wait, mount, pause_forever, terminal_of, wait_for};
 
 /// How much `flood` sends.
 const FLOOD: usize = 256 * 1024 * 1024;
+
+/// Where the host takes vsock connections.
+const HOST_PORT: u32 = 1025;
 
 /// How often `spawn` spawns.
 const SPAWNS: usize = 100;
@@ -96,6 +102,9 @@ fn run(task: &str) -> std::io::Result<String> {
 }
 
 fn port() -> std::io::Result<File> {
+    if std::env::var("vmcell_link").is_ok_and(|link| link == "vsock") {
+        return connect_to_host(HOST_PORT);
+    }
     for entry in std::fs::read_dir("/dev")? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with("vport") {

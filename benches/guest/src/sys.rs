@@ -28,6 +28,30 @@ pub(crate) fn wait_for(file: &File, events: i16) {
     unsafe { libc::poll(&raw mut wanted, 1, -1) };
 }
 
+/// Connects to a port of the host: vsock(7). Afterwards nothing waits.
+pub(crate) fn connect_to_host(port: u32) -> io::Result<File> {
+    // SAFETY: the address is a whole one of its family, for which zeros are
+    // valid, and the descriptor is new, so nobody else owns it.
+    unsafe {
+        let socket = libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let socket = File::from_raw_fd(socket);
+        let mut address: libc::sockaddr_vm = std::mem::zeroed();
+        address.svm_family = libc::AF_VSOCK as libc::sa_family_t;
+        address.svm_cid = libc::VMADDR_CID_HOST;
+        address.svm_port = port;
+        let size = size_of::<libc::sockaddr_vm>() as libc::socklen_t;
+        if libc::connect(socket.as_raw_fd(), (&raw const address).cast(), size) < 0
+            || libc::fcntl(socket.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) < 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(socket)
+    }
+}
+
 pub(crate) fn mount(source: &CStr, target: &CStr, kind: &CStr) -> io::Result<()> {
     // SAFETY: valid strings, and no options.
     let result = unsafe {

@@ -32,11 +32,22 @@ fn a_machine_with_everything_is_able() {
     let names: Vec<_> = findings(&report)
         .into_iter()
         .map(|[name, status, _]| {
-            assert!(["good", "poor"].contains(&status), "{report}");
+            assert!(["good", "poor", "absent"].contains(&status), "{report}");
             name
         })
         .collect();
-    assert_eq!(names, ["qemu", "kernel", "acceleration", "environment"]);
+    let expected = [
+        "qemu",
+        "firecracker",
+        "cloud_hypervisor",
+        "process",
+        "kernel",
+        "acceleration",
+        "link vsock",
+        "link hybrid-vsock",
+        "environment",
+    ];
+    assert_eq!(names, expected);
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
 }
 
@@ -56,6 +67,9 @@ fn a_machine_that_lacks_something_is_told_what_to_do() {
     let text = ended.stdout();
     assert!(text.contains("apt-get install qemu-system-x86"), "{text}");
     assert!(text.contains("kernel-config/build.sh"), "{text}");
+    for variable in ["VMCELL_FIRECRACKER", "VMCELL_CLOUD_HYPERVISOR"] {
+        assert!(text.contains(variable), "{text}");
+    }
     assert!(text.ends_with("VMs cannot run here yet.\n"), "{text}");
 
     let ended = lacking(&["doctor", "--json"]);
@@ -68,4 +82,27 @@ fn a_machine_that_lacks_something_is_told_what_to_do() {
             _ => assert_ne!(status, "missing", "{name}: {detail}"),
         }
     }
+}
+
+#[test]
+fn a_firecracker_with_a_known_hole_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("firecracker");
+    std::fs::write(&program, "#!/bin/sh\necho Firecracker v1.14.3\n").unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&program, executable).unwrap();
+    let ended = Vmcell::new(["doctor", "--json"])
+        .env("VMCELL_FIRECRACKER", &program)
+        .finish();
+    let report: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let findings = findings(&report);
+    let [_, status, detail] = findings
+        .iter()
+        .find(|found| found[0] == "firecracker")
+        .unwrap();
+    assert_eq!(*status, "poor");
+    assert!(
+        detail.contains("1.14.3") && detail.contains("CVE-2026-5747"),
+        "{detail}"
+    );
 }

@@ -4,19 +4,25 @@
 //! the root; the initramfs stays beneath it, empty but for the agent's memory.
 
 mod mounts;
+pub mod namespaces;
 mod ports;
 mod stages;
+mod vsock;
 
 use core::fmt;
 
 use alloc::{string::String, vec::Vec};
 use rustix::{
     fd::OwnedFd,
+    fs::{Access, access},
     io::Errno,
     mount::{MountFlags, mount_remount},
     system::{RebootCommand, reboot},
 };
-use vmcell_wire::{WireError, boot::Boot};
+use vmcell_wire::{
+    WireError,
+    boot::{Boot, BootLink},
+};
 
 use crate::console::Console;
 
@@ -28,7 +34,11 @@ pub struct Booted {
     pub reset_key: [u8; 16],
     /// The open ports to the host.
     pub ports: Vec<OwnedFd>,
-    /// The kernel's log.
+    /// Where the host connects, if not on ports.
+    pub listener: Option<OwnedFd>,
+    /// Whether there are cgroups at [`CGROUPS`].
+    pub has_cgroups: bool,
+    /// Where to complain.
     pub console: Console,
 }
 
@@ -53,6 +63,9 @@ enum Cause {
     BootFile(WireError),
     RootDevice(String, Errno),
     NoPorts,
+    NoNamespaces(Errno),
+    NoShift(Errno),
+    NoOverlay(Errno),
 }
 
 impl fmt::Display for BootError {
@@ -65,6 +78,22 @@ impl fmt::Display for BootError {
                 write!(f, "{device} cannot be mounted as ext4: {errno}")
             }
             Cause::NoPorts => f.write_str("the VMM gave us no link"),
+            Cause::NoNamespaces(errno) => write!(
+                f,
+                "{errno}: allow user namespaces (sysctl user.max_user_namespaces, \
+                 kernel.unprivileged_userns_clone), or use a backend that is a VM"
+            ),
+            Cause::NoShift(errno) => write!(
+                f,
+                "{errno}: it takes Linux 5.19 or later, and files on a file system that can \
+                 be mounted so, such as ext4, xfs or btrfs: set XDG_CACHE_HOME to a folder \
+                 there, or run as an ordinary user"
+            ),
+            Cause::NoOverlay(errno) => write!(
+                f,
+                "{errno}: it takes overlayfs in user namespaces, which Linux has from 5.11 \
+                 on: load the module `overlay`, or use a backend that is a VM"
+            ),
         }
     }
 }
@@ -91,14 +120,26 @@ pub fn boot() -> Result<Booted, BootError> {
     mounts::mount_the_rest().map_err(kernel("mount /proc, /sys, /run and others"))?;
     stages::set_hostname(boot.hostname).map_err(kernel("set the host name"))?;
     stages::raise_loopback().map_err(kernel("bring up the loopback interface"))?;
-    let ports = ports::open_ports().map_err(kernel("open the serial ports"))?;
-    if ports.is_empty() {
+    let (ports, listener) = match boot.link {
+        BootLink::Ports => (
+            ports::open_ports().map_err(kernel("open the serial ports"))?,
+            None,
+        ),
+        BootLink::Vsock { port, ready_port } => {
+            let listener = vsock::listen_on(port).map_err(kernel("listen on vsock"))?;
+            vsock::tell_host(ready_port).map_err(kernel("tell the host that we listen"))?;
+            (Vec::new(), Some(listener))
+        }
+    };
+    if ports.is_empty() && listener.is_none() {
         return Err(stage("open the serial ports")(Cause::NoPorts));
     }
     Ok(Booted {
         boot_id: boot.boot_id,
         reset_key: boot.reset_key,
         ports,
+        listener,
+        has_cgroups: true,
         console,
     })
 }
@@ -112,6 +153,11 @@ pub fn halt(console: &Console) -> ! {
     let read_only = mount_remount("/", MountFlags::RDONLY, c"");
     if let Err(error) = read_only {
         console.error(format_args!("the disk was not cleanly unmounted: {error}"));
+    }
+    // Some VMMs boot a machine again that resets itself. Those have ACPI, by
+    // which it can be powered off.
+    if access(c"/sys/firmware/acpi", Access::EXISTS).is_ok() {
+        let _ = reboot(RebootCommand::PowerOff);
     }
     loop {
         // The VMM runs with -no-reboot, and the kernel with reboot=t: a triple

@@ -1,8 +1,12 @@
-//! clone3(2), in the one shape the agent uses.
+//! clone3(2), in the two shapes the agent uses.
 
 use core::{arch::asm, ffi::c_void};
 
-use rustix::{fd::AsRawFd, fd::BorrowedFd, io::Errno, process::Pid};
+use rustix::{
+    fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    io::Errno,
+    process::Pid,
+};
 
 use super::Mapping;
 
@@ -23,7 +27,14 @@ struct CloneArgs {
     cgroup: u64,
 }
 
-const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+impl CloneArgs {
+    /// Puts the child into a cgroup from its first instruction on.
+    fn put_into(&mut self, cgroup: BorrowedFd<'_>) {
+        const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+        self.flags |= CLONE_INTO_CGROUP;
+        self.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
+    }
+}
 
 /// Starts a process that shares the agent's memory and runs `entry(argument)`
 /// on `stack`, inside `cgroup` from its first instruction. The agent sleeps
@@ -50,8 +61,7 @@ pub(super) unsafe fn clone_sharing_memory(
         ..CloneArgs::default()
     };
     if let Some(cgroup) = cgroup {
-        arguments.flags |= CLONE_INTO_CGROUP;
-        arguments.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
+        arguments.put_into(cgroup);
     }
     let mut result = libc::SYS_clone3;
     // SAFETY: the kernel starts the child behind `syscall` with its stack
@@ -83,4 +93,37 @@ pub(super) unsafe fn clone_sharing_memory(
         Ok(number) => Err(Errno::from_raw_os_error(number.saturating_neg())),
         Err(_) => Err(Errno::INVAL),
     }
+}
+
+/// Makes a process that is PID 1 of new user, pid, mount, UTS, IPC and network
+/// namespaces, with its own copy of this one's memory and with its descriptors,
+/// in a cgroup if one is named. None: this is that process.
+pub(crate) fn clone_into_namespaces(cgroup: Option<&OwnedFd>) -> Result<Option<Pid>, Errno> {
+    let namespaces = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWNET;
+    let mut arguments = CloneArgs {
+        flags: u64::from(namespaces.unsigned_abs()),
+        exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
+        ..CloneArgs::default()
+    };
+    if let Some(cgroup) = cgroup {
+        arguments.put_into(cgroup.as_fd());
+    }
+    // SAFETY: without a stack and shared memory this is a fork(2). There is one
+    // thread, so no lock is held that the child would wait for. What the C
+    // library remembers of threads is wrong in the child, and not used before
+    // its next fork sets it right.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const arguments,
+            size_of::<CloneArgs>(),
+        )
+    };
+    let child = super::check(result)?;
+    Ok(i32::try_from(child).ok().and_then(Pid::from_raw))
 }

@@ -44,14 +44,49 @@ pub(super) unsafe fn close_all_but<const N: usize>(mut kept: [libc::c_uint; N]) 
     unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
 }
 
+/// Takes a descriptor that the program was started with, by its number.
+///
+/// # Errors
+/// `EBADF` if there is none, or if it was taken before.
+pub(crate) fn inherited(number: u32) -> Result<OwnedFd, Errno> {
+    const FIRST: libc::c_int = 3;
+    let number = libc::c_int::try_from(number).map_err(|_| Errno::BADF)?;
+    if number < FIRST {
+        return Err(Errno::BADF);
+    }
+    // SAFETY: the flags of a descriptor are read, if it is one.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    super::check(flags.into())?;
+    // What this program opens is born with the flag, and so is not taken for
+    // something that it was started with.
+    if flags & libc::FD_CLOEXEC != 0 {
+        return Err(Errno::BADF);
+    }
+    // SAFETY: a flag of a descriptor is changed.
+    let result = unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    super::check(result.into())?;
+    // SAFETY: it was open before anything in this program could own it, and is
+    // marked now, so that nobody takes it a second time.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
 /// What the program was given as its standard input.
 ///
 /// # Errors
 /// There is none.
 pub fn standard_input() -> Result<OwnedFd, Errno> {
+    copy_of(0)
+}
+
+/// What the program was given as its standard error.
+pub(crate) fn standard_error() -> Result<OwnedFd, Errno> {
+    copy_of(2)
+}
+
+fn copy_of(number: libc::c_int) -> Result<OwnedFd, Errno> {
     const FIRST: libc::c_int = 3;
     // SAFETY: the kernel makes a new descriptor and touches no memory.
-    let copy = unsafe { libc::fcntl(0, libc::F_DUPFD_CLOEXEC, FIRST) };
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FIRST) };
     super::check(copy.into())?;
     // SAFETY: the descriptor is new, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })

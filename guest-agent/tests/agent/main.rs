@@ -13,3 +13,4 @@ mod services;
 mod start;
 mod terminals;
 mod trees;
+mod versions;

@@ -1,11 +1,13 @@
 use std::{any::Any, fmt, os::unix::net::UnixStream};
 
-use super::Vmm;
+use super::{Vmm, Wiring};
+use crate::link::{LinkChoice, LinkKind};
 
 /// A VM that has been started and will now boot.
 pub struct Launched {
     pub(crate) vmm: Vmm,
     pub(crate) wiring: Wiring,
+    pub(crate) link: LinkChoice,
     /// What is read for messages of the guest's kernel and of the VMM.
     pub(crate) consoles: Vec<UnixStream>,
     /// Dropped when the VM has ended.
@@ -13,21 +15,18 @@ pub struct Launched {
     pub(crate) warnings: Vec<String>,
 }
 
-/// How the agent is reached.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Wiring {
-    /// A byte stream without ends, such as a serial port. What is sent waits
-    /// until the agent is there.
-    Port(UnixStream),
-}
-
 impl Launched {
     /// A VMM that runs, and how the agent in its VM is reached.
     pub fn new(vmm: Vmm, wiring: Wiring) -> Self {
+        let kind = match wiring {
+            Wiring::Port(_) => LinkKind::Serial,
+            Wiring::Hybrid { .. } => LinkKind::HybridVsock,
+            Wiring::Vsock { .. } => LinkKind::Vsock,
+        };
         Self {
             vmm,
             wiring,
+            link: LinkChoice::new(kind, "the only one that the backend has"),
             consoles: Vec::new(),
             kept: Vec::new(),
             warnings: Vec::new(),
@@ -39,6 +38,13 @@ impl Launched {
     #[must_use]
     pub fn console(mut self, console: UnixStream) -> Self {
         self.consoles.push(console);
+        self
+    }
+
+    /// What the link is, and why that one, for those who ask how the VM is.
+    #[must_use]
+    pub fn link(mut self, link: LinkChoice) -> Self {
+        self.link = link;
         self
     }
 

@@ -7,10 +7,15 @@ use std::{
 };
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use vmcell_wire::boot::Boot;
+use vmcell_wire::boot;
 
 use crate::{
-    acceleration::AccelerationChoice, error::Error, initramfs::initramfs, locate, overlay::Overlay,
+    acceleration::AccelerationChoice,
+    error::Error,
+    initramfs::initramfs,
+    link::{LinkChoice, LinkKind},
+    locate,
+    overlay::Overlay,
     random::random_bytes,
 };
 
@@ -23,6 +28,7 @@ pub struct Machine {
     pub(crate) memory_mib: u32,
     pub(crate) hostname: String,
     pub(crate) acceleration: AccelerationChoice,
+    pub(crate) link: Option<LinkKind>,
     pub(crate) randomise_addresses: bool,
     pub(crate) kernel: Option<PathBuf>,
     pub(crate) kernel_arguments: String,
@@ -38,6 +44,8 @@ pub struct Machine {
 pub enum Root {
     /// An image that is not written.
     Image(PathBuf),
+    /// A directory of this machine, which is not written.
+    Directory(PathBuf),
     /// A disk that is written and kept.
     #[cfg(feature = "disk")]
     Disk {
@@ -52,7 +60,7 @@ impl Root {
     /// The file that was named.
     pub fn path(&self) -> &Path {
         match self {
-            Self::Image(path) => path,
+            Self::Image(path) | Self::Directory(path) => path,
             #[cfg(feature = "disk")]
             Self::Disk { path, .. } => path,
         }
@@ -65,6 +73,13 @@ impl Root {
 pub enum BootLink {
     /// On the serial ports that the machine has.
     Ports,
+    /// On vsock, where it listens.
+    Vsock {
+        /// The port on which it listens.
+        port: u32,
+        /// The port of the host to which it connects once as soon as it does.
+        ready_port: u32,
+    },
 }
 
 impl Machine {
@@ -91,6 +106,27 @@ impl Machine {
     /// How its instructions are to be executed.
     pub fn acceleration(&self) -> AccelerationChoice {
         self.acceleration
+    }
+
+    /// What is to carry the bytes between host and agent. None: whatever is
+    /// best.
+    pub fn link(&self) -> Option<LinkKind> {
+        self.link
+    }
+
+    /// For a backend that has one kind of link only: that one, if the caller
+    /// does not insist on another.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the caller does.
+    pub fn only_link(&self, kind: LinkKind, backend: &str) -> Result<LinkChoice, Error> {
+        match self.link {
+            None => Ok(LinkChoice::new(kind, "the only one that the backend has")),
+            Some(wanted) if wanted == kind => Ok(LinkChoice::requested(kind)),
+            Some(wanted) => Err(Error::Invalid(format!(
+                "the backend {backend} has no link {wanted}: it has {kind} only"
+            ))),
+        }
     }
 
     /// The guest's kernel, an uncompressed `vmlinux`.
@@ -121,15 +157,19 @@ impl Machine {
     /// # Errors
     /// [`Error::Host`] if there is no randomness to be had.
     pub fn boot_file(&self, root_device: &str, link: BootLink) -> Result<Vec<u8>, Error> {
-        let BootLink::Ports = link;
+        let link = match link {
+            BootLink::Ports => boot::BootLink::Ports,
+            BootLink::Vsock { port, ready_port } => boot::BootLink::Vsock { port, ready_port },
+        };
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let boot = Boot {
+        let boot = boot::Boot {
             boot_id: self.boot_id,
             reset_key: self.reset_key,
             seed: random_bytes()?,
             wall_time_ns: now.map_or(0, |time| time.as_nanos().try_into().unwrap_or(0)),
             hostname: &self.hostname,
             root_device,
+            link,
         };
         boot.encode()
             .map_err(|error| Error::Invalid(error.to_string()))
@@ -142,13 +182,18 @@ impl Machine {
     pub fn initramfs(&self, root_device: &str, link: BootLink) -> Result<File, Error> {
         let boot_file = self.boot_file(root_device, link)?;
         let archive = initramfs(&self.agent, &boot_file);
-        file_in_memory(&archive).map_err(Error::host("make the initramfs"))
+        file_in_memory("vmcell-initramfs", &archive).map_err(Error::host("make the initramfs"))
     }
 
     /// Its disk, as layers that are open.
     pub(crate) fn overlay(&self) -> Result<Overlay, Error> {
         match &self.root {
             Root::Image(image) => Overlay::create(image, &self.scratch_folder),
+            Root::Directory(path) => Err(Error::Invalid(format!(
+                "a VM cannot boot from the directory {}: make an image of it, or choose the \
+                 backend process",
+                path.display()
+            ))),
             #[cfg(feature = "disk")]
             Root::Disk {
                 path,
@@ -158,9 +203,33 @@ impl Machine {
     }
 }
 
-fn file_in_memory(contents: &[u8]) -> std::io::Result<File> {
-    let mut file = File::from(memfd_create("vmcell-initramfs", MemfdFlags::CLOEXEC)?);
+/// A file that no path leads to.
+pub(super) fn file_in_memory(name: &str, contents: &[u8]) -> std::io::Result<File> {
+    let mut file = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
     file.write_all(contents)?;
     file.rewind()?;
     Ok(file)
+}
+
+#[cfg(test)]
+impl Machine {
+    /// One for tests of command lines.
+    pub(super) fn sample(acceleration: crate::acceleration::Acceleration) -> Self {
+        Self {
+            id: "0123".to_owned(),
+            root: Root::Image("/image".into()),
+            vcpus: 2,
+            memory_mib: 256,
+            hostname: "host".to_owned(),
+            acceleration: AccelerationChoice::requested(acceleration),
+            link: None,
+            randomise_addresses: false,
+            kernel: None,
+            kernel_arguments: "debug".to_owned(),
+            agent: Cow::Borrowed(b""),
+            boot_id: [0; 16],
+            reset_key: [0; 16],
+            scratch_folder: "/tmp".into(),
+        }
+    }
 }

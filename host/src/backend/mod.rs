@@ -8,30 +8,44 @@
 //! Backends of other people are as good as ours: implement the trait, and
 //! add it with [`Backends::with`].
 
+mod cloud_hypervisor;
+mod firecracker;
 mod health;
+mod kvm;
 mod launched;
 mod machine;
+mod process;
 pub(crate) mod qemu;
+mod raw_disk;
 mod registry;
+mod version;
+mod wiring;
 
 use std::fmt;
 
+pub use cloud_hypervisor::CloudHypervisor;
+pub(crate) use firecracker::weakness;
+pub use firecracker::{Firecracker, Jail};
 pub use health::BackendHealth;
-pub use launched::{Launched, Wiring};
+pub use launched::Launched;
 pub use machine::{BootLink, Machine, Root};
+pub use process::HostProcess;
 pub use qemu::Qemu;
 pub use registry::{Backends, PassedOver};
+pub(crate) use version::told_by;
+pub(crate) use wiring::AGENT_PORT;
+pub use wiring::Wiring;
 
 use crate::error::Error;
-pub use crate::vmm::Vmm;
+pub use crate::{run_folder::RunFolder, vmm::Vmm, vsock::VsockListener};
 
 /// Something that can run a VM.
 pub trait Backend: fmt::Debug + Send + Sync {
     /// A name that never changes.
     fn name(&self) -> &str;
 
-    /// Whether it could run a VM on this machine now. It is quick, starts
-    /// nothing and changes nothing.
+    /// Whether it could run a VM on this machine now. It is quick and changes
+    /// nothing.
     fn health(&self) -> BackendHealth;
 
     /// Whether a VM holds what runs in it. A backend without one is used only

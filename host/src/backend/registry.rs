@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use super::{Backend, Qemu};
+use super::{Backend, CloudHypervisor, Firecracker, HostProcess, Qemu};
 use crate::error::Error;
 
 /// Backends by name.
@@ -32,10 +32,21 @@ impl fmt::Display for PassedOver {
 }
 
 impl Backends {
-    /// All that come with the library, those first that are chosen first.
+    /// All that come with the library, those first that are chosen first:
+    ///
+    /// - `qemu`, which runs everywhere, has every link and keeps disks;
+    /// - `firecracker` and `cloud_hypervisor`, where there is no QEMU: they need
+    ///   KVM;
+    /// - `process`, which is no VM, where that is
+    ///   [allowed](crate::VmBuilder::allow_host_compat) and there is nothing else.
     pub fn new() -> Self {
         Self {
-            backends: vec![Arc::new(Qemu::new())],
+            backends: vec![
+                Arc::new(Qemu::new()),
+                Arc::new(Firecracker::new()),
+                Arc::new(CloudHypervisor::new()),
+                Arc::new(HostProcess::new()),
+            ],
         }
     }
 
@@ -113,5 +124,112 @@ fn why_not(backend: &dyn Backend, host_compat: bool) -> Option<String> {
 impl Default for Backends {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{BackendHealth, Launched, Machine};
+
+    #[derive(Debug)]
+    struct Fake {
+        name: &'static str,
+        is_available: bool,
+        is_vm: bool,
+    }
+
+    impl Backend for Fake {
+        fn name(&self) -> &str {
+            self.name
+        }
+
+        fn health(&self) -> BackendHealth {
+            match self.is_available {
+                true => BackendHealth::available("it is here"),
+                false => BackendHealth::unavailable(format!("install {}", self.name)),
+            }
+        }
+
+        fn is_vm(&self) -> bool {
+            self.is_vm
+        }
+
+        fn launch(&self, _: Machine) -> Result<Launched, Error> {
+            Err(Error::Busy("a fake"))
+        }
+    }
+
+    fn backends(fakes: &[(&'static str, bool, bool)]) -> Backends {
+        let none = Backends { backends: vec![] };
+        fakes
+            .iter()
+            .fold(none, |backends, (name, is_available, is_vm)| {
+                backends.with(Fake {
+                    name,
+                    is_available: *is_available,
+                    is_vm: *is_vm,
+                })
+            })
+    }
+
+    #[test]
+    fn the_first_that_can_is_chosen_and_those_before_it_say_why_not() {
+        let some = backends(&[
+            ("missing", false, true),
+            ("namespaces", true, false),
+            ("good", true, true),
+            ("better", true, true),
+        ]);
+        let (chosen, passed_over) = some.choose(false).unwrap();
+        assert_eq!(chosen.name(), "good");
+        let reasons: Vec<_> = passed_over.iter().map(PassedOver::to_string).collect();
+        assert_eq!(
+            reasons,
+            [
+                "missing: install missing",
+                "namespaces: it is no VM: allow host-compat if that will do"
+            ]
+        );
+        let (chosen, passed_over) = some.choose(true).unwrap();
+        assert_eq!((chosen.name(), passed_over.len()), ("namespaces", 1));
+    }
+
+    #[test]
+    fn where_none_can_each_says_why() {
+        let none = backends(&[("one", false, true), ("other", false, true)]);
+        let error = none.choose(true).unwrap_err();
+        assert_eq!(error.code(), "backend-unavailable");
+        assert_eq!(
+            error.to_string(),
+            "the backend auto cannot be used: one: install one; other: install other"
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_unknown_or_of_no_use_here_is_its_own_error() {
+        let some = backends(&[("good", true, true), ("missing", false, true)]);
+        let error = some.get("other", false).unwrap_err();
+        assert_eq!(error.code(), "no-such-backend");
+        assert!(error.to_string().contains("good, missing"), "{error}");
+        let error = some.get("missing", false).unwrap_err();
+        assert_eq!(error.code(), "backend-unavailable");
+        assert!(error.to_string().contains("install missing"), "{error}");
+        assert_eq!(some.get("good", false).unwrap().name(), "good");
+    }
+
+    #[test]
+    fn one_of_your_own_takes_the_place_of_its_name() {
+        let some = backends(&[
+            ("one", false, true),
+            ("other", true, true),
+            ("one", true, true),
+        ]);
+        let names: Vec<_> = some
+            .iter()
+            .map(|backend| backend.name().to_owned())
+            .collect();
+        assert_eq!(names, ["one", "other"]);
+        assert_eq!(some.choose(false).unwrap().0.name(), "one");
     }
 }

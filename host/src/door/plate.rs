@@ -20,6 +20,8 @@ pub(crate) struct Plate {
     emulated: bool,
     /// Milliseconds since 1970.
     pub(crate) started_ms: u64,
+    /// What everybody who uses the VM must know.
+    pub(crate) warnings: Vec<String>,
 }
 
 const GENERATION: u16 = 1;
@@ -34,6 +36,7 @@ impl Plate {
         memory_mib: u32,
         backend: &str,
         acceleration: Acceleration,
+        warnings: &[String],
     ) -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self {
@@ -44,6 +47,7 @@ impl Plate {
             backend: backend.to_owned(),
             emulated: acceleration == Acceleration::Tcg,
             started_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0)),
+            warnings: warnings.to_vec(),
         }
     }
 

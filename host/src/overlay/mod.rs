@@ -57,7 +57,7 @@ fn write_empty_layer(layer: &File, size: u64) -> std::io::Result<()> {
 }
 
 /// Opens a raw ext4 image and tells its size.
-fn open_image(path: &Path) -> Result<(File, u64), Error> {
+pub(crate) fn open_image(path: &Path) -> Result<(File, u64), Error> {
     let bad = |reason: &str| Error::BadFile {
         what: "image",
         path: path.to_owned(),

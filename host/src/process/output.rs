@@ -20,6 +20,9 @@ pub struct Output {
     pub stdout_cut: Option<Cut>,
     /// What is missing of its standard error, if anything.
     pub stderr_cut: Option<Cut>,
+    /// What everybody who uses this VM must know: see
+    /// [`Vm::warnings`](crate::Vm::warnings).
+    pub warnings: Vec<String>,
 }
 
 /// Bytes that are missing in an output.
@@ -73,6 +76,7 @@ impl fmt::Debug for Output {
             .field("stderr", &format_args!("b\"{}\"", shown(&self.stderr)))
             .field("stdout_cut", &self.stdout_cut)
             .field("stderr_cut", &self.stderr_cut)
+            .field("warnings", &self.warnings)
             .finish()
     }
 }
@@ -103,7 +107,7 @@ pub(super) async fn collect(
     let deadline = Instant::now()
         .checked_add(time)
         .unwrap_or_else(|| Instant::now() + CENTURY);
-    let mut collector = Collector::new(stream.max_output, stream.excess);
+    let mut collector = Collector::new(&stream);
     loop {
         let Ok(event) = timeout_at(deadline, stream.next()).await else {
             return Err(collector.end(stream, Cause::Timeout).await.timed_out(time));
@@ -141,13 +145,16 @@ impl Output {
 struct Collector {
     stdout: Collected,
     stderr: Collected,
+    warnings: Vec<String>,
 }
 
 impl Collector {
-    fn new(limit: usize, excess: Excess) -> Self {
+    fn new(stream: &ExecStream) -> Self {
+        let collected = || Collected::new(stream.max_output, stream.excess);
         Self {
-            stdout: Collected::new(limit, excess),
-            stderr: Collected::new(limit, excess),
+            stdout: collected(),
+            stderr: collected(),
+            warnings: stream.vm.warnings().to_vec(),
         }
     }
 
@@ -195,6 +202,7 @@ impl Collector {
             stderr,
             stdout_cut,
             stderr_cut,
+            warnings: self.warnings,
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::{
 #[derive(Debug)]
 pub struct ExecStream {
     stream: Stream,
-    vm: Vm,
+    pub(super) vm: Vm,
     /// What it is called in errors.
     subject: String,
     owned: bool,

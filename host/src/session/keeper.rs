@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Link, Lost, PeerInfo, Shared, reader::Reader, writer};
 
@@ -17,10 +17,14 @@ pub(super) struct Keeper {
 /// that nobody takes over for longer than this.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// A guest that hangs up again and again has a new link so often.
+const SHORTEST_LINK: Duration = Duration::from_millis(250);
+
 impl Keeper {
     /// Runs until there is no link and no way to get one.
     pub(super) async fn run(mut self) {
         loop {
+            let began = Instant::now();
             let lost = self.converse().await;
             if !self.link.can_begin_anew(lost) {
                 self.shared.fail(lost);
@@ -28,6 +32,9 @@ impl Keeper {
             }
             tracing::debug!(%lost, "the link to the agent is made anew");
             self.hand_over(lost);
+            if lost == Lost::Closed {
+                sleep_until(began + SHORTEST_LINK).await;
+            }
             if let Err(lost) = self.begin_anew().await {
                 self.shared.fail(lost);
                 return;
@@ -61,7 +68,10 @@ impl Keeper {
     }
 
     async fn begin_anew(&mut self) -> Result<(), Lost> {
-        let greeting = self.link.greet(self.peer.boot_id);
+        let greeting = async {
+            self.link.renew().await?;
+            self.link.greet(self.peer.boot_id).await
+        };
         let (reader, peer) = timeout(PATIENCE, greeting)
             .await
             .unwrap_or(Err(Lost::Deaf))?;

@@ -1,11 +1,12 @@
 //! The way to an agent, and how a conversation on it begins.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use tokio::net::UnixStream;
+use rustix::net::{Shutdown, shutdown};
+use tokio::{net::UnixStream, time::timeout};
 use vmcell_wire::{Hello, encode, reset::ResetKey};
 
-use super::{BUILD, Lost, PeerInfo, WINDOW, reader::Reader, writer};
+use super::{Address, BUILD, Lost, PeerInfo, WINDOW, reader::Reader, writer};
 use crate::random::random_bytes;
 
 /// A byte stream to an agent.
@@ -22,7 +23,12 @@ enum Medium {
     Port { key: ResetKey, used: bool },
     /// A connection, which is a conversation.
     Socket,
+    /// The same, and another one can be made.
+    Dialled(Address),
 }
+
+/// How long the other end may take to let go of a connection.
+const PARTING: Duration = Duration::from_secs(1);
 
 impl Link {
     pub(crate) fn port(socket: UnixStream, key: ResetKey) -> Self {
@@ -39,9 +45,42 @@ impl Link {
         }
     }
 
+    /// Connects to an agent.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn dial(address: Address) -> Result<Self, Lost> {
+        let socket = address.connect().await?;
+        Ok(Self {
+            socket: Arc::new(socket),
+            medium: Medium::Dialled(address),
+        })
+    }
+
     /// Whether another conversation can follow one that has ended so.
     pub(super) fn can_begin_anew(&self, lost: Lost) -> bool {
-        matches!(self.medium, Medium::Port { .. }) && matches!(lost, Lost::Dropped | Lost::Io(_))
+        match self.medium {
+            // The end of a port is the end of its VMM.
+            Medium::Port { .. } => matches!(lost, Lost::Dropped | Lost::Io(_)),
+            Medium::Dialled(_) => matches!(lost, Lost::Dropped | Lost::Io(_) | Lost::Closed),
+            Medium::Socket => false,
+        }
+    }
+
+    /// Makes what the next conversation needs, when the one before is over.
+    ///
+    /// What was said on the old connection must not be heard after what is said
+    /// on the new one. So this waits until the agent has hung up, which it does
+    /// when it has heard all of it.
+    pub(super) async fn renew(&mut self) -> Result<(), Lost> {
+        let Medium::Dialled(address) = &self.medium else {
+            return Ok(());
+        };
+        // It fails if there is no connection any more.
+        let _ = shutdown(&*self.socket, Shutdown::Write);
+        let mut reader = Reader::new(self.socket.clone());
+        let _ = timeout(PARTING, reader.skip_to_end()).await;
+        self.socket = Arc::new(address.connect().await?);
+        Ok(())
     }
 
     pub(super) fn stream(&self) -> Arc<UnixStream> {

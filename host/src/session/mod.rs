@@ -17,6 +17,7 @@
 //! Locks: a stream's state before the queue of what goes out. Nobody holds two
 //! states.
 
+mod address;
 mod event;
 mod inbox;
 mod keeper;
@@ -48,6 +49,7 @@ use recovery::Recovery;
 use state::StreamState;
 use table::Table;
 
+pub(crate) use address::{Address, Unreachable};
 #[cfg(feature = "terminal")]
 pub(crate) use event::Looked;
 pub(crate) use event::{Closing, Failed, Listed, StreamEvent};
@@ -103,6 +105,8 @@ pub(crate) enum Lost {
     Closed,
     /// The host's system failed.
     Io(io::ErrorKind),
+    /// There is no way to the agent.
+    Unreachable(Unreachable),
     /// The guest does not keep the protocol.
     Violation(WireError),
     /// The agent belongs to another boot than this one.
@@ -122,8 +126,8 @@ pub(crate) enum OpenError {
     TooLarge,
     /// Too many streams are open.
     Full,
-    /// The agent is too old for the request.
-    Unsupported,
+    /// The agent lacks this.
+    Unsupported(Capabilities),
 }
 
 impl Session {
@@ -173,7 +177,7 @@ impl Session {
             return Err(OpenError::Lost(lost));
         }
         if !self.peer.capabilities.contains(request.capability()) {
-            return Err(OpenError::Unsupported);
+            return Err(OpenError::Unsupported(request.capability()));
         }
         let mut frame = Vec::new();
         let mut opened = Ok(());
@@ -249,6 +253,12 @@ impl From<WireError> for Lost {
     }
 }
 
+impl From<Unreachable> for Lost {
+    fn from(unreachable: Unreachable) -> Self {
+        Self::Unreachable(unreachable)
+    }
+}
+
 impl From<io::Error> for Lost {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -263,6 +273,7 @@ impl fmt::Display for Lost {
         match self {
             Self::Closed => f.write_str("it was closed"),
             Self::Io(kind) => write!(f, "{kind}"),
+            Self::Unreachable(unreachable) => write!(f, "{unreachable}"),
             Self::Violation(error) => write!(f, "{error}"),
             Self::WrongBoot => f.write_str("the agent belongs to another boot"),
             Self::Deaf => f.write_str("the guest does not read what it is sent"),

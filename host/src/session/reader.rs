@@ -73,6 +73,16 @@ impl Reader {
         }
     }
 
+    /// Drops all that comes, until nothing does.
+    pub(super) async fn skip_to_end(&mut self) -> Lost {
+        loop {
+            tokio::task::coop::consume_budget().await;
+            if let Err(lost) = self.read().await {
+                return lost;
+            }
+        }
+    }
+
     /// Serves the streams until the link is lost.
     pub(super) async fn run(&mut self, shared: &Shared) -> Result<Infallible, Lost> {
         loop {

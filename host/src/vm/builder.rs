@@ -5,6 +5,7 @@ use crate::{
     acceleration::Acceleration,
     backend::{Backends, Qemu, Root},
     error::Error,
+    link::LinkKind,
 };
 
 /// Describes a VM before it is started.
@@ -28,6 +29,7 @@ pub struct VmBuilder {
     pub(super) id: Option<String>,
     pub(super) listed: bool,
     pub(super) image: Option<PathBuf>,
+    pub(super) directory: Option<PathBuf>,
     #[cfg(feature = "disk")]
     pub(super) disk: Option<PathBuf>,
     #[cfg(feature = "disk")]
@@ -37,6 +39,7 @@ pub struct VmBuilder {
     pub(super) hostname: String,
     pub(super) boot_timeout: Duration,
     pub(super) acceleration: Option<Acceleration>,
+    pub(super) link: Option<LinkKind>,
     pub(super) randomise_addresses: bool,
     pub(super) kernel: Option<PathBuf>,
     pub(super) kernel_arguments: String,
@@ -53,6 +56,7 @@ impl Default for VmBuilder {
             id: None,
             listed: true,
             image: None,
+            directory: None,
             #[cfg(feature = "disk")]
             disk: None,
             #[cfg(feature = "disk")]
@@ -62,6 +66,7 @@ impl Default for VmBuilder {
             hostname: "vmcell".to_owned(),
             boot_timeout: Duration::from_secs(60),
             acceleration: None,
+            link: None,
             randomise_addresses: false,
             kernel: None,
             kernel_arguments: String::new(),
@@ -100,6 +105,14 @@ impl VmBuilder {
     /// of its own above it, which is gone with the VM.
     pub fn image(mut self, path: impl Into<PathBuf>) -> Self {
         self.image = Some(path.into());
+        self
+    }
+
+    /// The directory of this machine to see as the root, in place of an
+    /// [image](Self::image). It is never written: what changes is gone with the
+    /// VM. Only the backend `process` can.
+    pub fn directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.directory = Some(path.into());
         self
     }
 
@@ -167,6 +180,14 @@ impl VmBuilder {
         self
     }
 
+    /// Insists on what carries the bytes between the host and the agent.
+    /// Otherwise it is what is fastest on this machine with the backend that
+    /// runs the VM.
+    pub fn link(mut self, link: LinkKind) -> Self {
+        self.link = Some(link);
+        self
+    }
+
     /// Keeps address space randomisation on in an emulated guest. Without this
     /// it is off there, because the emulator would translate every program
     /// anew each time it starts, which takes several times longer. With KVM
@@ -188,7 +209,7 @@ impl VmBuilder {
         self
     }
 
-    /// What runs the VM, by its name: `qemu`, or one of those that
+    /// What runs the VM, by its name: `qemu`, `process`, or one of those that
     /// [`backends`](Self::backends) adds. If not set it is the first that can.
     pub fn backend(mut self, name: impl Into<String>) -> Self {
         self.backend = Some(name.into());
@@ -232,7 +253,9 @@ impl VmBuilder {
     /// Boots the VM and waits until its agent answers.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the description makes no sense, [`Error::Missing`]
+    /// [`Error::Invalid`] if the description makes no sense,
+    /// [`Error::NoSuchBackend`] and [`Error::BackendUnavailable`] if the backend
+    /// is unknown or of no use here, [`Error::Missing`]
     /// and [`Error::BadFile`] if something that it needs is not there,
     /// [`Error::Disk`] if a disk that is to be kept cannot be used, or
     /// [`Error::Boot`] with the end of the console if the guest does not come
@@ -276,25 +299,32 @@ impl VmBuilder {
 
     /// What the VM boots from.
     pub(super) fn root(&self) -> Result<Root, Error> {
-        #[cfg(feature = "disk")]
-        if let Some(path) = self.disk.clone() {
-            if self.image.is_some() {
-                return Err(Error::Invalid(
-                    "an image and a disk are named: choose one, a disk has its image beneath it"
-                        .to_owned(),
-                ));
-            }
-            let backing_folders = self.backing_folders.clone();
-            return Ok(Root::Disk {
-                path,
-                backing_folders,
-            });
-        }
-        match self.image.clone() {
-            Some(image) => Ok(Root::Image(image)),
-            None => Err(Error::Invalid(
+        let image = self.image.clone().map(Root::Image);
+        let directory = self.directory.clone().map(Root::Directory);
+        let mut named = image.into_iter().chain(directory).chain(self.disk_root());
+        match (named.next(), named.next()) {
+            (Some(root), None) => Ok(root),
+            (None, _) => Err(Error::Invalid(
                 "no image is named: use VmBuilder::image".to_owned(),
             )),
+            (Some(_), Some(_)) => Err(Error::Invalid(
+                "more than one of image, directory and disk is named: choose one, a disk has its \
+                 image beneath it"
+                    .to_owned(),
+            )),
         }
+    }
+
+    #[cfg(feature = "disk")]
+    fn disk_root(&self) -> Option<Root> {
+        Some(Root::Disk {
+            path: self.disk.clone()?,
+            backing_folders: self.backing_folders.clone(),
+        })
+    }
+
+    #[cfg(not(feature = "disk"))]
+    fn disk_root(&self) -> Option<Root> {
+        None
     }
 }

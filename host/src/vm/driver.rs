@@ -79,7 +79,7 @@ impl Driver {
                 door.shut().await;
             }
             if matches!(next, VmState::Ended(_)) {
-                self.kept.clear();
+                self.let_go().await;
             }
             self.state.send_replace(next);
             if let VmState::Ended(end) = next {
@@ -93,12 +93,25 @@ impl Driver {
         }
     }
 
+    /// Drops what was kept for the VM. Files are removed by that: not for a
+    /// thread of the runtime.
+    async fn let_go(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        if !kept.is_empty() {
+            // It fails only with the runtime, which drops it as well.
+            let _ = tokio::task::spawn_blocking(move || drop(kept)).await;
+        }
+    }
+
     /// A VMM that dies takes the link with it. Which of the two is noticed
     /// first is chance; the cause is the VMM.
     async fn grace_after_lost_link(&mut self) -> Event {
         const GRACE: Duration = Duration::from_millis(200);
-        match tokio::time::timeout(GRACE, self.vmm.exited()).await {
-            Ok(_) => Event::VmmExited,
+        match tokio::time::timeout(GRACE, self.vmm.is_ending()).await {
+            Ok(()) => {
+                self.vmm.exited().await;
+                Event::VmmExited
+            }
             Err(_) => Event::LinkLost,
         }
     }

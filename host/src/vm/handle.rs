@@ -22,6 +22,7 @@ use crate::{
     door::{Errand, Keepsake, Name},
     error::Error,
     files::Files,
+    link::LinkChoice,
     port::{Ports, PublishedPorts},
     process::{Command, ExecFailure, ExecStream, Input, Output, Process, ProcessId, Processes},
     service::Services,
@@ -63,6 +64,7 @@ pub(super) struct Shared {
     pub(super) passed_over: Vec<PassedOver>,
     pub(super) warnings: Vec<String>,
     pub(super) acceleration: AccelerationChoice,
+    pub(super) link: LinkChoice,
     pub(super) console: Console,
     pub(super) baseline: Arc<Keepsake>,
     /// For work on files.
@@ -133,6 +135,13 @@ impl Vm {
     /// What the VM is doing.
     pub fn state(&self) -> VmState {
         *self.shared.state.borrow()
+    }
+
+    /// What everybody who uses this VM must know, such as that it is none: see
+    /// [`allow_host_compat`](VmBuilder::allow_host_compat). It is in every
+    /// [`Output`] and in its [`Health`] too.
+    pub fn warnings(&self) -> &[String] {
+        &self.shared.warnings
     }
 
     /// The end of what the guest's kernel printed on its console, made safe to
@@ -363,6 +372,7 @@ impl Vm {
             passed_over: self.shared.passed_over.clone(),
             warnings: self.shared.warnings.clone(),
             acceleration: self.shared.acceleration,
+            link: self.shared.link.clone(),
             agent: self.shared.session.peer().build.clone(),
         }
     }
@@ -393,6 +403,15 @@ impl Vm {
     pub async fn kill(&self) {
         // Where it cannot be ordered, it is gone.
         let _ = self.order(Order::Kill).await;
+    }
+
+    /// Ends the VMM behind the back of everybody who looks after it, as a crash
+    /// would.
+    #[cfg(feature = "conformance")]
+    pub(crate) fn crash(&self) {
+        if let Control::Owner { killer, .. } = &self.shared.control {
+            killer.kill();
+        }
     }
 
     /// Waits until the VM has ended and says why.
@@ -500,9 +519,10 @@ impl Vm {
             (OpenError::TooLarge, _) => {
                 Error::Invalid("arguments and environment are larger than 256 KiB".to_owned())
             }
-            (OpenError::Unsupported, _) => {
-                Error::Invalid("the agent is too old for this request".to_owned())
-            }
+            (OpenError::Unsupported(feature), _) => Error::Unsupported {
+                feature: feature.names().next().unwrap_or("what was asked"),
+                agent: self.shared.session.peer().build.clone(),
+            },
             (OpenError::Full, _) => Error::Busy("too many commands run at once in this VM"),
             (_, VmState::Ended(end) | VmState::Killing(end)) => Error::Gone(end),
             (OpenError::Lost(lost @ Lost::Violation(_)), _) => Error::Transport(lost.to_string()),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::VmState;
-use crate::{acceleration::AccelerationChoice, backend::PassedOver};
+use crate::{acceleration::AccelerationChoice, backend::PassedOver, link::LinkChoice};
 
 /// How a VM is.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct Health {
     pub warnings: Vec<String>,
     /// How its instructions are executed, and why so.
     pub acceleration: AccelerationChoice,
+    /// What carries the bytes between this program and the agent, and why that.
+    pub link: LinkChoice,
     /// What the agent calls itself.
     pub agent: String,
 }

@@ -3,7 +3,7 @@
 use std::{any::Any, borrow::Cow, sync::Arc, time::Duration};
 
 use tokio::{
-    net::UnixStream,
+    net::{UnixListener, UnixStream},
     sync::{Semaphore, mpsc, watch},
     time::timeout,
 };
@@ -18,12 +18,14 @@ use super::{
 use crate::{
     acceleration::AccelerationChoice,
     agent,
-    backend::{Launched, Machine, PassedOver, Vmm, Wiring},
+    backend::{AGENT_PORT, Launched, Machine, PassedOver, Vmm, Wiring},
     console::Console,
     door::{Door, Errand, Keepsake, Name, Plate},
     error::{BootFailure, Error},
+    link::LinkChoice,
     random::random_bytes,
-    session::{Link, Lost, Session},
+    run_folder::{RunFolder, sweep},
+    session::{Address, Link, Lost, Session},
 };
 
 /// What is dropped when a VM has ended.
@@ -80,6 +82,7 @@ async fn boot(
         let span = tracing::Span::current();
         move || {
             let _span = span.entered();
+            sweep(&RunFolder::base());
             tracing::info_span!("launch").in_scope(|| backend.launch(machine))
         }
     });
@@ -87,6 +90,7 @@ async fn boot(
         "the runtime is shutting down: no VM can be started",
     )))?;
     let console = Console::default();
+    let link = launched.link.clone();
     let (vmm, session, kept, warnings) =
         connect(launched, secrets, builder.boot_timeout, &console).await?;
     let acceleration_used = acceleration.acceleration;
@@ -96,6 +100,7 @@ async fn boot(
         builder.memory_mib,
         &name,
         acceleration_used,
+        &warnings,
     );
     let about = About {
         id,
@@ -103,6 +108,7 @@ async fn boot(
         passed_over,
         warnings,
         acceleration,
+        link,
         console,
     };
     hand_over(vmm, session, kept, about, door.map(|door| (door, plate)))
@@ -115,6 +121,7 @@ struct About {
     passed_over: Vec<PassedOver>,
     warnings: Vec<String>,
     acceleration: AccelerationChoice,
+    link: LinkChoice,
     console: Console,
 }
 
@@ -155,6 +162,7 @@ fn hand_over(
         passed_over,
         warnings,
         acceleration,
+        link,
         console,
     } = about;
     Ok(Vm::new(Shared {
@@ -166,6 +174,7 @@ fn hand_over(
         passed_over,
         warnings,
         acceleration,
+        link,
         console,
         baseline,
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
@@ -205,6 +214,7 @@ async fn connect(
     let Launched {
         mut vmm,
         wiring,
+        link: _,
         consoles,
         kept,
         warnings,
@@ -214,22 +224,20 @@ async fn connect(
         .into_iter()
         .map(|socket| console.read(socket))
         .collect::<Result<_, _>>()?;
-    let Wiring::Port(link) = wiring;
-    let link = link
-        .set_nonblocking(true)
-        .and_then(|()| UnixStream::from_std(link))
-        .map_err(Error::host("use the link"))?;
-
-    let link = Link::port(link, secrets.reset_key);
-    let hello =
-        Session::connect(link, Some(secrets.boot_id)).instrument(tracing::info_span!("agent"));
+    let hello = async {
+        let link = reach(wiring, secrets.reset_key).await?;
+        Session::connect(link, Some(secrets.boot_id)).await
+    };
+    let hello = hello.instrument(tracing::info_span!("agent"));
     let connected = tokio::select! {
         connected = timeout(boot_timeout, hello) => connected,
         _ = vmm.exited() => Ok(Err(Lost::Closed)),
     };
     let reason = match connected {
         Ok(Ok(session)) => return Ok((vmm, session, kept, warnings)),
-        Ok(Err(Lost::Violation(_) | Lost::WrongBoot)) => BootFailure::NotOurAgent,
+        Ok(Err(Lost::Violation(_) | Lost::WrongBoot | Lost::Unreachable(_))) => {
+            BootFailure::NotOurAgent
+        }
         Ok(Err(Lost::Closed | Lost::Io(_) | Lost::Deaf | Lost::Dropped)) => BootFailure::Ended,
         Err(_) => BootFailure::Timeout(boot_timeout),
     };
@@ -243,6 +251,28 @@ async fn connect(
         reason,
         console: console.text(),
     })
+}
+
+/// Makes the link, as soon as there is somebody to be reached.
+async fn reach(wiring: Wiring, reset_key: ResetKey) -> Result<Link, Lost> {
+    let address = match wiring {
+        Wiring::Port(port) => {
+            port.set_nonblocking(true)?;
+            return Ok(Link::port(UnixStream::from_std(port)?, reset_key));
+        }
+        Wiring::Hybrid { path, ready } => {
+            ready.set_nonblocking(true)?;
+            UnixListener::from_std(ready)?.accept().await?;
+            let port = AGENT_PORT;
+            Address::Hybrid { path, port }
+        }
+        Wiring::Vsock { cid, ready } => {
+            ready.wait_for(cid).await?;
+            let port = AGENT_PORT;
+            Address::Vsock { cid, port }
+        }
+    };
+    Link::dial(address).await
 }
 
 /// Says what the VM is to be.
@@ -262,6 +292,7 @@ fn describe(builder: &VmBuilder, secrets: Secrets, id: String) -> Result<Machine
         memory_mib: builder.memory_mib,
         hostname: builder.hostname.clone(),
         acceleration,
+        link: builder.link,
         randomise_addresses: builder.randomise_addresses,
         kernel: builder.kernel.clone(),
         kernel_arguments: builder.kernel_arguments.clone(),

@@ -17,6 +17,7 @@ use crate::{
     console::Console,
     door::{self, Errand, Name, Visitor},
     error::Error,
+    link::{LinkChoice, LinkKind},
     session::{Link, Session},
 };
 
@@ -43,6 +44,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     let visitor = knock(&name).await?;
     let acceleration = visitor.plate.acceleration();
     let backend = visitor.plate.backend.clone();
+    let warnings = visitor.plate.warnings.clone();
     let socket = visitor.attach().await.map_err(|_| no_such_vm())?;
     let session = Session::connect(Link::socket(socket), None)
         .await
@@ -61,8 +63,9 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         control: Control::Visitor(name),
         backend,
         passed_over: Vec::new(),
-        warnings: Vec::new(),
+        warnings,
         acceleration,
+        link: LinkChoice::new(LinkKind::Relay, "another program owns the VM"),
         console: Console::default(),
         baseline: Arc::default(),
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),

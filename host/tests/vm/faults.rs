@@ -14,10 +14,40 @@ async fn failure(builder: VmBuilder) -> Error {
 }
 
 #[tokio::test]
-async fn a_missing_vmm_kernel_or_image_is_named() {
+async fn a_missing_vmm_is_named() {
+    let nowhere = "/no/such/file";
+    let error = failure(builder().qemu(nowhere).backend("qemu")).await;
+    assert!(
+        matches!(&error, Error::BackendUnavailable { name, .. } if name == "qemu"),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains(nowhere), "{error}");
+    // Where nothing else can run a VM either, all of them say why.
+    match builder().qemu(nowhere).start().await {
+        Ok(vm) => {
+            let passed_over = vm.health().await.passed_over;
+            assert!(passed_over[0].reason.contains(nowhere), "{passed_over:?}");
+        }
+        Err(error) => {
+            assert_eq!(error.code(), "backend-unavailable", "{error:?}");
+            for reason in [nowhere, "firecracker: ", "cloud_hypervisor: ", "process: "] {
+                assert!(error.to_string().contains(reason), "{error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_nobody_knows_is_named_with_those_that_there_are() {
+    let error = failure(builder().backend("xen")).await;
+    assert_eq!(error.code(), "no-such-backend", "{error:?}");
+    assert!(error.to_string().contains("qemu, firecracker"), "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_kernel_image_or_agent_is_named() {
     let nowhere = "/no/such/file";
     for broken in [
-        builder().qemu(nowhere),
         builder().kernel(nowhere),
         builder().image(nowhere),
         builder().agent(nowhere),

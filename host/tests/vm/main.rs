@@ -1,7 +1,8 @@
 //! Real VMs, seen as a program that embeds the library sees them.
 //!
 //! They need what `make setup` brings: QEMU, the guest kernel, e2fsprogs and a
-//! static busybox.
+//! static busybox. `VMCELL_TEST_LINK=hybrid-vsock` runs them over another link
+//! than the usual one.
 #![allow(clippy::unwrap_used)]
 
 mod background;
@@ -12,6 +13,7 @@ mod faults;
 mod files;
 mod lifecycle;
 mod limits;
+mod links;
 mod orphans;
 mod ports;
 mod processes;
@@ -31,7 +33,11 @@ fn base() -> PathBuf {
 }
 
 fn builder() -> VmBuilder {
-    Vm::builder().image(base()).memory_mib(128)
+    let builder = Vm::builder().image(base()).memory_mib(128);
+    match std::env::var("VMCELL_TEST_LINK") {
+        Ok(link) => builder.link(link.parse().unwrap()),
+        Err(_) => builder,
+    }
 }
 
 async fn start() -> Vm {

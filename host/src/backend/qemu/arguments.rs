@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
+use super::link::Device;
 use crate::{acceleration::Acceleration, backend::Machine, overlay::Overlay};
 
 /// What a VM is made of that was looked for or made for it.
@@ -9,6 +10,7 @@ use crate::{acceleration::Acceleration, backend::Machine, overlay::Overlay};
 pub(super) struct Parts {
     pub(super) kernel: PathBuf,
     pub(super) disk: Overlay,
+    pub(super) link: Device,
     /// How fast the host's time stamp counter runs, if it runs evenly.
     pub(super) time_stamp_khz: Option<u64>,
 }
@@ -24,11 +26,11 @@ const BENEATH: usize = 7;
 pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
     arguments.add_lockdown(machine);
-    arguments.add_machine(machine);
+    arguments.add_machine(machine, parts.link);
     arguments.add_boot(machine, parts);
     arguments.add_console();
     arguments.add_disk(&parts.disk);
-    arguments.add_link();
+    arguments.add_link(parts.link);
     arguments.0
 }
 
@@ -56,7 +58,7 @@ impl Arguments {
         );
     }
 
-    fn add_machine(&mut self, machine: &Machine) {
+    fn add_machine(&mut self, machine: &Machine, link: Device) {
         let (accelerator, processor) = match machine.acceleration.acceleration {
             Acceleration::Kvm => ("kvm", "host"),
             Acceleration::Tcg => ("tcg", TCG_PROCESSOR),
@@ -64,10 +66,15 @@ impl Arguments {
         // Without ACPI, QEMU announces the virtio-mmio devices on the kernel's
         // command line. The clock chip saves the kernel a second of
         // calibration under emulation.
-        self.option(
-            "-machine",
-            format!("microvm,accel={accelerator},acpi=off,x-option-roms=off,rtc=on"),
-        );
+        let mut kind = format!("microvm,accel={accelerator},acpi=off,x-option-roms=off,rtc=on");
+        if link == Device::VhostUserVsock {
+            // A device that is another program must see the guest's memory.
+            let size = machine.memory_mib;
+            let memory = format!("memory-backend-memfd,id=memory,size={size}M,share=on");
+            self.option("-object", memory);
+            kind.push_str(",memory-backend=memory");
+        }
+        self.option("-machine", kind);
         self.option("-cpu", processor);
         self.option("-smp", machine.vcpus.to_string());
         self.option("-m", format!("{}M", machine.memory_mib));
@@ -132,10 +139,23 @@ impl Arguments {
         );
     }
 
-    fn add_link(&mut self) {
-        self.option("-device", "virtio-serial-device,max_ports=2");
-        self.option("-chardev", format!("socket,id=link,fd={LINK}"));
-        self.option("-device", "virtserialport,chardev=link,nr=1,name=vmcell.0");
+    fn add_link(&mut self, link: Device) {
+        let socket = format!("socket,id=link,fd={LINK}");
+        match link {
+            Device::Serial => {
+                self.option("-device", "virtio-serial-device,max_ports=2");
+                self.option("-chardev", socket);
+                self.option("-device", "virtserialport,chardev=link,nr=1,name=vmcell.0");
+            }
+            Device::Vsock { cid } => {
+                let device = format!("vhost-vsock-device,guest-cid={cid},vhostfd={LINK}");
+                self.option("-device", device);
+            }
+            Device::VhostUserVsock => {
+                self.option("-chardev", socket);
+                self.option("-device", "vhost-user-vsock-device,chardev=link");
+            }
+        }
     }
 }
 
@@ -208,6 +228,7 @@ mod tests {
             memory_mib: 256,
             hostname: "host".to_owned(),
             acceleration: AccelerationChoice::requested(acceleration),
+            link: None,
             randomise_addresses: false,
             kernel: None,
             kernel_arguments: "debug".to_owned(),
@@ -226,6 +247,7 @@ mod tests {
                 is_kept: false,
                 beneath: vec![beneath("raw")],
             },
+            link: Device::Serial,
             time_stamp_khz: Some(2_000_000),
         }
     }
@@ -273,6 +295,42 @@ mod tests {
 -device virtio-serial-device,max_ports=2
 -chardev socket,id=link,fd=3
 -device virtserialport,chardev=link,nr=1,name=vmcell.0"
+        );
+    }
+
+    #[test]
+    fn the_kernels_vsock_needs_a_number_and_an_open_device() {
+        let mut parts = parts();
+        parts.link = Device::Vsock { cid: 70_000 };
+        let text = text(&machine(Acceleration::Kvm), &parts);
+        assert!(
+            text.ends_with("\n-device vhost-vsock-device,guest-cid=70000,vhostfd=3"),
+            "{text}"
+        );
+        assert!(!text.contains("virtserialport") && !text.contains("-object"));
+    }
+
+    #[test]
+    fn vsock_by_another_program_needs_memory_that_both_see() {
+        let mut parts = parts();
+        parts.link = Device::VhostUserVsock;
+        let text = text(&machine(Acceleration::Kvm), &parts);
+        assert!(
+            text.contains(
+                "
+-object memory-backend-memfd,id=memory,size=256M,share=on
+-machine microvm,accel=kvm,acpi=off,x-option-roms=off,rtc=on,memory-backend=memory
+"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.ends_with(
+                "
+-chardev socket,id=link,fd=3
+-device vhost-user-vsock-device,chardev=link"
+            ),
+            "{text}"
         );
     }
 

@@ -1,6 +1,8 @@
 //! QEMU, with its `microvm` machine: virtio-mmio devices and nothing else.
 
 mod arguments;
+mod link;
+mod vhost_device;
 
 use std::{
     os::{fd::OwnedFd, unix::net::UnixStream, unix::process::CommandExt},
@@ -8,14 +10,15 @@ use std::{
     process::{Command, Stdio},
 };
 
-use self::arguments::Parts;
-use super::{Backend, BackendHealth, BootLink, Launched, Machine, Vmm, Wiring};
+use self::{arguments::Parts, link::Link};
+use super::{Backend, BackendHealth, Launched, Machine, Vmm};
 use crate::{acceleration::AccelerationChoice, error::Error, locate, time_stamp};
 
 /// The QEMU backend.
 #[derive(Clone, Debug, Default)]
 pub struct Qemu {
     program: Option<PathBuf>,
+    vhost_device_vsock: Option<PathBuf>,
 }
 
 impl Qemu {
@@ -28,7 +31,18 @@ impl Qemu {
     pub fn at(program: impl Into<PathBuf>) -> Self {
         Self {
             program: Some(program.into()),
+            ..Self::default()
         }
+    }
+
+    /// The program that is its vsock device, where that is
+    /// [asked for](crate::LinkKind::HybridVsock). If not set it is the one that
+    /// `VMCELL_VHOST_DEVICE_VSOCK` names, the one in `PATH`, or the one that the
+    /// set-up has installed.
+    #[must_use]
+    pub fn vhost_device_vsock(mut self, program: impl Into<PathBuf>) -> Self {
+        self.vhost_device_vsock = Some(program.into());
+        self
     }
 
     fn program(&self) -> Result<PathBuf, Error> {
@@ -58,20 +72,25 @@ impl Backend for Qemu {
 
     /// Everything that QEMU works with is a descriptor that it inherits:
     /// sockets without an address, files without a name. So there is nothing
-    /// to find for others, and nothing to clean up after a crash.
+    /// to find for others, and nothing to clean up after a crash. Where a link
+    /// needs sockets with an address, they are in a folder of their own.
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
         let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-        let (link, link_of_vmm) = pair()?;
         let (console, console_of_vmm) = pair()?;
         let (complaints, complaints_of_vmm) = pair()?;
+        let program = self.program()?;
+        let (kernel, disk) = (machine.kernel()?, machine.overlay()?);
+        // The last thing that can be missing, because it may start a program.
+        let link = Link::prepare(&machine, self.vhost_device_vsock.as_deref())?;
         let parts = Parts {
-            kernel: machine.kernel()?,
-            disk: machine.overlay()?,
+            kernel,
+            disk,
+            link: link.device,
             time_stamp_khz: time_stamp::rate_khz(),
         };
-        let initramfs = machine.initramfs("/dev/vda", BootLink::Ports)?;
+        let initramfs = machine.initramfs("/dev/vda", link.wiring.boot_link())?;
 
-        let mut command = Command::new(self.program()?);
+        let mut command = Command::new(program);
         command
             .args(arguments::arguments(&machine, &parts))
             .env_clear()
@@ -81,7 +100,7 @@ impl Backend for Qemu {
             .stdout(Stdio::null())
             .stderr(OwnedFd::from(complaints_of_vmm));
         let mut descriptors = vec![
-            link_of_vmm.into(),
+            link.descriptor,
             console_of_vmm.into(),
             initramfs.into(),
             parts.disk.layer.into(),
@@ -89,7 +108,15 @@ impl Backend for Qemu {
         let beneath = parts.disk.beneath.into_iter();
         descriptors.extend(beneath.map(|layer| OwnedFd::from(layer.file)));
         let vmm = Vmm::spawn(command, descriptors)?;
-        let launched = Launched::new(vmm, Wiring::Port(link));
-        Ok(launched.console(console).console(complaints))
+        let launched = match link.helper {
+            None => Launched::new(vmm, link.wiring),
+            Some(helper) => Launched::new(vmm.with_device(helper.program), link.wiring)
+                .console(helper.complaints)
+                .keep(helper.folder),
+        };
+        Ok(launched
+            .link(link.choice)
+            .console(console)
+            .console(complaints))
     }
 }

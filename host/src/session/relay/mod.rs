@@ -215,9 +215,10 @@ impl Visit {
                 let text = "too many requests are under way in this VM";
                 self.refuse(id, FailureKind::Limit, text)
             }
-            Err(OpenError::Unsupported) => {
-                let text = "the agent is too old for this request";
-                self.refuse(id, FailureKind::Unsupported, text)
+            Err(OpenError::Unsupported(feature)) => {
+                let feature = feature.names().next().unwrap_or_default();
+                let text = format!("the agent lacks {feature}");
+                self.refuse(id, FailureKind::Unsupported, &text)
             }
         }
     }

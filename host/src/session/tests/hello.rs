@@ -51,7 +51,10 @@ async fn what_an_agent_cannot_do_is_not_asked_of_it() {
     let (session, mut guest) = connect_to(&old).await;
     let session = session.unwrap();
     assert_eq!(guest.hear().await, Some(Heard::Hello));
-    assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Unsupported);
+    assert_eq!(
+        session.open(&exec()).unwrap_err(),
+        OpenError::Unsupported(Capabilities::PROCESSES)
+    );
     settle(&session, &mut guest).await;
 }
 
@@ -62,4 +65,44 @@ async fn a_name_with_escape_sequences_is_made_safe() {
     let (session, _guest) = connect_to(&evil).await;
     let build = session.unwrap().peer().build.clone();
     assert!(!build.chars().any(char::is_control), "{build:?}");
+}
+
+#[tokio::test]
+async fn an_agent_of_a_newer_generation_with_features_nobody_knows_is_served() {
+    let mut new = Hello::new("an agent from the future", GUEST_WINDOW, BOOT_ID);
+    new.generation = u16::MAX;
+    new.capabilities = Capabilities::from_bits(u64::MAX);
+    let new = frames(|out| encode::hello(out, &new).unwrap());
+    let (session, mut guest) = connect_to(&new).await;
+    let session = session.unwrap();
+    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    let mut stream = open(&session, &mut guest).await;
+    let sent = [started(stream.id), ends(stream.id), exited(stream.id, 0)];
+    guest.send(&sent.concat()).await;
+    assert!(matches!(
+        stream.next().await,
+        Ok(StreamEvent::Started { .. })
+    ));
+    settle(&session, &mut guest).await;
+}
+
+#[tokio::test]
+async fn an_agent_without_any_feature_is_still_an_agent() {
+    let mut bare = Hello::new("a bare agent", GUEST_WINDOW, BOOT_ID);
+    bare.capabilities = Capabilities::NONE;
+    let bare = frames(|out| encode::hello(out, &bare).unwrap());
+    let (session, mut guest) = connect_to(&bare).await;
+    let session = session.unwrap();
+    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    let lacking = [
+        (Request::PowerOff { grace_ms: 1 }, Capabilities::POWER_OFF),
+        (Request::Dial { port: 80 }, Capabilities::PORTS),
+        (Request::List { after: 0 }, Capabilities::PROCESSES),
+    ];
+    for (request, lacks) in lacking {
+        let refused = session.open(&request).unwrap_err();
+        assert_eq!(refused, OpenError::Unsupported(lacks));
+    }
+    // What every agent can do it is asked for.
+    settle(&session, &mut guest).await;
 }

@@ -1,6 +1,7 @@
 //! Links that break, and streams that go on over the next one.
 
 mod chance;
+mod dial;
 mod input;
 mod link;
 mod outputs;

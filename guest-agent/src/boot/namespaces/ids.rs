@@ -1,0 +1,45 @@
+use alloc::format;
+
+use rustix::{
+    fs::{Gid, Mode, OFlags, Uid},
+    io::Errno,
+    process::Pid,
+    thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
+};
+use vmcell_wire::namespaces::Ids;
+
+/// Tells the kernel who the users and groups of a process's user namespace are:
+/// user_namespaces(7).
+pub(super) fn map(process: Pid, ids: Ids) -> Result<(), Errno> {
+    let file = |name: &str, text: &str| write(process, name, text);
+    match ids {
+        Ids::Single { uid, gid } => {
+            file("uid_map", &format!("0 {uid} 1"))?;
+            // Otherwise a group could be given up that denies something.
+            file("setgroups", "deny")?;
+            file("gid_map", &format!("0 {gid} 1"))
+        }
+        Ids::Range { first, count } => {
+            let map = format!("0 {first} {count}");
+            file("uid_map", &map)?;
+            file("gid_map", &map)
+        }
+    }
+}
+
+fn write(process: Pid, name: &str, text: &str) -> Result<(), Errno> {
+    let path = format!("/proc/{}/{name}", process.as_raw_nonzero());
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    rustix::io::write(&file, text.as_bytes()).map(|_| ())
+}
+
+/// Becomes root of the user namespace that this process is in.
+pub(super) fn become_root(ids: Ids) -> Result<(), Errno> {
+    if let Ids::Range { .. } = ids {
+        set_thread_groups(&[])?;
+    }
+    let (uid, gid) = (Uid::ROOT, Gid::ROOT);
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)
+}

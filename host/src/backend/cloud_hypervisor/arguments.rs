@@ -1,0 +1,110 @@
+//! From a machine to Cloud Hypervisor's command line. Pure, and tested by its
+//! text.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use crate::backend::{Machine, version::Version};
+
+/// What a VM is made of that was looked for or made for it.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) kernel: PathBuf,
+    /// A path without a comma.
+    pub(super) vsock: PathBuf,
+    pub(super) version: Version,
+}
+
+// The descriptors that it inherits, in the order in which they are passed.
+const DISK: &str = "/proc/self/fd/3";
+const INITRAMFS: &str = "/proc/self/fd/4";
+
+/// The guest's number on its vsock. Each VM has its own host, so they can all
+/// have the same.
+const GUEST_CID: u32 = 3;
+
+/// The first version that has to be told the format of a disk, so that a guest
+/// cannot make its disk look like another one.
+const WITH_IMAGE_TYPES: Version = Version(52, 0, 0);
+
+pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
+    let mut disk = format!("path={DISK}");
+    if parts.version >= WITH_IMAGE_TYPES {
+        disk.push_str(",image_type=raw");
+    }
+    let options: [(&str, OsString); 9] = [
+        ("--kernel", parts.kernel.clone().into()),
+        ("--initramfs", INITRAMFS.into()),
+        ("--cmdline", kernel_arguments(machine).into()),
+        ("--cpus", format!("boot={}", machine.vcpus()).into()),
+        ("--memory", format!("size={}M", machine.memory_mib()).into()),
+        ("--disk", disk.into()),
+        ("--vsock", vsock(&parts.vsock)),
+        ("--serial", "tty".into()),
+        ("--console", "off".into()),
+    ];
+    let options = options.into_iter();
+    options
+        .flat_map(|(name, value)| [name.into(), value])
+        .collect()
+}
+
+fn vsock(path: &Path) -> OsString {
+    let mut option = OsString::from(format!("cid={GUEST_CID},socket="));
+    option.push(path);
+    option
+}
+
+fn kernel_arguments(machine: &Machine) -> String {
+    // A panic resets the machine at once. Cloud Hypervisor then boots it again,
+    // and the agent ends it: nobody waits for it any more.
+    let ours = "console=ttyS0 quiet panic=-1";
+    match machine.kernel_arguments() {
+        "" => ours.to_owned(),
+        more => format!("{ours} {more}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acceleration::Acceleration;
+
+    fn text(version: Version) -> String {
+        let parts = Parts {
+            kernel: "/kernel".into(),
+            vsock: "/run/vmcell/0123/v".into(),
+            version,
+        };
+        let arguments = arguments(&Machine::sample(Acceleration::Kvm), &parts);
+        let words: Vec<_> = arguments
+            .iter()
+            .map(|word| word.to_str().unwrap())
+            .collect();
+        words.join(" ").replace(" --", "\n--")
+    }
+
+    #[test]
+    fn the_whole_command_line() {
+        assert_eq!(
+            text(Version(52, 0, 0)),
+            "\
+--kernel /kernel
+--initramfs /proc/self/fd/4
+--cmdline console=ttyS0 quiet panic=-1 debug
+--cpus boot=2
+--memory size=256M
+--disk path=/proc/self/fd/3,image_type=raw
+--vsock cid=3,socket=/run/vmcell/0123/v
+--serial tty
+--console off"
+        );
+    }
+
+    #[test]
+    fn older_versions_are_not_told_what_they_do_not_know() {
+        assert!(text(Version(51, 1, 0)).contains("--disk path=/proc/self/fd/3\n"));
+    }
+}

@@ -1,0 +1,170 @@
+//! Cloud Hypervisor, by its command line.
+//!
+//! Its devices are on a PCI bus, and its machine is powered off through ACPI. The
+//! usual guest kernel has neither, so there is one of its own: see
+//! `kernel-config/README.md`.
+
+mod arguments;
+
+use std::{
+    fs,
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStrExt as _, net::UnixStream, process::CommandExt as _},
+    },
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use self::arguments::Parts;
+use super::{
+    Backend, BackendHealth, Launched, Machine, Vmm, Wiring,
+    kvm::{demand_kvm, has_kvm},
+    raw_disk::raw_disk,
+    version::Version,
+};
+use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
+
+/// The Cloud Hypervisor backend. It needs KVM, and a guest kernel with PCI and
+/// ACPI: `kernel-config/build.sh cloud-hypervisor` makes one.
+#[derive(Clone, Debug, Default)]
+pub struct CloudHypervisor {
+    program: Option<PathBuf>,
+}
+
+/// What the guest's kernel must have.
+const KERNEL_OPTIONS: [&str; 2] = ["CONFIG_VIRTIO_PCI", "CONFIG_ACPI"];
+
+impl CloudHypervisor {
+    /// The Cloud Hypervisor that `VMCELL_CLOUD_HYPERVISOR` names, or the one in
+    /// `PATH`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// This Cloud Hypervisor.
+    pub fn at(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: Some(program.into()),
+        }
+    }
+
+    fn program(&self) -> Result<PathBuf, Error> {
+        locate::cloud_hypervisor(self.program.as_deref())
+    }
+
+    /// Why it cannot be used; what was found if it can.
+    fn examine(&self) -> Result<String, String> {
+        let program = self.program().map_err(|error| error.to_string())?;
+        has_kvm()?;
+        let version = version(&program).map_err(|error| error.to_string())?;
+        kernel(None).map_err(|error| error.to_string())?;
+        Ok(format!("{} {version}, /dev/kvm works", program.display()))
+    }
+}
+
+impl Backend for CloudHypervisor {
+    fn name(&self) -> &str {
+        "cloud_hypervisor"
+    }
+
+    fn health(&self) -> BackendHealth {
+        match self.examine() {
+            Ok(found) => BackendHealth::available(found),
+            Err(reason) => BackendHealth::unavailable(reason),
+        }
+    }
+
+    fn launch(&self, machine: Machine) -> Result<Launched, Error> {
+        demand_kvm(&machine, self.name())?;
+        let link = machine.only_link(LinkKind::HybridVsock, self.name())?;
+        let program = self.program()?;
+        let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
+        let vsock = folder.path().join("v");
+        if vsock.as_os_str().as_bytes().contains(&b',') {
+            return Err(Error::BadFile {
+                what: "run folder",
+                path: vsock,
+                reason: "has a comma in its path, where Cloud Hypervisor ends it: set \
+                         XDG_RUNTIME_DIR to another folder"
+                    .to_owned(),
+            });
+        }
+        let wiring = Wiring::hybrid(&vsock)?;
+        let disk = raw_disk(&machine, self.name())?;
+        let initramfs = machine.initramfs("/dev/vda", wiring.boot_link())?;
+        let parts = Parts {
+            kernel: kernel(machine.kernel.as_deref())?,
+            vsock,
+            version: version(&program)?,
+        };
+
+        let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
+        let (console, console_of_vmm) = pair()?;
+        let (complaints, complaints_of_vmm) = pair()?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments::arguments(&machine, &parts))
+            .env_clear()
+            .current_dir("/")
+            // A Ctrl-C at the terminal is for the program, not for its VMs.
+            .process_group(0)
+            .stdout(OwnedFd::from(console_of_vmm))
+            .stderr(OwnedFd::from(complaints_of_vmm));
+        let vmm = Vmm::spawn(command, vec![disk.into(), initramfs.into()])?;
+        let launched = Launched::new(vmm, wiring).link(link).keep(folder);
+        Ok(launched.console(console).console(complaints))
+    }
+}
+
+fn version(program: &Path) -> Result<Version, Error> {
+    Version::of(program).ok_or_else(|| Error::BadFile {
+        what: "Cloud Hypervisor",
+        path: program.to_owned(),
+        reason: "does not tell its version".to_owned(),
+    })
+}
+
+/// A guest kernel that it can boot.
+fn kernel(given: Option<&Path>) -> Result<PathBuf, Error> {
+    let path = locate::cloud_hypervisor_kernel(given)?;
+    match lacks(&path) {
+        None => Ok(path),
+        Some(option) => Err(Error::BadFile {
+            what: "kernel",
+            path,
+            reason: format!(
+                "has no {option}, which Cloud Hypervisor needs: use the one that \
+                 `kernel-config/build.sh cloud-hypervisor` makes"
+            ),
+        }),
+    }
+}
+
+/// What a kernel lacks, by the config that its build left beside it. A kernel
+/// without one is believed to have everything.
+fn lacks(kernel: &Path) -> Option<&'static str> {
+    let config = fs::read_to_string(kernel.with_file_name("config")).ok()?;
+    let has = |option: &str| {
+        let mut lines = config.lines();
+        lines.any(|line| line.strip_prefix(option) == Some("=y"))
+    };
+    KERNEL_OPTIONS.into_iter().find(|option| !has(option))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_pci_is_told_from_one_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("vmlinux");
+        assert_eq!(lacks(&kernel), None, "nothing is known of it");
+        let write = |text| fs::write(folder.path().join("config"), text).unwrap();
+        write("CONFIG_ACPI=y\n# CONFIG_VIRTIO_PCI is not set\n");
+        assert_eq!(lacks(&kernel), Some("CONFIG_VIRTIO_PCI"));
+        write("CONFIG_ACPI=y\nCONFIG_VIRTIO_PCI=y\n");
+        assert_eq!(lacks(&kernel), None);
+    }
+}

@@ -1,0 +1,156 @@
+//! From a machine to Firecracker's config file. Pure, and tested by its text.
+
+use serde::Serialize;
+
+use crate::backend::Machine;
+
+/// Where Firecracker finds what a VM is made of, as it sees it itself.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) kernel: String,
+    pub(super) initramfs: String,
+    pub(super) disk: String,
+    pub(super) vsock: String,
+}
+
+/// The guest's number on its vsock. Each VM has its own host, so they can all
+/// have the same.
+const GUEST_CID: u32 = 3;
+
+/// The file, whose format is that of Firecracker's `--config-file`.
+pub(super) fn config(machine: &Machine, places: &Places) -> String {
+    let config = Config {
+        boot_source: BootSource {
+            kernel_image_path: &places.kernel,
+            initrd_path: &places.initramfs,
+            boot_args: kernel_arguments(machine),
+        },
+        drives: [Drive {
+            drive_id: "root",
+            path_on_host: &places.disk,
+            // The agent mounts it.
+            is_root_device: false,
+            is_read_only: false,
+            // It ends with the VM and has nothing to make durable.
+            cache_type: "Unsafe",
+        }],
+        machine_config: MachineConfig {
+            vcpu_count: machine.vcpus(),
+            mem_size_mib: machine.memory_mib(),
+            smt: false,
+        },
+        vsock: Vsock {
+            guest_cid: GUEST_CID,
+            uds_path: &places.vsock,
+        },
+    };
+    // There is nothing in it that JSON cannot say.
+    serde_json::to_string_pretty(&config).unwrap_or_default()
+}
+
+/// The name of a VM for Firecracker, which allows fewer characters than we do.
+pub(super) fn instance_id(id: &str) -> String {
+    let allowed = |letter: char| match letter.is_ascii_alphanumeric() {
+        true => letter,
+        false => '-',
+    };
+    format!("vmcell-{}", id.chars().map(allowed).collect::<String>())
+}
+
+fn kernel_arguments(machine: &Machine) -> String {
+    // `reboot=k`: a reset through the keyboard controller is what ends
+    // Firecracker. `panic=-1`: a panic resets the machine at once.
+    let ours = "console=ttyS0 quiet reboot=k panic=-1";
+    match machine.kernel_arguments() {
+        "" => ours.to_owned(),
+        more => format!("{ours} {more}"),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Config<'a> {
+    boot_source: BootSource<'a>,
+    drives: [Drive<'a>; 1],
+    machine_config: MachineConfig,
+    vsock: Vsock<'a>,
+}
+
+#[derive(Serialize)]
+struct BootSource<'a> {
+    kernel_image_path: &'a str,
+    initrd_path: &'a str,
+    boot_args: String,
+}
+
+#[derive(Serialize)]
+struct Drive<'a> {
+    drive_id: &'a str,
+    path_on_host: &'a str,
+    is_root_device: bool,
+    is_read_only: bool,
+    cache_type: &'a str,
+}
+
+#[derive(Serialize)]
+struct MachineConfig {
+    vcpu_count: u32,
+    mem_size_mib: u32,
+    smt: bool,
+}
+
+#[derive(Serialize)]
+struct Vsock<'a> {
+    guest_cid: u32,
+    uds_path: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acceleration::Acceleration;
+
+    #[test]
+    fn the_whole_config_file() {
+        let places = Places {
+            kernel: "/kernel".to_owned(),
+            initramfs: "/proc/self/fd/4".to_owned(),
+            disk: "/proc/self/fd/3".to_owned(),
+            vsock: "/run/\"vm\"/v".to_owned(),
+        };
+        let machine = Machine::sample(Acceleration::Kvm);
+        assert_eq!(
+            config(&machine, &places),
+            r#"{
+  "boot-source": {
+    "kernel_image_path": "/kernel",
+    "initrd_path": "/proc/self/fd/4",
+    "boot_args": "console=ttyS0 quiet reboot=k panic=-1 debug"
+  },
+  "drives": [
+    {
+      "drive_id": "root",
+      "path_on_host": "/proc/self/fd/3",
+      "is_root_device": false,
+      "is_read_only": false,
+      "cache_type": "Unsafe"
+    }
+  ],
+  "machine-config": {
+    "vcpu_count": 2,
+    "mem_size_mib": 256,
+    "smt": false
+  },
+  "vsock": {
+    "guest_cid": 3,
+    "uds_path": "/run/\"vm\"/v"
+  }
+}"#
+        );
+    }
+
+    #[test]
+    fn names_have_letters_digits_and_hyphens_only() {
+        assert_eq!(instance_id("a.b_c-1"), "vmcell-a-b-c-1");
+    }
+}

@@ -1,0 +1,237 @@
+//! Firecracker in a jail: its own root folder, user and cgroup.
+//!
+//! ```text
+//!  <base>/<id>                    the folder of the VM
+//!    firecracker/vm/root          what Firecracker sees as /
+//!      kernel initramfs disk config.json
+//!      v  v_1025                  vsock
+//! ```
+//!
+//! A process that changes its user loses the word that it is to die with its
+//! parent. So a jailed VM outlives a program that is killed, until the next
+//! start finds its folder and kills its cgroup.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::{PermissionsExt as _, chown},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rustix::process::geteuid;
+
+use super::{VSOCK, config, spawn};
+use crate::{
+    backend::{
+        Launched, Machine, Wiring,
+        firecracker::config::Places,
+        process::cgroup::mount_point,
+        raw_disk::{copy, fill_raw_disk},
+    },
+    error::Error,
+    locate,
+    run_folder::RunFolder,
+};
+
+/// How Firecracker is jailed. Only root can do it.
+#[derive(Clone, Debug)]
+pub struct Jail {
+    user: u32,
+    group: u32,
+    folder: Option<PathBuf>,
+    program: Option<PathBuf>,
+}
+
+/// What the jailer calls the VM. There is one in each folder.
+const NAME: &str = "vm";
+
+impl Jail {
+    /// As this user and group, which should be nobody else's.
+    pub fn new(user: u32, group: u32) -> Self {
+        Self {
+            user,
+            group,
+            folder: None,
+            program: None,
+        }
+    }
+
+    /// The folder that jails are made in, with a short path, on a file system
+    /// with room for a disk of each VM, and best on that of the images. It is
+    /// this user's alone. If not set it is [`RunFolder::base`].
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// The jailer to use; the one that `VMCELL_JAILER` names or that is in `PATH`
+    /// if not set.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = Some(program.into());
+        self
+    }
+
+    /// Whether there can be one.
+    pub(super) fn examine(&self) -> Result<(), Error> {
+        locate::jailer(self.program.as_deref())?;
+        if !geteuid().is_root() {
+            return Err(Error::Invalid(
+                "a jail can be made by root only: run as root, or without a jail".to_owned(),
+            ));
+        }
+        hierarchy().map(drop)
+    }
+
+    pub(super) fn launch(&self, firecracker: &Path, machine: &Machine) -> Result<Launched, Error> {
+        let jailer = locate::jailer(self.program.as_deref())?;
+        let base = self.folder.clone().unwrap_or_else(RunFolder::base);
+        let folder = RunFolder::create(&base, machine.id())?;
+        let cgroup = format!("vmcell-{}", machine.id());
+        let cgroup_path = hierarchy()?.join(&cgroup);
+        folder.remove_cgroup_too(&cgroup_path)?;
+        fs::create_dir(&cgroup_path).map_err(Error::host("make a cgroup for the VM"))?;
+
+        let root = root(folder.path(), firecracker);
+        let wiring = self.furnish(&root, machine).map_err(|error| match error {
+            Unfurnished::Jail(source) => Error::host("furnish the jail")(source),
+            Unfurnished::Machine(error) => error,
+        })?;
+        let mut command = Command::new(jailer);
+        command.args(self.arguments(firecracker, folder.path(), &cgroup));
+        Ok(spawn(command, Vec::new(), wiring)?.keep(folder))
+    }
+
+    /// Puts all that the VM needs where Firecracker will see it.
+    fn furnish(&self, root: &Path, machine: &Machine) -> Result<Wiring, Unfurnished> {
+        fs::create_dir_all(root)?;
+        let wiring = Wiring::hybrid(root.join(VSOCK))?;
+        let kernel = File::open(machine.kernel()?)?;
+        copy(&kernel, kernel.metadata()?.len(), &new(root, "kernel")?)?;
+        let initramfs = machine.initramfs("/dev/vda", wiring.boot_link())?;
+        copy(
+            &initramfs,
+            initramfs.metadata()?.len(),
+            &new(root, "initramfs")?,
+        )?;
+        fill_raw_disk(machine, "firecracker", &new(root, "disk")?)?;
+        let places = Places {
+            kernel: "/kernel".to_owned(),
+            initramfs: "/initramfs".to_owned(),
+            disk: "/disk".to_owned(),
+            vsock: format!("/{VSOCK}"),
+        };
+        new(root, "config.json")?.write_all(config::config(machine, &places).as_bytes())?;
+        // Among them is where the agent's first connection arrives.
+        for entry in fs::read_dir(root)? {
+            chown(entry?.path(), Some(self.user), Some(self.group))?;
+        }
+        Ok(wiring)
+    }
+
+    /// What the jailer is told, and through it Firecracker.
+    fn arguments(&self, firecracker: &Path, folder: &Path, cgroup: &str) -> Vec<OsString> {
+        let user = self.user.to_string();
+        let group = self.group.to_string();
+        let options: [(&str, OsString); 7] = [
+            ("--id", NAME.into()),
+            ("--exec-file", firecracker.into()),
+            ("--uid", user.into()),
+            ("--gid", group.into()),
+            ("--chroot-base-dir", folder.into()),
+            ("--cgroup-version", "2".into()),
+            // It is there, and nothing is to be set in it: so it is joined.
+            ("--parent-cgroup", cgroup.into()),
+        ];
+        let options = options
+            .into_iter()
+            .flat_map(|(name, value)| [name.into(), value]);
+        let ours = [
+            "--",
+            "--no-api",
+            "--config-file",
+            "/config.json",
+            "--level",
+            "Warning",
+        ];
+        options.chain(ours.map(OsString::from)).collect()
+    }
+}
+
+/// A new file of a jail.
+fn new(root: &Path, name: &str) -> io::Result<File> {
+    let file = File::create_new(root.join(name))?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
+/// What Firecracker will see as its root.
+fn root(folder: &Path, firecracker: &Path) -> PathBuf {
+    // The jailer names a folder after the program that links may lead to.
+    let program = firecracker.canonicalize();
+    let program = program.as_deref().unwrap_or(firecracker);
+    let name = program.file_name().unwrap_or_default();
+    folder.join(name).join(NAME).join("root")
+}
+
+/// Where cgroups of version 2 are.
+fn hierarchy() -> Result<PathBuf, Error> {
+    mount_point().ok_or_else(|| Error::Missing {
+        what: "the cgroup hierarchy of version 2",
+        remedy: "mount it, or run Firecracker without a jail: what is in a jail is ended through \
+                 its cgroup"
+            .to_owned(),
+    })
+}
+
+/// Why a jail could not be furnished.
+enum Unfurnished {
+    Jail(io::Error),
+    Machine(Error),
+}
+
+impl From<io::Error> for Unfurnished {
+    fn from(error: io::Error) -> Self {
+        Self::Jail(error)
+    }
+}
+
+impl From<Error> for Unfurnished {
+    fn from(error: Error) -> Self {
+        Self::Machine(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_command_line_of_the_jailer() {
+        let jail = Jail::new(123, 100);
+        let words = jail.arguments(
+            Path::new("/usr/bin/firecracker"),
+            Path::new("/run/vmcell/0123"),
+            "vmcell-0123",
+        );
+        let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(
+            words.join(" "),
+            "--id vm --exec-file /usr/bin/firecracker --uid 123 --gid 100 \
+             --chroot-base-dir /run/vmcell/0123 --cgroup-version 2 --parent-cgroup vmcell-0123 \
+             -- --no-api --config-file /config.json --level Warning"
+        );
+    }
+
+    #[test]
+    fn the_jail_is_where_the_jailer_will_look_for_it() {
+        let root = root(
+            Path::new("/run/vmcell/0123"),
+            Path::new("/nowhere/firecracker"),
+        );
+        assert_eq!(root, Path::new("/run/vmcell/0123/firecracker/vm/root"));
+    }
+}

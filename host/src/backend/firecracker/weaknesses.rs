@@ -1,0 +1,54 @@
+//! Versions of Firecracker that must not be used.
+
+use std::path::Path;
+
+use crate::backend::version::Version;
+
+/// The first version without what is known to be wrong.
+const FIRST_GOOD: Version = Version(1, 14, 4);
+
+/// A later one that has it again.
+const ALSO_BAD: Version = Version(1, 15, 0);
+
+/// Why this Firecracker must not be used. None: nothing is known against it.
+pub(crate) fn weakness(program: &Path) -> Option<String> {
+    judge(program, Version::of(program))
+}
+
+fn judge(program: &Path, version: Option<Version>) -> Option<String> {
+    let program = program.display();
+    match version {
+        None => Some(format!(
+            "{program} does not tell its version: it is no Firecracker"
+        )),
+        Some(version) if version < FIRST_GOOD || version == ALSO_BAD => Some(format!(
+            "{program} is version {version}, which has CVE-2026-5747 (a guest can write outside \
+             of its memory): install {FIRST_GOOD}, or 1.15.1 or later"
+        )),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_bad_versions_are_named_with_what_to_do() {
+        let judged = |version| judge(Path::new("/bin/firecracker"), version);
+        for bad in [
+            Version(1, 14, 3),
+            Version(1, 13, 0),
+            Version(0, 25, 2),
+            Version(1, 15, 0),
+        ] {
+            let reason = judged(Some(bad)).unwrap();
+            assert!(reason.contains("CVE-2026-5747"), "{reason}");
+            assert!(reason.contains("install 1.14.4"), "{reason}");
+        }
+        for good in [Version(1, 14, 4), Version(1, 15, 1), Version(2, 0, 0)] {
+            assert_eq!(judged(Some(good)), None);
+        }
+        assert!(judged(None).unwrap().contains("does not tell"));
+    }
+}

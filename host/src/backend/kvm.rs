@@ -1,0 +1,28 @@
+//! For VMMs that cannot emulate.
+
+use super::Machine;
+use crate::{
+    acceleration::{Acceleration, AccelerationChoice},
+    error::Error,
+};
+
+/// Whether this machine has KVM; why not if it has not.
+pub(super) fn has_kvm() -> Result<(), String> {
+    let choice = AccelerationChoice::detect();
+    match choice.acceleration {
+        Acceleration::Kvm => Ok(()),
+        Acceleration::Tcg => Err(format!("it needs KVM: {}", choice.reason)),
+    }
+}
+
+/// Refuses a machine that is not to be run by KVM.
+pub(super) fn demand_kvm(machine: &Machine, backend: &str) -> Result<(), Error> {
+    let choice = machine.acceleration();
+    match choice.acceleration {
+        Acceleration::Kvm => Ok(()),
+        Acceleration::Tcg => Err(Error::Invalid(format!(
+            "the backend {backend} cannot emulate ({}): choose the backend qemu",
+            choice.reason
+        ))),
+    }
+}

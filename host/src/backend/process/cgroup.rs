@@ -1,0 +1,105 @@
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{Access, access},
+    process::geteuid,
+};
+use vmcell_wire::namespaces::Ids;
+
+use crate::{backend::RunFolder, error::Error};
+
+/// A cgroup of version 2 for one VM, whose root may do with it what it likes.
+#[derive(Debug)]
+pub(super) struct Cgroup {
+    pub(super) directory: File,
+    /// Removes the cgroup when it is dropped, or after a crash.
+    pub(super) folder: RunFolder,
+}
+
+/// What whom a cgroup is delegated to must be able to write: cgroups(7).
+const DELEGATED: [&str; 4] = [
+    ".",
+    "cgroup.procs",
+    "cgroup.threads",
+    "cgroup.subtree_control",
+];
+
+impl Cgroup {
+    /// Makes it. None: this program may make none, and the VM has to do without.
+    pub(super) fn make(id: &str, ids: Ids) -> Result<Option<Self>, Error> {
+        let Some(parent) = parent() else {
+            return Ok(None);
+        };
+        let path = parent.join(format!("vmcell-{id}"));
+        let folder = RunFolder::create(&RunFolder::base(), id)?;
+        folder.remove_cgroup_too(&path)?;
+        match make(&path, ids) {
+            Ok(directory) => Ok(Some(Self { directory, folder })),
+            Err(error) => {
+                tracing::debug!(%error, cgroup = %path.display(), "cannot be made");
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn make(path: &Path, ids: Ids) -> io::Result<File> {
+    fs::create_dir(path)?;
+    if let Ids::Range { first, .. } = ids {
+        for name in DELEGATED {
+            chown(path.join(name), Some(first), Some(first))?;
+        }
+    }
+    File::open(path)
+}
+
+/// Where this user may make cgroups: root in the root of the hierarchy, which
+/// alone can have processes and still hand its controllers down; others where
+/// they are themselves, if that was delegated to them.
+fn parent() -> Option<PathBuf> {
+    let root = mount_point()?;
+    let parent = match geteuid().is_root() {
+        true => root,
+        false => {
+            let ours = fs::read_to_string("/proc/self/cgroup").ok()?;
+            let ours = ours.lines().find_map(|line| line.strip_prefix("0::/"))?;
+            root.join(ours)
+        }
+    };
+    let may_write = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+    (may_write(&parent) && may_write(&parent.join("cgroup.procs"))).then_some(parent)
+}
+
+/// Where the hierarchy of version 2 is mounted.
+pub(crate) fn mount_point() -> Option<PathBuf> {
+    mounted_at(&fs::read_to_string("/proc/self/mounts").ok()?)
+}
+
+/// The same, by the text of proc_pid_mounts(5).
+fn mounted_at(mounts: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let path = fields.next()?;
+        (fields.next()? == "cgroup2").then(|| PathBuf::from(path))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hierarchy_is_found_wherever_it_is_mounted() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
+                      cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let found = mounted_at(mounts);
+        assert_eq!(found, Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(mounted_at("proc /proc proc rw 0 0\n"), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! No VM: the agent in namespaces of the host's own kernel.
+//!
+//! ```text
+//!  this program ── keeper, the agent's program (outside)
+//!                    └── PID 1, the agent    user, pid, mount, UTS, IPC, network
+//!                          └── children      and cgroup namespaces
+//!
+//!  /            overlayfs: memory above the files of an image or a directory
+//!  /dev         null, zero, full, random, urandom, tty, terminals
+//!  /proc /run   its own        /sys   nothing but its cgroups
+//!  network      lo
+//! ```
+//!
+//! What it writes is kept in memory, up to the size of the VM's memory, and is
+//! gone with it. Virtual processors, memory and the kernel are otherwise the
+//! host's. Before Linux 6.6 a directory of the image that was removed cannot be
+//! made again.
+//!
+//! Users: where this program runs as root, there are 65,536 of them, who are
+//! nobody on the host, and files keep their owners. Where it does not, there is
+//! one: root, who is this program's user on the host. All files belong to
+//! it, and nobody else can be anybody.
+
+mod availability;
+pub(crate) mod cgroup;
+mod root;
+#[cfg(feature = "disk")]
+mod unpacked;
+
+use std::{
+    fs::File,
+    io::Write as _,
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStrExt as _, net::UnixStream, process::CommandExt as _},
+    },
+    process::{Command, Stdio},
+};
+
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
+    process::{Signal, getegid, geteuid},
+};
+use vmcell_wire::namespaces::{Ids, Namespaces, PROGRAM};
+
+use self::{cgroup::Cgroup, root::Files};
+use super::{Backend, BackendHealth, Launched, Machine, Vmm, Wiring};
+use crate::{error::Error, link::LinkKind};
+
+/// The backend without a VM: see
+/// [`VmBuilder::allow_host_compat`](crate::VmBuilder::allow_host_compat).
+///
+/// It boots from an [image](crate::VmBuilder::image), whose files it unpacks
+/// into the user's cache once, or from a
+/// [directory](crate::VmBuilder::directory).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostProcess {}
+
+/// What is said with every result.
+const WARNING: &str = "this is no VM and no security boundary: everything runs on the host's own \
+                       kernel, in namespaces";
+
+/// Users from this number on are used by nobody else: they are above those of
+/// people, services and container managers.
+const FIRST_ID: u32 = 0x7663_0000;
+
+/// How many users there are.
+const ID_COUNT: u32 = 65_536;
+
+impl HostProcess {
+    /// The backend.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Backend for HostProcess {
+    fn name(&self) -> &str {
+        "process"
+    }
+
+    fn health(&self) -> BackendHealth {
+        availability::health()
+    }
+
+    fn is_vm(&self) -> bool {
+        false
+    }
+
+    fn launch(&self, machine: Machine) -> Result<Launched, Error> {
+        let link = machine.only_link(LinkKind::Socket, self.name())?;
+        let files = Files::of(machine.root())?;
+        let ids = ids();
+        let cgroup = Cgroup::make(machine.id(), ids)?;
+        let description = Namespaces {
+            boot_id: machine.boot_id,
+            reset_key: machine.reset_key,
+            hostname: &machine.hostname,
+            directory: files.directory.as_os_str().as_bytes(),
+            writable_mib: machine.memory_mib(),
+            ids,
+            has_cgroup: cgroup.is_some(),
+        };
+        let description = description
+            .encode()
+            .map_err(|error| Error::Invalid(error.to_string()))?;
+        let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
+        let (socket, socket_of_agent) = pair()?;
+        let (complaints, complaints_of_agent) = pair()?;
+        let in_memory = |name, bytes: &[u8]| {
+            file_in_memory(name, bytes).map_err(Error::host("make a file in memory"))
+        };
+        // In the order in which `vmcell_wire::namespaces` numbers them.
+        let mut descriptors: Vec<OwnedFd> = vec![
+            in_memory("vmcell-agent", machine.agent())?.into(),
+            in_memory("vmcell-namespaces", &description)?.into(),
+            socket_of_agent.into(),
+        ];
+        let mut kept = None;
+        if let Some(cgroup) = cgroup {
+            descriptors.push(cgroup.directory.into());
+            kept = Some(cgroup.folder);
+        }
+        let mut command = Command::new(format!("/proc/self/fd/{PROGRAM}"));
+        command
+            .arg0(format!("vmcell-{}", machine.id()))
+            .env_clear()
+            .current_dir("/")
+            // A Ctrl-C at the terminal is for the program, not for its VMs.
+            .process_group(0)
+            .stdout(Stdio::null())
+            .stderr(OwnedFd::from(complaints_of_agent));
+        // The keeper ends when all in the namespaces have, and not before.
+        let vmm = Vmm::spawn(command, descriptors)?.ended_by(Signal::TERM);
+        let launched = Launched::new(vmm, Wiring::Port(socket))
+            .link(link)
+            .console(complaints)
+            .keep(files)
+            .keep(kept)
+            .warning(WARNING);
+        Ok(launched)
+    }
+}
+
+/// Who the users in the namespaces are. Root of the host is none of them: it
+/// could change the host's settings in `/proc/sys` without any capability.
+fn ids() -> Ids {
+    let (uid, gid) = (geteuid(), getegid());
+    if uid.is_root() {
+        return Ids::Range {
+            first: FIRST_ID,
+            count: ID_COUNT,
+        };
+    }
+    Ids::Single {
+        uid: uid.as_raw(),
+        gid: gid.as_raw(),
+    }
+}
+
+/// A file without a name that nobody can change any more.
+fn file_in_memory(name: &str, contents: &[u8]) -> std::io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(memfd_create(name, flags)?);
+    file.write_all(contents)?;
+    let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    fcntl_add_seals(&file, seals)?;
+    Ok(file)
+}

@@ -1,0 +1,61 @@
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+use crate::{backend::Root, error::Error};
+
+/// The files that the root of a VM begins with. They stay as they are while
+/// this lives.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) directory: PathBuf,
+    /// Keeps the unpacked files of an image from being removed.
+    _lock: Option<File>,
+}
+
+impl Files {
+    pub(super) fn of(root: &Root) -> Result<Self, Error> {
+        match root {
+            #[cfg(feature = "disk")]
+            Root::Image(image) => {
+                let (directory, lock) = super::unpacked::unpacked(image)?;
+                Ok(Self {
+                    directory,
+                    _lock: Some(lock),
+                })
+            }
+            #[cfg(not(feature = "disk"))]
+            Root::Image(_) => Err(Error::Invalid(
+                "to unpack an image takes the library's feature `disk`: enable it, or name a \
+                 directory"
+                    .to_owned(),
+            )),
+            Root::Directory(path) => Ok(Self {
+                directory: directory(path)?,
+                _lock: None,
+            }),
+            #[cfg(feature = "disk")]
+            Root::Disk { .. } => Err(Error::Invalid(
+                "the backend process cannot write to a disk: boot from an image or a directory, \
+                 or choose a backend that is a VM"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+fn directory(path: &Path) -> Result<PathBuf, Error> {
+    let bad = |reason: String| Error::BadFile {
+        what: "directory",
+        path: path.to_owned(),
+        reason,
+    };
+    let found = path
+        .canonicalize()
+        .map_err(|error| bad(error.to_string()))?;
+    match found.is_dir() {
+        true => Ok(found),
+        false => Err(bad("is not a directory".to_owned())),
+    }
+}

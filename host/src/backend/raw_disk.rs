@@ -1,0 +1,112 @@
+//! Disks for VMMs that know nothing of layers: a copy of the image, which costs
+//! next to nothing where the file system can share what is not written.
+
+use std::{fs::File, io, os::unix::fs::FileExt as _};
+
+use rustix::{
+    fs::{SeekFrom, ioctl_ficlone, seek},
+    io::Errno,
+};
+
+use super::{Machine, Root};
+use crate::{error::Error, overlay::open_image};
+
+/// So much is copied at a time.
+const PIECE: usize = 1 << 20;
+
+/// The disk of a machine, as a raw file without a name that is gone with the VM.
+/// `backend` is who wants it, for those who are refused.
+pub(super) fn raw_disk(machine: &Machine, backend: &str) -> Result<File, Error> {
+    let disk = tempfile::tempfile_in(machine.scratch_folder())
+        .map_err(Error::host("make the VM's disk"))?;
+    fill_raw_disk(machine, backend, &disk)?;
+    Ok(disk)
+}
+
+/// Makes a file that is empty the disk of a machine.
+pub(super) fn fill_raw_disk(machine: &Machine, backend: &str, disk: &File) -> Result<(), Error> {
+    let image = match machine.root() {
+        Root::Image(image) => image,
+        other => return Err(unfit(other, backend)),
+    };
+    let (image, size) = open_image(image)?;
+    copy(&image, size, disk).map_err(Error::host("copy the image to the VM's disk"))
+}
+
+/// What only some backends can boot from.
+fn unfit(root: &Root, backend: &str) -> Error {
+    Error::Invalid(format!(
+        "the backend {backend} boots from raw images only, not from {}: choose the backend qemu, \
+         or make a raw image of it",
+        root.path().display()
+    ))
+}
+
+/// Makes `to` what `from` is: by sharing all of it until one of the two is
+/// written, or else by copying what is not a hole.
+pub(super) fn copy(from: &File, size: u64, to: &File) -> io::Result<()> {
+    if ioctl_ficlone(to, from).is_ok() {
+        return Ok(());
+    }
+    to.set_len(size)?;
+    let mut buffer = vec![0; PIECE];
+    let mut end = 0;
+    while let Some(start) = next(from, SeekFrom::Data(end))? {
+        end = next(from, SeekFrom::Hole(start))?.unwrap_or(size).min(size);
+        let mut at = start;
+        while at < end {
+            let length = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
+            let piece = buffer.get_mut(..length).unwrap_or_default();
+            from.read_exact_at(piece, at)?;
+            to.write_all_at(piece, at)?;
+            at += piece.len() as u64;
+        }
+    }
+    Ok(())
+}
+
+/// Where data or a hole begins next: lseek(2). None: there is none any more.
+fn next(file: &File, position: SeekFrom) -> io::Result<Option<u64>> {
+    match seek(file, position) {
+        Ok(offset) => Ok(Some(offset)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_is_the_same_and_keeps_its_holes() {
+        const SIZE: u64 = 64 << 20;
+        let from = tempfile::tempfile().unwrap();
+        from.set_len(SIZE).unwrap();
+        let large = vec![7; 3 * PIECE / 2];
+        for (offset, bytes) in [(0, &b"begin"[..]), (10 << 20, &large), (SIZE - 3, b"end")] {
+            from.write_all_at(bytes, offset).unwrap();
+        }
+        let to = tempfile::tempfile().unwrap();
+        copy(&from, SIZE, &to).unwrap();
+        let read = |file: &File| {
+            let mut bytes = vec![0; SIZE as usize];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            bytes
+        };
+        assert_eq!(to.metadata().unwrap().len(), SIZE);
+        assert!(read(&from) == read(&to));
+        let allocated = to.metadata().unwrap().blocks() * 512;
+        assert!(allocated < 4 << 20, "{allocated}");
+    }
+
+    #[test]
+    fn an_image_of_nothing_but_holes_is_copied() {
+        let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        from.set_len(1 << 20).unwrap();
+        copy(&from, 1 << 20, &to).unwrap();
+        assert_eq!(to.metadata().unwrap().len(), 1 << 20);
+    }
+}

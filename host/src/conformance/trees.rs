@@ -1,0 +1,78 @@
+//! Whole trees.
+
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+use super::{
+    scene::Scene,
+    streams::pattern,
+    unmet::{Seen, demand, same},
+};
+use crate::{
+    diff::ChangeKind,
+    files::{ManifestOptions, PatchOptions},
+};
+
+pub(super) async fn round_trip(scene: Scene) -> Seen {
+    let folder = tempfile::tempdir()?;
+    let (there, back) = (folder.path().join("there"), folder.path().join("back"));
+    fs::create_dir_all(there.join("sub"))?;
+    fs::write(there.join("sub/large"), pattern(2_000_000))?;
+    fs::write(there.join("empty"), "")?;
+    symlink("sub/large", there.join("link"))?;
+    let files = scene.vm.files();
+    let guest = "/tmp/conformance/tree";
+    files.push(&there, guest).run().await?;
+    files.pull(guest, &back).run().await?;
+    let same_bytes = |name: &str| -> Result<bool, std::io::Error> {
+        Ok(fs::read(there.join(name))? == fs::read(back.join(name))?)
+    };
+    demand(same_bytes("sub/large")? && same_bytes("empty")?, || {
+        "a file came back changed".to_owned()
+    })?;
+    same(
+        "the link",
+        fs::read_link(back.join("link"))?,
+        Path::new("sub/large").to_owned(),
+    )
+}
+
+pub(super) async fn changes(scene: Scene) -> Seen {
+    let files = scene.folder("changes").await?;
+    files.write("kept", "1").await?;
+    files.write("changed", "1").await?;
+    let options = ManifestOptions::new();
+    let before = files.manifest("", &options).await?;
+    files.write("changed", "2").await?;
+    files.write("new", "1").await?;
+    let diff = files.diff("", &before, &options).await?;
+    let mut told: Vec<_> = diff
+        .files()
+        .iter()
+        .map(|file| {
+            (
+                file.change().path.to_string_lossy().into_owned(),
+                file.change().kind(),
+            )
+        })
+        .collect();
+    told.sort_by(|one, other| one.0.cmp(&other.0));
+    let expected = vec![
+        ("changed".to_owned(), ChangeKind::Modified),
+        ("new".to_owned(), ChangeKind::Added),
+    ];
+    same("what changed", told, expected)
+}
+
+pub(super) async fn patch(scene: Scene) -> Seen {
+    let files = scene.folder("patch").await?;
+    files.write("greeting", "hello\n").await?;
+    let patch = "--- a/greeting\n+++ b/greeting\n@@ -1 +1 @@\n-hello\n+goodbye\n";
+    files.apply_patch("", patch, PatchOptions::new()).await?;
+    same(
+        "the file",
+        files.read("greeting").await?,
+        b"goodbye\n".to_vec(),
+    )?;
+    let again = files.apply_patch("", patch, PatchOptions::new()).await;
+    demand(again.is_err(), || "it was applied twice".to_owned())
+}

@@ -1,0 +1,172 @@
+//! Private folders for the sockets and files of VMs that must have a name.
+//!
+//! ```text
+//!  base, mode 0700, locked while folders are made and swept
+//!  └── <id>, mode 0700
+//!      ├── lock      held as long as the owner lives
+//!      ├── cgroups   those to be removed with the folder, if any
+//!      └── …         whatever the backend keeps here
+//! ```
+//!
+//! The kernel gives a lock back when its owner dies, however that happens. So a
+//! folder whose lock nobody holds is a dead program's, and whoever makes the
+//! next folder removes it. Folders are made and swept under the lock of the
+//! base only, so one without a lock was never finished.
+
+mod base;
+mod cgroup;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, openat, unlinkat},
+    io::Errno,
+};
+
+use self::{base::Base, cgroup::Cgroups};
+use crate::error::Error;
+
+pub(crate) use self::sweep::sweep;
+
+/// A private folder of one VM. It is removed, with all that is in it, when this
+/// is dropped, and by the next one who makes such a folder if this program dies
+/// before.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    cgroups: Cgroups,
+    /// Held until the folder is gone.
+    _lock: File,
+}
+
+/// The longest path that the address of a Unix socket takes: unix(7), without
+/// the byte that ends it.
+const LONGEST_ADDRESS: usize = 107;
+
+/// The longest name of a socket, with folders before it, that fits in every
+/// folder.
+const LONGEST_NAME: usize = 32;
+
+/// The file that says whether the owner of a folder lives.
+const LOCK: &str = "lock";
+
+impl RunFolder {
+    /// Where the folders of this user are: `$XDG_RUNTIME_DIR/vmcell`, or
+    /// `vmcell-<uid>` in the system's temporary folder if that is not set, not
+    /// this user's or so long that no socket fits in it.
+    pub fn base() -> PathBuf {
+        base::usual()
+    }
+
+    /// Makes the folder of the VM with this id, after it has removed those that
+    /// dead programs have left in the same base. The base is made if it is not
+    /// there.
+    ///
+    /// It waits while somebody else does the same: a moment.
+    ///
+    /// # Errors
+    /// [`Error::IdTaken`] if there is one with this id and its owner lives,
+    /// [`Error::BadFile`] if the base is somebody else's or open to others,
+    /// [`Error::Host`] if the system refuses.
+    pub fn create(base: &Path, id: &str) -> Result<Self, Error> {
+        let path = base.join(id);
+        if path.file_name() != Some(id.as_ref()) {
+            return Err(Error::Invalid(format!("{id:?} cannot name a folder")));
+        }
+        if path.as_os_str().as_bytes().len() + 1 + LONGEST_NAME > LONGEST_ADDRESS {
+            return Err(Error::BadFile {
+                what: "run folder",
+                path,
+                reason: "is too long for the address of a socket: choose a shorter id, or set \
+                         XDG_RUNTIME_DIR to a folder with a short path"
+                    .to_owned(),
+            });
+        }
+        let base = Base::open(base)?;
+        sweep::sweep_locked(&base);
+        let failed = |errno: Errno| match errno {
+            Errno::EXIST => Error::IdTaken { id: id.to_owned() },
+            _ => Error::host("make a folder for the VM")(errno.into()),
+        };
+        mkdirat(base.descriptor(), id, Mode::RWXU).map_err(failed)?;
+        let lock = lock_new(&base, id).inspect_err(|_| {
+            let _ = fs::remove_dir_all(&path);
+        });
+        Ok(Self {
+            cgroups: Cgroups::at(&path),
+            path,
+            _lock: lock.map_err(Error::host("lock the folder of the VM"))?,
+        })
+    }
+
+    /// Where it is. There is room for the name of a socket of 32 bytes.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Notes a cgroup that is made for the VM, before it is made. What is in it
+    /// is killed and it is removed when the folder is, with all beneath it.
+    ///
+    /// # Errors
+    /// [`Error::Host`] if the note cannot be written.
+    pub fn remove_cgroup_too(&self, cgroup: &Path) -> Result<(), Error> {
+        self.cgroups
+            .note(cgroup)
+            .map_err(Error::host("note a cgroup of the VM"))
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        self.cgroups.remove();
+        // It loses its name in one step, so a new folder can have the id while
+        // this one is being removed. What fails here the next sweep does.
+        let doomed = sweep::doomed_name(&self.path);
+        match fs::rename(&self.path, &doomed) {
+            Ok(()) => drop(fs::remove_dir_all(doomed)),
+            Err(_) => drop(fs::remove_dir_all(&self.path)),
+        }
+    }
+}
+
+/// Makes the lock of a new folder and takes it.
+fn lock_new(base: &Base, id: &str) -> io::Result<File> {
+    let folder = openat(
+        base.descriptor(),
+        id,
+        OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut lock = File::from(openat(&folder, LOCK, flags, Mode::RUSR | Mode::WUSR)?);
+    let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive)
+        .map_err(io::Error::from)
+        .and_then(|()| write!(lock, "{}", owner()));
+    locked.inspect_err(|_| {
+        let _ = unlinkat(&folder, LOCK, AtFlags::empty());
+    })?;
+    Ok(lock)
+}
+
+/// Who this program is, for people: the lock itself says whether it lives.
+fn owner() -> String {
+    let pid = std::process::id();
+    let program = std::env::current_exe().unwrap_or_default();
+    // The 22nd field of proc_pid_stat(5). The name of the program, which may
+    // hold anything, ends with the last parenthesis.
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().nth(19).unwrap_or("?");
+    format!(
+        "pid {pid}, started {ticks} ticks after boot, {}\n",
+        program.display()
+    )
+}

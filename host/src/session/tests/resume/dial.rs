@@ -1,0 +1,196 @@
+//! Connections that are asked for, with a VMM that is not one.
+
+use std::time::Instant;
+
+use tempfile::TempDir;
+use tokio::{io::AsyncBufReadExt, net::UnixListener};
+
+use super::*;
+
+/// Where connections to a guest are made.
+struct Switchboard {
+    folder: TempDir,
+    listener: UnixListener,
+}
+
+impl Switchboard {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("vsock")).unwrap();
+        Self { folder, listener }
+    }
+
+    fn address(&self) -> Address {
+        Address::Hybrid {
+            path: self.folder.path().join("vsock"),
+            port: 1024,
+        }
+    }
+
+    /// Somebody who has asked for a port.
+    async fn asked(&self) -> UnixStream {
+        let (socket, _) = self.listener.accept().await.unwrap();
+        let mut socket = tokio::io::BufReader::new(socket);
+        let mut line = String::new();
+        socket.read_line(&mut line).await.unwrap();
+        assert_eq!(line, "CONNECT 1024\n");
+        assert_eq!(socket.buffer(), b"", "it did not wait for the answer");
+        socket.into_inner()
+    }
+
+    /// A guest who has answered a hello.
+    async fn connected(&self) -> Guest {
+        let mut socket = self.asked().await;
+        socket.write_all(b"OK 1073741824\n").await.unwrap();
+        let mut guest = Guest::new(socket);
+        assert_eq!(guest.hear().await, Some(Heard::Hello));
+        guest.send(&hello(GUEST_WINDOW, BOOT_ID)).await;
+        guest
+    }
+
+    async fn session(&self) -> (Session, Guest) {
+        let (session, guest) = tokio::join!(
+            async {
+                let link = Link::dial(self.address()).await.unwrap();
+                Session::connect(link, Some(BOOT_ID)).await.unwrap()
+            },
+            self.connected()
+        );
+        (session, guest)
+    }
+}
+
+/// What comes of a greeting that is answered so, in pieces.
+async fn answered(pieces: &[&[u8]]) -> Result<(), Unreachable> {
+    let switchboard = Switchboard::new();
+    let address = switchboard.address();
+    let dialling = tokio::spawn(async move { address.connect().await });
+    let mut socket = switchboard.asked().await;
+    for piece in pieces {
+        // It may have given us up.
+        let _ = socket.write_all(piece).await;
+        tokio::task::yield_now().await;
+    }
+    let _ = socket.shutdown().await;
+    dialling.await.unwrap().map(drop)
+}
+
+#[tokio::test]
+async fn an_answer_is_understood_in_whatever_pieces_it_comes() {
+    assert_eq!(answered(&[b"OK 1\n"]).await, Ok(()));
+    assert_eq!(answered(&[b"O", b"K", b" ", b"7", b"\n"]).await, Ok(()));
+    assert_eq!(answered(&[b"OK 4294967295\n"]).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_guest_in_which_nobody_listens_has_refused() {
+    assert_eq!(answered(&[]).await, Err(Unreachable::Refused));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_is_senseless() {
+    for garbage in [
+        &b"OK"[..],
+        b"OK\n",
+        b"OK \n",
+        b"OK x\n",
+        b"OK -1\n",
+        b"OK 4294967296\n",
+        b"ok 1\n",
+        b"NO\n",
+        b"\n",
+        b"\xff\xfe\xfd\n",
+        b"OK 1073741824 and more\n",
+        &[b'0'; 100_000],
+    ] {
+        let answer = answered(&[garbage]).await;
+        assert_eq!(answer, Err(Unreachable::Senseless), "{:?}", &garbage[..2]);
+    }
+}
+
+/// This takes as long as the greeting is waited for: 5 seconds.
+#[tokio::test]
+async fn an_answer_that_does_not_come_is_not_waited_for_without_end() {
+    let switchboard = Switchboard::new();
+    let address = switchboard.address();
+    let dialling = tokio::spawn(async move { address.connect().await.map(drop) });
+    let mut socket = switchboard.asked().await;
+    socket.write_all(b"OK 1").await.unwrap();
+    assert_eq!(dialling.await.unwrap(), Err(Unreachable::Silent));
+}
+
+#[tokio::test]
+async fn a_vmm_that_is_gone_takes_no_connections() {
+    let switchboard = Switchboard::new();
+    let address = switchboard.address();
+    drop(switchboard.listener);
+    let refused = Unreachable::Io(io::ErrorKind::ConnectionRefused);
+    assert_eq!(address.connect().await.map(drop), Err(refused));
+    drop(switchboard.folder);
+    let missing = Unreachable::Io(io::ErrorKind::NotFound);
+    assert_eq!(address.connect().await.map(drop), Err(missing));
+}
+
+#[tokio::test]
+async fn what_the_guest_says_right_behind_the_answer_is_not_lost() {
+    let switchboard = Switchboard::new();
+    let address = switchboard.address();
+    let dialling = tokio::spawn(async move {
+        let link = Link::dial(address).await.unwrap();
+        Session::connect(link, Some(BOOT_ID)).await.map(drop)
+    });
+    let mut socket = switchboard.asked().await;
+    let answer = [&b"OK 5\n"[..], &hello(GUEST_WINDOW, BOOT_ID)].concat();
+    socket.write_all(&answer).await.unwrap();
+    assert_eq!(dialling.await.unwrap(), Ok(()));
+}
+
+#[tokio::test]
+async fn a_new_connection_is_made_when_the_old_one_has_ended_on_both_sides() {
+    let switchboard = Switchboard::new();
+    let (session, mut guest) = switchboard.session().await;
+    let mut stream = open_started(&session, &mut guest).await;
+    let id = stream.id;
+    guest.send(&data(id, Channel::Stdout, b"one ")).await;
+    settle(&session, &mut guest).await;
+    session.drop_link();
+    // The host has hung up, and still hears what is too late.
+    while guest.hear().await.is_some() {}
+    guest.send(&data(id, Channel::Stdout, b"late")).await;
+    drop(guest);
+    let mut guest = switchboard.connected().await;
+    assert_eq!(guest.hear_resume(id).await.stdout, at(4, WINDOW - 4));
+    guest.send(&attached(id, 4, 0, None)).await;
+    guest.send(&data(id, Channel::Stdout, b"two")).await;
+    assert_eq!(finish(&mut stream, &mut guest, 7).await, b"one two");
+}
+
+#[tokio::test]
+async fn a_guest_that_hangs_up_is_connected_to_again_but_not_all_the_time() {
+    let switchboard = Switchboard::new();
+    let began = Instant::now();
+    let (session, mut guest) = switchboard.session().await;
+    let mut stream = open_started(&session, &mut guest).await;
+    let id = stream.id;
+    for _ in 0..4 {
+        drop(guest);
+        guest = switchboard.connected().await;
+        guest.hear_resume(id).await;
+        guest.send(&attached(id, 0, 0, None)).await;
+    }
+    assert!(began.elapsed() >= Duration::from_secs(1));
+    guest.send(&data(id, Channel::Stdout, b"all")).await;
+    assert_eq!(finish(&mut stream, &mut guest, 3).await, b"all");
+}
+
+#[tokio::test]
+async fn a_guest_that_cannot_be_connected_to_again_is_lost() {
+    let switchboard = Switchboard::new();
+    let (session, mut guest) = switchboard.session().await;
+    let mut stream = open_started(&session, &mut guest).await;
+    drop(guest);
+    drop(switchboard.asked().await);
+    let refused = Lost::Unreachable(Unreachable::Refused);
+    assert_eq!(stream.next().await.unwrap_err(), refused);
+    assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Lost(refused));
+}

@@ -1,0 +1,91 @@
+//! vsock by the host's kernel: vsock(7).
+
+use std::{
+    io,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::net::UnixStream as StdUnixStream,
+    },
+};
+
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, VsockAddr, bind, connect as begin_to_connect,
+    getpeername, getsockname, listen as begin_to_listen, socket,
+};
+use rustix::net::{SocketFlags, accept_with};
+use tokio::{io::Interest, net::UnixStream};
+
+/// A port of this machine on which guests may connect.
+#[derive(Debug)]
+pub struct VsockListener {
+    socket: OwnedFd,
+    port: u32,
+}
+
+impl VsockListener {
+    /// Listens on a port that is free.
+    ///
+    /// # Errors
+    /// The system refuses: its kernel has no vsock.
+    pub fn bind() -> io::Result<Self> {
+        let socket = new_socket()?;
+        bind(socket.as_raw_fd(), &VsockAddr::new(ANY, ANY))?;
+        begin_to_listen(&socket, Backlog::new(8)?)?;
+        let address: VsockAddr = getsockname(socket.as_raw_fd())?;
+        let port = address.port();
+        Ok(Self { socket, port })
+    }
+
+    /// The number of the port.
+    pub fn port(&self) -> u32 {
+        self.port
+    }
+
+    /// Waits until the guest with this number has connected. Others are turned
+    /// away.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn wait_for(self, cid: u32) -> io::Result<()> {
+        let socket = registered(self.socket)?;
+        loop {
+            let accept = || Ok(accept_with(&socket, SocketFlags::CLOEXEC)?);
+            let peer = socket.async_io(Interest::READABLE, accept).await?;
+            let address: Result<VsockAddr, _> = getpeername(peer.as_raw_fd());
+            if address.is_ok_and(|address| address.cid() == cid) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Connects to a port of a guest.
+///
+/// Cancel safe.
+pub(crate) async fn connect(cid: u32, port: u32) -> io::Result<UnixStream> {
+    let socket = new_socket()?;
+    match begin_to_connect(socket.as_raw_fd(), &VsockAddr::new(cid, port)) {
+        Ok(()) | Err(nix::Error::EINPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let socket = registered(socket)?;
+    socket.writable().await?;
+    match socket.take_error()? {
+        Some(error) => Err(error),
+        None => Ok(socket),
+    }
+}
+
+/// The runtime tells when a socket is ready. It has no type for all families,
+/// but this one asks nothing of the family in order to read and write.
+fn registered(socket: OwnedFd) -> io::Result<UnixStream> {
+    UnixStream::from_std(StdUnixStream::from(socket))
+}
+
+fn new_socket() -> io::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let family = AddressFamily::Vsock;
+    Ok(socket(family, SockType::Stream, flags, None)?)
+}
+
+/// What stands for any machine and for any port in an address.
+const ANY: u32 = u32::MAX;

@@ -1,0 +1,33 @@
+//! When it is used, and when not.
+
+use vmcell::{
+    LinkKind, Vm,
+    backend::{Backend as _, Backends, HostProcess},
+};
+
+use crate::{base, builder};
+
+#[tokio::test]
+async fn it_is_used_only_where_the_caller_allows_it() {
+    let vm = Vm::builder().image(base()).backend("process");
+    let error = vm.start().await.unwrap_err();
+    assert_eq!(error.code(), "backend-unavailable");
+    assert!(error.to_string().contains("host-compat"), "{error}");
+}
+
+#[test]
+fn it_is_the_last_that_would_be_chosen() {
+    let backends = Backends::new();
+    let last = backends.iter().last().unwrap();
+    assert_eq!(last.name(), "process");
+    assert!(!last.is_vm());
+    assert!(!HostProcess::new().health().reason.is_empty());
+}
+
+#[tokio::test]
+async fn it_has_no_other_link() {
+    let Some(builder) = builder() else { return };
+    let error = builder.link(LinkKind::Serial).start().await.unwrap_err();
+    assert_eq!(error.code(), "invalid");
+    assert!(error.to_string().contains("socket"), "{error}");
+}

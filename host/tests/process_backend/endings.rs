@@ -1,0 +1,170 @@
+//! How it ends, and that nothing is left of it.
+
+use std::time::{Duration, Instant};
+
+use vmcell::{Command, End, Error, ExecEvent, VmState};
+
+use crate::{
+    builder, start,
+    traces::{Processes, mounts, traces},
+};
+
+const A_SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn stopped_or_killed_it_is_gone_with_all_that_ran_in_it() {
+    for stop in [true, false] {
+        let Some(vm) = start().await else { return };
+        let processes = Processes::of(vm.id());
+        assert!(processes.count() >= 2, "a keeper and PID 1");
+        vm.spawn(Command::shell(
+            "trap '' TERM; setsid sleep 1000 & sleep 1000",
+        ))
+        .await
+        .unwrap();
+        match stop {
+            true => vm.stop().await.unwrap(),
+            false => vm.kill().await,
+        }
+        assert!(processes.end_within(Duration::ZERO));
+        assert!(traces(vm.id()).is_empty());
+        let end = if stop { End::Stopped } else { End::Killed };
+        assert_eq!(vm.state(), VmState::Ended(end));
+        let error = vm.exec(["true"]).await.unwrap_err();
+        assert!(
+            matches!(error, Error::Gone(gone) if gone == end),
+            "{error:?}"
+        );
+        vm.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn stopping_asks_processes_to_end() {
+    let Some(vm) = start().await else { return };
+    let script = "trap 'echo asked; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut events = vm.exec_stream(Command::shell(script)).unwrap();
+    let mut printed = Vec::new();
+    while printed != b"ready\n" {
+        if let Some(ExecEvent::Stdout(bytes)) = events.next().await.unwrap() {
+            printed.extend(bytes);
+        }
+    }
+    let (stopped, ()) = tokio::join!(vm.stop(), async {
+        while let Ok(Some(event)) = events.next().await {
+            if let ExecEvent::Stdout(bytes) = event {
+                printed.extend(bytes);
+            }
+        }
+    });
+    stopped.unwrap();
+    assert_eq!(printed, b"ready\nasked\n");
+}
+
+#[tokio::test]
+async fn dropping_the_last_handle_ends_it() {
+    let Some(vm) = start().await else { return };
+    let (id, processes) = (vm.id().to_owned(), Processes::of(vm.id()));
+    let mut ended = vm.exec_stream(Command::new("sleep").arg("1000")).unwrap();
+    ended.next().await.unwrap();
+    drop((vm, ended));
+    assert!(processes.end_within(A_SECOND), "{id}");
+}
+
+#[test]
+fn a_runtime_that_goes_away_takes_it_along() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let Some(vm) = runtime.block_on(start()) else {
+        return;
+    };
+    let processes = Processes::of(vm.id());
+    drop(runtime);
+    assert!(processes.end_within(A_SECOND));
+    assert!(traces(vm.id()).is_empty());
+}
+
+#[tokio::test]
+async fn a_killed_keeper_takes_all_with_it_and_is_a_typed_error_within_a_second() {
+    let Some(vm) = start().await else { return };
+    let processes = Processes::of(vm.id());
+    let mut events = vm.exec_stream(Command::new("sleep").arg("1000")).unwrap();
+    events.next().await.unwrap();
+    processes.kill_keeper();
+    let killed = Instant::now();
+    let error = events.next().await.unwrap_err();
+    assert!(killed.elapsed() < A_SECOND, "{:?}", killed.elapsed());
+    assert!(matches!(error, Error::Gone(End::Died)), "{error:?}");
+    assert!(processes.end_within(A_SECOND));
+    assert!(traces(vm.id()).is_empty());
+}
+
+#[tokio::test]
+async fn who_resets_the_machine_ends_only_this_one() {
+    let Some(vm) = start().await else { return };
+    // PID 1 cannot be killed from inside.
+    assert!(vm.exec(["kill", "-9", "1"]).await.unwrap().success());
+    assert!(vm.exec(["true"]).await.unwrap().success());
+    let error = vm.exec(["reboot", "-f"]).await.unwrap_err();
+    assert!(matches!(error, Error::Gone(End::Died)), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_a_start_leaves_nothing() {
+    let Some(builder) = builder() else { return };
+    let before = mounts();
+    for delay in 0..20 {
+        let id = format!("cancelled-{}-{delay}", std::process::id());
+        let starting = builder.clone().id(&id).start();
+        let started = tokio::time::timeout(Duration::from_millis(delay), starting).await;
+        drop(started);
+        // A launch that was under way is ended when it is done.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !(Processes::of(&id).end_within(A_SECOND) && traces(&id).is_empty()) {
+            assert!(Instant::now() < deadline, "{id}: {:?}", traces(&id));
+        }
+    }
+    assert_eq!(before, mounts());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_at_once_started_and_ended_at_random_leave_nothing() {
+    let Some(builder) = builder() else { return };
+    let before = mounts();
+    let workers: Vec<_> = (0..20)
+        .map(|worker| tokio::spawn(come_and_go(builder.clone(), worker)))
+        .collect();
+    for worker in workers {
+        for (id, processes) in worker.await.unwrap() {
+            assert!(processes.end_within(A_SECOND), "{id}");
+            assert!(traces(&id).is_empty());
+            assert_eq!(Processes::of(&id).count(), 0, "{id}");
+        }
+    }
+    assert_eq!(before, mounts());
+}
+
+/// Starts some, one after the other, and ends them in all ways. What was chosen
+/// can be told from the worker's number.
+async fn come_and_go(builder: vmcell::VmBuilder, worker: u64) -> Vec<(String, Processes)> {
+    let mut chance = worker.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut gone = Vec::new();
+    for _ in 0..3 {
+        let vm = builder.clone().start().await.unwrap();
+        gone.push((vm.id().to_owned(), Processes::of(vm.id())));
+        vm.spawn(Command::shell("sleep 1000")).await.unwrap();
+        chance = chance
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        match chance >> 62 {
+            0 => vm.stop().await.unwrap(),
+            1 => vm.kill().await,
+            2 => Processes::of(vm.id()).kill_keeper(),
+            _ => {
+                assert!(vm.exec(["true"]).await.unwrap().success());
+                vm.stop().await.unwrap();
+            }
+        }
+        vm.ended().await;
+    }
+    gone
+}

@@ -1,0 +1,27 @@
+//! The driver of Cloud Hypervisor.
+
+use vmcell::backend::CloudHypervisor;
+
+use crate::{Fake, builder, lives_and_ends};
+
+#[tokio::test]
+async fn a_vm_boots_from_a_command_line_and_ends_when_its_guest_powers_off() {
+    for version in ["cloud-hypervisor v51.1.0", "cloud-hypervisor v52.0"] {
+        let fake = Fake::new("cloud-hypervisor", version);
+        let backend = CloudHypervisor::at(fake.path("cloud-hypervisor"));
+        // The fake looks no further than to the beginning of the file.
+        let kernel = fake.write("vmlinux", "\x7fELF");
+        lives_and_ends(builder(backend).kernel(kernel), "cloud_hypervisor").await;
+    }
+}
+
+#[tokio::test]
+async fn a_kernel_without_a_pci_bus_is_refused() {
+    let fake = Fake::new("cloud-hypervisor", "cloud-hypervisor v51.1.0");
+    let backend = CloudHypervisor::at(fake.path("cloud-hypervisor"));
+    let kernel = fake.write("vmlinux", "\x7fELF");
+    fake.write("config", "# CONFIG_PCI is not set\n");
+    let error = builder(backend).kernel(kernel).start().await.unwrap_err();
+    assert_eq!(error.code(), "bad-file", "{error:?}");
+    assert!(error.to_string().contains("CONFIG_VIRTIO_PCI"), "{error}");
+}

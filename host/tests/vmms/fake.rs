@@ -1,0 +1,201 @@
+//! A VMM with nothing in it: it reads its command line or config file, takes
+//! what it is given, and speaks for the agent.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    os::unix::{
+        fs::FileExt as _,
+        net::{UnixListener, UnixStream},
+    },
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use vmcell_wire::{
+    Capabilities, Decoder, Hello, Item, Outcome, Peer, Request,
+    boot::{BOOT_FILE, Boot, BootLink},
+    encode,
+};
+
+/// Holds the arguments of the fake; without it this is a test like any other.
+pub(crate) const ARGUMENTS: &str = "VMCELL_FAKE_VMM_ARGUMENTS";
+
+/// What the fake takes for its root, as one in a jail would.
+pub(crate) const ROOT: &str = "VMCELL_FAKE_VMM_ROOT";
+
+/// What a VM is made of.
+struct Given {
+    kernel: PathBuf,
+    initramfs: PathBuf,
+    disk: PathBuf,
+    vsock: PathBuf,
+    kernel_arguments: String,
+    vcpus: u64,
+    memory_mib: u64,
+}
+
+#[test]
+fn a_vmm() {
+    let Ok(arguments) = std::env::var(ARGUMENTS) else {
+        return;
+    };
+    let given = match arguments.contains("--config-file") {
+        true => Given::from_config(&arguments),
+        false => Given::from_command_line(&arguments),
+    };
+    println!("the guest's console: {}", given.kernel_arguments);
+    assert_eq!((given.vcpus, given.memory_mib), (2, 128));
+    assert!(given.kernel_arguments.contains("console=ttyS0"));
+    given.check_files();
+    let archive = std::fs::read(&given.initramfs).unwrap();
+    serve(&given.vsock, &Boot::decode(boot_file(&archive)).unwrap());
+}
+
+impl Given {
+    fn from_config(arguments: &str) -> Self {
+        let words: Vec<_> = arguments.split(' ').collect();
+        assert!(words.contains(&"--no-api"), "{arguments}");
+        let root = std::env::var(ROOT).unwrap_or_default();
+        let place = |path: &str| PathBuf::from(format!("{root}{path}"));
+        let config = words.iter().position(|word| *word == "--config-file");
+        let config = place(words[config.unwrap() + 1]);
+        let config: Value = serde_json::from_reader(File::open(config).unwrap()).unwrap();
+        let text = |pointer: &str| config.pointer(pointer).unwrap().as_str().unwrap();
+        let number = |pointer: &str| config.pointer(pointer).unwrap().as_u64().unwrap();
+        assert_eq!(number("/vsock/guest_cid"), 3);
+        Self {
+            kernel: place(text("/boot-source/kernel_image_path")),
+            initramfs: place(text("/boot-source/initrd_path")),
+            disk: place(text("/drives/0/path_on_host")),
+            vsock: place(text("/vsock/uds_path")),
+            kernel_arguments: text("/boot-source/boot_args").to_owned(),
+            vcpus: number("/machine-config/vcpu_count"),
+            memory_mib: number("/machine-config/mem_size_mib"),
+        }
+    }
+
+    fn from_command_line(arguments: &str) -> Self {
+        let option = |name: &str| {
+            let rest = arguments.split(&format!("{name} ")).nth(1).unwrap();
+            rest.split(" --").next().unwrap()
+        };
+        let value = |name: &str, key: &str| {
+            let mut pairs = option(name).split(',');
+            pairs.find_map(|pair| pair.strip_prefix(key)).unwrap()
+        };
+        assert_eq!((option("--serial"), option("--console")), ("tty", "off"));
+        assert_eq!(value("--vsock", "cid="), "3");
+        Self {
+            kernel: option("--kernel").into(),
+            initramfs: option("--initramfs").into(),
+            disk: value("--disk", "path=").into(),
+            vsock: value("--vsock", "socket=").into(),
+            kernel_arguments: option("--cmdline").to_owned(),
+            vcpus: value("--cpus", "boot=").parse().unwrap(),
+            memory_mib: value("--memory", "size=")
+                .trim_end_matches('M')
+                .parse()
+                .unwrap(),
+        }
+    }
+
+    /// The kernel is a program, the disk an ext4 file system that can be
+    /// written.
+    fn check_files(&self) {
+        let mut magic = [0; 4];
+        File::open(&self.kernel)
+            .unwrap()
+            .read_exact(&mut magic)
+            .unwrap();
+        assert_eq!(&magic, b"\x7fELF");
+        let mut options = OpenOptions::new();
+        let disk = options.read(true).write(true).open(&self.disk).unwrap();
+        let mut magic = [0; 2];
+        disk.read_exact_at(&mut magic, 1024 + 0x38).unwrap();
+        assert_eq!(magic, [0x53, 0xef]);
+        disk.write_all_at(b"written", 0).unwrap();
+    }
+}
+
+/// The boot file of an archive, which is the last file of it.
+fn boot_file(archive: &[u8]) -> &[u8] {
+    let name = format!("{}\0", BOOT_FILE.trim_start_matches('/'));
+    let at = archive
+        .windows(name.len())
+        .rposition(|word| word == name.as_bytes());
+    let name_at = at.unwrap();
+    let header = &archive[name_at - 110..name_at];
+    let size = std::str::from_utf8(&header[54..62]).unwrap();
+    let size = usize::from_str_radix(size, 16).unwrap();
+    let contents = (name_at + name.len()).next_multiple_of(4);
+    &archive[contents..contents + size]
+}
+
+/// The vsock of the VMM, and the agent behind it.
+fn serve(vsock: &Path, boot: &Boot<'_>) {
+    let BootLink::Vsock { port, ready_port } = boot.link else {
+        panic!("{:?}", boot.link);
+    };
+    let listener = UnixListener::bind(vsock).unwrap();
+    let ready = format!("{}_{ready_port}", vsock.display());
+    drop(UnixStream::connect(ready).unwrap());
+    loop {
+        let (host, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(host.try_clone().unwrap());
+        let mut asked = String::new();
+        lines.read_line(&mut asked).unwrap();
+        assert_eq!(asked, format!("CONNECT {port}\n"));
+        assert!(
+            lines.buffer().is_empty(),
+            "the host did not wait for the answer"
+        );
+        (&host).write_all(b"OK 1073741824\n").unwrap();
+        if answer(host, boot) == Conversation::PoweredOff {
+            return;
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Conversation {
+    HungUp,
+    PoweredOff,
+}
+
+/// What an agent says that can do nothing.
+fn answer(mut host: UnixStream, boot: &Boot<'_>) -> Conversation {
+    let mut decoder = Decoder::new(Peer::Host);
+    let mut buffer = [0; 4096];
+    let mut answers = Vec::new();
+    loop {
+        let count = host.read(&mut buffer).unwrap_or(0);
+        if count == 0 {
+            return Conversation::HungUp;
+        }
+        let mut input = &buffer[..count];
+        while let Some(item) = decoder.decode(&mut input).unwrap() {
+            match item {
+                Item::Hello(_) => {
+                    let mut hello = Hello::new("a fake agent", 65_536, boot.boot_id);
+                    // It is newer in one way and older in another.
+                    hello.generation = 7;
+                    let all_but_one = !Capabilities::SERVICES.bits();
+                    hello.capabilities = Capabilities::from_bits(all_but_one);
+                    encode::hello(&mut answers, &hello).unwrap();
+                }
+                Item::Open {
+                    stream,
+                    request: Request::Ping,
+                } => encode::close(&mut answers, stream, &Outcome::Pong).unwrap(),
+                Item::Open {
+                    request: Request::PowerOff { .. },
+                    ..
+                } => return Conversation::PoweredOff,
+                _ => {}
+            }
+        }
+        host.write_all(&answers).unwrap();
+        answers.clear();
+    }
+}

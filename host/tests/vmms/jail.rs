@@ -1,0 +1,72 @@
+//! Firecracker in a jail, of which the fake has the folder and the cgroup, but
+//! not the user.
+
+use std::path::Path;
+
+use vmcell::{
+    End,
+    backend::{Firecracker, Jail},
+};
+
+use crate::{Fake, builder, fake};
+
+/// A jailer that goes to the root that it was told to make, and joins the
+/// cgroup.
+const JAILER: &str = r#"#!/bin/sh
+while test "$1" != --; do
+    case $1 in
+        --id) id=$2 ;;
+        --exec-file) program=$2 ;;
+        --chroot-base-dir) base=$2 ;;
+        --parent-cgroup) cgroup=$2 ;;
+    esac
+    shift 2
+done
+shift
+for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/unified; do
+    test -e $hierarchy/$cgroup && echo $$ > $hierarchy/$cgroup/cgroup.procs
+done
+export VMCELL_FAKE_VMM_ROOT=$base/${program##*/}/$id/root
+exec $program --id=$id "$@"
+"#;
+
+fn can_jail() -> bool {
+    let hierarchies = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let has_cgroups = hierarchies
+        .iter()
+        .any(|path| Path::new(path).join("cgroup.procs").exists());
+    has_cgroups && rustix::process::geteuid().is_root()
+}
+
+#[tokio::test]
+async fn a_jailed_vm_has_its_files_in_its_root_and_leaves_nothing() {
+    assert_eq!(fake::ROOT, "VMCELL_FAKE_VMM_ROOT", "as the jailer says");
+    if !can_jail() {
+        println!("skipped: only root can jail, and where there is cgroup2");
+        return;
+    }
+    let fake = Fake::new("firecracker", "Firecracker v1.14.4");
+    let jailer = fake.write("jailer", JAILER);
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let base = folder.path().join("jails");
+    let jail = Jail::new(65_534, 65_534).folder(&base).program(jailer);
+    let firecracker = Firecracker::at(fake.path("firecracker")).jailed(jail);
+    let vm = builder(firecracker).start().await.unwrap();
+    assert!(vm.health().await.is_healthy());
+    let root = base.join(vm.id()).join("firecracker/vm/root");
+    for name in ["kernel", "initramfs", "disk", "config.json", "v", "v_1025"] {
+        assert!(root.join(name).exists(), "{name}");
+    }
+    let owner = std::os::unix::fs::MetadataExt::uid(&root.join("disk").metadata().unwrap());
+    assert_eq!(owner, 65_534);
+    let cgroups = || {
+        let name = format!("vmcell-{}", vm.id());
+        ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
+            .map(|path| Path::new(path).join(&name).exists())
+    };
+    assert!(cgroups().contains(&true));
+    vm.stop().await.unwrap();
+    assert_eq!(vm.ended().await, End::Stopped);
+    assert!(!root.exists());
+    assert!(!cgroups().contains(&true));
+}

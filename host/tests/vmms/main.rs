@@ -1,0 +1,106 @@
+//! Backends whose VMMs this machine may not have, against a program that keeps
+//! to the VMMs' documentation from the command line to the vsock.
+#![allow(clippy::unwrap_used)]
+
+mod cloud_hypervisor;
+mod fake;
+mod firecracker;
+mod jail;
+
+use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
+
+use vmcell::{
+    Acceleration, End, LinkKind, Vm, VmBuilder,
+    backend::{Backend, BackendHealth, Backends, Launched, Machine, RunFolder},
+};
+
+/// A backend that is said to be available, whatever it says itself: there may be
+/// no KVM here, and the fake does not need it.
+#[derive(Debug)]
+struct Willing<B>(B);
+
+impl<B: Backend> Backend for Willing<B> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn health(&self) -> BackendHealth {
+        BackendHealth::available("a fake")
+    }
+
+    fn launch(&self, machine: Machine) -> Result<Launched, vmcell::Error> {
+        self.0.launch(machine)
+    }
+}
+
+/// A fake VMM, in a folder of its own.
+struct Fake {
+    folder: tempfile::TempDir,
+}
+
+impl Fake {
+    /// One that is called so, and says so of its version.
+    fn new(name: &str, version: &str) -> Self {
+        let fake = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let this = std::env::current_exe().unwrap();
+        let script = format!(
+            "#!/bin/sh\n\
+             test \"$1\" = --version && echo {version} && exit\n\
+             export {}=\"$*\"\n\
+             exec {} fake::a_vmm --exact --nocapture --quiet\n",
+            fake::ARGUMENTS,
+            this.display()
+        );
+        fake.write(name, &script);
+        fake
+    }
+
+    fn write(&self, name: &str, script: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, script).unwrap();
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&path, executable).unwrap();
+        path
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+fn builder(backend: impl Backend + 'static) -> VmBuilder {
+    let name = backend.name().to_owned();
+    Vm::builder()
+        .image(vmcell_rootfs::recipe::base().cached().unwrap().path)
+        .memory_mib(128)
+        .vcpus(2)
+        .acceleration(Acceleration::Kvm)
+        .backends(Backends::new().with(Willing(backend)))
+        .backend(name)
+}
+
+/// Starts a VM, looks at it and stops it.
+async fn lives_and_ends(builder: VmBuilder, backend: &str) {
+    let vm = builder.start().await.unwrap();
+    let health = vm.health().await;
+    assert!(health.is_healthy(), "{health:?}");
+    assert_eq!(health.backend, backend);
+    assert_eq!(health.link.kind, LinkKind::HybridVsock);
+    assert!(
+        vm.console().contains("the guest's console"),
+        "{}",
+        vm.console()
+    );
+    // It lacks one feature, not the connection.
+    let error = vm.services().list().await.unwrap_err();
+    assert_eq!(error.code(), "unsupported", "{error:?}");
+    assert!(error.to_string().contains("lacks services"), "{error}");
+    assert!(vm.health().await.is_healthy());
+    let folder = RunFolder::base().join(vm.id());
+    assert!(folder.exists());
+    vm.stop().await.unwrap();
+    assert_eq!(vm.ended().await, End::Stopped);
+    assert!(!folder.exists());
+}

@@ -1,0 +1,45 @@
+//! The bytes of what the host tells an agent in namespaces, as they are.
+
+use vmcell_wire::namespaces::{Ids, Namespaces};
+
+#[test]
+fn what_the_host_tells_an_agent_in_namespaces() {
+    let single = Ids::Single {
+        uid: 1000,
+        gid: 100,
+    };
+    let range = Ids::Range {
+        first: 65536,
+        count: 2,
+    };
+    for (ids, golden) in [
+        (single, &[0, 0xe8, 7, 100][..]),
+        (range, &[1, 0x80, 0x80, 4, 2]),
+    ] {
+        let told = Namespaces {
+            boot_id: [1; 16],
+            reset_key: [2; 16],
+            hostname: "box",
+            directory: b"/a\xff",
+            writable_mib: 300,
+            ids,
+            has_cgroup: true,
+        };
+        let bytes = told.encode().unwrap();
+        let expected = [
+            &[1; 16][..],
+            &[2; 16],
+            b"\x03box",
+            b"\x03/a\xff",
+            &[0xac, 2],
+            golden,
+            &[1],
+        ]
+        .concat();
+        assert_eq!(bytes, expected);
+        assert_eq!(Namespaces::decode(&bytes), Ok(told));
+        for length in 0..bytes.len() {
+            assert!(Namespaces::decode(&bytes[..length]).is_err());
+        }
+    }
+}
