@@ -10,6 +10,7 @@ use crate::{
         CatArguments, CpArguments, DiffArguments, LsArguments, PatchArguments, PullArgument,
         StatArguments,
     },
+    machine_options::MachineOptions,
     port::PublishArguments,
     process_name,
     screen::ScreenArguments,
@@ -116,6 +117,8 @@ pub(crate) struct RunArguments {
     /// How much memory the VM has, in MiB.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) mem_mib: u32,
+    #[command(flatten)]
+    pub(crate) machine: MachineOptions,
     /// Bring this into /workspace before the command, which then runs there: a
     /// directory's contents, a file, or the contents of a .tar, .tar.gz, .tgz or
     /// .tar.zst.

@@ -14,6 +14,7 @@ mod input;
 mod kill;
 mod limits;
 mod logs;
+mod machine_options;
 mod new_vm;
 mod output;
 mod port;

@@ -3,7 +3,9 @@
 use vmcell::Vm;
 
 use crate::{
+    failure::say,
     files::{Pushes, keep_baseline},
+    machine_options::MachineOptions,
     root::Root,
 };
 
@@ -12,6 +14,7 @@ pub(crate) struct VmOptions {
     pub(crate) id: Option<String>,
     pub(crate) vcpu_count: u32,
     pub(crate) mem_mib: u32,
+    pub(crate) machine: MachineOptions,
     pub(crate) pushes: Pushes,
 }
 
@@ -35,16 +38,19 @@ impl NewVm {
             id,
             vcpu_count,
             mem_mib,
+            machine,
             pushes,
         } = self.options;
         // Others can only ask for changes if they know the VM.
         let compared = id.is_some() || !pushes.is_empty();
         let is_kept = self.root.is_kept();
-        let mut builder = self.root.builder().vcpus(vcpu_count).memory_mib(mem_mib);
+        let builder = self.root.builder().vcpus(vcpu_count).memory_mib(mem_mib);
+        let mut builder = machine.apply(builder);
         if let Some(id) = id {
             builder = builder.id(id);
         }
         let vm = builder.start().await?;
+        vm.warnings().iter().for_each(|warning| say(warning));
         pushes.run(&vm).await?;
         if compared {
             keep_baseline(&vm).await?;

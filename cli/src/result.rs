@@ -14,6 +14,7 @@ pub(crate) fn of_output(vm: &str, output: &Output, cause: Option<Cause>) -> Valu
         "stdout_dropped_bytes": dropped(output.stdout_cut),
         "stderr_dropped_bytes": dropped(output.stderr_cut),
         "timed_out": cause == Some(Cause::Timeout),
+        "warnings": output.warnings,
     });
     add_end(&mut result, output.exit.as_ref(), cause);
     result

@@ -24,6 +24,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         id,
         vcpu_count,
         mem_mib,
+        machine,
         push,
         pull,
         services,
@@ -44,6 +45,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         id,
         vcpu_count,
         mem_mib,
+        machine,
         pushes,
     };
     let root = Root::prepare(&environment, disk)?;

@@ -3,7 +3,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::Args;
 
 use super::detach_key::DetachKey;
-use crate::{command::parse_tag, start_options::parse_variable};
+use crate::{command::parse_tag, machine_options::MachineOptions, start_options::parse_variable};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShellArguments {
@@ -32,6 +32,8 @@ pub(crate) struct ShellArguments {
     /// How much memory the new VM has, in MiB.
     #[arg(long, value_name = "N", default_value_t = 1024, conflicts_with = "vm")]
     pub(super) mem_mib: u32,
+    #[command(flatten)]
+    pub(super) machine: MachineOptions,
     /// Bring this into /workspace of the new VM, where the shell then begins: a
     /// directory's contents, a file, or the contents of a .tar, .tar.gz, .tgz or
     /// .tar.zst.

@@ -11,6 +11,7 @@ mod window;
 
 pub(crate) use arguments::ShellArguments;
 
+use anyhow::ensure;
 use arguments::ProgramOptions;
 use detach_key::DetachKey;
 use raw_mode::RawMode;
@@ -39,6 +40,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         id,
         vcpu_count,
         mem_mib,
+        machine,
         push,
         tag,
         detach_key,
@@ -62,12 +64,17 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         detach_key,
     };
     if let Some(id) = vm {
+        ensure!(
+            !machine.are_given(),
+            "--backend, --link and --allow-host-compat are for a new VM: leave out {id}"
+        );
         return block_on(wanted.run_in(&id));
     }
     let options = VmOptions {
         id,
         vcpu_count,
         mem_mib,
+        machine,
         pushes,
     };
     let root = Root::prepare(&environment, disk)?;

@@ -4,6 +4,7 @@
 //! the guest because it has read a line that the command printed.
 #![allow(clippy::unwrap_used)]
 
+mod backends;
 mod cp;
 mod diff;
 mod disk;

@@ -18,8 +18,8 @@ mod wait;
 
 pub(crate) use child::{ChildPlan, Credentials, Nursery, ResourceLimit, spawn};
 pub(crate) use clone::clone_into_namespaces;
-pub(crate) use descriptors::{inherited, keep_descriptors_from_children, standard_error};
 pub use descriptors::standard_input;
+pub(crate) use descriptors::{inherited, keep_descriptors_from_children, standard_error};
 pub(crate) use entropy::add_entropy;
 pub use fork::end_this_process;
 pub(crate) use fork::fork;

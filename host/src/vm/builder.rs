@@ -181,8 +181,7 @@ impl VmBuilder {
     }
 
     /// Insists on what carries the bytes between the host and the agent.
-    /// Otherwise it is what is fastest on this machine with the backend that
-    /// runs the VM.
+    /// Otherwise it is a serial port with QEMU, and what there is with others.
     pub fn link(mut self, link: LinkKind) -> Self {
         self.link = Some(link);
         self
