@@ -7,7 +7,7 @@ use vmcell::{LinkKind, VmBuilder};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for the machine")]
 pub(crate) struct MachineOptions {
-    /// What runs the VM: `qemu`, `firecracker`, `cloud-hypervisor` or `process`.
+    /// What runs the VM: `qemu`, `firecracker`, `cloud_hypervisor` or `process`.
     /// Without it, the first that can.
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
