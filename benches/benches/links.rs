@@ -1,4 +1,5 @@
-//! The same VM over one link and another, each against that link without us.
+//! The same VM on one backend and link and another, each against that link
+//! without us.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`.
 
@@ -8,12 +9,15 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
+use tokio::task::block_in_place;
 use vmcell::{
-    Command, ExecEvent, LinkKind, Vm,
+    Command, Error, ExecEvent, LinkKind, Vm, VmBuilder,
+    backend::Backends,
     files::{ReadOptions, WriteOptions},
 };
 use vmcell_benches::{
     baseline::{Baseline, FLOOD, Machine},
+    socket_pair,
     summary::{Bound, median, middle_round, row},
 };
 
@@ -28,26 +32,82 @@ async fn main() -> Result<()> {
         .size(vmcell_rootfs::Size::Exact(1 << 30))
         .cached()?
         .path;
-    println!("| link | what | measured | the raw link | ratio | | |");
+    println!("| backend and link | what | measured | the raw link | ratio | | |");
     println!("|---|---|---|---|---|---|---|");
-    for kind in [LinkKind::Serial, LinkKind::HybridVsock] {
-        if wanted.as_deref().is_none_or(|wanted| wanted == kind.name()) {
-            measure(kind, &image).await?;
+    for backend in Backends::new().iter() {
+        let links: &[_] = match backend.name() {
+            "qemu" => &[
+                Some(LinkKind::Serial),
+                Some(LinkKind::Vsock),
+                Some(LinkKind::HybridVsock),
+            ],
+            _ => &[None],
+        };
+        for link in links {
+            let mut name = backend.name().to_owned();
+            let mut builder = Vm::builder().image(&image).backend(backend.name());
+            if let Some(link) = link {
+                name = format!("{name}, {link}");
+                builder = builder.link(*link);
+            }
+            if wanted.as_deref().is_none_or(|wanted| name.contains(wanted)) {
+                measure(&name, builder.allow_host_compat(), &image).await?;
+            }
         }
     }
     Ok(())
 }
 
-async fn measure(kind: LinkKind, image: &Path) -> Result<()> {
-    let vm = Vm::builder().image(image).link(kind).start().await?;
-    let machine = Machine::of(&vm, image)?;
-    exec(&vm, &machine, kind).await?;
+/// A link with nothing of ours at its ends.
+enum Raw {
+    Machine(Machine),
+    SocketPair,
+}
+
+impl Raw {
+    fn of(vm: &Vm, link: LinkKind, image: &Path) -> Result<Self> {
+        match link {
+            LinkKind::Socket => Ok(Self::SocketPair),
+            _ => Ok(Self::Machine(Machine::of(vm, image)?)),
+        }
+    }
+
+    fn round_trips(&self, count: usize) -> Result<Vec<Duration>> {
+        match self {
+            Self::Machine(machine) => Baseline::round_trips(machine, count),
+            Self::SocketPair => socket_pair::round_trips(count),
+        }
+    }
+
+    fn time_in(&self) -> Result<Duration> {
+        match self {
+            Self::Machine(machine) => Baseline::drain_time(machine),
+            Self::SocketPair => socket_pair::flood_time(),
+        }
+    }
+
+    fn time_out(&self) -> Result<Duration> {
+        match self {
+            Self::Machine(machine) => Baseline::flood_time(machine),
+            Self::SocketPair => socket_pair::flood_time(),
+        }
+    }
+}
+
+async fn measure(name: &str, builder: VmBuilder, image: &Path) -> Result<()> {
+    let vm = match builder.start().await {
+        Ok(vm) => vm,
+        Err(Error::BackendUnavailable { reason, .. }) => {
+            println!("| {name} | skipped: {reason} | | | | | |");
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let raw = Raw::of(&vm, vm.health().await.link.kind, image)?;
+    exec(&vm, &raw, name).await?;
     let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
-        let (raw_in, raw_out) = tokio::task::block_in_place(|| {
-            let raw_in = Baseline::drain_time(&machine)?;
-            anyhow::Ok((raw_in, Baseline::flood_time(&machine)?))
-        })?;
+        let (raw_in, raw_out) = block_in_place(|| anyhow::Ok((raw.time_in()?, raw.time_out()?)))?;
         let [streams, writes, reads] = &mut rounds;
         streams.push((stream(&vm).await?, raw_out));
         writes.push((write(&vm).await?, raw_in));
@@ -58,11 +118,11 @@ async fn measure(kind: LinkKind, image: &Path) -> Result<()> {
         "a file of 256 MiB into the guest",
         "a file of 256 MiB out of the guest",
     ];
-    for (name, rounds) in names.into_iter().zip(rounds) {
+    for (what, rounds) in names.into_iter().zip(rounds) {
         let (ours, raw) = middle_round(rounds);
         let rate = |time: Duration| FLOOD as f64 / 1e6 / time.as_secs_f64();
         row(
-            &format!("{kind} | {name}"),
+            &format!("{name} | {what}"),
             &format!("{:.0} MB/s", rate(ours)),
             &format!("{:.0} MB/s", rate(raw)),
             rate(ours) / rate(raw),
@@ -74,8 +134,8 @@ async fn measure(kind: LinkKind, image: &Path) -> Result<()> {
 }
 
 /// A command that does nothing, against a round trip of a few bytes.
-async fn exec(vm: &Vm, machine: &Machine, kind: LinkKind) -> Result<()> {
-    let raw = tokio::task::block_in_place(|| Baseline::round_trips(machine, 300))?;
+async fn exec(vm: &Vm, raw: &Raw, name: &str) -> Result<()> {
+    let raw = block_in_place(|| raw.round_trips(300))?;
     let mut times = Vec::new();
     for _ in 0..300 {
         let begun = Instant::now();
@@ -84,7 +144,7 @@ async fn exec(vm: &Vm, machine: &Machine, kind: LinkKind) -> Result<()> {
     }
     let (ours, raw) = (median(times), median(raw));
     row(
-        &format!("{kind} | p50 of exec, against a round trip"),
+        &format!("{name} | p50 of exec, against a round trip"),
         &format!("{:.2} ms", ours.as_secs_f64() * 1e3),
         &format!("{:.2} ms", raw.as_secs_f64() * 1e3),
         ours.as_secs_f64() / raw.as_secs_f64(),

@@ -4,18 +4,15 @@
 //! Prints a table; the figures of one run are in `benches/README.md`.
 
 use std::{
-    io::{Read, Write},
-    os::unix::net::UnixStream,
     path::Path,
     process::Stdio,
-    thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use tokio::runtime::Runtime;
 use vmcell::{
-    Command, ExecEvent, Vm,
+    Vm,
     backend::{Backend as _, HostProcess},
 };
 use vmcell_benches::summary::{Bound, fact, median, middle_round, percentile, row};
@@ -23,9 +20,6 @@ use vmcell_benches::summary::{Bound, fact, median, middle_round, percentile, row
 const STARTS: usize = 50;
 const ROUNDS: usize = 9;
 const EXECS: usize = 200;
-
-/// How much goes through the link.
-const FLOOD: usize = 256 * 1024 * 1024;
 
 /// How long a start may take until the result of the first command is there.
 const PROMISED: Duration = Duration::from_millis(30);
@@ -41,8 +35,7 @@ fn main() -> Result<()> {
     println!("| what | vmcell | baseline | ratio | promised | |");
     println!("|---|---|---|---|---|---|");
     starts(&runtime, &image)?;
-    execs(&runtime, &image)?;
-    output(&runtime, &image)
+    execs(&runtime, &image)
 }
 
 async fn start(image: &Path) -> Result<Vm> {
@@ -116,64 +109,4 @@ fn execs(runtime: &Runtime, image: &Path) -> Result<()> {
     );
     runtime.block_on(vm.kill());
     Ok(())
-}
-
-fn output(runtime: &Runtime, image: &Path) -> Result<()> {
-    let vm = runtime.block_on(start(image))?;
-    let mut rounds = Vec::new();
-    for _ in 0..ROUNDS {
-        rounds.push((runtime.block_on(flood(&vm))?, raw_socket()?));
-    }
-    let (ours, raw) = middle_round(rounds);
-    let rate = |time: Duration| FLOOD as f64 / 1e6 / time.as_secs_f64();
-    row(
-        "256 MiB of output through exec_stream",
-        &format!("{:.0} MB/s", rate(ours)),
-        &format!("{:.0} MB/s (a socket pair between two threads)", rate(raw)),
-        rate(ours) / rate(raw),
-        Bound::None,
-    );
-    runtime.block_on(vm.kill());
-    Ok(())
-}
-
-async fn flood(vm: &Vm) -> Result<Duration> {
-    let source = ["dd", "if=/dev/zero", "bs=256k", "count=1024", "status=none"];
-    let mut events = vm.exec_stream(Command::from_argv(source))?;
-    let mut received = 0;
-    let mut begun = Instant::now();
-    while let Some(event) = events.next().await? {
-        match event {
-            ExecEvent::Started { .. } => begun = Instant::now(),
-            ExecEvent::Stdout(bytes) => received += bytes.len(),
-            ExecEvent::Exited(_) => {}
-            other => bail!("{other:?}"),
-        }
-    }
-    ensure!(received == FLOOD, "{received} bytes came");
-    Ok(begun.elapsed())
-}
-
-/// What the link could carry, with nothing else to do.
-fn raw_socket() -> Result<Duration> {
-    let (mut sender, mut receiver) = UnixStream::pair()?;
-    let begun = Instant::now();
-    let sending = thread::spawn(move || -> std::io::Result<()> {
-        let piece = vec![0; 64 * 1024];
-        for _ in 0..FLOOD / piece.len() {
-            sender.write_all(&piece)?;
-        }
-        Ok(())
-    });
-    let mut buffer = vec![0; 64 * 1024];
-    let mut received = 0;
-    while received < FLOOD {
-        received += receiver.read(&mut buffer)?;
-    }
-    let time = begun.elapsed();
-    match sending.join() {
-        Ok(sent) => sent?,
-        Err(_) => bail!("the sender failed"),
-    }
-    Ok(time)
 }

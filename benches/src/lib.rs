@@ -3,4 +3,5 @@
 pub mod baseline;
 pub mod crowd;
 pub mod memory;
+pub mod socket_pair;
 pub mod summary;

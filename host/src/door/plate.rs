@@ -17,7 +17,8 @@ pub(crate) struct Plate {
     pub(crate) vcpus: u32,
     pub(crate) memory_mib: u32,
     pub(crate) backend: String,
-    emulated: bool,
+    /// None: there is no VM.
+    emulated: Option<bool>,
     /// Milliseconds since 1970.
     pub(crate) started_ms: u64,
     /// What everybody who uses the VM must know.
@@ -35,7 +36,7 @@ impl Plate {
         vcpus: u32,
         memory_mib: u32,
         backend: &str,
-        acceleration: Acceleration,
+        acceleration: Option<Acceleration>,
         warnings: &[String],
     ) -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -45,20 +46,20 @@ impl Plate {
             vcpus,
             memory_mib,
             backend: backend.to_owned(),
-            emulated: acceleration == Acceleration::Tcg,
+            emulated: acceleration.map(|acceleration| acceleration == Acceleration::Tcg),
             started_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0)),
             warnings: warnings.to_vec(),
         }
     }
 
-    pub(crate) fn acceleration(&self) -> AccelerationChoice {
-        AccelerationChoice {
-            acceleration: match self.emulated {
+    pub(crate) fn acceleration(&self) -> Option<AccelerationChoice> {
+        Some(AccelerationChoice {
+            acceleration: match self.emulated? {
                 true => Acceleration::Tcg,
                 false => Acceleration::Kvm,
             },
             reason: "chosen by the program that owns the VM",
-        }
+        })
     }
 
     pub(super) async fn send(&self, socket: &mut UnixStream) -> io::Result<()> {

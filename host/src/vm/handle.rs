@@ -63,7 +63,7 @@ pub(super) struct Shared {
     pub(super) backend: String,
     pub(super) passed_over: Vec<PassedOver>,
     pub(super) warnings: Vec<String>,
-    pub(super) acceleration: AccelerationChoice,
+    pub(super) acceleration: Option<AccelerationChoice>,
     pub(super) link: LinkChoice,
     pub(super) console: Console,
     pub(super) baseline: Arc<Keepsake>,

@@ -18,8 +18,9 @@ pub struct Health {
     pub passed_over: Vec<PassedOver>,
     /// What everybody who uses the VM must know.
     pub warnings: Vec<String>,
-    /// How its instructions are executed, and why so.
-    pub acceleration: AccelerationChoice,
+    /// How its instructions are executed, and why so. None: there is no VM, and
+    /// the host's own kernel runs them.
+    pub acceleration: Option<AccelerationChoice>,
     /// What carries the bytes between this program and the agent, and why that.
     pub link: LinkChoice,
     /// What the agent calls itself.

@@ -77,6 +77,7 @@ async fn boot(
         _ => builder.backends.choose(builder.host_compat)?,
     };
     let name = backend.name().to_owned();
+    let acceleration = backend.is_vm().then_some(acceleration);
     // Files are written and a process is made: not for a thread of the runtime.
     let launching = tokio::task::spawn_blocking({
         let span = tracing::Span::current();
@@ -93,13 +94,12 @@ async fn boot(
     let link = launched.link.clone();
     let (vmm, session, kept, warnings) =
         connect(launched, secrets, builder.boot_timeout, &console).await?;
-    let acceleration_used = acceleration.acceleration;
     let plate = Plate::new(
         image,
         builder.vcpus,
         builder.memory_mib,
         &name,
-        acceleration_used,
+        acceleration.map(|choice| choice.acceleration),
         &warnings,
     );
     let about = About {
@@ -120,7 +120,7 @@ struct About {
     backend: String,
     passed_over: Vec<PassedOver>,
     warnings: Vec<String>,
-    acceleration: AccelerationChoice,
+    acceleration: Option<AccelerationChoice>,
     link: LinkChoice,
     console: Console,
 }

@@ -137,8 +137,10 @@ async fn everybody_hears_the_warning() {
     };
     is_warned(vm.warnings());
     is_warned(&vm.health().await.warnings);
+    assert_eq!(vm.health().await.acceleration, None);
     is_warned(&vm.exec(["true"]).await.unwrap().warnings);
     let visitor = Vm::attach(vm.id()).await.unwrap();
+    assert_eq!(visitor.health().await.acceleration, None);
     is_warned(visitor.warnings());
     is_warned(&visitor.exec(["true"]).await.unwrap().warnings);
 }

@@ -138,7 +138,7 @@ async fn health_tells_how_the_vm_runs() {
     assert!(health.is_healthy(), "{health:?}");
     assert_eq!(health.backend, "qemu");
     assert!(health.agent.starts_with("vmcell-agent "));
-    assert!(!health.acceleration.reason.is_empty());
+    assert!(!health.acceleration.unwrap().reason.is_empty());
     vm.kill().await;
 
     let vm = builder()
@@ -146,7 +146,7 @@ async fn health_tells_how_the_vm_runs() {
         .start()
         .await
         .unwrap();
-    let chosen = vm.health().await.acceleration;
+    let chosen = vm.health().await.acceleration.unwrap();
     assert_eq!(chosen.acceleration, Acceleration::Tcg);
     assert_eq!(chosen.reason, "asked for by the caller");
 }
