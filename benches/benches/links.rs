@@ -97,8 +97,8 @@ impl Raw {
 async fn measure(name: &str, builder: VmBuilder, image: &Path) -> Result<()> {
     let vm = match builder.start().await {
         Ok(vm) => vm,
-        Err(Error::BackendUnavailable { reason, .. }) => {
-            println!("| {name} | skipped: {reason} | | | | | |");
+        Err(error @ (Error::BackendUnavailable { .. } | Error::Missing { .. })) => {
+            println!("| {name} | skipped: {error} | | | | | |");
             return Ok(());
         }
         Err(error) => return Err(error.into()),
