@@ -204,10 +204,10 @@ fn emulation_arguments(machine: &Machine, parts: &Parts) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{borrow::Cow, fs::File};
+    use std::fs::File;
 
     use super::*;
-    use crate::{acceleration::AccelerationChoice, backend::Root, overlay::Beneath};
+    use crate::overlay::Beneath;
 
     fn file() -> File {
         tempfile::tempfile().unwrap()
@@ -217,25 +217,6 @@ mod tests {
         Beneath {
             file: file(),
             format,
-        }
-    }
-
-    fn machine(acceleration: Acceleration) -> Machine {
-        Machine {
-            id: "0123".to_owned(),
-            root: Root::Image("/image".into()),
-            vcpus: 2,
-            memory_mib: 256,
-            hostname: "host".to_owned(),
-            acceleration: AccelerationChoice::requested(acceleration),
-            link: None,
-            randomise_addresses: false,
-            kernel: None,
-            kernel_arguments: "debug".to_owned(),
-            agent: Cow::Borrowed(b""),
-            boot_id: [0; 16],
-            reset_key: [0; 16],
-            scratch_folder: "/tmp".into(),
         }
     }
 
@@ -268,7 +249,7 @@ mod tests {
     #[test]
     fn the_whole_command_line() {
         assert_eq!(
-            text(&machine(Acceleration::Kvm), &parts()),
+            text(&Machine::sample(Acceleration::Kvm), &parts()),
             "\
 -nodefaults
 -no-user-config
@@ -302,7 +283,7 @@ mod tests {
     fn the_kernels_vsock_needs_a_number_and_an_open_device() {
         let mut parts = parts();
         parts.link = Device::Vsock { cid: 70_000 };
-        let text = text(&machine(Acceleration::Kvm), &parts);
+        let text = text(&Machine::sample(Acceleration::Kvm), &parts);
         assert!(
             text.ends_with("\n-device vhost-vsock-device,guest-cid=70000,vhostfd=3"),
             "{text}"
@@ -314,7 +295,7 @@ mod tests {
     fn vsock_by_another_program_needs_memory_that_both_see() {
         let mut parts = parts();
         parts.link = Device::VhostUserVsock;
-        let text = text(&machine(Acceleration::Kvm), &parts);
+        let text = text(&Machine::sample(Acceleration::Kvm), &parts);
         assert!(
             text.contains(
                 "
@@ -339,7 +320,7 @@ mod tests {
         let mut parts = parts();
         parts.disk.is_kept = true;
         parts.disk.beneath.insert(0, beneath("qcow2"));
-        let text = text(&machine(Acceleration::Kvm), &parts);
+        let text = text(&Machine::sample(Acceleration::Kvm), &parts);
         assert!(
             text.contains(
                 "\n\
@@ -360,7 +341,7 @@ mod tests {
 
     #[test]
     fn emulation_has_its_own_processor_and_arguments() {
-        let (mut machine, mut parts) = (machine(Acceleration::Tcg), parts());
+        let (mut machine, mut parts) = (Machine::sample(Acceleration::Tcg), parts());
         let emulated = text(&machine, &parts);
         assert!(emulated.contains("accel=tcg"));
         assert!(emulated.contains("-cpu max,-erms,-fsrm,-xsave\n"));
