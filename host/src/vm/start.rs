@@ -204,6 +204,9 @@ async fn carry_out(
         .await;
 }
 
+/// How long a VM whose link was closed while it boots may take to end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// Waits for the agent. A VM in which none answers is ended.
 async fn connect(
     launched: Launched,
@@ -241,6 +244,10 @@ async fn connect(
         Ok(Err(Lost::Closed | Lost::Io(_) | Lost::Deaf | Lost::Dropped)) => BootFailure::Ended,
         Err(_) => BootFailure::Timeout(boot_timeout),
     };
+    if reason == BootFailure::Ended {
+        // Who closes the link because of an error has yet to say which.
+        let _ = timeout(LAST_WORDS, vmm.exited()).await;
+    }
     // The end of the VMM closes its sockets, so all it printed will be there.
     vmm.killer().kill();
     vmm.exited().await;

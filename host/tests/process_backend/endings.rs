@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use vmcell::{Command, End, Error, ExecEvent, VmState};
+use vmcell_wire::namespaces::LINK;
 
 use crate::{
     builder, start,
@@ -37,6 +38,17 @@ async fn stopped_or_killed_it_is_gone_with_all_that_ran_in_it() {
         );
         vm.stop().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn an_agent_that_gives_up_is_heard_out() {
+    let Some(builder) = builder() else { return };
+    let agent = tempfile::NamedTempFile::new().unwrap();
+    // It is slow between closing the link and telling why.
+    let script = format!("#!/bin/sh\nexec {LINK}>&-\nsleep 0.1\necho no luck >&2\n");
+    std::fs::write(agent.path(), script).unwrap();
+    let error = builder.agent(agent.path()).start().await.unwrap_err();
+    assert!(error.to_string().ends_with("no luck"), "{error}");
 }
 
 #[tokio::test]
