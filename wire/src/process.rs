@@ -27,6 +27,7 @@ pub struct Start<'a> {
     /// Whether `HOME`, `LANG`, `PATH` and `USER` are set where `env` does not.
     pub default_env: bool,
     /// The working directory; `/` if empty.
+    #[serde(with = "serde_bytes")]
     pub cwd: &'a [u8],
     /// Whether the working directory is made if it is not there.
     pub make_cwd: bool,

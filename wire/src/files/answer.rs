@@ -13,6 +13,7 @@ pub enum Answer<'a> {
     /// An entry that could not be looked at. The work goes on without it.
     Problem {
         /// Which one, as in [`FileEntry::path`].
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// Why.
         #[serde(borrow)]
@@ -49,6 +50,7 @@ impl Answer<'_> {
 pub struct FileEntry<'a> {
     /// Its path below the top of the walk; empty: the top, or the one entry
     /// that was asked for.
+    #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
     /// What it is.
     pub kind: FileKind,
@@ -73,6 +75,7 @@ pub struct FileEntry<'a> {
     /// The number of its inode.
     pub inode: u64,
     /// What a symbolic link points to.
+    #[serde(with = "serde_bytes")]
     pub target: &'a [u8],
     /// The SHA-256 of a file's bytes, if it was asked for.
     pub digest: Option<[u8; 32]>,
@@ -132,6 +135,7 @@ pub struct Change<'a> {
     /// What happened.
     pub kind: ChangeKind,
     /// Its path below what is watched; empty: that itself.
+    #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
 }
 

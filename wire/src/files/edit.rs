@@ -14,6 +14,7 @@ pub enum EditRecord<'a> {
     /// A file is to have these bytes; raw bytes follow.
     Put {
         /// Which one. Missing directories are made.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// What must be there before.
         expect: Expect,
@@ -25,15 +26,18 @@ pub enum EditRecord<'a> {
     /// A symbolic link is to be there.
     PutLink {
         /// Which one.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// What must be there before; the digest is that of a link's target.
         expect: Expect,
         /// What it points to.
+        #[serde(with = "serde_bytes")]
         target: &'a [u8],
     },
     /// A file's permissions are to be these.
     SetMode {
         /// Which one.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// What must be there before.
         expect: Expect,
@@ -43,6 +47,7 @@ pub enum EditRecord<'a> {
     /// A file or link is to be gone, and directories that this empties.
     Remove {
         /// Which one.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// What must be there before.
         expect: Expect,

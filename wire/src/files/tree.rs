@@ -27,6 +27,7 @@ pub enum TreeRecord<'a> {
     /// A directory. What follows is in it.
     Enter {
         /// Its name.
+        #[serde(with = "serde_bytes")]
         name: &'a [u8],
         /// Set when it is left. None: made if it is not there, and else left
         /// as it is.
@@ -38,6 +39,7 @@ pub enum TreeRecord<'a> {
     /// A file.
     File {
         /// Its name.
+        #[serde(with = "serde_bytes")]
         name: &'a [u8],
         /// What else there is to it.
         #[serde(borrow)]
@@ -56,24 +58,29 @@ pub enum TreeRecord<'a> {
     /// A symbolic link.
     Symlink {
         /// Its name.
+        #[serde(with = "serde_bytes")]
         name: &'a [u8],
         /// What else there is to it.
         #[serde(borrow)]
         meta: Meta<'a>,
         /// What it points to.
+        #[serde(with = "serde_bytes")]
         target: &'a [u8],
     },
     /// Another name for a file that came before.
     HardLink {
         /// The name.
+        #[serde(with = "serde_bytes")]
         name: &'a [u8],
         /// The path of the file, from the top of the tree.
+        #[serde(with = "serde_bytes")]
         to: &'a [u8],
     },
     /// Something was left out: it is no file, directory or link, or it could
     /// not be read.
     Skipped {
         /// Its name.
+        #[serde(with = "serde_bytes")]
         name: &'a [u8],
         /// What it is, if that is known.
         kind: Option<FileKind>,

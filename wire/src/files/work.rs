@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 pub struct Files<'a> {
     /// The directory that no path of the work can leave: absolute, and no part
     /// of it a symbolic link.
+    #[serde(with = "serde_bytes")]
     pub root: &'a [u8],
     /// What is to be done.
     #[serde(borrow)]
@@ -23,6 +24,7 @@ pub enum Work<'a> {
     /// The bytes of a file.
     Read {
         /// Which file; links are followed.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// Where to begin.
         offset: u64,
@@ -35,6 +37,7 @@ pub enum Work<'a> {
     /// One entry.
     Stat {
         /// Which one.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// Whether a link at the end of the path is followed.
         follow: bool,
@@ -47,6 +50,7 @@ pub enum Work<'a> {
     /// Makes a directory, and those above it.
     MakeDirectory {
         /// Which one. One that is there is fine.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// Its permissions; 0755 by default.
         mode: Option<u16>,
@@ -57,6 +61,7 @@ pub enum Work<'a> {
     /// Removes an entry. A link is removed, never what it points to.
     Remove {
         /// Which one.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// Whether a directory goes with all that is in it. Without this an
         /// empty one goes.
@@ -65,8 +70,10 @@ pub enum Work<'a> {
     /// Gives an entry another name.
     Rename {
         /// Which one.
+        #[serde(with = "serde_bytes")]
         from: &'a [u8],
         /// Its new name.
+        #[serde(with = "serde_bytes")]
         to: &'a [u8],
         /// Whether what has that name may be replaced.
         replace: bool,
@@ -74,8 +81,10 @@ pub enum Work<'a> {
     /// Copies a file, a link, or a directory with all that is in it.
     Copy {
         /// Which one.
+        #[serde(with = "serde_bytes")]
         from: &'a [u8],
         /// The name of the copy.
+        #[serde(with = "serde_bytes")]
         to: &'a [u8],
         /// Whose it is.
         #[serde(borrow)]
@@ -84,6 +93,7 @@ pub enum Work<'a> {
     /// Sets permissions; links are followed, but not within a tree.
     SetMode {
         /// Of which entry.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// The permissions.
         mode: u16,
@@ -93,6 +103,7 @@ pub enum Work<'a> {
     /// Sets the owner; links are not followed.
     SetOwner {
         /// Of which entry.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// Whose it is.
         #[serde(borrow)]
@@ -103,8 +114,10 @@ pub enum Work<'a> {
     /// Makes a symbolic link.
     Symlink {
         /// Its name.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// What it points to, any bytes.
+        #[serde(with = "serde_bytes")]
         target: &'a [u8],
         /// Whose it is.
         #[serde(borrow)]
@@ -113,6 +126,7 @@ pub enum Work<'a> {
     /// Sets the time of the last change; makes an empty file if there is none.
     Touch {
         /// Of which entry; links are followed.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// The time; now if none.
         modified: Option<Time>,
@@ -123,18 +137,21 @@ pub enum Work<'a> {
     /// How much a tree takes up: [`Answer::Usage`](super::Answer::Usage).
     Usage {
         /// Its top.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
     },
     /// Makes what was written safe on the disk: a file, or the whole file
     /// system of a directory.
     Sync {
         /// Which one.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
     },
     /// Tells what changes, until the stream is cancelled. The first answer is
     /// the entry itself: from then on nothing is missed.
     Watch {
         /// A file or directory.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// Whether also in the directories below.
         recursive: bool,
@@ -150,6 +167,7 @@ pub enum Work<'a> {
     /// Changes many files: all, or none.
     Edit {
         /// The directory that the paths of the records are relative to.
+        #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// Whose files are that are new.
         #[serde(borrow)]
@@ -161,6 +179,7 @@ pub enum Work<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write<'a> {
     /// Which file.
+    #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
     /// Where the bytes go.
     pub place: WritePlace,
@@ -218,16 +237,20 @@ pub enum Owner<'a> {
 pub struct Walk<'a> {
     /// Its top: a directory, or anything else, which is then all there is. A
     /// link at the end of the path is followed.
+    #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
     /// How many levels below the top; 0: the top alone.
     pub depth: u32,
     /// Whether the top itself is told, with an empty path.
     pub top: bool,
     /// Only paths that match this [glob](crate::pattern); all if empty.
+    #[serde(with = "serde_bytes")]
     pub glob: &'a [u8],
     /// Only what these lines include; all if empty.
+    #[serde(with = "serde_bytes")]
     pub include: &'a [u8],
     /// Nothing that these lines exclude.
+    #[serde(with = "serde_bytes")]
     pub exclude: &'a [u8],
     /// Whether the names of each directory come in order.
     pub sorted: bool,
@@ -241,6 +264,7 @@ pub struct Walk<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receive<'a> {
     /// What the first record becomes. Missing directories above are made.
+    #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
     /// Whose its entries are.
     #[serde(borrow)]
@@ -253,10 +277,13 @@ pub struct Receive<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Send<'a> {
     /// The first record; a link is given as a link.
+    #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
     /// Only what these lines include; all if empty.
+    #[serde(with = "serde_bytes")]
     pub include: &'a [u8],
     /// Nothing that these lines exclude.
+    #[serde(with = "serde_bytes")]
     pub exclude: &'a [u8],
 }
 
