@@ -15,14 +15,13 @@ use crate::{
     console::Console,
     event::{Batch, Event, Poller},
     job::Jobs,
-    link::{Conversation, Heard, Link, LinkId, Lost, Medium, Turn},
+    link::{Conversation, Heard, Link, LinkId, Lost, Medium, Turn, is_from_host},
     port::Connections,
     power::PowerOff,
     process::{Caller, Processes},
     service::Services,
     sys::{
-        SignalFd, VsockAddress, keep_descriptors_from_children, take_over_signals, vsock_peer,
-        wait_for_our_turn,
+        SignalFd, keep_descriptors_from_children, take_over_signals, vsock_peer, wait_for_our_turn,
     },
     tasks::Tasks,
 };
@@ -363,7 +362,7 @@ impl Agent {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match accept_with(listener, flags) {
                 Ok(socket) => {
-                    if !is_from_host(&socket) {
+                    if !is_from_host(vsock_peer(&socket)) {
                         continue;
                     }
                     if let Err(error) = self.add_link(socket, Medium::Socket) {
@@ -421,15 +420,5 @@ impl Agent {
         let _ = link.conversation.close(caller.stream, &outcome);
         let _ = link.send(&mut self.tasks);
         self.put_link(caller.link, link);
-    }
-}
-
-/// Whether a connection may be a link. Over vsock others than the host could
-/// connect: processes of the guest, and guests that the host lets through.
-fn is_from_host(socket: &OwnedFd) -> bool {
-    match vsock_peer(socket) {
-        Ok(Some(peer)) => peer.cid == VsockAddress::HOST,
-        Ok(None) => true,
-        Err(_) => false,
     }
 }

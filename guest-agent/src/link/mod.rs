@@ -12,6 +12,7 @@
 //! stop the processes.
 
 mod outgoing;
+mod peer;
 mod reset;
 mod staged;
 mod stream;
@@ -34,6 +35,7 @@ use reset::{Part, Resets};
 use stream::Filled;
 use streams::Streams;
 
+pub(crate) use peer::is_from_host;
 pub(crate) use stream::{
     JobStream, Place, PortStream, ProcessStream, ServiceStream, Stream, Wanted,
 };

@@ -109,6 +109,8 @@ impl From<io::Error> for Unreachable {
         match error.kind() {
             // The kernel's word for a guest in which nobody listens.
             io::ErrorKind::ConnectionReset => Self::Refused,
+            // And for one that does not answer: after two seconds.
+            io::ErrorKind::TimedOut => Self::Silent,
             kind => Self::Io(kind),
         }
     }

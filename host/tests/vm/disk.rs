@@ -17,7 +17,7 @@ use vmcell::{
     files::Walk,
 };
 
-use super::{base, processes::VmmProcess};
+use super::{base, builder, linked, processes::VmmProcess};
 
 /// Where the image is that disks are made of.
 fn images() -> PathBuf {
@@ -34,7 +34,7 @@ fn new_disk() -> (TempDir, PathBuf) {
 
 fn on(disk: &Path) -> VmBuilder {
     let folder = disk.parent().unwrap();
-    let builder = Vm::builder().disk(disk).memory_mib(128);
+    let builder = linked().disk(disk).memory_mib(128);
     builder.allow_backing(folder).allow_backing(images())
 }
 
@@ -112,12 +112,7 @@ async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() 
     let mut go_on = |_| ControlFlow::Continue(());
     image::flatten(&layers, &flat, 1 << 30, &mut go_on).unwrap();
     drop(layers);
-    let vm = Vm::builder()
-        .image(&flat)
-        .memory_mib(128)
-        .start()
-        .await
-        .unwrap();
+    let vm = builder().image(&flat).start().await.unwrap();
     run(&vm, "read line </root/notes && [ $line = upper ]").await;
     vm.kill().await;
 }
@@ -132,7 +127,7 @@ async fn what_cannot_be_the_disk_of_a_vm_is_refused_by_name() {
         matches!(error, Error::Disk(ImageError::Raw { .. })),
         "{error}"
     );
-    let elsewhere = Vm::builder().disk(&path).start().await.unwrap_err();
+    let elsewhere = linked().disk(&path).start().await.unwrap_err();
     assert!(matches!(elsewhere, Error::Disk(ImageError::Outside { .. })));
     let both = on(&path).image(base()).start().await.unwrap_err();
     assert!(matches!(both, Error::Invalid(_)), "{both}");

@@ -32,12 +32,16 @@ fn base() -> PathBuf {
     vmcell_rootfs::recipe::base().cached().unwrap().path
 }
 
-fn builder() -> VmBuilder {
-    let builder = Vm::builder().image(base()).memory_mib(128);
+/// A VM of which nothing is said but the link.
+fn linked() -> VmBuilder {
     match std::env::var("VMCELL_TEST_LINK") {
-        Ok(link) => builder.link(link.parse().unwrap()),
-        Err(_) => builder,
+        Ok(link) => Vm::builder().link(link.parse().unwrap()),
+        Err(_) => Vm::builder(),
     }
+}
+
+fn builder() -> VmBuilder {
+    linked().image(base()).memory_mib(128)
 }
 
 async fn start() -> Vm {

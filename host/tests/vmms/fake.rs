@@ -33,6 +33,7 @@ struct Given {
     kernel_arguments: String,
     vcpus: u64,
     memory_mib: u64,
+    api: Option<PathBuf>,
 }
 
 #[test]
@@ -48,6 +49,10 @@ fn a_vmm() {
     assert_eq!((given.vcpus, given.memory_mib), (2, 128));
     assert!(given.kernel_arguments.contains("console=ttyS0"));
     given.check_files();
+    // The real one too opens it before the VM boots.
+    if let Some(api) = &given.api {
+        serve_api(UnixListener::bind(api).unwrap());
+    }
     let archive = std::fs::read(&given.initramfs).unwrap();
     serve(&given.vsock, &Boot::decode(boot_file(&archive)).unwrap());
 }
@@ -55,11 +60,16 @@ fn a_vmm() {
 impl Given {
     fn from_config(arguments: &str) -> Self {
         let words: Vec<_> = arguments.split(' ').collect();
-        assert!(words.contains(&"--no-api"), "{arguments}");
         let root = std::env::var(ROOT).unwrap_or_default();
         let place = |path: &str| PathBuf::from(format!("{root}{path}"));
-        let config = words.iter().position(|word| *word == "--config-file");
-        let config = place(words[config.unwrap() + 1]);
+        let option = |name: &str| {
+            let at = words.iter().position(|word| *word == name)?;
+            Some(place(words[at + 1]))
+        };
+        let api = option("--api-sock");
+        // With neither it would open one that all VMs have in common.
+        assert_eq!(api.is_none(), words.contains(&"--no-api"), "{arguments}");
+        let config = option("--config-file").unwrap();
         let config: Value = serde_json::from_reader(File::open(config).unwrap()).unwrap();
         let text = |pointer: &str| config.pointer(pointer).unwrap().as_str().unwrap();
         let number = |pointer: &str| config.pointer(pointer).unwrap().as_u64().unwrap();
@@ -72,6 +82,7 @@ impl Given {
             kernel_arguments: text("/boot-source/boot_args").to_owned(),
             vcpus: number("/machine-config/vcpu_count"),
             memory_mib: number("/machine-config/mem_size_mib"),
+            api,
         }
     }
 
@@ -97,6 +108,7 @@ impl Given {
                 .trim_end_matches('M')
                 .parse()
                 .unwrap(),
+            api: None,
         }
     }
 
@@ -130,6 +142,26 @@ fn boot_file(archive: &[u8]) -> &[u8] {
     let size = usize::from_str_radix(size, 16).unwrap();
     let contents = (name_at + name.len()).next_multiple_of(4);
     &archive[contents..contents + size]
+}
+
+/// What the API answers to whoever asks how the VM is.
+pub(crate) const STATE: &str = r#"{"id":"a-fake","state":"Running"}"#;
+
+/// The API of the VMM, which knows one request.
+fn serve_api(listener: UnixListener) {
+    std::thread::spawn(move || {
+        for program in listener.incoming() {
+            let mut program = program.unwrap();
+            let mut lines = BufReader::new(program.try_clone().unwrap()).lines();
+            assert_eq!(lines.next().unwrap().unwrap(), "GET / HTTP/1.1");
+            let length = STATE.len();
+            write!(
+                program,
+                "HTTP/1.1 200 \r\nContent-Length: {length}\r\n\r\n{STATE}"
+            )
+            .unwrap();
+        }
+    });
 }
 
 /// The vsock of the VMM, and the agent behind it.

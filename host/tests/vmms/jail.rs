@@ -1,14 +1,14 @@
 //! Firecracker in a jail, of which the fake has the folder and the cgroup, but
 //! not the user.
 
-use std::path::Path;
+use std::{os::unix::fs::PermissionsExt as _, path::Path};
 
 use vmcell::{
     End,
     backend::{Firecracker, Jail},
 };
 
-use crate::{Fake, builder, fake};
+use crate::{Fake, api::ask, builder, fake};
 
 /// A jailer that goes to the root that it was told to make, and joins the
 /// cgroup.
@@ -38,6 +38,12 @@ fn can_jail() -> bool {
     has_cgroups && rustix::process::geteuid().is_root()
 }
 
+fn jailed(fake: &Fake, base: &Path) -> Firecracker {
+    let jailer = fake.write("jailer", JAILER);
+    let jail = Jail::new(65_534, 65_534).folder(base).program(jailer);
+    Firecracker::at(fake.path("firecracker")).jailed(jail)
+}
+
 #[tokio::test]
 async fn a_jailed_vm_has_its_files_in_its_root_and_leaves_nothing() {
     assert_eq!(fake::ROOT, "VMCELL_FAKE_VMM_ROOT", "as the jailer says");
@@ -46,11 +52,9 @@ async fn a_jailed_vm_has_its_files_in_its_root_and_leaves_nothing() {
         return;
     }
     let fake = Fake::new("firecracker", "Firecracker v1.14.4");
-    let jailer = fake.write("jailer", JAILER);
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let base = folder.path().join("jails");
-    let jail = Jail::new(65_534, 65_534).folder(&base).program(jailer);
-    let firecracker = Firecracker::at(fake.path("firecracker")).jailed(jail);
+    let firecracker = jailed(&fake, &base);
     let vm = builder(firecracker).start().await.unwrap();
     assert!(vm.health().await.is_healthy());
     let root = base.join(vm.id()).join("firecracker/vm/root");
@@ -69,4 +73,24 @@ async fn a_jailed_vm_has_its_files_in_its_root_and_leaves_nothing() {
     assert_eq!(vm.ended().await, End::Stopped);
     assert!(!root.exists());
     assert!(!cgroups().contains(&true));
+}
+
+#[tokio::test]
+async fn the_api_of_a_jailed_vm_is_in_its_root() {
+    if !can_jail() {
+        println!("skipped: only root can jail, and where there is cgroup2");
+        return;
+    }
+    let fake = Fake::new("firecracker", "Firecracker v1.14.4");
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let base = folder.path().join("jails");
+    let firecracker = jailed(&fake, &base).with_api();
+    let vm = builder(firecracker.clone()).start().await.unwrap();
+    let api = firecracker.api_socket(vm.id()).unwrap();
+    assert_eq!(api, base.join(vm.id()).join("firecracker/vm/root/api"));
+    assert!(ask(&api).ends_with(fake::STATE));
+    let mode = base.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    vm.kill().await;
+    assert!(!api.exists());
 }

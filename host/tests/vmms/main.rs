@@ -2,6 +2,7 @@
 //! to the VMMs' documentation from the command line to the vsock.
 #![allow(clippy::unwrap_used)]
 
+mod api;
 mod cloud_hypervisor;
 mod fake;
 mod firecracker;

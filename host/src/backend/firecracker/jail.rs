@@ -5,6 +5,7 @@
 //!    firecracker/vm/root          what Firecracker sees as /
 //!      kernel initramfs disk config.json
 //!      v  v_1025                  vsock
+//!      api                        if it is asked for
 //! ```
 //!
 //! A process that changes its user loses the word that it is to die with its
@@ -22,7 +23,7 @@ use std::{
 
 use rustix::process::geteuid;
 
-use super::{VSOCK, config, spawn};
+use super::{API, VSOCK, config, options, spawn};
 use crate::{
     backend::{
         Launched, Machine, Wiring,
@@ -86,22 +87,27 @@ impl Jail {
         hierarchy().map(drop)
     }
 
-    pub(super) fn launch(&self, firecracker: &Path, machine: &Machine) -> Result<Launched, Error> {
+    pub(super) fn launch(
+        &self,
+        firecracker: &Path,
+        machine: &Machine,
+        has_api: bool,
+    ) -> Result<Launched, Error> {
         let jailer = locate::jailer(self.program.as_deref())?;
-        let base = self.folder.clone().unwrap_or_else(RunFolder::base);
-        let folder = RunFolder::create(&base, machine.id())?;
+        let folder = RunFolder::create(&self.base(), machine.id())?;
         let cgroup = format!("vmcell-{}", machine.id());
         let cgroup_path = hierarchy()?.join(&cgroup);
         folder.remove_cgroup_too(&cgroup_path)?;
         fs::create_dir(&cgroup_path).map_err(Error::host("make a cgroup for the VM"))?;
 
-        let root = root(folder.path(), firecracker);
+        let root = self.root(firecracker, machine.id());
         let wiring = self.furnish(&root, machine).map_err(|error| match error {
             Unfurnished::Jail(source) => Error::host("furnish the jail")(source),
             Unfurnished::Machine(error) => error,
         })?;
         let mut command = Command::new(jailer);
-        command.args(self.arguments(firecracker, folder.path(), &cgroup));
+        let api = has_api.then(|| Path::new("/").join(API));
+        command.args(self.arguments(firecracker, folder.path(), &cgroup, api.as_deref()));
         Ok(spawn(command, Vec::new(), wiring)?.keep(folder))
     }
 
@@ -132,11 +138,30 @@ impl Jail {
         Ok(wiring)
     }
 
+    fn base(&self) -> PathBuf {
+        self.folder.clone().unwrap_or_else(RunFolder::base)
+    }
+
+    /// What Firecracker will see as its root in the VM with this id.
+    pub(super) fn root(&self, firecracker: &Path, id: &str) -> PathBuf {
+        // The jailer names a folder after the program that links may lead to.
+        let program = firecracker.canonicalize();
+        let program = program.as_deref().unwrap_or(firecracker);
+        let name = program.file_name().unwrap_or_default();
+        self.base().join(id).join(name).join(NAME).join("root")
+    }
+
     /// What the jailer is told, and through it Firecracker.
-    fn arguments(&self, firecracker: &Path, folder: &Path, cgroup: &str) -> Vec<OsString> {
+    fn arguments(
+        &self,
+        firecracker: &Path,
+        folder: &Path,
+        cgroup: &str,
+        api: Option<&Path>,
+    ) -> Vec<OsString> {
         let user = self.user.to_string();
         let group = self.group.to_string();
-        let options: [(&str, OsString); 7] = [
+        let jail: [(&str, OsString); 7] = [
             ("--id", NAME.into()),
             ("--exec-file", firecracker.into()),
             ("--uid", user.into()),
@@ -146,18 +171,12 @@ impl Jail {
             // It is there, and nothing is to be set in it: so it is joined.
             ("--parent-cgroup", cgroup.into()),
         ];
-        let options = options
+        let jail = jail
             .into_iter()
             .flat_map(|(name, value)| [name.into(), value]);
-        let ours = [
-            "--",
-            "--no-api",
-            "--config-file",
-            "/config.json",
-            "--level",
-            "Warning",
-        ];
-        options.chain(ours.map(OsString::from)).collect()
+        jail.chain(["--".into()])
+            .chain(options("/config.json", api))
+            .collect()
     }
 }
 
@@ -166,15 +185,6 @@ fn new(root: &Path, name: &str) -> io::Result<File> {
     let file = File::create_new(root.join(name))?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     Ok(file)
-}
-
-/// What Firecracker will see as its root.
-fn root(folder: &Path, firecracker: &Path) -> PathBuf {
-    // The jailer names a folder after the program that links may lead to.
-    let program = firecracker.canonicalize();
-    let program = program.as_deref().unwrap_or(firecracker);
-    let name = program.file_name().unwrap_or_default();
-    folder.join(name).join(NAME).join("root")
 }
 
 /// Where cgroups of version 2 are.
@@ -209,17 +219,21 @@ impl From<Error> for Unfurnished {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_whole_command_line_of_the_jailer() {
-        let jail = Jail::new(123, 100);
-        let words = jail.arguments(
+    fn command_line(api: Option<&str>) -> String {
+        let words = Jail::new(123, 100).arguments(
             Path::new("/usr/bin/firecracker"),
             Path::new("/run/vmcell/0123"),
             "vmcell-0123",
+            api.map(Path::new),
         );
         let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn the_whole_command_line_of_the_jailer() {
         assert_eq!(
-            words.join(" "),
+            command_line(None),
             "--id vm --exec-file /usr/bin/firecracker --uid 123 --gid 100 \
              --chroot-base-dir /run/vmcell/0123 --cgroup-version 2 --parent-cgroup vmcell-0123 \
              -- --no-api --config-file /config.json --level Warning"
@@ -227,11 +241,16 @@ mod tests {
     }
 
     #[test]
+    fn the_api_is_where_firecracker_sees_it() {
+        let line = command_line(Some("/api"));
+        let expected = " -- --api-sock /api --config-file /config.json --level Warning";
+        assert!(line.ends_with(expected), "{line}");
+    }
+
+    #[test]
     fn the_jail_is_where_the_jailer_will_look_for_it() {
-        let root = root(
-            Path::new("/run/vmcell/0123"),
-            Path::new("/nowhere/firecracker"),
-        );
+        let jail = Jail::new(123, 100).folder("/run/vmcell");
+        let root = jail.root(Path::new("/nowhere/firecracker"), "0123");
         assert_eq!(root, Path::new("/run/vmcell/0123/firecracker/vm/root"));
     }
 }

@@ -6,8 +6,10 @@
 //!                    vsock: Unix sockets in a folder of the VM
 //! ```
 //!
-//! Its API is off: there is nothing to be asked of it that the config file does
-//! not say, and a guest that powers itself off ends it.
+//! Its API is off unless a caller wants it: there is nothing that we ask of it
+//! and that the config file does not say, a guest that powers itself off ends
+//! it, and what is not there cannot be attacked. With the API its socket is in
+//! the folder of the VM, and is opened before the VM boots.
 
 mod config;
 mod jail;
@@ -40,10 +42,15 @@ pub(crate) use self::weaknesses::weakness;
 pub struct Firecracker {
     program: Option<PathBuf>,
     jail: Option<Jail>,
+    has_api: bool,
 }
 
 /// What its socket is called: short, because the addresses of sockets are.
 const VSOCK: &str = "v";
+
+/// What the socket of its API is called. No port of the guest leads there, as
+/// those of vsock are called `v_<port>`.
+const API: &str = "api";
 
 // The descriptors that it inherits, in the order in which they are passed.
 const DISK: &str = "/proc/self/fd/3";
@@ -60,7 +67,7 @@ impl Firecracker {
     pub fn at(program: impl Into<PathBuf>) -> Self {
         Self {
             program: Some(program.into()),
-            jail: None,
+            ..Self::default()
         }
     }
 
@@ -69,6 +76,57 @@ impl Firecracker {
     pub fn jailed(mut self, jail: Jail) -> Self {
         self.jail = Some(jail);
         self
+    }
+
+    /// Starts it with its API, for what this library does not ask of it: to pause
+    /// a VM, to limit the rate of its disk, to take a snapshot. Without this it
+    /// has none.
+    ///
+    /// Each VM has a socket of its own: see [`api_socket`](Self::api_socket). A VM
+    /// that is paused there answers nobody here.
+    #[must_use]
+    pub fn with_api(mut self) -> Self {
+        self.has_api = true;
+        self
+    }
+
+    /// The Unix socket on which the VM with this id takes requests of
+    /// Firecracker's API: HTTP, as its documentation tells. It is there from when
+    /// the VM has started until it has ended, for the user who started it and
+    /// nobody else. In a jail it is what Firecracker says: one that a guest has
+    /// taken over may have put something else there.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use tokio::net::UnixStream;
+    /// use vmcell::{Vm, backend::{Backends, Firecracker}};
+    ///
+    /// let firecracker = Firecracker::new().with_api();
+    /// let vm = Vm::builder()
+    ///     .image("base.ext4")
+    ///     .backends(Backends::new().with(firecracker.clone()))
+    ///     .backend("firecracker")
+    ///     .start()
+    ///     .await?;
+    /// let api = UnixStream::connect(firecracker.api_socket(vm.id())?).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if its VMs have [no API](Self::with_api),
+    /// [`Error::Missing`] if it is jailed and there is no Firecracker.
+    pub fn api_socket(&self, id: &str) -> Result<PathBuf, Error> {
+        if !self.has_api {
+            return Err(Error::Invalid(
+                "this Firecracker has no API: start its VMs with `Firecracker::with_api`"
+                    .to_owned(),
+            ));
+        }
+        Ok(match &self.jail {
+            None => RunFolder::base().join(id).join(API),
+            Some(jail) => jail.root(&self.program()?, id).join(API),
+        })
     }
 
     fn program(&self) -> Result<PathBuf, Error> {
@@ -102,7 +160,8 @@ impl Firecracker {
         let config = file_in_memory("vmcell-config", config(machine, &places).as_bytes())
             .map_err(Error::host("make Firecracker's config file"))?;
         let mut command = Command::new(self.program()?);
-        command.args(arguments(machine, CONFIG));
+        let api = self.has_api.then(|| folder.path().join(API));
+        command.args(arguments(machine, CONFIG, api.as_deref()));
         let descriptors = vec![disk.into(), initramfs.into(), config.into()];
         let launched = spawn(command, descriptors, wiring)?;
         Ok(launched.keep(folder))
@@ -126,19 +185,28 @@ impl Backend for Firecracker {
         let link = machine.only_link(LinkKind::HybridVsock, self.name())?;
         let launched = match &self.jail {
             None => self.launch_free(&machine),
-            Some(jail) => jail.launch(&self.program()?, &machine),
+            Some(jail) => jail.launch(&self.program()?, &machine, self.has_api),
         };
         Ok(launched?.link(link))
     }
 }
 
 /// What Firecracker is told besides its config file.
-fn arguments(machine: &Machine, config: &str) -> Vec<OsString> {
+fn arguments(machine: &Machine, config: &str, api: Option<&Path>) -> Vec<OsString> {
     let id = instance_id(machine.id());
-    let words = ["--id", &id, "--no-api", "--config-file", config];
+    let identity = ["--id", &id].map(OsString::from);
+    identity.into_iter().chain(options(config, api)).collect()
+}
+
+/// What it is told in a jail too, with paths as it sees them.
+fn options(config: &str, api: Option<&Path>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = match api {
+        None => vec!["--no-api".into()],
+        Some(socket) => vec!["--api-sock".into(), socket.into()],
+    };
     // Its log goes where the guest's console goes, and is to say what is wrong.
-    let words = words.into_iter().chain(["--level", "Warning"]);
-    words.map(OsString::from).collect()
+    words.extend(["--config-file", config, "--level", "Warning"].map(OsString::from));
+    words
 }
 
 /// Starts it, with its console and complaints where they are read.
@@ -178,14 +246,48 @@ mod tests {
     use super::*;
     use crate::acceleration::Acceleration;
 
+    fn command_line(api: Option<&str>) -> String {
+        let machine = Machine::sample(Acceleration::Kvm);
+        let words = arguments(&machine, CONFIG, api.map(Path::new));
+        let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        words.join(" ")
+    }
+
     #[test]
     fn the_whole_command_line() {
-        let machine = Machine::sample(Acceleration::Kvm);
-        let words = arguments(&machine, CONFIG);
-        let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
         assert_eq!(
-            words.join(" "),
+            command_line(None),
             "--id vmcell-0123 --no-api --config-file /proc/self/fd/5 --level Warning"
         );
+    }
+
+    #[test]
+    fn the_whole_command_line_with_the_api() {
+        assert_eq!(
+            command_line(Some("/run/vmcell/0123/api")),
+            "--id vmcell-0123 --api-sock /run/vmcell/0123/api --config-file /proc/self/fd/5 \
+             --level Warning"
+        );
+    }
+
+    #[test]
+    fn the_api_of_a_vm_is_in_its_folder_or_its_jail() {
+        let firecracker = Firecracker::at("/bin/true").with_api();
+        let free = firecracker.api_socket("0123").unwrap();
+        assert_eq!(free, RunFolder::base().join("0123/api"));
+        let jailed = firecracker.jailed(Jail::new(123, 100).folder("/jails"));
+        let program = std::fs::canonicalize("/bin/true").unwrap();
+        let name = program.file_name().unwrap().to_str().unwrap();
+        assert_eq!(
+            jailed.api_socket("0123").unwrap(),
+            Path::new(&format!("/jails/0123/{name}/vm/root/api"))
+        );
+    }
+
+    #[test]
+    fn who_has_no_api_is_told_how_to_have_one() {
+        let error = Firecracker::new().api_socket("0123").unwrap_err();
+        assert_eq!(error.code(), "invalid");
+        assert!(error.to_string().contains("with_api"), "{error}");
     }
 }

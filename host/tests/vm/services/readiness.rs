@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use vmcell::{
-    Cause, Command, ExecFailureKind, Vm,
+    Cause, Command, ExecFailureKind,
     service::{
         Probe, Readiness, ServiceError, ServicePhase, ServiceSpec, ServiceStatus, ServiceTrouble,
     },
 };
 
 use super::{failure, gone, ready, run, service_error, shell, start_service, within};
-use crate::start;
+use crate::{builder, start};
 
 /// Services that do their work when they are told to, each in its own way.
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn each_kind_of_probe_tells_when_the_program_does_its_work() {
 #[tokio::test]
 async fn a_socket_that_accepts_makes_a_service_ready() {
     let image = vmcell_rootfs::recipe::debian().cached().unwrap().path;
-    let builder = Vm::builder().image(image).memory_mib(256);
+    let builder = builder().image(image).memory_mib(256);
     let vm = builder.start().await.unwrap();
     let program = "import socket, time\n\
                    server = socket.socket(socket.AF_UNIX)\n\

@@ -15,6 +15,8 @@ use vmcell::{
     terminal::{Reply, Status, Terminal, TerminalOptions},
 };
 
+use crate::builder;
+
 /// Under emulation a program may think for long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -24,7 +26,7 @@ const BRIEFLY: Duration = Duration::from_millis(100);
 /// A VM of the environment `debian`, where the programs are that people use.
 async fn debian() -> Vm {
     let image = vmcell_rootfs::recipe::debian().cached().unwrap().path;
-    let builder = Vm::builder().image(image).memory_mib(256);
+    let builder = builder().image(image).memory_mib(256);
     builder.start().await.unwrap()
 }
 

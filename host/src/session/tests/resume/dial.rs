@@ -131,6 +131,13 @@ async fn a_vmm_that_is_gone_takes_no_connections() {
     assert_eq!(address.connect().await.map(drop), Err(missing));
 }
 
+#[test]
+fn a_kernel_tells_a_guest_that_refuses_from_one_that_does_not_answer() {
+    let told = |kind: io::ErrorKind| Unreachable::from(io::Error::from(kind));
+    assert_eq!(told(io::ErrorKind::ConnectionReset), Unreachable::Refused);
+    assert_eq!(told(io::ErrorKind::TimedOut), Unreachable::Silent);
+}
+
 #[tokio::test]
 async fn what_the_guest_says_right_behind_the_answer_is_not_lost() {
     let switchboard = Switchboard::new();

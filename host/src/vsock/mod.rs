@@ -1,5 +1,8 @@
 //! vsock by the host's kernel: vsock(7).
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     io,
     os::{
