@@ -46,6 +46,7 @@ async fn start(image: &Path) -> Result<Vm> {
 
 fn echo(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
     let round_trip = median(Baseline::round_trips(machine, ROUND_TRIPS)?);
+    let relay = median(Baseline::keys(machine, ROUND_TRIPS)?);
     // In the same guest, in short rounds.
     let rounds = runtime.block_on(async {
         let vm = start(image).await?;
@@ -82,6 +83,23 @@ fn echo(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
         ),
         ours.as_secs_f64() / baseline.as_secs_f64(),
         Bound::AtMost(1.5),
+    );
+    row(
+        "the same",
+        &format!("{} us", ours.as_micros()),
+        &format!(
+            "{} us (a program that is nothing but a relay)",
+            relay.as_micros()
+        ),
+        ours.as_secs_f64() / relay.as_secs_f64(),
+        Bound::None,
+    );
+    row(
+        "the relay against the first baseline",
+        &format!("{} us", relay.as_micros()),
+        &format!("{} us", baseline.as_micros()),
+        relay.as_secs_f64() / baseline.as_secs_f64(),
+        Bound::None,
     );
     Ok(())
 }

@@ -180,12 +180,26 @@ impl Baseline {
 
     /// Times of single round trips of a few bytes through the port.
     pub fn round_trips(machine: &Machine, count: usize) -> Result<Vec<Duration>> {
-        let mut guest = Self::start("echo", machine)?;
-        let mut buffer = [7; 64];
+        Self::echoes("echo", machine, count, &mut [7; 64])
+    }
+
+    /// Times of single keys through the port to a terminal, and of their echoes
+    /// back.
+    pub fn keys(machine: &Machine, count: usize) -> Result<Vec<Duration>> {
+        Self::echoes("relay_pty", machine, count, b"x".to_owned().as_mut_slice())
+    }
+
+    fn echoes(
+        task: &str,
+        machine: &Machine,
+        count: usize,
+        buffer: &mut [u8],
+    ) -> Result<Vec<Duration>> {
+        let mut guest = Self::start(task, machine)?;
         let mut round_trip = || {
             let start = Instant::now();
-            guest.port.write_all(&buffer)?;
-            guest.port.read_exact(&mut buffer)?;
+            guest.port.write_all(buffer)?;
+            guest.port.read_exact(buffer)?;
             Ok(start.elapsed())
         };
         // The first one waits for the boot.
@@ -195,7 +209,21 @@ impl Baseline {
 
     /// How long the guest takes to send [`FLOOD`] bytes through the port.
     pub fn flood_time(machine: &Machine) -> Result<Duration> {
-        let mut guest = Self::start("flood", machine)?;
+        Self::flood("flood", machine)
+    }
+
+    /// The same if they come from another process through a pipe.
+    pub fn pipe_time(machine: &Machine) -> Result<Duration> {
+        Self::flood("relay_pipe", machine)
+    }
+
+    /// The same if they come from another process through a connection.
+    pub fn connection_time(machine: &Machine) -> Result<Duration> {
+        Self::flood("relay_tcp", machine)
+    }
+
+    fn flood(task: &str, machine: &Machine) -> Result<Duration> {
+        let mut guest = Self::start(task, machine)?;
         guest.port.write_all(b"g")?;
         let mut buffer = vec![0; 256 * 1024];
         let mut received = guest.port.read(&mut buffer)?;

@@ -13,8 +13,11 @@ impl Moment {
     }
 
     pub(crate) fn after_ms(self, milliseconds: u64) -> Self {
-        let added = milliseconds.saturating_mul(1_000_000);
-        Self(self.0.saturating_add(added))
+        self.after_ns(milliseconds.saturating_mul(1_000_000))
+    }
+
+    pub(crate) fn after_ns(self, nanoseconds: u64) -> Self {
+        Self(self.0.saturating_add(nanoseconds))
     }
 
     pub(crate) fn since_boot_ns(self) -> u64 {

@@ -7,6 +7,9 @@
 //! - `flood` sends [`FLOOD`] bytes through it.
 //! - `drain` takes as many from it, and answers with a byte.
 //! - `http` answers questions that come through it with a page.
+//! - `relay_pipe`, `relay_tcp` and `relay_pty` pass on what another process
+//!   writes to a pipe or a connection, and what a terminal echoes, with nothing
+//!   in between: what is left for an agent to lose.
 //!
 //! With the variable `vmcell_link=vsock` it is a vsock connection to the host in
 //! place of the serial port.
@@ -16,10 +19,13 @@
 //! - `spawn` forks, executes and waits for `/bin/true`, and prints the median.
 //! - `pty` types keys on a pseudoterminal that echoes them, and prints the
 //!   median.
+//! - `ready` becomes ready when it is told to, and tells when that was.
 //! - `tcp_flood`, `tcp_http` and `tcp_echo` are servers; `tcp_read_flood` and
 //!   `tcp_ask` are clients of the first two within the guest, and print a time.
 #![no_main]
 
+mod ready;
+mod relay;
 mod sys;
 mod tcp;
 
@@ -54,6 +60,7 @@ extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
     let in_a_process = match &task[..] {
         "spawn" => Some(spawn()),
         "pty" => Some(pty()),
+        "ready" => Some(ready::serve()),
         "tcp_flood" => Some(tcp::flood()),
         "tcp_http" => Some(tcp::http()),
         "tcp_echo" => Some(tcp::echo()),
@@ -97,6 +104,9 @@ fn run(task: &str) -> std::io::Result<String> {
         "flood" => flood(),
         "drain" => drain(),
         "http" => tcp::http_over(&mut port()?),
+        "relay_pipe" => relay::pipe(&mut port()?),
+        "relay_tcp" => relay::tcp(&mut port()?),
+        "relay_pty" => relay::pty(&mut port()?),
         other => Ok(format!("unknown task {other:?}")),
     }
 }
@@ -137,17 +147,24 @@ fn flood() -> std::io::Result<String> {
     wait_for(&port, libc::POLLIN);
     let _ = port.read(&mut [0; 1]);
     let buffer = vec![0; 256 * 1024];
-    let mut sent = 0;
-    while sent < FLOOD {
-        match port.write(&buffer[..buffer.len().min(FLOOD - sent)]) {
-            Ok(count) => sent += count,
+    for _ in 0..FLOOD / buffer.len() {
+        write_all(&mut port, &buffer)?;
+    }
+    Ok("sent".to_owned())
+}
+
+/// Writes, and waits for room where there is none.
+fn write_all(port: &mut File, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        match port.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                wait_for(&port, libc::POLLOUT);
+                wait_for(port, libc::POLLOUT);
             }
             Err(error) => return Err(error),
         }
     }
-    Ok("sent".to_owned())
+    Ok(())
 }
 
 fn drain() -> std::io::Result<String> {
@@ -180,13 +197,18 @@ fn spawn() -> std::io::Result<u128> {
     Ok(times[SPAWNS / 2].as_nanos())
 }
 
-/// What a terminal cannot do without: a key goes in, and its echo comes out.
-fn pty() -> std::io::Result<u128> {
-    let mut keyboard = OpenOptions::new()
+/// The keyboard's side of a new pseudoterminal.
+fn keyboard() -> std::io::Result<File> {
+    OpenOptions::new()
         .read(true)
         .write(true)
         .custom_flags(libc::O_NONBLOCK)
-        .open("/dev/ptmx")?;
+        .open("/dev/ptmx")
+}
+
+/// What a terminal cannot do without: a key goes in, and its echo comes out.
+fn pty() -> std::io::Result<u128> {
+    let mut keyboard = keyboard()?;
     let _terminal = terminal_of(&keyboard)?;
     let mut times = Vec::new();
     let mut echo = [0; 16];

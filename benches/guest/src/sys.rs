@@ -17,6 +17,17 @@ pub(crate) fn pause_forever() -> ! {
     }
 }
 
+/// Nanoseconds of the clock that always goes on.
+pub(crate) fn now() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: one valid structure is passed, for the kernel to fill.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Waits for `events` of poll(2).
 pub(crate) fn wait_for(file: &File, events: i16) {
     let mut wanted = libc::pollfd {
@@ -85,6 +96,50 @@ pub(crate) fn fork_exec_wait(program: &CStr) -> io::Result<()> {
     }
     if status != 0 {
         return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(())
+}
+
+/// Forks, and answers whether this is the child.
+pub(crate) fn fork() -> io::Result<bool> {
+    // SAFETY: this program has one thread.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        child => Ok(child == 0),
+    }
+}
+
+/// The two ends of a pipe that holds so much.
+pub(crate) fn new_pipe(size: usize) -> io::Result<(File, File)> {
+    let mut ends = [0; 2];
+    // SAFETY: there is room for two descriptors, which are new, so nobody else
+    // owns them.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::fcntl(ends[0], libc::F_SETPIPE_SZ, size as libc::c_int);
+        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
+    }
+}
+
+/// Brings up the loopback interface: netdevice(7).
+pub(crate) fn raise_loopback() -> io::Result<()> {
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
+    // SAFETY: the kernel reads one whole structure, for which zeros are valid.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+        if libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as _,
+            &raw const request,
+        ) < 0
+        {
+            return Err(io::Error::last_os_error());
+        }
     }
     Ok(())
 }

@@ -8,7 +8,10 @@ use std::{
     time::Instant,
 };
 
-use crate::sys::{Epoll, listen_longer, wait_for};
+use crate::{
+    sys::{Epoll, listen_longer, wait_for},
+    write_all,
+};
 
 /// Where the servers listen.
 const FLOOD_PORT: u16 = 9001;
@@ -42,7 +45,7 @@ pub(crate) fn flood() -> io::Result<u128> {
     }
 }
 
-fn flood_to(client: &mut TcpStream) -> io::Result<()> {
+pub(crate) fn flood_to(client: &mut TcpStream) -> io::Result<()> {
     client.read_exact(&mut [0])?;
     let buffer = vec![7; 256 * 1024];
     for _ in 0..FLOOD / buffer.len() {
@@ -177,16 +180,7 @@ pub(crate) fn http_over(port: &mut std::fs::File) -> io::Result<String> {
         }
         let used = input.len() - rest.len();
         input.drain(..used);
-        let mut unwritten = &output[..];
-        while !unwritten.is_empty() {
-            match port.write(unwritten) {
-                Ok(count) => unwritten = &unwritten[count..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait_for(port, libc::POLLOUT);
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        write_all(port, &output)?;
         output.clear();
     }
 }

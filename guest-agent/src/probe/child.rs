@@ -188,13 +188,23 @@ fn ask(reports: &OwnedFd, probe: &Probe<'_>, timing: Timing) {
         if report(reports, outcome, timing).is_err() {
             return;
         }
-        let next = began.after_ms(timing.interval_ms.into());
+        let next = began.after_ns(pause(timing, Moment::now().nanoseconds_since(began)));
         match &mut watch {
             // What is there already is looked at again when it is time.
             Some(watch) if !is_there => watch.pause(next),
             _ => sleep(next),
         }
     }
+}
+
+/// From the beginning of an attempt, which took so long, to that of the next
+/// one. The host is to know its outcome when the interval is over, and telling it
+/// takes about as long as asking. Who is slow to answer is hardly asked more often
+/// for that.
+fn pause(timing: Timing, took_ns: u64) -> u64 {
+    let interval = u64::from(timing.interval_ms).saturating_mul(1_000_000);
+    let both = took_ns.saturating_mul(2);
+    interval.saturating_sub(both.min(interval.div_euclid(10)))
 }
 
 fn attempt(probe: &Probe<'_>, deadline: Moment) -> Result<(), Failed> {
@@ -229,5 +239,23 @@ pub(super) fn sleep(deadline: Moment) {
         if !matches!(slept, NanosleepRelativeResult::Interrupted(_)) {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_attempt_is_over_when_the_interval_is_and_the_slow_are_hardly_asked_more_often() {
+        let timing = Timing {
+            delay_ms: 0,
+            interval_ms: 500,
+            attempt_ms: 1000,
+        };
+        assert_eq!(pause(timing, 0), 500_000_000);
+        assert_eq!(pause(timing, 300_000), 499_400_000);
+        assert_eq!(pause(timing, 25_000_000), 450_000_000);
+        assert_eq!(pause(timing, u64::MAX), 450_000_000);
     }
 }
