@@ -31,7 +31,7 @@ build: tools ## Build the library with its agent, and the CLI.
 test: setup vsock ## Run every test, those with real VMs included.
 	kernel-config/check.sh
 	cargo test --workspace --no-fail-fast
-	VMCELL_TEST_LINK=hybrid-vsock cargo test --package vmcell --test vm
+	VMCELL_TEST_LINK=hybrid-vsock cargo test --workspace --test vm
 
 lint: tools ## Check format, lints and documentation.
 	cargo fmt --all --check

@@ -3,21 +3,20 @@
 //! Prints a table; the figures of one run are in `benches/README.md`. How fast
 //! the screen itself is: the benchmark `screen`.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Runtime;
 use vmcell::{
-    Command, Vm,
+    Command, Vm, VmBuilder,
+    backend::{Backend as _, HostProcess},
     terminal::{Terminal, TerminalOptions, Unread},
 };
 use vmcell_benches::{
     baseline::{Baseline, Machine, guest_program},
     crowd::Crowd,
+    socket_pair,
     summary::{Bound, fact, median, middle_round, row},
 };
 
@@ -30,26 +29,49 @@ fn main() -> Result<()> {
     let runtime = Runtime::new()?;
     println!("| what | vmcell | baseline | ratio | promised | |");
     println!("|---|---|---|---|---|---|");
-    let machine = runtime.block_on(async { Machine::of(&start(&image).await?, &image) })?;
-    echo(&runtime, &image, &machine)?;
+    let builder = Vm::builder().image(&image);
+    let machine = runtime.block_on(async {
+        let vm = builder.clone().start().await?;
+        Machine::of(&vm, &image)
+    })?;
+    let round_trip = median(Baseline::round_trips(&machine, ROUND_TRIPS)?);
+    let relay = median(Baseline::keys(&machine, ROUND_TRIPS)?);
+    let (ours, baseline) = echo(&runtime, "a key to the screen", &builder, round_trip)?;
+    for (name, time, against, other) in [
+        ("the same", ours, "a relay and nothing else", relay),
+        ("that relay", relay, "the first baseline", baseline),
+    ] {
+        row(
+            name,
+            &format!("{} us", time.as_micros()),
+            &format!("{} us ({against})", other.as_micros()),
+            time.as_secs_f64() / other.as_secs_f64(),
+            Bound::None,
+        );
+    }
+    if HostProcess::new().health().is_available {
+        let round_trip = median(socket_pair::round_trips(ROUND_TRIPS)?);
+        let builder = builder.clone().backend("process").allow_host_compat();
+        echo(&runtime, "the same on `process`", &builder, round_trip)?;
+    }
     runtime.block_on(async {
-        let vm = start(&image).await?;
+        let vm = builder.start().await?;
         many(&vm).await?;
         vm.kill().await;
         Ok(())
     })
 }
 
-async fn start(image: &Path) -> Result<Vm> {
-    Ok(Vm::builder().image(image).start().await?)
-}
-
-fn echo(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
-    let round_trip = median(Baseline::round_trips(machine, ROUND_TRIPS)?);
-    let relay = median(Baseline::keys(machine, ROUND_TRIPS)?);
+/// The time of a key and that of its baseline.
+fn echo(
+    runtime: &Runtime,
+    name: &str,
+    builder: &VmBuilder,
+    round_trip: Duration,
+) -> Result<(Duration, Duration)> {
     // In the same guest, in short rounds.
     let rounds = runtime.block_on(async {
-        let vm = start(image).await?;
+        let vm = builder.clone().start().await?;
         vm.files().write("/pty", guest_program()?).await?;
         ensure!(vm.exec(["chmod", "+x", "/pty"]).await?.success());
         // Every key is echoed by the kernel, and nobody reads it, as in the
@@ -73,10 +95,10 @@ fn echo(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
     })?;
     let (ours, baseline) = middle_round(rounds);
     row(
-        "p50 of a key to the screen",
+        &format!("p50 of {name}"),
         &format!("{} us", ours.as_micros()),
         &format!(
-            "{} us ({} us round trip + {} us echo of a PTY in the guest)",
+            "{} us ({} us round trip + {} us echo of a PTY there)",
             baseline.as_micros(),
             round_trip.as_micros(),
             (baseline - round_trip).as_micros()
@@ -84,24 +106,7 @@ fn echo(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
         ours.as_secs_f64() / baseline.as_secs_f64(),
         Bound::AtMost(1.5),
     );
-    row(
-        "the same",
-        &format!("{} us", ours.as_micros()),
-        &format!(
-            "{} us (a program that is nothing but a relay)",
-            relay.as_micros()
-        ),
-        ours.as_secs_f64() / relay.as_secs_f64(),
-        Bound::None,
-    );
-    row(
-        "the relay against the first baseline",
-        &format!("{} us", relay.as_micros()),
-        &format!("{} us", baseline.as_micros()),
-        relay.as_secs_f64() / baseline.as_secs_f64(),
-        Bound::None,
-    );
-    Ok(())
+    Ok((ours, baseline))
 }
 
 /// From typing a key until it stands on the screen.
