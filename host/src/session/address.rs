@@ -1,5 +1,11 @@
-use std::{fmt, io, path::PathBuf, time::Duration};
+use std::{
+    fmt, io,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
+use rustix::fs::{Mode, OFlags, open};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
@@ -56,7 +62,7 @@ impl Address {
         let connecting = async {
             match self {
                 Self::Hybrid { path, port } => {
-                    let socket = UnixStream::connect(path).await?;
+                    let socket = connect_to(path).await?;
                     greet(socket, *port).await
                 }
                 Self::Vsock { cid, port } => Ok(vsock::connect(*cid, *port).await?),
@@ -66,6 +72,14 @@ impl Address {
             .await
             .unwrap_or(Err(Unreachable::Silent))
     }
+}
+
+/// Connects to a socket and to nothing else. A VMM in a jail can put a link in
+/// its place, which would lead this program to any other.
+async fn connect_to(path: &Path) -> io::Result<UnixStream> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let socket = open(path, flags, Mode::empty())?;
+    UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd())).await
 }
 
 /// Asks for a port: `CONNECT <port>`, to which the answer is `OK <number>`, or

@@ -83,6 +83,19 @@ async fn an_answer_is_understood_in_whatever_pieces_it_comes() {
 }
 
 #[tokio::test]
+async fn a_link_in_the_place_of_the_socket_leads_nowhere() {
+    let (switchboard, elsewhere) = (Switchboard::new(), Switchboard::new());
+    let place = switchboard.folder.path().join("vsock");
+    std::fs::remove_file(&place).unwrap();
+    std::os::unix::fs::symlink(elsewhere.folder.path().join("vsock"), &place).unwrap();
+    let refused = Unreachable::Io(std::io::ErrorKind::ConnectionRefused);
+    let outcome = switchboard.address().connect().await.map(drop);
+    assert_eq!(outcome, Err(refused));
+    let nobody = elsewhere.listener.into_std().unwrap().accept().unwrap_err();
+    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[tokio::test]
 async fn a_guest_in_which_nobody_listens_has_refused() {
     assert_eq!(answered(&[]).await, Err(Unreachable::Refused));
 }
