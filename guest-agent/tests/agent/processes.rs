@@ -1,5 +1,7 @@
 //! What an agent does with processes, seen from the other end of a link.
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::client::{RunningAgent, Said, code, wait_until_gone};
 use vmcell_wire::{Cause, Channel, FailureKind, Request, Stage, Stdin, encode};
 
@@ -196,11 +198,14 @@ fn losing_the_link_ends_its_processes_and_no_others() {
 fn a_grandchild_that_holds_the_output_delays_the_exit_by_a_bounded_time() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let stream = host.exec(&["sh", "-c", "echo first; sleep 1000 & exit 4"]);
+    let stream = host.exec(&["sh", "-c", "sleep 1000 & echo $!; exit 4"]);
     let exit = host.exit(stream);
     assert_eq!(code(&exit), 4);
     assert!(exit.outputs_cut);
-    assert_eq!(host.output(stream, Channel::Stdout), b"first\n");
+    let text = String::from_utf8(host.output(stream, Channel::Stdout).to_vec()).unwrap();
+    // Without a cgroup nobody else knows of it.
+    let grandchild = Pid::from_raw(text.trim().parse().unwrap()).unwrap();
+    kill_process(grandchild, Signal::KILL).unwrap();
 }
 
 #[test]
