@@ -186,7 +186,7 @@ impl Baseline {
     /// Times of single keys through the port to a terminal, and of their echoes
     /// back.
     pub fn keys(machine: &Machine, count: usize) -> Result<Vec<Duration>> {
-        Self::echoes("relay_pty", machine, count, b"x".to_owned().as_mut_slice())
+        Self::echoes("relay_pty", machine, count, &mut [b'x'])
     }
 
     fn echoes(
