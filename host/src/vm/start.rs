@@ -205,7 +205,7 @@ async fn carry_out(
 }
 
 /// How long a VM whose link was closed while it boots may take to end.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Waits for the agent. A VM in which none answers is ended.
 async fn connect(
