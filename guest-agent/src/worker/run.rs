@@ -9,14 +9,9 @@ use crate::{
     sys::{Consumer, Producer},
 };
 
-/// Beside a command a worker gets a quarter of the processor.
-const NICENESS: i32 = 5;
-
 /// The life of a worker: job after job, until the agent ends it.
 pub(crate) fn run(incoming: Consumer, outgoing: Producer, bells: [OwnedFd; 2]) {
     files::begin();
-    // Commands go first: work that takes long can wait a little.
-    let _ = rustix::process::nice(NICENESS);
     let [ours, agents] = bells.map(Bell::from_descriptor);
     let mut line = Line::new(incoming, outgoing, ours, agents);
     loop {

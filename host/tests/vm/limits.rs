@@ -109,3 +109,19 @@ async fn a_limit_of_one_command_is_not_that_of_the_next() {
         assert_eq!(output.stdout_text(), "done\n");
     }
 }
+
+#[tokio::test]
+async fn the_agent_goes_before_commands_and_they_before_the_kernels_threads() {
+    let vm = start().await;
+    // From the first limit on, at the latest, the kernel shares out the processor.
+    let limited = Command::shell("true").pids_max(4);
+    assert!(vm.exec_command(limited).await.unwrap().success());
+    // Work on files makes a worker, a child of the agent that is no command.
+    vm.files().exists("/workspace").await.unwrap();
+    let line = "cat /sys/fs/cgroup/vmcell/cpu.weight; \
+                worker=$(grep -lx init /proc/[0-9]*/comm | grep -v /proc/1/); \
+                for p in /proc/1 /proc/$$ ${worker%/comm}; do cut -d ' ' -f 19 $p/stat; done";
+    let output = vm.exec_command(Command::shell(line)).await.unwrap();
+    // A weight of 100 is what a niceness of 0 is.
+    assert_eq!(output.stdout_text(), "300\n-11\n0\n0\n", "{output:?}");
+}
