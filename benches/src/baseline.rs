@@ -142,7 +142,13 @@ impl Baseline {
             ])
             .arg("-drive")
             .arg(format!(
-                "if=none,id=disk,format=raw,readonly=on,file={}",
+                "if=none,id=disk,format=raw,{},file={}",
+                // What is written is for this guest alone.
+                if task.contains("file") {
+                    "snapshot=on"
+                } else {
+                    "readonly=on"
+                },
                 image.display()
             ))
             .args(["-device", "virtio-blk-device,drive=disk"])
@@ -222,6 +228,11 @@ impl Baseline {
         Self::flood("relay_tcp", machine)
     }
 
+    /// The same if they come from a file on the disk.
+    pub fn file_out_time(machine: &Machine) -> Result<Duration> {
+        Self::flood("relay_file_out", machine)
+    }
+
     fn flood(task: &str, machine: &Machine) -> Result<Duration> {
         let mut guest = Self::start(task, machine)?;
         guest.port.write_all(b"g")?;
@@ -238,7 +249,16 @@ impl Baseline {
 
     /// How long the guest takes to receive [`FLOOD`] bytes through the port.
     pub fn drain_time(machine: &Machine) -> Result<Duration> {
-        let mut guest = Self::start("drain", machine)?;
+        Self::drain("drain", machine)
+    }
+
+    /// The same if they go to a file on the disk.
+    pub fn file_in_time(machine: &Machine) -> Result<Duration> {
+        Self::drain("relay_file_in", machine)
+    }
+
+    fn drain(task: &str, machine: &Machine) -> Result<Duration> {
+        let mut guest = Self::start(task, machine)?;
         let mut byte = [0];
         guest.port.read_exact(&mut byte)?;
         let buffer = vec![7; 256 * 1024];

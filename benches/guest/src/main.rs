@@ -10,6 +10,7 @@
 //! - `relay_pipe`, `relay_tcp` and `relay_pty` pass on what another process
 //!   writes to a pipe or a connection, and what a terminal echoes, with nothing
 //!   in between: what is left for an agent to lose.
+//! - `relay_file_in` and `relay_file_out` do so with a file on the disk.
 //!
 //! With the variable `vmcell_link=vsock` it is a vsock connection to the host in
 //! place of the serial port.
@@ -17,6 +18,9 @@
 //! The others are not for PID 1, but for a process in a guest of vmcell:
 //!
 //! - `spawn` forks, executes and waits for `/bin/true`, and prints the median.
+//! - `spawn_beside_sync` does so while a file is written to the disk.
+//! - `make_files`, `stat_files` and `read_files` do that to 20,000 small files,
+//!   and print a time.
 //! - `pty` types keys on a pseudoterminal that echoes them, and prints the
 //!   median.
 //! - `ready` becomes ready when it is told to, and tells when that was.
@@ -24,6 +28,7 @@
 //!   `tcp_ask` are clients of the first two within the guest, and print a time.
 #![no_main]
 
+mod files;
 mod ready;
 mod relay;
 mod sys;
@@ -59,6 +64,10 @@ extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
     let task = std::env::var("vmcell_bench").unwrap_or_default();
     let in_a_process = match &task[..] {
         "spawn" => Some(spawn()),
+        "spawn_beside_sync" => Some(files::spawn_beside_sync()),
+        "make_files" => Some(files::make()),
+        "stat_files" => Some(files::stat()),
+        "read_files" => Some(files::read()),
         "pty" => Some(pty()),
         "ready" => Some(ready::serve()),
         "tcp_flood" => Some(tcp::flood()),
@@ -107,6 +116,8 @@ fn run(task: &str) -> std::io::Result<String> {
         "relay_pipe" => relay::pipe(&mut port()?),
         "relay_tcp" => relay::tcp(&mut port()?),
         "relay_pty" => relay::pty(&mut port()?),
+        "relay_file_in" => files::relay_in(&mut port()?),
+        "relay_file_out" => files::relay_out(&mut port()?),
         other => Ok(format!("unknown task {other:?}")),
     }
 }

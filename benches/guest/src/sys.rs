@@ -109,6 +109,53 @@ pub(crate) fn fork() -> io::Result<bool> {
     }
 }
 
+/// A process beside this one.
+pub(crate) struct Child(libc::pid_t);
+
+impl Child {
+    pub(crate) fn start(act: impl FnOnce() -> io::Result<()>) -> io::Result<Self> {
+        // SAFETY: this program has one thread, and the child never comes back.
+        unsafe {
+            match libc::fork() {
+                -1 => Err(io::Error::last_os_error()),
+                0 => libc::_exit(act().is_err().into()),
+                child => Ok(Self(child)),
+            }
+        }
+    }
+
+    /// Whether it has ended, which it may only do well.
+    pub(crate) fn has_ended(&self) -> io::Result<bool> {
+        let mut status = 0;
+        // SAFETY: one number is there to be filled.
+        match unsafe { libc::waitpid(self.0, &raw mut status, libc::WNOHANG) } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => Ok(false),
+            _ if status == 0 => Ok(true),
+            _ => Err(io::ErrorKind::Other.into()),
+        }
+    }
+}
+
+/// Memory that stays the same for a process and those that it forks, for ever.
+pub(crate) fn shared_memory(size: usize) -> io::Result<&'static mut [u8]> {
+    // SAFETY: the memory is new, of this size, zeros, and never unmapped.
+    unsafe {
+        let memory = libc::mmap(
+            std::ptr::null_mut(),
+            size,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(std::slice::from_raw_parts_mut(memory.cast(), size))
+    }
+}
+
 /// The two ends of a pipe that holds so much.
 pub(crate) fn new_pipe(size: usize) -> io::Result<(File, File)> {
     let mut ends = [0; 2];
