@@ -122,6 +122,7 @@ async fn spawn_time(vm: &Vm) -> Result<Duration> {
 fn output(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
     let mut rounds = Vec::new();
     let (mut pipes, mut relays, mut limits) = (Vec::new(), Vec::new(), Vec::new());
+    let mut splices = Vec::new();
     for _ in 0..ROUNDS {
         let baseline = Baseline::flood_time(machine)?;
         let relay = Baseline::pipe_time(machine)?;
@@ -130,6 +131,7 @@ fn output(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
         pipes.push((ours, pipe));
         relays.push((ours, relay));
         limits.push((relay, baseline));
+        splices.push((Baseline::splice_time(machine)?, baseline));
     }
     flood_row(
         "256 MiB of output through exec_stream",
@@ -145,6 +147,8 @@ fn output(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
     );
     flood_row("the same", RELAY, relays, Bound::None);
     flood_row("that relay", "the raw link", limits, Bound::None);
+    let spliced = "one that splices, and so could send nothing again";
+    flood_row(spliced, "the raw link", splices, Bound::None);
     Ok(())
 }
 

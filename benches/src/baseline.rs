@@ -223,6 +223,11 @@ impl Baseline {
         Self::flood("relay_pipe", machine)
     }
 
+    /// The same without a copy, which is more than an agent can do.
+    pub fn splice_time(machine: &Machine) -> Result<Duration> {
+        Self::flood("relay_splice", machine)
+    }
+
     /// The same if they come from another process through a connection.
     pub fn connection_time(machine: &Machine) -> Result<Duration> {
         Self::flood("relay_tcp", machine)

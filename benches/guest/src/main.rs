@@ -7,9 +7,9 @@
 //! - `flood` sends [`FLOOD`] bytes through it.
 //! - `drain` takes as many from it, and answers with a byte.
 //! - `http` answers questions that come through it with a page.
-//! - `relay_pipe`, `relay_tcp` and `relay_pty` pass on what another process
-//!   writes to a pipe or a connection, and what a terminal echoes, with nothing
-//!   in between: what is left for an agent to lose.
+//! - `relay_pipe`, `relay_splice`, `relay_tcp` and `relay_pty` pass on what
+//!   another process writes to a pipe or a connection, and what a terminal
+//!   echoes, with nothing in between: what is left for an agent to lose.
 //! - `relay_file_in` and `relay_file_out` do so with a file on the disk.
 //!
 //! With the variable `vmcell_link=vsock` it is a vsock connection to the host in
@@ -114,6 +114,7 @@ fn run(task: &str) -> std::io::Result<String> {
         "drain" => drain(),
         "http" => tcp::http_over(&mut port()?),
         "relay_pipe" => relay::pipe(&mut port()?),
+        "relay_splice" => relay::splice(&mut port()?),
         "relay_tcp" => relay::tcp(&mut port()?),
         "relay_pty" => relay::pty(&mut port()?),
         "relay_file_in" => files::relay_in(&mut port()?),

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     FLOOD, keyboard,
-    sys::{fork, mount, new_pipe, raise_loopback, terminal_of, wait_for},
+    sys::{fork, mount, move_pages, new_pipe, raise_loopback, terminal_of, wait_for},
     tcp, write_all,
 };
 
@@ -39,6 +39,31 @@ fn pass_on(port: &mut File, mut from: impl Read) -> io::Result<String> {
 
 /// What a child writes to a pipe, which is what it has read from `/dev/zero`.
 pub(crate) fn pipe(port: &mut File) -> io::Result<String> {
+    let reading = zeros(port)?;
+    pass_on(port, reading)
+}
+
+/// The same without a copy: the pipe's pages go to the device. Nobody could
+/// send them again, so an agent cannot do it like this.
+pub(crate) fn splice(port: &mut File) -> io::Result<String> {
+    let reading = zeros(port)?;
+    let mut passed = 0;
+    while passed < FLOOD {
+        match move_pages(&reading, port, PIPE) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => passed += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_for(&reading, libc::POLLIN);
+                wait_for(port, libc::POLLOUT);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok("passed on".to_owned())
+}
+
+/// A pipe that a child fills with zeros, once the host says go.
+fn zeros(port: &mut File) -> io::Result<File> {
     wait_for_go(port);
     let (reading, mut writing) = new_pipe(PIPE)?;
     if fork()? {
@@ -49,7 +74,7 @@ pub(crate) fn pipe(port: &mut File) -> io::Result<String> {
             writing.write_all(&buffer)?;
         }
     }
-    pass_on(port, reading)
+    Ok(reading)
 }
 
 /// What a child writes to a connection.

@@ -170,6 +170,18 @@ pub(crate) fn new_pipe(size: usize) -> io::Result<(File, File)> {
     }
 }
 
+/// Hands up to so many bytes of a pipe on: splice(2).
+pub(crate) fn move_pages(pipe: &File, to: &File, most: usize) -> io::Result<usize> {
+    let flags = libc::SPLICE_F_MOVE | libc::SPLICE_F_NONBLOCK;
+    let (pipe, to) = (pipe.as_raw_fd(), to.as_raw_fd());
+    let none = std::ptr::null_mut();
+    // SAFETY: both are open, and there are no offsets.
+    match unsafe { libc::splice(pipe, none, to, none, most, flags) } {
+        -1 => Err(io::Error::last_os_error()),
+        count => Ok(count as usize),
+    }
+}
+
 /// Brings up the loopback interface: netdevice(7).
 pub(crate) fn raise_loopback() -> io::Result<()> {
     let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
