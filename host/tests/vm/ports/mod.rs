@@ -30,7 +30,8 @@ async fn serve(vm: &Vm, port: u16, program: &[&str]) {
     let port_text = port.to_string();
     let server = ["nc", "-ll", "-p", &port_text, "-e"];
     let argv = server.iter().chain(program).copied();
-    vm.spawn(Command::from_argv(argv)).await.unwrap();
+    let command = Command::from_argv(argv).tag(format!("server-{port}"));
+    vm.spawn(command).await.unwrap();
     drop(dial(vm, port).await);
 }
 
