@@ -50,10 +50,10 @@ pub(crate) fn splice(port: &mut File) -> io::Result<String> {
     let mut passed = 0;
     while passed < FLOOD {
         match move_pages(&reading, port, PIPE) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            // The driver's word for an empty pipe.
+            Ok(0) => wait_for(&reading, libc::POLLIN),
             Ok(count) => passed += count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait_for(&reading, libc::POLLIN);
                 wait_for(port, libc::POLLOUT);
             }
             Err(error) => return Err(error),
