@@ -248,6 +248,7 @@ impl Agent {
             Event::Pipe(id, channel) => {
                 self.tasks.processes.pipe_is_ready(id, channel);
             }
+            Event::Launch(id) => self.tasks.processes.look_at_launch(id),
             Event::Worker(place) => self.tasks.jobs.bell_rang(place),
             Event::Connection(id, ready) => {
                 self.tasks.connections.is_ready(id, ready, &self.poller);

@@ -28,6 +28,8 @@ pub(crate) enum Event {
     Link(LinkId),
     /// A process's pipe can be used again.
     Pipe(ProcessId, Channel),
+    /// A process has executed its program, or there is none.
+    Launch(ProcessId),
     /// A worker has something to say.
     Worker(u32),
     /// A connection can be used again, or is over.
@@ -50,6 +52,7 @@ impl Event {
             Self::Connection(ConnectionId(id), _) => (6, 0, id),
             Self::Log(ServiceId(id)) => (7, 0, id),
             Self::Prober(ServiceId(id)) => (8, 0, id),
+            Self::Launch(ProcessId(id)) => (9, 0, id),
         };
         let [a, b, c, d] = u32::to_le_bytes(id);
         u64::from_le_bytes([a, b, c, d, detail, 0, 0, kind])
@@ -69,6 +72,7 @@ impl Event {
             (6, _) => Some(Self::Connection(ConnectionId(id), Ready(flags))),
             (7, _) => Some(Self::Log(ServiceId(id))),
             (8, _) => Some(Self::Prober(ServiceId(id))),
+            (9, _) => Some(Self::Launch(ProcessId(id))),
             _ => None,
         }
     }
@@ -129,7 +133,7 @@ impl Poller {
             Event::Pipe(_, Channel::Stdin) => EventFlags::OUT,
             Event::Connection(..) => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP,
             Event::Pipe(_, Channel::Stdout | Channel::Stderr) => EventFlags::IN,
-            Event::Log(_) | Event::Prober(_) => EventFlags::IN,
+            Event::Log(_) | Event::Prober(_) | Event::Launch(_) => EventFlags::IN,
         };
         epoll::add(
             &self.0,

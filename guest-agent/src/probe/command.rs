@@ -60,7 +60,7 @@ impl Command {
                     argv,
                     ..background(start)
                 };
-                match run(&start, world.processes) {
+                match run(&start, world) {
                     Ok(process) => {
                         self.state = State::Running {
                             process,
@@ -84,6 +84,12 @@ impl Command {
             } => {
                 let (process, began) = (*process, *began);
                 let ended = world.processes.get_mut(process);
+                if let Some(failure) = ended.as_ref().and_then(|ended| ended.start_failure()) {
+                    world.processes.let_go(process);
+                    let until = now.after_ms(timing.interval_ms.into());
+                    self.state = State::Pausing { until };
+                    return Some(Finding::failure(failure.text));
+                }
                 let finding = match ended.map(|process| process.ending.cause()) {
                     Some(None) if *late > now => return None,
                     Some(None) => {
@@ -154,10 +160,13 @@ impl Command {
     }
 }
 
-fn run(start: &Start<'_>, processes: &mut Processes) -> Result<ProcessId, String> {
+fn run(start: &Start<'_>, world: &mut World<'_>) -> Result<ProcessId, String> {
+    let World {
+        processes, poller, ..
+    } = world;
     let nowhere = processes.nowhere().map_err(super::errno::words)?;
     processes
-        .start_for_service(start, Role::Probe, nowhere)
+        .start_for_service(start, Role::Probe, nowhere, poller)
         .map_err(|failure| String::from(failure.text))
 }
 

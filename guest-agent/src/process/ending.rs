@@ -1,8 +1,13 @@
-use rustix::process::{Signal, kill_process_group};
+use rustix::io::Errno;
 use vmcell_wire::{Cause, Exit, Lifetime};
 
 use super::{Output, Process, Role};
-use crate::{cgroup::Cgroup, clock::Moment, kernel_log::was_out_of_memory, sys::Reaped};
+use crate::{
+    cgroup::Cgroup,
+    clock::Moment,
+    kernel_log::was_out_of_memory,
+    sys::{Reaped, signal_group, signal_process},
+};
 
 /// How far a process is on its way out.
 #[derive(Default)]
@@ -34,7 +39,11 @@ struct Leader {
     at: Moment,
 }
 
-const SIGKILL: Cause = Cause::Signal(9);
+const KILL: u8 = 9;
+const TERM: u8 = 15;
+const HUP: u8 = 1;
+
+const SIGKILL: Cause = Cause::Signal(KILL);
 
 impl Ending {
     /// Whether the leader has been reaped.
@@ -61,9 +70,22 @@ impl Process {
         !over && !self.ending.abandoned && self.role != Role::Probe
     }
 
-    /// Whether the leader has been reaped.
+    /// Whether the leader has been reaped, or never became a program: then its
+    /// pid may be somebody else's.
     pub(crate) fn has_ended(&self) -> bool {
-        self.ending.leader_is_gone()
+        self.ending.leader_is_gone() || self.start_failure().is_some()
+    }
+
+    /// Sends a signal to its process group.
+    pub(crate) fn signal(&self, signal: u8) -> Result<(), Errno> {
+        if self.has_ended() {
+            return Err(Errno::SRCH);
+        }
+        match signal_group(self.pid, signal) {
+            // It has yet to make a group of its own.
+            Err(Errno::SRCH) if self.is_starting() => signal_process(self.pid, signal),
+            sent => sent,
+        }
     }
 
     /// Ends the whole tree at once.
@@ -71,9 +93,8 @@ impl Process {
         self.ending.asked.get_or_insert(asked);
         self.ending.tree_was_waited_for = false;
         let through_cgroup = self.cgroup.as_mut().map(Cgroup::kill);
-        if !matches!(through_cgroup, Some(Ok(()))) && !self.has_ended() {
-            // The pid is still ours: it has not been reaped.
-            let _ = kill_process_group(self.pid, Signal::KILL);
+        if !matches!(through_cgroup, Some(Ok(()))) {
+            let _ = self.signal(KILL);
         }
     }
 
@@ -89,16 +110,14 @@ impl Process {
 
     /// Asks its process group to end.
     pub(crate) fn terminate(&self) {
-        if !self.has_ended() {
-            let _ = kill_process_group(self.pid, Signal::TERM);
-        }
+        let _ = self.signal(TERM);
     }
 
     /// Says that its terminal goes, if it runs on one: shells that somebody
     /// types to heed nothing less.
     pub(crate) fn hang_up(&self) {
-        if self.terminal.is_some() && !self.has_ended() {
-            let _ = kill_process_group(self.pid, Signal::HUP);
+        if self.terminal.is_some() {
+            let _ = self.signal(HUP);
         }
     }
 

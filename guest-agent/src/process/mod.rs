@@ -7,6 +7,9 @@
 //!     +------- killed --------+
 //! ```
 //!
+//! It can be signalled, killed and watched before it has executed its program:
+//! see [`launching`].
+//!
 //! Exit is settled after the outputs have ended, so a reader that has the exit
 //! has everything. A descendant that keeps an output open delays it by
 //! [`HOLD_MS`] at most, and the exit says so.
@@ -22,6 +25,7 @@ mod ending;
 mod environment;
 mod identity;
 mod input;
+mod launching;
 mod output;
 mod requests;
 mod role;
@@ -46,6 +50,7 @@ pub(crate) use streams::output_pipe;
 pub(crate) use table::Processes;
 
 use identity::Identity;
+use launching::Launching;
 use spawn::Spawner;
 use terminal::Terminal;
 
@@ -82,6 +87,7 @@ pub(crate) struct Process {
     pub(crate) stderr: Output,
     pub(crate) terminal: Option<Terminal>,
     pub(crate) cgroup: Option<Cgroup>,
+    pub(crate) launching: Launching,
     pub(crate) ending: Ending,
 }
 

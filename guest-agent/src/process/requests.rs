@@ -14,7 +14,6 @@ use crate::{
     agent::Agent,
     clock::Moment,
     link::{Conversation, Lost, Place, ProcessStream, Stream},
-    sys,
 };
 
 /// The outcome of a request that is over at once.
@@ -27,46 +26,44 @@ impl Agent {
         stream: StreamId,
         start: &Start<'_>,
     ) -> Result<(), Lost> {
-        let caller = conversation.caller(stream);
-        let window = conversation.window();
-        let started = self.try_start(start, caller, window, None);
-        let (id, pid) = match started {
-            Ok((id, pid)) => (id.0, pid),
-            Err(failure) => return conversation.close(stream, &Outcome::Failed(failure)),
-        };
-        match start.lifetime {
-            Lifetime::Background => conversation.close(stream, &Outcome::Spawned { id, pid }),
-            Lifetime::Foreground => {
-                let event = Event::Started { id, pid };
-                encode::event(conversation.unhurried(), stream, &event)?;
-                let watching = ProcessStream::owner(caller, ProcessId(id), window);
-                conversation
-                    .streams
-                    .insert(stream, Stream::Process(watching));
-                Ok(())
-            }
+        match self.try_start(conversation, stream, start, None) {
+            Ok(()) => Ok(()),
+            Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),
         }
     }
 
+    /// Begins to start a process. The stream is told when it has executed its
+    /// program.
     pub(super) fn try_start(
         &mut self,
+        conversation: &mut Conversation,
+        stream: StreamId,
         start: &Start<'_>,
-        caller: Caller,
-        window: u32,
         terminal: Option<NewTerminal>,
-    ) -> Result<(ProcessId, u32), Failure<'static>> {
-        if let Some(id) = self.tasks.processes.find_ticket(start.ticket) {
-            return self.started_before(id, start.lifetime, terminal.is_some());
-        }
-        let outputs = terminal.map_or(Outputs::Pipes, Outputs::Terminal);
-        let processes = &mut self.tasks.processes;
-        let id = processes.start(start, Some(caller), window, outputs)?;
-        let pid = self.process(id)?.pid();
-        // A short command may have ended by now; then there is nothing to
-        // watch and nothing to wait for.
-        self.reap();
-        self.tasks.processes.watch(id, &self.poller)?;
-        Ok((id, pid))
+    ) -> Result<(), Failure<'static>> {
+        let caller = conversation.caller(stream);
+        let window = conversation.window();
+        let id = match self.tasks.processes.find_ticket(start.ticket) {
+            Some(id) => self.started_before(id, start.lifetime, terminal.is_some())?,
+            None => {
+                let outputs = terminal.map_or(Outputs::Pipes, Outputs::Terminal);
+                let processes = &mut self.tasks.processes;
+                let id = processes.start(start, Some(caller), window, outputs, &self.poller)?;
+                processes.watch(id, &self.poller)?;
+                id
+            }
+        };
+        let waiting = match start.lifetime {
+            Lifetime::Foreground => ProcessStream::owner(caller, id, window),
+            Lifetime::Background => {
+                self.process(id)?.observers.push(caller);
+                ProcessStream::starter(caller, id)
+            }
+        };
+        conversation
+            .streams
+            .insert(stream, Stream::Process(waiting));
+        Ok(())
     }
 
     /// The host has asked for this before, and the answer was lost with its
@@ -76,11 +73,11 @@ impl Agent {
         id: ProcessId,
         lifetime: Lifetime,
         terminal: bool,
-    ) -> Result<(ProcessId, u32), Failure<'static>> {
+    ) -> Result<ProcessId, Failure<'static>> {
         let process = self.process(id)?;
         let the_same = (lifetime, terminal) == (process.lifetime, process.terminal.is_some());
         if lifetime == Lifetime::Background && the_same {
-            return Ok((id, process.pid()));
+            return Ok(id);
         }
         let text = "a process with this ticket was started before";
         Err(Failure::new(FailureKind::Conflict, Stage::Request, text))
@@ -234,7 +231,7 @@ impl Agent {
             let text = "the process has ended";
             return Err(Failure::new(FailureKind::NotFound, Stage::Process, text));
         }
-        sys::signal_group(process.pid, signal).map_err(|errno| {
+        process.signal(signal).map_err(|errno| {
             let text = "the signal cannot be sent";
             Failure::from_errno(number(errno), Stage::Process, text)
         })?;

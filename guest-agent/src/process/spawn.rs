@@ -13,19 +13,19 @@ use super::{
     Ending, Process, Role,
     environment::{add_defaults, find_candidates},
     identity::Identity,
-    streams::{Outputs, Streams},
+    launching::{Launching, failure_of},
+    streams::{Outputs, Streams, no_pipes, output_pipe},
 };
 use crate::{
     cgroup::Cgroup,
     clock::Moment,
-    sys::{self, ChildPlan, Nursery, ResourceLimit},
+    sys::{ChildFailure, ChildPlan, Launch, Launcher, ResourceLimit},
     user::User,
 };
 
 /// Starts processes.
 pub(crate) struct Spawner {
-    /// Where children prepare themselves, one at a time.
-    nursery: Nursery,
+    launcher: Launcher,
     /// The files that the next program's name may mean.
     candidates: PackedBuf,
     /// What its environment gets beyond what was asked for.
@@ -45,7 +45,7 @@ const MAX_PATH: usize = 4096;
 impl Spawner {
     pub(crate) fn new() -> Result<Self, Errno> {
         Ok(Self {
-            nursery: Nursery::new()?,
+            launcher: Launcher::new(),
             candidates: PackedBuf::new(),
             more_env: PackedBuf::new(),
             null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
@@ -59,16 +59,23 @@ impl Spawner {
         rustix::io::fcntl_dupfd_cloexec(&self.null, 0)
     }
 
-    /// Starts the program in `cgroup`, which the process then owns. Nobody
-    /// watches it yet.
+    /// Begins to start the program in `cgroup`, which the process then owns.
+    /// `watch` is given a pipe that ends as soon as it is known whether the
+    /// program was executed. Nobody watches the other pipes yet.
     pub(crate) fn start(
         &mut self,
         start: &Start<'_>,
         cgroup: Option<Cgroup>,
         outputs: Outputs,
+        watch: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
     ) -> Result<Process, (Failure<'static>, Option<Cgroup>)> {
-        match self.try_start(start, cgroup.as_ref(), outputs) {
-            Ok(Started { pid, uid, streams }) => Ok(Process {
+        match self.try_start(start, cgroup.as_ref(), outputs, watch) {
+            Ok(Started {
+                pid,
+                uid,
+                streams,
+                launching,
+            }) => Ok(Process {
                 pid,
                 role: Role::Ordinary,
                 identity: Identity::new(start, uid),
@@ -82,10 +89,16 @@ impl Spawner {
                 stderr: streams.stderr,
                 terminal: streams.of_child.into_terminal(),
                 cgroup,
+                launching,
                 ending: Ending::default(),
             }),
             Err(failure) => Err((failure, cgroup)),
         }
+    }
+
+    /// How a launch ended: see [`Launcher::finish`].
+    pub(super) fn finish(&mut self, launch: Launch) -> Result<Result<(), ChildFailure>, Launch> {
+        self.launcher.finish(launch)
     }
 
     fn try_start(
@@ -93,6 +106,7 @@ impl Spawner {
         start: &Start<'_>,
         cgroup: Option<&Cgroup>,
         outputs: Outputs,
+        watch: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
     ) -> Result<Started, Failure<'static>> {
         let program = start
             .argv
@@ -100,7 +114,7 @@ impl Spawner {
             .next()
             .filter(|program| !program.is_empty())
             .ok_or_else(|| invalid(Stage::Request, "no program is named"))?;
-        let mut cwd = directory(start.cwd)?;
+        let cwd = directory(start.cwd)?;
         let rlimits = resource_limits(start.rlimits)?;
         if !(-20..=19).contains(&start.nice) {
             return Err(invalid(Stage::Limits, "a niceness is -20 to 19"));
@@ -119,16 +133,19 @@ impl Spawner {
             Outputs::Terminal(new) => Streams::terminal(new, start.keep, uid)?,
             Outputs::Given(both) => Streams::given(both),
         };
+        let (alive, alive_of_child) = output_pipe().map_err(no_pipes)?;
+        watch(&alive).map_err(no_pipes)?;
         let [stdin, stdout, stderr] = streams.of_child.descriptors(self.null.as_fd());
         let plan = ChildPlan {
             candidates: self.candidates.as_packed(),
             argv: start.argv,
             env: [start.env, self.more_env.as_packed()],
-            cwd: cwd.as_deref_mut(),
+            cwd,
             make_cwd: start.make_cwd,
             stdin,
             stdout,
             stderr,
+            alive: alive_of_child.as_fd(),
             terminal,
             cgroup: cgroup.map(AsFd::as_fd),
             rlimits: &rlimits,
@@ -136,18 +153,16 @@ impl Spawner {
             credentials: user.as_ref().map(User::credentials),
             umask: start.umask,
         };
-        let pid = sys::spawn(plan, &mut self.nursery).map_err(|failure| {
-            let text = match failure.stage {
-                Stage::Limits => "the resource limits cannot be set",
-                Stage::User => "the agent cannot become the user",
-                Stage::WorkingDirectory => "the working directory cannot be entered",
-                Stage::Exec => "the program cannot be executed",
-                Stage::Terminal => "the terminal cannot be the program's",
-                _ => "the process cannot be made",
-            };
-            Failure::from_errno(number(failure.errno), failure.stage, text)
-        })?;
-        Ok(Started { pid, uid, streams })
+        let (pid, launch) = self.launcher.launch(&plan).map_err(failure_of)?;
+        Ok(Started {
+            pid,
+            uid,
+            streams,
+            launching: Launching::UnderWay {
+                launch,
+                _alive: alive,
+            },
+        })
     }
 }
 
@@ -155,10 +170,11 @@ struct Started {
     pid: Pid,
     uid: u32,
     streams: Streams,
+    launching: Launching,
 }
 
-/// A path as a child needs it: with a zero byte at its end. None is `/`.
-fn directory(path: &[u8]) -> Result<Option<Vec<u8>>, Failure<'static>> {
+/// A path that a child can enter. None is `/`.
+fn directory(path: &[u8]) -> Result<Option<&[u8]>, Failure<'static>> {
     if path.is_empty() {
         return Ok(None);
     }
@@ -170,8 +186,6 @@ fn directory(path: &[u8]) -> Result<Option<Vec<u8>>, Failure<'static>> {
         let text = "the directory's name is too long";
         return Err(Failure::from_errno(number(Errno::NAMETOOLONG), stage, text));
     }
-    let mut path = path.to_vec();
-    path.push(0);
     Ok(Some(path))
 }
 

@@ -46,9 +46,7 @@ pub(super) enum OfChild {
 
 impl Streams {
     pub(super) fn pipes(start: &Start<'_>) -> Result<Self, Failure<'static>> {
-        Self::try_pipes(start).map_err(|errno| {
-            Failure::from_errno(number(errno), Stage::Pipes, "the pipes cannot be made")
-        })
+        Self::try_pipes(start).map_err(no_pipes)
     }
 
     fn try_pipes(start: &Start<'_>) -> Result<Self, Errno> {
@@ -137,6 +135,10 @@ impl OfChild {
             Self::Terminal(terminal) => Some(terminal),
         }
     }
+}
+
+pub(super) fn no_pipes(errno: Errno) -> Failure<'static> {
+    Failure::from_errno(number(errno), Stage::Pipes, "the pipes cannot be made")
 }
 
 /// The agent's end and the child's end.

@@ -1,6 +1,6 @@
 //! What happens to services by itself.
 
-use alloc::{rc::Rc, string::String};
+use alloc::string::String;
 
 use vmcell_wire::{Cause, Exit};
 
@@ -11,6 +11,7 @@ use super::{
     phase::{Then, Trouble},
     restart::{after_exit, after_probe},
     run::World,
+    terms::decode,
 };
 use crate::{
     clock::Moment,
@@ -68,6 +69,7 @@ impl Service {
                 Needs::Over(need) => self.enter(Phase::Failed(Trouble::Need(need))),
                 Needs::Met => self.run_anew(world),
             },
+            Phase::Launching => self.watch_launch(world),
             Phase::Starting | Phase::Up => self.watch(world),
             Phase::Ending(_) => self.end(world),
             Phase::Pausing(until) if *until <= world.now => {
@@ -98,19 +100,56 @@ impl Service {
     }
 
     fn run_anew(&mut self, world: &mut World<'_>) -> bool {
-        let spec = Rc::clone(&self.spec);
-        match Run::begin(self.id, &self.name, &spec, &mut self.log, world) {
-            Ok(run) => self.runs(run, world.now),
+        match Run::begin(self.id, &self.name, &self.spec, world) {
+            Ok(run) => self.launches(run),
             Err(failure) => self.enter(Phase::Failed(Trouble::NotStarted(failure))),
         }
     }
 
-    /// A run has begun.
-    pub(super) fn runs(&mut self, run: Run, now: Moment) -> bool {
+    /// A run has begun, but for its program.
+    pub(super) fn launches(&mut self, run: Run) -> bool {
         self.run = Some(run);
-        match self.terms.ready_ms {
-            Some(_) => self.enter(Phase::Starting),
-            None => self.is_up(now),
+        self.enter(Phase::Launching)
+    }
+
+    /// Looks whether the program was executed.
+    fn watch_launch(&mut self, world: &mut World<'_>) -> bool {
+        let Some(run) = &mut self.run else {
+            return self.enter(Phase::Failed(Trouble::Died));
+        };
+        match run.launched(world.processes) {
+            None => self.give_up_if_late(world),
+            Some(Ok(())) => self.runs(world.now),
+            Some(Err(failure)) => {
+                run.let_go(world.processes);
+                self.run = None;
+                self.launch_failed(failure)
+            }
+        }
+    }
+
+    /// The program was executed.
+    fn runs(&mut self, now: Moment) -> bool {
+        self.former = None;
+        self.begin_log();
+        if let Ok(spec) = decode(&self.spec) {
+            // Without memory for another size it keeps the one that it has.
+            let _ = self.log.keep(spec.start.keep);
+        }
+        if self.terms.ready_ms.is_none() {
+            return self.is_up(now);
+        }
+        if let Some(run) = &mut self.run {
+            let log_from = self.log.run_start();
+            run.probing = Probing::new(&self.spec, Purpose::Ready, log_from, now);
+        }
+        self.enter(Phase::Starting)
+    }
+
+    /// The log goes on with what the run prints.
+    fn begin_log(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.begin_log(&mut self.log);
         }
     }
 
@@ -147,6 +186,11 @@ impl Service {
         if let Some(cause) = cause {
             return self.died(cause, world);
         }
+        self.give_up_if_late(world)
+    }
+
+    /// Ends a run that is not ready although its time is over.
+    fn give_up_if_late(&mut self, world: &mut World<'_>) -> bool {
         let late = self.alarm_of_readiness();
         if late.is_some_and(|late| late <= world.now) {
             let reason = self.run.as_mut().map(Run::take_reason);
@@ -216,6 +260,8 @@ impl Service {
 
     pub(super) fn stop_run(&mut self, then: Then, world: &mut World<'_>) -> bool {
         let stop = self.terms.stop;
+        self.former = None;
+        self.begin_log();
         if let Some(run) = &mut self.run {
             run.stop(stop.signal, stop.grace_ms, world);
         }
@@ -281,7 +327,9 @@ impl Service {
     pub(super) fn close(&mut self, world: &mut World<'_>) -> bool {
         match self.phase {
             Phase::Waiting(_) | Phase::Pausing(_) => self.enter(Phase::Stopped),
-            Phase::Starting | Phase::Up | Phase::Ending(_) => {
+            Phase::Launching | Phase::Starting | Phase::Up | Phase::Ending(_) => {
+                self.former = None;
+                self.begin_log();
                 if let Some(run) = &mut self.run {
                     run.end_probing(world.processes);
                 }
@@ -296,7 +344,7 @@ impl Service {
         let run = self
             .run
             .as_ref()
-            .filter(|_| self.phase == Phase::Starting)?;
+            .filter(|_| matches!(self.phase, Phase::Launching | Phase::Starting))?;
         Some(run.started.after_ms(self.terms.ready_ms?.into()))
     }
 

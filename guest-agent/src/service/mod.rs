@@ -1,11 +1,11 @@
 //! Named processes that the agent looks after.
 //!
 //! ```text
-//!             needs are ready            probe succeeds, or there is none
-//!   Waiting -----------------> Starting ---------------------------------> Up
+//!          needs are ready             executed            probe succeeds
+//!   Waiting -------------> Launching ----------> Starting ----------------> Up
 //!      |                          |                                        |
-//!      | a need is over           +--- it dies, is not ready in time, -----+
-//!      v                          |    is not alive, is asked to stop
+//!      | a need is over, or       +--- it dies, is not ready in time, -----+
+//!      v there is no program      |    is not alive, is asked to stop
 //!   Failed                        v
 //!      ^    never ready, or    Ending    signal, grace, SIGKILL; its whole tree
 //!      +--- so says the -------   |      and the end of its output are waited for
@@ -14,8 +14,11 @@
 //!                     v           v           v
 //!                  Stopped     Pausing     (start anew)
 //!                                 |
-//!                                 +--- pause is over ---> Starting
+//!                                 +--- pause is over ---> Launching
 //! ```
+//!
+//! Without a probe it is up when it has executed its program. A start that
+//! somebody asked for and that finds no program leaves a service as it was.
 //!
 //! A [`Service`] changes its phase itself, and only in [`life`]; requests say
 //! what is wanted. Each of its *runs* is a process of its own in the table of
@@ -40,7 +43,7 @@ mod terms;
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 use vmcell_wire::{
-    Exit,
+    Exit, Failure,
     service::{LogStart, State, Until},
 };
 
@@ -54,6 +57,7 @@ use log::Log;
 use phase::Phase;
 use restart::Backoff;
 use run::Run;
+use start::Former;
 use terms::Terms;
 
 /// Names a service for as long as the agent lives, also when another one gets
@@ -71,9 +75,14 @@ pub(crate) struct Service {
     terms: Terms,
     phase: Phase,
     since: Moment,
-    /// There is one in the phases `Starting`, `Up` and `Ending`.
+    /// There is one in the phases `Launching`, `Starting`, `Up` and `Ending`.
     run: Option<Run>,
     log: Log,
+    /// How it was before the start that is under way, if somebody asked for
+    /// that.
+    former: Option<Former>,
+    /// The last start that found no program, and why.
+    refused: Option<(u64, Failure<'static>)>,
     /// How often somebody has started it.
     starts: u64,
     /// How often it was started without that.
@@ -102,6 +111,8 @@ impl Service {
             since: Moment::now(),
             run: None,
             log,
+            former: None,
+            refused: None,
             starts: 0,
             restarts: 0,
             backoff: Backoff::default(),
@@ -143,6 +154,17 @@ impl Service {
     /// How often somebody has started it.
     pub(crate) fn starts(&self) -> u64 {
         self.starts
+    }
+
+    /// Whether it is not known yet if its program can be executed.
+    pub(crate) fn is_launching(&self) -> bool {
+        self.phase == Phase::Launching
+    }
+
+    /// Why the start with this number has found no program.
+    pub(crate) fn refusal_of(&self, start: u64) -> Option<Failure<'static>> {
+        let (_, failure) = self.refused.filter(|(refused, _)| *refused == start)?;
+        Some(failure)
     }
 
     /// What it has printed.

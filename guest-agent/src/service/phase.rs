@@ -9,6 +9,8 @@ use crate::clock::Moment;
 pub(super) enum Phase {
     /// It is not started before this one is ready.
     Waiting(String),
+    /// Its process has yet to execute its program.
+    Launching,
     /// It runs, and its probe has not succeeded yet.
     Starting,
     /// It runs, and its probe has succeeded if there is one.
@@ -51,7 +53,7 @@ impl Phase {
     pub(super) fn to_wire(&self, has_probe: bool) -> wire::Phase<'_> {
         match self {
             Self::Waiting(name) => wire::Phase::Waiting(name),
-            Self::Starting => wire::Phase::Starting,
+            Self::Launching | Self::Starting => wire::Phase::Starting,
             Self::Up if has_probe => wire::Phase::Ready,
             Self::Up => wire::Phase::Running,
             Self::Ending(Then::Restart) | Self::Pausing(_) => wire::Phase::Restarting,

@@ -52,7 +52,12 @@ impl Agent {
         start: &StartService<'_>,
     ) -> Result<(), Refusal> {
         let id = self.tasks.start_service(start, &self.poller)?;
-        self.tell_state(conversation, stream, id)
+        let starts = self.tasks.services.get_mut(id).map(|service| service.starts);
+        let start_number = starts.unwrap_or_default();
+        let wanted = Wanted::Launched {
+            start: start_number,
+        };
+        self.wait_for_service(conversation, stream, start.name, wanted)
     }
 
     fn look_at_service(
@@ -214,7 +219,7 @@ impl Service {
     /// Somebody wants it to end. Answers whether that makes a difference.
     fn end_by_request(&mut self, then: Then, world: &mut World<'_>) -> bool {
         match &mut self.phase {
-            Phase::Starting | Phase::Up => self.stop_run(then, world),
+            Phase::Launching | Phase::Starting | Phase::Up => self.stop_run(then, world),
             Phase::Ending(former) => {
                 *former = then;
                 true

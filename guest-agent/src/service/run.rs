@@ -1,6 +1,6 @@
-use alloc::{format, rc::Rc, string::String};
+use alloc::{format, string::String};
 
-use rustix::process::Pid;
+use rustix::{fd::OwnedFd, process::Pid};
 use vmcell_wire::{
     Cause, Exit, Failure, FailureKind, Lifetime, Stage, Start, Stdin, service::Spec,
 };
@@ -9,9 +9,8 @@ use super::{Log, ServiceId, log::Pace};
 use crate::{
     clock::Moment,
     event::{Event, Poller},
-    probe::{Probing, Purpose},
+    probe::Probing,
     process::{Asked, ProcessId, Processes, Role, number, output_pipe},
-    sys,
 };
 
 /// What the parts of a service work with.
@@ -27,6 +26,8 @@ pub(super) struct Run {
     pid: Pid,
     leader_is_gone: bool,
     pub(super) started: Moment,
+    /// The agent's end of what it prints, until its program is executed.
+    pipe: Option<OwnedFd>,
     pub(super) ready_since: Option<Moment>,
     /// What looks whether it is ready, or alive.
     pub(super) probing: Option<Probing>,
@@ -41,12 +42,11 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Starts the program of a service, whose log goes on with what it prints.
+    /// Begins to start the program of a service.
     pub(super) fn begin(
         id: ServiceId,
         name: &str,
-        spec: &Rc<[u8]>,
-        log: &mut Log,
+        spec: &[u8],
         world: &mut World<'_>,
     ) -> Result<Self, Failure<'static>> {
         let decoded = Spec::from_bytes(spec).map_err(|_| {
@@ -71,25 +71,43 @@ impl Run {
         poller
             .watch(&ours, Event::Log(id))
             .map_err(|errno| no_pipe(errno, "the pipes cannot be watched"))?;
-        let process = processes.start_for_service(&start, Role::Service, theirs)?;
+        let process = processes.start_for_service(&start, Role::Service, theirs, poller)?;
         let pid = processes.get_mut(process).map(|process| process.pid);
-        log.begin_run(ours);
-        let probing = decoded
-            .ready
-            .and_then(|_| Probing::new(spec, Purpose::Ready, log.run_start(), *now));
         Ok(Self {
             process,
             // It is there: it was made a moment ago.
             pid: pid.unwrap_or(Pid::INIT),
             leader_is_gone: pid.is_none(),
             started: *now,
+            pipe: Some(ours),
             ready_since: None,
-            probing,
+            probing: None,
             failures: 0,
             reason: None,
             kill_at: None,
             cut_at: None,
         })
+    }
+
+    /// Whether its program was executed, or why not. None: it is not known.
+    pub(super) fn launched(
+        &self,
+        processes: &mut Processes,
+    ) -> Option<Result<(), Failure<'static>>> {
+        match processes.get_mut(self.process) {
+            Some(process) if process.is_starting() => None,
+            Some(process) => Some(process.start_failure().map_or(Ok(()), Err)),
+            None => Some(Ok(())),
+        }
+    }
+
+    /// The log goes on with what the program prints.
+    pub(super) fn begin_log(&mut self, log: &mut Log) {
+        if let Some(pipe) = self.pipe.take() {
+            log.begin_run(pipe);
+            // It may have printed something meanwhile.
+            log.is_ready();
+        }
     }
 
     /// Whether a process is its own, or one that looks how it is.
@@ -107,8 +125,8 @@ impl Run {
     /// Why its process has ended, if it has.
     pub(super) fn cause(&mut self, processes: &mut Processes) -> Option<Cause> {
         let cause = match processes.get_mut(self.process) {
-            Some(process) => process.ending.cause(),
-            None => Some(Cause::Killed),
+            Some(process) if process.start_failure().is_none() => process.ending.cause(),
+            _ => Some(Cause::Killed),
         };
         self.leader_is_gone |= cause.is_some();
         cause
@@ -117,9 +135,11 @@ impl Run {
     /// It is to end: signal first, then patience, then force.
     pub(super) fn stop(&mut self, signal: u8, grace_ms: u32, world: &mut World<'_>) {
         self.end_probing(world.processes);
-        if self.cause(world.processes).is_none() {
+        if self.cause(world.processes).is_none()
+            && let Some(process) = world.processes.get_mut(self.process)
+        {
             // It can only be gone, which will be noticed.
-            let _ = sys::signal_group(self.pid, signal);
+            let _ = process.signal(signal);
             self.kill_at = Some(world.now.after_ms(grace_ms.into()));
         }
     }
@@ -162,8 +182,10 @@ impl Run {
     /// How it ended, when its whole tree is gone or was waited for long enough.
     pub(super) fn settled(&mut self, processes: &mut Processes) -> Option<Option<Exit>> {
         match processes.get_mut(self.process) {
-            Some(_) => processes.settle(self.process).map(Some),
-            None => Some(None),
+            Some(process) if process.start_failure().is_none() => {
+                processes.settle(self.process).map(Some)
+            }
+            _ => Some(None),
         }
     }
 

@@ -1,11 +1,12 @@
 use alloc::{format, rc::Rc};
 
-use vmcell_wire::{FailureKind, service::StartService};
+use vmcell_wire::{Failure, FailureKind, service::StartService};
 
 use super::{
     Log, Phase, Refusal, Run, Service, ServiceId, Services,
     needs::{Needs, find_cycle},
     phase::{Then, Trouble},
+    restart::Backoff,
     run::World,
     table::MAX_SERVICES,
     terms::{Terms, check_name, decode},
@@ -58,7 +59,8 @@ impl Tasks {
                 new.insert(Service::new(id, start.name, start.spec, terms, log))
             }
         };
-        service.start(start, needs, keep, &mut world)?;
+        let is_new = known.is_none();
+        service.start(start, needs, is_new, &mut world)?;
         if let Some(service) = new {
             services.insert(service);
         }
@@ -111,38 +113,74 @@ impl Service {
     }
 
     /// Starts one that is over. It stays as it was if its program cannot be
-    /// executed now.
+    /// executed now, and a new one does not stay at all.
     fn start(
         &mut self,
         start: &StartService<'_>,
         needs: Needs,
-        keep: u32,
+        is_new: bool,
         world: &mut World<'_>,
     ) -> Result<(), Refusal> {
         let spec: Rc<[u8]> = Rc::from(start.spec);
         let terms = Terms::check(&spec)?;
         let run = match needs {
-            Needs::Met => Some(Run::begin(
-                self.id,
-                &self.name,
-                &spec,
-                &mut self.log,
-                world,
-            )?),
+            Needs::Met => Some(Run::begin(self.id, &self.name, &spec, world)?),
             Needs::Missing(_) | Needs::Over(_) => None,
         };
-        // Without memory for another size it keeps the one that it has.
-        let _ = self.log.keep(keep);
-        self.spec = spec;
-        self.terms = terms;
-        self.ticket = start.ticket;
+        let former = Former {
+            is_new,
+            spec: core::mem::replace(&mut self.spec, spec),
+            terms: core::mem::replace(&mut self.terms, terms),
+            ticket: core::mem::replace(&mut self.ticket, start.ticket),
+            phase: self.phase.clone(),
+            since: self.since,
+            restarts: self.restarts,
+            backoff: core::mem::take(&mut self.backoff),
+            was_ready: self.was_ready,
+        };
         self.begin_anew();
         match (run, needs) {
-            (Some(run), _) => self.runs(run, world.now),
+            (Some(run), _) => {
+                self.former = Some(former);
+                self.launches(run)
+            }
             (None, Needs::Over(need)) => self.enter(Phase::Failed(Trouble::Need(need))),
             (None, Needs::Missing(need)) => self.enter(Phase::Waiting(need)),
             (None, Needs::Met) => false,
         };
         Ok(())
     }
+
+    /// There is no program: goes back to how it was before the start, if
+    /// somebody asked for that.
+    pub(super) fn launch_failed(&mut self, failure: Failure<'static>) -> bool {
+        let Some(former) = self.former.take() else {
+            return self.enter(Phase::Failed(Trouble::NotStarted(failure)));
+        };
+        self.refused = Some((self.starts, failure));
+        self.spec = former.spec;
+        self.terms = former.terms;
+        self.ticket = former.ticket;
+        self.phase = former.phase;
+        self.since = former.since;
+        self.restarts = former.restarts;
+        self.backoff = former.backoff;
+        self.was_ready = former.was_ready;
+        self.is_removed |= former.is_new;
+        true
+    }
+}
+
+/// What a start changes, before it is known whether there is a program.
+pub(super) struct Former {
+    /// There was no such service.
+    is_new: bool,
+    spec: Rc<[u8]>,
+    terms: Terms,
+    ticket: u64,
+    phase: Phase,
+    since: Moment,
+    restarts: u32,
+    backoff: Backoff,
+    was_ready: bool,
 }

@@ -208,6 +208,7 @@ impl Services {
 
     /// Has a service looked at again when it must be.
     pub(super) fn end_turn(&mut self, id: ServiceId) {
+        self.drop_if_removed(id);
         let Some(service) = self.get_mut(id) else {
             return;
         };

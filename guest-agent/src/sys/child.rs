@@ -1,58 +1,12 @@
-//! From a plan to a running program.
+//! What a child does before its program. It shares the agent's memory, and the
+//! agent uses it at the same time: see [`launch`](super::launch).
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 
-use alloc::vec::Vec;
-use rustix::{
-    fd::{AsRawFd, BorrowedFd, RawFd},
-    io::Errno,
-    process::Pid,
-};
-use vmcell_wire::{Packed, Stage};
+use rustix::{fd::RawFd, io::Errno};
+use vmcell_wire::Stage;
 
-use super::{Mapping, clone::clone_sharing_memory};
-
-/// Everything a child needs, made ready before it exists: after the clone
-/// nothing can be allocated. What is not asked for costs no system call.
-pub(crate) struct ChildPlan<'a> {
-    /// The paths to try in order, as `execvp(3)` would.
-    pub(crate) candidates: Packed<'a>,
-    pub(crate) argv: Packed<'a>,
-    /// The environment, in two parts.
-    pub(crate) env: [Packed<'a>; 2],
-    /// Ends with a zero byte. None: where the agent is, which is `/`. The child
-    /// writes to it while it makes directories.
-    pub(crate) cwd: Option<&'a mut [u8]>,
-    pub(crate) make_cwd: bool,
-    pub(crate) stdin: BorrowedFd<'a>,
-    pub(crate) stdout: BorrowedFd<'a>,
-    pub(crate) stderr: BorrowedFd<'a>,
-    /// Its standard input is a terminal, which becomes the controlling terminal
-    /// of its session.
-    pub(crate) terminal: bool,
-    pub(crate) cgroup: Option<BorrowedFd<'a>>,
-    pub(crate) rlimits: &'a [ResourceLimit],
-    pub(crate) nice: Option<i8>,
-    /// None: as the agent, which is root.
-    pub(crate) credentials: Option<Credentials<'a>>,
-    pub(crate) umask: Option<u16>,
-}
-
-/// One call of prlimit(2).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ResourceLimit {
-    pub(crate) resource: u8,
-    /// Soft and hard.
-    pub(crate) values: [u64; 2],
-}
-
-/// Who a child becomes: credentials(7).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Credentials<'a> {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    pub(crate) groups: &'a [u32],
-}
+use super::{launch::ResourceLimit, raw::call};
 
 /// Why there is no program, and how far the child got.
 #[derive(Clone, Copy, Debug)]
@@ -61,182 +15,175 @@ pub(crate) struct ChildFailure {
     pub(crate) errno: Errno,
 }
 
-/// What is lent to a child while it prepares itself, and used for the next one
-/// again.
-pub(crate) struct Nursery {
-    stack: Mapping,
-    pointers: Vec<*const c_char>,
+/// What a child is to do. All pointers are to memory that is lent to it.
+pub(super) struct Orders {
+    pub(super) candidates: *const *const c_char,
+    pub(super) argv: *const *const c_char,
+    pub(super) env: *const *const c_char,
+    /// Null: where the agent is.
+    pub(super) cwd: *mut u8,
+    pub(super) make_cwd: bool,
+    pub(super) rlimits: *const [ResourceLimit],
+    pub(super) nice: Option<i8>,
+    /// And a group.
+    pub(super) user: Option<(u32, u32)>,
+    pub(super) groups: *const [u32],
+    pub(super) umask: Option<u16>,
+    pub(super) descriptors: [RawFd; 3],
+    pub(super) alive: RawFd,
+    pub(super) terminal: bool,
+    pub(super) failure: Option<ChildFailure>,
 }
 
-/// Enough for a child that only makes system calls.
-const STACK_SIZE: usize = 64 * 1024;
-
-impl Nursery {
-    pub(crate) fn new() -> Result<Self, Errno> {
-        Ok(Self {
-            stack: Mapping::new(STACK_SIZE)?,
-            pointers: Vec::new(),
-        })
-    }
-}
-
-/// Executes the plan.
-pub(crate) fn spawn(plan: ChildPlan<'_>, nursery: &mut Nursery) -> Result<Pid, ChildFailure> {
-    let Nursery { stack, pointers } = nursery;
-    pointers.clear();
-    let [env, more_env] = plan.env;
-    for parts in [&[plan.candidates][..], &[plan.argv], &[env, more_env]] {
-        // The null-terminated array of pointers that `execve(2)` takes.
-        for list in parts {
-            pointers.extend(list.iter().map(CStr::as_ptr));
-        }
-        pointers.push(core::ptr::null());
-    }
-    let mut lists = pointers.split_inclusive(|pointer| pointer.is_null());
-    let mut next_list = || lists.next().map_or(core::ptr::null(), <[_]>::as_ptr);
-    let mut orders = Orders {
-        candidates: next_list(),
-        argv: next_list(),
-        env: next_list(),
-        cwd: plan
-            .cwd
-            .filter(|path| path.ends_with(&[0]))
-            .map_or(core::ptr::null_mut(), <[u8]>::as_mut_ptr),
-        make_cwd: plan.make_cwd,
-        rlimits: plan.rlimits,
-        nice: plan.nice,
-        credentials: plan.credentials,
-        umask: plan.umask,
-        descriptors: [
-            plan.stdin.as_raw_fd(),
-            plan.stdout.as_raw_fd(),
-            plan.stderr.as_raw_fd(),
-        ],
-        terminal: plan.terminal,
+impl Orders {
+    pub(super) const NOTHING: Self = Self {
+        candidates: core::ptr::null(),
+        argv: core::ptr::null(),
+        env: core::ptr::null(),
+        cwd: core::ptr::null_mut(),
+        make_cwd: false,
+        rlimits: &[],
+        nice: None,
+        user: None,
+        groups: &[],
+        umask: None,
+        descriptors: [-1; 3],
+        alive: -1,
+        terminal: false,
         failure: None,
     };
-    let orders_address: *mut Orders<'_> = &raw mut orders;
-    // SAFETY: `child_main` keeps the rules of vfork and never returns; the
-    // vectors and the orders outlive the call, during which the agent sleeps
-    // until the child has no more use for them.
-    let pid =
-        unsafe { clone_sharing_memory(stack, plan.cgroup, child_main, orders_address.cast()) }
-            .map_err(|errno| ChildFailure {
-                stage: Stage::Clone,
-                errno,
-            })?;
-    // SAFETY: the child, which wrote here, has executed or exited.
-    match unsafe { (*orders_address).failure } {
-        None => Ok(pid),
-        // The child has exited; the reaper will collect it as any orphan.
-        Some(failure) => Err(failure),
-    }
 }
 
-struct Orders<'a> {
-    candidates: *const *const c_char,
-    argv: *const *const c_char,
-    env: *const *const c_char,
-    cwd: *mut u8,
-    make_cwd: bool,
-    rlimits: &'a [ResourceLimit],
-    nice: Option<i8>,
-    credentials: Option<Credentials<'a>>,
-    umask: Option<u16>,
-    descriptors: [RawFd; 3],
-    terminal: bool,
-    failure: Option<ChildFailure>,
-}
-
-/// The child's whole life before its program. It shares the agent's memory.
-unsafe extern "C" fn child_main(orders: *mut c_void) -> ! {
-    let orders: *mut Orders<'_> = orders.cast();
-    // SAFETY: `spawn` lends valid orders for as long as the child runs this.
+/// The child's whole life before its program.
+///
+/// # Safety
+/// The argument must be [`Orders`] that are lent to this child.
+pub(super) unsafe extern "C" fn child_main(orders: *mut c_void) -> ! {
+    let orders: *mut Orders = orders.cast();
+    // SAFETY: `launch` lends valid orders for as long as the child runs this.
     let failure = unsafe { prepare_and_exec(&*orders) };
     // SAFETY: as above, and the reference of the line before is gone.
     unsafe { (*orders).failure = Some(failure) };
     // SAFETY: plain exit of the child; 127 is seen by nobody, since the agent
     // reports the failure itself.
-    unsafe { libc::syscall(libc::SYS_exit, 127) };
+    let _ = unsafe { call(libc::SYS_exit, [127, 0, 0, 0, 0]) };
     // SAFETY: exit(2) does not return.
     unsafe { core::hint::unreachable_unchecked() }
 }
 
 /// Returns only if there is no program to run.
-unsafe fn prepare_and_exec(orders: &Orders<'_>) -> ChildFailure {
-    let failed = |stage| ChildFailure {
-        stage,
-        errno: super::last_error(),
-    };
-    // SAFETY: raw system calls on values that `spawn` made ready. None of them
+unsafe fn prepare_and_exec(orders: &Orders) -> ChildFailure {
+    // SAFETY: `launch` made all of it ready.
+    match unsafe { prepare(orders) } {
+        // SAFETY: as above.
+        Ok(()) => unsafe { exec(orders) },
+        Err(failure) => failure,
+    }
+}
+
+unsafe fn prepare(orders: &Orders) -> Result<(), ChildFailure> {
+    let at = |stage| move |errno| ChildFailure { stage, errno };
+    // SAFETY: raw system calls on values that `launch` made ready. None of them
     // allocates, locks or calls back.
     unsafe {
-        if libc::syscall(libc::SYS_setsid) < 0 {
-            return failed(Stage::Setup);
-        }
+        call(libc::SYS_setsid, [0; 5]).map_err(at(Stage::Setup))?;
         for (source, target) in orders.descriptors.iter().zip(0..) {
-            let target: c_int = target;
             // The agent's own 0, 1 and 2 are always open, so source and
             // target differ and the copy loses the close-on-exec flag.
-            if libc::syscall(libc::SYS_dup3, *source, target, 0) < 0 {
-                return failed(Stage::Setup);
-            }
+            let arguments = [word(*source), target, 0, 0, 0];
+            call(libc::SYS_dup3, arguments).map_err(at(Stage::Setup))?;
         }
+        close_the_agents_descriptors(orders.alive);
         if orders.terminal {
-            let (stdin, steal): (c_int, c_int) = (0, 0);
-            if libc::syscall(libc::SYS_ioctl, stdin, libc::TIOCSCTTY, steal) < 0 {
-                return failed(Stage::Terminal);
-            }
+            let (stdin, steal) = (0, 0);
+            let request = usize::try_from(libc::TIOCSCTTY).unwrap_or(0);
+            let arguments = [stdin, request, steal, 0, 0];
+            call(libc::SYS_ioctl, arguments).map_err(at(Stage::Terminal))?;
         }
-        for limit in orders.rlimits {
-            let resource = c_int::from(limit.resource);
-            let old = core::ptr::null_mut::<c_void>();
-            let values = limit.values.as_ptr();
-            if libc::syscall(libc::SYS_prlimit64, OURSELVES, resource, values, old) < 0 {
-                return failed(Stage::Limits);
-            }
+        for limit in &*orders.rlimits {
+            let values = limit.values.as_ptr().expose_provenance();
+            let old = 0;
+            let arguments = [OURSELVES, usize::from(limit.resource), values, old, 0];
+            call(libc::SYS_prlimit64, arguments).map_err(at(Stage::Limits))?;
         }
         if let Some(nice) = orders.nice {
-            let nice = c_int::from(nice);
-            let kind: c_int = 0; // PRIO_PROCESS
-            if libc::syscall(libc::SYS_setpriority, kind, OURSELVES, nice) < 0 {
-                return failed(Stage::Limits);
-            }
+            let kind = 0; // PRIO_PROCESS
+            let arguments = [kind, OURSELVES, word(nice.into()), 0, 0];
+            call(libc::SYS_setpriority, arguments).map_err(at(Stage::Limits))?;
         }
-        if let Some(credentials) = &orders.credentials
-            && !become_user(credentials)
-        {
-            return failed(Stage::User);
+        if let Some((uid, gid)) = orders.user {
+            become_user(uid, gid, &*orders.groups).map_err(at(Stage::User))?;
         }
         if let Some(umask) = orders.umask {
             // It cannot fail.
-            libc::syscall(libc::SYS_umask, c_int::from(umask));
+            let _ = call(libc::SYS_umask, [usize::from(umask), 0, 0, 0, 0]);
         }
-        if !orders.cwd.is_null() && !enter(orders.cwd, orders.make_cwd) {
-            return failed(Stage::WorkingDirectory);
+        if !orders.cwd.is_null() {
+            enter(orders.cwd, orders.make_cwd).map_err(at(Stage::WorkingDirectory))?;
         }
         unblock_signals();
-        let mut denied = None;
-        let mut candidate = orders.candidates;
+    }
+    Ok(())
+}
+
+/// Executes the first candidate that there is. Returns only if that fails.
+unsafe fn exec(orders: &Orders) -> ChildFailure {
+    let (argv, env) = (
+        orders.argv.expose_provenance(),
+        orders.env.expose_provenance(),
+    );
+    let mut denied = None;
+    let mut candidate = orders.candidates;
+    // SAFETY: the array ends with a null pointer, the other arrays as well.
+    unsafe {
         while !(*candidate).is_null() {
-            libc::syscall(libc::SYS_execve, *candidate, orders.argv, orders.env);
-            let failure = failed(Stage::Exec);
-            match failure.errno {
+            let path = (*candidate).expose_provenance();
+            let outcome = call(libc::SYS_execve, [path, argv, env, 0, 0]);
+            // It returns only if it fails.
+            let errno = outcome.err().unwrap_or(Errno::NOSYS);
+            let failure = ChildFailure {
+                stage: Stage::Exec,
+                errno,
+            };
+            match errno {
                 Errno::NOENT | Errno::NOTDIR => {}
                 Errno::ACCESS => denied = Some(failure),
                 _ => return failure,
             }
             candidate = candidate.add(1);
         }
-        denied.unwrap_or(ChildFailure {
-            stage: Stage::Exec,
-            errno: Errno::NOENT,
-        })
     }
+    denied.unwrap_or(ChildFailure {
+        stage: Stage::Exec,
+        errno: Errno::NOENT,
+    })
 }
 
 /// In system calls that mean the caller when they are given no process.
-const OURSELVES: c_int = 0;
+const OURSELVES: usize = 0;
+
+/// A number as the kernel takes it from a register, of which it looks at the
+/// lower half.
+#[expect(clippy::cast_sign_loss, reason = "the bits are what counts")]
+const fn word(number: c_int) -> usize {
+    number as isize as usize
+}
+
+/// Closes the child's copies of what the agent has open, but for one. A child
+/// can be stopped before it executes anything, and would else keep others from
+/// seeing the end of a pipe or of a connection that the agent has closed.
+unsafe fn close_the_agents_descriptors(kept: RawFd) {
+    let first = 3;
+    let last = libc::c_uint::MAX as usize;
+    let kept = word(kept);
+    // SAFETY: nothing of the child uses them, and it has a table of its own.
+    unsafe {
+        if kept > first {
+            let _ = call(libc::SYS_close_range, [first, kept.wrapping_sub(1), 0, 0, 0]);
+        }
+        let _ = call(libc::SYS_close_range, [kept.wrapping_add(1), last, 0, 0, 0]);
+    }
+}
 
 /// Raw calls, because the C library would make every thread that it believes
 /// to have, which are the agent's, follow.
@@ -244,26 +191,28 @@ const OURSELVES: c_int = 0;
 /// The child has the agent's memory until it executes. A change of user makes
 /// that memory not dumpable (prctl(2), PR_SET_DUMPABLE), so that the user's
 /// other processes can neither read it nor trace the child.
-unsafe fn become_user(credentials: &Credentials<'_>) -> bool {
-    let Credentials { uid, gid, groups } = *credentials;
+unsafe fn become_user(uid: u32, gid: u32, groups: &[u32]) -> Result<(), Errno> {
+    let (uid, gid) = (uid as usize, gid as usize);
+    let list = groups.as_ptr().expose_provenance();
     // SAFETY: plain values, and as many groups as the kernel is told.
     unsafe {
-        libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) == 0
-            && libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0
-            && libc::syscall(libc::SYS_setresuid, uid, uid, uid) == 0
+        call(libc::SYS_setgroups, [groups.len(), list, 0, 0, 0])?;
+        call(libc::SYS_setresgid, [gid, gid, gid, 0, 0])?;
+        call(libc::SYS_setresuid, [uid, uid, uid, 0, 0])?;
     }
+    Ok(())
 }
 
 /// Enters a directory. With `make`, one that is not there is made first, with
 /// its parents; a parent that is there already is fine, whatever it is.
-unsafe fn enter(path: *mut u8, make: bool) -> bool {
+unsafe fn enter(path: *mut u8, make: bool) -> Result<(), Errno> {
+    const MODE: usize = 0o777;
+    let address = path.expose_provenance();
     // SAFETY: `path` ends with a zero byte and is ours to write to.
     unsafe {
-        if libc::syscall(libc::SYS_chdir, path) == 0 {
-            return true;
-        }
-        if !make || super::last_error() != Errno::NOENT {
-            return false;
+        match call(libc::SYS_chdir, [address, 0, 0, 0, 0]) {
+            Err(Errno::NOENT) if make => {}
+            outcome => return outcome.map(|_| ()),
         }
         let mut place = path;
         while *place != 0 {
@@ -271,15 +220,14 @@ unsafe fn enter(path: *mut u8, make: bool) -> bool {
             if *place == b'/' || *place == 0 {
                 // Cut the path off here for a moment.
                 let byte = core::mem::replace(&mut *place, 0);
-                let made = libc::syscall(libc::SYS_mkdir, path, 0o777 as c_int) == 0;
-                let there = made || super::last_error() == Errno::EXIST;
+                let made = call(libc::SYS_mkdir, [address, MODE, 0, 0, 0]);
                 *place = byte;
-                if !there {
-                    return false;
+                if !matches!(made, Ok(_) | Err(Errno::EXIST)) {
+                    return made.map(|_| ());
                 }
             }
         }
-        libc::syscall(libc::SYS_chdir, path) == 0
+        call(libc::SYS_chdir, [address, 0, 0, 0, 0]).map(|_| ())
     }
 }
 
@@ -288,15 +236,8 @@ unsafe fn enter(path: *mut u8, make: bool) -> bool {
 unsafe fn unblock_signals() {
     const SET_SIZE: usize = 8;
     let nothing_blocked = 0u64;
-    let nowhere = core::ptr::null_mut::<c_void>();
+    let set = (&raw const nothing_blocked).expose_provenance();
+    let how = word(libc::SIG_SETMASK);
     // SAFETY: it points to a signal set of the size that the kernel is told.
-    unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_SETMASK,
-            &raw const nothing_blocked,
-            nowhere,
-            SET_SIZE,
-        );
-    }
+    let _ = unsafe { call(libc::SYS_rt_sigprocmask, [how, set, 0, SET_SIZE, 0]) };
 }

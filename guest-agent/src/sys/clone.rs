@@ -1,6 +1,10 @@
 //! clone3(2), in the two shapes the agent uses.
 
-use core::{arch::asm, ffi::c_void};
+use core::{
+    arch::asm,
+    ffi::c_void,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use rustix::{
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
@@ -37,24 +41,28 @@ impl CloneArgs {
 }
 
 /// Starts a process that shares the agent's memory and runs `entry(argument)`
-/// on `stack`, inside `cgroup` from its first instruction. The agent sleeps
-/// until the child has executed a program or exited, so it may lend the child
-/// what it has on its own stack.
+/// on `stack`, inside `cgroup` from its first instruction. The agent goes on at
+/// once. The kernel sets `runs` to zero when the child no longer uses the
+/// memory: it has executed a program or ended.
 ///
 /// # Safety
-/// `entry` must never return and must only do what is allowed after vfork(2):
-/// no allocation, no locks, no writes to memory but its own stack and what
-/// `argument` lends it. `stack` must be in use by nobody else.
+/// `entry` must never return, and runs beside the agent: no allocation, no
+/// locks, no C library, no writes to memory but its own stack and what
+/// `argument` lends it. `stack`, `runs` and what `argument` lends must stay
+/// where they are, and `stack` in use by nobody else, until `runs` is zero.
 pub(super) unsafe fn clone_sharing_memory(
     stack: &mut Mapping,
+    runs: &AtomicU32,
     cgroup: Option<BorrowedFd<'_>>,
     entry: unsafe extern "C" fn(*mut c_void) -> !,
     argument: *mut c_void,
 ) -> Result<Pid, Errno> {
     let stack = stack.as_mut_slice();
-    let shared = libc::CLONE_VM | libc::CLONE_VFORK;
+    let shared = libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID;
+    runs.store(1, Ordering::Relaxed);
     let mut arguments = CloneArgs {
         flags: u64::from(shared.unsigned_abs()),
+        child_tid: runs.as_ptr().expose_provenance() as u64,
         exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
         stack: stack.as_mut_ptr().addr() as u64,
         stack_size: stack.len() as u64,

@@ -1,4 +1,6 @@
-use vmcell_wire::{Channel, Failure, FailureKind, Outcome, Stage, credit::ReceiveWindow, encode};
+use vmcell_wire::{
+    Channel, Event, Failure, FailureKind, Outcome, Stage, credit::ReceiveWindow, encode,
+};
 
 use super::{
     Filled, Place,
@@ -18,6 +20,8 @@ pub(crate) struct ProcessStream {
     caller: Caller,
     process: ProcessId,
     purpose: Purpose,
+    /// The host waits to hear that the process runs.
+    tells_start: bool,
     stdin: ReceiveWindow,
     /// Input that came and whose credit was not given back.
     unreturned: u32,
@@ -27,6 +31,8 @@ pub(crate) struct ProcessStream {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
+    /// It closes when the process has executed its program.
+    Start,
     /// It carries outputs and closes with the exit.
     Watch,
     /// It closes when the process and its descendants are gone.
@@ -44,7 +50,19 @@ impl ProcessStream {
             credit: window,
             size: window,
         });
-        Self::watcher(caller, process, [place, place], Some(INPUT_WINDOW))
+        Self {
+            tells_start: true,
+            ..Self::watcher(caller, process, [place, place], Some(INPUT_WINDOW))
+        }
+    }
+
+    /// A stream that waits for the start of a process.
+    pub(crate) fn starter(caller: Caller, process: ProcessId) -> Self {
+        Self {
+            purpose: Purpose::Start,
+            tells_start: true,
+            ..Self::watcher(caller, process, [None, None], None)
+        }
     }
 
     /// A stream that takes a process up. `input` is how much it may send.
@@ -60,6 +78,7 @@ impl ProcessStream {
             caller,
             process,
             purpose: Purpose::Watch,
+            tells_start: false,
             stdin: ReceiveWindow::resumed(Channel::Stdin, INPUT_WINDOW, input),
             unreturned: INPUT_WINDOW.saturating_sub(input),
             stdout: stdout.map(|place| Reader::new(Channel::Stdout, place)),
@@ -173,9 +192,29 @@ impl ProcessStream {
         let Some(process) = processes.get_mut(self.process) else {
             return finish(outgoing, id, FailureKind::NotFound, "it was forgotten");
         };
+        if let Some(failure) = process.start_failure() {
+            encode::close(outgoing.control(), id, &Outcome::Failed(failure))?;
+            processes.leave(self.process, self.caller);
+            return Ok(Filled::Finished);
+        }
         let owns = process.owner == Some(self.caller);
         if !owns && !process.observers.contains(&self.caller) {
             return finish(outgoing, id, FailureKind::Conflict, "another stream has it");
+        }
+        if self.tells_start {
+            if process.is_starting() {
+                return Ok(Filled::Nothing);
+            }
+            self.tells_start = false;
+            let (ProcessId(number), pid) = (self.process, process.pid());
+            if self.purpose == Purpose::Start {
+                let outcome = Outcome::Spawned { id: number, pid };
+                encode::close(outgoing.control(), id, &outcome)?;
+                processes.leave(self.process, self.caller);
+                return Ok(Filled::Finished);
+            }
+            let event = Event::Started { id: number, pid };
+            encode::event(outgoing.unhurried(), id, &event)?;
         }
         let mut news = false;
         let mut added = false;
@@ -212,7 +251,7 @@ impl ProcessStream {
         }
         let exit = match self.purpose {
             Purpose::Kill => processes.killed(self.process),
-            Purpose::Watch | Purpose::Wait => processes.settle(self.process),
+            Purpose::Start | Purpose::Watch | Purpose::Wait => processes.settle(self.process),
         };
         let Some(exit) = exit else {
             return Ok(Filled::Nothing);

@@ -20,6 +20,10 @@ pub(crate) struct ServiceStream {
 /// What it waits for.
 pub(crate) enum Wanted {
     Phase(Until),
+    /// That its program was executed, or was not, in the start with this number.
+    Launched {
+        start: u64,
+    },
     /// That the processes are gone which it had when it had been started so
     /// often.
     Gone {
@@ -72,9 +76,20 @@ impl ServiceStream {
             encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
             return Ok(Filled::Finished);
         };
+        if let Wanted::Launched { start } = self.wanted
+            && let Some(failure) = service.refusal_of(start)
+        {
+            encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
+            self.leave(services);
+            return Ok(Filled::Finished);
+        }
         let has_come = match &mut self.wanted {
             Wanted::Phase(until) => service.has_come(*until),
-            Wanted::Gone { starts } => service.is_over() || service.starts() != *starts,
+            Wanted::Launched { .. } => !service.is_launching(),
+            Wanted::Gone { starts } => {
+                let is_another = service.starts() != *starts && !service.is_launching();
+                service.is_over() || is_another
+            }
             Wanted::Log { reader, end } => {
                 let ring = service.log();
                 let from = From {

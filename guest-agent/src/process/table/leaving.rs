@@ -8,7 +8,7 @@ use crate::{
     cgroup::Cgroup,
     clock::Moment,
     deadlines::Purpose,
-    process::{Asked, Caller, HOLD_MS, ProcessId, Role},
+    process::{Asked, Caller, HOLD_MS, Process, ProcessId, Role, launching::Launching},
     sys::{Reaped, reap},
 };
 
@@ -155,13 +155,15 @@ impl Processes {
     }
 
     fn leader_ended(&mut self, reaped: Reaped) {
-        let leader = self
-            .table
-            .iter_mut()
-            .find(|(_, process)| process.pid == reaped.pid && !process.has_ended());
-        if let Some((id, process)) = leader {
+        let is_it = |process: &Process| process.pid == reaped.pid && !process.has_ended();
+        let Some(id) = self.iter().find(|(_, process)| is_it(process)).map(|(id, _)| id) else {
+            return;
+        };
+        // It may have ended because there is no program.
+        self.look_at_launch(id);
+        if let Some(process) = self.get_mut(id).filter(|process| !process.has_ended()) {
+            process.launching = Launching::Done;
             process.leader_ended(reaped);
-            let id = *id;
             // Its descendants have their time from now on, even if it was killed
             // a while ago.
             self.deadlines.remove(id, Purpose::Hold);
@@ -260,11 +262,13 @@ impl Processes {
 
     /// Forgets a process that nobody will ask for, when it is over and nobody
     /// watches it.
-    pub(super) fn drop_if_abandoned(&mut self, id: ProcessId) {
-        let nobody = self
-            .get_mut(id)
-            .is_some_and(|process| process.ending.abandoned && process.observers.is_empty());
-        if nobody && self.settle(id).is_some() {
+    pub(in crate::process) fn drop_if_abandoned(&mut self, id: ProcessId) {
+        let Some(process) = self.get_mut(id) else {
+            return;
+        };
+        let nobody = process.ending.abandoned && process.observers.is_empty();
+        let failed = process.start_failure().is_some();
+        if nobody && (failed || self.settle(id).is_some()) {
             self.forget(id);
         }
     }

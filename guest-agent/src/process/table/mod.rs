@@ -22,9 +22,9 @@ pub(crate) struct Processes {
     /// return it with every process.
     table: Vec<(ProcessId, Box<Process>)>,
     last: ProcessId,
-    spawner: Spawner,
+    pub(super) spawner: Spawner,
     cgroups: Option<Cgroups>,
-    deadlines: Deadlines,
+    pub(super) deadlines: Deadlines,
     /// How long a foreground process without its link waits to be resumed.
     resume_grace_ms: u64,
     /// Links whose streams may have something to say.
@@ -100,9 +100,10 @@ impl Processes {
         owner: Option<Caller>,
         window: u32,
         outputs: Outputs,
+        poller: &Poller,
     ) -> Result<ProcessId, Failure<'static>> {
         self.check_tag(start.tag, None)?;
-        let mut process = self.launch(start, outputs)?;
+        let mut process = self.launch(start, outputs, poller)?;
         if start.lifetime == Lifetime::Foreground {
             process.owner = owner;
             process.feeder = owner;
@@ -118,15 +119,16 @@ impl Processes {
         Ok(id)
     }
 
-    /// Starts a process that a service wants, whose outputs both go to `output`.
-    /// Its tag is the caller's choice.
+    /// Begins to start a process that a service wants, whose outputs both go to
+    /// `output`. Its tag is the caller's choice.
     pub(crate) fn start_for_service(
         &mut self,
         start: &Start<'_>,
         role: Role,
         output: OwnedFd,
+        poller: &Poller,
     ) -> Result<ProcessId, Failure<'static>> {
-        let mut process = self.launch(start, Outputs::Given(output))?;
+        let mut process = self.launch(start, Outputs::Given(output), poller)?;
         process.role = role;
         Ok(self.insert(process))
     }
@@ -136,14 +138,20 @@ impl Processes {
         self.spawner.nowhere()
     }
 
-    fn launch(&mut self, start: &Start<'_>, outputs: Outputs) -> Result<Process, Failure<'static>> {
+    fn launch(
+        &mut self,
+        start: &Start<'_>,
+        outputs: Outputs,
+        poller: &Poller,
+    ) -> Result<Process, Failure<'static>> {
         if self.table.len() >= MAX_PROCESSES {
             let text = "too many processes";
             return Err(Failure::new(FailureKind::Limit, Stage::Request, text));
         }
         let cgroup = self.cgroup_for(&start.limits)?;
+        let event = Event::Launch(self.next_id());
         self.spawner
-            .start(start, cgroup, outputs)
+            .start(start, cgroup, outputs, |alive| poller.watch(alive, event))
             .map_err(|(failure, cgroup)| {
                 if let Some(cgroup) = cgroup {
                     let is_empty = cgroup.is_empty();
@@ -195,16 +203,8 @@ impl Processes {
         })
     }
 
-    /// Begins to watch the pipes of a new process, unless there is nothing more
-    /// to come.
+    /// Begins to watch the pipes of a new process.
     pub(super) fn watch(&mut self, id: ProcessId, poller: &Poller) -> Result<(), Failure<'static>> {
-        let Some(process) = self.get_mut(id) else {
-            return Ok(());
-        };
-        if process.has_ended() {
-            // What a short command printed is there.
-            self.collect(id);
-        }
         let Some(process) = self.get_mut(id) else {
             return Ok(());
         };
@@ -363,8 +363,12 @@ impl Processes {
         }
     }
 
+    fn next_id(&self) -> ProcessId {
+        ProcessId(self.last.0.wrapping_add(1))
+    }
+
     fn insert(&mut self, process: Process) -> ProcessId {
-        let id = ProcessId(self.last.0.wrapping_add(1));
+        let id = self.next_id();
         self.last = id;
         let place = self.table.partition_point(|(other, _)| *other < id);
         self.table.insert(place, (id, Box::new(process)));

@@ -43,7 +43,10 @@ impl Agent {
         request: &Terminal<'_>,
     ) -> Result<(), Lost> {
         let answer = match request {
-            Terminal::Open(open) => self.open_terminal(conversation, stream, open),
+            Terminal::Open(open) => match self.open_terminal(conversation, stream, open) {
+                Ok(()) => return Ok(()),
+                Err(failure) => Err(failure),
+            },
             Terminal::Attach(wanted) => match self.use_terminal(conversation, stream, wanted) {
                 Ok(()) => return Ok(()),
                 Err(failure) => Err(failure),
@@ -68,10 +71,10 @@ impl Agent {
 
     fn open_terminal(
         &mut self,
-        conversation: &Conversation,
+        conversation: &mut Conversation,
         stream: StreamId,
         open: &Open<'_>,
-    ) -> Answer {
+    ) -> Result<(), Failure<'static>> {
         check_size(open.size)?;
         let start = Start {
             lifetime: Lifetime::Background,
@@ -82,9 +85,7 @@ impl Agent {
             size: open.size,
             unread: open.unread,
         };
-        let caller = conversation.caller(stream);
-        let (ProcessId(id), pid) = self.try_start(&start, caller, 0, Some(new))?;
-        Ok(Outcome::Spawned { id, pid })
+        self.try_start(conversation, stream, &start, Some(new))
     }
 
     fn use_terminal(
