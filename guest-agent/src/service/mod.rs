@@ -44,7 +44,7 @@ use alloc::{rc::Rc, string::String, vec::Vec};
 
 use vmcell_wire::{
     Exit, Failure,
-    service::{LogStart, State, Until},
+    service::{self as wire, LogStart, State, Until},
 };
 
 use crate::{clock::Moment, process::Caller, ring::Ring};
@@ -129,7 +129,10 @@ impl Service {
         let now = Moment::now();
         State {
             name: &self.name,
-            phase: self.phase.to_wire(self.terms.ready_ms.is_some()),
+            phase: match self.phase {
+                Phase::Launching if self.restarts > 0 => wire::Phase::Restarting,
+                _ => self.phase.to_wire(self.terms.ready_ms.is_some()),
+            },
             since_ms: now.microseconds_since(self.since).div_euclid(1000),
             pid: self.run.as_ref().and_then(Run::pid),
             restarts: self.restarts,

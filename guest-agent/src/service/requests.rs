@@ -52,7 +52,11 @@ impl Agent {
         start: &StartService<'_>,
     ) -> Result<(), Refusal> {
         let id = self.tasks.start_service(start, &self.poller)?;
-        let starts = self.tasks.services.get_mut(id).map(|service| service.starts);
+        let starts = self
+            .tasks
+            .services
+            .get_mut(id)
+            .map(|service| service.starts);
         let start_number = starts.unwrap_or_default();
         let wanted = Wanted::Launched {
             start: start_number,

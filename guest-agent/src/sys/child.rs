@@ -179,7 +179,10 @@ unsafe fn close_the_agents_descriptors(kept: RawFd) {
     // SAFETY: nothing of the child uses them, and it has a table of its own.
     unsafe {
         if kept > first {
-            let _ = call(libc::SYS_close_range, [first, kept.wrapping_sub(1), 0, 0, 0]);
+            let _ = call(
+                libc::SYS_close_range,
+                [first, kept.wrapping_sub(1), 0, 0, 0],
+            );
         }
         let _ = call(libc::SYS_close_range, [kept.wrapping_add(1), last, 0, 0, 0]);
     }

@@ -156,7 +156,11 @@ impl Processes {
 
     fn leader_ended(&mut self, reaped: Reaped) {
         let is_it = |process: &Process| process.pid == reaped.pid && !process.has_ended();
-        let Some(id) = self.iter().find(|(_, process)| is_it(process)).map(|(id, _)| id) else {
+        let Some(id) = self
+            .iter()
+            .find(|(_, process)| is_it(process))
+            .map(|(id, _)| id)
+        else {
             return;
         };
         // It may have ended because there is no program.

@@ -163,6 +163,11 @@ impl Host {
         self.log.contains(said)
     }
 
+    /// Whether something was said that `wanted` accepts.
+    pub(crate) fn any_said(&self, wanted: impl Fn(&Said) -> bool) -> bool {
+        self.log.iter().any(wanted)
+    }
+
     /// Gaps and data of a stream, in order.
     pub(crate) fn said_on(&self, stream: StreamId) -> impl Iterator<Item = &Said> {
         self.log.iter().filter(

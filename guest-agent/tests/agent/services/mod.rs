@@ -8,3 +8,4 @@ mod pages;
 mod probes;
 mod requests;
 mod staff;
+mod stuck;

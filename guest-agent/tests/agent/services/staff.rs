@@ -24,6 +24,7 @@ pub(super) enum Ask {
         body: String,
     },
     Command(String),
+    Program(String),
     Log(String),
 }
 
@@ -121,6 +122,12 @@ impl Job {
             Ask::Command(script) => {
                 let all = ["sh", "-c", script];
                 assert!(all.iter().all(|text| argv.push(text.as_bytes())));
+                Probe::Command {
+                    argv: argv.as_packed(),
+                }
+            }
+            Ask::Program(path) => {
+                assert!(argv.push(path.as_bytes()));
                 Probe::Command {
                     argv: argv.as_packed(),
                 }

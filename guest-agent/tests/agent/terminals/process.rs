@@ -230,10 +230,10 @@ fn as_many_terminals_as_there_may_be_and_one_more() {
             other => break other,
         }
     };
-    assert_eq!(
-        kind_and_stage(&refused),
-        (FailureKind::Limit, Stage::Terminal)
-    );
+    // Descriptors have run out, for the terminal or for the pipe beside it.
+    let (kind, stage) = kind_and_stage(&refused);
+    assert_eq!(kind, FailureKind::Limit);
+    assert!(matches!(stage, Stage::Terminal | Stage::Pipes), "{stage:?}");
     assert!(opened.len() > 300, "{}", opened.len());
     // All of them live, and an end makes room for another.
     let first = *opened.first().unwrap();

@@ -1,0 +1,175 @@
+//! Children that hang before they have executed their program, by the will of
+//! somebody in the guest. Nobody else waits for them.
+
+use rustix::process::{Pid, Signal, kill_process};
+use vmcell_wire::{Cause, Channel, Request, Selector, StreamId, encode};
+
+use crate::{
+    client::{Host, RunningAgent, Said, Spec, code},
+    lease::Leased,
+};
+
+/// Whether the host has heard that the process of a stream runs.
+fn has_started(host: &Host, stream: StreamId) -> bool {
+    host.any_said(|said| matches!(said, Said::Started(id, ..) if *id == stream))
+}
+
+fn pong(host: &mut Host) {
+    assert!(matches!(host.ask(&Request::Ping), Said::Pong(_)));
+}
+
+#[test]
+fn a_lease_on_a_program_holds_up_nobody_but_its_process() {
+    let Some(mut leased) = Leased::new("echo ran \"$@\"") else {
+        return;
+    };
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let spec = Spec::new(&[&leased.path(), "an argument"]);
+    let stuck = host.start(&spec);
+    let background = host.start(&Spec::new(&[&leased.path()]).background());
+    // Meanwhile everything else goes on.
+    pong(&mut host);
+    assert_eq!(code(&host.run(&Spec::shell("exit 7")).0), 7);
+    let (listed, _) = host.list(0);
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    assert_eq!((&listed[0].tag, listed[0].exit), (&spec.tag, None));
+    assert!(!has_started(&host, stuck));
+    // And it goes on when it can.
+    leased.release();
+    assert_eq!(code(&host.exit(stuck)), 0);
+    assert_eq!(host.output(stuck, Channel::Stdout), b"ran an argument\n");
+    assert!(has_started(&host, stuck));
+    assert!(matches!(host.outcome(background), Said::Spawned(..)));
+}
+
+#[test]
+fn a_process_that_hangs_before_its_program_is_killed_timed_out_and_cancelled_like_any_other() {
+    let Some(leased) = Leased::new("exit 9") else {
+        return;
+    };
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let killed = Spec::new(&[&leased.path()]);
+    let timed = Spec::new(&[&leased.path()]).with(|spec| spec.start.timeout_ms = 200);
+    let cancelled = Spec::new(&[&leased.path()]);
+    let streams = [&killed, &timed, &cancelled].map(|spec| host.start(spec));
+    let process = Selector::Tag(&killed.tag);
+    let kill = host.ask(&Request::Kill { process });
+    assert!(matches!(kill, Said::Exited(_, exit) if exit.cause == Cause::Killed));
+    host.cancel(streams[2]);
+    let causes = streams.map(|stream| host.exit(stream).cause);
+    assert_eq!(causes, [Cause::Killed, Cause::Timeout, Cause::Killed]);
+    // A signal ends it too.
+    let signalled = Spec::new(&[&leased.path()]);
+    let stream = host.start(&signalled);
+    let process = Selector::Tag(&signalled.tag);
+    let sent = host.ask(&Request::Signal {
+        process,
+        signal: 15,
+    });
+    assert!(matches!(sent, Said::Done(_)));
+    assert_eq!(host.exit(stream).cause, Cause::Signal(15));
+    assert_eq!(host.list(0).0, []);
+}
+
+#[test]
+fn a_stopped_process_that_has_no_program_yet_is_killed() {
+    let Some(mut leased) = Leased::new("exit 9") else {
+        return;
+    };
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let spec = Spec::new(&[&leased.path()]);
+    let stuck = host.start(&spec);
+    let attached = host.attach(Selector::Tag(&spec.tag), 0, 0);
+    let pid = host.attached(attached).pid;
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    leased.release();
+    pong(&mut host);
+    assert_eq!(code(&host.run(&Spec::shell("exit 7")).0), 7);
+    assert!(!has_started(&host, stuck));
+    let process = Selector::Tag(&spec.tag);
+    assert!(matches!(
+        host.ask(&Request::Kill { process }),
+        Said::Exited(..)
+    ));
+    assert_eq!(host.exit(stuck).cause, Cause::Killed);
+}
+
+#[test]
+fn a_process_without_a_program_keeps_nobody_elses_pipes_open() {
+    let Some(leased) = Leased::new("exit 9") else {
+        return;
+    };
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let reader = host.start(&Spec::new(&["cat"]).fed());
+    host.write_stdin(reader, b"all of it");
+    host.until_bytes(reader, 9);
+    // It gets copies of all that the agent has open.
+    let stuck = host.start(&Spec::new(&[&leased.path()]));
+    pong(&mut host);
+    host.send(|out| encode::end(out, reader, Channel::Stdin));
+    assert_eq!(code(&host.exit(reader)), 0);
+    assert!(!has_started(&host, stuck));
+}
+
+#[test]
+fn a_start_that_hangs_is_asked_for_again_after_a_lost_link() {
+    let Some(mut leased) = Leased::new("exit 3") else {
+        return;
+    };
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    let spec = Spec::new(&[&leased.path()]).background();
+    host.start(&spec);
+    pong(&mut host);
+    host.close();
+    let mut host = agent.connect();
+    let again = host.start(&spec);
+    pong(&mut host);
+    assert_eq!(host.list(0).0.len(), 1);
+    leased.release();
+    let Said::Spawned(_, id, _) = host.outcome(again) else {
+        panic!("not spawned");
+    };
+    let stream = host.attach(Selector::Id(id), 0, 0);
+    assert_eq!(code(&host.exit(stream)), 3);
+}
+
+#[test]
+fn who_stops_everything_of_a_user_stops_only_that_users_processes() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can become another user");
+        return;
+    }
+    let agent = RunningAgent::start();
+    let mut host = agent.connect();
+    // Nobody else here is this user.
+    let as_victim = |spec: Spec| spec.with(|spec| spec.user = "54399".into());
+    let stopper = as_victim(Spec::shell(
+        "echo ready; while :; do kill -s STOP -- -1 2>/dev/null; done",
+    ));
+    let stopping = host.start(&stopper);
+    host.until_bytes(stopping, 6);
+    let mut stopped = 0;
+    for _ in 0..60 {
+        let victim = as_victim(Spec::new(&["true"])).with(|spec| spec.start.timeout_ms = 100);
+        let victim = host.start(&victim);
+        pong(&mut host);
+        match host.exit(victim).cause {
+            Cause::Timeout => stopped += 1,
+            cause => assert_eq!(cause, Cause::Code(0)),
+        }
+    }
+    assert!(stopped > 0, "nobody was stopped");
+    let process = Selector::Tag(&stopper.tag);
+    assert!(matches!(
+        host.ask(&Request::Kill { process }),
+        Said::Exited(..)
+    ));
+    let next = host.run(&as_victim(Spec::shell("exit 5")));
+    assert_eq!(code(&next.0), 5);
+}
