@@ -125,9 +125,14 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "PATH")]
     pub(crate) push: Vec<PathBuf>,
     /// Bring a file or directory out after the command, even if it failed: PATH
-    /// (if relative, from /workspace on) becomes HOST.
+    /// (if relative, from /workspace on) becomes HOST. No part of HOST may be a
+    /// symbolic link.
     #[arg(long, value_name = "PATH=HOST", value_parser = PullArgument::parser())]
     pub(crate) pull: Vec<PullArgument>,
+    /// If a PATH of --pull is a symbolic link, make it one here. It leads
+    /// wherever the VM says.
+    #[arg(long, requires = "pull")]
+    pub(crate) allow_symlink: bool,
     #[command(flatten)]
     pub(crate) services: ServiceFlags,
     /// Have port GUEST of the VM's loopback answer on port HOST of 127.0.0.1, or

@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         machine,
         push,
         pull,
+        allow_symlink,
         services,
         publish,
         mut options,
@@ -39,7 +40,10 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
     let errand = Errand {
         surroundings: Surroundings::new(services.0, &job.start, publish)?,
         job,
-        pulls: Pulls(pull),
+        pulls: Pulls {
+            wanted: pull,
+            allow_symlink,
+        },
     };
     let options = VmOptions {
         id,

@@ -13,7 +13,8 @@ pub(crate) struct CpArguments {
     #[arg(value_name = "SRC", value_parser = Place::parser())]
     pub(super) source: Place,
     /// Where to. If it is a directory or ends with `/`, the copy gets SRC's name
-    /// in it; otherwise it becomes DST.
+    /// in it; otherwise it becomes DST. Out of a VM, no part of DST may be a
+    /// symbolic link.
     #[arg(value_name = "DST", value_parser = Place::parser())]
     pub(super) destination: Place,
     /// The path of this machine is a .tar, .tar.gz, .tgz or .tar.zst: it is

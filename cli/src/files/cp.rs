@@ -8,7 +8,7 @@ use vmcell::{
     tree::ArchiveFormat,
 };
 use vmcell_cli::{
-    options::landing::landing,
+    options::landing::{is_directory_to_enter, landing},
     show::{Progress, Summary},
     signals::Signals,
 };
@@ -102,7 +102,7 @@ async fn pull(
     let pull = if archive {
         files.pull_archive(&source, to, format_of(to)?)
     } else {
-        files.pull(&source, landing(from, to, to.is_dir()))
+        files.pull(&source, landing(from, to, is_directory_to_enter(to)))
     };
     let mut pull = options.pull(pull)?;
     let entry = files.stat_link(&source).await?;

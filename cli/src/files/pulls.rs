@@ -44,19 +44,23 @@ impl PullArgument {
 }
 
 /// Trees that are wanted.
-pub(crate) struct Pulls(pub(crate) Vec<PullArgument>);
+pub(crate) struct Pulls {
+    pub(crate) wanted: Vec<PullArgument>,
+    /// Whether one that is a symbolic link becomes one here.
+    pub(crate) allow_symlink: bool,
+}
 
 impl Pulls {
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.wanted.is_empty()
     }
 
     /// Brings out what there is. False: something was not to be had, which is
     /// said.
     pub(crate) async fn run(self, vm: &Vm) -> bool {
         let mut complete = true;
-        for wanted in self.0 {
-            match wanted.pull(vm).await {
+        for wanted in self.wanted {
+            match wanted.pull(vm, self.allow_symlink).await {
                 Ok(summary) => summary.losses().iter().for_each(|line| say(line)),
                 Err(error) => {
                     say(&format!("--pull: {}", words(&error)));
@@ -69,9 +73,12 @@ impl Pulls {
 }
 
 impl PullArgument {
-    async fn pull(self, vm: &Vm) -> Result<Summary, Error> {
+    async fn pull(self, vm: &Vm, allow_symlink: bool) -> Result<Summary, Error> {
         let progress = Progress::new(None);
         let mut pull = vm.files().pull(self.from, self.to);
+        if allow_symlink {
+            pull = pull.allow_symlink();
+        }
         if let Some(watcher) = progress.watcher() {
             pull = pull.progress(watcher);
         }

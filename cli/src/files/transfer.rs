@@ -27,6 +27,10 @@ pub(crate) struct TransferOptions {
     /// Copy also what the VM has already.
     #[arg(long)]
     all: bool,
+    /// Out of a VM: if SRC is a symbolic link, make it one here. It leads
+    /// wherever the VM says.
+    #[arg(long)]
+    allow_symlink: bool,
     /// How much may be copied at most, in bytes or as in 64m (k, m, g). Without
     /// it, 16g.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
@@ -39,6 +43,11 @@ pub(crate) struct TransferOptions {
 impl TransferOptions {
     /// The options for a tree that goes into a VM.
     pub(super) fn push(self, push: Push) -> Result<Push, Error> {
+        if self.allow_symlink {
+            return Err(Error::Invalid(
+                "--allow-symlink is for copies out of a VM".to_owned(),
+            ));
+        }
         let mut push = push.limits(self.limits());
         for line in self.selection.included() {
             push = push.include(line);
@@ -77,6 +86,9 @@ impl TransferOptions {
         }
         if self.keep_owners {
             pull = pull.keep_owners();
+        }
+        if self.allow_symlink {
+            pull = pull.allow_symlink();
         }
         Ok(pull)
     }

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -15,6 +16,13 @@ pub fn landing(source: &Path, destination: &Path, is_directory: bool) -> PathBuf
         }
         _ => destination.to_owned(),
     }
+}
+
+/// Whether something that comes from a guest goes into this directory, under a
+/// name of its own. A symbolic link is not one: a guest may have sent it. What
+/// writes there refuses it then, so that nobody is surprised.
+pub fn is_directory_to_enter(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 /// The last name of a path. None: the path means what is in a directory, as

@@ -14,7 +14,8 @@ use crate::{
 
 pub(super) async fn round_trip(scene: Scene) -> Seen {
     let folder = tempfile::tempdir()?;
-    let (there, back) = (folder.path().join("there"), folder.path().join("back"));
+    let path = folder.path().canonicalize()?;
+    let (there, back) = (path.join("there"), path.join("back"));
     fs::create_dir_all(there.join("sub"))?;
     fs::write(there.join("sub/large"), pattern(2_000_000))?;
     fs::write(there.join("empty"), "")?;

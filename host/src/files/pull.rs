@@ -15,8 +15,8 @@ use crate::tree::ArchiveFormat;
 use crate::{
     error::Error,
     tree::{
-        Destination, Ownership, ReceiveOptions, Received, Receiver, SpecialBits, TreeError,
-        TreeLimits, TreeProgress,
+        Destination, Ownership, ReceiveOptions, Received, Receiver, SpecialBits, TopSymlink,
+        TreeError, TreeLimits, TreeProgress,
     },
 };
 
@@ -26,6 +26,12 @@ impl Files {
     ///
     /// Whatever the guest sends, nothing is written outside of `to`, no
     /// symbolic link is followed, and no device is made.
+    ///
+    /// No component of `to` may be a symbolic link, not even one of the caller's
+    /// own: it could be one that an earlier pull has brought. The working
+    /// directory is taken as it is; directories that are missing are made.
+    /// Pass the path that a link leads to ([`std::fs::canonicalize`]) to write
+    /// there.
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -39,7 +45,7 @@ impl Files {
     }
 
     /// Brings it out as an archive of the host, which appears under its name
-    /// when it is complete.
+    /// when it is complete. For `to` the same holds as in [`pull`](Self::pull).
     #[cfg(feature = "archive")]
     pub fn pull_archive(
         &self,
@@ -92,6 +98,7 @@ pub struct Pull {
     limits: TreeLimits,
     ownership: Ownership,
     special_bits: SpecialBits,
+    top_symlink: TopSymlink,
     progress: Option<Progress>,
 }
 
@@ -105,6 +112,7 @@ impl Pull {
             limits: TreeLimits::default(),
             ownership: Ownership::default(),
             special_bits: SpecialBits::default(),
+            top_symlink: TopSymlink::default(),
             progress: None,
         }
     }
@@ -143,6 +151,15 @@ impl Pull {
         self
     }
 
+    /// Makes a symbolic link if that is what comes, and not a file or directory
+    /// as one would think. Otherwise it is [`TreeError::IsSymlink`]: the link
+    /// leads wherever the guest wants, and whoever uses it on the host follows it.
+    /// Links inside of a directory always come.
+    pub fn allow_symlink(mut self) -> Self {
+        self.top_symlink = TopSymlink::Make;
+        self
+    }
+
     /// Is told of each entry and each piece of a file.
     pub fn progress(
         mut self,
@@ -177,6 +194,7 @@ impl Pull {
             limits: self.limits,
             ownership: self.ownership,
             special_bits: self.special_bits,
+            top_symlink: self.top_symlink,
             progress: self.progress,
         };
         let destination = self.destination;

@@ -51,6 +51,39 @@ pub enum TreeError {
         path: String,
     },
 
+    /// The destination, or a directory above it, is a symbolic link. It may have
+    /// come out of a guest, which would then choose what is written. So no link
+    /// in the path of a destination is followed, whoever made it.
+    #[error(
+        "cannot write through the symbolic link {path}: if it is yours, name the path that it \
+         leads to (`realpath` prints it), otherwise remove it"
+    )]
+    ThroughSymlink {
+        /// The link.
+        path: String,
+    },
+
+    /// Something that is not a directory has the name of one.
+    #[error("{path} is not a directory: remove it, or choose another destination")]
+    NotADirectory {
+        /// What is in the way.
+        path: String,
+    },
+
+    /// What comes is not a file or a directory, but a symbolic link, and nobody
+    /// asked for that. It would stand among the caller's own files and lead
+    /// wherever the guest wants.
+    #[error(
+        "cannot write {path}: what comes is a symbolic link, to {target}. Copy what it leads to, \
+         or ask for the link itself (`--allow-symlink`, `allow_symlink()`)"
+    )]
+    IsSymlink {
+        /// The destination.
+        path: String,
+        /// Where the link leads, as the guest says.
+        target: String,
+    },
+
     /// All there was to transfer is something that cannot be.
     #[error("{path} cannot be transferred: {reason}")]
     LeftOut {

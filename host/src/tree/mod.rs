@@ -12,11 +12,14 @@
 //!
 //! What comes from a guest cannot get out of the directory that was chosen for
 //! it: only single names are used, through descriptors, and no link is followed.
+//! That holds for the path of that directory too, since an earlier export may
+//! have brought a link in it: see [`HostEntry`](host_entry::HostEntry).
 
 #[cfg(feature = "archive")]
 mod archive;
 mod budget;
 mod error;
+mod host_entry;
 mod meta;
 mod progress;
 mod receive;
@@ -31,7 +34,9 @@ pub use budget::{TreeLimit, TreeLimits};
 pub use error::TreeError;
 pub use progress::{LeftOut, TreeProgress};
 pub use receive::Received;
-pub(crate) use receive::{Destination, Ownership, ReceiveOptions, Receiver, SpecialBits};
+pub(crate) use receive::{
+    Destination, Ownership, ReceiveOptions, Receiver, SpecialBits, TopSymlink,
+};
 #[cfg(feature = "disk")]
 pub(crate) use receive::{Scratch, Unfinished};
 pub use send::Sent;

@@ -14,7 +14,10 @@ use vmcell::{
 };
 use vmcell_cli::{
     exit::UNREAD,
-    options::{Selection, landing::landing},
+    options::{
+        Selection,
+        landing::{is_directory_to_enter, landing},
+    },
     show::{Page, Progress, Summary},
 };
 
@@ -25,7 +28,8 @@ use crate::{
 };
 
 const EXAMPLES: &str = "\
-Nothing is written outside of DEST, no link is followed, and no device is made.
+Nothing is written outside of DEST, no symbolic link is followed, not even one of yours on the way to
+DEST, and no device is made.
 
 Examples:
   vmcell-disk export stopped.qcow2 /workspace ./workspace --exclude target/
@@ -42,7 +46,7 @@ pub(crate) struct ExportArguments {
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Where to. If it is a directory or ends with `/`, the copy gets its name in
-    /// it; otherwise it becomes DEST. A name that ends with .tar, .tar.gz, .tgz
+    /// it; otherwise it becomes DEST. No part of it may be a symbolic link. A name that ends with .tar, .tar.gz, .tgz
     /// or .tar.zst is an archive, and `-` is one on standard output.
     #[arg(value_name = "DEST")]
     destination: PathBuf,
@@ -56,6 +60,10 @@ pub(crate) struct ExportArguments {
     /// then run as somebody else here.
     #[arg(long)]
     keep_special_bits: bool,
+    /// If PATH is a symbolic link, make it one here. It leads wherever the disk
+    /// says.
+    #[arg(long)]
+    allow_symlink: bool,
     /// Print what was copied as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -112,6 +120,9 @@ impl ExportArguments {
         if self.keep_special_bits {
             export = export.keep_special_bits();
         }
+        if self.allow_symlink {
+            export = export.allow_symlink();
+        }
         Ok(export)
     }
 
@@ -129,7 +140,7 @@ impl ExportArguments {
             let stdout = File::from(stdout.as_fd().try_clone_to_owned()?);
             return Ok(disk.export_archive_to(path, stdout, ArchiveFormat::Tar));
         }
-        let is_directory = to.is_dir();
+        let is_directory = is_directory_to_enter(to);
         Ok(match ArchiveFormat::of_name(to) {
             Some(format) if !is_directory => disk.export_archive(path, to, format),
             _ => disk.export(&path, landing(&path, to, is_directory)),

@@ -71,7 +71,12 @@ pub(super) fn unpacked(image: &Path) -> Result<(PathBuf, File), Error> {
             .prefix("partial-")
             .tempdir_in(&folder);
         let partial = partial.map_err(failed())?;
-        let tree = partial.path().join("tree");
+        // Links on the way to the cache are the user's own.
+        let tree = partial
+            .path()
+            .canonicalize()
+            .map_err(failed())?
+            .join("tree");
         unpack(&path, &tree).map_err(bad)?;
         fs::rename(&tree, &directory).map_err(failed())?;
     }

@@ -18,8 +18,8 @@ use crate::tree::ArchiveFormat;
 use crate::{
     files::FilterLines,
     tree::{
-        Destination, Ownership, ReceiveOptions, Received, Receiver, SpecialBits, TreeError,
-        TreeLimits, TreeProgress,
+        Destination, Ownership, ReceiveOptions, Received, Receiver, SpecialBits, TopSymlink,
+        TreeError, TreeLimits, TreeProgress,
     },
 };
 
@@ -30,6 +30,12 @@ impl Disk {
     /// The rules are those for what comes out of a running guest: nothing is
     /// written outside of `to`, no symbolic link is followed, and no device is
     /// made.
+    ///
+    /// No component of `to` may be a symbolic link, not even one of the caller's
+    /// own: it could be one that an earlier export has brought. The working
+    /// directory is taken as it is; directories that are missing are made.
+    /// Pass the path that a link leads to ([`std::fs::canonicalize`]) to write
+    /// there.
     ///
     /// ```no_run
     /// # fn example() -> Result<(), vmcell::disk::DiskError> {
@@ -43,7 +49,7 @@ impl Disk {
     }
 
     /// Brings it to the host as an archive, which appears under its name when it
-    /// is complete.
+    /// is complete. For `to` the same holds as in [`export`](Self::export).
     #[cfg(feature = "archive")]
     pub fn export_archive(
         &self,
@@ -150,6 +156,15 @@ impl<'d> Export<'d> {
     /// trusted can then leave programs on the host that run as somebody else.
     pub fn keep_special_bits(mut self) -> Self {
         self.options.special_bits = SpecialBits::Keep;
+        self
+    }
+
+    /// Makes a symbolic link if that is what comes, and not a file or directory
+    /// as one would think. Otherwise it is [`TreeError::IsSymlink`]: the link
+    /// leads wherever the disk wants, and whoever uses it on the host follows it.
+    /// Links inside of a directory always come.
+    pub fn allow_symlink(mut self) -> Self {
+        self.options.top_symlink = TopSymlink::Make;
         self
     }
 

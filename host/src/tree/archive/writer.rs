@@ -1,17 +1,11 @@
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Write},
-    os::{
-        fd::{AsFd as _, OwnedFd},
-        unix::ffi::OsStrExt as _,
-    },
+    os::fd::{AsFd as _, OwnedFd},
     path::{Path, PathBuf},
 };
 
-use rustix::{
-    fs::{Mode, OFlags, open},
-    io::Errno,
-};
+use rustix::fs::{FileType, Mode};
 use vmcell_wire::files::{Meta, Time, Xattrs};
 
 use super::{
@@ -24,6 +18,7 @@ use super::{
 use crate::tree::{
     TreeError,
     error::{shown, shown_below},
+    host_entry::HostEntry,
     receive::{Losses, Scratch, Target, Unfinished},
 };
 
@@ -79,7 +74,7 @@ impl ArchiveWriter {
         top_name: Vec<u8>,
     ) -> Result<Self, TreeError> {
         let unwritable = |error: io::Error| TreeError::write(shown_below(&path, b""), error);
-        let file = FileAt::create(&path).map_err(unwritable)?;
+        let file = FileAt::create(&path)?;
         let writer = file.unfinished.as_fd().try_clone_to_owned();
         let writer = Box::new(File::from(writer.map_err(unwritable)?));
         let mut archive = Self::with(writer, format, top_name, path)?;
@@ -286,23 +281,17 @@ impl Target for ArchiveWriter {
 }
 
 impl FileAt {
-    fn create(path: &Path) -> io::Result<Self> {
-        let Some(name) = path.file_name() else {
-            return Err(Errno::ISDIR.into());
-        };
-        let parent = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        fs::create_dir_all(parent)?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = open(parent, flags, Mode::empty())?;
+    fn create(path: &Path) -> Result<Self, TreeError> {
+        let entry = HostEntry::open(path)?;
+        entry.check_replaceable(FileType::RegularFile)?;
+        let (directory, name) = entry.into_parts();
         let mode = Mode::from_raw_mode(0o666);
-        let unfinished = Unfinished::create(directory.as_fd(), mode, &mut Scratch::new())?;
+        let unfinished = Unfinished::create(directory.as_fd(), mode, &mut Scratch::new())
+            .map_err(|errno| TreeError::write(shown_below(path, b""), errno))?;
         Ok(Self {
             unfinished,
             directory,
-            name: name.as_bytes().to_vec(),
+            name,
         })
     }
 }

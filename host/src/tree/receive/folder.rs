@@ -1,31 +1,28 @@
 use std::{
     collections::HashSet,
-    fs,
-    os::{
-        fd::{AsFd as _, BorrowedFd, OwnedFd},
-        unix::ffi::OsStrExt as _,
-    },
-    path::{Path, PathBuf},
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    path::PathBuf,
     sync::Arc,
 };
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchmod, fchown, fstat,
-        ftruncate, futimens, mkdirat, open, openat, openat2, symlinkat, unlinkat, utimensat,
+        AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchmod, fchown, fstat,
+        ftruncate, futimens, mkdirat, openat, openat2, symlinkat, unlinkat, utimensat,
     },
     io::{Errno, pwrite},
 };
 use vmcell_wire::files::{FileKind, Meta};
 
 use super::{
-    Ownership, SpecialBits, Target,
+    Ownership, ReceiveOptions, SpecialBits, Target, TopSymlink,
     target::Losses,
     unfinished::{Scratch, Unfinished, link, make_or_replace},
 };
 use crate::tree::{
     TreeError,
     error::{shown, shown_below},
+    host_entry::HostEntry,
     meta::{MetaBuf, kind_of, mode_of, timestamps},
     xattrs,
 };
@@ -38,6 +35,7 @@ pub(super) struct Folder {
     destination: PathBuf,
     ownership: Ownership,
     special_bits: SpecialBits,
+    top_symlink: TopSymlink,
     scratch: Scratch,
     /// The directories that are open, the top first.
     levels: Vec<Level>,
@@ -70,15 +68,12 @@ struct At {
 }
 
 impl Folder {
-    pub(super) fn new(
-        destination: PathBuf,
-        ownership: Ownership,
-        special_bits: SpecialBits,
-    ) -> Self {
+    pub(super) fn new(destination: PathBuf, options: &ReceiveOptions<'_>) -> Self {
         Self {
             destination,
-            ownership,
-            special_bits,
+            ownership: options.ownership,
+            special_bits: options.special_bits,
+            top_symlink: options.top_symlink,
             scratch: Scratch::new(),
             levels: Vec::new(),
             file: None,
@@ -87,60 +82,30 @@ impl Folder {
         }
     }
 
-    /// Where an entry goes. The top goes where the user said; all others into
-    /// the directory that was entered last.
-    fn at(&self, name: &[u8]) -> Result<At, TreeError> {
+    /// The top of a tree that is a directory. One that is there stays as it is.
+    fn enter_top(&self, meta: Option<&Meta<'_>>) -> Result<Level, TreeError> {
+        let entry = HostEntry::open(&self.destination)?;
+        let (directory, is_made) = entry.enter(first_mode(meta))?;
+        Ok(Level {
+            directory: Arc::new(directory),
+            meta: meta.filter(|_| is_made).map(MetaBuf::from_wire),
+        })
+    }
+
+    /// Where a file or a symbolic link goes.
+    fn at(&self, name: &[u8], kind: FileType) -> Result<At, TreeError> {
         if let Some(level) = self.levels.last() {
             return Ok(At {
                 directory: Arc::clone(&level.directory),
                 name: name.to_vec(),
             });
         }
-        let Some(name) = self.destination.file_name() else {
-            return Err(TreeError::InTheWay {
-                path: shown_below(&self.destination, b""),
-            });
-        };
-        let directory = self.make_parent().map_err(self.unwritable(b""))?;
+        let entry = HostEntry::open(&self.destination)?;
+        entry.check_replaceable(kind)?;
+        let (directory, name) = entry.into_parts();
         Ok(At {
             directory: Arc::new(directory),
-            name: name.as_bytes().to_vec(),
-        })
-    }
-
-    fn make_parent(&self) -> Result<OwnedFd, Errno> {
-        let parent = match self.destination.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        fs::create_dir_all(parent)
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        open(parent, flags, Mode::empty())
-    }
-
-    /// The top of a tree that is a directory. One that is there stays as it is.
-    fn enter_top(&self, meta: Option<&Meta<'_>>) -> Result<Level, Errno> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match open(&self.destination, flags, Mode::empty()) {
-            Ok(directory) => {
-                return Ok(Level {
-                    directory: Arc::new(directory),
-                    meta: None,
-                });
-            }
-            Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno),
-        }
-        self.make_parent()?;
-        match mkdirat(CWD, &self.destination, first_mode(meta)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
-        }
-        let directory = open(&self.destination, flags | OFlags::NOFOLLOW, Mode::empty())?;
-        Ok(Level {
-            directory: Arc::new(directory),
-            meta: meta.map(MetaBuf::from_wire),
+            name,
         })
     }
 
@@ -231,18 +196,17 @@ impl Target for Folder {
         meta: Option<&Meta<'_>>,
         path: &[u8],
     ) -> Result<(), TreeError> {
-        let level =
-            match self.levels.last() {
-                None => self.enter_top(meta),
-                Some(level) => make_directory(level.directory.as_fd(), name, first_mode(meta)).map(
-                    |directory| Level {
-                        directory: Arc::new(directory),
-                        meta: meta.map(MetaBuf::from_wire),
-                    },
-                ),
-            };
-        self.levels
-            .push(level.map_err(|errno| self.unwritable(path)(errno))?);
+        let level = match self.levels.last() {
+            None => self.enter_top(meta)?,
+            Some(level) => {
+                let made = make_directory(level.directory.as_fd(), name, first_mode(meta));
+                Level {
+                    directory: Arc::new(made.map_err(self.unwritable(path))?),
+                    meta: meta.map(MetaBuf::from_wire),
+                }
+            }
+        };
+        self.levels.push(level);
         Ok(())
     }
 
@@ -269,7 +233,7 @@ impl Target for Folder {
         _size: u64,
         path: &[u8],
     ) -> Result<(), TreeError> {
-        let at = self.at(name)?;
+        let at = self.at(name, FileType::RegularFile)?;
         // With its permissions from the start most files need no chmod(2). But
         // attributes can be set only as long as the file may be written.
         let mode = if meta.xattrs.is_empty() {
@@ -333,7 +297,13 @@ impl Target for Folder {
         target: &[u8],
         path: &[u8],
     ) -> Result<(), TreeError> {
-        let at = self.at(name)?;
+        if self.levels.is_empty() && self.top_symlink == TopSymlink::Refuse {
+            return Err(TreeError::IsSymlink {
+                path: shown_below(&self.destination, b""),
+                target: shown(target),
+            });
+        }
+        let at = self.at(name, FileType::Symlink)?;
         self.make_symlink(&at, meta, target)
             .map_err(|errno| self.unwritable(path)(errno))
     }
@@ -345,7 +315,7 @@ impl Target for Folder {
                 path: shown(path),
             });
         };
-        let at = self.at(name)?;
+        let at = self.at(name, FileType::RegularFile)?;
         link(file.as_fd(), at.directory.as_fd(), &at.name)
             .map_err(|errno| self.unwritable(path)(errno))
     }

@@ -6,7 +6,7 @@ mod receiver;
 mod target;
 mod unfinished;
 
-pub(crate) use options::{Destination, Ownership, ReceiveOptions, SpecialBits};
+pub(crate) use options::{Destination, Ownership, ReceiveOptions, SpecialBits, TopSymlink};
 pub use receiver::Received;
 pub(crate) use receiver::Receiver;
 #[cfg(feature = "archive")]

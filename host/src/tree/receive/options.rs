@@ -13,7 +13,8 @@ pub(crate) enum Destination {
     ///
     /// If a directory is there and one comes, what is in it is added: files and
     /// links are replaced, and the directory itself keeps its permissions and
-    /// its time.
+    /// its time. No component of the path may be a symbolic link: see
+    /// [`HostEntry`](crate::tree::host_entry::HostEntry).
     Path(PathBuf),
     /// An archive, written as it comes.
     #[cfg(feature = "archive")]
@@ -47,6 +48,8 @@ pub(crate) struct ReceiveOptions<'a> {
     pub(crate) ownership: Ownership,
     /// What becomes of permissions that are more than permissions.
     pub(crate) special_bits: SpecialBits,
+    /// What becomes of a tree that is a single symbolic link.
+    pub(crate) top_symlink: TopSymlink,
     /// Is told of each entry and each piece of a file.
     pub(crate) progress: Option<Tell<'a>>,
 }
@@ -71,4 +74,15 @@ pub(crate) enum SpecialBits {
     Drop,
     /// They are kept.
     Keep,
+}
+
+/// What becomes of a tree that is a single symbolic link. In an archive it is
+/// an entry like others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TopSymlink {
+    /// It is an error: the link would stand among the caller's own files.
+    #[default]
+    Refuse,
+    /// It is made.
+    Make,
 }

@@ -74,9 +74,7 @@ impl<'a> Receiver<'a> {
         options: ReceiveOptions<'a>,
     ) -> Result<Self, TreeError> {
         let target: Box<dyn Target> = match destination {
-            Destination::Path(path) => {
-                Box::new(Folder::new(path, options.ownership, options.special_bits))
-            }
+            Destination::Path(path) => Box::new(Folder::new(path, &options)),
             #[cfg(feature = "archive")]
             Destination::Archive {
                 writer,

@@ -1,6 +1,7 @@
 //! Trees through the whole of it: sent, cut up, received, compared.
 
 mod chance;
+mod destinations;
 mod full;
 mod hostile;
 mod race;
@@ -19,7 +20,8 @@ use bytes::Bytes;
 use vmcell_wire::files::{Content, Meta, Time, TreeRecord, Xattrs, record};
 
 use super::{
-    Destination, ReceiveOptions, Received, Receiver, SendOptions, Sent, Source, TreeError, send,
+    Destination, ReceiveOptions, Received, Receiver, SendOptions, Sent, Source, TopSymlink,
+    TreeError, send,
 };
 
 const PLAIN: Meta<'static> = Meta {
@@ -65,7 +67,11 @@ fn received<'p>(
     path: &Path,
 ) -> Result<Received, TreeError> {
     let destination = Destination::Path(path.to_owned());
-    received_with(pieces, destination, ReceiveOptions::default())
+    let options = ReceiveOptions {
+        top_symlink: TopSymlink::Make,
+        ..ReceiveOptions::default()
+    };
+    received_with(pieces, destination, options)
 }
 
 fn slices(pieces: &[Bytes]) -> impl Iterator<Item = &[u8]> {

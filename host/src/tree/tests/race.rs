@@ -63,3 +63,39 @@ fn a_directory_that_is_swapped_for_a_link_leads_nowhere() {
     assert_eq!(left.len(), 1, "{left:?}");
     assert_eq!(fs::read_dir(outside.join("e")).unwrap().count(), 0);
 }
+
+#[test]
+fn a_directory_above_the_destination_that_is_swapped_for_a_link_leads_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let (to, outside) = (folder.path().join("to"), folder.path().join("outside"));
+    fs::create_dir_all(to.join("d/e")).unwrap();
+    fs::create_dir_all(outside.join("e")).unwrap();
+    symlink(&outside, to.join("swap")).unwrap();
+    let tree = Stream::default().enter(b"").file(b"file", b"x").leave();
+    let file = Stream::default().file(b"", b"x");
+    let is_done = AtomicBool::new(false);
+    let swaps = AtomicU32::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                let (a, b) = (to.join("d"), to.join("swap"));
+                renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
+                swaps.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut results = [0, 0];
+        while swaps.load(Ordering::Relaxed) < SWAPS || results.contains(&0) {
+            for received in [
+                tree.received(&to.join("d/e")),
+                tree.received(&to.join("d/new")),
+                file.received(&to.join("d/file")),
+            ] {
+                results[usize::from(received.is_ok())] += 1;
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    let left: Vec<_> = fs::read_dir(&outside).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(fs::read_dir(outside.join("e")).unwrap().count(), 0);
+}

@@ -1,0 +1,152 @@
+use std::{
+    ffi::OsStr,
+    os::{
+        fd::{AsFd as _, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, statat},
+    io::Errno,
+};
+
+use super::{TreeError, error::shown_below};
+
+/// One name in an open directory of the host: where something that comes from
+/// a guest is written.
+///
+/// This is the only way from a path that a caller names to a place that is
+/// written. No component of the path may be a symbolic link, neither the last
+/// one nor one above it: an earlier export may have brought the link, and then
+/// a guest would choose where this one goes. The root and the working directory
+/// are taken as they are, and `..` is the directory above. Who wants to go
+/// through a link of their own names the path that it leads to.
+#[derive(Debug)]
+pub(super) struct HostEntry {
+    directory: OwnedFd,
+    /// A single name. `.` if the path names no entry of a directory, as `..`
+    /// and `/` do.
+    name: Vec<u8>,
+    /// The path, for errors.
+    path: PathBuf,
+}
+
+impl HostEntry {
+    /// Opens the directory that the last name of a path is in. Directories that
+    /// are missing are made.
+    ///
+    /// # Errors
+    /// [`TreeError::ThroughSymlink`] and [`TreeError::NotADirectory`] if a
+    /// component above the last name is not a directory.
+    pub(super) fn open(path: &Path) -> Result<Self, TreeError> {
+        let failed = |path: &Path, errno| TreeError::write(shown_below(path, b""), errno);
+        let (above, name) = match (path.parent(), path.file_name()) {
+            (Some(above), Some(name)) => (above, name),
+            _ if path.as_os_str().is_empty() => return Err(failed(path, Errno::NOENT)),
+            _ => (path, OsStr::new(".")),
+        };
+        let start = if path.is_absolute() { "/" } else { "." };
+        let mut walked = PathBuf::new();
+        let mut directory = openat(CWD, start, DIRECTORY, Mode::empty())
+            .map_err(|errno| failed(Path::new(start), errno))?;
+        for component in above.components() {
+            walked.push(component);
+            let name = match component {
+                Component::Normal(_) | Component::ParentDir => component.as_os_str(),
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => continue,
+            };
+            directory = enter(directory.as_fd(), name).map_err(|errno| {
+                let found = kind(directory.as_fd(), name.as_bytes());
+                refusal(found, &walked).unwrap_or_else(|| failed(&walked, errno))
+            })?;
+        }
+        Ok(Self {
+            directory,
+            name: name.as_bytes().to_vec(),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Opens the directory that has the name, and makes it if nothing has. Also
+    /// returns whether it was made.
+    ///
+    /// # Errors
+    /// [`TreeError::ThroughSymlink`] and [`TreeError::NotADirectory`] if
+    /// something else has the name.
+    pub(super) fn enter(&self, mode: Mode) -> Result<(OwnedFd, bool), TreeError> {
+        let is_made = match mkdirat(&self.directory, &self.name, mode) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(self.failed(errno)),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat(&self.directory, &self.name, flags, Mode::empty()) {
+            Ok(directory) => Ok((directory, is_made)),
+            Err(errno) => {
+                let found = kind(self.directory.as_fd(), &self.name);
+                Err(refusal(found, &self.path).unwrap_or_else(|| self.failed(errno)))
+            }
+        }
+    }
+
+    /// Checks that a file or a symbolic link may get the name. A directory is
+    /// not replaced; a symbolic link only by another one, since it may be the
+    /// caller's own.
+    ///
+    /// # Errors
+    /// [`TreeError::ThroughSymlink`], [`TreeError::InTheWay`].
+    pub(super) fn check_replaceable(&self, coming: FileType) -> Result<(), TreeError> {
+        let path = || shown_below(&self.path, b"");
+        match kind(self.directory.as_fd(), &self.name) {
+            Some(FileType::Directory) => Err(TreeError::InTheWay { path: path() }),
+            Some(FileType::Symlink) if coming != FileType::Symlink => {
+                Err(TreeError::ThroughSymlink { path: path() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The directory and the name in it.
+    pub(super) fn into_parts(self) -> (OwnedFd, Vec<u8>) {
+        (self.directory, self.name)
+    }
+
+    fn failed(&self, errno: Errno) -> TreeError {
+        TreeError::write(shown_below(&self.path, b""), errno)
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+fn enter(directory: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
+    match openat(directory, name, DIRECTORY, Mode::empty()) {
+        Err(Errno::NOENT) => {}
+        other => return other,
+    }
+    match mkdirat(directory, name, Mode::from_raw_mode(0o777)) {
+        // Whatever somebody else has just made is looked at next.
+        Ok(()) | Err(Errno::EXIST) => openat(directory, name, DIRECTORY, Mode::empty()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// What has a name, if anything has.
+fn kind(directory: BorrowedFd<'_>, name: &[u8]) -> Option<FileType> {
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// Why something cannot be entered. None: it is a directory, or not there.
+fn refusal(found: Option<FileType>, path: &Path) -> Option<TreeError> {
+    let path = shown_below(path, b"");
+    match found? {
+        FileType::Directory => None,
+        FileType::Symlink => Some(TreeError::ThroughSymlink { path }),
+        _ => Some(TreeError::NotADirectory { path }),
+    }
+}
