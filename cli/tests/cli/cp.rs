@@ -170,6 +170,34 @@ fn only_what_was_asked_for_is_copied_and_the_rest_is_told() {
 }
 
 #[test]
+fn a_link_of_a_user_of_the_guest_leads_no_copy_into_a_directory_of_root() {
+    let keeper = Keeper::start("cp-link");
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    fs::write(folder.join("f"), "root::0:0::/:\n").unwrap();
+    let link = "ln -s /etc dir && ln -s /etc/shadow file";
+    let options = ["--user", "cell", "--cwd", "/workspace"];
+    keeper.exec(options, ["sh", "-c", link]).assert_printed("");
+
+    let words = "a symbolic link of another user is on the way";
+    for destination in [":dir/x", ":dir/", ":dir/passwd"] {
+        let ended = keeper.cp(folder, "f", destination, &[]);
+        ended.assert_failed(125, words);
+        assert!(ended.stderr.contains("workspace/dir: "), "{ended:?}");
+    }
+    keeper
+        .cp(folder, ":dir/shadow", "out", &[])
+        .assert_failed(125, words);
+    keeper
+        .visit("cat", ["file"])
+        .finish()
+        .assert_failed(125, words);
+    let untouched = "test ! -e /etc/x && test ! -e /etc/f && grep -q root:x:0 /etc/passwd";
+    keeper.exec([], ["sh", "-c", untouched]).assert_printed("");
+    assert!(!folder.join("out").exists());
+}
+
+#[test]
 fn archives_are_packed_and_unpacked_on_the_way() {
     let keeper = Keeper::start("cp-archive");
     let temporary = tempfile::tempdir().unwrap();

@@ -7,6 +7,7 @@ mod mounts;
 pub mod namespaces;
 mod ports;
 mod stages;
+mod unowned_memory;
 mod vsock;
 
 use core::fmt;
@@ -117,7 +118,14 @@ pub fn boot() -> Result<Booted, BootError> {
         stage("mount the root")(Cause::RootDevice(String::from(boot.root_device), errno))
     })?;
     mounts::switch_root().map_err(kernel("switch to the root"))?;
-    mounts::mount_the_rest().map_err(kernel("mount /proc, /sys, /run and others"))?;
+    let unowned_memory = unowned_memory::UnownedMemory::of_this_machine();
+    mounts::mount_the_rest(&unowned_memory)
+        .map_err(kernel("mount /proc, /sys, /run and others"))?;
+    if let Err(errno) = unowned_memory.set_parameters() {
+        console.error(format_args!(
+            "shared memory, message queues and semaphores are not limited: {errno}"
+        ));
+    }
     stages::set_hostname(boot.hostname).map_err(kernel("set the host name"))?;
     stages::raise_loopback().map_err(kernel("bring up the loopback interface"))?;
     let (ports, listener) = match boot.link {

@@ -7,6 +7,8 @@ use rustix::{
     process::{chdir, chroot},
 };
 
+use super::unowned_memory::UnownedMemory;
+
 /// Where the disk is mounted before it becomes the root.
 const NEW_ROOT: &str = "/root";
 
@@ -44,7 +46,7 @@ pub(super) fn switch_root() -> Result<(), Errno> {
 
 /// Mounts in the disk what programs expect. The devices are the same that
 /// were mounted before; nobody sees the first mount any more.
-pub(super) fn mount_the_rest() -> Result<(), Errno> {
+pub(super) fn mount_the_rest(limits: &UnownedMemory) -> Result<(), Errno> {
     let terminals = MountFlags::NOSUID.union(MountFlags::NOEXEC);
     let memory = MountFlags::NOSUID.union(MountFlags::NODEV);
     mount_devices()?;
@@ -56,8 +58,9 @@ pub(super) fn mount_the_rest() -> Result<(), Errno> {
         terminals,
         c"mode=0620,gid=5,ptmxmode=0666",
     )?;
-    attach("tmpfs", "/dev/shm", memory, c"mode=1777")?;
-    attach("tmpfs", "/run", memory, c"mode=0755")?;
+    let shared_memory = limits.shared_memory_mount()?;
+    attach("tmpfs", "/dev/shm", memory, &shared_memory)?;
+    attach("tmpfs", "/run", memory, &limits.run_mount()?)?;
     attach("cgroup2", "/sys/fs/cgroup", NO_EXEC, c"nsdelegate")?;
     for (target, link) in [
         ("/proc/self/fd", "/dev/fd"),

@@ -40,9 +40,9 @@ const CONTROLLERS: [&str; 2] = ["+pids", "+cpu"];
 /// What costs everybody something, and is only enabled when it is needed.
 const MEMORY: [&str; 1] = ["+memory"];
 
-/// What all children together weigh against a thread of the kernel or a worker,
-/// which weigh 100 each: what is written to the disk, and who looks after files,
-/// get a quarter of the processor beside a command.
+/// What all children together weigh against a thread of the kernel, which weighs
+/// 100: what is written to the disk gets a quarter of the processor beside a
+/// command. A worker weighs 33 (`worker/run.rs`).
 const WEIGHT: &str = "300";
 
 /// The agent's own: it weighs 1160. If the children want the whole processor,

@@ -7,6 +7,7 @@ use vmcell_wire::files::Owner;
 
 use super::{
     entry,
+    link_walk::Unresolved,
     owner::NewOwner,
     root::{Root, SEARCH},
 };
@@ -26,7 +27,7 @@ pub(super) fn perform(
 ) -> Result<(), Stop> {
     let owner = NewOwner::find(owner)?;
     let there = root.find(path, SEARCH, Mode::empty());
-    if matches!(there, Err(Errno::NOENT)) {
+    if matches!(there, Err(Unresolved::Kernel(Errno::NOENT))) {
         let place = root.make_place(path, &owner)?;
         let mode = mode.map_or(DEFAULT_MODE, u32::from);
         make_directory(place.directory.as_fd(), place.name, mode, &owner)?;

@@ -3,7 +3,7 @@
 //! Each sort of work is a file of its own. They share these:
 //!
 //! - [`root`]: paths become descriptors within the root of the job, or nothing
-//!   does;
+//!   does; [`link_walk`]: which links are followed on the way;
 //! - [`owner`]: whose new entries are;
 //! - [`entry`]: what is told about an entry;
 //! - [`temporary`]: files that have no name yet, or one that goes away;
@@ -20,6 +20,7 @@ mod directory;
 mod edit;
 mod entry;
 mod everywhere;
+mod link_walk;
 mod mode;
 mod names;
 mod owner;

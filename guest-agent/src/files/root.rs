@@ -6,7 +6,11 @@ use rustix::{
 };
 use vmcell_wire::{FailureKind, limits::MAX_PATH};
 
-use super::{directory::make_directory, owner::NewOwner};
+use super::{
+    directory::make_directory,
+    link_walk::{self, Start, Unresolved},
+    owner::NewOwner,
+};
 use crate::worker::{Stop, Trouble};
 
 /// The directory that no path of a job can leave.
@@ -15,9 +19,23 @@ use crate::worker::{Stop, Trouble};
 /// resolves a path within the root or not at all: openat2(2). What was found
 /// is a descriptor, and from there on work goes by descriptors and single
 /// names that are not followed.
+///
+/// Links on the way are followed by the rule of [`link_walk`].
 pub(crate) struct Root {
     directory: OwnedFd,
-    resolve: ResolveFlags,
+    /// How far links lead.
+    links: Links,
+}
+
+/// What a symbolic link on a path may do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Links {
+    /// Lead anywhere: the root is `/`, and has no outside.
+    Everywhere,
+    /// Lead to what is below the root.
+    Beneath,
+    /// Nothing.
+    NotFollowed,
 }
 
 /// A place for an entry: a directory, and a name in it.
@@ -55,21 +73,41 @@ impl Root {
             })?;
         // There is nothing outside of `/`: there a link means what it means to
         // any process.
-        let confined = if root.iter().all(|byte| *byte == b'/') {
-            ResolveFlags::IN_ROOT
+        let links = if root.iter().all(|byte| *byte == b'/') {
+            Links::Everywhere
         } else {
-            ResolveFlags::BENEATH
+            Links::Beneath
         };
-        Ok(Self {
-            directory,
-            resolve: confined | ResolveFlags::NO_MAGICLINKS,
-        })
+        Ok(Self { directory, links })
     }
 
     /// Opens what `path` leads to, and leaves it to the caller to say what
     /// went wrong.
-    pub(crate) fn find(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-        self.resolve(path, flags, mode, self.resolve)
+    pub(crate) fn find(
+        &self,
+        path: &[u8],
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, Unresolved> {
+        if path.len() >= MAX_PATH {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        let path = match without_leading_slashes(path) {
+            b"" => b".",
+            path => path,
+        };
+        let flags = flags | OFlags::CLOEXEC;
+        // Nearly always there is no link, and the kernel does it in one step.
+        match self.resolve_without_links(path, flags, mode) {
+            Err(Errno::LOOP) if self.links != Links::NotFollowed => {
+                let start = Start {
+                    directory: self.directory.as_fd(),
+                    is_everything: self.links == Links::Everywhere,
+                };
+                link_walk::open(start, path, flags, mode)
+            }
+            outcome => Ok(outcome?),
+        }
     }
 
     /// Opens what `path` leads to.
@@ -87,9 +125,7 @@ impl Root {
     pub(crate) fn below(&self, path: &[u8]) -> Result<Self, Stop> {
         Ok(Self {
             directory: self.open_path(path, SEARCH, Mode::empty())?,
-            resolve: ResolveFlags::BENEATH
-                | ResolveFlags::NO_SYMLINKS
-                | ResolveFlags::NO_MAGICLINKS,
+            links: Links::NotFollowed,
         })
     }
 
@@ -129,13 +165,13 @@ impl Root {
         tell: &mut dyn FnMut(&[u8]),
     ) -> Result<OwnedFd, Stop> {
         match self.find(path, SEARCH, Mode::empty()) {
-            Err(Errno::NOENT) => {}
+            Err(Unresolved::Kernel(Errno::NOENT)) => {}
             found => return found.map_err(unresolved),
         }
         let mut above = self.open_path(b"", SEARCH, Mode::empty())?;
         for (prefix, name) in prefixes(path) {
             above = match self.find(prefix, SEARCH, Mode::empty()) {
-                Err(Errno::NOENT) => {
+                Err(Unresolved::Kernel(Errno::NOENT)) => {
                     if make_directory(above.as_fd(), name, PARENT_MODE, owner)? {
                         tell(prefix);
                     }
@@ -149,28 +185,24 @@ impl Root {
 
     /// An absolute link leads out of any root but `/`.
     pub(crate) fn allows_absolute_links(&self) -> Result<(), Stop> {
-        if self.resolve.contains(ResolveFlags::IN_ROOT) {
+        if self.links == Links::Everywhere {
             Ok(())
         } else {
             Err(unresolved(Errno::XDEV))
         }
     }
 
-    fn resolve(
+    fn resolve_without_links(
         &self,
         path: &[u8],
         flags: OFlags,
         mode: Mode,
-        resolve: ResolveFlags,
     ) -> Result<OwnedFd, Errno> {
-        if path.len() >= MAX_PATH {
-            return Err(Errno::NAMETOOLONG);
-        }
-        let path = match without_leading_slashes(path) {
-            b"" => b".",
-            path => path,
+        let confined = match self.links {
+            Links::Everywhere => ResolveFlags::IN_ROOT,
+            Links::Beneath | Links::NotFollowed => ResolveFlags::BENEATH,
         };
-        let flags = flags | OFlags::CLOEXEC;
+        let resolve = confined | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         for _ in 1..TRIES {
             match openat2(&self.directory, path, flags, mode, resolve) {
                 Err(Errno::AGAIN | Errno::INTR) => sched_yield(),
@@ -183,7 +215,15 @@ impl Root {
 
 /// Says why a path leads nowhere.
 #[cold]
-pub(crate) fn unresolved(errno: Errno) -> Stop {
+pub(crate) fn unresolved(why: impl Into<Unresolved>) -> Stop {
+    let errno = match why.into() {
+        Unresolved::Kernel(errno) => errno,
+        Unresolved::LinkOfOther(path) => {
+            let text = "a symbolic link of another user is on the way: \
+                        name what it leads to instead";
+            return Trouble::new(FailureKind::Denied, text).at(&path).into();
+        }
+    };
     let trouble = match errno {
         Errno::XDEV => Trouble::new(FailureKind::Denied, "the path leaves its root"),
         Errno::INVAL => Trouble::new(FailureKind::Invalid, "the path makes no sense"),

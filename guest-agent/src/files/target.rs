@@ -1,14 +1,16 @@
 use alloc::vec::Vec;
 
 use rustix::{
-    fd::{AsFd, OwnedFd},
-    fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, statat},
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat},
     io::Errno,
 };
 use vmcell_wire::FailureKind;
 
 use super::{
+    descent::open_entry,
     entry,
+    link_walk::{MAX_LINKS, Unresolved, is_trusted},
     owner::NewOwner,
     root::{Root, split, unresolved},
 };
@@ -24,32 +26,43 @@ pub(crate) struct Target {
     pub(crate) status: Option<Stat>,
 }
 
-/// More links in a row are a loop, as the kernel has it.
-const MAX_LINKS: u32 = 40;
-
 impl Target {
-    /// Follows `path`; directories that are not there are made.
+    /// Follows `path`; directories that are not there are made. Links are
+    /// followed by the rule of [`link_walk`](super::link_walk); one at the end of the path leads
+    /// to the file that is there, or else to the directory it would be in.
     pub(crate) fn find(root: &Root, path: &[u8], owner: &NewOwner) -> Result<Self, Stop> {
         let mut path = Vec::from(path);
+        // Links of users, each with its owner, whom the target must belong to.
+        let mut links: Vec<(Vec<u8>, u32)> = Vec::new();
         for _ in 0..MAX_LINKS {
             let (above, _) = split(&path)?;
-            let place = root.make_place(&path, owner)?;
+            let place = if links.is_empty() {
+                root.make_place(&path, owner)?
+            } else {
+                // Nothing is made where a user's link leads.
+                root.place(&path)?
+            };
             let status = match status_of(&place.directory, place.name) {
                 Err(Errno::NOENT) => None,
                 status => Some(status.map_err(unresolved)?),
             };
             if !status.is_some_and(|status| is(&status, FileType::Symlink)) {
-                return Ok(Self {
+                let target = Self {
                     name: Vec::from(place.name),
                     directory: place.directory,
                     status,
-                });
+                };
+                target.must_belong_to(links)?;
+                return Ok(target);
             }
-            let link = match entry::target(place.directory.as_fd(), place.name) {
+            let (link, status) = match read_link(place.directory.as_fd(), place.name) {
                 // It was replaced just now.
                 Err(Errno::INVAL | Errno::NOENT) => continue,
                 link => link.map_err(unresolved)?,
             };
+            if !is_trusted(&status) {
+                links.push((path.clone(), status.st_uid));
+            }
             // The root decides whether such a path leaves it.
             let mut next = Vec::new();
             if link.first() == Some(&b'/') {
@@ -62,6 +75,21 @@ impl Target {
             path = next;
         }
         Err(unresolved(Errno::LOOP))
+    }
+
+    /// Fails unless the owners of these links own it, or, if it is not there,
+    /// the directory that it would be in.
+    fn must_belong_to(&self, links: Vec<(Vec<u8>, u32)>) -> Result<(), Stop> {
+        for (path, owner) in links {
+            let status = match self.status {
+                Some(status) => status,
+                None => fstat(&self.directory).map_err(unresolved)?,
+            };
+            if status.st_uid != owner {
+                return Err(unresolved(Unresolved::LinkOfOther(path)));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses what is there if it is not a regular file.
@@ -101,6 +129,13 @@ pub(crate) fn open_file(root: &Root, path: &[u8], flags: OFlags) -> Result<(Owne
     checked(root.open_path(path, flags | HARMLESS, Mode::empty())?)
 }
 
+/// The text of a link, and the link's own status.
+fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(Vec<u8>, Stat), Errno> {
+    let link = open_entry(directory, name)?;
+    let text = entry::target(link.as_fd(), c"")?;
+    Ok((text, fstat(&link)?))
+}
+
 /// What a name stands for; a link stands for itself.
 pub(crate) fn status_of(directory: impl AsFd, name: &[u8]) -> Result<Stat, Errno> {
     statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -111,7 +146,7 @@ pub(crate) fn is(status: &Stat, kind: FileType) -> bool {
 }
 
 fn checked(file: OwnedFd) -> Result<(OwnedFd, Stat), Stop> {
-    let status = rustix::fs::fstat(&file).map_err(unresolved)?;
+    let status = fstat(&file).map_err(unresolved)?;
     must_be_file(&status)?;
     Ok((file, status))
 }

@@ -10,6 +10,7 @@ use vmcell_wire::{
 
 use super::{
     entry,
+    link_walk::Unresolved,
     owner::NewOwner,
     root::{Root, unresolved},
     target::Target,
@@ -28,7 +29,7 @@ pub(super) fn perform(
     let times = times(modified)?;
     let owner = NewOwner::find(owner)?;
     let found = match root.find(path, OFlags::PATH, Mode::empty()) {
-        Err(Errno::NOENT) => make(root, path, &owner)?,
+        Err(Unresolved::Kernel(Errno::NOENT)) => make(root, path, &owner)?,
         found => found.map_err(unresolved)?,
     };
     utimensat(&found, c"", &times, AtFlags::EMPTY_PATH).map_err(failed)?;

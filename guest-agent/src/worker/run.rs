@@ -9,9 +9,16 @@ use crate::{
     sys::{Consumer, Producer},
 };
 
+/// A worker weighs 33 against the 300 of all commands together
+/// (`cgroup/pool.rs`), so it gets a tenth of the processor beside a command.
+const NICENESS: i32 = 5;
+
 /// The life of a worker: job after job, until the agent ends it.
 pub(crate) fn run(incoming: Consumer, outgoing: Producer, bells: [OwnedFd; 2]) {
     files::begin();
+    // The agent's own niceness is not inherited (`sys/scheduling.rs`), so this
+    // begins at 0. Work on many files can wait a little; commands go first.
+    let _ = rustix::process::nice(NICENESS);
     let [ours, agents] = bells.map(Bell::from_descriptor);
     let mut line = Line::new(incoming, outgoing, ours, agents);
     loop {

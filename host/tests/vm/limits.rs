@@ -111,7 +111,7 @@ async fn a_limit_of_one_command_is_not_that_of_the_next() {
 }
 
 #[tokio::test]
-async fn the_agent_goes_before_commands_and_they_before_the_kernels_threads() {
+async fn the_agent_goes_before_commands_and_they_before_workers_and_the_kernels_threads() {
     let vm = start().await;
     // From the first limit on, at the latest, the kernel shares out the processor.
     let limited = Command::shell("true").pids_max(4);
@@ -122,6 +122,6 @@ async fn the_agent_goes_before_commands_and_they_before_the_kernels_threads() {
                 worker=$(grep -lx init /proc/[0-9]*/comm | grep -v /proc/1/); \
                 for p in /proc/1 /proc/$$ ${worker%/comm}; do cut -d ' ' -f 19 $p/stat; done";
     let output = vm.exec_command(Command::shell(line)).await.unwrap();
-    // A weight of 100 is what a niceness of 0 is.
-    assert_eq!(output.stdout_text(), "300\n-11\n0\n0\n", "{output:?}");
+    // A weight of 100 is what a niceness of 0 is, and one of 33 that of 5.
+    assert_eq!(output.stdout_text(), "300\n-11\n0\n5\n", "{output:?}");
 }

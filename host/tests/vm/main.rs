@@ -19,6 +19,7 @@ mod ports;
 mod processes;
 mod resume;
 mod services;
+mod shared_memory;
 mod spec;
 mod terminals;
 mod visitors;

@@ -10,6 +10,7 @@ use crate::{
     files::{
         digest::{Digester, digest_of},
         entry,
+        link_walk::Unresolved,
         root::{Root, unresolved},
         target::{HARMLESS, is},
         write::conflict,
@@ -48,7 +49,7 @@ fn look(
     let flags = OFlags::PATH | OFlags::NOFOLLOW;
     let found = match top.find(&change.path, flags, Mode::empty()) {
         // A file may be in the way, which is to be removed.
-        Err(Errno::NOENT | Errno::NOTDIR) => None,
+        Err(Unresolved::Kernel(Errno::NOENT | Errno::NOTDIR)) => None,
         found => Some(found.map_err(unresolved)?),
     };
     let puts = matches!(change.action, Action::Put { .. } | Action::PutLink);

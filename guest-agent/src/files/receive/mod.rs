@@ -24,7 +24,7 @@ use self::{
     directory::{Directory, Entered},
     file::Parts,
 };
-use super::{owner::NewOwner, root::Root};
+use super::{link_walk::Unresolved, owner::NewOwner, root::Root};
 use crate::worker::{Line, Stop, Trouble};
 
 /// Takes a tree.
@@ -199,8 +199,8 @@ impl<'a> Receiver<'a> {
                 self.entered.push(Entered::existing(top, self.path.len()));
                 Ok(true)
             }
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
-            Err(errno) => Err(super::root::unresolved(errno)),
+            Err(Unresolved::Kernel(Errno::NOENT | Errno::NOTDIR)) => Ok(false),
+            Err(why) => Err(super::root::unresolved(why)),
         }
     }
 

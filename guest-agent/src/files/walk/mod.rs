@@ -22,6 +22,7 @@ pub(crate) use self::{
     tour::{READ_DIRECTORY, Step, Tour},
 };
 use super::{
+    link_walk::Unresolved,
     root::{Root, unresolved},
     target::{HARMLESS, is, open_file},
 };
@@ -34,8 +35,8 @@ pub(super) fn perform(line: &mut Line, root: &Root, walk: &Walk<'_>) -> Result<(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | HARMLESS;
     match root.find(walk.path, flags, Mode::empty()) {
         Ok(top) => walk_directory(teller, top, walk, &choice),
-        Err(Errno::NOTDIR) => tell_lone(teller, root, walk),
-        Err(errno) => Err(unresolved(errno)),
+        Err(Unresolved::Kernel(Errno::NOTDIR)) => tell_lone(teller, root, walk),
+        Err(why) => Err(unresolved(why)),
     }
 }
 

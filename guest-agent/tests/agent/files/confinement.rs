@@ -11,7 +11,7 @@ use crate::meddler::while_meddling;
 const OWNER: Owner<'static> = Owner::OfDirectory;
 
 /// Everything that takes a path, and would do harm if it left the root.
-fn everything(path: &[u8]) -> Vec<Work<'_>> {
+pub(super) fn everything(path: &[u8]) -> Vec<Work<'_>> {
     vec![
         Work::Read {
             path,
@@ -44,7 +44,7 @@ fn everything(path: &[u8]) -> Vec<Work<'_>> {
 }
 
 /// What works on a name, and not on what a link with that name points to.
-fn everything_by_name(path: &[u8]) -> Vec<Work<'_>> {
+pub(super) fn everything_by_name(path: &[u8]) -> Vec<Work<'_>> {
     vec![
         Work::Remove { path, tree: true },
         Work::Remove { path, tree: false },

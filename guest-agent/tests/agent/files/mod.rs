@@ -3,6 +3,7 @@
 mod confinement;
 mod edit;
 mod full_disk;
+mod links;
 mod manage;
 mod read;
 mod remove;

@@ -1,0 +1,276 @@
+//! Resolves a path that has symbolic links on it, one name at a time.
+//!
+//! The kernel resolves a path without links in one call; [`Root`](super::root)
+//! comes here only when that fails because of a link. Work is done as root, so
+//! a link must not give its owner what root may do. Hence this rule:
+//!
+//! **A link is followed if it belongs to root, or if what it leads to belongs
+//! to the owner of the link.** What it leads to is the entry that its text
+//! names, with further links resolved, each of them by the same rule.
+//!
+//! Everything goes by descriptors: the link whose owner is checked is the link
+//! whose text is read, and the entry whose owner is compared is the one that is
+//! returned or entered.
+
+use alloc::{collections::VecDeque, vec::Vec};
+
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{
+        FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, Stat, fstat, fstatfs, openat,
+        openat2,
+    },
+    io::Errno,
+    process::geteuid,
+};
+use vmcell_wire::limits::{MAX_DEPTH, MAX_PATH};
+
+use super::{entry, target::is};
+
+/// Why a path leads nowhere.
+#[derive(Debug)]
+pub(crate) enum Unresolved {
+    Kernel(Errno),
+    /// The link with this path, from the root of the job, belongs to a user who
+    /// does not own what it leads to.
+    LinkOfOther(Vec<u8>),
+}
+
+impl From<Errno> for Unresolved {
+    fn from(errno: Errno) -> Self {
+        Self::Kernel(errno)
+    }
+}
+
+/// Where paths begin, and whether they may go beyond it.
+#[derive(Clone, Copy)]
+pub(super) struct Start<'a> {
+    pub(super) directory: BorrowedFd<'a>,
+    /// The start is `/`: `..` stays there, and absolute links begin there.
+    /// Otherwise both are [`Errno::XDEV`].
+    pub(super) is_everything: bool,
+}
+
+/// The number of links on one path, as the kernel limits it: path_resolution(7).
+pub(super) const MAX_LINKS: usize = 40;
+
+const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Opens what `path` leads to from `start`, as openat2(2) would.
+pub(super) fn open(
+    start: Start<'_>,
+    path: &[u8],
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, Unresolved> {
+    let mut walk = LinkWalk {
+        start,
+        entered: Vec::new(),
+        coming: VecDeque::new(),
+        links: 0,
+    };
+    walk.come_first(path);
+    walk.run(flags, mode)
+}
+
+/// Whether a link may be followed whatever it leads to.
+pub(super) fn is_trusted(link: &Stat) -> bool {
+    // As PID 1 we are root. The agent as an ordinary program is its user.
+    link.st_uid == 0 || link.st_uid == geteuid().as_raw()
+}
+
+struct LinkWalk<'a> {
+    start: Start<'a>,
+    /// The directories below the start, the innermost last.
+    entered: Vec<Entered>,
+    coming: VecDeque<Next>,
+    /// How many links were followed.
+    links: usize,
+}
+
+struct Entered {
+    directory: OwnedFd,
+    name: Vec<u8>,
+    owner: u32,
+}
+
+/// What is next on a path.
+enum Next {
+    /// Neither empty nor `.`.
+    Name(Vec<u8>),
+    /// The path must be a directory up to here: a slash or `.` follows.
+    Directory,
+    /// The text of a link ends here, so its owner must own what is here.
+    EndOfLink { path: Vec<u8>, owner: u32 },
+}
+
+impl LinkWalk<'_> {
+    /// Puts a path before what comes.
+    fn come_first(&mut self, path: &[u8]) {
+        let mut names = Vec::new();
+        for name in path.split(|byte| *byte == b'/') {
+            names.push(match name {
+                b"" | b"." => Next::Directory,
+                name => Next::Name(Vec::from(name)),
+            });
+        }
+        for next in names.into_iter().rev() {
+            self.coming.push_front(next);
+        }
+    }
+
+    fn run(mut self, flags: OFlags, mode: Mode) -> Result<OwnedFd, Unresolved> {
+        while let Some(next) = self.coming.pop_front() {
+            let name = match next {
+                Next::Name(name) => name,
+                Next::Directory => continue,
+                Next::EndOfLink { path, owner } => {
+                    must_be_of(self.owner()?, path, owner)?;
+                    continue;
+                }
+            };
+            if name == b".." {
+                self.go_up()?;
+                continue;
+            }
+            let found = openat(self.directory(), &*name, LOOK, Mode::empty())?;
+            let status = fstat(&found)?;
+            if is(&status, FileType::Symlink) {
+                if self.is_last() && flags.contains(OFlags::NOFOLLOW) {
+                    return self.open_last(&name, found, flags, mode);
+                }
+                self.follow(&name, &found, &status)?;
+            } else if self.is_last() {
+                return self.open_last(&name, found, flags, mode);
+            } else if is(&status, FileType::Directory) {
+                self.enter(name, found, &status)?;
+            } else {
+                return Err(Errno::NOTDIR.into());
+            }
+        }
+        // The last name was `.` or `..`.
+        Ok(openat(self.directory(), c".", flags, mode)?)
+    }
+
+    /// Whether no more names come, so that the last one is not a directory by
+    /// what follows it.
+    fn is_last(&self) -> bool {
+        self.coming
+            .iter()
+            .all(|next| matches!(next, Next::EndOfLink { .. }))
+    }
+
+    /// Opens the entry at the end of the path, which is no link, or a link that
+    /// is not to be followed.
+    fn open_last(
+        self,
+        name: &[u8],
+        found: OwnedFd,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, Unresolved> {
+        let opened = if flags.contains(OFlags::PATH) && !flags.contains(OFlags::DIRECTORY) {
+            found
+        } else {
+            openat(self.directory(), name, flags | OFlags::NOFOLLOW, mode)?
+        };
+        let owner = fstat(&opened)?.st_uid;
+        for next in self.coming {
+            if let Next::EndOfLink { path, owner: of } = next {
+                must_be_of(owner, path, of)?;
+            }
+        }
+        Ok(opened)
+    }
+
+    fn enter(&mut self, name: Vec<u8>, found: OwnedFd, status: &Stat) -> Result<(), Errno> {
+        if self.entered.len() >= MAX_DEPTH {
+            return Err(Errno::NAMETOOLONG);
+        }
+        self.entered.push(Entered {
+            directory: found,
+            name,
+            owner: status.st_uid,
+        });
+        Ok(())
+    }
+
+    fn go_up(&mut self) -> Result<(), Errno> {
+        if self.entered.pop().is_none() && !self.start.is_everything {
+            return Err(Errno::XDEV);
+        }
+        Ok(())
+    }
+
+    /// Has the text of a link come next.
+    fn follow(&mut self, name: &[u8], link: &OwnedFd, status: &Stat) -> Result<(), Errno> {
+        self.links = self.links.saturating_add(1);
+        if self.links > MAX_LINKS || self.is_magic(name, link)? {
+            return Err(Errno::LOOP);
+        }
+        let text = entry::target(link.as_fd(), c"")?;
+        if text.is_empty() {
+            return Err(Errno::NOENT);
+        }
+        if text.len() >= MAX_PATH {
+            return Err(Errno::NAMETOOLONG);
+        }
+        if !is_trusted(status) {
+            let (path, owner) = (self.path_of(name), status.st_uid);
+            self.coming.push_front(Next::EndOfLink { path, owner });
+        }
+        if text.first() == Some(&b'/') {
+            if !self.start.is_everything {
+                return Err(Errno::XDEV);
+            }
+            self.entered.clear();
+        }
+        self.come_first(&text);
+        Ok(())
+    }
+
+    /// Whether a link leads elsewhere than its text says, as some in `/proc`
+    /// do. The kernel alone can tell.
+    fn is_magic(&self, name: &[u8], link: &OwnedFd) -> Result<bool, Errno> {
+        if fstatfs(link)?.f_type != PROC_SUPER_MAGIC {
+            return Ok(false);
+        }
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_MAGICLINKS;
+        let followed = openat2(self.directory(), name, flags, Mode::empty(), resolve);
+        Ok(matches!(followed, Err(Errno::LOOP)))
+    }
+
+    /// The directory in which the next name is.
+    fn directory(&self) -> BorrowedFd<'_> {
+        match self.entered.last() {
+            Some(entered) => entered.directory.as_fd(),
+            None => self.start.directory,
+        }
+    }
+
+    /// The owner of that directory.
+    fn owner(&self) -> Result<u32, Errno> {
+        match self.entered.last() {
+            Some(entered) => Ok(entered.owner),
+            None => Ok(fstat(self.start.directory)?.st_uid),
+        }
+    }
+
+    fn path_of(&self, name: &[u8]) -> Vec<u8> {
+        let mut path = Vec::new();
+        for entered in &self.entered {
+            path.extend_from_slice(&entered.name);
+            path.push(b'/');
+        }
+        path.extend_from_slice(name);
+        path
+    }
+}
+
+fn must_be_of(owner: u32, path: Vec<u8>, owner_of_link: u32) -> Result<(), Unresolved> {
+    if owner == owner_of_link {
+        return Ok(());
+    }
+    Err(Unresolved::LinkOfOther(path))
+}
