@@ -9,7 +9,7 @@ use std::{
 use serde_json::json;
 use vmcell::{
     Error, Vm,
-    diff::{Diff, Manifest},
+    diff::{Diff, Manifest, Shown},
     files::{EntryKind, ManifestOptions},
 };
 use vmcell_cli::{
@@ -22,7 +22,10 @@ use super::{
     baseline::{baseline_of, with_texts},
     place::guest_path,
 };
-use crate::{failure::print_json, runtime::block_on};
+use crate::{
+    failure::{print_json, say},
+    runtime::block_on,
+};
 
 /// There are changes, and somebody wants to know from the exit code.
 const CHANGED: u8 = 1;
@@ -72,7 +75,22 @@ fn print(vm: &Vm, directory: &Path, diff: &Diff, arguments: &DiffArguments) -> a
             change::print_patch(file, &mut page)
         }
     });
-    page.finish(written)
+    let code = page.finish(written)?;
+    if !arguments.name_status {
+        say_what_is_only_named(diff);
+    }
+    Ok(code)
+}
+
+fn say_what_is_only_named(diff: &Diff) {
+    let files = diff.files().iter();
+    let named = files.filter(|file| file.shown() == Shown::Named).count();
+    if named > 0 {
+        say(&format!(
+            "binary or large files, or too many, which the patch only names, so that it cannot be \
+             applied: {named}"
+        ));
+    }
 }
 
 fn print_as_json(vm: &str, directory: &Path, diff: &Diff) {

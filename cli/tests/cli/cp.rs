@@ -52,7 +52,7 @@ fn a_directory_comes_back_as_it_went() {
         b"one\ntwo\nthree\n"
     );
     keeper.copied(folder, "tree/.", ":contents", &[]);
-    keeper.copied(folder, ":contents/src/link", "link", &[]);
+    keeper.copied(folder, ":contents/src/link", "link", &["--allow-symlink"]);
     assert_eq!(
         fs::read_link(folder.join("link")).unwrap(),
         Path::new("../notes")
@@ -147,6 +147,7 @@ fn only_what_was_asked_for_is_copied_and_the_rest_is_told() {
         ("tree", "x", &[], "one of SRC and DST must be ID:PATH"),
         (":part", ":x", &[], "one of SRC and DST must be ID:PATH"),
         (":part", "x", &["--all"], "are for copies into a VM"),
+        ("tree", ":x", &["--allow-symlink"], "copies out of a VM"),
         (":part/notes", "tree/notes/x", &[], "tree/notes"),
         ("tree", ":part/notes/x", &[], "part/notes"),
         (

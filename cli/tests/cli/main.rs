@@ -11,6 +11,7 @@ mod disk;
 mod doctor;
 mod ending;
 mod exec;
+mod exports;
 mod failures;
 mod json;
 mod keeper;
@@ -20,6 +21,9 @@ mod logs;
 mod look;
 mod luggage;
 mod options;
+#[path = "../../../host/tests/pairs/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod pairs;
 mod patch;
 mod processes;
 mod ps;

@@ -102,6 +102,11 @@ impl Vmcell {
         self
     }
 
+    pub(crate) fn current_dir(mut self, folder: &Path) -> Self {
+        self.0.current_dir(folder);
+        self
+    }
+
     pub(crate) fn start(mut self) -> Running {
         let mut child = self.0.spawn().unwrap();
         let stderr = child.stderr.take().unwrap();

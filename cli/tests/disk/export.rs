@@ -10,6 +10,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
+    pairs::{IS_SYMLINK, Pairs, THROUGH_SYMLINK, There, Way},
     program::{Ended, command, disk},
     sample::{Sample, run, tool},
 };
@@ -53,7 +54,8 @@ fn copies_land_where_cp_puts_them() {
     export(&sample, "/etc/group", &there, &[]).printed();
     export(&sample, "/src", &there, &[]).printed();
     export(&sample, "/src", &sample.path("new"), &[]).printed();
-    export(&sample, "/link", &sample.path("slash/"), &[]).printed();
+    let slash = sample.path("slash/");
+    export(&sample, "/link", &slash, &["--allow-symlink"]).printed();
     assert!(there.join("group").is_file());
     assert!(there.join("src/main.rs").is_file());
     assert!(sample.path("new/main.rs").is_file());
@@ -125,4 +127,70 @@ fn a_reader_that_leaves_ends_an_archive_quietly() {
     drop(reader);
     let ended = Ended(command(arguments).stdout(writer).output().unwrap());
     assert_eq!((ended.code(), ended.stderr().as_str()), (128 + 13, ""));
+}
+
+fn image_of(tree: &Path, image: &Path) {
+    let mut make = tool("mke2fs");
+    make.args(["-q", "-F", "-t", "ext4", "-d"]);
+    run(make.arg(tree).arg(image).arg("8M"));
+}
+
+#[test]
+fn whatever_is_exported_wherever_nothing_outside_of_dest_changes() {
+    for way in [Way::LikeCp, Way::Archive] {
+        let pairs = Pairs::new(way);
+        let image = pairs.path("image.ext4");
+        image_of(&pairs.grow(), &image);
+        for pair in pairs.all() {
+            let is_directory = matches!(pair.there, There::EmptyDirectory | There::FullDirectory);
+            if way == Way::Archive && is_directory {
+                // It is no archive then, whatever its name.
+                continue;
+            }
+            let from = Path::new("/").join(pair.coming.name());
+            let words = [&image, &from, &pair.destination].map(|path| path.as_os_str());
+            let ended = disk([OsStr::new("export")].into_iter().chain(words));
+            let result = match ended.code() {
+                0 => Ok(()),
+                _ => Err(ended.stderr()),
+            };
+            pairs.check(&pair, result);
+        }
+    }
+}
+
+/// The first disk has a link where the second has a directory.
+#[test]
+fn the_link_of_one_export_does_not_lead_the_next_one_outside() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["ssh", "work", "first", "second/y"] {
+        fs::create_dir_all(path(name)).unwrap();
+    }
+    fs::write(path("ssh/authorized_keys"), "the user's\n").unwrap();
+    std::os::unix::fs::symlink(path("ssh"), path("first/y")).unwrap();
+    fs::write(path("second/y/authorized_keys"), "the guest's\n").unwrap();
+    for name in ["first", "second"] {
+        image_of(&path(name), &path(&format!("{name}.ext4")));
+    }
+    let export = |image: &str, more: &[&str]| {
+        let words = ["export", image, "/y", "./out"];
+        let mut command = command(words.iter().chain(more));
+        Ended(command.current_dir(path("work")).output().unwrap())
+    };
+
+    export("../first.ext4", &[]).assert_said(125, IS_SYMLINK);
+    assert_eq!(fs::read_dir(path("work")).unwrap().count(), 0);
+    export("../first.ext4", &["--allow-symlink"]).printed();
+    assert_eq!(fs::read_link(path("work/out")).unwrap(), path("ssh"));
+    for _ in 0..2 {
+        export("../second.ext4", &[]).assert_said(125, THROUGH_SYMLINK);
+    }
+    let keys = fs::read_to_string(path("ssh/authorized_keys")).unwrap();
+    assert_eq!(keys, "the user's\n");
+    assert_eq!(fs::read_dir(path("ssh")).unwrap().count(), 1);
+    // Once it is removed there is room.
+    fs::remove_file(path("work/out")).unwrap();
+    export("../second.ext4", &[]).printed();
+    assert!(path("work/out/authorized_keys").is_file());
 }

@@ -49,7 +49,7 @@ pub enum Shown {
     /// All of it.
     Whole,
     /// Only that there is one: the file is binary, or too large, or its content
-    /// was not kept. Such a patch is refused when it is to be applied.
+    /// was not kept, or all patches together have become too large. Such a patch is refused when it is to be applied.
     Named,
     /// Nothing: patches know no directories, devices, sockets and pipes.
     Nothing,
@@ -94,6 +94,11 @@ impl FileDiff {
             patch: page.text,
             change,
         }
+    }
+
+    /// The same change, with the texts of files only named.
+    pub(crate) fn without_texts(self, options: DiffOptions) -> Self {
+        Self::new(self.change, None, None, options)
     }
 
     /// What has changed.

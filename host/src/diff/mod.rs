@@ -11,6 +11,7 @@
 //! take.
 
 mod change;
+mod collector;
 mod edits;
 mod file_diff;
 mod hunks;
@@ -21,6 +22,7 @@ mod tests;
 mod whole;
 
 pub use change::{Change, ChangeKind};
+pub(crate) use collector::{DiffCollector, DiffLimits};
 pub use file_diff::{DiffOptions, FileDiff, Shown};
 pub use manifest::{Manifest, ManifestEntry, ManifestKind};
 pub use store::ManifestError;

@@ -69,6 +69,17 @@ impl Budget {
         Ok(())
     }
 
+    /// Something that can be done without is kept in memory, if half of what may
+    /// be kept is left for the rest. Returns whether it is.
+    pub(super) fn keep_if_half_is_left(&mut self, bytes: usize) -> bool {
+        let sum = self.memory.saturating_add(bytes);
+        let is_kept = sum <= self.limits.memory / 2;
+        if is_kept {
+            self.memory = sum;
+        }
+        is_kept
+    }
+
     /// Something that was kept is not kept any more.
     pub(super) fn forget(&mut self, bytes: usize) {
         self.memory = self.memory.saturating_sub(bytes);

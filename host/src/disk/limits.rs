@@ -20,7 +20,9 @@ pub struct DiskLimits {
     /// which a caller waits: what comes piece by piece may be taken slowly.
     pub time: Duration,
     /// How many bytes are kept in memory for names, links and differences;
-    /// 64 MiB unless told. A few MiB for buffers come on top.
+    /// 64 MiB unless told. Half of it at most is for lines that a comparison
+    /// shows: files that would go beyond are only named. A few MiB for buffers
+    /// come on top.
     pub memory: usize,
 }
 

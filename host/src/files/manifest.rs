@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Entry, EntryKind, FileFailureKind, Files, ReadOptions, Walk};
 use crate::{
-    diff::{Diff, DiffOptions, FileDiff, Manifest, ManifestEntry, ManifestKind},
+    diff::{Diff, DiffCollector, DiffLimits, DiffOptions, Manifest, ManifestEntry, ManifestKind},
     error::Error,
 };
 
@@ -101,8 +101,13 @@ impl Files {
     /// the lines of those texts that the manifest has kept; other files that
     /// changed are named.
     ///
+    /// All lines that are shown take 64 MiB together at most. Files that would
+    /// go beyond are named too ([`Shown::Named`](crate::diff::Shown::Named)):
+    /// compare a directory within to see them.
+    ///
     /// # Errors
-    /// See [`manifest`](Self::manifest).
+    /// See [`manifest`](Self::manifest). [`Error::Invalid`] if even the names
+    /// take more than 128 MiB.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -116,20 +121,36 @@ impl Files {
         let without_texts = options.clone().keep_texts(0);
         let now = self.manifest(directory, &without_texts).await?;
         let shown = DiffOptions::default();
-        let mut files = Vec::new();
+        let limits = DiffLimits::default();
+        let mut collector = DiffCollector::new(shown, limits);
         for change in Manifest::compare(since, &now) {
             let old = digest_of(change.old.as_ref()).and_then(|digest| since.text(&digest));
+            // Of a file that was there, maybe only few lines have changed.
+            let least = match old {
+                Some(_) => 0,
+                None => size_of(change.new.as_ref()),
+            };
             let new = match digest_of(change.new.as_ref()) {
                 // Without the old text there is nothing to show of the new one.
-                Some(_) if old.is_some() || !is_file(change.old.as_ref()) => {
+                Some(_)
+                    if (old.is_some() || !is_file(change.old.as_ref()))
+                        && collector.has_room(least) =>
+                {
                     self.text(&directory.join(&change.path), shown.max_size as u64)
                         .await?
                 }
                 _ => None,
             };
-            files.push(FileDiff::new(change, old, new.as_deref(), shown));
+            let added = collector.add(change, old, new.as_deref());
+            added.map_err(|_| {
+                Error::Invalid(format!(
+                    "the differences take more than {} MiB: compare a directory within, or \
+                     exclude some",
+                    limits.patches >> 20
+                ))
+            })?;
         }
-        Ok(files.into_iter().collect())
+        Ok(collector.finish())
     }
 
     async fn keep_texts(
@@ -200,5 +221,12 @@ fn digest_of(entry: Option<&ManifestEntry>) -> Option<[u8; 32]> {
     match entry?.kind {
         ManifestKind::File { sha256, .. } => Some(sha256),
         _ => None,
+    }
+}
+
+fn size_of(entry: Option<&ManifestEntry>) -> u64 {
+    match entry.map(|entry| &entry.kind) {
+        Some(ManifestKind::File { size, .. }) => *size,
+        _ => 0,
     }
 }

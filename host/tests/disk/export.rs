@@ -11,7 +11,10 @@ use vmcell::{
     tree::{ArchiveFormat, TreeError, TreeLimits},
 };
 
-use crate::sample::{Sample, has_xattrs};
+use crate::{
+    pairs::{Pairs, Way},
+    sample::{Sample, has_xattrs, open, run, tool},
+};
 
 #[test]
 fn an_exported_tree_is_the_tree_that_the_image_was_made_of() {
@@ -60,7 +63,13 @@ fn special_bits_go_unless_they_are_to_stay_and_one_file_can_be_exported() {
     let mode = fs::metadata(&to).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o755);
     let link = sample.path("link");
-    disk.export("absolute", &link).run().unwrap();
+    let error = disk.export("absolute", &link).run().unwrap_err();
+    assert!(error.to_string().contains("allow_symlink()"), "{error}");
+    assert!(!link.is_symlink());
+    disk.export("absolute", &link)
+        .allow_symlink()
+        .run()
+        .unwrap();
     assert_eq!(fs::read_link(&link).unwrap(), Path::new("/etc/passwd"));
 
     let error = disk.export("pipe", sample.path("pipe")).run().unwrap_err();
@@ -121,4 +130,26 @@ fn a_tree_that_is_too_large_is_cut_off_and_no_file_is_half_there() {
     let export = disk.export_archive("data", &archive, ArchiveFormat::Tar);
     assert!(export.limits(limits).run().is_err());
     assert!(!archive.exists());
+}
+
+#[test]
+fn whatever_is_exported_wherever_nothing_outside_of_the_destination_changes() {
+    for way in [Way::Exact, Way::AllowSymlink, Way::Archive] {
+        let pairs = Pairs::new(way);
+        let image = pairs.path("image.ext4");
+        let mut command = tool("mke2fs");
+        command.args(["-q", "-F", "-t", "ext4", "-d"]);
+        run(command.arg(pairs.grow()).arg(&image).arg("8M"));
+        let disk = open(&image);
+        for pair in pairs.all() {
+            let (from, to) = (pair.coming.name(), &pair.destination);
+            let export = match way {
+                Way::Archive => disk.export_archive(from, to, ArchiveFormat::Tar),
+                Way::AllowSymlink => disk.export(from, to).allow_symlink(),
+                _ => disk.export(from, to),
+            };
+            let exported = export.run().map(drop);
+            pairs.check(&pair, exported.map_err(|error| error.to_string()));
+        }
+    }
 }

@@ -1,11 +1,12 @@
-use std::time::Duration;
+use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 use vmcell::{
+    diff::Shown,
     disk::{Comparison, DiffSide, Disk, DiskError, DiskLimit, DiskLimits, Grep},
     files::{ReadOptions, Walk},
 };
 
-use crate::sample::Sample;
+use crate::sample::{Sample, run, tool};
 
 fn limited(sample: &Sample, change: impl FnOnce(&mut DiskLimits)) -> Disk {
     let mut limits = DiskLimits::default();
@@ -95,4 +96,53 @@ fn a_file_that_claims_more_than_memory_holds_is_not_read_without_a_limit() {
         disk.read_with("data/sparse", part).unwrap(),
         b"in the middle"
     );
+}
+
+/// Lines of files, names and the targets of links are all kept for a diff.
+#[test]
+fn a_comparison_keeps_no_more_than_it_may() {
+    let sample = Sample::new();
+    let (texts, links) = (sample.path("texts"), sample.path("links"));
+    let empty = sample.path("empty");
+    for folder in [&texts, &links, &empty] {
+        fs::create_dir(folder).unwrap();
+    }
+    fs::write(texts.join("first"), "x\n".repeat(50_000)).unwrap();
+    for number in 0..100 {
+        let name = format!("{number:03}");
+        fs::hard_link(texts.join("first"), texts.join(&name)).unwrap();
+        symlink("y".repeat(3000), links.join(name)).unwrap();
+    }
+    let compare = |tree: &Path| {
+        let image = tree.with_extension("ext4");
+        let mut command = tool("mke2fs");
+        command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-d"]);
+        run(command.arg(tree).arg(&image).arg("8M"));
+        let mut limits = DiskLimits::default();
+        limits.memory = 1_000_000;
+        let disk = Disk::options().limits(limits).open(&image).unwrap();
+        let (old, new) = (DiffSide::folder(&empty), DiffSide::disk(&disk, "/"));
+        Comparison::new(old, new).exclude("/lost+found/").run()
+    };
+
+    // Where there is no room for lines, there is for names.
+    let diff = compare(&texts).unwrap();
+    assert_eq!(diff.changes().len(), 101);
+    let shown = |how| {
+        let changes = diff.changes().iter();
+        changes.filter(|change| change.file.shown() == how).count()
+    };
+    assert_eq!((shown(Shown::Whole), shown(Shown::Named)), (3, 98));
+    let patches = diff
+        .changes()
+        .iter()
+        .map(|change| change.file.patch().len());
+    assert!(patches.sum::<usize>() < 600_000);
+
+    // The target of a link is shown, and known beside that.
+    assert_eq!(compare(&links).unwrap().changes().len(), 100);
+    for number in 100..200 {
+        symlink("y".repeat(3000), links.join(number.to_string())).unwrap();
+    }
+    assert_eq!(what(compare(&links)), DiskLimit::Memory);
 }

@@ -14,6 +14,9 @@ mod limits;
 mod lookup;
 mod loops;
 mod oracle;
+#[path = "../pairs/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod pairs;
 mod partition;
 mod read;
 mod sample;

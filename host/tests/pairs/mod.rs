@@ -199,7 +199,13 @@ impl Pairs {
     fn set_up(&self, there: There, coming: Coming) -> Pair {
         let home = self.path(&format!("{there:?}-{coming:?}"));
         fs::create_dir(&home).unwrap();
-        let (place, outside) = (home.join("place"), self.outside());
+        // The name of an archive tells its format.
+        let ending = match self.way {
+            Way::Archive => ".tar",
+            _ => "",
+        };
+        let (place, outside) = (home.join(format!("place{ending}")), self.outside());
+        let new = format!("new{ending}");
         match there {
             There::Nothing => {}
             There::File | There::BelowFile => fs::write(&place, "the user's\n").unwrap(),
@@ -229,8 +235,8 @@ impl Pairs {
             There::Socket => drop(UnixListener::bind(&place).unwrap()),
         }
         let destination = match there {
-            There::BelowSymlink | There::BelowFile => place.join("new"),
-            There::FarBelowSymlink => place.join("sub/new"),
+            There::BelowSymlink | There::BelowFile => place.join(new),
+            There::FarBelowSymlink => place.join("sub").join(new),
             _ => place,
         };
         Pair {

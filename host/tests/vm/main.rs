@@ -15,6 +15,9 @@ mod lifecycle;
 mod limits;
 mod links;
 mod orphans;
+#[path = "../pairs/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod pairs;
 mod ports;
 mod processes;
 mod resume;

@@ -1,3 +1,4 @@
+mod collector;
 mod edits;
 mod manifest;
 mod patches;

@@ -66,11 +66,13 @@ impl Contents<'_, '_> {
             new: new.entry,
         };
         let texts = (old.text.as_deref(), new.text.as_deref());
-        let mut file = FileDiff::new(change.clone(), texts.0, texts.1, self.options);
-        self.budget.keep(CHANGE + path.len(), path)?;
-        if self.budget.keep(file.patch().len(), path).is_err() {
-            // There is no room for it, so it is only named.
-            file = FileDiff::new(change, None, None, self.options);
+        self.budget
+            .keep(CHANGE + path.len() + targets(&change), path)?;
+        let mut file = FileDiff::new(change, texts.0, texts.1, self.options);
+        if !self.budget.keep_if_half_is_left(file.patch().len()) {
+            // There is no room for its texts, so it is only named.
+            file = file.without_texts(self.options);
+            self.budget.keep(file.patch().len(), path)?;
         }
         let owner = |node: &Option<Node>| {
             let owner = node.as_ref().map(|node| node.owner);
@@ -189,6 +191,15 @@ impl Contents<'_, '_> {
             sha256: hasher.finalize().into(),
         })
     }
+}
+
+/// How many bytes the targets of links have that a change tells of.
+fn targets(change: &Change) -> usize {
+    let target = |entry: &Option<ManifestEntry>| match entry.as_ref().map(|entry| &entry.kind) {
+        Some(ManifestKind::Symlink { target }) => target.len(),
+        _ => 0,
+    };
+    target(&change.old) + target(&change.new)
 }
 
 fn room_for(node: &Node) -> Vec<u8> {

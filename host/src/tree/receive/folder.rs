@@ -201,7 +201,7 @@ impl Target for Folder {
             Some(level) => {
                 let made = make_directory(level.directory.as_fd(), name, first_mode(meta));
                 Level {
-                    directory: Arc::new(made.map_err(self.unwritable(path))?),
+                    directory: Arc::new(made.map_err(|errno| self.unwritable(path)(errno))?),
                     meta: meta.map(MetaBuf::from_wire),
                 }
             }

@@ -1,6 +1,8 @@
 //! The files of a real guest.
 
 mod changes;
+mod destinations;
+mod diffs;
 mod faults;
 mod patches;
 mod single;

@@ -1,0 +1,36 @@
+//! What differences take on the host.
+
+use vmcell::{diff::Shown, files::ManifestOptions};
+
+use crate::start;
+
+/// It takes a guest no room to have a text under thousands of names.
+#[tokio::test]
+async fn a_text_with_many_names_does_not_fill_the_memory() {
+    let vm = start().await;
+    let files = vm.files().at("/workspace");
+    let before = files.manifest("", &ManifestOptions::new()).await.unwrap();
+    // Each round doubles the names: there are 256 of one text of 1 MiB.
+    let script = "cd /workspace && mkdir top && seq 1000000 | head -c 1048576 > top/text &&
+        for round in 1 2 3 4 5 6 7 8; do cp -rl top more && mv more top/$round; done";
+    let output = vm.exec(["sh", "-c", script]).await.unwrap();
+    assert_eq!(output.stderr_text(), "");
+
+    let diff = files.diff("", &before, &ManifestOptions::new());
+    let diff = diff.await.unwrap();
+    let texts: Vec<_> = diff
+        .files()
+        .iter()
+        .filter(|file| file.change().path.ends_with("text"))
+        .collect();
+    assert_eq!(texts.len(), 256);
+    let shown = |how| texts.iter().filter(|text| text.shown() == how).count();
+    assert!(
+        (32..64).contains(&shown(Shown::Whole)),
+        "{}",
+        shown(Shown::Whole)
+    );
+    assert_eq!(shown(Shown::Whole) + shown(Shown::Named), 256);
+    let sum: usize = diff.files().iter().map(|file| file.patch().len()).sum();
+    assert!(sum < 65 << 20, "{sum}");
+}
