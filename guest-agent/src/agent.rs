@@ -176,7 +176,7 @@ impl Agent {
                     return Ok(Ending::Signal);
                 }
             }
-            self.tasks.processes.expire();
+            self.tasks.processes.expire(&self.poller);
             self.tasks.processes.take_turns();
             self.tasks.look_after_services(&self.poller);
             while let Some(id) = self.tasks.next_awake() {

@@ -9,6 +9,8 @@ pub(crate) struct Deadlines(BTreeSet<(Moment, ProcessId, Purpose)>);
 /// What is to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Purpose {
+    /// Whether it has executed its program.
+    Launch,
     /// Whether descendants still hold it up.
     Hold,
     /// Whether it still runs although its time is over.

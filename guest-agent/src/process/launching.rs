@@ -9,10 +9,15 @@
 //! ```
 
 use rustix::fd::OwnedFd;
-use vmcell_wire::{Failure, Stage};
+use vmcell_wire::{Failure, Lifetime, Stage};
 
 use super::{Process, ProcessId, Processes, Role, spawn::number};
-use crate::sys::{ChildFailure, Launch};
+use crate::{
+    clock::Moment,
+    deadlines::Purpose,
+    event::{Event, Poller},
+    sys::{ChildFailure, Launch},
+};
 
 /// How far a process is with its start.
 pub(crate) enum Launching {
@@ -20,13 +25,27 @@ pub(crate) enum Launching {
     UnderWay {
         launch: Launch,
         /// A pipe that ends when it is known.
-        _alive: OwnedFd,
+        alive: OwnedFd,
     },
     Done,
     Failed(Failure<'static>),
 }
 
 impl Process {
+    /// Whether somebody waits for its start alone: who asked for a background
+    /// process, or is to feed it.
+    fn is_awaited(&self) -> bool {
+        self.lifetime == Lifetime::Background || self.stdin.is_some()
+    }
+
+    /// Answers whether the kernel will tell.
+    fn watch_launch(&self, id: ProcessId, poller: &Poller) -> bool {
+        match &self.launching {
+            Launching::UnderWay { alive, .. } => poller.watch(alive, Event::Launch(id)).is_ok(),
+            Launching::Done | Launching::Failed(_) => true,
+        }
+    }
+
     /// Whether it has yet to execute its program.
     pub(crate) fn is_starting(&self) -> bool {
         matches!(self.launching, Launching::UnderWay { .. })
@@ -41,15 +60,48 @@ impl Process {
     }
 }
 
+/// How long the start of a foreground process without input goes unwatched.
+/// Usually its output or its end tells before that. To wake the agent for the
+/// start alone, in the middle of an execve(2), makes a short command 5 to 8
+/// percent slower under emulation.
+pub(crate) const UNWATCHED_MS: u64 = 20;
+
+/// How long to wait when the kernel has no memory to watch one more.
+const RETRY_MS: u64 = 100;
+
 impl Processes {
+    /// Has the kernel tell when a new process has executed its program.
+    pub(super) fn watch_launch(&mut self, id: ProcessId, started: Moment, poller: &Poller) {
+        let watched = match self.get_mut(id) {
+            Some(process) if process.is_awaited() => process.watch_launch(id, poller),
+            _ => false,
+        };
+        if !watched {
+            let look = started.after_ms(UNWATCHED_MS);
+            self.deadlines.add(look, id, Purpose::Launch);
+        }
+    }
+
+    /// A launch was not watched for a while.
+    pub(super) fn launch_is_late(&mut self, id: ProcessId, poller: &Poller) {
+        self.look_at_launch(id);
+        if let Some(process) = self.get_mut(id)
+            && process.is_starting()
+            && !process.watch_launch(id, poller)
+        {
+            let look = Moment::now().after_ms(RETRY_MS);
+            self.deadlines.add(look, id, Purpose::Launch);
+        }
+    }
+
     /// Looks whether a process has executed its program, and tells those who
     /// wait for that.
     pub(crate) fn look_at_launch(&mut self, id: ProcessId) {
         let Some(process) = self.get_mut(id) else {
             return;
         };
-        let (launch, _alive) = match core::mem::replace(&mut process.launching, Launching::Done) {
-            Launching::UnderWay { launch, _alive } => (launch, _alive),
+        let (launch, alive) = match core::mem::replace(&mut process.launching, Launching::Done) {
+            Launching::UnderWay { launch, alive } => (launch, alive),
             over => {
                 process.launching = over;
                 return;
@@ -62,8 +114,12 @@ impl Processes {
         match finished {
             Ok(Ok(())) => {}
             Ok(Err(failure)) => self.start_failed(id, failure_of(failure)),
-            Err(launch) => process.launching = Launching::UnderWay { launch, _alive },
+            Err(launch) => {
+                process.launching = Launching::UnderWay { launch, alive };
+                return;
+            }
         }
+        self.deadlines.remove(id, Purpose::Launch);
         self.wake(id);
     }
 

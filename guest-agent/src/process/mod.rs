@@ -43,6 +43,7 @@ use crate::{cgroup::Cgroup, clock::Moment, link::LinkId};
 
 pub(crate) use ending::{Asked, Ending};
 pub(crate) use input::{INPUT_WINDOW, Input, Progress};
+pub(crate) use launching::UNWATCHED_MS;
 pub(crate) use output::Output;
 pub(crate) use role::Role;
 pub(crate) use spawn::number;

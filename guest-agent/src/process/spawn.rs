@@ -5,6 +5,7 @@ use rustix::{
     fs::Mode,
     fs::OFlags,
     io::Errno,
+    pipe::{PipeFlags, pipe_with},
     process::Pid,
 };
 use vmcell_wire::{Failure, FailureKind, PackedBuf, Rlimits, Stage, Start};
@@ -14,7 +15,7 @@ use super::{
     environment::{add_defaults, find_candidates},
     identity::Identity,
     launching::{Launching, failure_of},
-    streams::{Outputs, Streams, no_pipes, output_pipe},
+    streams::{Outputs, Streams, no_pipes},
 };
 use crate::{
     cgroup::Cgroup,
@@ -60,16 +61,14 @@ impl Spawner {
     }
 
     /// Begins to start the program in `cgroup`, which the process then owns.
-    /// `watch` is given a pipe that ends as soon as it is known whether the
-    /// program was executed. Nobody watches the other pipes yet.
+    /// Nobody watches it yet.
     pub(crate) fn start(
         &mut self,
         start: &Start<'_>,
         cgroup: Option<Cgroup>,
         outputs: Outputs,
-        watch: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
     ) -> Result<Process, (Failure<'static>, Option<Cgroup>)> {
-        match self.try_start(start, cgroup.as_ref(), outputs, watch) {
+        match self.try_start(start, cgroup.as_ref(), outputs) {
             Ok(Started {
                 pid,
                 uid,
@@ -106,7 +105,6 @@ impl Spawner {
         start: &Start<'_>,
         cgroup: Option<&Cgroup>,
         outputs: Outputs,
-        watch: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
     ) -> Result<Started, Failure<'static>> {
         let program = start
             .argv
@@ -133,8 +131,7 @@ impl Spawner {
             Outputs::Terminal(new) => Streams::terminal(new, start.keep, uid)?,
             Outputs::Given(both) => Streams::given(both),
         };
-        let (alive, alive_of_child) = output_pipe().map_err(no_pipes)?;
-        watch(&alive).map_err(no_pipes)?;
+        let (alive, alive_of_child) = pipe_with(PipeFlags::CLOEXEC).map_err(no_pipes)?;
         let [stdin, stdout, stderr] = streams.of_child.descriptors(self.null.as_fd());
         let plan = ChildPlan {
             candidates: self.candidates.as_packed(),
@@ -158,10 +155,7 @@ impl Spawner {
             pid,
             uid,
             streams,
-            launching: Launching::UnderWay {
-                launch,
-                _alive: alive,
-            },
+            launching: Launching::UnderWay { launch, alive },
         })
     }
 }

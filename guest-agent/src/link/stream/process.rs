@@ -10,7 +10,10 @@ use crate::link::{
     Lost,
     outgoing::{Outgoing, Source},
 };
-use crate::process::{Caller, INPUT_WINDOW, ProcessId, Processes};
+use crate::{
+    clock::Moment,
+    process::{Caller, INPUT_WINDOW, ProcessId, Processes, UNWATCHED_MS},
+};
 
 /// A stream that waits for something to happen to a process.
 ///
@@ -214,7 +217,13 @@ impl ProcessStream {
                 return Ok(Filled::Finished);
             }
             let event = Event::Started { id: number, pid };
-            encode::event(outgoing.unhurried(), id, &event)?;
+            // With luck it has company: what the program prints, or its end.
+            let is_late = process.started.after_ms(UNWATCHED_MS) <= Moment::now();
+            let frames = match is_late {
+                true => outgoing.control(),
+                false => outgoing.unhurried(),
+            };
+            encode::event(frames, id, &event)?;
         }
         let mut news = false;
         let mut added = false;

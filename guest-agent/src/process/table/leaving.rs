@@ -8,6 +8,7 @@ use crate::{
     cgroup::Cgroup,
     clock::Moment,
     deadlines::Purpose,
+    event::Poller,
     process::{Asked, Caller, HOLD_MS, Process, ProcessId, Role, launching::Launching},
     sys::{Reaped, reap},
 };
@@ -231,7 +232,7 @@ impl Processes {
     }
 
     /// Acts on the deadlines that have come.
-    pub(crate) fn expire(&mut self) {
+    pub(crate) fn expire(&mut self, poller: &Poller) {
         if self.deadlines.next().is_none() {
             return;
         }
@@ -248,6 +249,7 @@ impl Processes {
                     }
                     self.settle(id);
                 }
+                Purpose::Launch => self.launch_is_late(id, poller),
                 Purpose::Timeout => {
                     if !process.has_ended() {
                         self.kill(id, Asked::Timeout);

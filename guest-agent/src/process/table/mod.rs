@@ -103,7 +103,7 @@ impl Processes {
         poller: &Poller,
     ) -> Result<ProcessId, Failure<'static>> {
         self.check_tag(start.tag, None)?;
-        let mut process = self.launch(start, outputs, poller)?;
+        let mut process = self.launch(start, outputs)?;
         if start.lifetime == Lifetime::Foreground {
             process.owner = owner;
             process.feeder = owner;
@@ -111,7 +111,7 @@ impl Processes {
             process.stderr.hold(0, window);
         }
         let started = process.started;
-        let id = self.insert(process);
+        let id = self.insert(process, poller);
         if start.timeout_ms > 0 {
             let end = started.after_ms(start.timeout_ms);
             self.deadlines.add(end, id, Purpose::Timeout);
@@ -128,9 +128,9 @@ impl Processes {
         output: OwnedFd,
         poller: &Poller,
     ) -> Result<ProcessId, Failure<'static>> {
-        let mut process = self.launch(start, Outputs::Given(output), poller)?;
+        let mut process = self.launch(start, Outputs::Given(output))?;
         process.role = role;
-        Ok(self.insert(process))
+        Ok(self.insert(process, poller))
     }
 
     /// An output that nobody reads.
@@ -138,20 +138,14 @@ impl Processes {
         self.spawner.nowhere()
     }
 
-    fn launch(
-        &mut self,
-        start: &Start<'_>,
-        outputs: Outputs,
-        poller: &Poller,
-    ) -> Result<Process, Failure<'static>> {
+    fn launch(&mut self, start: &Start<'_>, outputs: Outputs) -> Result<Process, Failure<'static>> {
         if self.table.len() >= MAX_PROCESSES {
             let text = "too many processes";
             return Err(Failure::new(FailureKind::Limit, Stage::Request, text));
         }
         let cgroup = self.cgroup_for(&start.limits)?;
-        let event = Event::Launch(self.next_id());
         self.spawner
-            .start(start, cgroup, outputs, |alive| poller.watch(alive, event))
+            .start(start, cgroup, outputs)
             .map_err(|(failure, cgroup)| {
                 if let Some(cgroup) = cgroup {
                     let is_empty = cgroup.is_empty();
@@ -217,6 +211,8 @@ impl Processes {
 
     /// The kernel says that a pipe can be used again.
     pub(crate) fn pipe_is_ready(&mut self, id: ProcessId, channel: Channel) {
+        // Who writes has executed its program.
+        self.look_at_launch(id);
         let Some(process) = self.get_mut(id) else {
             return;
         };
@@ -363,15 +359,13 @@ impl Processes {
         }
     }
 
-    fn next_id(&self) -> ProcessId {
-        ProcessId(self.last.0.wrapping_add(1))
-    }
-
-    fn insert(&mut self, process: Process) -> ProcessId {
-        let id = self.next_id();
+    fn insert(&mut self, process: Process, poller: &Poller) -> ProcessId {
+        let id = ProcessId(self.last.0.wrapping_add(1));
         self.last = id;
+        let started = process.started;
         let place = self.table.partition_point(|(other, _)| *other < id);
         self.table.insert(place, (id, Box::new(process)));
+        self.watch_launch(id, started, poller);
         id
     }
 
