@@ -50,7 +50,10 @@ pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
         ))
     })?;
     // Before any work: an id that is taken is no good.
-    let door = builder.listed.then(|| Door::claim(&name)).transpose()?;
+    let door = match builder.listed {
+        true => Some(Door::claim(&name).await?),
+        false => None,
+    };
     let span = tracing::info_span!("boot", vm = %id);
     boot(builder, secrets, id, door).instrument(span).await
 }

@@ -20,6 +20,7 @@ mod processes;
 mod resume;
 mod services;
 mod spec;
+mod squatters;
 mod terminals;
 mod visitors;
 
