@@ -67,6 +67,16 @@ pub enum Error {
         reason: String,
     },
 
+    /// A backend panicked while it started the VM, which is a mistake in the
+    /// backend; report it to whoever made it, or choose another one.
+    #[error("the backend {name} panicked: {message}")]
+    BackendPanicked {
+        /// Its name.
+        name: String,
+        /// What the panic says.
+        message: String,
+    },
+
     /// The VMM could not be started, or the host's system refused what it
     /// needs.
     #[error("{doing}")]
@@ -230,6 +240,7 @@ impl Error {
             Self::Disk(_) => "disk",
             Self::NoSuchBackend { .. } => "no-such-backend",
             Self::BackendUnavailable { .. } => "backend-unavailable",
+            Self::BackendPanicked { .. } => "backend-panicked",
             Self::Host { .. } => "host",
             Self::Boot { .. } => "boot",
             Self::Gone(_) => "gone",

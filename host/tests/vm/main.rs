@@ -5,6 +5,7 @@
 //! than the usual one.
 #![allow(clippy::unwrap_used)]
 
+mod backends;
 mod background;
 #[cfg(feature = "disk")]
 mod disk;
