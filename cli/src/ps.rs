@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use vmcell::{KeptOutput, ProcessInfo, Vm, VmInfo};
+use vmcell::{KeptOutput, ProcessInfo, Vm, VmDetails, VmInfo, VmStatus};
 use vmcell_cli::show::Table;
 
 use crate::{arguments::PsArguments, failure::print_json, result, runtime::block_on};
@@ -25,15 +25,18 @@ async fn list_vms(json: bool) -> anyhow::Result<()> {
         print_json(&json!({ "vms": list }));
         return Ok(());
     }
-    let mut table = Table::new(["ID", "OWNER", "UPTIME", "VCPUS", "MEMORY", "IMAGE"]);
+    let mut table = Table::new(["ID", "OWNER", "STATE", "UPTIME", "VCPUS", "MEMORY", "IMAGE"]);
     for vm in vms {
+        let told = |text: fn(&VmDetails) -> String| vm.details().map_or(UNKNOWN.to_owned(), text);
         table.add([
             vm.id.clone(),
-            vm.owner_pid.to_string(),
-            rough(uptime(&vm)),
-            vm.vcpus.to_string(),
-            format!("{} MiB", vm.memory_mib),
-            vm.image.display().to_string(),
+            vm.owner_pid
+                .map_or(UNKNOWN.to_owned(), |pid| pid.to_string()),
+            vm_state(&vm).replace('-', " "),
+            told(|details| rough(uptime(details))),
+            told(|details| details.vcpus.to_string()),
+            told(|details| format!("{} MiB", details.memory_mib)),
+            told(|details| details.image.display().to_string()),
         ]);
     }
     table.show()
@@ -77,15 +80,29 @@ async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
     table.show()
 }
 
+/// What stands in a cell that the owner of a VM would have to fill.
+const UNKNOWN: &str = "-";
+
 fn vm_as_json(vm: &VmInfo) -> Value {
+    let details = vm.details();
     json!({
         "id": vm.id,
         "owner_pid": vm.owner_pid,
-        "uptime_seconds": uptime(vm).as_secs_f64(),
-        "vcpus": vm.vcpus,
-        "memory_mib": vm.memory_mib,
-        "image": vm.image.display().to_string(),
+        "state": vm_state(vm),
+        "uptime_seconds": details.map(|details| uptime(details).as_secs_f64()),
+        "vcpus": details.map(|details| details.vcpus),
+        "memory_mib": details.map(|details| details.memory_mib),
+        "image": details.map(|details| details.image.display().to_string()),
     })
+}
+
+fn vm_state(vm: &VmInfo) -> &'static str {
+    match vm.status {
+        VmStatus::Answering(_) => "running",
+        VmStatus::NotAnswering => "not-answering",
+        VmStatus::OtherVersion => "other-version",
+        _ => "unknown",
+    }
 }
 
 /// What machines are told about a process.
@@ -115,7 +132,7 @@ fn state(process: &ProcessInfo) -> String {
     }
 }
 
-fn uptime(vm: &VmInfo) -> Duration {
+fn uptime(vm: &VmDetails) -> Duration {
     SystemTime::now()
         .duration_since(vm.started)
         .unwrap_or_default()

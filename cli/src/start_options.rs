@@ -1,6 +1,6 @@
 //! Where, as whom and with what environment a program of a guest runs.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, fmt, path::PathBuf};
 
 use clap::Args;
 use vmcell::{Command, Error};
@@ -21,12 +21,26 @@ pub(crate) struct StartOptions {
     create_cwd: bool,
     /// Set a variable of the command's environment.
     #[arg(long = "env", value_name = "K=V", value_parser = parse_variable)]
-    variables: Vec<(String, String)>,
+    variables: Vec<Variable>,
     /// Set the variables in this file: lines of the form NAME=value, taken as
     /// they are. Empty lines and those that begin with `#` are skipped. `--env`
     /// wins over it.
     #[arg(long = "env-file", value_name = "FILE")]
     env_files: Vec<PathBuf>,
+}
+
+/// A variable of an environment. Its [`Debug`] leaves the value out, which may be
+/// a secret.
+#[derive(Clone)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.name)
+    }
 }
 
 /// The same, with all files read.
@@ -52,7 +66,7 @@ impl StartOptions {
             variables.extend(env_file::read(path)?);
         }
         let told = self.variables.into_iter();
-        variables.extend(told.map(|(name, value)| (name.into(), value.into())));
+        variables.extend(told.map(|told| (told.name.into(), told.value.into())));
         Ok(Start {
             user: self.user,
             directory: self.cwd,
@@ -78,9 +92,24 @@ impl Start {
     }
 }
 
-pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_variable(text: &str) -> Result<Variable, String> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some((name, value)) if !name.is_empty() => Ok(Variable {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        }),
         _ => Err("write it as NAME=value".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_printed_without_its_value() {
+        let variable = parse_variable("TOKEN=s3cret=").unwrap();
+        assert_eq!((&*variable.name, &*variable.value), ("TOKEN", "s3cret="));
+        assert_eq!(format!("{variable:?}"), "\"TOKEN\"");
     }
 }

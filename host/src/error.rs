@@ -67,6 +67,16 @@ pub enum Error {
         reason: String,
     },
 
+    /// A backend panicked while it started the VM, which is a mistake in the
+    /// backend; report it to whoever made it, or choose another one.
+    #[error("the backend {name} panicked: {message}")]
+    BackendPanicked {
+        /// Its name.
+        name: String,
+        /// What the panic says.
+        message: String,
+    },
+
     /// The VMM could not be started, or the host's system refused what it
     /// needs.
     #[error("{doing}")]
@@ -94,6 +104,31 @@ pub enum Error {
     #[error("no VM with the id {id:?} runs: `Vm::list` tells which do")]
     NoSuchVm {
         /// The id.
+        id: String,
+    },
+
+    /// The program that owns the VM does not answer: it is stopped, or the VM
+    /// still boots. Try again, or continue or end that program.
+    #[error(
+        "the program that owns the VM {id:?}{} does not answer within {} s: it is stopped, or \
+         the VM still boots",
+        owner_text(*owner_pid),
+        after.as_secs_f32()
+    )]
+    OwnerNotAnswering {
+        /// The id of the VM.
+        id: String,
+        /// The process id of the program, if the system tells it.
+        owner_pid: Option<u32>,
+        /// How long it was waited for.
+        after: Duration,
+    },
+
+    /// The program that owns the VM has another version of vmcell; use the same
+    /// one.
+    #[error("the program that owns the VM {id:?} has another version of vmcell: use the same one")]
+    OwnerVersion {
+        /// The id of the VM.
         id: String,
     },
 
@@ -205,10 +240,13 @@ impl Error {
             Self::Disk(_) => "disk",
             Self::NoSuchBackend { .. } => "no-such-backend",
             Self::BackendUnavailable { .. } => "backend-unavailable",
+            Self::BackendPanicked { .. } => "backend-panicked",
             Self::Host { .. } => "host",
             Self::Boot { .. } => "boot",
             Self::Gone(_) => "gone",
             Self::NoSuchVm { .. } => "no-such-vm",
+            Self::OwnerNotAnswering { .. } => "owner-not-answering",
+            Self::OwnerVersion { .. } => "owner-version",
             Self::IdTaken { .. } => "id-taken",
             Self::Exec(_) => "exec",
             Self::File(_) => "file",
@@ -245,6 +283,10 @@ impl Error {
     pub(crate) fn host(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Host { doing, source }
     }
+}
+
+fn owner_text(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
 }
 
 fn console_text(console: &str) -> String {

@@ -3,7 +3,11 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::Args;
 
 use super::detach_key::DetachKey;
-use crate::{command::parse_tag, machine_options::MachineOptions, start_options::parse_variable};
+use crate::{
+    command::parse_tag,
+    machine_options::MachineOptions,
+    start_options::{Variable, parse_variable},
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShellArguments {
@@ -67,7 +71,7 @@ pub(crate) struct ProgramOptions {
     pub(super) cwd: Option<OsString>,
     /// Set a variable of its environment.
     #[arg(long = "env", value_name = "K=V", value_parser = parse_variable)]
-    pub(super) variables: Vec<(String, String)>,
+    pub(super) variables: Vec<Variable>,
     /// Another program in its place. Without it, bash, or sh where there is no
     /// bash.
     #[arg(last = true, value_name = "CMD")]

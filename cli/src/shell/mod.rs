@@ -29,6 +29,7 @@ use crate::{
     new_vm::{NewVm, VmOptions},
     root::Root,
     runtime::block_on,
+    start_options::Variable,
 };
 
 pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
@@ -92,7 +93,7 @@ impl ProgramOptions {
             true => TerminalOptions::new(),
             false => TerminalOptions::command(Command::from_argv(self.command)),
         };
-        for (name, value) in self.variables {
+        for Variable { name, value } in self.variables {
             options = options.env(name, value);
         }
         if let Some(user) = self.user {

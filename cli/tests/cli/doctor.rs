@@ -1,5 +1,7 @@
 //! `vmcell doctor`.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
 use crate::vmcell::Vmcell;
@@ -49,6 +51,21 @@ fn a_machine_with_everything_is_able() {
     ];
     assert_eq!(names, expected);
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_qemu_that_hangs_in_the_middle_of_its_version_does_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let hanging = folder.path().join("qemu");
+    std::fs::write(&hanging, "#!/bin/sh\nprintf Q\nsleep 100000\n").unwrap();
+    let executable = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(&hanging, executable).unwrap();
+    let doctor = Vmcell::new(["doctor", "--json"]).env("VMCELL_QEMU", &hanging);
+    let ended = doctor.finish();
+    let report: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let [name, _, detail] = findings(&report)[0];
+    assert_eq!(name, "qemu");
+    assert!(detail.ends_with("does not run"), "{detail}");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! `vmcell ps`.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
     keeper::Keeper,
-    vmcell::{Ended, Vmcell},
+    vmcell::{Ended, Vmcell, eventually},
 };
 
 /// The words of the row that has this one, as often as there is one.
@@ -22,7 +23,7 @@ fn vms_are_listed_with_what_they_are_made_of() {
     let large = Keeper::start_with("large", &["--vcpu-count", "2"]);
     let ended = Vmcell::new(["ps"]).finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
-    let header = "ID OWNER UPTIME VCPUS MEMORY IMAGE";
+    let header = "ID OWNER STATE UPTIME VCPUS MEMORY IMAGE";
     let first: Vec<_> = ended
         .stdout()
         .lines()
@@ -61,6 +62,56 @@ fn vms_are_listed_with_what_they_are_made_of() {
     drop(small);
     let ended = Vmcell::new(["ps"]).finish();
     assert_eq!(rows(&ended, &large.id).len(), 1, "{ended:?}");
+}
+
+/// Connects to a VM's socket until its owner's queue is full. What hangs up
+/// before it is accepted stays in the queue.
+fn fill_queue(id: &str) {
+    use std::os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixStream},
+    };
+    let uid = rustix::process::geteuid().as_raw();
+    let limit = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+    let address = SocketAddr::from_abstract_name(format!("vmcell/{uid}/{id}")).unwrap();
+    // One more waits than the limit says.
+    for _ in 0..=limit.trim().parse().unwrap() {
+        UnixStream::connect_addr(&address).unwrap();
+    }
+}
+
+#[test]
+fn a_vm_whose_owner_is_stopped_is_listed_as_not_answering() {
+    let keeper = Keeper::start("stopped");
+    let listed = || {
+        let list = Vmcell::new(["ps", "--json"]).finish().json();
+        let vms = list["vms"].as_array().unwrap().clone();
+        let mut vms = vms.into_iter();
+        vms.find(|vm| vm["id"] == keeper.id.as_str()).unwrap()
+    };
+    let owner = json!(keeper.running.pid());
+    keeper.running.signal(Signal::STOP);
+    let vm = listed();
+    assert_eq!(vm["state"], json!("not-answering"), "{vm}");
+    assert_eq!((&vm["owner_pid"], &vm["vcpus"]), (&owner, &Value::Null));
+    let ended = Vmcell::new(["ps"]).finish();
+    let found = rows(&ended, &keeper.id);
+    assert_eq!(found[0][1..4], [&*owner.to_string(), "not", "answering"]);
+    let ended = keeper.exec([], ["true"]);
+    ended.assert_failed(125, &format!("(process {owner}) does not answer"));
+
+    fill_queue(&keeper.id);
+    let vm = listed();
+    assert_eq!(vm["state"], json!("not-answering"), "{vm}");
+    assert_eq!(vm["owner_pid"], Value::Null);
+    let ended = keeper.exec([], ["true"]);
+    ended.assert_failed(125, "does not answer");
+
+    keeper.running.signal(Signal::CONT);
+    // It has thousands of visitors to turn away first.
+    assert!(eventually(|| listed()["state"] == json!("running")));
+    let vm = listed();
+    assert_eq!((&vm["owner_pid"], &vm["vcpus"]), (&owner, &json!(1)));
 }
 
 #[test]

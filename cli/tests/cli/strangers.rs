@@ -22,7 +22,7 @@ fn a_stranger_neither_sees_nor_enters_nor_ends_a_vm() {
     let program = public_copy(&folder);
     let keeper = Keeper::start("private");
     let ended = Vmcell::new(["ps"]).by_stranger(&program).finish();
-    ended.assert_printed("ID  OWNER  UPTIME  VCPUS  MEMORY  IMAGE\n");
+    ended.assert_printed("ID  OWNER  STATE  UPTIME  VCPUS  MEMORY  IMAGE\n");
     for task in [
         keeper.visit("ps", []),
         keeper.visit("exec", ["--", "true"]),

@@ -8,6 +8,7 @@
 //! Backends of other people are as good as ours: implement the trait, and
 //! add it with [`Backends::with`].
 
+mod ask;
 mod cloud_hypervisor;
 mod firecracker;
 mod health;
@@ -23,6 +24,7 @@ mod wiring;
 
 use std::fmt;
 
+pub(crate) use ask::launch_error;
 pub use cloud_hypervisor::CloudHypervisor;
 pub(crate) use firecracker::weakness;
 pub use firecracker::{Firecracker, Jail};
@@ -46,6 +48,9 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Whether it could run a VM on this machine now. It is quick and changes
     /// nothing.
+    ///
+    /// Called on a thread that may wait. One that has not answered after 10
+    /// seconds counts as not available, as does one that panics.
     fn health(&self) -> BackendHealth;
 
     /// Whether a VM holds what runs in it. A backend without one is used only
@@ -57,7 +62,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Starts the VM. It ends with the [`Vmm`] in the answer.
     ///
-    /// Called on a thread that may wait.
+    /// Called on a thread that may wait. A panic is reported to whoever starts
+    /// the VM, as [`Error::BackendPanicked`].
     ///
     /// # Errors
     /// Why it cannot be started. Nothing is left of it then.

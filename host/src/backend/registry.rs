@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use super::{Backend, CloudHypervisor, Firecracker, HostProcess, Qemu};
+use super::{Backend, CloudHypervisor, Firecracker, HostProcess, Qemu, ask};
 use crate::error::Error;
 
 /// Backends by name.
@@ -69,13 +69,17 @@ impl Backends {
     }
 
     /// The one with a name, if it could run a VM.
-    pub(crate) fn get(&self, name: &str, host_compat: bool) -> Result<Arc<dyn Backend>, Error> {
+    pub(crate) async fn get(
+        &self,
+        name: &str,
+        host_compat: bool,
+    ) -> Result<Arc<dyn Backend>, Error> {
         let found = self.iter().find(|backend| backend.name() == name);
         let backend = found.ok_or_else(|| Error::NoSuchBackend {
             name: name.to_owned(),
             known: self.names(),
         })?;
-        match why_not(&**backend, host_compat) {
+        match why_not(backend, host_compat).await {
             None => Ok(backend.clone()),
             Some(reason) => Err(Error::BackendUnavailable {
                 name: name.to_owned(),
@@ -85,13 +89,13 @@ impl Backends {
     }
 
     /// The first one that could run a VM, and why those before it could not.
-    pub(crate) fn choose(
+    pub(crate) async fn choose(
         &self,
         host_compat: bool,
     ) -> Result<(Arc<dyn Backend>, Vec<PassedOver>), Error> {
         let mut passed_over = Vec::new();
         for backend in self.iter() {
-            match why_not(&**backend, host_compat) {
+            match why_not(backend, host_compat).await {
                 None => return Ok((backend.clone(), passed_over)),
                 Some(reason) => passed_over.push(PassedOver {
                     backend: backend.name().to_owned(),
@@ -113,11 +117,11 @@ impl Backends {
 }
 
 /// Why a backend cannot be used. None: it can.
-fn why_not(backend: &dyn Backend, host_compat: bool) -> Option<String> {
+async fn why_not(backend: &Arc<dyn Backend>, host_compat: bool) -> Option<String> {
     if !backend.is_vm() && !host_compat {
         return Some("it is no VM: allow host-compat if that will do".to_owned());
     }
-    let health = backend.health();
+    let health = ask::health(backend).await;
     (!health.is_available).then_some(health.reason)
 }
 
@@ -173,15 +177,15 @@ mod tests {
             })
     }
 
-    #[test]
-    fn the_first_that_can_is_chosen_and_those_before_it_say_why_not() {
+    #[tokio::test]
+    async fn the_first_that_can_is_chosen_and_those_before_it_say_why_not() {
         let some = backends(&[
             ("missing", false, true),
             ("namespaces", true, false),
             ("good", true, true),
             ("better", true, true),
         ]);
-        let (chosen, passed_over) = some.choose(false).unwrap();
+        let (chosen, passed_over) = some.choose(false).await.unwrap();
         assert_eq!(chosen.name(), "good");
         let reasons: Vec<_> = passed_over.iter().map(PassedOver::to_string).collect();
         assert_eq!(
@@ -191,14 +195,14 @@ mod tests {
                 "namespaces: it is no VM: allow host-compat if that will do"
             ]
         );
-        let (chosen, passed_over) = some.choose(true).unwrap();
+        let (chosen, passed_over) = some.choose(true).await.unwrap();
         assert_eq!((chosen.name(), passed_over.len()), ("namespaces", 1));
     }
 
-    #[test]
-    fn where_none_can_each_says_why() {
+    #[tokio::test]
+    async fn where_none_can_each_says_why() {
         let none = backends(&[("one", false, true), ("other", false, true)]);
-        let error = none.choose(true).unwrap_err();
+        let error = none.choose(true).await.unwrap_err();
         assert_eq!(error.code(), "backend-unavailable");
         assert_eq!(
             error.to_string(),
@@ -206,20 +210,20 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_name_that_is_unknown_or_of_no_use_here_is_its_own_error() {
+    #[tokio::test]
+    async fn a_name_that_is_unknown_or_of_no_use_here_is_its_own_error() {
         let some = backends(&[("good", true, true), ("missing", false, true)]);
-        let error = some.get("other", false).unwrap_err();
+        let error = some.get("other", false).await.unwrap_err();
         assert_eq!(error.code(), "no-such-backend");
         assert!(error.to_string().contains("good, missing"), "{error}");
-        let error = some.get("missing", false).unwrap_err();
+        let error = some.get("missing", false).await.unwrap_err();
         assert_eq!(error.code(), "backend-unavailable");
         assert!(error.to_string().contains("install missing"), "{error}");
-        assert_eq!(some.get("good", false).unwrap().name(), "good");
+        assert_eq!(some.get("good", false).await.unwrap().name(), "good");
     }
 
-    #[test]
-    fn one_of_your_own_takes_the_place_of_its_name() {
+    #[tokio::test]
+    async fn one_of_your_own_takes_the_place_of_its_name() {
         let some = backends(&[
             ("one", false, true),
             ("other", true, true),
@@ -230,6 +234,6 @@ mod tests {
             .map(|backend| backend.name().to_owned())
             .collect();
         assert_eq!(names, ["one", "other"]);
-        assert_eq!(some.choose(false).unwrap().0.name(), "one");
+        assert_eq!(some.choose(false).await.unwrap().0.name(), "one");
     }
 }

@@ -1,12 +1,19 @@
 use std::{
     fmt,
     io::Read as _,
+    os::unix::process::CommandExt as _,
     path::Path,
-    process::{Command, Stdio},
-    time::Duration,
+    process::{ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Pid, Signal, kill_process_group},
+};
+
+use crate::sys::die_with_spawning_thread;
 
 /// What a program says its version is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,10 +26,10 @@ impl fmt::Display for Version {
 }
 
 /// How long a program may take to tell its version.
-const PATIENCE: Duration = Duration::from_secs(2);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// No version is told in more bytes.
-const MAX_TEXT: u64 = 4096;
+const MAX_TEXT: usize = 4096;
 
 impl Version {
     /// Asks a program with `--version`. None: it does not say.
@@ -45,33 +52,61 @@ impl Version {
     }
 }
 
-/// The first line that a program says of itself.
+/// The first line that a program says of itself. It waits at most
+/// [`VERSION_TIMEOUT`]; what the program started is ended by then.
 pub(crate) fn told_by(program: &Path) -> Option<String> {
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .arg("--version")
+        // A group of its own, which is ended as a whole.
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let mut output = child.stdout.take()?;
-    let mut waiting = [PollFd::new(&output, PollFlags::IN)];
-    let limit = Timespec::try_from(PATIENCE).ok();
-    let told = poll(&mut waiting, limit.as_ref()).is_ok_and(|ready| ready > 0);
-    let mut text = Vec::new();
-    if told {
-        let _ = output.by_ref().take(MAX_TEXT).read_to_end(&mut text);
-    }
-    // It may have more to say, or nothing for ever.
-    let _ = child.kill();
+        .stderr(Stdio::null());
+    die_with_spawning_thread(&mut command);
+    let mut child = command.spawn().ok()?;
+    let deadline = Instant::now() + VERSION_TIMEOUT;
+    let output = child.stdout.take();
+    let line = output.and_then(|mut output| first_line(&mut output, deadline));
+    // It may have more to say, or nothing for ever. It has not been waited for,
+    // so the number is still that of its group.
+    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _ = child.wait();
-    let text = String::from_utf8(text).ok()?;
-    text.lines().next().map(str::to_owned)
+    String::from_utf8(line?).ok()
+}
+
+/// The first line, without its end. None if it is not there by the deadline.
+fn first_line(output: &mut ChildStdout, deadline: Instant) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut buffer = [0; 512];
+    while text.len() < MAX_TEXT {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let rest = Timespec::try_from(rest).ok()?;
+        let mut waiting = [PollFd::new(&*output, PollFlags::IN)];
+        match poll(&mut waiting, Some(&rest)) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => return None,
+        }
+        let count = output.read(&mut buffer).ok()?;
+        text.extend(buffer.get(..count)?);
+        let end = text.iter().position(|&byte| byte == b'\n');
+        if let Some(end) = end {
+            text.truncate(end);
+            return Some(text);
+        }
+        if count == 0 {
+            // A last line need not have an end.
+            return (!text.is_empty()).then_some(text);
+        }
+    }
+    Some(text)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
 
     use super::*;
 
@@ -92,14 +127,35 @@ mod tests {
         assert!(Version(1, 14, 4) > Version(1, 13, 9));
     }
 
+    fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
+        let path = folder.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        let executable = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&path, executable).unwrap();
+        path
+    }
+
     #[test]
     fn a_program_that_says_nothing_has_no_version() {
         let folder = tempfile::tempdir().unwrap();
-        let silent = folder.path().join("silent");
-        std::fs::write(&silent, "#!/bin/sh\n").unwrap();
-        let executable = std::fs::Permissions::from_mode(0o700);
-        std::fs::set_permissions(&silent, executable).unwrap();
-        assert_eq!(Version::of(&silent), None);
+        assert_eq!(Version::of(&script(folder.path(), "silent", "")), None);
         assert_eq!(Version::of(Path::new("/no/such/program")), None);
+        let last = script(folder.path(), "last", "printf 'v1.2.3'");
+        assert_eq!(Version::of(&last), Some(Version(1, 2, 3)));
+    }
+
+    #[test]
+    fn a_program_that_hangs_in_its_first_line_is_ended_with_what_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        // Its child has the pipe too, and holds this file's lock.
+        let lock = folder.path().join("lock");
+        let hanging = format!("exec 9>{}; flock 9; printf v; sleep 100000", lock.display());
+        let hanging = script(folder.path(), "hanging", &hanging);
+        assert_eq!(told_by(&hanging), None);
+        let lock = std::fs::File::open(lock).unwrap();
+        lock.lock().unwrap();
+
+        let more = script(folder.path(), "more", "echo v1.2.3; sleep 100000");
+        assert_eq!(told_by(&more).as_deref(), Some("v1.2.3"));
     }
 }

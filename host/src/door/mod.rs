@@ -5,6 +5,11 @@
 //! program, whatever ends that. It has no permissions either: owner and visitor
 //! each ask the kernel who the other one is, and speak to their own user only.
 //!
+//! Anybody can bind such names, and fill the queue of any socket. So the kernel
+//! is asked for the owner of each socket before anybody connects to it
+//! (`socket_diag.rs`), no connect waits, and a VM whose name another user holds
+//! is found under a longer one that cannot be guessed.
+//!
 //! ```text
 //!  visitor                                     owner
 //!     |                 Plate, length first      |
@@ -17,16 +22,20 @@
 //! ```
 
 mod keepsake;
+mod listener;
 mod name;
 mod owner;
 mod plate;
+mod socket_diag;
+#[cfg(test)]
+mod tests;
 mod visitor;
 
 pub(crate) use keepsake::Keepsake;
 pub(crate) use name::Name;
 pub(crate) use owner::{Door, OpenDoor};
 pub(crate) use plate::Plate;
-pub(crate) use visitor::{Visitor, list};
+pub(crate) use visitor::{ANSWER_TIMEOUT, Found, Visitor, find, list};
 
 /// What a visitor came for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,4 @@
-use std::{
-    fmt, io,
-    os::{linux::net::SocketAddrExt, unix::net::SocketAddr},
-};
+use std::fmt;
 
 use rustix::process::geteuid;
 
@@ -35,35 +32,25 @@ impl Name {
         &self.id
     }
 
-    pub(super) fn address(&self) -> io::Result<SocketAddr> {
-        SocketAddr::from_abstract_name(self.to_string())
+    /// The abstract address of a socket under this name: `vmcell/UID/ID`.
+    pub(super) fn address(&self) -> String {
+        self.to_string()
     }
 
-    /// Every name of our own user that somebody listens at. Whether it is one
-    /// of our own programs, only a visit can tell.
-    pub(super) fn all() -> io::Result<Vec<Self>> {
-        let sockets = std::fs::read("/proc/net/unix")?;
-        let mut names: Vec<_> = String::from_utf8_lossy(&sockets)
-            .lines()
-            .filter_map(Self::of_listener)
-            .collect();
-        names.sort();
-        names.dedup();
-        Ok(names)
+    /// An address that nobody can have taken before, for an id whose usual
+    /// address another user holds: `vmcell/UID/ID/RANDOM`.
+    pub(super) fn spare_address(&self, random: u64) -> String {
+        format!("{self}/{random:016x}")
     }
 
-    /// A line of `/proc/net/unix`: address, count, protocol, flags, type,
-    /// state, inode, path.
-    fn of_listener(line: &str) -> Option<Self> {
-        const ACCEPTS_CONNECTIONS: &str = "00010000";
-        let mut words = line.split_ascii_whitespace();
-        let flags = words.nth(3)?;
-        let path = words.nth(3)?.strip_prefix('@')?;
-        let (prefix, rest) = path.split_once('/')?;
-        let (uid, id) = rest.split_once('/')?;
-        let name = Self::ours(id)?;
-        let ours = prefix == PREFIX && uid.parse() == Ok(name.uid);
-        (ours && flags == ACCEPTS_CONNECTIONS).then_some(name)
+    /// The name of a VM of our own user that an address stands for.
+    pub(super) fn of_address(address: &str) -> Option<Self> {
+        let mut parts = address.split('/');
+        let prefix = parts.next()?;
+        let uid = parts.next()?;
+        let name = Self::ours(parts.next()?)?;
+        let has_no_more = parts.nth(1).is_none();
+        (prefix == PREFIX && uid.parse() == Ok(name.uid) && has_no_more).then_some(name)
     }
 }
 
@@ -82,24 +69,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_listeners_of_our_own_user_count() {
+    fn an_address_names_a_vm_of_our_own_user() {
         let uid = our_uid();
-        let line = |flags: &str, path: &str| {
-            format!("0000000000000000: 00000002 00000000 {flags} 0001 01 12345 {path}")
-        };
-        let name = Name::of_listener(&line("00010000", &format!("@vmcell/{uid}/web-1")));
-        assert_eq!(name, Name::ours("web-1"));
-        let refused = [
-            line("00000000", &format!("@vmcell/{uid}/web-1")),
-            line("00010000", &format!("@vmcell/{}/web-1", uid + 1)),
-            line("00010000", &format!("vmcell/{uid}/web-1")),
-            line("00010000", &format!("@vmcell/{uid}/we/b")),
-            line("00010000", &format!("@other/{uid}/web-1")),
-            "Num RefCount Protocol Flags Type St Inode Path".to_owned(),
-            String::new(),
-        ];
-        for line in refused {
-            assert_eq!(Name::of_listener(&line), None, "{line}");
+        let name = Name::ours("web-1").unwrap();
+        assert_eq!(Name::of_address(&name.address()), Some(name.clone()));
+        let spare = name.spare_address(7);
+        assert_eq!(spare, format!("vmcell/{uid}/web-1/0000000000000007"));
+        assert_eq!(Name::of_address(&spare), Some(name));
+        for other in [
+            &format!("vmcell/{}/web-1", uid + 1),
+            &format!("vmcell/{uid}"),
+            &format!("vmcell/{uid}/we b"),
+            &format!("vmcell/{uid}/web-1/7/8"),
+            &format!("other/{uid}/web-1"),
+            "",
+        ] {
+            assert_eq!(Name::of_address(other), None, "{other}");
         }
     }
 

@@ -1,16 +1,30 @@
-use std::{io, os::unix::net::UnixListener as StdUnixListener, sync::Arc};
+use std::{
+    io,
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixListener as StdUnixListener},
+    },
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{UnixListener, UnixStream},
     task::{JoinHandle, JoinSet},
+    time::sleep,
 };
 
-use super::{Errand, Keepsake, Name, Plate, name::our_uid};
+use super::{Errand, Keepsake, Name, Plate, listener::our_listeners, name::our_uid};
 use crate::{
     error::Error,
+    random::random_bytes,
     session::{Session, relay},
 };
+
+/// How long to wait before the next visitor when the system refuses to accept
+/// one, usually for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The owner's side: a claim to a name, at first closed.
 #[derive(Debug)]
@@ -37,20 +51,28 @@ impl Drop for OpenDoor {
 
 impl Door {
     /// Claims the name. Visitors wait until the door is opened.
-    pub(crate) fn claim(name: &Name) -> Result<Self, Error> {
-        let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::AddrInUse => Error::IdTaken {
+    ///
+    /// # Errors
+    /// [`Error::IdTaken`] if a program of our own user has it. That another user
+    /// has bound its address does not matter.
+    pub(crate) async fn claim(name: &Name) -> Result<Self, Error> {
+        const DOING: &str = "make the VM known to other programs";
+        match bind(&name.address()) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            bound => return bound.map(Self).map_err(Error::host(DOING)),
+        }
+        let random = u64::from_ne_bytes(random_bytes()?);
+        let spare = bind(&name.spare_address(random)).map_err(Error::host(DOING))?;
+        // Only now: of two that are started at once, at least one sees the
+        // other.
+        let ours = our_listeners().await.map_err(Error::host(DOING))?;
+        let same_id = ours.iter().filter(|other| other.name == *name);
+        match same_id.count() {
+            0 | 1 => Ok(Self(spare)),
+            _ => Err(Error::IdTaken {
                 id: name.id().to_owned(),
-            },
-            _ => Error::Host {
-                doing: "make the VM known to other programs",
-                source,
-            },
-        };
-        let listener = name
-            .address()
-            .and_then(|address| StdUnixListener::bind_addr(&address));
-        listener.map(Self).map_err(failed)
+            }),
+        }
     }
 
     /// Lets visitors in. `order` carries out what they ask of the VM itself,
@@ -76,16 +98,32 @@ impl Door {
             loop {
                 tokio::select! {
                     Some(_) = visits.join_next() => {}
-                    visitor = listener.accept() => if let Ok((socket, _)) = visitor {
-                        let (plate, baseline) = (plate.clone(), baseline.clone());
-                        let (session, order) = (session.clone(), order.clone());
-                        visits.spawn(receive(socket, plate, baseline, session, order));
+                    visitor = listener.accept() => match visitor {
+                        Ok((socket, _)) => {
+                            let (plate, baseline) = (plate.clone(), baseline.clone());
+                            let (session, order) = (session.clone(), order.clone());
+                            visits.spawn(receive(socket, plate, baseline, session, order));
+                        }
+                        Err(error) => {
+                            tracing::debug!(%error, "no visitor can be accepted");
+                            // The end of a visit frees a descriptor. Nothing
+                            // tells when other parts of the program free one.
+                            tokio::select! {
+                                Some(_) = visits.join_next() => {}
+                                () = sleep(ACCEPT_PAUSE) => {}
+                            }
+                        }
                     }
                 }
             }
         });
         Ok(OpenDoor(task))
     }
+}
+
+fn bind(address: &str) -> io::Result<StdUnixListener> {
+    let address = SocketAddr::from_abstract_name(address)?;
+    StdUnixListener::bind_addr(&address)
 }
 
 /// Serves one visitor. One that breaks off has changed its mind.

@@ -69,6 +69,9 @@ impl Plate {
         socket.write_all(&bytes).await
     }
 
+    /// # Errors
+    /// [`InvalidData`](io::ErrorKind::InvalidData) if what comes is none, or one
+    /// of another version of vmcell.
     pub(super) async fn receive(socket: &mut UnixStream) -> io::Result<Self> {
         let length = socket.read_u16_le().await?;
         if length > MAX_SIZE {
@@ -76,12 +79,9 @@ impl Plate {
         }
         let mut bytes = vec![0; length.into()];
         socket.read_exact(&mut bytes).await?;
-        let plate: Self = postcard::from_bytes(&bytes).map_err(io::Error::other)?;
-        if plate.generation != GENERATION {
-            return Err(io::Error::other(
-                "the program that owns it has another version of vmcell",
-            ));
-        }
-        Ok(plate)
+        let plate: Option<Self> = postcard::from_bytes(&bytes).ok();
+        plate
+            .filter(|plate| plate.generation == GENERATION)
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 }

@@ -1,14 +1,18 @@
-use std::{io, os::unix::net::UnixStream as StdUnixStream, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
+    sync::Semaphore,
     task::JoinSet,
     time::timeout,
 };
 
-use super::{Errand, Keepsake, Name, Plate, name::our_uid};
+use super::{
+    Errand, Keepsake, Name, Plate,
+    listener::{Connected, Connection, Listener, our_listeners},
+};
 
 /// The visitor's side: in front of a VM that another program owns.
 #[derive(Debug)]
@@ -16,29 +20,46 @@ pub(crate) struct Visitor {
     socket: UnixStream,
     pub(crate) plate: Plate,
     /// The program that owns the VM.
-    pub(crate) owner: u32,
+    pub(crate) owner: Option<u32>,
 }
 
-/// How long an owner may take to come to the door.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A VM of our own user, as far as its owner can be reached.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Answering(Visitor),
+    /// The owner accepts no connection, or says nothing.
+    NotAnswering {
+        owner: Option<u32>,
+    },
+    /// The owner says something that this version does not understand.
+    OtherVersion {
+        owner: Option<u32>,
+    },
+}
+
+/// How long an owner may take to say what its VM is.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How many owners are waited for at once: each takes a descriptor.
+const MAX_WAITING: usize = 128;
 
 impl Visitor {
-    /// Goes to a VM. Where nobody of our own user listens there is none.
-    pub(crate) async fn knock(name: &Name) -> io::Result<Self> {
-        // It connects at once or not at all: there is no network in between.
-        let socket = StdUnixStream::connect_addr(&name.address()?)?;
-        socket.set_nonblocking(true)?;
-        let mut socket = UnixStream::from_std(socket)?;
-        let owner = socket.peer_cred()?;
-        if owner.uid() != our_uid() {
-            return Err(io::ErrorKind::ConnectionRefused.into());
-        }
-        let plate = timeout(PATIENCE, Plate::receive(&mut socket)).await??;
-        Ok(Self {
+    /// Asks what the VM is. None: it ends just now.
+    async fn ask(connection: Connection) -> Option<Found> {
+        let Connection { mut socket, owner } = connection;
+        let plate = match timeout(ANSWER_TIMEOUT, Plate::receive(&mut socket)).await {
+            Ok(Ok(plate)) => plate,
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                return Some(Found::OtherVersion { owner });
+            }
+            Ok(Err(_)) => return None,
+            Err(_) => return Some(Found::NotAnswering { owner }),
+        };
+        Some(Found::Answering(Self {
             socket,
             plate,
-            owner: owner.pid().map_or(0, i32::unsigned_abs),
-        })
+            owner,
+        }))
     }
 
     /// Goes in. What follows on the socket is the wire protocol.
@@ -62,20 +83,53 @@ impl Visitor {
     }
 }
 
-/// Every VM of our own user whose owner comes to the door, in the order of
-/// their names.
-pub(crate) async fn list() -> io::Result<Vec<(Name, Visitor)>> {
-    // At once: an owner that stands still keeps nobody waiting for the others.
-    let mut knocking = JoinSet::new();
-    for name in Name::all()? {
-        knocking.spawn(async { (Visitor::knock(&name).await, name) });
+/// Looks for the VM with this name. None: no program of our own user has it.
+pub(crate) async fn find(name: &Name) -> io::Result<Option<Found>> {
+    // Usually it is there, and nothing has to be listed.
+    if let Connected::Yes(connection) = Listener::usual(name).connect()? {
+        return Ok(Visitor::ask(connection).await);
     }
-    let mut found = Vec::new();
-    while let Some(knocked) = knocking.join_next().await {
-        if let Ok((Ok(visitor), name)) = knocked {
-            found.push((name, visitor));
+    let mut listeners = our_listeners().await?;
+    listeners.retain(|listener| listener.name == *name);
+    let mut found = None;
+    for listener in listeners {
+        found = reach(&listener).await?.or(found);
+        if matches!(found, Some(Found::Answering(_))) {
+            break;
         }
     }
-    found.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(found)
+}
+
+/// Every VM of our own user, in the order of their names. Owners that do not
+/// answer are waited for [`MAX_WAITING`] at a time; other users cost no time.
+pub(crate) async fn list() -> io::Result<Vec<(Name, Found)>> {
+    let permits = Arc::new(Semaphore::new(MAX_WAITING));
+    let mut asking = JoinSet::new();
+    for listener in our_listeners().await? {
+        let permits = permits.clone();
+        asking.spawn(async move {
+            // It is never closed.
+            let _permit = permits.acquire().await;
+            (reach(&listener).await, listener.name)
+        });
+    }
+    let mut list = Vec::new();
+    while let Some(asked) = asking.join_next().await {
+        let (found, name) = asked.map_err(io::Error::other)?;
+        if let Some(found) = found? {
+            list.push((name, found));
+        }
+    }
+    list.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(list)
+}
+
+/// Connects to a socket of our own user.
+async fn reach(listener: &Listener) -> io::Result<Option<Found>> {
+    Ok(match listener.connect()? {
+        Connected::Yes(connection) => Visitor::ask(connection).await,
+        Connected::QueueFull => Some(Found::NotAnswering { owner: None }),
+        Connected::No => None,
+    })
 }

@@ -1,6 +1,7 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
+    fmt,
     os::unix::ffi::OsStrExt,
     time::Duration,
 };
@@ -32,7 +33,10 @@ use crate::{error::Error, random::random_bytes};
 ///     .timeout(Duration::from_secs(5));
 /// # let _ = command;
 /// ```
-#[derive(Clone, Debug)]
+///
+/// Its [`Debug`] has the names of variables and the length of the input, and
+/// neither values nor bytes: they may be secrets.
+#[derive(Clone)]
 #[must_use]
 pub struct Command {
     argv: Vec<OsString>,
@@ -56,7 +60,9 @@ pub struct Command {
 }
 
 /// Where a command's standard input comes from.
-#[derive(Clone, Debug, Default)]
+///
+/// Its [`Debug`] has the number of bytes and none of them.
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Input {
     /// It is empty.
@@ -415,6 +421,60 @@ impl Command {
     }
 }
 
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // All fields by name: one that is added later has to be thought of.
+        let Self {
+            argv,
+            is_shell_line,
+            env,
+            default_env,
+            current_dir,
+            create_dir,
+            user,
+            umask,
+            nice,
+            rlimits,
+            limits,
+            tag,
+            keep,
+            input,
+            timeout,
+            max_output,
+            excess,
+        } = self;
+        f.debug_struct("Command")
+            .field("argv", argv)
+            .field("is_shell_line", is_shell_line)
+            .field("env", &env.keys())
+            .field("default_env", default_env)
+            .field("current_dir", current_dir)
+            .field("create_dir", create_dir)
+            .field("user", user)
+            .field("umask", umask)
+            .field("nice", nice)
+            .field("rlimits", rlimits)
+            .field("limits", limits)
+            .field("tag", tag)
+            .field("keep", keep)
+            .field("input", input)
+            .field("timeout", timeout)
+            .field("max_output", max_output)
+            .field("excess", excess)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Bytes(bytes) => write!(f, "Bytes({} bytes)", bytes.len()),
+            Self::Stream => f.write_str("Stream"),
+        }
+    }
+}
+
 fn valid_tag(tag: &str) -> Result<&str, Error> {
     let permitted = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if (1..=MAX_TAG).contains(&tag.len()) && tag.bytes().all(permitted) {
@@ -431,4 +491,23 @@ fn invalid(text: String) -> Error {
 
 fn zero_byte(what: &str) -> Error {
     invalid(format!("{what} holds a zero byte"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_printed_without_values_and_input() {
+        let command = Command::new("login")
+            .env("TOKEN", "s3cret")
+            .stdin("passw0rd");
+        for printed in [format!("{command:?}"), format!("{command:#?}")] {
+            assert!(printed.contains("TOKEN"), "{printed}");
+            assert!(printed.contains("8 bytes"), "{printed}");
+            for secret in ["s3cret", "passw0rd"] {
+                assert!(!printed.contains(secret), "{printed}");
+            }
+        }
+    }
 }

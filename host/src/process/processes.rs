@@ -1,7 +1,8 @@
 use vmcell_wire::{Attach, Request, Selector};
 
 use super::{
-    ExecFailure, ExecStream, Exit, Process, ProcessId, ProcessInfo, ProcessSelector, ReadFrom,
+    ExecFailure, ExecInput, ExecStream, Exit, Process, ProcessId, ProcessInfo, ProcessSelector,
+    ReadFrom,
 };
 use crate::{
     error::Error,
@@ -166,9 +167,10 @@ impl<'a> Processes<'a> {
 
     /// Writes `bytes` to the standard input of a process and ends it.
     pub(crate) fn feed(self, process: ProcessId, bytes: bytes::Bytes) -> Result<(), Error> {
-        let stream = self.watch(&process.into(), None, true)?;
+        // Not an `ExecStream`: that would keep the VM alive.
+        let stream = self.open_watch(&process.into(), None, true)?;
         tokio::spawn(async move {
-            let input = stream.input();
+            let input = ExecInput::new(stream.input());
             input.write(bytes).await;
             input.end();
         });
@@ -194,19 +196,28 @@ impl<'a> Processes<'a> {
         self.done(&Request::Detach { process }, &selector).await
     }
 
+    fn open_watch(
+        self,
+        selector: &ProcessSelector,
+        from: Option<ReadFrom>,
+        stdin: bool,
+    ) -> Result<Stream, Error> {
+        let positions = from.map(ReadFrom::positions);
+        self.open(&Request::Attach(Attach {
+            process: selector.as_wire(),
+            stdout: positions.map(|[stdout, _]| stdout),
+            stderr: positions.map(|[_, stderr]| stderr),
+            stdin,
+        }))
+    }
+
     fn watch(
         self,
         selector: &ProcessSelector,
         from: Option<ReadFrom>,
         stdin: bool,
     ) -> Result<ExecStream, Error> {
-        let positions = from.map(ReadFrom::positions);
-        let stream = self.open(&Request::Attach(Attach {
-            process: selector.as_wire(),
-            stdout: positions.map(|[stdout, _]| stdout),
-            stderr: positions.map(|[_, stderr]| stderr),
-            stdin,
-        }))?;
+        let stream = self.open_watch(selector, from, stdin)?;
         let vm = self.vm.clone();
         Ok(ExecStream::watching(stream, vm, selector.to_string()))
     }

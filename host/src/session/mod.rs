@@ -76,7 +76,6 @@ pub(crate) struct Session {
     _keeper: AbortOnDrop,
 }
 
-#[derive(Debug)]
 struct Shared {
     table: Table,
     outgoing: Outgoing,
@@ -87,6 +86,13 @@ struct Shared {
     deaf: Notify,
     /// How much standard input a new process may be sent.
     input_window: u32,
+}
+
+/// What waits to be sent may be secrets: environments, inputs, passwords.
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
 }
 
 /// What an agent said of itself.

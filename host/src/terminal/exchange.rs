@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     future::{Future, IntoFuture},
     pin::Pin,
     time::Duration,
@@ -50,7 +51,6 @@ pub struct Exchange<'a> {
 }
 
 /// What is done.
-#[derive(Debug)]
 pub(super) enum Action {
     Type(Bytes, Interaction),
     Key(KeyPress),
@@ -61,6 +61,21 @@ pub(super) enum Action {
     Poll,
     /// Nothing; somebody wants what was printed from here on.
     Read(u64),
+}
+
+/// What is typed may be a secret.
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Type(bytes, _) => write!(f, "Type({} bytes)", bytes.len()),
+            Self::Key(_) => f.write_str("Key"),
+            Self::Paste(text) => write!(f, "Paste({} bytes)", text.len()),
+            Self::Password(_) => f.write_str("Password"),
+            Self::Signal(signal) => write!(f, "Signal({signal})"),
+            Self::Poll => f.write_str("Poll"),
+            Self::Read(offset) => write!(f, "Read({offset})"),
+        }
+    }
 }
 
 impl<'a> Exchange<'a> {

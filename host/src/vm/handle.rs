@@ -100,7 +100,14 @@ impl Vm {
         }
     }
 
-    /// The VMs that programs of this user run, in the order of their ids.
+    /// The VMs that programs of this user run, in the order of their ids. Those
+    /// whose owner does not answer are listed too; they are waited for for 5
+    /// seconds, up to 128 of them at once. Other users cannot add to the list or
+    /// hold it up.
+    ///
+    /// On kernels without `CONFIG_UNIX_DIAG` or before Linux 5.3 the owner of a
+    /// socket can be told by connecting only: there a VM whose owner has stopped
+    /// accepting connections and has a full queue of them is left out.
     ///
     /// # Errors
     /// [`Error::Host`] if the system does not tell.
@@ -119,7 +126,9 @@ impl Vm {
     /// still. When it ends, so does the VM.
     ///
     /// # Errors
-    /// [`Error::NoSuchVm`] if no such VM runs.
+    /// [`Error::NoSuchVm`] if no such VM runs, [`Error::OwnerNotAnswering`] if
+    /// its owner does not answer within 5 seconds, [`Error::OwnerVersion`] if the
+    /// owner has another version of vmcell.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -242,7 +251,8 @@ impl Vm {
     ///
     /// Of those that have ended the guest remembers 256; the oldest are
     /// forgotten. [Bytes](Command::stdin) for its standard input are fed as fast
-    /// as it reads them, for as long as this program runs.
+    /// as it reads them, for as long as this program runs and the VM has a
+    /// handle.
     ///
     /// # Errors
     /// [`Error::Exec`] if it could not be started, [`Error::Gone`] if the VM

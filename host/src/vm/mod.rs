@@ -12,5 +12,5 @@ mod visit;
 pub use builder::VmBuilder;
 pub use handle::Vm;
 pub use health::Health;
-pub use info::VmInfo;
+pub use info::{VmDetails, VmInfo, VmStatus};
 pub use state::{End, VmState};

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     acceleration::AccelerationChoice,
     agent,
-    backend::{AGENT_PORT, Launched, Machine, PassedOver, Vmm, Wiring},
+    backend::{AGENT_PORT, Launched, Machine, PassedOver, Vmm, Wiring, launch_error},
     console::Console,
     door::{Door, Errand, Keepsake, Name, Plate},
     error::{BootFailure, Error},
@@ -50,7 +50,10 @@ pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
         ))
     })?;
     // Before any work: an id that is taken is no good.
-    let door = builder.listed.then(|| Door::claim(&name)).transpose()?;
+    let door = match builder.listed {
+        true => Some(Door::claim(&name).await?),
+        false => None,
+    };
     let span = tracing::info_span!("boot", vm = %id);
     boot(builder, secrets, id, door).instrument(span).await
 }
@@ -73,8 +76,11 @@ async fn boot(
     let image = machine.root.path().to_string_lossy().into_owned();
     let acceleration = machine.acceleration;
     let (backend, passed_over) = match builder.backend.as_deref() {
-        Some(name) if name != "auto" => (builder.backends.get(name, builder.host_compat)?, vec![]),
-        _ => builder.backends.choose(builder.host_compat)?,
+        Some(name) if name != "auto" => {
+            let backend = builder.backends.get(name, builder.host_compat).await?;
+            (backend, vec![])
+        }
+        _ => builder.backends.choose(builder.host_compat).await?,
     };
     let name = backend.name().to_owned();
     let acceleration = backend.is_vm().then_some(acceleration);
@@ -87,9 +93,9 @@ async fn boot(
             tracing::info_span!("launch").in_scope(|| backend.launch(machine))
         }
     });
-    let launched = launching.await.unwrap_or(Err(Error::Busy(
-        "the runtime is shutting down: no VM can be started",
-    )))?;
+    let launched = launching
+        .await
+        .unwrap_or_else(|error| Err(launch_error(&name, error)))?;
     let console = Console::default();
     let link = launched.link.clone();
     let (vmm, session, kept, warnings) =

@@ -1,7 +1,6 @@
 //! VMs that other programs run.
 
 use std::{
-    io,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -10,12 +9,12 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, watch};
 
 use super::{
-    End, Vm, VmInfo, VmState,
+    End, Vm, VmDetails, VmInfo, VmState, VmStatus,
     handle::{Control, Shared},
 };
 use crate::{
     console::Console,
-    door::{self, Errand, Name, Visitor},
+    door::{self, ANSWER_TIMEOUT, Errand, Found, Name, Visitor},
     error::Error,
     link::{LinkChoice, LinkKind},
     session::{Link, Session},
@@ -24,15 +23,25 @@ use crate::{
 pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
     let found = door::list().await;
     let found = found.map_err(Error::host("look for VMs"))?;
-    let infos = found.into_iter().map(|(name, visitor)| {
-        let since = Duration::from_millis(visitor.plate.started_ms);
+    let infos = found.into_iter().map(|(name, found)| {
+        let (owner_pid, status) = match found {
+            Found::Answering(Visitor { plate, owner, .. }) => {
+                let since = Duration::from_millis(plate.started_ms);
+                let details = VmDetails {
+                    image: plate.image.into(),
+                    vcpus: plate.vcpus,
+                    memory_mib: plate.memory_mib,
+                    started: SystemTime::UNIX_EPOCH + since,
+                };
+                (owner, VmStatus::Answering(details))
+            }
+            Found::NotAnswering { owner } => (owner, VmStatus::NotAnswering),
+            Found::OtherVersion { owner } => (owner, VmStatus::OtherVersion),
+        };
         VmInfo {
             id: name.id().to_owned(),
-            owner_pid: visitor.owner,
-            image: visitor.plate.image.into(),
-            vcpus: visitor.plate.vcpus,
-            memory_mib: visitor.plate.memory_mib,
-            started: SystemTime::UNIX_EPOCH + since,
+            owner_pid,
+            status,
         }
     });
     Ok(infos.collect())
@@ -95,18 +104,17 @@ pub(super) async fn order(name: &Name, errand: Errand) -> Result<(), Error> {
 }
 
 async fn knock(name: &Name) -> Result<Visitor, Error> {
-    Visitor::knock(name)
-        .await
-        .map_err(|source| match source.kind() {
-            // The last two: it ends just now.
-            io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::UnexpectedEof => Error::NoSuchVm {
-                id: name.id().to_owned(),
-            },
-            _ => Error::Host {
-                doing: "reach the program that owns the VM",
-                source,
-            },
-        })
+    let found = door::find(name).await;
+    let found = found.map_err(Error::host("reach the program that owns the VM"))?;
+    let id = name.id().to_owned();
+    match found {
+        Some(Found::Answering(visitor)) => Ok(visitor),
+        Some(Found::NotAnswering { owner }) => Err(Error::OwnerNotAnswering {
+            id,
+            owner_pid: owner,
+            after: ANSWER_TIMEOUT,
+        }),
+        Some(Found::OtherVersion { .. }) => Err(Error::OwnerVersion { id }),
+        None => Err(Error::NoSuchVm { id }),
+    }
 }

@@ -19,6 +19,30 @@ async fn a_command_is_a_child_of_pid_1_and_its_outputs_come_apart() {
     assert!(!exit.outputs_cut && exit.peak_memory > 0 && !exit.wall_time.is_zero());
 }
 
+/// Whoever logs a handle with `{:?}` must not log what was given to the command.
+#[tokio::test]
+async fn handles_of_a_command_are_printed_without_its_environment_and_input() {
+    const SECRET: &str = "s3cret";
+    let vm = start().await;
+    let command = Command::from_argv(["sleep", "1000"])
+        .env("TOKEN", SECRET)
+        .stdin_stream();
+    // Before it is known to run its request is kept, to be sent again.
+    let mut stream = vm.exec_stream(command).unwrap();
+    let mut printed = format!("{stream:?}");
+    stream.next().await.unwrap();
+    // And so is input that is not known to have arrived.
+    assert!(stream.input().write(SECRET).await);
+    printed += &format!("{stream:?} {:?}", stream.input());
+    printed += &format!("{:?}", stream.into_parts());
+    // As text, or as a list of bytes.
+    let numbers = format!("{:?}", SECRET.as_bytes());
+    let numbers = numbers.trim_matches(['[', ']']);
+    for secret in [SECRET, numbers] {
+        assert!(!printed.contains(secret), "{printed}");
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_start_is_a_typed_failure_and_not_an_exit_code() {
     let vm = start().await;

@@ -59,6 +59,18 @@ async fn dropping_the_last_handle_ends_the_vm() {
     assert!(process.ends_within(A_SECOND));
 }
 
+/// More than fits into any window, for a program that never reads it.
+#[tokio::test]
+async fn input_that_waits_for_its_reader_keeps_no_vm_alive() {
+    let vm = start().await;
+    let process = VmmProcess::of(&vm);
+    let sleeping = Command::from_argv(["sleep", "1000"]).stdin(vec![0; 16 << 20]);
+    drop(vm.spawn(sleeping).await.unwrap());
+    drop(vm);
+    let ended = tokio::task::spawn_blocking(move || process.ends_within(60 * A_SECOND));
+    assert!(ended.await.unwrap());
+}
+
 #[tokio::test]
 async fn cancelling_a_start_ends_the_vm() {
     // The mark is a word of the VMM's command line.

@@ -5,6 +5,7 @@
 //! than the usual one.
 #![allow(clippy::unwrap_used)]
 
+mod backends;
 mod background;
 #[cfg(feature = "disk")]
 mod disk;
@@ -24,6 +25,7 @@ mod resume;
 mod services;
 mod shared_memory;
 mod spec;
+mod squatters;
 mod terminals;
 mod visitors;
 

@@ -18,7 +18,8 @@ async fn a_visitor_finds_a_vm_uses_it_and_leaves_it_alone() {
 
     let list = Vm::list().await.unwrap();
     let info = list.iter().find(|info| info.id == id).unwrap();
-    assert_eq!((info.owner_pid, info.memory_mib), (std::process::id(), 128));
+    assert_eq!(info.owner_pid, Some(std::process::id()));
+    assert_eq!(info.details().unwrap().memory_mib, 128);
 
     let owners = vm.spawn(Command::shell("echo mine; sleep 1000").tag("owners"));
     let owners = owners.await.unwrap();

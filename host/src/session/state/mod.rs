@@ -2,6 +2,7 @@ mod arrival;
 
 use std::{
     collections::VecDeque,
+    fmt,
     sync::{Mutex, MutexGuard, PoisonError},
     task::Waker,
 };
@@ -22,10 +23,15 @@ use super::{
 };
 
 /// What the reader task and the handles of a stream share.
-#[derive(Debug)]
 pub(super) struct StreamState(Mutex<Inner>);
 
-#[derive(Debug)]
+/// It holds the environment and the input of a command, which may be secrets.
+impl fmt::Debug for StreamState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamState").finish_non_exhaustive()
+    }
+}
+
 pub(super) struct Inner {
     id: StreamId,
     /// The link on which the stream is open.

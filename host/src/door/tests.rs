@@ -1,0 +1,53 @@
+//! What the system's list of sockets tells.
+
+use std::os::{
+    linux::net::SocketAddrExt as _,
+    unix::net::{SocketAddr, UnixListener, UnixStream},
+};
+
+use super::{
+    Name,
+    listener::{Connected, Listener, by_connecting, by_owner},
+};
+
+fn name(test: &str) -> Name {
+    Name::ours(&format!("{test}-{}", std::process::id())).unwrap()
+}
+
+fn listen(name: &Name) -> UnixListener {
+    let address = SocketAddr::from_abstract_name(name.address()).unwrap();
+    UnixListener::bind_addr(&address).unwrap()
+}
+
+/// A kernel that names owners, and one that does not.
+#[test]
+fn a_listener_of_our_own_user_is_listed_once_in_either_way() {
+    let name = name("listed");
+    let listener = listen(&name);
+    let address = SocketAddr::from_abstract_name(name.address()).unwrap();
+    let _visitor = UnixStream::connect_addr(&address).unwrap();
+    let _accepted = listener.accept().unwrap();
+    for list in [by_owner, by_connecting] {
+        let mut listeners = list().unwrap();
+        listeners.retain(|listener| listener.name == name);
+        assert_eq!(listeners, [Listener::usual(&name)]);
+    }
+    drop(listener);
+    for list in [by_owner, by_connecting] {
+        let listeners = list().unwrap();
+        assert!(listeners.iter().all(|listener| listener.name != name));
+    }
+}
+
+#[tokio::test]
+async fn connecting_finds_nobody_or_who_it_is() {
+    let name = name("connected");
+    let found = Listener::usual(&name).connect().unwrap();
+    assert!(matches!(found, Connected::No));
+    let _listener = listen(&name);
+    let found = Listener::usual(&name).connect().unwrap();
+    let Connected::Yes(connection) = found else {
+        panic!("nobody is there");
+    };
+    assert_eq!(connection.owner, Some(std::process::id()));
+}

@@ -1,0 +1,245 @@
+//! Programs that bind the names of VMs, or keep an owner from serving its own.
+
+use std::{
+    env,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{
+            net::{SocketAddr, UnixStream},
+            process::CommandExt as _,
+        },
+    },
+    process::{Child, ChildStdout, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fd::OwnedFd,
+    io::Errno,
+    net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+    },
+    process::{Resource, Rlimit, geteuid, getrlimit, setrlimit},
+};
+use tokio::time::timeout;
+use vmcell::{Error, Vm, VmStatus};
+
+use crate::{builder, start};
+
+/// Tells this program, started again, what it is to do.
+const TASK: &str = "VMCELL_TEST_TASK";
+
+/// Far more than it takes: what is tested here hangs for ever if it fails.
+const LONG: Duration = Duration::from_secs(60);
+
+/// This program again, with one test to run. It ends when this is dropped.
+struct Helper {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Helper {
+    fn start(test: &str, task: &str, uid: u32) -> Self {
+        // Through a path that any user may use.
+        let mut child = std::process::Command::new("/proc/self/exe")
+            .args(["--exact", test, "--nocapture"])
+            .env(TASK, task)
+            .uid(uid)
+            .gid(uid)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    /// Waits until it has printed this line.
+    fn says(&mut self, wanted: &str) {
+        let mut lines = self.output.by_ref().lines();
+        assert!(
+            lines.any(|line| line.unwrap().ends_with(wanted)),
+            "{wanted}"
+        );
+    }
+
+    fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
+    }
+
+    /// The processor time that it has used: proc_pid_stat(5), in hundredths of a
+    /// second.
+    fn processor_time(&self) -> Duration {
+        let stat = format!("/proc/{}/stat", self.child.id());
+        let stat = std::fs::read_to_string(stat).unwrap();
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        let fields: Vec<_> = fields.split_whitespace().collect();
+        let ticks: u64 = [11, 12]
+            .map(|place| fields[place].parse::<u64>().unwrap())
+            .iter()
+            .sum();
+        Duration::from_millis(ticks * 10)
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn new_socket() -> OwnedFd {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap()
+}
+
+/// Squats names, each with a full queue. Half of a test: alone it has none.
+#[test]
+fn squat() {
+    let Ok(names) = env::var(TASK) else {
+        return;
+    };
+    let mut sockets = Vec::new();
+    for name in names.split(',') {
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+        let listener = new_socket();
+        bind(&listener, &address).unwrap();
+        listen(&listener, 0).unwrap();
+        sockets.push(listener);
+        loop {
+            let client = new_socket();
+            match connect(&client, &address) {
+                Ok(()) => sockets.push(client),
+                Err(errno) => {
+                    assert_eq!(errno, Errno::AGAIN);
+                    break;
+                }
+            }
+        }
+    }
+    println!("squatting");
+    // Until whoever wanted it is gone.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// So many names, of VMs of our own user that are none.
+fn names(beginning: &str, count: usize) -> Vec<String> {
+    let process = std::process::id();
+    let names = (0..count).map(|number| format!("{beginning}-{process}-{number}"));
+    names.collect()
+}
+
+fn squatter(ids: &[String], uid: u32) -> Helper {
+    let owner = geteuid().as_raw();
+    let names: Vec<_> = ids
+        .iter()
+        .map(|id| format!("vmcell/{owner}/{id}"))
+        .collect();
+    let mut squatter = Helper::start("squatters::squat", &names.join(","), uid);
+    squatter.says("squatting");
+    squatter
+}
+
+#[tokio::test]
+async fn sockets_of_a_stranger_cost_nothing() {
+    if !geteuid().is_root() {
+        eprintln!("not tried: only root can pose as somebody else");
+        return;
+    }
+    let squatted = names("squatted", 200);
+    let _squatter = squatter(&squatted, 65534);
+
+    // Not even an id.
+    let id = &squatted[0];
+    let vm = builder().id(id).start().await.unwrap();
+    let taken = builder().id(id).start().await.unwrap_err();
+    assert!(matches!(taken, Error::IdTaken { .. }), "{taken:?}");
+    let list = timeout(LONG, Vm::list()).await.unwrap().unwrap();
+    let mut listed = list.iter().filter(|info| squatted.contains(&info.id));
+    let info = listed.next().unwrap();
+    assert_eq!((&info.id, info.owner_pid), (id, Some(std::process::id())));
+    assert!(info.details().is_some(), "{info:?}");
+    assert_eq!(listed.next(), None);
+
+    let visitor = timeout(LONG, Vm::attach(id)).await.unwrap().unwrap();
+    assert!(visitor.exec(["true"]).await.unwrap().success());
+    let error = timeout(LONG, Vm::attach(&squatted[1])).await.unwrap();
+    let error = error.unwrap_err();
+    assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
+    vm.kill().await;
+    let error = timeout(LONG, Vm::attach(id)).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
+}
+
+/// Nothing tells such a program from one that owns VMs and is stopped.
+#[tokio::test]
+async fn sockets_of_our_own_user_that_nobody_serves_hold_up_nobody_else() {
+    let squatted = names("unserved", 200);
+    let _squatter = squatter(&squatted, geteuid().as_raw());
+    let vm = start().await;
+    let list = timeout(LONG, Vm::list()).await.unwrap().unwrap();
+    let info = list.iter().find(|info| info.id == vm.id()).unwrap();
+    assert!(info.details().is_some(), "{info:?}");
+    let unserved = list.iter().filter(|info| squatted.contains(&info.id));
+    let is_silent = |info: &&vmcell::VmInfo| info.status == VmStatus::NotAnswering;
+    assert_eq!(unserved.filter(is_silent).count(), squatted.len());
+    let error = timeout(LONG, Vm::attach(&squatted[0])).await.unwrap();
+    let error = error.unwrap_err();
+    assert_eq!(error.code(), "owner-not-answering");
+    let error = builder().id(&squatted[0]).start().await.unwrap_err();
+    assert!(matches!(error, Error::IdTaken { .. }), "{error:?}");
+}
+
+/// Owns a VM and has no descriptors to spare. Half of a test: alone it does
+/// nothing.
+#[tokio::test]
+async fn own_without_descriptors() {
+    let Ok(id) = env::var(TASK) else {
+        return;
+    };
+    let vm = builder().id(id).start().await.unwrap();
+    let limit = Rlimit {
+        current: Some(200),
+        ..getrlimit(Resource::Nofile)
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let mut taken = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        taken.push(file);
+    }
+    println!("starved");
+    let wait = || tokio::task::spawn_blocking(|| std::io::stdin().lines().next().unwrap().unwrap());
+    assert_eq!(wait().await.unwrap(), "free them");
+    drop(taken);
+    println!("fed");
+    assert_eq!(wait().await.unwrap(), "end");
+    vm.kill().await;
+}
+
+#[test]
+fn an_owner_without_descriptors_waits_for_some_without_spinning() {
+    let id = &names("starved", 1)[0];
+    let uid = geteuid().as_raw();
+    let mut owner = Helper::start("squatters::own_without_descriptors", id, uid);
+    owner.says("starved");
+    let address = SocketAddr::from_abstract_name(format!("vmcell/{uid}/{id}")).unwrap();
+    let mut visitor = UnixStream::connect_addr(&address).unwrap();
+
+    // What spins uses all it gets, a good part of this time on any machine.
+    const WATCHED: Duration = Duration::from_secs(2);
+    let (began, used) = (Instant::now(), owner.processor_time());
+    std::thread::sleep(WATCHED);
+    let used = owner.processor_time() - used;
+    assert!(used < began.elapsed() / 20, "{used:?}");
+
+    // Who waited is served when there is a descriptor again.
+    owner.tell("free them");
+    owner.says("fed");
+    visitor.set_read_timeout(Some(LONG)).unwrap();
+    visitor.read_exact(&mut [0; 2]).unwrap();
+    owner.tell("end");
+    owner.says("ok");
+}
