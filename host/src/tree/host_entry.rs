@@ -1,14 +1,17 @@
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     os::{
         fd::{AsFd as _, BorrowedFd, OwnedFd},
-        unix::ffi::OsStrExt as _,
+        unix::ffi::{OsStrExt as _, OsStringExt as _},
     },
     path::{Component, Path, PathBuf},
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, statat},
+    fs::{
+        Access, AtFlags, CWD, FileType, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat,
+        stat, statat,
+    },
     io::Errno,
 };
 
@@ -18,11 +21,14 @@ use super::{TreeError, error::shown_below};
 /// a guest is written.
 ///
 /// This is the only way from a path that a caller names to a place that is
-/// written. No component of the path may be a symbolic link, neither the last
-/// one nor one above it: an earlier export may have brought the link, and then
-/// a guest would choose where this one goes. The root and the working directory
-/// are taken as they are, and `..` is the directory above. Who wants to go
-/// through a link of their own names the path that it leads to.
+/// written. No component of the path may be a symbolic link that an export can
+/// have made, neither the last one nor one above it: an earlier export may have
+/// brought the link, and then a guest would choose where this one goes. Above
+/// the last name, links of the system are followed: those in the root directory
+/// (`/home`, `/tmp`) and in directories that the caller may not write to. The
+/// root and the working directory are taken as they are, and `..` is the
+/// directory above. Who wants to go through a link of their own names the path
+/// that it leads to.
 #[derive(Debug)]
 pub(super) struct HostEntry {
     directory: OwnedFd,
@@ -47,20 +53,42 @@ impl HostEntry {
             _ if path.as_os_str().is_empty() => return Err(failed(path, Errno::NOENT)),
             _ => (path, OsStr::new(".")),
         };
-        let start = if path.is_absolute() { "/" } else { "." };
+        let open_start = |path: &Path| {
+            let start = if path.is_absolute() { "/" } else { "." };
+            openat(CWD, start, DIRECTORY, Mode::empty())
+                .map_err(|errno| failed(Path::new(start), errno))
+        };
+        let mut directory = open_start(path)?;
         let mut walked = PathBuf::new();
-        let mut directory = openat(CWD, start, DIRECTORY, Mode::empty())
-            .map_err(|errno| failed(Path::new(start), errno))?;
-        for component in above.components() {
-            walked.push(component);
-            let name = match component {
-                Component::Normal(_) | Component::ParentDir => component.as_os_str(),
-                Component::CurDir | Component::RootDir | Component::Prefix(_) => continue,
-            };
-            directory = enter(directory.as_fd(), name).map_err(|errno| {
-                let found = kind(directory.as_fd(), name.as_bytes());
-                refusal(found, &walked).unwrap_or_else(|| failed(&walked, errno))
-            })?;
+        // What is left of the path, the next component last.
+        let mut ahead: Vec<OsString> = names_backwards(above);
+        let mut links_left = MAX_LINKS;
+        if path.is_absolute() {
+            walked.push("/");
+        }
+        while let Some(name) = ahead.pop() {
+            match enter(directory.as_fd(), &name) {
+                Ok(next) => {
+                    directory = next;
+                    walked.push(name);
+                }
+                Err(errno) => {
+                    let target = system_link(directory.as_fd(), &name).filter(|_| links_left > 0);
+                    let Some(target) = target else {
+                        let found = kind(directory.as_fd(), name.as_bytes());
+                        walked.push(name);
+                        return Err(
+                            refusal(found, &walked).unwrap_or_else(|| failed(&walked, errno))
+                        );
+                    };
+                    links_left -= 1;
+                    if target.is_absolute() {
+                        directory = open_start(&target)?;
+                        walked = PathBuf::from("/");
+                    }
+                    ahead.extend(names_backwards(&target));
+                }
+            }
         }
         Ok(Self {
             directory,
@@ -122,6 +150,33 @@ const DIRECTORY: OFlags = OFlags::PATH
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
+
+/// As many as the kernel follows: path_resolution(7).
+const MAX_LINKS: usize = 40;
+
+/// The names of a path that lead from directory to directory, the last one first.
+fn names_backwards(path: &Path) -> Vec<OsString> {
+    let names = path.components().rev().filter_map(|component| {
+        let is_name = matches!(component, Component::Normal(_) | Component::ParentDir);
+        is_name.then(|| component.as_os_str().to_owned())
+    });
+    names.collect()
+}
+
+/// Where a symbolic link leads that no export of this user can have made: it is
+/// in the root directory, or in one that the user may not write to.
+fn system_link(directory: BorrowedFd<'_>, name: &OsStr) -> Option<PathBuf> {
+    let is_root = || {
+        let (root, here) = (stat("/").ok()?, fstat(directory).ok()?);
+        Some((root.st_dev, root.st_ino) == (here.st_dev, here.st_ino))
+    };
+    let may_write = accessat(directory, ".", Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+    if may_write && is_root() != Some(true) {
+        return None;
+    }
+    let target = readlinkat(directory, name, Vec::new()).ok()?;
+    Some(PathBuf::from(OsString::from_vec(target.into_bytes())))
+}
 
 fn enter(directory: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     match openat(directory, name, DIRECTORY, Mode::empty()) {

@@ -13,7 +13,7 @@ pub(crate) enum Destination {
     ///
     /// If a directory is there and one comes, what is in it is added: files and
     /// links are replaced, and the directory itself keeps its permissions and
-    /// its time. No component of the path may be a symbolic link: see
+    /// its time. Which symbolic links the path may have says
     /// [`HostEntry`](crate::tree::host_entry::HostEntry).
     Path(PathBuf),
     /// An archive, written as it comes.

@@ -1,11 +1,11 @@
 use std::{
     env, fs,
-    os::unix::fs::symlink,
+    os::unix::fs::{MetadataExt as _, symlink},
     path::{Path, PathBuf},
 };
 
 use super::{Stream, received_with, sent, slices};
-use crate::tree::{Destination, ReceiveOptions, TopSymlink, TreeError};
+use crate::tree::{Destination, ReceiveOptions, TopSymlink, TreeError, host_entry::HostEntry};
 
 #[path = "../../../tests/pairs/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -94,4 +94,19 @@ fn paths_without_links_work_however_they_are_written() {
     let resolved = top.join("mine").canonicalize().unwrap().join("new");
     tree.received(&resolved).unwrap();
     assert!(top.join("there/new/a").is_file());
+}
+
+/// A link in the root directory is the system's own, as `/bin` is on most
+/// systems. The directory is only opened: nothing is written there.
+#[test]
+fn links_in_the_root_directory_are_followed() {
+    let (directory, name) = HostEntry::open(Path::new("/bin/file"))
+        .unwrap()
+        .into_parts();
+    let (opened, there) = (
+        rustix::fs::fstat(&directory).unwrap(),
+        fs::metadata("/bin").unwrap(),
+    );
+    assert_eq!((opened.st_dev, opened.st_ino), (there.dev(), there.ino()));
+    assert_eq!(name, b"file");
 }
