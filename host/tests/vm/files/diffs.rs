@@ -1,6 +1,8 @@
 //! What differences take on the host.
 
-use vmcell::{diff::Shown, files::ManifestOptions};
+use std::time::Duration;
+
+use vmcell::{Command, diff::Shown, files::ManifestOptions};
 
 use crate::start;
 
@@ -9,15 +11,16 @@ use crate::start;
 async fn a_text_with_many_names_does_not_fill_the_memory() {
     let vm = start().await;
     let files = vm.files().at("/workspace");
-    let before = files.manifest("", &ManifestOptions::new()).await.unwrap();
+    let options = ManifestOptions::new();
+    let before = files.manifest("", &options).await.unwrap();
     // Each round doubles the names: there are 256 of one text of 1 MiB.
     let script = "cd /workspace && mkdir top && seq 1000000 | head -c 1048576 > top/text &&
         for round in 1 2 3 4 5 6 7 8; do cp -rl top more && mv more top/$round; done";
-    let output = vm.exec(["sh", "-c", script]).await.unwrap();
+    let command = Command::shell(script).timeout(Duration::from_secs(180));
+    let output = vm.exec_with(command).await.unwrap();
     assert_eq!(output.stderr_text(), "");
 
-    let diff = files.diff("", &before, &ManifestOptions::new());
-    let diff = diff.await.unwrap();
+    let diff = files.diff("", &before, &options).await.unwrap();
     let texts: Vec<_> = diff
         .files()
         .iter()
