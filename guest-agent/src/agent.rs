@@ -32,6 +32,8 @@ pub struct AgentConfig<'a> {
     pub boot_id: [u8; 16],
     /// What a reset of a port begins with.
     pub reset_key: [u8; 16],
+    /// Whether it may set the clock, which else is somebody else's.
+    pub has_clock: bool,
     /// Where the cgroups are; none: no cgroups.
     pub cgroups: Option<&'a str>,
     /// A listening socket on which hosts may connect: a Unix socket, or vsock.
@@ -68,6 +70,7 @@ pub fn serve_guest(booted: Booted) -> Result<Ending, Errno> {
     let agent = Agent::new(AgentConfig {
         boot_id: booted.boot_id,
         reset_key: booted.reset_key,
+        has_clock: booted.has_clock,
         cgroups: booted.has_cgroups.then_some(boot::CGROUPS),
         listener: booted.listener,
         ports: booted.ports,
@@ -85,6 +88,7 @@ pub struct Agent {
     pub(crate) power: Option<PowerOff>,
     pub(crate) boot_id: [u8; 16],
     pub(crate) is_init: bool,
+    pub(crate) has_clock: bool,
     signals: SignalFd,
     listener: Option<OwnedFd>,
     /// The place in the list is the link's id.
@@ -145,6 +149,7 @@ impl Agent {
             power: None,
             boot_id: config.boot_id,
             is_init: config.is_init,
+            has_clock: config.has_clock,
             signals,
             listener: config.listener,
             links: Vec::new(),

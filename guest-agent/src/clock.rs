@@ -1,4 +1,18 @@
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    io::Errno,
+    time::{ClockId, Timespec, clock_gettime, clock_settime},
+};
+
+/// Sets the wall clock to so many nanoseconds since 1970.
+pub(crate) fn set_wall_clock(nanoseconds: u64) -> Result<(), Errno> {
+    let seconds = nanoseconds.div_euclid(1_000_000_000);
+    let rest = nanoseconds.rem_euclid(1_000_000_000);
+    let time = Timespec {
+        tv_sec: i64::try_from(seconds).map_err(|_| Errno::INVAL)?,
+        tv_nsec: i64::try_from(rest).map_err(|_| Errno::INVAL)?,
+    };
+    clock_settime(ClockId::Realtime, time)
+}
 
 /// A moment of the guest's monotonic clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,16 +1,17 @@
 //! What each item from a host means.
 
 use vmcell_wire::{
-    Channel, Failure, FailureKind, Hello, Item, Outcome, Request, Stage, StreamId, WireError,
-    encode,
+    Capabilities, Channel, Failure, FailureKind, Hello, Item, Outcome, Request, Stage, StreamId,
+    WireError, encode,
 };
 
 use crate::{
     agent::Agent,
+    clock::set_wall_clock,
     job::JOB_WINDOW,
     link::{Conversation, JobStream, Lost, PortStream, Stream},
     power::PowerOff,
-    process::INPUT_WINDOW,
+    process::{INPUT_WINDOW, number},
 };
 
 /// What the agent calls itself.
@@ -85,7 +86,10 @@ impl Agent {
     fn greet(&mut self, conversation: &mut Conversation, hello: &Hello<'_>) -> Result<(), Lost> {
         conversation.peer_window = Some(hello.window);
         self.has_company();
-        let answer = Hello::new(BUILD, INPUT_WINDOW, self.boot_id);
+        let mut answer = Hello::new(BUILD, INPUT_WINDOW, self.boot_id);
+        if !self.has_clock {
+            answer.capabilities = answer.capabilities.without(Capabilities::CLOCK);
+        }
         Ok(encode::hello(conversation.control(), &answer)?)
     }
 
@@ -116,6 +120,7 @@ impl Agent {
             Request::Signal { process, signal } => self.signal(*process, *signal),
             Request::Detach { process } => self.detach(conversation, *process),
             Request::Forget { process } => self.forget(*process),
+            Request::SetClock { wall_time_ns } if self.has_clock => set_clock(*wall_time_ns),
             _ => {
                 let text = "the agent cannot do this";
                 Err(Failure::new(FailureKind::Unsupported, Stage::Request, text))
@@ -162,4 +167,12 @@ impl Agent {
             Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),
         }
     }
+}
+
+fn set_clock(wall_time_ns: u64) -> Result<Outcome<'static>, Failure<'static>> {
+    set_wall_clock(wall_time_ns).map_err(|errno| {
+        let text = "the clock cannot be set";
+        Failure::from_errno(number(errno), Stage::Request, text)
+    })?;
+    Ok(Outcome::Done)
 }

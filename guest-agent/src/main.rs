@@ -33,6 +33,7 @@ fn run() -> Result<Ending, Errno> {
     let agent = Agent::new(AgentConfig {
         boot_id: [0; 16],
         reset_key: [0; 16],
+        has_clock: false,
         cgroups: None,
         listener: Some(standard_input()?),
         ports: Vec::new(),

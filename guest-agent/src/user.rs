@@ -2,13 +2,13 @@
 //! databases, passwd(5) and group(5).
 //!
 //! The image is not ours, and a process may have changed it. So the databases
-//! are only read if they are ordinary files, up to a bound, and a line that
-//! makes no sense is passed over.
+//! are only read if they are ordinary files of the root's own file system, up to
+//! a bound, and a line that makes no sense is passed over.
 
 use alloc::{string::String, vec::Vec};
 
 use rustix::{
-    fs::{FileType, Mode, OFlags},
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2},
     io::Errno,
 };
 use vmcell_wire::{Failure, FailureKind, Stage};
@@ -208,9 +208,11 @@ fn text(bytes: &[u8]) -> String {
 
 /// Reads a database. One that is not there is empty.
 fn read(path: &str) -> Result<Vec<u8>, Errno> {
-    // A FIFO or a device must not hold us up.
+    // A FIFO, a device, a lease, or a file system of somebody's own must not
+    // hold us up.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+    let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
+    let file = match openat2(CWD, path, flags, Mode::empty(), resolve) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(Vec::new()),
         Err(error) => return Err(error),

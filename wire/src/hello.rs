@@ -81,6 +81,8 @@ impl Capabilities {
     pub const SERVICES: Self = Self(1 << 4);
     /// Ports of the guest can be dialled.
     pub const PORTS: Self = Self(1 << 5);
+    /// The guest's clock can be set.
+    pub const CLOCK: Self = Self(1 << 6);
 
     /// Everything this version of the crate describes.
     pub const OURS: Self = Self(
@@ -89,17 +91,19 @@ impl Capabilities {
             | Self::FILES.0
             | Self::TERMINALS.0
             | Self::SERVICES.0
-            | Self::PORTS.0,
+            | Self::PORTS.0
+            | Self::CLOCK.0,
     );
 
     /// Each feature by the name that people know it by.
-    const NAMES: [(Self, &'static str); 6] = [
+    const NAMES: [(Self, &'static str); 7] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
         (Self::FILES, "files"),
         (Self::TERMINALS, "terminals"),
         (Self::SERVICES, "services"),
         (Self::PORTS, "ports"),
+        (Self::CLOCK, "clock"),
     ];
 
     /// The names of the features in this set. Those that this version of the
@@ -119,6 +123,12 @@ impl Capabilities {
     #[must_use]
     pub const fn common(self, other: Self) -> Self {
         Self(self.0 & other.0)
+    }
+
+    /// The features of this set that `other` lacks.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// The set as it travels.

@@ -87,6 +87,13 @@ pub enum Request<'a> {
         /// The port.
         port: u16,
     },
+    /// Sets the guest's wall clock: [`Outcome::Done`]. The host says this once,
+    /// when a guest that it booted has said hello: what the boot file has is as
+    /// old as the boot.
+    SetClock {
+        /// The host's wall clock, in nanoseconds since 1970.
+        wall_time_ns: u64,
+    },
 }
 
 impl Request<'_> {
@@ -100,6 +107,7 @@ impl Request<'_> {
             Self::Terminal(_) => Capabilities::TERMINALS,
             Self::Service(_) => Capabilities::SERVICES,
             Self::Dial { .. } => Capabilities::PORTS,
+            Self::SetClock { .. } => Capabilities::CLOCK,
             Self::Start(_)
             | Self::Resume(_)
             | Self::Attach(_)

@@ -519,6 +519,13 @@ fn reset() {
 }
 
 #[test]
+fn the_clock() {
+    let set = Request::SetClock { wall_time_ns: 300 };
+    assert_eq!(open(set), "030000000c0b0a020eac02");
+    assert_eq!(Capabilities::CLOCK.bits(), 0x40);
+}
+
+#[test]
 fn boot_file() {
     let boot = Boot {
         boot_id: [1; 16],

@@ -37,6 +37,8 @@ pub struct Booted {
     pub ports: Vec<OwnedFd>,
     /// Where the host connects, if not on ports.
     pub listener: Option<OwnedFd>,
+    /// Whether the clock is the guest's own.
+    pub has_clock: bool,
     /// Whether there are cgroups at [`CGROUPS`].
     pub has_cgroups: bool,
     /// Where to complain.
@@ -147,6 +149,7 @@ pub fn boot() -> Result<Booted, BootError> {
         reset_key: boot.reset_key,
         ports,
         listener,
+        has_clock: true,
         has_cgroups: true,
         console,
     })

@@ -3,11 +3,13 @@ use alloc::vec::Vec;
 use rustix::{
     fs::{Mode, OFlags},
     io::Errno,
-    time::{ClockId, Timespec, clock_settime},
 };
 use vmcell_wire::boot::BOOT_FILE;
 
-use crate::{clock::Moment, sys};
+use crate::{
+    clock::{Moment, set_wall_clock},
+    sys,
+};
 
 /// Reads the boot file. It stays in the initramfs, beneath the disk, where only
 /// root could dig for it, to whom the seed in it is no secret.
@@ -25,17 +27,10 @@ pub(super) fn seed_randomness(seed: &[u8; 32]) -> Result<(), Errno> {
     sys::add_entropy(&random, seed)
 }
 
-/// The boot file was written just before the VM was started, which is when the
-/// monotonic clock began.
+/// The boot file was written some time before the kernel began to count. The
+/// host sets the clock again as soon as there is a link.
 pub(super) fn set_clock(wall_time_ns: u64) -> Result<(), Errno> {
-    let now = wall_time_ns.saturating_add(Moment::now().since_boot_ns());
-    clock_settime(
-        ClockId::Realtime,
-        Timespec {
-            tv_sec: i64::try_from(now.div_euclid(1_000_000_000)).map_err(|_| Errno::INVAL)?,
-            tv_nsec: i64::try_from(now.rem_euclid(1_000_000_000)).map_err(|_| Errno::INVAL)?,
-        },
-    )
+    set_wall_clock(wall_time_ns.saturating_add(Moment::now().since_boot_ns()))
 }
 
 pub(super) fn set_hostname(name: &str) -> Result<(), Errno> {

@@ -5,7 +5,7 @@ use super::{Output, Process, Role};
 use crate::{
     cgroup::Cgroup,
     clock::Moment,
-    kernel_log::was_out_of_memory,
+    kernel_log::KernelLog,
     sys::{Reaped, signal_group, signal_process},
 };
 
@@ -122,7 +122,7 @@ impl Process {
     }
 
     /// The leader was reaped.
-    pub(super) fn leader_ended(&mut self, usage: Reaped) {
+    pub(super) fn leader_ended(&mut self, usage: Reaped, log: Option<&mut KernelLog>) {
         self.stdin = None;
         if let Some(terminal) = &mut self.terminal {
             terminal.program_ended();
@@ -137,7 +137,8 @@ impl Process {
             (None, _) | (_, Cause::Code(0)) => 0,
             (Some(cgroup), cause) => cgroup.oom_kills().unwrap_or_else(|| {
                 let unexpected = cause == SIGKILL && self.ending.asked.is_none();
-                u32::from(unexpected && was_out_of_memory(self.pid))
+                let told = |log: &mut KernelLog| log.was_out_of_memory(self.pid, self.started);
+                u32::from(unexpected && log.is_some_and(told))
             }),
         };
         let cause = match (usage.cause, self.ending.asked) {

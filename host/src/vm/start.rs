@@ -1,6 +1,11 @@
 //! From a description to a VM whose agent has answered.
 
-use std::{any::Any, borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use tokio::{
     net::{UnixListener, UnixStream},
@@ -8,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 use tracing::Instrument;
-use vmcell_wire::reset::ResetKey;
+use vmcell_wire::{Request, reset::ResetKey};
 
 use super::{
     Vm, VmBuilder, VmState,
@@ -25,7 +30,7 @@ use crate::{
     link::LinkChoice,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
-    session::{Address, Link, Lost, Session},
+    session::{Address, Closing, Link, Lost, Session, StreamEvent},
 };
 
 /// What is dropped when a VM has ended.
@@ -235,7 +240,9 @@ async fn connect(
         .collect::<Result<_, _>>()?;
     let hello = async {
         let link = reach(wiring, secrets.reset_key).await?;
-        Session::connect(link, Some(secrets.boot_id)).await
+        let session = Session::connect(link, Some(secrets.boot_id)).await?;
+        set_clock(&session).await;
+        Ok(session)
     };
     let hello = hello.instrument(tracing::info_span!("agent"));
     let connected = tokio::select! {
@@ -264,6 +271,23 @@ async fn connect(
         reason,
         console: console.text(),
     })
+}
+
+/// Sets the clock of a guest that has just booted. The time in its boot file is
+/// from before the boot, which may have taken seconds to begin.
+async fn set_clock(session: &Session) {
+    let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else {
+        return;
+    };
+    let wall_time_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    // An older agent cannot, and a guest without a VM has the host's clock.
+    let Ok(mut answer) = session.open(&Request::SetClock { wall_time_ns }) else {
+        return;
+    };
+    match answer.next().await {
+        Ok(StreamEvent::Closed(Closing::Done)) => {}
+        other => tracing::warn!(?other, "the guest's clock could not be set"),
+    }
 }
 
 /// Makes the link, as soon as there is somebody to be reached.

@@ -98,6 +98,7 @@ fn live(line: &Line, plan: &Namespaces<'_>, link: OwnedFd) -> Result<Booted, Boo
         reset_key: plan.reset_key,
         ports: alloc::vec![link],
         listener: None,
+        has_clock: false,
         has_cgroups,
         console: Console::standard_error(),
     })

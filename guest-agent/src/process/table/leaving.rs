@@ -166,9 +166,14 @@ impl Processes {
         };
         // It may have ended because there is no program.
         self.look_at_launch(id);
-        if let Some(process) = self.get_mut(id).filter(|process| !process.has_ended()) {
+        let Some(place) = self.place(id) else {
+            return;
+        };
+        if let Some((_, process)) = self.table.get_mut(place)
+            && !process.has_ended()
+        {
             process.launching = Launching::Done;
-            process.leader_ended(reaped);
+            process.leader_ended(reaped, self.kernel_log.as_mut());
             // Its descendants have their time from now on, even if it was killed
             // a while ago.
             self.deadlines.remove(id, Purpose::Hold);

@@ -13,6 +13,7 @@ use crate::{
     cgroup::{Cgroup, Cgroups},
     deadlines::{Deadlines, Purpose},
     event::{Event, Poller},
+    kernel_log::KernelLog,
     link::LinkId,
 };
 
@@ -24,6 +25,7 @@ pub(crate) struct Processes {
     last: ProcessId,
     pub(super) spawner: Spawner,
     cgroups: Option<Cgroups>,
+    kernel_log: Option<KernelLog>,
     pub(super) deadlines: Deadlines,
     /// How long a foreground process without its link waits to be resumed.
     resume_grace_ms: u64,
@@ -49,6 +51,8 @@ impl Processes {
             table: Vec::new(),
             last: ProcessId(0),
             spawner: Spawner::new()?,
+            // Without cgroups there is no guest, whose kernel it would be.
+            kernel_log: cgroups.as_ref().and_then(|_| KernelLog::open()),
             cgroups,
             deadlines: Deadlines::default(),
             resume_grace_ms,

@@ -187,7 +187,7 @@ impl Visit {
             Request::Files(_) | Request::Dial { .. } => (request, Windows::stdout(window)),
             // Stopping the VM is asked for at the door, and a visitor's link
             // is never made anew.
-            Request::PowerOff { .. } | Request::Resume(_) => {
+            Request::PowerOff { .. } | Request::Resume(_) | Request::SetClock { .. } => {
                 let text = "only the program that owns the VM can do this";
                 return self.refuse(id, FailureKind::Denied, text);
             }
