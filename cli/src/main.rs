@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
-use vmcell_cli::options::manual;
+use vmcell_cli::{options::manual, show::guest_colours};
 
 use arguments::{Arguments, Task};
 
@@ -80,5 +80,6 @@ fn main() -> ExitCode {
             _ => exit_code::OUR_OWN,
         }
     });
+    guest_colours::end_at_exit();
     code.into()
 }

@@ -31,6 +31,7 @@ mod service_options;
 mod services;
 mod shell;
 mod strangers;
+mod terminal_output;
 mod tree;
 mod user;
 mod vmcell;

@@ -52,7 +52,6 @@ mod drawn;
 mod edits;
 mod emulator;
 mod grid;
-mod hidden;
 mod modes;
 mod palette;
 mod parser;

@@ -1,4 +1,4 @@
-use super::hidden::is_hidden;
+use crate::printable::is_hidden;
 
 /// How many characters of a title are kept.
 const MAX_LENGTH: usize = 256;
