@@ -58,6 +58,7 @@ mod parser;
 mod picture;
 mod png;
 mod queries;
+mod redact;
 mod rendition;
 mod replies;
 mod row;

@@ -27,6 +27,11 @@ impl Title {
         self.text = shown.take(MAX_LENGTH).collect();
     }
 
+    /// All that are kept.
+    pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        std::iter::once(&mut self.text).chain(&mut self.saved)
+    }
+
     pub(super) fn save(&mut self) {
         if self.saved.len() < MAX_SAVED {
             self.saved.push(self.text.clone());
