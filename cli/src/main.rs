@@ -2,6 +2,7 @@
 
 mod arguments;
 mod command;
+mod demo;
 mod doctor;
 mod env_file;
 mod environment;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         Task::Diff(arguments) => files::diff(arguments),
         Task::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
         Task::Man(arguments) => manual::man(Arguments::command(), &arguments),
+        Task::Demo(arguments) => demo::demo(&arguments),
         Task::Doctor(arguments) => return doctor::doctor(&arguments),
     };
     let code = outcome.unwrap_or_else(|error| {

@@ -6,6 +6,7 @@
 
 mod backends;
 mod cp;
+mod demo;
 mod diff;
 mod disk;
 mod doctor;
