@@ -11,8 +11,8 @@ FUZZ_TARGETS ?= decode disk patch pattern screen
 help: ## Say what can be made.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: setup build ## Set everything up, then boot a VM and print its uname.
-	@cargo run --release --quiet --package vmcell-cli -- run -- uname -a
+demo: setup build ## Set everything up, say what was found, then boot a VM and print its uname.
+	@cargo run --release --quiet --package vmcell-cli -- demo
 
 setup: tools kernel ## Everything that VMs and tests need: packages, musl target, guest kernel.
 

@@ -6,6 +6,7 @@ use vmcell_cli::options::manual::{CompletionsArguments, ManArguments};
 
 use crate::{
     command::CommandOptions,
+    demo::DemoArguments,
     files::{
         CatArguments, CpArguments, DiffArguments, LsArguments, PatchArguments, PullArgument,
         StatArguments,
@@ -59,6 +60,8 @@ pub(crate) enum Task {
     Patch(PatchArguments),
     /// Print as a patch what has changed in a VM since it began its work.
     Diff(DiffArguments),
+    /// Say what was found on this machine, boot a VM, and ask it who it is.
+    Demo(DemoArguments),
     /// Say what this machine has and lacks for running VMs.
     Doctor(DoctorArguments),
     /// Print completions for a shell.
@@ -83,6 +86,7 @@ impl Task {
             Self::Stat(arguments) => arguments.json,
             Self::Patch(arguments) => arguments.json,
             Self::Diff(arguments) => arguments.json,
+            Self::Demo(arguments) => arguments.json,
             Self::Doctor(arguments) => arguments.json,
             Self::Shell(_) | Self::Kill(_) | Self::Cat(_) | Self::Completions(_) | Self::Man(_) => {
                 false

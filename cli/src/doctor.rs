@@ -5,26 +5,78 @@ use std::{
     process::ExitCode,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use vmcell::doctor::{Finding, Status, examine};
+use vmcell_cli::show;
 use vmcell_rootfs::{Cache, recipe};
 
 use crate::arguments::DoctorArguments;
 
 pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
-    let mut findings = examine();
-    findings.push(environment());
-    let able = findings
-        .iter()
-        .all(|finding| finding.status != Status::Missing);
+    let findings = findings();
     let printed = if arguments.json {
-        print_json(&findings, able)
+        let report = json!({ "able": findings.are_enough(), "findings": findings.as_json() });
+        writeln!(io::stdout(), "{}", show::json::lines(&report))
     } else {
-        print_text(&findings, able)
+        findings.print(&mut io::stdout())
     };
     match printed {
-        Ok(()) if able => ExitCode::SUCCESS,
+        Ok(()) if findings.are_enough() => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
+    }
+}
+
+/// What was found on this machine.
+pub(crate) struct Findings(Vec<Finding>);
+
+/// Looks at this machine.
+pub(crate) fn findings() -> Findings {
+    let mut findings = examine();
+    findings.push(environment());
+    Findings(findings)
+}
+
+impl Findings {
+    /// Whether VMs can run.
+    fn are_enough(&self) -> bool {
+        let mut findings = self.0.iter();
+        findings.all(|finding| finding.status != Status::Missing)
+    }
+
+    pub(crate) fn as_json(&self) -> Value {
+        let told = self.0.iter().map(|finding| {
+            json!({
+                "name": finding.name,
+                "status": word(finding.status),
+                "detail": finding.detail,
+            })
+        });
+        told.collect()
+    }
+
+    pub(crate) fn print(&self, out: &mut (impl Write + IsTerminal)) -> io::Result<()> {
+        let coloured = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        for Finding {
+            name,
+            status,
+            detail,
+            ..
+        } in &self.0
+        {
+            let word = word(*status);
+            let (on, off) = match (coloured, status) {
+                (false, _) | (true, Status::Absent) => ("", ""),
+                (true, Status::Good) => ("\x1b[32m", "\x1b[0m"),
+                (true, Status::Poor) => ("\x1b[33m", "\x1b[0m"),
+                (true, _) => ("\x1b[31m", "\x1b[0m"),
+            };
+            writeln!(out, "{on}{word:8}{off}{name:18}{detail}")?;
+        }
+        let verdict = match self.are_enough() {
+            true => "VMs can run here.",
+            false => "VMs cannot run here yet.",
+        };
+        writeln!(out, "{verdict}")
     }
 }
 
@@ -41,43 +93,6 @@ fn environment() -> Finding {
         }
         Err(error) => Finding::new("environment", Status::Missing, error.to_string()),
     }
-}
-
-fn print_json(findings: &[Finding], able: bool) -> io::Result<()> {
-    let list: Vec<_> = findings
-        .iter()
-        .map(|finding| {
-            json!({
-                "name": finding.name,
-                "status": word(finding.status),
-                "detail": finding.detail,
-            })
-        })
-        .collect();
-    let report = json!({ "able": able, "findings": list });
-    writeln!(io::stdout(), "{report:#}")
-}
-
-fn print_text(findings: &[Finding], able: bool) -> io::Result<()> {
-    let mut stdout = io::stdout();
-    let coloured = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    for finding in findings {
-        let word = word(finding.status);
-        let (on, off) = match (coloured, finding.status) {
-            (false, _) | (true, Status::Absent) => ("", ""),
-            (true, Status::Good) => ("\x1b[32m", "\x1b[0m"),
-            (true, Status::Poor) => ("\x1b[33m", "\x1b[0m"),
-            (true, _) => ("\x1b[31m", "\x1b[0m"),
-        };
-        let Finding { name, detail, .. } = finding;
-        writeln!(stdout, "{on}{word:8}{off}{name:18}{detail}")?;
-    }
-    let verdict = if able {
-        "VMs can run here."
-    } else {
-        "VMs cannot run here yet."
-    };
-    writeln!(stdout, "{verdict}")
 }
 
 fn word(status: Status) -> &'static str {

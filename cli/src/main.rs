@@ -2,6 +2,7 @@
 
 mod arguments;
 mod command;
+mod demo;
 mod doctor;
 mod env_file;
 mod environment;
@@ -37,7 +38,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
-use vmcell_cli::options::manual;
+use vmcell_cli::{options::manual, show::guest_colours};
 
 use arguments::{Arguments, Task};
 
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         Task::Diff(arguments) => files::diff(arguments),
         Task::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
         Task::Man(arguments) => manual::man(Arguments::command(), &arguments),
+        Task::Demo(arguments) => demo::demo(&arguments),
         Task::Doctor(arguments) => return doctor::doctor(&arguments),
     };
     let code = outcome.unwrap_or_else(|error| {
@@ -80,5 +82,6 @@ fn main() -> ExitCode {
             _ => exit_code::OUR_OWN,
         }
     });
+    guest_colours::end_at_exit();
     code.into()
 }

@@ -32,7 +32,7 @@ impl Console {
     /// What is remembered, made safe to print.
     pub(crate) fn text(&self) -> String {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        printable(kept.make_contiguous())
+        printable(kept.make_contiguous()).into_owned()
     }
 
     async fn read_until_closed(self, mut socket: UnixStream) {

@@ -36,7 +36,8 @@
 //! your own. The feature `conformance` has the suite that each of them must pass.
 //!
 //! Everything that comes from the guest is treated as hostile: frames, sizes,
-//! text. What is to be printed for people goes through [`printable`] first.
+//! text. What is to be printed for people goes through [`printable`],
+//! [`printable_name`] or a [`Sanitizer`] first.
 //!
 //! The library needs tokio with its I/O and time drivers enabled.
 
@@ -77,7 +78,7 @@ mod vsock;
 pub use acceleration::{Acceleration, AccelerationChoice};
 pub use error::{BootFailure, Error};
 pub use link::{LinkChoice, LinkKind};
-pub use printable::printable;
+pub use printable::{ColourPolicy, Sanitizer, is_printable, printable, printable_name};
 pub use process::{
     Cause, Command, Cut, Excess, ExecEnd, ExecEvent, ExecFailure, ExecFailureKind, ExecInput,
     ExecParts, ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, Offsets, Output,

@@ -19,7 +19,7 @@ pub(crate) fn cat(arguments: CatArguments) -> anyhow::Result<u8> {
         let vm = Vm::attach(&arguments.id).await?;
         let path = guest_path(&arguments.path);
         let mut reader = vm.files().reader(path, range).await?;
-        let outputs = Outputs::start();
+        let outputs = Outputs::of_file();
         let read = copy(&mut reader, &outputs).await;
         // What came before a failure is worth printing too.
         let written = outputs.finish().await?;

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, os::unix::ffi::OsStrExt, path::Path};
 
 use serde_json::Value;
-use vmcell::printable;
+use vmcell::printable_name;
 
 /// A name that stays in its line and cannot drive a terminal.
 pub fn shown(path: impl AsRef<Path>) -> String {
@@ -12,11 +12,7 @@ pub fn shown(path: impl AsRef<Path>) -> String {
 
 /// The same for bytes.
 pub fn shown_bytes(name: &[u8]) -> String {
-    match std::str::from_utf8(name) {
-        // Most are harmless, and there may be a million of them.
-        Ok(text) if name.iter().all(|byte| matches!(byte, b' '..=b'~')) => text.to_owned(),
-        _ => printable(name).replace(['\n', '\t'], "\u{fffd}"),
-    }
+    printable_name(name).into_owned()
 }
 
 /// Tells machines a name under a key. One that is not UTF-8 comes as it looks,
@@ -60,8 +56,8 @@ mod tests {
         });
         assert_eq!(object, expected);
         assert_eq!(
-            shown_bytes(b"a\nb\t\x1b[2J"),
-            "a\u{fffd}b\u{fffd}\u{fffd}[2J"
+            shown_bytes(b"a\nb\t\x1b[2J\x9b2J"),
+            "a\u{fffd}b\u{fffd}\u{fffd}[2J\u{fffd}2J"
         );
     }
 }

@@ -6,8 +6,9 @@ use std::{
 
 use anyhow::Context;
 use serde_json::Value;
+use vmcell::{ColourPolicy, Sanitizer, printable_name};
 
-use super::{Harmless, name};
+use super::json;
 use crate::exit;
 
 /// Our standard output. On a terminal names are made printable; into a pipe or
@@ -17,7 +18,7 @@ pub struct Page {
     out: BufWriter<Stdout>,
     is_terminal: bool,
     is_coloured: bool,
-    harmless: Harmless,
+    sanitizer: Sanitizer,
 }
 
 /// So much is written at once.
@@ -33,7 +34,7 @@ impl Page {
             is_terminal,
             is_coloured: is_terminal && colours_are_wanted(),
             out: BufWriter::with_capacity(BUFFER, out),
-            harmless: Harmless::default(),
+            sanitizer: Sanitizer::new(ColourPolicy::Replace),
         }
     }
 
@@ -72,7 +73,7 @@ impl Page {
         if !self.is_terminal {
             return self.out.write_all(bytes);
         }
-        let text = name::shown_bytes(bytes);
+        let text = printable_name(bytes);
         if self.is_coloured && !colour.is_empty() && !text.is_empty() {
             return write!(self.out, "{colour}{text}{OFF}");
         }
@@ -85,7 +86,7 @@ impl Page {
     /// If they cannot be written.
     pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self.is_terminal {
-            true => self.out.write_all(&self.harmless.pass(bytes)),
+            true => self.out.write_all(self.sanitizer.pass(bytes).as_bytes()),
             false => self.out.write_all(bytes),
         }
     }
@@ -95,7 +96,7 @@ impl Page {
     /// # Errors
     /// If it cannot be written.
     pub fn json(&mut self, value: &Value) -> io::Result<()> {
-        writeln!(self.out, "{value}")
+        writeln!(self.out, "{}", json::line(value))
     }
 
     /// Ends with an exit code, if everything could be written until now.
@@ -103,6 +104,8 @@ impl Page {
     /// # Errors
     /// If it could not, but for a reader that has gone away.
     pub fn finish(mut self, written: io::Result<()>) -> anyhow::Result<u8> {
+        let rest = self.sanitizer.finish();
+        let written = written.and_then(|()| self.out.write_all(rest.as_bytes()));
         match written.and_then(|()| self.out.flush()) {
             Ok(()) => Ok(0),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -128,7 +131,7 @@ impl Write for Page {
 /// What ends a colour.
 pub(super) const OFF: &str = "\x1b[0m";
 
-/// See <https://no-color.org>.
-fn colours_are_wanted() -> bool {
+/// Whether the user wants colours: see <https://no-color.org>.
+pub(super) fn colours_are_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

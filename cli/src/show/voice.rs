@@ -8,17 +8,19 @@ use std::{
 use serde_json::Value;
 use vmcell::printable;
 
+use super::{guest_colours, json};
+
 /// Says something on standard error.
 pub fn say(program: &str, text: &str) {
     let text = printable(text.as_bytes());
     // Where nobody listens there is nothing to be done about it.
-    let _ = writeln!(io::stderr(), "{program}: {text}");
+    let _ = writeln!(io::stderr(), "{}{program}: {text}", guest_colours::end());
 }
 
 /// Prints one object for machines.
 pub fn print_json(value: &Value) {
     // A reader that has gone away has seen enough.
-    let _ = writeln!(io::stdout(), "{value:#}");
+    let _ = writeln!(io::stdout(), "{}", json::lines(value));
 }
 
 /// What to do about an error, with its causes behind it.

@@ -6,6 +6,7 @@
 
 mod backends;
 mod cp;
+mod demo;
 mod diff;
 mod disk;
 mod doctor;
@@ -35,6 +36,7 @@ mod service_options;
 mod services;
 mod shell;
 mod strangers;
+mod terminal_output;
 mod tree;
 mod user;
 mod vmcell;

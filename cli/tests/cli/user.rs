@@ -55,6 +55,14 @@ pub(crate) struct Left {
 impl User {
     /// Runs the program on a terminal of 80 columns and 24 rows.
     pub(crate) fn run<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::run_with(arguments, &[])
+    }
+
+    /// The same with more variables in its environment.
+    pub(crate) fn run_with<'a>(
+        arguments: impl IntoIterator<Item = &'a str>,
+        variables: &[(&str, &str)],
+    ) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let terminal = openpt(flags).unwrap();
         unlockpt(&terminal).unwrap();
@@ -74,6 +82,8 @@ impl User {
             ])
             .args(arguments)
             .env_remove("VMCELL_LOG")
+            .env_remove("NO_COLOR")
+            .envs(variables.iter().copied())
             .stdin(side())
             .stdout(side())
             .stderr(side())
@@ -101,7 +111,9 @@ impl User {
             if let Some(place) = places.position(|piece| piece == text.as_bytes()) {
                 let rest = self.unseen.split_off(place + text.len());
                 let before = std::mem::replace(&mut self.unseen, rest);
-                return String::from_utf8_lossy(&before[..place]).into_owned();
+                // A terminal that reads no UTF-8 would obey lone bytes from 0x80 to 0x9F.
+                let text = String::from_utf8(before[..place].to_vec());
+                return text.expect("no lone byte reaches a terminal");
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let printed = self.read(left);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     program::{Ended, disk},
-    sample::Sample,
+    sample::{ODD_NAMES, Sample},
 };
 
 fn find(sample: &Sample, arguments: &[&str]) -> Ended {
@@ -50,7 +50,7 @@ fn paths_come_in_the_form_that_is_wanted() {
     let zero = find(&sample, &["/odd", "--type", "f", "-0"]);
     zero.printed();
     let paths: Vec<_> = zero.0.stdout.split(|byte| *byte == 0).collect();
-    assert_eq!(paths.len(), 4 + 1);
+    assert_eq!(paths.len(), ODD_NAMES.len() + 1);
     assert!(paths.contains(&b"/odd/new\nline".as_slice()), "{zero:?}");
     let long = find(&sample, &["--name", "tool", "-l"]).printed();
     assert!(

@@ -17,7 +17,14 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 /// Names that are neither harmless on a terminal nor one line nor UTF-8.
-pub(crate) const ODD_NAMES: [&[u8]; 4] = [b"esc\x1b[31m", b"new\nline", b"bad\xff", b"back\\slash"];
+pub(crate) const ODD_NAMES: [&[u8]; 6] = [
+    b"esc\x1b[31m",
+    b"new\nline",
+    b"bad\xff",
+    b"back\\slash",
+    b"lone\x9b31m",
+    "bidi\u{202e}txt.exe".as_bytes(),
+];
 
 /// A folder with a tree and an image of it.
 pub(crate) struct Sample {

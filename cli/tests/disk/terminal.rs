@@ -55,7 +55,8 @@ fn seen<'a>(
         }
     }
     let code = child.wait().unwrap().code().unwrap();
-    let text = String::from_utf8_lossy(&printed).into_owned();
+    // A terminal that reads no UTF-8 would obey lone bytes from 0x80 to 0x9F.
+    let text = String::from_utf8(printed).expect("no lone byte reaches a terminal");
     (code, text.replace("\r\n", "\n"))
 }
 
@@ -110,6 +111,7 @@ fn nothing_on_a_disk_drives_a_terminal() {
     for (task, more) in [
         ("ls", &["/odd"][..]),
         ("ls", &["-l", "/odd"]),
+        ("ls", &["--json", "/odd"]),
         ("tree", &["/odd"]),
         ("find", &["/odd"]),
         ("grep", &["odd", "/odd"]),
@@ -119,14 +121,35 @@ fn nothing_on_a_disk_drives_a_terminal() {
         ("cat", &["/bin/tool"]),
     ] {
         let text = see(&sample, task, more, &[("NO_COLOR", "1")]);
-        let is_harmless = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t');
-        assert!(text.chars().all(is_harmless), "{task}: {text:?}");
+        assert_drives_nothing(task, &text);
+    }
+    // Names in a patch and beside it.
+    std::fs::remove_dir_all(sample.tree().join("odd")).unwrap();
+    let without = sample.make(&sample.tree(), "without.ext4");
+    let image = sample.image();
+    for options in [&[][..], &["--stat"], &["--name-status"], &["--json"]] {
+        let images = ["diff".as_ref(), image.as_os_str(), without.as_os_str()];
+        let arguments = images.into_iter().chain(options.iter().map(OsStr::new));
+        let (code, text) = seen(arguments, &[("NO_COLOR", "1")]);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("lone"), "{text}");
+        assert_drives_nothing("diff", &text);
     }
     // A name stays in its line, even if it has two.
     let lines = see(&sample, "ls", &["/odd"], &[]).lines().count();
     assert_eq!(lines, ODD_NAMES.len());
     let text = see(&sample, "cat", &["/etc/secret.conf"], &[]);
     assert_eq!(text, "key = value\npassword = hunter2\n");
+}
+
+#[track_caller]
+fn assert_drives_nothing(task: &str, text: &str) {
+    let is_harmless = |letter: char| match letter {
+        '\n' | '\t' => true,
+        '\u{202e}' => false,
+        letter => !letter.is_control(),
+    };
+    assert!(text.chars().all(is_harmless), "{task}: {text:?}");
 }
 
 #[test]

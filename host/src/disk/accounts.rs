@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use super::{Disk, ext4::Follow};
-use crate::printable;
+use crate::printable_name;
 
 /// A longer list of accounts is cut off.
 const MOST_BYTES: usize = 1 << 20;
@@ -58,7 +58,7 @@ fn parse(bytes: &[u8]) -> HashMap<u32, String> {
         if let Some(number) = number.and_then(|number| number.parse().ok())
             && (1..=MOST_NAME).contains(&name.len())
         {
-            let name = printable(name).replace(['\n', '\t'], "\u{fffd}");
+            let name = printable_name(name).into_owned();
             names.entry(number).or_insert(name);
         }
     }

@@ -9,7 +9,7 @@ use std::{
 use vmcell_wire::limits::MAX_PATH;
 
 use super::DiskError;
-use crate::printable;
+use crate::printable_name;
 
 /// A path as it can be shown: on one line, and without control bytes.
 pub(super) fn shown(path: &[u8]) -> String {
@@ -19,11 +19,11 @@ pub(super) fn shown(path: &[u8]) -> String {
         return "/".to_owned();
     }
     let start = path.get(..MOST).unwrap_or(path);
-    let text = printable(start).replace(['\n', '\t'], "\u{fffd}");
+    let text = printable_name(start);
     if start.len() < path.len() {
         return format!("{text}...");
     }
-    text
+    text.into_owned()
 }
 
 /// The bytes of a path that a caller named, without slashes around them.

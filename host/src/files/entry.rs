@@ -120,7 +120,7 @@ impl Entry {
     pub(crate) fn from_guest(entry: &FileEntry<'_>, top: &Path) -> Self {
         let name = |text: &str| match text {
             "" => None,
-            text => Some(printable(text.as_bytes())),
+            text => Some(printable(text.as_bytes()).into_owned()),
         };
         Self {
             path: match entry.path {

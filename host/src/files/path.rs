@@ -5,7 +5,7 @@ use std::{
 
 use vmcell_wire::limits::MAX_PATH;
 
-use crate::{error::Error, printable};
+use crate::{error::Error, printable_name};
 
 /// The root as the guest wants it.
 pub(super) fn root(root: &Path) -> Result<&[u8], Error> {
@@ -45,6 +45,5 @@ fn checked(path: &Path) -> Result<&[u8], Error> {
 
 /// A path as it can be shown: on one line, and without control bytes.
 pub(crate) fn shown(path: &Path) -> String {
-    let text = printable(path.as_os_str().as_bytes());
-    text.replace(['\n', '\t'], "\u{fffd}")
+    printable_name(path.as_os_str().as_bytes()).into_owned()
 }

@@ -117,7 +117,7 @@ pub(super) fn line_number(index: usize) -> u64 {
 fn show(line: Line<'_>) -> String {
     match line.text.get(..SHOWN) {
         Some(start) if start.len() < line.text.len() => format!("{}…", printable(start)),
-        _ => printable(line.text),
+        _ => printable(line.text).into_owned(),
     }
 }
 

@@ -48,12 +48,12 @@ impl ProcessInfo {
         Self {
             id: ProcessId(listed.id),
             pid: listed.pid,
-            tag: printable(listed.tag.as_bytes()),
+            tag: printable(listed.tag.as_bytes()).into_owned(),
             command: listed
                 .argv
                 .as_packed()
                 .iter()
-                .map(|word| printable(word.to_bytes()))
+                .map(|word| printable(word.to_bytes()).into_owned())
                 .collect(),
             uid: listed.uid,
             background: listed.lifetime == vmcell_wire::Lifetime::Background,

@@ -189,7 +189,7 @@ impl Service {
         let log = self.logs().tail(ServiceFailure::MAX_LINES).bytes().await;
         let log = log.unwrap_or_default();
         let cut = log.len().saturating_sub(ServiceFailure::MAX_BYTES);
-        let log = printable(log.get(cut..).unwrap_or_default());
+        let log = printable(log.get(cut..).unwrap_or_default()).into_owned();
         ServiceError::Failed(Box::new(ServiceFailure { status, log })).into()
     }
 

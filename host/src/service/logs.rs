@@ -182,7 +182,7 @@ impl LogsRequest {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn text(self) -> Result<String, Error> {
-        Ok(printable(&self.bytes().await?))
+        Ok(printable(&self.bytes().await?).into_owned())
     }
 }
 

@@ -58,7 +58,7 @@ impl Failed {
             kind: failure.kind,
             errno: failure.errno,
             stage: failure.stage,
-            text: printable(failure.text.as_bytes()),
+            text: printable(failure.text.as_bytes()).into_owned(),
         }
     }
 }

@@ -150,7 +150,7 @@ impl Reader {
 
 fn peer_info(hello: &Hello<'_>) -> PeerInfo {
     PeerInfo {
-        build: crate::printable(hello.build.as_bytes()),
+        build: crate::printable(hello.build.as_bytes()).into_owned(),
         capabilities: hello.capabilities,
         boot_id: hello.boot_id,
         window: hello.window,

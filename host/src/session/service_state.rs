@@ -104,8 +104,8 @@ impl ServiceTrouble {
     fn from_wire(trouble: &Trouble<'_>) -> Result<Self, WireError> {
         Ok(match trouble {
             Trouble::Died => Self::Died,
-            Trouble::NotReady(text) => Self::NotReady(printable(text.as_bytes())),
-            Trouble::NotAlive(text) => Self::NotAlive(printable(text.as_bytes())),
+            Trouble::NotReady(text) => Self::NotReady(printable(text.as_bytes()).into_owned()),
+            Trouble::NotAlive(text) => Self::NotAlive(printable(text.as_bytes()).into_owned()),
             Trouble::Need(need) => Self::Need(name(need)?),
             Trouble::NotStarted(failure) => Self::NotStarted(Failed::from_wire(failure)),
             _ => return Err(WireError::Malformed),

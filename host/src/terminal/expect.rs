@@ -84,7 +84,7 @@ impl<'a> Expect<'a> {
         let found = match &self.pattern {
             Some(pattern) => search(terminal, pattern, &mut wait).await,
             None => wait.prompt().await?.then(|| Found {
-                text: terminal.core().shared.model().emulator.cursor_line(),
+                text: terminal.core().shared.model().safe_emulator().cursor_line(),
                 groups: Vec::new(),
             }),
         };
@@ -102,18 +102,31 @@ impl<'a> Expect<'a> {
 
 async fn search(terminal: &Terminal, pattern: &Regex, wait: &mut Wait<'_>) -> Option<Found> {
     let shared = &terminal.core().shared;
-    let mut seen = shared.model().transcript.end();
+    let (began, mut late_masks) = {
+        let model = shared.model();
+        (model.transcript.end(), model.late_masks)
+    };
+    let mut seen = began;
     let mut plain = Plain::new();
     let mut recent = String::new();
     loop {
         let (screen, over) = {
-            let model = shared.model();
+            let mut model = shared.model();
+            if late_masks != model.late_masks {
+                // What has come was masked since.
+                late_masks = model.late_masks;
+                let memory = model.transcript.end().saturating_sub(MEMORY as u64);
+                seen = began.max(memory);
+                plain = Plain::new();
+                recent.clear();
+            }
             while seen < model.transcript.end() {
                 let piece = model.transcript.read(seen, usize::MAX);
                 seen = piece.end();
                 plain.feed(&piece.bytes, &mut recent);
             }
-            (model.emulator.text(), model.over.is_some())
+            model.mask_text(&mut recent);
+            (model.safe_emulator().text(), model.over.is_some())
         };
         for text in [&screen, &recent] {
             if let Some(found) = find(pattern, text) {

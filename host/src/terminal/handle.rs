@@ -177,8 +177,27 @@ impl Terminal {
         Exchange::new(self, Action::Paste(text.into()))
     }
 
-    /// Types a password and the Enter key. It is not echoed, and is in no
-    /// transcript, log or reply, whatever the program prints.
+    /// Types a password and the Enter key. It is not echoed, and where the
+    /// program prints it, each of its bytes is shown as `*`.
+    ///
+    /// What is kept never holds it whole: the transcript and what is
+    /// [read](Self::read) from it, the screen and the lines that left it,
+    /// recordings, [records](TerminalOptions::record) on disk. It may come letter
+    /// by letter and with any pauses, and control sequences and ends of lines may
+    /// stand between its letters. As soon as its last letter comes, those before
+    /// it are masked too, on disk by overwriting them. On the screen and in the
+    /// text of replies that is also so if the program moves the cursor to put
+    /// the letters together.
+    ///
+    /// Whoever looks while it comes may see its first letters: the beginning of
+    /// a match is held back for 100 ms, and what was shown after that, in an
+    /// earlier reply or to who [follows](Self::follow), cannot be taken back. Nor
+    /// is it recognised if the program prints something else that means the
+    /// same, for example its Base64.
+    ///
+    /// Only the last 16 passwords are remembered, and of each the first 4096
+    /// bytes. One of less than 4 bytes is only masked until something else is
+    /// typed, and only where nothing stands between its letters.
     pub fn send_password(&self, password: impl AsRef<[u8]>) -> Exchange<'_> {
         Exchange::new(
             self,
@@ -226,12 +245,12 @@ impl Terminal {
 
     /// What the screen looks like now.
     pub fn screen(&self) -> Screen {
-        self.core.shared.model().emulator.screen()
+        self.core.shared.model().safe_emulator().screen()
     }
 
     /// The last lines that left the screen at its top, the newest last.
     pub fn scrollback(&self, lines: usize) -> Vec<String> {
-        self.core.shared.model().emulator.scrollback(lines)
+        self.core.shared.model().safe_emulator().scrollback(lines)
     }
 
     /// Forgets the lines that left the screen. The screen stays as it is, and

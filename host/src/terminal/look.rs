@@ -55,7 +55,7 @@ impl Look {
             canonical: looked.canonical,
             foreground: looked.foreground.map(|foreground| Foreground {
                 pid: foreground.pid,
-                command: printable(&foreground.command),
+                command: printable(&foreground.command).into_owned(),
                 cwd: Some(foreground.cwd)
                     .filter(|cwd| !cwd.is_empty())
                     .map(|cwd| OsString::from_vec(cwd).into()),

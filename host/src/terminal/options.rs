@@ -150,7 +150,8 @@ impl TerminalOptions {
 
     /// Writes down what happens, in this folder, which is made and outlives
     /// the session: `transcript.log` (every byte that was printed),
-    /// `interaction.jsonl` (one JSON object a line) and `session.json`.
+    /// `interaction.jsonl` (one JSON object a line) and `session.json`. For
+    /// passwords see [`send_password`](super::Terminal::send_password).
     ///
     /// The program in the guest waits if the host's disk is slow, so nothing
     /// is left out.

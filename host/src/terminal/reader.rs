@@ -1,7 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use vmcell_wire::{
     Request, Selector,
     terminal::{Terminal as Wire, Typed, Typing},
@@ -9,6 +8,7 @@ use vmcell_wire::{
 
 use super::{
     model::{Model, Over},
+    redaction::Passed,
     shared::Shared,
 };
 use crate::{
@@ -37,7 +37,9 @@ pub(super) struct Reader {
 /// So much is taken in at once, for others to have their turn.
 const TURN: usize = 64 * 1024;
 
-/// The rest of an echo comes with its beginning, or not at all.
+/// So long is held back what may be the beginning of a secret, for those who
+/// follow live. The rest of an echo comes with its beginning. Of what comes later
+/// only what is kept can be masked.
 const HOLD: Duration = Duration::from_millis(100);
 
 impl Reader {
@@ -48,12 +50,16 @@ impl Reader {
     }
 
     async fn read(&mut self) -> Over {
+        let mut held_until = None;
         loop {
-            let holds_back = self.shared.model().holds_back();
+            held_until = match self.shared.model().holds_back() {
+                true => held_until.or_else(|| Some(Instant::now() + HOLD)),
+                false => None,
+            };
             let next = self.stream.next();
-            let event = match holds_back {
-                false => next.await,
-                true => match timeout(HOLD, next).await {
+            let event = match held_until {
+                None => next.await,
+                Some(time) => match timeout_at(time, next).await {
                     Ok(event) => event,
                     Err(_) => {
                         self.show(Model::release).await;
@@ -93,7 +99,7 @@ impl Reader {
         }
     }
 
-    async fn show(&self, change: impl FnOnce(&mut Model) -> Bytes) {
+    async fn show(&self, change: impl FnOnce(&mut Model) -> Passed) {
         let answers = self.shared.show(change).await;
         self.answer(&answers);
     }

@@ -5,13 +5,13 @@ use std::{
     time::SystemTime,
 };
 
-use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Prompt, Status, TerminalSize,
     model::Over,
     record::{Interaction, RecordError, Recorder, Session},
+    redaction::{MASK, Passed},
 };
 use crate::{
     error::Error,
@@ -27,7 +27,7 @@ pub(super) struct Records {
 }
 
 enum Order {
-    Printed(Bytes),
+    Printed(Passed),
     Log(Interaction),
     Resized(TerminalSize),
     Ended(Over, oneshot::Sender<()>),
@@ -94,8 +94,8 @@ impl Records {
         self.failure.get().cloned()
     }
 
-    pub(super) async fn printed(&self, bytes: Bytes) {
-        self.order(Order::Printed(bytes)).await;
+    pub(super) async fn printed(&self, passed: Passed) {
+        self.order(Order::Printed(passed)).await;
     }
 
     pub(super) async fn log(&self, interaction: Interaction) {
@@ -139,7 +139,14 @@ impl Writer {
                 }
             };
             match order {
-                Order::Printed(bytes) => self.recorder.printed(&bytes)?,
+                Order::Printed(passed) => {
+                    for range in &passed.late {
+                        let back = passed.offset.saturating_sub(range.start);
+                        let count = range.end.saturating_sub(range.start);
+                        self.recorder.mask(back, count, MASK)?;
+                    }
+                    self.recorder.printed(&passed.bytes)?;
+                }
                 Order::Log(interaction) => self.recorder.log(&interaction)?,
                 Order::Resized(size) => {
                     self.session.size = size;

@@ -47,6 +47,7 @@ impl Reply {
         plain.set_columns(model.size.columns);
         plain.feed(&piece.bytes, &mut text);
         plain.flush(&mut text);
+        model.mask_text(&mut text);
         Self {
             text,
             start: piece.offset,

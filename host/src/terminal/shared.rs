@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, watch};
 use super::{
     model::{Model, Over},
     records::Records,
+    redaction::Passed,
 };
 
 /// What the handles of a terminal and its reader share.
@@ -70,20 +71,21 @@ impl Shared {
 
     /// Changes what is shown, and tells everybody. Who wants every byte is
     /// waited for. Answers what the terminal has to answer its program.
-    pub(super) async fn show(&self, change: impl FnOnce(&mut Model) -> Bytes) -> Vec<u8> {
-        let (bytes, answers, followers) = {
+    pub(super) async fn show(&self, change: impl FnOnce(&mut Model) -> Passed) -> Vec<u8> {
+        let (passed, answers, followers) = {
             let mut model = self.model();
-            let bytes = change(&mut model);
+            let passed = change(&mut model);
             model.followers.retain(|follower| !follower.is_closed());
             let answers = model.emulator.take_replies();
-            (bytes, answers, model.followers.clone())
+            (passed, answers, model.followers.clone())
         };
-        if bytes.is_empty() {
+        let bytes = passed.bytes.clone();
+        if bytes.is_empty() && passed.late.is_empty() {
             return answers;
         }
         self.changed();
         if let Some(records) = &self.records {
-            records.printed(bytes.clone()).await;
+            records.printed(passed).await;
         }
         for follower in followers {
             // One that has gone misses nothing.

@@ -1,7 +1,7 @@
 use std::{io, path::Path};
 
 use super::budget::TreeLimit;
-use crate::printable;
+use crate::printable_name;
 
 /// Why a tree could not be sent or received. Paths in it are safe to print.
 ///
@@ -157,7 +157,7 @@ pub(super) fn shown(path: &[u8]) -> String {
     if path.is_empty() {
         return "the top of the tree".to_owned();
     }
-    printable(path).replace(['\n', '\t'], "\u{fffd}")
+    printable_name(path).into_owned()
 }
 
 /// The same for a path of the host, and one below it.

@@ -1,7 +1,7 @@
 use std::io;
 
 use super::{Damage, Limit};
-use crate::printable;
+use crate::printable_name;
 
 /// Why something of a file system could not be read. Texts and paths in it are
 /// safe to print.
@@ -95,5 +95,5 @@ pub(super) fn shown(path: &[u8]) -> String {
     if path.is_empty() {
         return "the directory itself".to_owned();
     }
-    printable(path).replace(['\n', '\t'], "\u{fffd}")
+    printable_name(path).into_owned()
 }

@@ -38,8 +38,9 @@ impl<'a> NewFolder<'a> {
     /// Makes a file that must not be there, for nobody else to read.
     pub(super) fn file(&mut self, name: &str) -> io::Result<File> {
         let path = self.folder.join(name);
+        // Not to append: what is there may have to be overwritten.
         let file = OpenOptions::new()
-            .append(true)
+            .write(true)
             .create_new(true)
             .mode(0o600)
             .open(&path)?;

@@ -1,7 +1,7 @@
 //! What happens on a terminal, written down in a folder that outlives it.
 //!
-//! - `transcript.log`: every byte that was printed, as it came, secrets
-//!   excepted.
+//! - `transcript.log`: every byte that was printed, as it came. Bytes of a
+//!   password are overwritten with `*`, at the latest when its last one came.
 //! - `interaction.jsonl`: what was done and what came of it, one JSON object a
 //!   line.
 //! - `session.json`: what is known of the session, always whole.

@@ -1,6 +1,7 @@
 use std::{
     fs::File,
     io::{self, BufWriter, ErrorKind, Write},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -16,6 +17,8 @@ use super::{Interaction, Session, folder::NewFolder};
 pub(crate) struct Recorder {
     folder: PathBuf,
     transcript: BufWriter<File>,
+    /// How long the transcript is, with what waits to be written.
+    printed: u64,
     interactions: File,
     /// How long the interactions are that are whole.
     whole: u64,
@@ -69,6 +72,7 @@ impl Recorder {
         let recorder = Self {
             folder: folder.to_owned(),
             transcript: BufWriter::with_capacity(64 * 1024, transcript),
+            printed: 0,
             interactions,
             whole: 0,
         };
@@ -83,6 +87,18 @@ impl Recorder {
     /// [`Recorder::flush`].
     pub(crate) fn printed(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         let written = self.transcript.write_all(bytes);
+        self.printed += u64::try_from(bytes.len()).unwrap_or(0);
+        written.map_err(self.failed(TRANSCRIPT))
+    }
+
+    /// Overwrites bytes of the transcript that begin so many bytes before its
+    /// end.
+    pub(crate) fn mask(&mut self, back: u64, count: u64, mask: u8) -> Result<(), RecordError> {
+        self.flush()?;
+        let start = self.printed.saturating_sub(back);
+        let count = count.min(self.printed - start);
+        let masks = vec![mask; usize::try_from(count).unwrap_or(0)];
+        let written = self.transcript.get_ref().write_all_at(&masks, start);
         written.map_err(self.failed(TRANSCRIPT))
     }
 
@@ -111,7 +127,7 @@ impl Recorder {
         let mut line = serde_json::to_vec(interaction)?;
         line.push(b'\n');
         if let Err(error) = self.interactions.write_all(&line) {
-            // Half a line would be no JSON.
+            // Half a line would be no JSON. Nothing is written behind it.
             let _ = self.interactions.set_len(self.whole);
             return Err(error);
         }
@@ -145,6 +161,7 @@ mod tests {
         let mut recorder = Recorder {
             folder: PathBuf::from("/records"),
             transcript: BufWriter::new(full()),
+            printed: 0,
             interactions: full(),
             whole: 0,
         };

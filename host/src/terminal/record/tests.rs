@@ -47,6 +47,24 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
+fn what_is_written_already_is_masked_in_its_place() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("session");
+    let mut recorder = Recorder::create(&folder, &session()).unwrap();
+    recorder.printed(b"key: hunt").unwrap();
+    recorder.flush().unwrap();
+    recorder.printed(b"er").unwrap();
+    recorder.mask(6, 6, b'*').unwrap();
+    recorder.printed(b"* more").unwrap();
+    // There is nothing before the beginning, nor behind the end.
+    recorder.mask(u64::MAX, 1, b'K').unwrap();
+    recorder.mask(1, 100, b'E').unwrap();
+    recorder.flush().unwrap();
+    let written = fs::read_to_string(folder.join("transcript.log")).unwrap();
+    assert_eq!(written, "Key: ******* morE");
+}
+
+#[test]
 fn records_outlive_the_session_and_are_for_nobody_else() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("some/where");

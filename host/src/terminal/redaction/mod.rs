@@ -1,36 +1,66 @@
 //! Hides secrets in what a terminal prints.
+//!
+//! ```text
+//!  bytes ──> Redactor ──> shown: to the transcript, the screen, the records
+//!               │           and everybody who follows
+//!               ├──────> held back, until the next bytes decide or time is over
+//!               └──────> late: a secret is complete whose beginning was shown;
+//!                          what is kept of that is masked where it is
+//! ```
+//!
+//! A secret that is found is overwritten with as many asterisks as it has bytes,
+//! so no offset changes.
 
+mod secret;
+mod sweep;
 #[cfg(test)]
 mod tests;
+mod visible;
 
-use std::fmt;
+use std::{collections::VecDeque, fmt, ops::Range};
 
 use bytes::Bytes;
 use zeroize::Zeroizing;
 
-/// Passes bytes on, with every secret in them replaced.
+use secret::Secret;
+pub(crate) use sweep::{Sweep, SweepKind};
+use visible::{ESCAPE, Visible};
+
+/// Passes bytes on, with every secret in them masked.
 ///
 /// The end of the bytes may be the beginning of a secret. It is held back until
-/// the next bytes decide, or until [`Redactor::flush`].
+/// the next bytes decide, or until [`Redactor::release`]. What was released is
+/// still remembered: if the rest of the secret comes, however late, the answer
+/// says what has to be masked.
 ///
 /// Secrets do not stay in memory longer than the redactor.
 pub(crate) struct Redactor {
     /// The newest comes last. None is empty.
     secrets: Vec<Secret>,
-    /// Which bytes a secret begins with.
-    firsts: [bool; 256],
+    /// Bytes at which a search has to begin: the first ones of secrets, and escape.
+    begins: [bool; 256],
+    visible: Visible,
+    /// The offsets of the last bytes that can be seen, as many as the longest
+    /// secret has.
+    seen: VecDeque<u64>,
+    /// The offset of the first byte that was not passed on.
+    offset: u64,
     held: Zeroizing<Vec<u8>>,
 }
 
-struct Secret {
-    bytes: Zeroizing<Vec<u8>>,
-    /// So short that it is hidden only until the next input: every later `a`
-    /// would vanish otherwise.
-    brief: bool,
+/// What a redactor passes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passed {
+    /// Bytes that may be shown.
+    pub(crate) bytes: Bytes,
+    /// The offset of the first of them.
+    pub(crate) offset: u64,
+    /// What was passed on before and has to be masked now.
+    pub(crate) late: Vec<Range<u64>>,
 }
 
-/// What is shown in place of a secret. It does not tell how long that was.
-const STARS: &[u8] = b"********";
+/// Stands for each byte of a secret.
+pub(crate) const MASK: u8 = b'*';
 
 /// The oldest secrets are forgotten when there are more.
 const MAX_SECRETS: usize = 16;
@@ -39,14 +69,19 @@ const MAX_SECRETS: usize = 16;
 /// lines.
 const MAX_LENGTH: usize = 4096;
 
-/// Shorter ones are hidden only until the next input.
-const MIN_LASTING: usize = 4;
+/// Not more is held back: control sequences without end may stand within a
+/// secret.
+const MAX_HELD: usize = 16 * 1024;
 
 impl Redactor {
-    pub(crate) fn new() -> Self {
+    /// For a stream whose next byte has this offset.
+    pub(crate) fn new(offset: u64) -> Self {
         Self {
             secrets: Vec::new(),
-            firsts: [false; 256],
+            begins: [false; 256],
+            visible: Visible::default(),
+            seen: VecDeque::new(),
+            offset,
             held: Zeroizing::default(),
         }
     }
@@ -62,22 +97,19 @@ impl Redactor {
         if secret.is_empty() {
             return;
         }
-        self.secrets.retain(|known| *known.bytes != secret);
+        self.secrets.retain(|known| known.bytes() != secret);
         if self.secrets.len() == MAX_SECRETS {
             self.secrets.remove(0);
         }
-        self.secrets.push(Secret {
-            bytes: Zeroizing::new(secret.to_vec()),
-            brief: secret.len() < MIN_LASTING,
-        });
-        self.note_firsts();
+        self.secrets.push(Secret::new(secret));
+        self.note_begins();
     }
 
     /// Something else is typed: very short secrets are not hidden any more.
     pub(crate) fn next_input(&mut self) {
-        if self.secrets.iter().any(|secret| secret.brief) {
-            self.secrets.retain(|secret| !secret.brief);
-            self.note_firsts();
+        if self.secrets.iter().any(Secret::is_brief) {
+            self.secrets.retain(|secret| !secret.is_brief());
+            self.note_begins();
         }
     }
 
@@ -86,96 +118,176 @@ impl Redactor {
         !self.held.is_empty()
     }
 
-    /// Takes bytes and gives those that may be shown. Nothing is copied where
+    /// Takes bytes and returns those that may be shown. Nothing is copied where
     /// nothing is hidden.
-    pub(crate) fn feed(&mut self, bytes: Bytes) -> Bytes {
-        if self.held.is_empty() {
-            return self.pass(bytes, Then::More);
+    pub(crate) fn feed(&mut self, bytes: Bytes) -> Passed {
+        let known = self.held.len();
+        let mut bytes = match known {
+            0 => bytes,
+            _ => {
+                let mut whole = std::mem::take(&mut *self.held);
+                whole.extend_from_slice(&bytes);
+                whole.into()
+            }
+        };
+        let offset = self.offset;
+        let end = offset.saturating_add(length(&bytes));
+        let found = self.search(&bytes[known..], offset.saturating_add(known as u64));
+        if !found.is_empty() {
+            bytes = masked(&bytes, offset, &found);
         }
-        let mut whole = std::mem::take(&mut *self.held);
-        whole.extend_from_slice(&bytes);
-        self.pass(whole.into(), Then::More)
+        let before = found.into_iter().filter(|range| range.start < offset);
+        let late: Vec<_> = before
+            .map(|range| range.start..range.end.min(offset))
+            .collect();
+        let hold_from = match self.unfinished(end) {
+            // The letters of a late one are searched for among those behind them.
+            Some(start) if late.is_empty() => start.max(offset),
+            _ => end,
+        };
+        let held = usize::try_from(end - hold_from).unwrap_or(usize::MAX);
+        let held = if held > MAX_HELD { 0 } else { held };
+        let held = bytes.split_off(bytes.len().saturating_sub(held));
+        self.offset = end.saturating_sub(length(&held));
+        self.held = Zeroizing::new(held.to_vec());
+        Passed {
+            bytes,
+            offset,
+            late,
+        }
     }
 
-    /// Gives what is held back: nothing more came for a while, so it is no
-    /// secret.
-    pub(crate) fn flush(&mut self) -> Bytes {
-        let held = std::mem::take(&mut *self.held);
-        self.pass(held.into(), Then::Nothing)
+    /// Returns what is held back: nothing more came for a while. If the rest of a
+    /// secret comes later, it is found nevertheless.
+    pub(crate) fn release(&mut self) -> Passed {
+        let bytes = Bytes::from(std::mem::take(&mut *self.held));
+        let offset = self.offset;
+        self.offset = offset.saturating_add(length(&bytes));
+        Passed {
+            bytes,
+            offset,
+            late: Vec::new(),
+        }
     }
 
-    fn pass(&mut self, bytes: Bytes, then: Then) -> Bytes {
+    /// So many bytes are missing here. Nothing may be held back.
+    pub(crate) fn skip(&mut self, lost: u64) {
+        self.offset = self.offset.saturating_add(lost);
+        self.visible = Visible::default();
+        self.secrets.iter_mut().for_each(Secret::restart);
+    }
+
+    /// Searches text that is kept already. None: there is nothing to search for.
+    pub(crate) fn sweep(&self, kind: SweepKind) -> Option<Sweep<'_>> {
+        (!self.secrets.is_empty()).then(|| Sweep::new(&self.secrets, kind))
+    }
+
+    /// Takes bytes, and returns where the letters of secrets are that they
+    /// complete.
+    fn search(&mut self, bytes: &[u8], offset: u64) -> Vec<Range<u64>> {
+        let mut found = Vec::new();
         if self.secrets.is_empty() {
-            return bytes;
+            return found;
         }
-        let mut hidden = Vec::new();
-        let mut copied = 0;
         let mut at = 0;
-        while let Some(found) = self.candidate(&bytes[at..]) {
-            at += found;
-            let rest = &bytes[at..];
-            if then == Then::More && self.may_begin(rest) {
-                self.held = Zeroizing::new(rest.to_vec());
-                break;
+        while at < bytes.len() {
+            if self.is_idle() {
+                let next = bytes[at..]
+                    .iter()
+                    .position(|byte| self.begins[usize::from(*byte)]);
+                at = next.map_or(bytes.len(), |next| at + next);
             }
-            match self.longest(rest) {
-                Some(length) => {
-                    hidden.extend_from_slice(&bytes[copied..at]);
-                    hidden.extend_from_slice(STARS);
-                    at += length;
-                    copied = at;
-                }
-                None => at += 1,
+            if let Some(byte) = bytes.get(at) {
+                self.take(*byte, offset.saturating_add(at as u64), &mut found);
             }
+            at += 1;
         }
-        let end = bytes.len() - self.held.len();
-        if copied == 0 {
-            return bytes.slice(..end);
-        }
-        hidden.extend_from_slice(&bytes[copied..end]);
-        hidden.into()
+        found
     }
 
-    fn note_firsts(&mut self) {
-        self.firsts = [false; 256];
+    /// Whether no secret has begun, and all bytes can be seen.
+    fn is_idle(&self) -> bool {
+        let mut secrets = self.secrets.iter();
+        self.visible == Visible::Text
+            && secrets.all(|secret| secret.in_bytes == 0 && secret.in_visible == 0)
+    }
+
+    fn take(&mut self, byte: u8, offset: u64, found: &mut Vec<Range<u64>>) {
+        let is_visible = self.visible.take(byte);
+        if is_visible {
+            let longest = self.secrets.iter().map(Secret::length).max();
+            while self.seen.len() >= longest.unwrap_or(0).max(1) {
+                self.seen.pop_front();
+            }
+            self.seen.push_back(offset);
+        }
+        let end = offset.saturating_add(1);
+        for secret in &mut self.secrets {
+            let length = secret.length();
+            if secret.take(byte) {
+                add(found, end.saturating_sub(length as u64)..end);
+            }
+            if is_visible && secret.take_visible(byte) {
+                let first = self.seen.len().saturating_sub(length);
+                for offset in self.seen.range(first..) {
+                    add(found, *offset..offset.saturating_add(1));
+                }
+            }
+        }
+    }
+
+    /// Where the first secret begins whose end has not come, if the next byte has
+    /// this offset.
+    fn unfinished(&self, end: u64) -> Option<u64> {
+        let starts = self.secrets.iter().flat_map(|secret| {
+            let in_bytes =
+                (secret.in_bytes > 0).then(|| end.saturating_sub(secret.in_bytes as u64));
+            let first = self.seen.len().checked_sub(secret.in_visible);
+            let first = first.filter(|_| secret.in_visible > 0);
+            let in_visible = first.and_then(|first| self.seen.get(first).copied());
+            [in_bytes, in_visible].into_iter().flatten()
+        });
+        starts.min()
+    }
+
+    fn note_begins(&mut self) {
+        self.begins = [false; 256];
+        self.begins[usize::from(ESCAPE)] = true;
         for first in self
             .secrets
             .iter()
-            .filter_map(|secret| secret.bytes.first())
+            .filter_map(|secret| secret.bytes().first())
         {
-            self.firsts[usize::from(*first)] = true;
+            self.begins[usize::from(*first)] = true;
         }
-    }
-
-    /// Where the first byte of a secret is.
-    fn candidate(&self, bytes: &[u8]) -> Option<usize> {
-        bytes
-            .iter()
-            .position(|byte| self.firsts[usize::from(*byte)])
-    }
-
-    /// Whether all these bytes are the beginning of a secret.
-    fn may_begin(&self, bytes: &[u8]) -> bool {
-        self.secrets
-            .iter()
-            .any(|secret| secret.bytes.len() > bytes.len() && secret.bytes.starts_with(bytes))
-    }
-
-    /// The longest secret that the bytes begin with.
-    fn longest(&self, bytes: &[u8]) -> Option<usize> {
-        self.secrets
-            .iter()
-            .filter(|secret| bytes.starts_with(&secret.bytes))
-            .map(|secret| secret.bytes.len())
-            .max()
     }
 }
 
-/// What comes after some bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Then {
-    More,
-    Nothing,
+/// Adds a range, as one with the last if they touch.
+fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
+    match ranges.last_mut() {
+        Some(last) if last.start <= range.start && range.start <= last.end => {
+            last.end = last.end.max(range.end);
+        }
+        _ => ranges.push(range),
+    }
+}
+
+/// Bytes that begin at an offset, with ranges of offsets masked.
+fn masked(bytes: &[u8], offset: u64, ranges: &[Range<u64>]) -> Bytes {
+    let mut masked = bytes.to_vec();
+    let place = |at: u64| {
+        let at = usize::try_from(at.saturating_sub(offset));
+        at.map_or(bytes.len(), |at| at.min(bytes.len()))
+    };
+    for range in ranges {
+        masked[place(range.start)..place(range.end)].fill(MASK);
+    }
+    masked.into()
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Debug for Redactor {

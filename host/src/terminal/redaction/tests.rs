@@ -3,80 +3,171 @@ use proptest::prelude::*;
 use super::*;
 
 fn redactor(secrets: &[&str]) -> Redactor {
-    let mut redactor = Redactor::new();
+    let mut redactor = Redactor::new(0);
     for secret in secrets {
         redactor.hide(secret.as_bytes());
     }
     redactor
 }
 
-/// Everything that comes out if these pieces go in.
-fn passed(redactor: &mut Redactor, pieces: &[&str]) -> String {
-    let mut out = Vec::new();
+/// What happens between two pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    Short,
+    /// So long that nothing is held back any more.
+    Long,
+}
+
+/// Everything that is kept if these pieces come.
+fn kept(redactor: &mut Redactor, pieces: &[&str], pause: Pause) -> String {
+    let mut kept = Vec::new();
     for piece in pieces {
-        out.extend(redactor.feed(Bytes::copy_from_slice(piece.as_bytes())));
+        let passed = redactor.feed(Bytes::copy_from_slice(piece.as_bytes()));
+        keep(&mut kept, &passed);
+        if pause == Pause::Long {
+            keep(&mut kept, &redactor.release());
+        }
     }
-    out.extend(redactor.flush());
-    String::from_utf8(out).unwrap()
+    keep(&mut kept, &redactor.release());
+    String::from_utf8(kept).unwrap()
+}
+
+fn keep(kept: &mut Vec<u8>, passed: &Passed) {
+    assert_eq!(passed.offset, kept.len() as u64, "offsets are true");
+    for range in &passed.late {
+        assert!(range.start < range.end && range.end <= passed.offset);
+        let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+        kept[range].fill(MASK);
+    }
+    kept.extend_from_slice(&passed.bytes);
 }
 
 #[test]
-fn a_secret_is_hidden_wherever_it_is_cut() {
+fn a_secret_is_hidden_wherever_it_is_cut_and_however_slowly_it_comes() {
     let text = "Password: hunter2\r\nhunter2hunter2 hunter";
-    for cut in 0..=text.len() {
-        let (first, second) = text.split_at(cut);
+    for pause in [Pause::Short, Pause::Long] {
+        for cut in 0..=text.len() {
+            let (first, second) = text.split_at(cut);
+            assert_eq!(
+                kept(&mut redactor(&["hunter2\r\n"]), &[first, second], pause),
+                "Password: *******\r\n************** hunter",
+                "cut at {cut}"
+            );
+        }
+        let letters: Vec<String> = text.chars().map(String::from).collect();
+        let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
         assert_eq!(
-            passed(&mut redactor(&["hunter2\r\n"]), &[first, second]),
-            "Password: ********\r\n**************** hunter",
-            "cut at {cut}"
+            kept(&mut redactor(&["hunter2"]), &letters, pause),
+            "Password: *******\r\n************** hunter",
         );
+    }
+}
+
+#[test]
+fn controls_between_its_letters_do_not_hide_a_secret() {
+    for (text, expected) in [
+        ("h\r\nu\r\nnter2", "*\r\n*\r\n*****"),
+        ("hun\x1b[0m\x1b[1;31mter2", "***\x1b[0m\x1b[1;31m****"),
+        ("h\x08hu\x07nter2", "h\x08**\x07*****"),
+        ("hunt\x1b]0;title\x07er2", "****\x1b]0;title\x07***"),
+        ("hunt\x1b]0;hunter2\x1b\\er2", "****\x1b]0;*******\x1b\\***"),
+        ("hunt\x1b(Ber2", "****\x1b(B***"),
+        // Letters of a sequence are none of the text.
+        ("\x1b[1hunter2", "\x1b[1*******"),
+        ("\x1b[hunter", "\x1b[hunter"),
+        // What stands between is other text.
+        ("hun.ter2", "hun.ter2"),
+    ] {
+        for pause in [Pause::Short, Pause::Long] {
+            let letters: Vec<String> = text.chars().map(String::from).collect();
+            let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
+            for pieces in [&[text][..], &letters] {
+                let mut redactor = redactor(&["hunter2"]);
+                assert_eq!(kept(&mut redactor, pieces, pause), expected, "{pieces:?}");
+            }
+        }
     }
 }
 
 #[test]
 fn only_the_possible_beginning_of_a_secret_is_held_back() {
     let mut redactor = redactor(&["hunter2"]);
-    assert_eq!(redactor.feed(Bytes::from("the hunt")), "the ");
+    assert_eq!(redactor.feed(Bytes::from("the hunt")).bytes, "the ");
     assert!(redactor.holds_back());
-    assert_eq!(redactor.feed(Bytes::from("ing h")), "hunting ");
-    assert_eq!(redactor.flush(), "h");
+    assert_eq!(redactor.feed(Bytes::from("ing h")).bytes, "hunting ");
+    assert_eq!(redactor.release().bytes, "h");
     assert!(!redactor.holds_back());
-    assert_eq!(redactor.flush(), "");
+    assert_eq!(redactor.release().bytes, "");
+}
+
+#[test]
+fn what_is_complete_is_not_held_back() {
+    let mut redactor = redactor(&["hunter2", "abcabc"]);
+    assert_eq!(redactor.feed(Bytes::from("hunter2")).bytes, "*******");
+    // Its end may be the beginning of another one.
+    assert_eq!(redactor.feed(Bytes::from("abcabc")).bytes, "***");
+    assert_eq!(redactor.feed(Bytes::from("abc")).bytes, "***");
+    assert_eq!(redactor.feed(Bytes::from("!")).bytes, "***!");
+}
+
+#[test]
+fn controls_without_end_are_not_held_back_without_end() {
+    let mut redactor = redactor(&["hunter2"]);
+    redactor.feed(Bytes::from("hunter"));
+    let mut kept = 0;
+    for _ in 0..100 {
+        kept += redactor
+            .feed(Bytes::from_static(&[b'\r'; 4096]))
+            .bytes
+            .len();
+        assert!(redactor.held.len() <= MAX_HELD);
+        assert!(redactor.seen.len() <= 7);
+    }
+    assert!(kept > 300_000);
+    let passed = redactor.feed(Bytes::from("2"));
+    assert_eq!(passed.late, [0..6]);
 }
 
 #[test]
 fn bytes_without_secrets_are_not_copied() {
     let bytes = Bytes::from("nothing to see");
     for secrets in [&[][..], &["XYZ-secret"]] {
-        let passed = redactor(secrets).feed(bytes.clone());
+        let passed = redactor(secrets).feed(bytes.clone()).bytes;
         assert_eq!(passed.as_ptr(), bytes.as_ptr());
     }
-    let cut = redactor(&["see-you"]).feed(bytes.clone());
+    let cut = redactor(&["see-you"]).feed(bytes.clone()).bytes;
     assert_eq!(cut, "nothing to ");
     assert_eq!(cut.as_ptr(), bytes.as_ptr());
 }
 
 #[test]
-fn the_longest_of_several_secrets_is_hidden() {
-    let mut redactor = redactor(&["pass", "password1", "word"]);
+fn all_of_several_secrets_are_hidden_also_where_they_overlap() {
+    let mut redactor = redactor(&["pass", "password1", "word", "sswo"]);
     let pieces = ["a pass", "word1 pa", "ss passwor"];
+    let expected = "a ********* **** ******r";
+    assert_eq!(kept(&mut redactor, &pieces, Pause::Short), expected);
     assert_eq!(
-        passed(&mut redactor, &pieces),
-        "a ******** ******** ********wor"
+        kept(
+            &mut self::redactor(&["abcd", "cdef"]),
+            &["abcd", "ef"],
+            Pause::Long
+        ),
+        "******"
     );
 }
 
 #[test]
 fn a_very_short_secret_is_hidden_until_the_next_input() {
     let mut redactor = redactor(&["a\n", "longer"]);
-    assert_eq!(passed(&mut redactor, &["abc"]), "********bc");
+    let first = redactor.feed(Bytes::from("abc a\rb"));
+    assert_eq!(first.bytes, "*bc *\rb");
     redactor.next_input();
-    assert_eq!(passed(&mut redactor, &["abc longer"]), "abc ********");
+    assert_eq!(redactor.feed(Bytes::from("abc longer")).bytes, "abc ******");
 }
 
 #[test]
 fn the_oldest_of_too_many_secrets_is_forgotten() {
-    let mut redactor = Redactor::new();
+    let mut redactor = Redactor::new(0);
     redactor.hide(b"");
     redactor.hide(b"\r\n");
     for number in 0..=MAX_SECRETS {
@@ -85,7 +176,19 @@ fn the_oldest_of_too_many_secrets_is_forgotten() {
         redactor.hide(format!("secret{number:02}").as_bytes());
     }
     let text = "secret00 secret01 secret16";
-    assert_eq!(passed(&mut redactor, &[text]), "secret00 ******** ********");
+    let expected = "secret00 ******** ********";
+    assert_eq!(kept(&mut redactor, &[text], Pause::Short), expected);
+}
+
+#[test]
+fn nothing_is_completed_across_missing_bytes() {
+    let mut redactor = redactor(&["hunter2"]);
+    redactor.feed(Bytes::from("hunt"));
+    redactor.release();
+    redactor.skip(10);
+    let passed = redactor.feed(Bytes::from("er2 hunter2"));
+    assert_eq!((passed.offset, passed.late), (14, vec![]));
+    assert_eq!(passed.bytes, "er2 *******");
 }
 
 #[test]
@@ -96,40 +199,78 @@ fn a_secret_is_not_shown_for_debugging() {
     assert_eq!(shown, "Redactor { secrets: 1, .. }");
 }
 
-/// Replaces in the whole text at once, the leftmost and longest first.
+#[test]
+fn text_is_searched_for_whole_secrets_or_for_the_rest_of_one() {
+    let redactor = redactor(&["hunter2", "pass word", "ab"]);
+    let masked = |kind, text: &str| {
+        let mut text = text.to_owned();
+        redactor.sweep(kind).unwrap().mask(&mut text);
+        text
+    };
+    let exact = "hunter2 ******* hunte pass word\npass\nword ab";
+    let expected = "******* ******* hunte *********\npass\nword ab";
+    assert_eq!(masked(SweepKind::Exact, exact), expected);
+    let completed = SweepKind::Completed { lines: 1 };
+    assert_eq!(masked(completed, "xhunter*abxa*"), "x*******abx**");
+    assert_eq!(masked(completed, "passwo\u{fffd}*"), "********");
+}
+
+/// Masks in the whole text at once.
 fn oracle(text: &str, secrets: &[String]) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(character) = rest.chars().next() {
-        let found = secrets
-            .iter()
-            .filter(|secret| !secret.is_empty() && rest.starts_with(secret.as_str()))
-            .max_by_key(|secret| secret.len());
-        match found {
-            Some(secret) => {
-                out.push_str("********");
-                rest = &rest[secret.len()..];
-            }
-            None => {
-                out.push(character);
-                rest = &rest[character.len_utf8()..];
+    let mut bytes = text.as_bytes().to_vec();
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        for at in 0..text.len() {
+            if text[at..].starts_with(secret.as_str()) {
+                bytes[at..at + secret.len()].fill(MASK);
             }
         }
     }
-    out
+    String::from_utf8(bytes).unwrap()
 }
 
 proptest! {
     #[test]
-    fn any_cuts_give_what_replacing_in_the_whole_gives(
-        pieces in prop::collection::vec("[ab]{0,6}", 0..12),
+    fn any_cuts_and_pauses_give_what_masking_the_whole_gives(
+        pieces in prop::collection::vec(("[ab]{0,6}", any::<bool>()), 0..12),
         secrets in prop::collection::vec("[ab]{0,6}", 0..5),
     ) {
         let names: Vec<&str> = secrets.iter().map(String::as_str).collect();
-        let parts: Vec<&str> = pieces.iter().map(String::as_str).collect();
-        prop_assert_eq!(
-            passed(&mut redactor(&names), &parts),
-            oracle(&pieces.concat(), &secrets)
-        );
+        let mut redactor = redactor(&names);
+        let (mut all, mut text) = (Vec::new(), String::new());
+        for (piece, pause) in &pieces {
+            text += piece;
+            keep(&mut all, &redactor.feed(Bytes::copy_from_slice(piece.as_bytes())));
+            if *pause {
+                keep(&mut all, &redactor.release());
+            }
+        }
+        keep(&mut all, &redactor.release());
+        prop_assert_eq!(String::from_utf8(all).unwrap(), oracle(&text, &secrets));
+    }
+
+    #[test]
+    fn control_sequences_between_letters_change_nothing(
+        letters in prop::collection::vec(("[ab]", "(|\r\n|\x1b\\[3[0-9]m|\x1b\\]0;x\x07|\t)"), 0..40),
+        secret in "[ab]{4,6}",
+        pause in any::<bool>(),
+    ) {
+        let mut redactor = redactor(&[&secret]);
+        let (mut all, mut text) = (Vec::new(), String::new());
+        for (letter, control) in &letters {
+            text += letter;
+            for piece in [letter, control] {
+                keep(&mut all, &redactor.feed(Bytes::copy_from_slice(piece.as_bytes())));
+                if pause {
+                    keep(&mut all, &redactor.release());
+                }
+            }
+        }
+        keep(&mut all, &redactor.release());
+        let seen: String = {
+            let mut visible = Visible::default();
+            let seen = all.into_iter().filter(|byte| visible.take(*byte));
+            seen.map(char::from).collect()
+        };
+        prop_assert_eq!(seen, oracle(&text, &[secret]));
     }
 }

@@ -3,10 +3,10 @@ use std::ops::Range;
 use unicode_width::UnicodeWidthChar;
 
 use super::{
-    charset::Charset, cursor::Cursor, grid::Grid, hidden::is_hidden, modes::Modes,
-    replies::Replies, scrollback::Scrollback, style::Colour, tabs::Tabs, title::Title,
+    charset::Charset, cursor::Cursor, grid::Grid, modes::Modes, replies::Replies,
+    scrollback::Scrollback, style::Colour, tabs::Tabs, title::Title,
 };
-use crate::terminal::size::TerminalSize;
+use crate::{printable::is_hidden, terminal::size::TerminalSize};
 
 /// Everything that a terminal remembers, and what programs can do with it. What
 /// their bytes mean is said in `controls`.

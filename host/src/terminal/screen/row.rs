@@ -20,6 +20,20 @@ impl Row {
         &self.cells
     }
 
+    /// Puts a character in the place of the one in a column, as wide as that.
+    pub(super) fn replace(&mut self, column: usize, character: char) {
+        for column in [column, column.saturating_add(1)] {
+            let Some(cell) = self.cells.get_mut(column) else {
+                return;
+            };
+            let is_wide = cell.part == Part::Left;
+            *cell = Cell::new(character, cell.style, Part::Whole);
+            if !is_wide {
+                return;
+            }
+        }
+    }
+
     /// The colour behind the others.
     pub(super) fn rest(&self) -> Colour {
         self.rest

@@ -9,6 +9,8 @@ pub(super) struct Scrollback {
     lines: VecDeque<Box<str>>,
     bytes: usize,
     max_lines: usize,
+    /// How many of the last lines were not searched for secrets.
+    unsearched: usize,
 }
 
 impl Scrollback {
@@ -17,6 +19,7 @@ impl Scrollback {
             lines: VecDeque::new(),
             bytes: 0,
             max_lines,
+            unsearched: 0,
         }
     }
 
@@ -28,6 +31,7 @@ impl Scrollback {
         let line = line().into_boxed_str();
         self.bytes = self.bytes.saturating_add(line.len());
         self.lines.push_back(line);
+        self.unsearched = self.unsearched.saturating_add(1);
         while self.lines.len() > self.max_lines || self.bytes > MAX_BYTES {
             let Some(oldest) = self.lines.pop_front() else {
                 break;
@@ -40,6 +44,36 @@ impl Scrollback {
         let first = self.lines.len().saturating_sub(count);
         let lines = self.lines.iter().skip(first);
         lines.map(|line| line.to_string()).collect()
+    }
+
+    /// Returns how many of the last lines were not searched for secrets, and takes
+    /// it that they are now.
+    pub(super) fn take_unsearched(&mut self) -> usize {
+        std::mem::take(&mut self.unsearched)
+    }
+
+    /// The last lines, each with its number.
+    pub(super) fn numbered(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
+        let first = self.lines.len().saturating_sub(count);
+        let lines = self.lines.iter().enumerate().skip(first);
+        lines.map(|(number, line)| (number, &**line))
+    }
+
+    /// Puts characters in the place of others, by their place in the line.
+    pub(super) fn replace(&mut self, number: usize, places: &[usize], character: char) {
+        let Some(line) = self.lines.get_mut(number) else {
+            return;
+        };
+        let letters = line.chars().enumerate();
+        let changed: String = letters
+            .map(|(at, letter)| match places.contains(&at) {
+                true => character,
+                false => letter,
+            })
+            .collect();
+        self.bytes = self.bytes.saturating_sub(line.len());
+        self.bytes = self.bytes.saturating_add(changed.len());
+        *line = changed.into_boxed_str();
     }
 
     pub(super) fn clear(&mut self) {

@@ -1,4 +1,4 @@
-use super::hidden::is_hidden;
+use crate::printable::is_hidden;
 
 /// How many characters of a title are kept.
 const MAX_LENGTH: usize = 256;
@@ -25,6 +25,11 @@ impl Title {
             .chars()
             .filter(|character| !character.is_control() && !is_hidden(*character));
         self.text = shown.take(MAX_LENGTH).collect();
+    }
+
+    /// All that are kept.
+    pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        std::iter::once(&mut self.text).chain(&mut self.saved)
     }
 
     pub(super) fn save(&mut self) {

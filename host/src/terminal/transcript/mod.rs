@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, ops::Range, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 
@@ -110,6 +110,25 @@ impl Transcript {
                 self.end = self.end.saturating_add(length(now));
             }
             self.trim();
+        }
+    }
+
+    /// Overwrites a range of offsets, as far as it is kept.
+    pub(crate) fn mask(&mut self, range: Range<u64>, mask: u8) {
+        let first = self
+            .chunks
+            .partition_point(|chunk| chunk.end() <= range.start);
+        for chunk in self.chunks.range_mut(first..) {
+            if chunk.offset >= range.end {
+                break;
+            }
+            let place = |at: u64| usize::try_from(at.saturating_sub(chunk.offset));
+            let start = place(range.start).unwrap_or(usize::MAX);
+            let end = place(range.end).unwrap_or(usize::MAX);
+            let end = end.min(chunk.bytes.len());
+            if let Some(bytes) = chunk.bytes.get_mut(start..end) {
+                bytes.fill(mask);
+            }
         }
     }
 

@@ -185,3 +185,20 @@ proptest! {
         prop_assert_eq!(read, expected);
     }
 }
+
+#[test]
+fn what_is_masked_is_so_in_every_chunk_that_is_kept() {
+    let mut transcript = Transcript::new(64 * KIB, 100);
+    transcript.push(b"hun", at(0));
+    transcript.push(b"ter", at(100));
+    transcript.push(b"2 more", at(200));
+    transcript.gap(5);
+    transcript.push(b"after", at(300));
+    transcript.mask(0..101, b'*');
+    transcript.mask(102..107, b'*');
+    transcript.mask(111..118, b'*');
+    transcript.mask(1000..2000, b'*');
+    assert_eq!(transcript.read(100, 100).bytes, "*u***** mor*");
+    assert_eq!(transcript.read(112, 100).bytes, "*fter");
+    assert_eq!(transcript.end(), 122);
+}

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use vmcell::terminal::{Prompt, Status};
+use vmcell::{
+    Command,
+    terminal::{Prompt, Status, TerminalOptions},
+};
 
-use super::{BRIEFLY, debian, open_command, see, settle, shell};
+use super::{BRIEFLY, PATIENCE, debian, open, open_command, see, settle, shell};
 use crate::start;
 
 const PASSWORD: &str = "correct horse battery";
@@ -24,7 +27,10 @@ async fn a_password_is_asked_for_typed_and_nowhere_to_be_seen() {
     let reply = terminal.send_password(PASSWORD).await.unwrap();
     assert!(reply.text.contains("length 21"), "{reply:?}");
     // Even what the program itself prints of it is hidden.
-    assert!(reply.text.contains("it was ********\n"), "{reply:?}");
+    assert!(
+        reply.text.contains("it was *********************\n"),
+        "{reply:?}"
+    );
     assert_eq!(reply.status, Status::Ready);
     for text in [terminal.screen().text(), terminal.asciicast()] {
         assert!(!text.contains(PASSWORD), "{text}");
@@ -84,5 +90,62 @@ async fn a_progress_bar_is_told_once() {
     // The bytes are all there.
     let raw = String::from_utf8_lossy(&reply.raw);
     assert!(raw.contains("\rloading 40%\rloading 70%"), "{raw:?}");
+    vm.kill().await;
+}
+
+/// Between two letters the program waits for this test, which waits for much
+/// longer than the beginning of a password is held back.
+#[tokio::test]
+async fn a_password_that_is_printed_letter_by_letter_is_kept_nowhere() {
+    let vm = start().await;
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("session");
+    let script = r#"stty -echo; printf 'Key: '; read key
+        while [ -n "$key" ]; do
+            rest=${key#?}; printf %s "${key%"$rest"}"; key=$rest; read go
+        done
+        echo; echo all printed"#;
+    let options = TerminalOptions::command(Command::shell(script)).record(&folder);
+    let terminal = open(&vm, options).await;
+    let mut live = terminal.follow();
+    settle(&terminal, Status::Password).await;
+    terminal
+        .send_password("hunter2")
+        .quiet(BRIEFLY)
+        .await
+        .unwrap();
+    let mut printed = String::new();
+    for number in 1..=7 {
+        // It is seen by who follows, so it was not held back any more.
+        let visible = |text: &str| text.chars().filter(|letter| !letter.is_control()).count();
+        while visible(&printed) < "Key: ".len() + number {
+            let bytes = tokio::time::timeout(PATIENCE, live.next()).await;
+            printed += str::from_utf8(&bytes.unwrap().unwrap()).unwrap();
+        }
+        terminal.send_input("\n").quiet(BRIEFLY).await.unwrap();
+    }
+    see(&terminal, "all printed").await;
+    // What a live reader saw before the last letter came cannot be taken back.
+    assert!(printed.ends_with("hunter*"), "{printed:?}");
+    terminal.wait().await.unwrap();
+    let reply = terminal.read(0).await.unwrap();
+    assert!(reply.text.contains("*******\n"), "{reply:?}");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let kept = [
+        reply.text,
+        String::from_utf8(reply.raw.to_vec()).unwrap(),
+        terminal.screen().text(),
+        read("transcript.log"),
+    ];
+    for text in kept {
+        assert!(text.contains("*******"), "{text:?}");
+        assert!(!text.contains("hu"), "{text:?}");
+    }
+    assert!(
+        !terminal.asciicast().contains('u'),
+        "{}",
+        terminal.asciicast()
+    );
+    assert!(!read("interaction.jsonl").contains("hunter"));
     vm.kill().await;
 }

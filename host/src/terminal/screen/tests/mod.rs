@@ -3,6 +3,7 @@
 mod hostile;
 mod pictures;
 mod recordings;
+mod redaction;
 mod replies;
 mod resize;
 mod scrollback;

@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 
-use crate::terminal::screen::{cell::Part, emulator::Emulator, grid::Grid, hidden::is_hidden};
+use crate::{
+    printable::is_hidden,
+    terminal::screen::{cell::Part, emulator::Emulator, grid::Grid},
+};
 
 /// Checks everything that other code relies on.
 pub(super) fn assert_sound(emulator: &Emulator) {

@@ -1,0 +1,153 @@
+//! `vmcell demo`: what was found on this machine, and a VM that shows that it works.
+
+use std::{
+    ffi::OsStr,
+    io::{self, Write},
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use serde_json::json;
+use vmcell::{Health, Output, printable};
+use vmcell_cli::{
+    exit::UNREAD,
+    show::voice::{print_json, say},
+    signals::Signals,
+};
+
+use crate::{
+    doctor::{self, Findings},
+    exit_code::{self, of_exit},
+    root::Root,
+    runtime::block_on,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Print all of it as JSON, one object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What the VM is asked.
+const QUESTION: [&str; 2] = ["uname", "-a"];
+
+pub(crate) fn demo(arguments: &DemoArguments) -> anyhow::Result<u8> {
+    let findings = doctor::findings();
+    if !arguments.json {
+        // Also where no VM can be booted.
+        findings.print(&mut io::stdout())?;
+    }
+    let root = Root::prepare(OsStr::new("base"), None)?;
+    let shown = block_on(async {
+        let mut signals = Signals::new()?;
+        tokio::select! {
+            shown = Shown::by_a_vm(root) => Ok(Ok(shown?)),
+            code = signals.next() => Ok(Err(code)),
+        }
+    })?;
+    match shown {
+        Ok(shown) => shown.tell(&findings, arguments.json),
+        Err(code) => Ok(code),
+    }
+}
+
+/// What a VM has shown.
+struct Shown {
+    health: Health,
+    boot: Duration,
+    command: Duration,
+    output: Output,
+}
+
+impl Shown {
+    async fn by_a_vm(root: Root) -> anyhow::Result<Self> {
+        let began = Instant::now();
+        let vm = root.builder().start().await?;
+        let boot = began.elapsed();
+        let began = Instant::now();
+        let output = vm.exec(QUESTION).await?;
+        let command = began.elapsed();
+        let health = vm.health().await;
+        vm.kill().await;
+        Ok(Self {
+            health,
+            boot,
+            command,
+            output,
+        })
+    }
+
+    fn tell(&self, findings: &Findings, json: bool) -> anyhow::Result<u8> {
+        if json {
+            print_json(&self.as_json(findings));
+        } else if let Err(error) = self.print(&mut io::stdout()) {
+            return match error.kind() {
+                io::ErrorKind::BrokenPipe => Ok(UNREAD),
+                _ => Err(error.into()),
+            };
+        }
+        Ok(self
+            .output
+            .exit
+            .as_ref()
+            .map_or(exit_code::OUR_OWN, of_exit))
+    }
+
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let Health {
+            backend,
+            acceleration,
+            link,
+            warnings,
+            ..
+        } = &self.health;
+        warnings.iter().for_each(|warning| say("vmcell", warning));
+        writeln!(out, "backend       {backend}")?;
+        if let Some(choice) = acceleration {
+            writeln!(
+                out,
+                "acceleration  {}: {}",
+                choice.acceleration, choice.reason
+            )?;
+        }
+        writeln!(out, "link          {}: {}", link.kind, link.reason)?;
+        writeln!(out, "booted in {} ms", self.boot.as_millis())?;
+        writeln!(
+            out,
+            "`{}` took {} ms, and answered:",
+            QUESTION.join(" "),
+            self.command.as_millis()
+        )?;
+        // The guest is not trusted with a terminal.
+        write!(out, "{}", printable(&self.output.stdout))
+    }
+
+    fn as_json(&self, findings: &Findings) -> serde_json::Value {
+        let Health {
+            backend,
+            acceleration,
+            link,
+            warnings,
+            ..
+        } = &self.health;
+        json!({
+            "findings": findings.as_json(),
+            "backend": backend,
+            "acceleration": acceleration.map(|choice| json!({
+                "name": choice.acceleration.to_string(),
+                "reason": choice.reason,
+            })),
+            "link": { "name": link.kind.name(), "reason": link.reason },
+            "warnings": warnings,
+            "boot_ms": milliseconds(self.boot),
+            "command": QUESTION,
+            "command_ms": milliseconds(self.command),
+            "answer": String::from_utf8_lossy(&self.output.stdout),
+        })
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

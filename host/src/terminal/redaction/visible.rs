@@ -1,0 +1,49 @@
+/// Tells which bytes of a stream can be seen: those that are neither control
+/// characters nor part of a control sequence (ECMA-48, 5.3 to 5.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Visible {
+    /// Text.
+    #[default]
+    Text,
+    /// Behind an escape character.
+    Escape,
+    /// In a control sequence.
+    Sequence,
+    /// In a string for the terminal, for example a title.
+    String,
+    /// Behind an escape character in such a string.
+    StringEnd,
+}
+
+const BELL: u8 = 0x07;
+const CANCEL: u8 = 0x18;
+const SUBSTITUTE: u8 = 0x1a;
+pub(super) const ESCAPE: u8 = 0x1b;
+
+impl Visible {
+    /// Takes the next byte. Returns whether it can be seen.
+    pub(super) fn take(&mut self, byte: u8) -> bool {
+        let (next, is_visible) = match (*self, byte) {
+            (_, CANCEL | SUBSTITUTE) => (Self::Text, false),
+            (Self::String, ESCAPE) => (Self::StringEnd, false),
+            (Self::String, BELL) | (Self::StringEnd, b'\\') => (Self::Text, false),
+            (Self::String, _) => (Self::String, false),
+            (_, ESCAPE) => (Self::Escape, false),
+            (Self::Text, ..0x20 | 0x7f) => (Self::Text, false),
+            (Self::Text, _) => (Self::Text, true),
+            (Self::Escape | Self::StringEnd, b'[') => (Self::Sequence, false),
+            (Self::Escape | Self::StringEnd, b']' | b'P' | b'X' | b'^' | b'_') => {
+                (Self::String, false)
+            }
+            // They do their work in the midst of a sequence.
+            (state, ..0x20) => (state, false),
+            (Self::Escape | Self::StringEnd, 0x20..0x30) => (Self::Escape, false),
+            (Self::Sequence, 0x20..0x40) => (Self::Sequence, false),
+            // What cannot be part of a sequence is text again.
+            (_, 0x80..) => (Self::Text, true),
+            _ => (Self::Text, false),
+        };
+        *self = next;
+        is_visible
+    }
+}
