@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod background;
+mod descriptors;
 #[cfg(feature = "disk")]
 mod disk;
 mod exec;
