@@ -83,4 +83,4 @@ pub use process::{
     ExecParts, ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, Offsets, Output,
     OutputKind, Process, ProcessId, ProcessInfo, ProcessSelector, Processes, ReadFrom, Resource,
 };
-pub use vm::{End, Health, Vm, VmBuilder, VmInfo, VmState};
+pub use vm::{End, EndKind, Health, Vm, VmBuilder, VmEnd, VmInfo, VmState};

@@ -22,7 +22,7 @@ pub use descriptors::standard_input;
 pub(crate) use descriptors::{inherited, keep_descriptors_from_children, standard_error};
 pub(crate) use entropy::add_entropy;
 pub use fork::end_this_process;
-pub(crate) use fork::fork;
+pub(crate) use fork::{exit, fork};
 pub(crate) use kill::{signal_everyone, signal_group};
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mapping::Mapping;

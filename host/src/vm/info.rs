@@ -16,4 +16,6 @@ pub struct VmInfo {
     pub memory_mib: u32,
     /// When its agent first answered.
     pub started: SystemTime,
+    /// Whether what it writes stays when it has ended.
+    pub keeps_disk: bool,
 }

@@ -9,6 +9,8 @@ mod background;
 mod descriptors;
 #[cfg(feature = "disk")]
 mod disk;
+#[cfg(feature = "disk")]
+mod ends;
 mod exec;
 mod faults;
 mod files;
