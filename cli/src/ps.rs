@@ -85,6 +85,7 @@ fn vm_as_json(vm: &VmInfo) -> Value {
         "vcpus": vm.vcpus,
         "memory_mib": vm.memory_mib,
         "image": vm.image.display().to_string(),
+        "keeps_disk": vm.keeps_disk,
     })
 }
 

@@ -30,6 +30,7 @@ mod service;
 mod service_options;
 mod services;
 mod shell;
+mod stop;
 mod strangers;
 mod tree;
 mod user;
