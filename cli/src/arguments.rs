@@ -42,7 +42,9 @@ pub(crate) enum Task {
     Ps(PsArguments),
     /// Print what a process has printed, as far as its VM has kept it.
     Logs(LogsArguments),
-    /// End a VM, or a process with all its descendants.
+    /// Stop a VM in order: its processes are asked to end, its disk is made clean.
+    Stop(StopArguments),
+    /// End a VM, in order if its disk is kept, or a process with all its descendants.
     Kill(KillArguments),
     /// Start, list, watch and end the services of a VM.
     Service(ServiceArguments),
@@ -79,6 +81,7 @@ impl Task {
             Self::Screen(arguments) => arguments.json,
             Self::Ps(arguments) => arguments.json,
             Self::Logs(arguments) => arguments.json,
+            Self::Stop(arguments) => arguments.json,
             Self::Service(arguments) => arguments.json(),
             Self::Publish(arguments) => arguments.json,
             Self::Cp(arguments) => arguments.json,
@@ -189,6 +192,16 @@ pub(crate) struct LogsArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct StopArguments {
+    /// The VM, as `vmcell ps` lists it.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Print how it ended as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct KillArguments {
     /// The VM, as `vmcell ps` lists it.
     #[arg(value_name = "ID")]
@@ -200,6 +213,10 @@ pub(crate) struct KillArguments {
     /// Only send this signal to the process and its group: a name or a number.
     #[arg(long, short, value_name = "SIGNAL", requires = "process", value_parser = signal_name::parse)]
     pub(crate) signal: Option<u8>,
+    /// End the VM at once, also if its disk is kept: as after a power cut, what
+    /// was written in the last two seconds may be missing.
+    #[arg(long, conflicts_with = "process")]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
 use tokio::time::timeout;
 use vmcell::{Error, ProcessSelector, Vm};
 
-use crate::{arguments::KillArguments, failure::say, runtime::block_on};
+use crate::{
+    arguments::KillArguments,
+    failure::say,
+    runtime::block_on,
+    stop::{does_not_end, stop_vm, tell},
+};
 
 /// How long the end of a VM that was killed may take to reach us.
-const PATIENCE: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Something may be left of what was to be ended.
 const SOMETHING_LEFT: u8 = 1;
@@ -18,6 +22,10 @@ pub(crate) fn kill(arguments: KillArguments) -> anyhow::Result<u8> {
     block_on(async move {
         let vm = Vm::attach(&arguments.id).await?;
         match (arguments.process, arguments.signal) {
+            (None, _) if vm.keeps_disk() && !arguments.force => {
+                let end = stop_vm(&vm).await?;
+                Ok(tell(&vm, end))
+            }
             (None, _) => kill_vm(&vm).await,
             (Some(process), None) => kill_tree(&vm, process).await,
             (Some(process), Some(signal)) => {
@@ -31,12 +39,8 @@ pub(crate) fn kill(arguments: KillArguments) -> anyhow::Result<u8> {
 async fn kill_vm(vm: &Vm) -> anyhow::Result<u8> {
     vm.kill().await;
     // It is the owner who does it, and an owner may be standing still.
-    if timeout(PATIENCE, vm.ended()).await.is_err() {
-        bail!(
-            "the program that owns the VM {:?} does not end it: `vmcell ps` tells its process id",
-            vm.id()
-        );
-    }
+    let ended = timeout(END_TIMEOUT, vm.ended()).await;
+    ended.map_err(|_| does_not_end(vm))?;
     Ok(0)
 }
 

@@ -30,6 +30,7 @@ mod service;
 mod shell;
 mod signal_name;
 mod start_options;
+mod stop;
 mod stream;
 mod surroundings;
 mod tail;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Task::Screen(arguments) => screen::screen(arguments),
         Task::Ps(arguments) => ps::ps(&arguments),
         Task::Logs(arguments) => logs::logs(arguments),
+        Task::Stop(arguments) => stop::stop(arguments),
         Task::Kill(arguments) => kill::kill(arguments),
         Task::Service(arguments) => service::service(arguments),
         Task::Publish(arguments) => port::publish(arguments),

@@ -93,6 +93,7 @@ fn vm_as_json(vm: &VmInfo) -> Value {
         "vcpus": details.map(|details| details.vcpus),
         "memory_mib": details.map(|details| details.memory_mib),
         "image": details.map(|details| details.image.display().to_string()),
+        "keeps_disk": details.map(|details| details.keeps_disk),
     })
 }
 

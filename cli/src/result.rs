@@ -1,7 +1,9 @@
 //! What machines are told about a command.
 
+use std::os::unix::process::ExitStatusExt as _;
+
 use serde_json::{Value, json};
-use vmcell::{Cause, Cut, Exit, Output};
+use vmcell::{Cause, Cut, Exit, Output, VmEnd};
 
 /// A command that was run. The cause may be known although the guest did not
 /// confirm the end.
@@ -35,6 +37,17 @@ pub(crate) fn add_end(result: &mut Value, exit: Option<&Exit>, cause: Option<Cau
     result["oom_kills"] = json!(exit.map(|exit| exit.oom_kills));
     result["outputs_cut"] = json!(exit.map(|exit| exit.outputs_cut));
     result["tree_ended"] = json!(exit.and_then(|exit| exit.tree_ended));
+}
+
+/// How a VM ended, and the exit status of its VMM; null is what is not known or
+/// not so.
+pub(crate) fn of_end(end: VmEnd) -> Value {
+    json!({
+        "kind": end.kind().name(),
+        "reason": end.reason.name(),
+        "exit_code": end.status.and_then(|status| status.code()),
+        "signal": end.status.and_then(|status| status.signal()),
+    })
 }
 
 fn usage(exit: &Exit) -> Value {

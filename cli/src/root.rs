@@ -33,11 +33,6 @@ impl Root {
         Ok(Self { image, disk })
     }
 
-    /// Whether what the VM writes stays.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.disk.is_some()
-    }
-
     /// A VM that boots from it.
     pub(crate) fn builder(self) -> VmBuilder {
         let Some(disk) = self.disk else {

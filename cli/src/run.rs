@@ -7,10 +7,10 @@ use crate::{
     arguments::RunArguments,
     command::Job,
     exit_code::INCOMPLETE,
-    failure::{print_json, say},
+    failure::say,
     files::{Pulls, Pushes, WORKSPACE},
     foreground::{self, Outcome},
-    new_vm::{NewVm, VmOptions},
+    new_vm::{Finished, NewVm, VmOptions},
     root::Root,
     runtime::block_on,
     service,
@@ -55,14 +55,9 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
     let root = Root::prepare(&environment, disk)?;
     let new = NewVm { root, options };
     block_on(async move {
-        let mut signals = Signals::new()?;
-        let own = tokio::select! {
-            own = new.boot() => own?,
-            code = signals.next() => return Ok(code),
-        };
-        let code = errand.run(&own.vm, &mut signals).await?;
-        own.end().await?;
-        Ok(code)
+        let mut signals = Signals::all()?;
+        let work = async |vm: &Vm, signals: &mut Signals| errand.run(vm, signals).await;
+        new.run(&mut signals, work).await
     })
 }
 
@@ -74,44 +69,43 @@ struct Errand {
 }
 
 impl Errand {
-    async fn run(self, vm: &Vm, signals: &mut Signals) -> anyhow::Result<u8> {
+    async fn run(self, vm: &Vm, signals: &mut Signals) -> anyhow::Result<Finished> {
         let present = tokio::select! {
             present = self.surroundings.set_up(vm) => present?,
-            code = signals.next() => return Ok(code),
+            code = signals.next() => return Ok(code.into()),
         };
         let outcome = foreground::run(vm, self.job, signals).await?;
         if outcome.interrupted {
-            return Ok(outcome.code);
+            return Ok(outcome.code.into());
         }
         tokio::select! {
-            code = finish(vm, outcome, present, self.pulls) => Ok(code),
-            code = signals.next() => Ok(code),
+            finished = finish(vm, outcome, present, self.pulls) => Ok(finished),
+            code = signals.next() => Ok(code.into()),
         }
     }
 }
 
-/// Tells what came of the command, ends what was around it, and brings out what
+/// Looks what came of the command, ends what was around it, and brings out what
 /// is wanted.
-async fn finish(vm: &Vm, mut outcome: Outcome, present: Present, pulls: Pulls) -> u8 {
+async fn finish(vm: &Vm, mut outcome: Outcome, present: Present, pulls: Pulls) -> Finished {
     let services = present.look().await;
-    match outcome.result.take() {
-        Some(mut result) => {
-            present.add_to(&mut result, &services);
-            print_json(&result);
-        }
-        None => services
-            .iter()
-            .filter_map(service::note)
-            .for_each(|note| say(&note)),
+    let result = outcome.result.take().map(|mut result| {
+        present.add_to(&mut result, &services);
+        result
+    });
+    if result.is_none() {
+        let notes = services.iter().filter_map(service::note);
+        notes.for_each(|note| say(&note));
     }
     if !pulls.is_empty() {
         // What it writes while it ends would be missed, or be half there.
         outcome.settle(vm).await;
     }
     present.stop().await;
-    match outcome.code {
+    let code = match outcome.code {
         code if pulls.run(vm).await => code,
         0 => INCOMPLETE,
         code => code,
-    }
+    };
+    Finished { code, result }
 }

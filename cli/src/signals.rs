@@ -23,17 +23,20 @@ impl Signals {
     }
 
     /// Also SIGHUP and SIGQUIT, for who has something to put right before the
-    /// end. Others leave SIGHUP as they find it: `nohup` may have switched it off.
+    /// end. Those that are ignored stay so: `nohup` has switched SIGHUP off, and
+    /// a shell SIGQUIT for what runs in its background.
     ///
     /// # Errors
     /// If the system refuses.
     pub fn all() -> io::Result<Self> {
-        Self::of(&[
-            SignalKind::interrupt(),
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-            SignalKind::quit(),
-        ])
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+        let ignored = ignored()?;
+        let others = [SignalKind::hangup(), SignalKind::quit()];
+        kinds.extend(others.into_iter().filter(|kind| {
+            let bit = kind.as_raw_value().saturating_sub(1);
+            ignored & (1 << bit) == 0
+        }));
+        Self::of(&kinds)
     }
 
     fn of(kinds: &[SignalKind]) -> io::Result<Self> {
@@ -58,4 +61,15 @@ impl Signals {
         }
         Poll::Pending
     }
+}
+
+/// The signals that this process ignores: the lowest bit is signal 1
+/// (proc_pid_status(5)).
+fn ignored() -> io::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }

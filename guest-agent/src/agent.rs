@@ -8,8 +8,10 @@ use rustix::{
     process::{getpid, set_child_subreaper},
 };
 
+use vmcell_wire::Outcome;
+
 use crate::{
-    boot::{self, Booted},
+    boot::{self, Booted, RootDisk},
     cgroup::Cgroups,
     clock::Moment,
     console::Console,
@@ -24,6 +26,7 @@ use crate::{
         SignalFd, keep_descriptors_from_children, take_over_signals, vsock_peer, wait_for_our_turn,
     },
     tasks::Tasks,
+    write_back::WriteBack,
 };
 
 /// What an agent is given to work with.
@@ -44,6 +47,8 @@ pub struct AgentConfig<'a> {
     pub console: Console,
     /// Whose processes powering off ends: PID 1 ends all of the guest's.
     pub is_init: bool,
+    /// What the root is on.
+    pub root_disk: RootDisk,
     /// How long a foreground process without its link waits to be resumed.
     pub resume_grace_ms: u64,
 }
@@ -76,6 +81,7 @@ pub fn serve_guest(booted: Booted) -> Result<Ending, Errno> {
         ports: booted.ports,
         console: booted.console,
         is_init: true,
+        root_disk: booted.root_disk,
         resume_grace_ms: AgentConfig::RESUME_GRACE_MS,
     })?;
     agent.run()
@@ -89,6 +95,7 @@ pub struct Agent {
     pub(crate) boot_id: [u8; 16],
     pub(crate) is_init: bool,
     pub(crate) has_clock: bool,
+    pub(crate) root_disk: RootDisk,
     signals: SignalFd,
     listener: Option<OwnedFd>,
     /// The place in the list is the link's id.
@@ -145,11 +152,13 @@ impl Agent {
                 jobs: Jobs::new(),
                 services: Services::new(),
                 connections: Connections::new(),
+                write_back: WriteBack::new(config.root_disk),
             },
             power: None,
             boot_id: config.boot_id,
             is_init: config.is_init,
             has_clock: config.has_clock,
+            root_disk: config.root_disk,
             signals,
             listener: config.listener,
             links: Vec::new(),
@@ -191,6 +200,7 @@ impl Agent {
                 self.serve(id);
             }
             self.tasks.jobs.tell_workers();
+            self.tasks.write_back.look_after();
             self.keep_patience();
             if self.power_is_off() {
                 return Ok(Ending::PowerOff);
@@ -203,8 +213,11 @@ impl Agent {
 
     /// A host is here. The boot is over for it when its first command is.
     pub(crate) fn has_company(&mut self) {
-        self.quiet_from
-            .get_or_insert_with(|| Moment::now().after_ms(FIRST_COMMAND_MS));
+        if self.quiet_from.is_none() {
+            let quiet_from = Moment::now().after_ms(FIRST_COMMAND_MS);
+            self.quiet_from = Some(quiet_from);
+            self.tasks.write_back.begin_at(quiet_from);
+        }
     }
 
     /// Whether there is something to do without an event.
@@ -224,6 +237,7 @@ impl Agent {
         [
             self.tasks.processes.next_deadline(),
             self.tasks.services.next_deadline(),
+            self.tasks.write_back.next_start(),
             power,
             self.patience,
             quiet,
@@ -415,15 +429,14 @@ impl Agent {
         self.links.get_mut(usize::try_from(id.0).ok()?)
     }
 
-    /// Says goodbye to the host that asked for the end, as far as its link
-    /// takes it.
-    pub(crate) fn say_goodbye(&mut self, caller: Caller) {
+    /// Tells the host that asked for the end what came of it, as far as its
+    /// link takes it.
+    pub(crate) fn say_goodbye(&mut self, caller: Caller, outcome: &Outcome<'_>) {
         let Some(mut link) = self.take_link(caller.link) else {
             return;
         };
-        let outcome = vmcell_wire::Outcome::PoweringOff;
         // The VM ends in any case.
-        let _ = link.conversation.close(caller.stream, &outcome);
+        let _ = link.conversation.close(caller.stream, outcome);
         let _ = link.send(&mut self.tasks);
         self.put_link(caller.link, link);
     }

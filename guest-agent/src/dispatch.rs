@@ -46,6 +46,9 @@ impl Agent {
                 conversation.close(stream, &Outcome::Done)
             }
             Item::Ack { stream } => {
+                if let Some(power) = &mut self.power {
+                    power.acknowledge(conversation.caller(stream));
+                }
                 conversation.acknowledged(stream, &mut self.tasks);
                 Ok(())
             }

@@ -13,6 +13,7 @@
 //!                              ├─> job       what workers do: files
 //!                              ├─> service   processes that are looked after
 //!                              ├─> port      connections to programs
+//!                              ├─> write_back  the disk, if it is kept
 //!                              └─> power     the orderly end
 //! ```
 //!
@@ -53,6 +54,7 @@ mod sys;
 mod tasks;
 mod user;
 mod worker;
+mod write_back;
 
 pub use agent::{Agent, AgentConfig, Ending, serve_guest};
 pub use console::Console;

@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use vmcell_agent::{Agent, AgentConfig, Console, Ending, Errno, standard_input};
+use vmcell_agent::{Agent, AgentConfig, Console, Ending, Errno, boot::RootDisk, standard_input};
 
 fn main() -> ExitCode {
     match run() {
@@ -39,6 +39,7 @@ fn run() -> Result<Ending, Errno> {
         ports: Vec::new(),
         console: Console::silent(),
         is_init: false,
+        root_disk: RootDisk::None,
         resume_grace_ms,
     })?;
     agent.run()

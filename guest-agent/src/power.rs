@@ -4,14 +4,26 @@
 //!               SIGTERM to all          grace over: SIGKILL to all
 //!  PowerOff  ------------------> Asked ---------------------------> Killing
 //!                                  |  no child left                    |
-//!                                  +----------> goodbye <--------------+
+//!                                  +-------> disk made clean <---------+
+//!                                                  |
+//!                                              Reported ---> off
+//!                                      host has acknowledged, or deadline
 //! ```
 //!
-//! Terminals hear SIGHUP too, which is what their shells heed. Afterwards
-//! [`boot::halt`](crate::boot::halt) makes the disk clean and resets the
-//! machine, which ends the VMM.
+//! Terminals hear SIGHUP too, which is what their shells heed. The host is told
+//! whether the disk is clean, and has a moment to hear it: what a machine has
+//! sent is lost if it resets before its VMM has taken it. Afterwards
+//! [`boot::halt`](crate::boot::halt) resets the machine, which ends the VMM.
 
-use crate::{agent::Agent, clock::Moment, process::Caller, sys};
+use vmcell_wire::{Failure, Outcome, Stage};
+
+use crate::{
+    agent::Agent,
+    boot::{self, RootDisk},
+    clock::Moment,
+    process::Caller,
+    sys,
+};
 
 /// A power-off under way.
 pub(crate) struct PowerOff {
@@ -19,17 +31,23 @@ pub(crate) struct PowerOff {
     phase: Phase,
     deadline: Moment,
     children_left: bool,
+    acknowledged: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Asked,
     Killing,
+    Reported,
 }
 
 /// How long killed processes may take to be gone. One that hangs in the kernel
 /// does not keep the VM from going down.
 const KILL_MS: u64 = 1000;
+
+/// How long the host may take to acknowledge the report. One that is gone does
+/// not keep the VM from going down.
+const ACKNOWLEDGE_MS: u64 = 1000;
 
 impl PowerOff {
     pub(crate) fn new(caller: Caller, grace_ms: u32) -> Self {
@@ -38,6 +56,7 @@ impl PowerOff {
             phase: Phase::Asked,
             deadline: Moment::now().after_ms(grace_ms.into()),
             children_left: true,
+            acknowledged: false,
         }
     }
 
@@ -48,6 +67,13 @@ impl PowerOff {
     pub(crate) fn children_left(&mut self, children_left: bool) {
         self.children_left = children_left;
     }
+
+    /// The host knows the outcome of a stream.
+    pub(crate) fn acknowledge(&mut self, caller: Caller) {
+        if self.caller == caller {
+            self.acknowledged = true;
+        }
+    }
 }
 
 impl Agent {
@@ -56,9 +82,14 @@ impl Agent {
     pub(crate) fn power_off(&mut self, power: PowerOff) {
         if let Some(under_way) = &mut self.power {
             under_way.caller = power.caller;
+            if under_way.phase == Phase::Reported {
+                // Once more, to the new one.
+                under_way.phase = Phase::Killing;
+            }
             return;
         }
         self.power = Some(power);
+        self.tasks.write_back.close();
         self.tasks.jobs.close();
         self.close_services();
         if self.is_init {
@@ -75,6 +106,9 @@ impl Agent {
         let Some(power) = &mut self.power else {
             return false;
         };
+        if power.phase == Phase::Reported {
+            return power.acknowledged || Moment::now() >= power.deadline;
+        }
         if power.children_left {
             if Moment::now() < power.deadline {
                 return false;
@@ -89,8 +123,24 @@ impl Agent {
                 return false;
             }
         }
+        power.phase = Phase::Reported;
         let caller = power.caller;
-        self.say_goodbye(caller);
-        true
+        let made_clean = match self.root_disk {
+            RootDisk::None => Ok(()),
+            RootDisk::Scratch | RootDisk::Kept => boot::make_root_clean(),
+        };
+        let outcome = match made_clean {
+            Ok(()) => Outcome::DiskClean,
+            Err(errno) => {
+                let errno = u16::try_from(errno.raw_os_error()).unwrap_or(0);
+                let text = "the root cannot be made read-only";
+                Outcome::Failed(Failure::from_errno(errno, Stage::File, text))
+            }
+        };
+        self.say_goodbye(caller, &outcome);
+        if let Some(power) = &mut self.power {
+            power.deadline = Moment::now().after_ms(ACKNOWLEDGE_MS);
+        }
+        false
     }
 }

@@ -1,4 +1,7 @@
-use crate::{job::Jobs, link::LinkId, port::Connections, process::Processes, service::Services};
+use crate::{
+    job::Jobs, link::LinkId, port::Connections, process::Processes, service::Services,
+    write_back::WriteBack,
+};
 
 /// What the agent does for hosts.
 pub(crate) struct Tasks {
@@ -6,6 +9,7 @@ pub(crate) struct Tasks {
     pub(crate) jobs: Jobs,
     pub(crate) services: Services,
     pub(crate) connections: Connections,
+    pub(crate) write_back: WriteBack,
 }
 
 impl Tasks {
@@ -15,11 +19,13 @@ impl Tasks {
             processes,
             jobs,
             services,
+            write_back,
             ..
         } = self;
         processes.reap_all(|pid| {
             jobs.reaped(pid);
             services.reaped(pid);
+            write_back.reaped(pid);
         })
     }
 

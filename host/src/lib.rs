@@ -84,4 +84,4 @@ pub use process::{
     ExecParts, ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, Offsets, Output,
     OutputKind, Process, ProcessId, ProcessInfo, ProcessSelector, Processes, ReadFrom, Resource,
 };
-pub use vm::{End, Health, Vm, VmBuilder, VmDetails, VmInfo, VmState, VmStatus};
+pub use vm::{End, EndKind, Health, Vm, VmBuilder, VmDetails, VmEnd, VmInfo, VmState, VmStatus};

@@ -3,11 +3,12 @@
 
 use std::{arch::x86_64::_rdtsc, io, os::unix::process::CommandExt, process::Command};
 
+use nix::libc;
 use rustix::{
     fd::AsFd,
     io::Errno,
     ioctl::{Setter, ioctl, opcode},
-    process::{Signal, getpid, getppid, set_parent_process_death_signal},
+    process::{Resource, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal},
 };
 
 /// Makes the command's process die when the thread that spawns it ends, and so
@@ -25,6 +26,44 @@ pub(crate) fn die_with_spawning_thread(command: &mut Command) {
     // SAFETY: between fork and exec the closure makes two system calls. It
     // neither allocates nor takes a lock.
     unsafe { command.pre_exec(in_child) };
+}
+
+/// Keeps every descriptor from `first` on from the command's program, also those
+/// that somebody in this program opened without `FD_CLOEXEC`: close_range(2).
+///
+/// Call it when everything else has been set that changes descriptors in the
+/// child: the changes are made in the order of the calls.
+pub(crate) fn inherit_nothing_from(command: &mut Command, first: u32) {
+    let in_child = move || {
+        // SAFETY: a flag of descriptors is changed; nothing is closed before
+        // exec, so the standard library keeps the pipe on which it reports a
+        // failed one.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_close_range,
+                first,
+                u32::MAX,
+                libc::CLOSE_RANGE_CLOEXEC,
+            )
+        };
+        if result != 0 {
+            mark_one_by_one(first);
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls. It neither
+    // allocates nor takes a lock.
+    unsafe { command.pre_exec(in_child) };
+}
+
+/// Does the same where the kernel is older than Linux 5.11.
+fn mark_one_by_one(first: u32) {
+    let limit = getrlimit(Resource::Nofile).current;
+    let limit = limit.map_or(i32::MAX, |limit| i32::try_from(limit).unwrap_or(i32::MAX));
+    for descriptor in i32::try_from(first).unwrap_or(i32::MAX)..limit {
+        // SAFETY: a flag is changed. It fails if there is no such descriptor.
+        unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
 }
 
 /// Takes a number for a guest, through `/dev/vhost-vsock`:

@@ -12,7 +12,10 @@ use command_fds::{CommandFdExt, FdMapping};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::sync::watch;
 
-use crate::{error::Error, sys::die_with_spawning_thread};
+use crate::{
+    error::Error,
+    sys::{die_with_spawning_thread, inherit_nothing_from},
+};
 
 /// A program that runs a VM, and that cannot outlive this one. Dropping it ends
 /// the program.
@@ -32,8 +35,9 @@ pub(crate) struct VmmKiller {
 }
 
 impl Vmm {
-    /// Starts a VMM, with descriptors that it inherits, numbered from 3 on. It
-    /// has no standard input.
+    /// Starts a VMM, with descriptors that it inherits, numbered from 3 on, and
+    /// what the command sets as its standard output and error. It has no
+    /// standard input, and inherits no other descriptor of this program.
     ///
     /// # Errors
     /// [`Error::Host`] if the system refuses.
@@ -154,6 +158,7 @@ fn spawn(
     mut command: Command,
     descriptors: Vec<OwnedFd>,
 ) -> io::Result<(std::process::Child, VmmKiller)> {
+    let first_other = u32::try_from(3 + descriptors.len()).map_err(io::Error::other)?;
     let mappings = descriptors.into_iter().zip(3..);
     let mappings = mappings
         .map(|(parent_fd, child_fd)| FdMapping {
@@ -165,6 +170,8 @@ fn spawn(
         .fd_mappings(mappings)
         .map_err(|_| io::ErrorKind::InvalidInput)?;
     die_with_spawning_thread(&mut command);
+    // Last, because the mappings above are made in the child too.
+    inherit_nothing_from(&mut command, first_other);
     let child = command.stdin(Stdio::null()).spawn()?;
     let pid = Pid::from_child(&child);
     // The child has not been waited for, so the number is still its own.

@@ -30,6 +30,9 @@ pub struct Boot<'a> {
     pub root_device: &'a str,
     /// Where the agent finds its host.
     pub link: BootLink,
+    /// Whether the disk outlives the VM. If so, the agent writes it back every
+    /// second, so that little is lost when the VM ends without notice.
+    pub disk_is_kept: bool,
 }
 
 /// Where the agent finds its host.

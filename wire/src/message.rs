@@ -23,7 +23,9 @@ pub enum Request<'a> {
     /// [`Outcome::Exited`]. In the background: [`Outcome::Spawned`].
     #[serde(borrow)]
     Start(Start<'a>),
-    /// Ends all processes, makes the disk clean and powers the VM off.
+    /// Ends all processes, makes the disk clean and powers the VM off:
+    /// [`Outcome::DiskClean`], or [`Outcome::Failed`] if the disk could not be
+    /// made clean, in which case the VM goes down all the same.
     PowerOff {
         /// How long processes may take to react to SIGTERM before SIGKILL.
         grace_ms: u32,
@@ -188,7 +190,8 @@ pub enum Outcome<'a> {
     Pong,
     /// The process ended.
     Exited(Exit),
-    /// The VM goes down now; nothing will follow on any link.
+    /// The VM goes down now; nothing will follow on any link. Agents that can
+    /// tell whether the disk is clean answer [`DiskClean`](Self::DiskClean).
     PoweringOff,
     /// The program was executed and runs in the background.
     Spawned {
@@ -210,6 +213,9 @@ pub enum Outcome<'a> {
     /// How a service is.
     #[serde(borrow)]
     Service(State<'a>),
+    /// All processes have ended, everything is written and the root is
+    /// read-only. The VM goes down now; nothing will follow on any link.
+    DiskClean,
 }
 
 impl Outcome<'_> {
@@ -223,7 +229,8 @@ impl Outcome<'_> {
             | Self::PoweringOff
             | Self::Spawned { .. }
             | Self::Done
-            | Self::EndOfList { .. } => true,
+            | Self::EndOfList { .. }
+            | Self::DiskClean => true,
         }
     }
 }

@@ -215,6 +215,7 @@ fn outcome() -> impl Strategy<Value = Outcome<'static>> {
         Just(Outcome::PoweringOff),
         any::<(u32, u32)>().prop_map(|(id, pid)| Outcome::Spawned { id, pid }),
         Just(Outcome::Done),
+        Just(Outcome::DiskClean),
         any::<bool>().prop_map(|more| Outcome::EndOfList { more }),
     ]
 }

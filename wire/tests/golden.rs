@@ -414,6 +414,7 @@ fn outcomes() {
         concat!("040000000c0b0a04", "04", "05", "ac02")
     );
     assert_eq!(close(Outcome::Done), "010000000c0b0a0405");
+    assert_eq!(close(Outcome::DiskClean), "010000000c0b0a0409");
     assert_eq!(
         close(Outcome::EndOfList { more: true }),
         concat!("020000000c0b0a04", "06", "01")
@@ -535,6 +536,7 @@ fn boot_file() {
         hostname: "cell",
         root_device: "/dev/vda",
         link: BootLink::Ports,
+        disk_is_kept: true,
     };
     let vsock = BootLink::Vsock {
         port: 1024,
@@ -546,7 +548,7 @@ fn boot_file() {
         assert_eq!(
             hex(&bytes),
             format!(
-                "{}{}{}ac020463656c6c082f6465762f766461{expected}",
+                "{}{}{}ac020463656c6c082f6465762f766461{expected}01",
                 "01".repeat(16),
                 "03".repeat(16),
                 "02".repeat(32)

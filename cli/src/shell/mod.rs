@@ -125,23 +125,21 @@ impl Wanted {
     /// In a VM of our own, which ends with it.
     async fn run_in_new(self, new: NewVm) -> anyhow::Result<u8> {
         let mut signals = Signals::all()?;
-        let opening = async {
-            let own = new.boot().await?;
-            let found = self.find_or_open(&own.vm).await?;
-            anyhow::Ok((own, found))
+        let work = async |vm: &Vm, signals: &mut Signals| {
+            let found = tokio::select! {
+                found = self.find_or_open(vm) => found?,
+                code = signals.next() => return Ok(code.into()),
+            };
+            let end = session::run(&found.terminal, &self.detach_key, signals).await?;
+            let code = match end {
+                End::Exited(exit) => of_exit(&exit),
+                End::Detached => 0,
+                End::Signalled(code) => code,
+                End::HungUp => HUNG_UP,
+            };
+            Ok(code.into())
         };
-        let (own, found) = tokio::select! {
-            opened = opening => opened?,
-            code = signals.next() => return Ok(code),
-        };
-        let end = session::run(&found.terminal, &self.detach_key, &mut signals).await?;
-        own.end().await?;
-        Ok(match end {
-            End::Exited(exit) => of_exit(&exit),
-            End::Detached => 0,
-            End::Signalled(code) => code,
-            End::HungUp => HUNG_UP,
-        })
+        new.run(&mut signals, work).await
     }
 
     /// In a VM that another program runs, where it goes on when we leave.

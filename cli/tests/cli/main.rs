@@ -35,6 +35,7 @@ mod service;
 mod service_options;
 mod services;
 mod shell;
+mod stop;
 mod strangers;
 mod terminal_output;
 mod tree;

@@ -58,6 +58,18 @@ impl Vmcell {
         Self(command)
     }
 
+    /// A line of shell that becomes the program.
+    pub(crate) fn shell(line: &str) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", line])
+            .env_remove("VMCELL_LOG")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Self(command)
+    }
+
     /// `vmcell run` with options, for a command.
     pub(crate) fn run<'a>(
         options: impl IntoIterator<Item = &'a str>,

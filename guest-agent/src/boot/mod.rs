@@ -41,8 +41,21 @@ pub struct Booted {
     pub has_clock: bool,
     /// Whether there are cgroups at [`CGROUPS`].
     pub has_cgroups: bool,
+    /// What the root is on.
+    pub root_disk: RootDisk,
     /// Where to complain.
     pub console: Console,
+}
+
+/// What the root of a guest is on, and what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RootDisk {
+    /// On no disk of its own: there is nothing to write back.
+    None,
+    /// On a disk that ends with the VM.
+    Scratch,
+    /// On a disk that outlives the VM.
+    Kept,
 }
 
 /// Where the cgroups are.
@@ -151,18 +164,28 @@ pub fn boot() -> Result<Booted, BootError> {
         listener,
         has_clock: true,
         has_cgroups: true,
+        root_disk: match boot.disk_is_kept {
+            true => RootDisk::Kept,
+            false => RootDisk::Scratch,
+        },
         console,
     })
 }
 
-/// Makes the disk clean and resets the machine; the VMM takes that as the end.
+/// Writes everything back and makes the root read-only. It may wait for the
+/// disk, so it is only for the end, when nobody is served any more.
 ///
 /// The root cannot be unmounted by a process that stands in it. Mounted
 /// read-only it is just as clean: the journal is empty and marked so.
-pub fn halt(console: &Console) -> ! {
+pub(crate) fn make_root_clean() -> Result<(), Errno> {
     rustix::fs::sync();
-    let read_only = mount_remount("/", MountFlags::RDONLY, c"");
-    if let Err(error) = read_only {
+    mount_remount("/", MountFlags::RDONLY, c"")
+}
+
+/// Makes the disk clean, if that is not done, and resets the machine; the VMM
+/// takes that as the end.
+pub fn halt(console: &Console) -> ! {
+    if let Err(error) = make_root_clean() {
         console.error(format_args!("the disk was not cleanly unmounted: {error}"));
     }
     // Some VMMs boot a machine again that resets itself. Those have ACPI, by

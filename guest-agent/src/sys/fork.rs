@@ -39,6 +39,11 @@ pub(crate) fn fork<const N: usize>(
 
 /// Ends it at once: nothing of the agent's is run at its end.
 pub fn end_this_process() -> ! {
+    exit(1)
+}
+
+/// As [`end_this_process`], with an exit code.
+pub(crate) fn exit(code: u8) -> ! {
     // SAFETY: the kernel gives back all that the process has.
-    unsafe { libc::_exit(1) }
+    unsafe { libc::_exit(code.into()) }
 }

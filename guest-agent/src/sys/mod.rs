@@ -24,7 +24,7 @@ pub use descriptors::standard_input;
 pub(crate) use descriptors::{inherited, keep_descriptors_from_children, standard_error};
 pub(crate) use entropy::add_entropy;
 pub use fork::end_this_process;
-pub(crate) use fork::fork;
+pub(crate) use fork::{exit, fork};
 pub(crate) use kill::{signal_everyone, signal_group, signal_process};
 pub(crate) use launch::{ChildPlan, Credentials, Launch, Launcher, ResourceLimit};
 pub(crate) use loopback::raise_loopback;

@@ -65,6 +65,15 @@ impl Root {
             Self::Disk { path, .. } => path,
         }
     }
+
+    /// Whether what the VM writes stays when it has ended.
+    pub fn is_kept(&self) -> bool {
+        match self {
+            Self::Image(_) | Self::Directory(_) => false,
+            #[cfg(feature = "disk")]
+            Self::Disk { .. } => true,
+        }
+    }
 }
 
 /// Where the agent finds its host.
@@ -170,6 +179,7 @@ impl Machine {
             hostname: &self.hostname,
             root_device,
             link,
+            disk_is_kept: self.root.is_kept(),
         };
         boot.encode()
             .map_err(|error| Error::Invalid(error.to_string()))

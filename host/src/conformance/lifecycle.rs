@@ -54,10 +54,10 @@ pub(super) async fn strangers(scene: Scene) -> Seen {
 pub(super) async fn destroyed_twice(scene: Scene) -> Seen {
     let vm = scene.start().await?;
     vm.stop().await?;
-    same("the end", vm.ended().await, End::Stopped)?;
+    same("the end", vm.ended().await.reason, End::Stopped)?;
     vm.stop().await?;
     vm.kill().await;
-    same("the end", vm.ended().await, End::Stopped)
+    same("the end", vm.ended().await.reason, End::Stopped)
 }
 
 pub(super) async fn used_after_destroy(scene: Scene) -> Seen {

@@ -17,10 +17,12 @@
 //!     | Errand (1 byte)                          |
 //!     |----------------------------------------->|
 //!     |   Attach: the wire protocol, relayed     |
-//!     |   Stop, Kill: one byte when it is done   |
+//!     |   Stop, Kill, Watch: how the VM ended,   |
+//!     |     when it has                          |
 //!     |   Baseline: length (u64 le), the bytes   |
 //! ```
 
+mod ending;
 mod keepsake;
 mod listener;
 mod name;
@@ -49,12 +51,20 @@ pub(crate) enum Errand {
     Kill = b'k',
     /// To hear how the workspace was.
     Baseline = b'b',
+    /// To hear how the VM ends.
+    Watch = b'w',
 }
 
 impl Errand {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Attach, Self::Stop, Self::Kill, Self::Baseline]
-            .into_iter()
-            .find(|errand| *errand as u8 == byte)
+        [
+            Self::Attach,
+            Self::Stop,
+            Self::Kill,
+            Self::Baseline,
+            Self::Watch,
+        ]
+        .into_iter()
+        .find(|errand| *errand as u8 == byte)
     }
 }

@@ -9,17 +9,19 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::AsyncReadExt,
     net::{UnixListener, UnixStream},
+    sync::watch,
     task::{JoinHandle, JoinSet},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
-use super::{Errand, Keepsake, Name, Plate, listener::our_listeners, name::our_uid};
+use super::{Errand, Keepsake, Name, Plate, ending, listener::our_listeners, name::our_uid};
 use crate::{
     error::Error,
     random::random_bytes,
     session::{Session, relay},
+    vm::VmEnd,
 };
 
 /// How long to wait before the next visitor when the system refuses to accept
@@ -32,20 +34,29 @@ pub(crate) struct Door(StdUnixListener);
 
 /// An open door. It is shut when this is dropped, a little later.
 #[derive(Debug)]
-pub(crate) struct OpenDoor(JoinHandle<()>);
+pub(crate) struct OpenDoor {
+    task: JoinHandle<()>,
+    /// Set when the VM has ended.
+    end: watch::Sender<Option<VmEnd>>,
+}
+
+/// How long visitors may take to be told the end. It fits into what the system
+/// keeps for a socket, so it takes no time unless one did not read before.
+const TELLING: Duration = Duration::from_millis(500);
 
 impl OpenDoor {
-    /// Shuts the door on those inside as well, and gives the name up.
-    pub(crate) async fn shut(mut self) {
-        self.0.abort();
-        // It fails, because it was aborted.
-        let _ = (&mut self.0).await;
+    /// Gives the name up, tells those inside how the VM ended, and shuts the
+    /// door on them.
+    pub(crate) async fn shut(mut self, end: VmEnd) {
+        self.end.send_replace(Some(end));
+        // It fails only with the runtime.
+        let _ = (&mut self.task).await;
     }
 }
 
 impl Drop for OpenDoor {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -75,9 +86,8 @@ impl Door {
         }
     }
 
-    /// Lets visitors in. `order` carries out what they ask of the VM itself,
-    /// and returns when it is done.
-    pub(crate) fn open<F, O>(
+    /// Lets visitors in. `order` has somebody do what they ask of the VM itself.
+    pub(crate) fn open<F>(
         self,
         plate: Plate,
         baseline: Arc<Keepsake>,
@@ -85,24 +95,27 @@ impl Door {
         order: F,
     ) -> Result<OpenDoor, Error>
     where
-        F: Fn(Errand) -> O + Clone + Send + 'static,
-        O: Future<Output = ()> + Send + 'static,
+        F: Fn(Errand) + Clone + Send + 'static,
     {
         let listener = self
             .0
             .set_nonblocking(true)
             .and_then(|()| UnixListener::from_std(self.0))
             .map_err(Error::host("make the VM known to other programs"))?;
+        let (end, mut ending) = watch::channel(None);
         let task = tokio::spawn(async move {
+            let (told, to_be_told) = watch::channel(None);
             let mut visits = JoinSet::new();
-            loop {
+            let end = loop {
                 tokio::select! {
+                    end = ended(&mut ending) => break end,
                     Some(_) = visits.join_next() => {}
                     visitor = listener.accept() => match visitor {
                         Ok((socket, _)) => {
                             let (plate, baseline) = (plate.clone(), baseline.clone());
                             let (session, order) = (session.clone(), order.clone());
-                            visits.spawn(receive(socket, plate, baseline, session, order));
+                            let end = to_be_told.clone();
+                            visits.spawn(receive(socket, plate, baseline, session, order, end));
                         }
                         Err(error) => {
                             tracing::debug!(%error, "no visitor can be accepted");
@@ -115,9 +128,24 @@ impl Door {
                         }
                     }
                 }
-            }
+            };
+            // Whoever hears of the end can use the id again.
+            drop(listener);
+            told.send_replace(Some(end));
+            let telling = async { while visits.join_next().await.is_some() {} };
+            let _ = timeout(TELLING, telling).await;
         });
-        Ok(OpenDoor(task))
+        Ok(OpenDoor { task, end })
+    }
+}
+
+/// Waits until the VM has ended.
+async fn ended(end: &mut watch::Receiver<Option<VmEnd>>) -> VmEnd {
+    let end = end.wait_for(Option::is_some).await.map_or(None, |end| *end);
+    match end {
+        Some(end) => end,
+        // Whoever would say it is gone, and this task is about to be.
+        None => std::future::pending().await,
     }
 }
 
@@ -127,17 +155,14 @@ fn bind(address: &str) -> io::Result<StdUnixListener> {
 }
 
 /// Serves one visitor. One that breaks off has changed its mind.
-async fn receive<F, O>(
+async fn receive(
     mut socket: UnixStream,
     plate: Plate,
     baseline: Arc<Keepsake>,
     session: Arc<Session>,
-    order: F,
-) -> io::Result<()>
-where
-    F: Fn(Errand) -> O,
-    O: Future<Output = ()>,
-{
+    order: impl Fn(Errand),
+    mut end: watch::Receiver<Option<VmEnd>>,
+) -> io::Result<()> {
     // Strangers get not a word.
     if socket.peer_cred()?.uid() != our_uid() {
         return Ok(());
@@ -147,11 +172,18 @@ where
     socket.read_exact(&mut errand).await?;
     match Errand::from_byte(errand[0]) {
         None => {}
-        Some(Errand::Attach) => relay(socket, session).await,
+        Some(Errand::Attach) => tokio::select! {
+            () = relay(socket, session) => {}
+            _ = ended(&mut end) => {}
+        },
         Some(Errand::Baseline) => baseline.send(&mut socket).await?,
-        Some(errand) => {
-            order(errand).await;
-            socket.write_all(&[errand as u8]).await?;
+        Some(errand @ (Errand::Stop | Errand::Kill | Errand::Watch)) => {
+            order(errand);
+            tokio::select! {
+                end = ended(&mut end) => ending::send(&mut socket, end).await?,
+                // It says nothing more, so this is its leaving.
+                _ = socket.read_u8() => {}
+            }
         }
     }
     Ok(())

@@ -23,9 +23,11 @@ pub(crate) struct Plate {
     pub(crate) started_ms: u64,
     /// What everybody who uses the VM must know.
     pub(crate) warnings: Vec<String>,
+    /// Whether what the VM writes stays.
+    pub(crate) keeps_disk: bool,
 }
 
-const GENERATION: u16 = 1;
+const GENERATION: u16 = 2;
 
 /// More than this is no plate.
 const MAX_SIZE: u16 = 16 * 1024;
@@ -38,6 +40,7 @@ impl Plate {
         backend: &str,
         acceleration: Option<Acceleration>,
         warnings: &[String],
+        keeps_disk: bool,
     ) -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self {
@@ -49,6 +52,7 @@ impl Plate {
             emulated: acceleration.map(|acceleration| acceleration == Acceleration::Tcg),
             started_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0)),
             warnings: warnings.to_vec(),
+            keeps_disk,
         }
     }
 

@@ -1,18 +1,13 @@
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::UnixStream,
-    sync::Semaphore,
-    task::JoinSet,
-    time::timeout,
-};
+use tokio::{io::AsyncWriteExt, net::UnixStream, sync::Semaphore, task::JoinSet, time::timeout};
 
 use super::{
-    Errand, Keepsake, Name, Plate,
+    Errand, Keepsake, Name, Plate, ending,
     listener::{Connected, Connection, Listener, our_listeners},
 };
+use crate::vm::VmEnd;
 
 /// The visitor's side: in front of a VM that another program owns.
 #[derive(Debug)]
@@ -74,12 +69,13 @@ impl Visitor {
         Keepsake::receive(&mut self.socket).await
     }
 
-    /// Has the owner do something, and waits until it is done, or until the
-    /// owner is gone, and the VM with it.
-    pub(crate) async fn order(mut self, errand: Errand) -> io::Result<()> {
+    /// Has the owner stop or kill the VM or only watch it, and waits until it
+    /// has ended. Unknown: the owner is gone without telling, and the VM with
+    /// it.
+    pub(crate) async fn order(mut self, errand: Errand) -> io::Result<VmEnd> {
         self.socket.write_all(&[errand as u8]).await?;
-        let _ = self.socket.read_u8().await;
-        Ok(())
+        let end = ending::receive(&mut self.socket).await;
+        Ok(end.unwrap_or(VmEnd::unknown()))
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) enum Closing {
     },
     Pong,
     PoweringOff,
+    DiskClean,
     Done,
     EndOfList {
         more: bool,

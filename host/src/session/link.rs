@@ -38,6 +38,15 @@ impl Link {
         }
     }
 
+    /// A serial port on which a conversation was begun before, so that the next
+    /// one begins with a reset.
+    pub(super) fn used_port(socket: UnixStream, key: ResetKey) -> Self {
+        Self {
+            socket: Arc::new(socket),
+            medium: Medium::Port { key, used: true },
+        }
+    }
+
     pub(crate) fn socket(socket: UnixStream) -> Self {
         Self {
             socket: Arc::new(socket),

@@ -27,6 +27,7 @@ mod outgoing;
 mod reader;
 mod recovery;
 mod relay;
+mod route;
 mod service_state;
 mod state;
 mod stream;
@@ -55,6 +56,7 @@ pub(crate) use event::Looked;
 pub(crate) use event::{Closing, Failed, Listed, StreamEvent};
 pub(crate) use link::Link;
 pub(crate) use relay::relay;
+pub(crate) use route::Route;
 pub(crate) use service_state::{ServicePhase, ServiceState, ServiceTrouble};
 pub(crate) use stream::{Stream, StreamInput, StreamOutput};
 

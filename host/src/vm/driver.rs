@@ -1,20 +1,20 @@
 //! The one task that changes a VM's state.
 
-use std::{sync::Arc, time::Duration};
+use std::{process::ExitStatus, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
     time::{Instant, sleep_until},
 };
-use vmcell_wire::Request;
 
 use super::{
+    power_off::{self, STOP_TIMEOUT},
     start::Kept,
-    state::{Action, Event, VmState, step},
+    state::{Action, Event, Exit, Report, VmState, step},
 };
 use crate::{
     door::OpenDoor,
-    session::{Session, Stream},
+    session::{Route, Session, Stream},
     vmm::Vmm,
 };
 
@@ -32,53 +32,74 @@ pub(super) struct Driver {
     pub(super) door: Option<OpenDoor>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
     pub(super) state: watch::Sender<VmState>,
+    /// The way to stop a VM whose disk is kept when the runtime is gone. None:
+    /// the VM is killed, and when every handle is gone too.
+    pub(super) orderly_route: Option<Route>,
 }
-
-/// How long processes in the guest may take to react to SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// How long the guest may take to power off.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Driver {
     /// Runs until the VM has ended. When every handle is gone, the VM is
-    /// killed.
+    /// stopped if its disk is kept, and killed if not.
     pub(super) async fn run(mut self) {
         let mut lost = self.session.lost();
         let mut link_is_lost = false;
+        let mut has_handles = true;
         let mut stop_deadline = None;
         // Held until the end: dropping it would take the request back.
-        let mut power_off = None;
+        let mut power_off: Option<Stream> = None;
+        let mut report = Report::Missing;
         loop {
-            let event = tokio::select! {
+            let exited = tokio::select! {
                 biased;
-                _ = self.vmm.exited() => Event::VmmExited,
-                order = self.orders.recv() => match order {
+                status = self.vmm.exited() => Ok(status),
+                order = self.orders.recv(), if has_handles => Err(match order {
                     Some(Order::Stop) => Event::StopRequested,
-                    Some(Order::Kill) | None => Event::KillRequested,
-                },
-                () = at(stop_deadline) => Event::StopDeadline,
+                    Some(Order::Kill) => Event::KillRequested,
+                    None => {
+                        has_handles = false;
+                        match self.orderly_route {
+                            Some(_) => Event::StopRequested,
+                            None => Event::KillRequested,
+                        }
+                    }
+                }),
+                () = at(stop_deadline) => Err(Event::StopDeadline),
+                said = report_on(&mut power_off), if report == Report::Missing => {
+                    report = said;
+                    if said == Report::Missing {
+                        power_off = None;
+                    }
+                    continue;
+                }
                 () = is_some(&mut lost), if !link_is_lost => {
                     link_is_lost = true;
-                    self.grace_after_lost_link().await
+                    self.grace_after_lost_link().await.ok_or(Event::LinkLost)
+                }
+            };
+            let event = match exited {
+                Err(event) => event,
+                Ok(status) => {
+                    if let (Report::Missing, Some(stream)) = (report, &mut power_off) {
+                        report = power_off::last_report(power_off::report(stream)).await;
+                    }
+                    Event::VmmExited(Exit { status, report })
                 }
             };
             let state = *self.state.borrow();
             let (next, actions) = step(state, event);
             for action in actions {
                 match action {
-                    Action::AskForPowerOff => power_off = self.ask_for_power_off(),
+                    // If the link is lost, the deadline ends the VM.
+                    Action::AskForPowerOff => power_off = power_off::request(&self.session).ok(),
                     Action::ArmStopDeadline => stop_deadline = Some(Instant::now() + STOP_TIMEOUT),
                     Action::KillVmm => self.vmm.killer().kill(),
                 }
             }
-            if matches!(next, VmState::Ended(_))
-                && let Some(door) = self.door.take()
-            {
-                // Whoever hears of the end can use the id again.
-                door.shut().await;
-            }
-            if matches!(next, VmState::Ended(_)) {
+            if let VmState::Ended(end) = next {
+                if let Some(door) = self.door.take() {
+                    // Whoever hears of the end can use the id again.
+                    door.shut(end).await;
+                }
                 self.let_go().await;
             }
             self.state.send_replace(next);
@@ -104,22 +125,37 @@ impl Driver {
     }
 
     /// A VMM that dies takes the link with it. Which of the two is noticed
-    /// first is chance; the cause is the VMM.
-    async fn grace_after_lost_link(&mut self) -> Event {
+    /// first is chance; the cause is the VMM. None: it does not end.
+    async fn grace_after_lost_link(&mut self) -> Option<Option<ExitStatus>> {
         const GRACE: Duration = Duration::from_millis(200);
-        match tokio::time::timeout(GRACE, self.vmm.is_ending()).await {
-            Ok(()) => {
-                self.vmm.exited().await;
-                Event::VmmExited
+        tokio::time::timeout(GRACE, self.vmm.is_ending())
+            .await
+            .ok()?;
+        Some(self.vmm.exited().await)
+    }
+}
+
+impl Drop for Driver {
+    /// The runtime shuts down. A VM whose disk is kept is stopped in order
+    /// first, which blocks; others are killed with their [`Vmm`].
+    fn drop(&mut self) {
+        let state = *self.state.borrow();
+        if let (VmState::Running | VmState::Stopping, Some(route)) = (state, &self.orderly_route) {
+            let boot_id = self.session.peer().boot_id;
+            let end = power_off::stop_blocking(route, boot_id, &mut self.vmm);
+            if let Some(end) = end {
+                tracing::debug!(%end, "the VM has ended with its runtime");
+                self.state.send_replace(VmState::Ended(end));
             }
-            Err(_) => Event::LinkLost,
         }
     }
+}
 
-    fn ask_for_power_off(&self) -> Option<Stream> {
-        let grace_ms = u32::try_from(GRACE.as_millis()).unwrap_or(u32::MAX);
-        // If the link is lost, the deadline ends the VM.
-        self.session.open(&Request::PowerOff { grace_ms }).ok()
+/// Waits for what the agent reports about a power-off, if there is one.
+async fn report_on(power_off: &mut Option<Stream>) -> Report {
+    match power_off {
+        Some(stream) => power_off::report(stream).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -11,7 +11,9 @@ use tokio::{
 };
 use vmcell_wire::{Lifetime, Request};
 
-use super::{End, Health, VmBuilder, VmInfo, VmState, driver::Order, visit};
+use super::{
+    End, Health, VmBuilder, VmEnd, VmInfo, VmState, driver::Order, power_off::STOP_TIMEOUT, visit,
+};
 #[cfg(feature = "terminal")]
 use crate::terminal::{KnownTerminals, Terminals};
 use crate::{
@@ -33,8 +35,23 @@ use crate::{
 /// A running VM.
 ///
 /// Handles are cheap to clone and all mean the same VM. When the last one is
-/// dropped the VM is killed; when the program ends, in whatever way, the VM
-/// ends with it. Either way nothing of it is left behind.
+/// dropped the VM ends; when the program ends, in whatever way, the VM ends with
+/// it. Either way no process, socket or temporary file of it is left behind.
+///
+/// # What becomes of the disk
+/// | end of the VM | disk that ends with it | [disk that is kept](VmBuilder::disk) |
+/// |---|---|---|
+/// | [`stop`](Self::stop) | stopped | stopped |
+/// | last handle dropped, the runtime goes on | killed at once | stopped, in the background |
+/// | the runtime is dropped, for example because `main` returns an error | killed at once | stopped; the drop of the runtime blocks meanwhile |
+/// | [`kill`](Self::kill) | killed at once | a power cut |
+/// | `std::process::exit`, a panic that aborts, SIGKILL of the program or of the VMM | killed at once | a power cut |
+///
+/// Stopping takes [`STOP_TIMEOUT`](Self::STOP_TIMEOUT) at most; a guest that
+/// takes longer is killed, which is a power cut. A guest writes a disk that is
+/// kept back every second, so that a power cut costs what was written in the last
+/// two seconds. (If it writes more than the disk takes in a second, that and
+/// what had to wait for it.) The file system stays consistent.
 ///
 /// While it runs, other programs of the same user can find it ([`Vm::list`]) and
 /// use it as well ([`Vm::attach`]). Their handles keep nothing alive.
@@ -60,6 +77,7 @@ pub(super) struct Shared {
     pub(super) session: Arc<Session>,
     pub(super) state: watch::Receiver<VmState>,
     pub(super) control: Control,
+    pub(super) keeps_disk: bool,
     pub(super) backend: String,
     pub(super) passed_over: Vec<PassedOver>,
     pub(super) warnings: Vec<String>,
@@ -86,6 +104,9 @@ pub(super) enum Control {
 }
 
 impl Vm {
+    /// How long a guest may take to stop before it is killed.
+    pub const STOP_TIMEOUT: Duration = STOP_TIMEOUT;
+
     /// How long [`health`](Self::health) waits for the agent.
     const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -144,6 +165,12 @@ impl Vm {
     /// What the VM is doing.
     pub fn state(&self) -> VmState {
         *self.shared.state.borrow()
+    }
+
+    /// Whether what the VM writes stays when it has ended: see
+    /// [`VmBuilder::disk`].
+    pub fn keeps_disk(&self) -> bool {
+        self.shared.keeps_disk
     }
 
     /// What everybody who uses this VM must know, such as that it is none: see
@@ -388,23 +415,26 @@ impl Vm {
     }
 
     /// Stops the VM: its processes are asked to end, its disk is made clean.
-    /// A guest that does not manage that in ten seconds is killed. Stopping a
-    /// VM that has ended does nothing.
+    /// A guest that does not manage that within
+    /// [`STOP_TIMEOUT`](Self::STOP_TIMEOUT) is killed. Stopping a VM that has
+    /// ended does nothing.
     ///
     /// # Errors
-    /// [`Error::Gone`] if it ended in another way than in order.
+    /// [`Error::Gone`] if it ended in another way than in order, now or before:
+    /// it was killed, or it died while it was stopping. Of a disk that is kept
+    /// the last writes may be missing then.
     ///
     /// # Cancel safety
-    /// The VM stops even if the future is dropped, as long as there is a
-    /// handle.
+    /// The VM stops even if the future is dropped.
     pub async fn stop(&self) -> Result<(), Error> {
-        match self.order(Order::Stop).await? {
-            End::Stopped | End::Killed => Ok(()),
+        match self.order(Order::Stop).await?.reason {
+            End::Stopped | End::StoppedUnproven => Ok(()),
             other => Err(Error::Gone(other)),
         }
     }
 
-    /// Ends the VM at once and waits until it is gone. Killing a VM that has
+    /// Ends the VM at once and waits until it is gone. For a disk that is kept
+    /// this is a power cut: use [`stop`](Self::stop). Killing a VM that has
     /// ended does nothing. A handle that came from [`attach`](Self::attach) has
     /// the owner do it; [`ended`](Self::ended) tells whether it did.
     ///
@@ -424,11 +454,11 @@ impl Vm {
         }
     }
 
-    /// Waits until the VM has ended and says why.
+    /// Waits until the VM has ended and returns how.
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn ended(&self) -> End {
+    pub async fn ended(&self) -> VmEnd {
         let mut state = self.shared.state.clone();
         let ended = state
             .wait_for(|state| matches!(state, VmState::Ended(_)))
@@ -436,7 +466,10 @@ impl Vm {
         match ended.as_deref() {
             Ok(VmState::Ended(end)) => *end,
             // The driver is gone with its runtime, and has killed the VMM.
-            _ => End::Killed,
+            _ => VmEnd {
+                reason: End::Killed,
+                status: None,
+            },
         }
     }
 
@@ -444,7 +477,7 @@ impl Vm {
     pub(crate) async fn explain(&self, lost: Lost) -> Error {
         const PATIENCE: Duration = Duration::from_millis(500);
         match timeout(PATIENCE, self.ended()).await {
-            Ok(end) if !matches!(lost, Lost::Violation(_)) => Error::Gone(end),
+            Ok(end) if !matches!(lost, Lost::Violation(_)) => Error::Gone(end.reason),
             _ => Error::Transport(lost.to_string()),
         }
     }
@@ -483,7 +516,9 @@ impl Vm {
     /// An error if the VM has ended.
     pub(crate) fn check_running(&self) -> Result<(), Error> {
         match self.state() {
-            VmState::Ended(end) | VmState::Killing(end) => Err(Error::Gone(end)),
+            VmState::Ended(VmEnd { reason, .. }) | VmState::Killing(reason) => {
+                Err(Error::Gone(reason))
+            }
             _ => Ok(()),
         }
     }
@@ -494,7 +529,7 @@ impl Vm {
         opened.map_err(|error| self.open_error(error))
     }
 
-    async fn order(&self, order: Order) -> Result<End, Error> {
+    async fn order(&self, order: Order) -> Result<VmEnd, Error> {
         match &self.shared.control {
             Control::Owner { orders, .. } => {
                 // It fails only if the driver has ended, and the VM with it.
@@ -506,11 +541,11 @@ impl Vm {
                     Order::Stop => Errand::Stop,
                     Order::Kill => Errand::Kill,
                 };
-                visit::order(name, errand).await?;
-                Ok(match order {
-                    Order::Stop => End::Stopped,
-                    Order::Kill => End::Killed,
-                })
+                match visit::order(name, errand).await? {
+                    Some(end) => Ok(end),
+                    // It has ended before that.
+                    None => Ok(self.ended().await),
+                }
             }
         }
     }
@@ -534,7 +569,9 @@ impl Vm {
                 agent: self.shared.session.peer().build.clone(),
             },
             (OpenError::Full, _) => Error::Busy("too many commands run at once in this VM"),
-            (_, VmState::Ended(end) | VmState::Killing(end)) => Error::Gone(end),
+            (_, VmState::Ended(VmEnd { reason, .. }) | VmState::Killing(reason)) => {
+                Error::Gone(reason)
+            }
             (OpenError::Lost(lost @ Lost::Violation(_)), _) => Error::Transport(lost.to_string()),
             (OpenError::Lost(_), _) => Error::Gone(End::Died),
         }
@@ -542,9 +579,10 @@ impl Vm {
 }
 
 impl Drop for Shared {
-    /// The driver would do it too, but only when its runtime gets to it.
+    /// The driver would do it too, but only when its runtime gets to it. A VM
+    /// whose disk is kept is the driver's to stop.
     fn drop(&mut self) {
-        if let Control::Owner { killer, .. } = &self.control {
+        if let (Control::Owner { killer, .. }, false) = (&self.control, self.keeps_disk) {
             killer.kill();
         }
     }

@@ -38,6 +38,8 @@ pub struct VmDetails {
     pub memory_mib: u32,
     /// When its agent first answered.
     pub started: SystemTime,
+    /// Whether what it writes stays when it has ended.
+    pub keeps_disk: bool,
 }
 
 impl VmInfo {

@@ -2,15 +2,18 @@
 
 mod builder;
 mod driver;
+mod end;
 mod handle;
 mod health;
 mod info;
+mod power_off;
 mod start;
 mod state;
 mod visit;
 
 pub use builder::VmBuilder;
+pub use end::{End, EndKind, VmEnd};
 pub use handle::Vm;
 pub use health::Health;
 pub use info::{VmDetails, VmInfo, VmStatus};
-pub use state::{End, VmState};
+pub use state::VmState;

@@ -30,7 +30,7 @@ use crate::{
     link::LinkChoice,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
-    session::{Address, Closing, Link, Lost, Session, StreamEvent},
+    session::{Address, Closing, Link, Lost, Route, Session, StreamEvent},
 };
 
 /// What is dropped when a VM has ended.
@@ -78,6 +78,7 @@ async fn boot(
 ) -> Result<Vm, Error> {
     builder.validate()?;
     let machine = describe(&builder, secrets, id.clone())?;
+    let keeps_disk = machine.root.is_kept();
     let image = machine.root.path().to_string_lossy().into_owned();
     let acceleration = machine.acceleration;
     let (backend, passed_over) = match builder.backend.as_deref() {
@@ -103,8 +104,13 @@ async fn boot(
         .unwrap_or_else(|error| Err(launch_error(&name, error)))?;
     let console = Console::default();
     let link = launched.link.clone();
-    let (vmm, session, kept, warnings) =
-        connect(launched, secrets, builder.boot_timeout, &console).await?;
+    let Connected {
+        vmm,
+        session,
+        route,
+        kept,
+        warnings,
+    } = connect(launched, secrets, builder.boot_timeout, &console).await?;
     let plate = Plate::new(
         image,
         builder.vcpus,
@@ -112,6 +118,7 @@ async fn boot(
         &name,
         acceleration.map(|choice| choice.acceleration),
         &warnings,
+        keeps_disk,
     );
     let about = About {
         id,
@@ -121,6 +128,7 @@ async fn boot(
         acceleration,
         link,
         console,
+        orderly_route: keeps_disk.then_some(route),
     };
     hand_over(vmm, session, kept, about, door.map(|door| (door, plate)))
 }
@@ -134,6 +142,8 @@ struct About {
     acceleration: Option<AccelerationChoice>,
     link: LinkChoice,
     console: Console,
+    /// For a VM whose disk is kept.
+    orderly_route: Option<Route>,
 }
 
 /// Gives a VM whose agent has answered to its driver, and opens its door.
@@ -152,21 +162,11 @@ fn hand_over(
     let door = door
         .map(|(door, plate)| {
             let orders = orders.downgrade();
-            let state = state.clone();
             door.open(plate, baseline.clone(), session.clone(), move |errand| {
-                carry_out(errand, orders.clone(), state.clone())
+                pass_on(errand, &orders);
             })
         })
         .transpose()?;
-    let driver = Driver {
-        vmm,
-        kept,
-        session: session.clone(),
-        door,
-        orders: ordered,
-        state: state_sender,
-    };
-    tokio::spawn(driver.run());
     let About {
         id,
         backend,
@@ -175,12 +175,25 @@ fn hand_over(
         acceleration,
         link,
         console,
+        orderly_route,
     } = about;
+    let keeps_disk = orderly_route.is_some();
+    let driver = Driver {
+        vmm,
+        kept,
+        session: session.clone(),
+        door,
+        orders: ordered,
+        state: state_sender,
+        orderly_route,
+    };
+    tokio::spawn(driver.run());
     Ok(Vm::new(Shared {
         id,
         session,
         state,
         control: Control::Owner { orders, killer },
+        keeps_disk,
         backend,
         passed_over,
         warnings,
@@ -195,14 +208,10 @@ fn hand_over(
     }))
 }
 
-/// Does what a visitor asks of the VM itself.
-async fn carry_out(
-    errand: Errand,
-    orders: mpsc::WeakUnboundedSender<Order>,
-    mut state: watch::Receiver<VmState>,
-) {
+/// Has the driver do what a visitor asks of the VM itself.
+fn pass_on(errand: Errand, orders: &mpsc::WeakUnboundedSender<Order>) {
     let order = match errand {
-        Errand::Attach | Errand::Baseline => return,
+        Errand::Attach | Errand::Baseline | Errand::Watch => return,
         Errand::Stop => Order::Stop,
         Errand::Kill => Order::Kill,
     };
@@ -210,13 +219,19 @@ async fn carry_out(
         // It fails only if the driver has ended, and the VM with it.
         let _ = orders.send(order);
     }
-    let _ = state
-        .wait_for(|state| matches!(state, VmState::Ended(_)))
-        .await;
 }
 
 /// How long a VM whose link was closed while it boots may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// A VM whose agent has answered.
+struct Connected {
+    vmm: Vmm,
+    session: Session,
+    route: Route,
+    kept: Kept,
+    warnings: Vec<String>,
+}
 
 /// Waits for the agent. A VM in which none answers is ended.
 async fn connect(
@@ -224,7 +239,7 @@ async fn connect(
     secrets: Secrets,
     boot_timeout: Duration,
     console: &Console,
-) -> Result<(Vmm, Session, Kept, Vec<String>), Error> {
+) -> Result<Connected, Error> {
     let Launched {
         mut vmm,
         wiring,
@@ -239,10 +254,10 @@ async fn connect(
         .map(|socket| console.read(socket))
         .collect::<Result<_, _>>()?;
     let hello = async {
-        let link = reach(wiring, secrets.reset_key).await?;
+        let (link, route) = reach(wiring, secrets.reset_key).await?;
         let session = Session::connect(link, Some(secrets.boot_id)).await?;
         set_clock(&session).await;
-        Ok(session)
+        Ok((session, route))
     };
     let hello = hello.instrument(tracing::info_span!("agent"));
     let connected = tokio::select! {
@@ -250,7 +265,15 @@ async fn connect(
         _ = vmm.exited() => Ok(Err(Lost::Closed)),
     };
     let reason = match connected {
-        Ok(Ok(session)) => return Ok((vmm, session, kept, warnings)),
+        Ok(Ok((session, route))) => {
+            return Ok(Connected {
+                vmm,
+                session,
+                route,
+                kept,
+                warnings,
+            });
+        }
         Ok(Err(Lost::Violation(_) | Lost::WrongBoot | Lost::Unreachable(_))) => {
             BootFailure::NotOurAgent
         }
@@ -290,12 +313,15 @@ async fn set_clock(session: &Session) {
     }
 }
 
-/// Makes the link, as soon as there is somebody to be reached.
-async fn reach(wiring: Wiring, reset_key: ResetKey) -> Result<Link, Lost> {
+/// Makes the link, as soon as there is somebody to be reached. With it comes
+/// the way to another one.
+async fn reach(wiring: Wiring, key: ResetKey) -> Result<(Link, Route), Lost> {
     let address = match wiring {
         Wiring::Port(port) => {
             port.set_nonblocking(true)?;
-            return Ok(Link::port(UnixStream::from_std(port)?, reset_key));
+            let socket = port.try_clone()?;
+            let link = Link::port(UnixStream::from_std(port)?, key);
+            return Ok((link, Route::Port { socket, key }));
         }
         Wiring::Hybrid { path, ready } => {
             ready.set_nonblocking(true)?;
@@ -309,7 +335,8 @@ async fn reach(wiring: Wiring, reset_key: ResetKey) -> Result<Link, Lost> {
             Address::Vsock { cid, port }
         }
     };
-    Link::dial(address).await
+    let link = Link::dial(address.clone()).await?;
+    Ok((link, Route::Address(address)))
 }
 
 /// Says what the VM is to be.

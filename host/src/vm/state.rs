@@ -12,7 +12,9 @@
 //! A VM is first seen here when its agent has said hello: before that it has
 //! no handle, and ends with the future that boots it.
 
-use std::fmt;
+use std::process::ExitStatus;
+
+use super::{End, VmEnd};
 
 /// What a VM is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,38 +27,7 @@ pub enum VmState {
     /// It was ended by force and is about to be gone.
     Killing(End),
     /// It is gone, and has left nothing behind.
-    Ended(End),
-}
-
-/// Why a VM ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum End {
-    /// It was stopped: its processes were ended and its disk was made clean.
-    Stopped,
-    /// The caller killed it.
-    Killed,
-    /// It was asked to stop and did not in time, so it was killed.
-    StopTimedOut,
-    /// Its guest or its VMM ended by itself.
-    Died,
-    /// Its agent did not keep the protocol, so it was killed.
-    Untrustworthy,
-    /// Another program owned it and knows why.
-    Unknown,
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Stopped => "it was stopped",
-            Self::Killed => "it was killed",
-            Self::StopTimedOut => "it did not stop in time and was killed",
-            Self::Died => "it died",
-            Self::Unknown => "it ended, or the program that owned it did",
-            Self::Untrustworthy => "its agent broke the protocol, so it was killed",
-        })
-    }
+    Ended(VmEnd),
 }
 
 /// What can happen to a VM.
@@ -66,7 +37,48 @@ pub(super) enum Event {
     KillRequested,
     StopDeadline,
     LinkLost,
-    VmmExited,
+    VmmExited(Exit),
+}
+
+/// How the VMM ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Exit {
+    pub(super) status: Option<ExitStatus>,
+    pub(super) report: Report,
+}
+
+/// What the agent reported at the end of a power-off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    /// Nothing.
+    Missing,
+    /// That the disk is clean.
+    Clean,
+    /// That the disk could not be made clean.
+    NotClean,
+    /// That it powers off. Agents of older versions report no more.
+    PoweringOff,
+}
+
+impl Exit {
+    /// The end of a VM that was being stopped.
+    pub(super) fn end_of_stop(self) -> VmEnd {
+        let succeeded = self.status.is_some_and(|status| status.success());
+        let reason = match self.report {
+            Report::Clean if succeeded => End::Stopped,
+            Report::NotClean if succeeded => End::NotClean,
+            Report::PoweringOff if succeeded => End::StoppedUnproven,
+            _ => End::Died,
+        };
+        self.end(reason)
+    }
+
+    fn end(self, reason: End) -> VmEnd {
+        VmEnd {
+            reason,
+            status: self.status,
+        }
+    }
 }
 
 /// What is to be done about it.
@@ -83,9 +95,9 @@ pub(super) fn step(state: VmState, event: Event) -> (VmState, &'static [Action])
     const KILL: &[Action] = &[Action::KillVmm];
     match (state, event) {
         (Ended(_), _) => (state, &[]),
-        (Running, Event::VmmExited) => (Ended(End::Died), &[]),
-        (Stopping, Event::VmmExited) => (Ended(End::Stopped), &[]),
-        (Killing(end), Event::VmmExited) => (Ended(end), &[]),
+        (Running, Event::VmmExited(exit)) => (Ended(exit.end(End::Died)), &[]),
+        (Stopping, Event::VmmExited(exit)) => (Ended(exit.end_of_stop()), &[]),
+        (Killing(reason), Event::VmmExited(exit)) => (Ended(exit.end(reason)), &[]),
         (Running, Event::StopRequested) => {
             (Stopping, &[Action::AskForPowerOff, Action::ArmStopDeadline])
         }
@@ -101,9 +113,23 @@ pub(super) fn step(state: VmState, event: Event) -> (VmState, &'static [Action])
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    /// As wait(2) encodes them.
+    const SUCCESS: i32 = 0;
+    const SIGKILL: i32 = 9;
+    const FAILURE: i32 = 1 << 8;
+
+    fn exited(status: i32, report: Report) -> Event {
+        Event::VmmExited(Exit {
+            status: Some(ExitStatus::from_raw(status)),
+            report,
+        })
+    }
 
     fn event() -> impl Strategy<Value = Event> {
         prop_oneof![
@@ -111,8 +137,13 @@ mod tests {
             Just(Event::KillRequested),
             Just(Event::StopDeadline),
             Just(Event::LinkLost),
-            Just(Event::VmmExited),
+            Just(exited(SUCCESS, Report::Clean)),
+            Just(exited(SIGKILL, Report::Missing)),
         ]
+    }
+
+    fn is_exit(event: Event) -> bool {
+        matches!(event, Event::VmmExited(_))
     }
 
     proptest! {
@@ -127,8 +158,8 @@ mod tests {
                 let (next, actions) = step(state, event);
                 kills += actions.iter().filter(|action| **action == Action::KillVmm).count();
                 prop_assert!(!was_ended || (next == state && actions.is_empty()));
-                prop_assert!(event != Event::VmmExited || matches!(next, VmState::Ended(_)));
-                prop_assert!(matches!(next, VmState::Ended(_)) <= (was_ended || event == Event::VmmExited));
+                prop_assert!(!is_exit(event) || matches!(next, VmState::Ended(_)));
+                prop_assert!(matches!(next, VmState::Ended(_)) <= (was_ended || is_exit(event)));
                 state = next;
             }
             prop_assert!(kills <= 1);
@@ -139,7 +170,28 @@ mod tests {
     fn the_cause_of_the_end_is_the_first_one() {
         let (state, _) = step(VmState::Running, Event::KillRequested);
         let (state, _) = step(state, Event::LinkLost);
-        let (state, _) = step(state, Event::VmmExited);
-        assert_eq!(state, VmState::Ended(End::Killed));
+        let (state, _) = step(state, exited(SIGKILL, Report::Missing));
+        let status = Some(ExitStatus::from_raw(SIGKILL));
+        let reason = End::Killed;
+        assert_eq!(state, VmState::Ended(VmEnd { reason, status }));
+    }
+
+    #[test]
+    fn only_a_reported_clean_disk_and_a_successful_exit_make_a_clean_stop() {
+        let end_of = |status, report| {
+            let (state, _) = step(VmState::Running, Event::StopRequested);
+            match step(state, exited(status, report)).0 {
+                VmState::Ended(end) => end.reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(end_of(SUCCESS, Report::Clean), End::Stopped);
+        assert_eq!(end_of(SUCCESS, Report::NotClean), End::NotClean);
+        assert_eq!(end_of(SUCCESS, Report::PoweringOff), End::StoppedUnproven);
+        assert_eq!(end_of(SUCCESS, Report::Missing), End::Died);
+        for report in [Report::Clean, Report::PoweringOff, Report::Missing] {
+            assert_eq!(end_of(SIGKILL, report), End::Died);
+            assert_eq!(end_of(FAILURE, report), End::Died);
+        }
     }
 }

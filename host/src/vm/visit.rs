@@ -1,15 +1,20 @@
 //! VMs that other programs run.
 
 use std::{
+    io,
+    pin::pin,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, watch};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::timeout,
+};
 
 use super::{
-    End, Vm, VmDetails, VmInfo, VmState, VmStatus,
+    Vm, VmDetails, VmEnd, VmInfo, VmState, VmStatus,
     handle::{Control, Shared},
 };
 use crate::{
@@ -17,7 +22,7 @@ use crate::{
     door::{self, ANSWER_TIMEOUT, Errand, Found, Name, Visitor},
     error::Error,
     link::{LinkChoice, LinkKind},
-    session::{Link, Session},
+    session::{Link, Lost, Session},
 };
 
 pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
@@ -32,6 +37,7 @@ pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
                     vcpus: plate.vcpus,
                     memory_mib: plate.memory_mib,
                     started: SystemTime::UNIX_EPOCH + since,
+                    keeps_disk: plate.keeps_disk,
                 };
                 (owner, VmStatus::Answering(details))
             }
@@ -47,6 +53,11 @@ pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
     Ok(infos.collect())
 }
 
+/// How long the owner may take to tell how the VM ended when its link is lost:
+/// the VMM's end may take a moment longer, and the owner waits a little for
+/// what the agent had to say.
+const LAST_WORD: Duration = Duration::from_secs(5);
+
 pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     let no_such_vm = || Error::NoSuchVm { id: id.to_owned() };
     let name = Name::ours(id).ok_or_else(no_such_vm)?;
@@ -54,22 +65,28 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     let acceleration = visitor.plate.acceleration();
     let backend = visitor.plate.backend.clone();
     let warnings = visitor.plate.warnings.clone();
+    let keeps_disk = visitor.plate.keeps_disk;
     let socket = visitor.attach().await.map_err(|_| no_such_vm())?;
     let session = Session::connect(Link::socket(socket), None)
         .await
         .map_err(|lost| Error::Transport(lost.to_string()))?;
     let (told, state) = watch::channel(VmState::Running);
-    let mut lost = session.lost();
+    let end = end_of(knock(&name).await?, session.lost());
     tokio::spawn(async move {
-        // The owner hangs up when the VM ends, and ends the VM when it ends.
-        let _ = lost.wait_for(Option::is_some).await;
-        told.send_replace(VmState::Ended(End::Unknown));
+        tokio::select! {
+            end = end => {
+                told.send_replace(VmState::Ended(end));
+            }
+            // No handle is left that could ask.
+            () = told.closed() => {}
+        }
     });
     Ok(Vm::new(Shared {
         id: id.to_owned(),
         session: Arc::new(session),
         state,
         control: Control::Visitor(name),
+        keeps_disk,
         backend,
         passed_over: Vec::new(),
         warnings,
@@ -84,6 +101,24 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     }))
 }
 
+/// Waits for the end of a VM. The owner hangs up when the VM ends, and ends the
+/// VM when it ends.
+async fn end_of(visitor: Visitor, mut lost: watch::Receiver<Option<Lost>>) -> VmEnd {
+    let mut watching = pin!(visitor.order(Errand::Watch));
+    let mut hung_up = pin!(async move {
+        let _ = lost.wait_for(Option::is_some).await;
+    });
+    let told = tokio::select! {
+        told = &mut watching => {
+            // Nobody can use the VM any more when it is said to have ended.
+            hung_up.await;
+            told.ok()
+        }
+        () = &mut hung_up => timeout(LAST_WORD, watching).await.ok().and_then(Result::ok),
+    };
+    told.unwrap_or(VmEnd::unknown())
+}
+
 /// Asks the owner how the workspace was.
 pub(super) async fn baseline(name: &Name) -> Result<Bytes, Error> {
     let visitor = knock(name).await?;
@@ -91,14 +126,15 @@ pub(super) async fn baseline(name: &Name) -> Result<Bytes, Error> {
     asked.map_err(Error::host("ask the program that owns the VM"))
 }
 
-/// Has the owner stop or kill the VM. One that is gone needs neither.
-pub(super) async fn order(name: &Name, errand: Errand) -> Result<(), Error> {
+/// Has the owner stop or kill the VM. One that is gone needs neither: None.
+pub(super) async fn order(name: &Name, errand: Errand) -> Result<Option<VmEnd>, Error> {
     match knock(name).await {
         Ok(visitor) => visitor
             .order(errand)
             .await
+            .map(Some)
             .map_err(Error::host("ask the program that owns the VM")),
-        Err(Error::NoSuchVm { .. }) => Ok(()),
+        Err(Error::NoSuchVm { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -30,13 +30,14 @@ async fn stopped_or_killed_it_is_gone_with_all_that_ran_in_it() {
         assert!(processes.end_within(Duration::ZERO));
         assert!(traces(vm.id()).is_empty());
         let end = if stop { End::Stopped } else { End::Killed };
-        assert_eq!(vm.state(), VmState::Ended(end));
+        assert!(matches!(vm.state(), VmState::Ended(ended) if ended.reason == end));
         let error = vm.exec(["true"]).await.unwrap_err();
         assert!(
             matches!(error, Error::Gone(gone) if gone == end),
             "{error:?}"
         );
-        vm.stop().await.unwrap();
+        // Who stops what was killed is not told that it is in order.
+        assert_eq!(vm.stop().await.is_ok(), stop);
     }
 }
 

@@ -25,25 +25,25 @@ fn images() -> PathBuf {
 }
 
 /// A disk above the image `base`, and the folder that it is in.
-fn new_disk() -> (TempDir, PathBuf) {
+pub(crate) fn new_disk() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.qcow2");
     image::create_child(base(), &path, &OpenOptions::new()).unwrap();
     (folder, path)
 }
 
-fn on(disk: &Path) -> VmBuilder {
+pub(crate) fn on(disk: &Path) -> VmBuilder {
     let folder = disk.parent().unwrap();
     let builder = linked().disk(disk).memory_mib(128);
     builder.allow_backing(folder).allow_backing(images())
 }
 
-fn opened(disk: &Path) -> Result<Disk, DiskError> {
+pub(crate) fn opened(disk: &Path) -> Result<Disk, DiskError> {
     let folder = disk.parent().unwrap();
     Disk::options().allow(folder).allow(images()).open(disk)
 }
 
-async fn run(vm: &Vm, line: &str) {
+pub(crate) async fn run(vm: &Vm, line: &str) {
     let output = vm.exec_command(Command::shell(line)).await.unwrap();
     assert!(output.success(), "{output:?}");
 }

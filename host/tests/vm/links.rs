@@ -81,7 +81,7 @@ async fn a_vm_that_is_stopped_leaves_no_program_and_no_folder() {
     assert!(folder.is_dir());
     assert_eq!(programs_of(&id).len(), 2);
     vm.stop().await.unwrap();
-    assert_eq!(vm.state(), VmState::Ended(End::Stopped));
+    assert!(matches!(vm.state(), VmState::Ended(end) if end.reason == End::Stopped));
     assert_eq!(programs_of(&id), []);
     assert!(!folder.exists());
 }
@@ -193,7 +193,7 @@ async fn the_end_of_the_device_is_the_end_of_the_vm() {
     let error = waiting.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Gone(End::Died)), "{error:?}");
     assert!(killed_at.elapsed() < Duration::from_secs(1));
-    assert_eq!(vm.state(), VmState::Ended(End::Died));
+    assert!(matches!(vm.state(), VmState::Ended(end) if end.reason == End::Died));
     assert_eq!(programs_of(&id), []);
     assert!(!folder.exists());
     let error = vm.exec(["true"]).await.unwrap_err();

@@ -7,8 +7,11 @@
 
 mod backends;
 mod background;
+mod descriptors;
 #[cfg(feature = "disk")]
 mod disk;
+#[cfg(feature = "disk")]
+mod ends;
 mod exec;
 mod faults;
 mod files;

@@ -41,6 +41,11 @@ impl VmmProcess {
         kill_process(self.pid, Signal::KILL).unwrap();
     }
 
+    /// Keeps it from running, but not from being killed.
+    pub(crate) fn pause(&self) {
+        kill_process(self.pid, Signal::STOP).unwrap();
+    }
+
     /// Waits for its end, and says whether it came in time.
     pub(crate) fn ends_within(&self, time: Duration) -> bool {
         let mut wanted = [PollFd::new(&self.handle, PollFlags::IN)];

@@ -116,7 +116,7 @@ async fn a_visitor_can_end_the_vm_and_hears_when_it_ends() {
             Ok(output) => assert!(stop && !output.success()),
         }
         assert!(process.ends_within(Duration::ZERO));
-        assert_eq!(vm.ended().await, end);
+        assert_eq!(vm.ended().await.reason, end);
         let error = bystander.exec(["true"]).await.unwrap_err();
         assert!(gone(&error), "{error:?}");
     }

@@ -221,9 +221,13 @@ fn answer(mut host: UnixStream, boot: &Boot<'_>) -> Conversation {
                     request: Request::Ping,
                 } => encode::close(&mut answers, stream, &Outcome::Pong).unwrap(),
                 Item::Open {
+                    stream,
                     request: Request::PowerOff { .. },
-                    ..
-                } => return Conversation::PoweredOff,
+                } => {
+                    encode::close(&mut answers, stream, &Outcome::DiskClean).unwrap();
+                    host.write_all(&answers).unwrap();
+                    return Conversation::PoweredOff;
+                }
                 _ => {}
             }
         }

@@ -28,7 +28,7 @@ async fn it_dies_with_the_last_handle_and_its_folder_goes() {
     let folder = vmcell::backend::RunFolder::base().join(vm.id());
     assert!(folder.join("v").exists());
     vm.kill().await;
-    assert_eq!(vm.ended().await, End::Killed);
+    assert_eq!(vm.ended().await.reason, End::Killed);
     assert!(!folder.exists());
 }
 

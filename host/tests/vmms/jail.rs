@@ -70,7 +70,7 @@ async fn a_jailed_vm_has_its_files_in_its_root_and_leaves_nothing() {
     };
     assert!(cgroups().contains(&true));
     vm.stop().await.unwrap();
-    assert_eq!(vm.ended().await, End::Stopped);
+    assert_eq!(vm.ended().await.reason, End::Stopped);
     assert!(!root.exists());
     assert!(!cgroups().contains(&true));
 }

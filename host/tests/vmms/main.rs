@@ -102,6 +102,6 @@ async fn lives_and_ends(builder: VmBuilder, backend: &str) {
     let folder = RunFolder::base().join(vm.id());
     assert!(folder.exists());
     vm.stop().await.unwrap();
-    assert_eq!(vm.ended().await, End::Stopped);
+    assert_eq!(vm.ended().await.reason, End::Stopped);
     assert!(!folder.exists());
 }

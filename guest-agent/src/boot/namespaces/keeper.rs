@@ -8,10 +8,13 @@ use rustix::{
     mount::{OpenTreeFlags, open_tree},
     process::{Pid, Signal, kill_process},
 };
-use vmcell_wire::namespaces::{Ids, Namespaces};
+use vmcell_wire::{
+    Cause,
+    namespaces::{Ids, Namespaces},
+};
 
 use super::{
-    super::{BootError, Cause},
+    super::{BootError, Cause as BootCause},
     Line, ids,
 };
 use crate::sys;
@@ -22,8 +25,12 @@ pub(super) fn keep(child: Pid, line: &Line, plan: &Namespaces<'_>) -> BootError 
         let _ = kill_process(child, Signal::KILL);
         return error;
     }
-    if wait_for(child).is_err() {
-        let _ = kill_process(child, Signal::KILL);
+    match wait_for(child) {
+        Ok(Cause::Code(code)) => sys::exit(code),
+        Ok(_) => {}
+        Err(_) => {
+            let _ = kill_process(child, Signal::KILL);
+        }
     }
     sys::end_this_process()
 }
@@ -32,7 +39,7 @@ fn let_begin(child: Pid, line: &Line, plan: &Namespaces<'_>) -> Result<(), BootE
     let failed = |stage: &'static str| {
         move |errno| BootError {
             stage,
-            cause: Cause::Kernel(errno),
+            cause: BootCause::Kernel(errno),
         }
     };
     ids::map(child, plan.ids).map_err(failed("map users and groups"))?;
@@ -49,7 +56,7 @@ fn let_begin(child: Pid, line: &Line, plan: &Namespaces<'_>) -> Result<(), BootE
 fn shifted(child: Pid, directory: &[u8]) -> Result<OwnedFd, BootError> {
     let failed = |errno| BootError {
         stage: "shift the owners of the files",
-        cause: Cause::NoShift(errno),
+        cause: BootCause::NoShift(errno),
     };
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(CWD, directory, flags).map_err(failed)?;
@@ -61,12 +68,12 @@ fn shifted(child: Pid, directory: &[u8]) -> Result<OwnedFd, BootError> {
 }
 
 /// Waits for the end of PID 1, and brings it about when somebody asks. All
-/// others in the namespaces have ended before it.
-fn wait_for(child: Pid) -> Result<(), Errno> {
+/// others in the namespaces have ended before it. Returns how it ended.
+fn wait_for(child: Pid) -> Result<Cause, Errno> {
     let signals = sys::SignalFd::new()?;
     loop {
-        if sys::reap()?.is_some_and(|reaped| reaped.pid == child) {
-            return Ok(());
+        if let Some(reaped) = sys::reap()?.filter(|reaped| reaped.pid == child) {
+            return Ok(reaped.cause);
         }
         let mut waiting = [PollFd::new(&signals, PollFlags::IN)];
         match poll(&mut waiting, None) {

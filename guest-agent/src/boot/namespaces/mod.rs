@@ -33,7 +33,7 @@ use rustix::{
 use vmcell_wire::namespaces::{CGROUP, DESCRIPTION, LINK, Namespaces, PROGRAM};
 
 use self::line::Line;
-use super::{BootError, Booted, Cause, stages};
+use super::{BootError, Booted, Cause, RootDisk, stages};
 use crate::{console::Console, sys};
 
 /// Starts PID 1 of new namespaces, and returns there. The process that called
@@ -100,6 +100,7 @@ fn live(line: &Line, plan: &Namespaces<'_>, link: OwnedFd) -> Result<Booted, Boo
         listener: None,
         has_clock: false,
         has_cgroups,
+        root_disk: RootDisk::None,
         console: Console::standard_error(),
     })
 }

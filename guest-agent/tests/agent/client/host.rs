@@ -390,7 +390,7 @@ impl Host {
                                 Said::Failed(stream, failure.kind, failure.errno, failure.stage)
                             }
                             Outcome::Pong => Said::Pong(stream),
-                            Outcome::PoweringOff => Said::PoweringOff,
+                            Outcome::DiskClean => Said::PoweringOff,
                             Outcome::Spawned { id, pid } => Said::Spawned(stream, id, pid),
                             Outcome::Done => Said::Done(stream),
                             Outcome::EndOfList { more } => Said::EndOfList(stream, more),

@@ -355,6 +355,7 @@ impl Ended {
             Ok(Closing::Spawned { id, pid }) => Outcome::Spawned { id: *id, pid: *pid },
             Ok(Closing::Pong) => Outcome::Pong,
             Ok(Closing::PoweringOff) => Outcome::PoweringOff,
+            Ok(Closing::DiskClean) => Outcome::DiskClean,
             Ok(Closing::Done) => Outcome::Done,
             Ok(Closing::EndOfList { more }) => Outcome::EndOfList { more: *more },
             Ok(Closing::Terminal(state)) => Outcome::Terminal(state.as_wire()),

@@ -297,6 +297,7 @@ impl StreamState {
             },
             Outcome::Pong => Closing::Pong,
             Outcome::PoweringOff => Closing::PoweringOff,
+            Outcome::DiskClean => Closing::DiskClean,
             Outcome::Spawned { id, pid } => Closing::Spawned { id: *id, pid: *pid },
             Outcome::Done => Closing::Done,
             Outcome::EndOfList { more } => Closing::EndOfList { more: *more },

@@ -1,0 +1,68 @@
+//! `vmcell stop`: ends a VM in order.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::timeout;
+use vmcell::{EndKind, Error, Vm, VmEnd};
+
+use crate::{
+    arguments::StopArguments,
+    failure::{print_json, say},
+    result::of_end,
+    runtime::block_on,
+};
+
+/// How long the end of a VM may take to reach us, beyond what it may take to
+/// stop.
+const TOLD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The VM has ended, but not in order.
+const NOT_CLEAN: u8 = 1;
+
+pub(crate) fn stop(arguments: StopArguments) -> anyhow::Result<u8> {
+    block_on(async move {
+        let vm = Vm::attach(&arguments.id).await?;
+        let end = stop_vm(&vm).await?;
+        if arguments.json {
+            print_json(&json!({ "sandbox_id": vm.id(), "vm_end": of_end(end) }));
+        }
+        Ok(tell(&vm, end))
+    })
+}
+
+/// Has the owner stop a VM, and waits until it has ended. It is the owner who
+/// does it, and an owner may be standing still.
+pub(crate) async fn stop_vm(vm: &Vm) -> anyhow::Result<VmEnd> {
+    let stopping = async {
+        match vm.stop().await {
+            Ok(()) | Err(Error::Gone(_)) => Ok(vm.ended().await),
+            Err(error) => Err(error),
+        }
+    };
+    let stopped = timeout(Vm::STOP_TIMEOUT + TOLD_TIMEOUT, stopping).await;
+    Ok(stopped.map_err(|_| does_not_end(vm))??)
+}
+
+/// Says that a VM did not end in order, and returns the exit code.
+pub(crate) fn tell(vm: &Vm, end: VmEnd) -> u8 {
+    match end.kind() {
+        EndKind::Clean => return 0,
+        EndKind::Unknown => say(&format!(
+            "whether {:?} was stopped in order is not known: {end}",
+            vm.id()
+        )),
+        kind => say(&format!(
+            "{:?} was not stopped in order ({kind}): {end}",
+            vm.id()
+        )),
+    }
+    NOT_CLEAN
+}
+
+pub(crate) fn does_not_end(vm: &Vm) -> anyhow::Error {
+    anyhow::anyhow!(
+        "the program that owns the VM {:?} does not end it: `vmcell ps` tells its process id",
+        vm.id()
+    )
+}

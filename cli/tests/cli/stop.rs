@@ -1,0 +1,139 @@
+//! `vmcell stop`, and the other ways to end a VM whose disk is kept.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{keeper::Keeper, vmcell::Vmcell};
+
+fn new_disk() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("work.qcow2");
+    (folder, path)
+}
+
+/// A VM in which something was written that is not on its disk yet.
+fn keeper_on(disk: &Path, test: &str) -> Keeper {
+    let keeper = Keeper::start_with(test, &["--disk", disk.to_str().unwrap()]);
+    let write = ["sh", "-c", "echo notes >/root/notes"];
+    keeper.exec([], write).assert_printed("");
+    keeper
+}
+
+fn vmcell_disk(task: &[&str], disk: &Path) -> Vec<u8> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vmcell-disk"));
+    let output = command.args(task).arg(disk).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
+fn is_clean(disk: &Path) -> bool {
+    let info: Value = serde_json::from_slice(&vmcell_disk(&["info", "--json"], disk)).unwrap();
+    info["file_system"]["clean"].as_bool().unwrap()
+}
+
+#[track_caller]
+fn assert_in_order(disk: &Path) {
+    assert!(is_clean(disk));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vmcell-disk"));
+    let output = command.arg("cat").arg(disk).arg("/root/notes").output();
+    assert_eq!(output.unwrap().stdout, b"notes\n");
+}
+
+#[test]
+fn stop_ends_a_vm_in_order_and_says_so() {
+    let (_folder, disk) = new_disk();
+    let keeper = keeper_on(&disk, "stopped");
+    let listed = Vmcell::new(["ps", "--json"]).finish().json();
+    let mut vms = listed["vms"].as_array().unwrap().iter();
+    let listed = vms.find(|vm| vm["id"] == keeper.id.as_str()).unwrap();
+    assert_eq!(listed["keeps_disk"], json!(true));
+
+    let told = keeper.visit("stop", ["--json"]).finish();
+    assert_eq!((told.code(), told.stderr.as_str()), (0, ""));
+    let end = &told.json()["vm_end"];
+    let expected = json!({"kind": "clean", "reason": "stopped", "exit_code": 0, "signal": null});
+    assert_eq!(*end, expected);
+    let ended = keeper.running.finish();
+    ended.assert_failed(125, "the VM is gone: it was stopped");
+    assert_in_order(&disk);
+    let ended = Vmcell::new(["stop", &keeper.id]).finish();
+    ended.assert_failed(125, "`vmcell ps` lists those that do");
+
+    // It is for VMs too whose disks end with them.
+    let keeper = Keeper::start("stopped-scratch");
+    keeper.visit("stop", []).finish().assert_printed("");
+}
+
+#[test]
+fn killing_a_vm_whose_disk_is_kept_is_no_power_cut_unless_it_is_forced() {
+    let (_folder, disk) = new_disk();
+    let keeper = keeper_on(&disk, "killed-in-order");
+    keeper.visit("kill", []).finish().assert_printed("");
+    let ended = keeper.running.finish();
+    ended.assert_failed(125, "the VM is gone: it was stopped");
+    assert_in_order(&disk);
+
+    let keeper = keeper_on(&disk, "killed-by-force");
+    keeper
+        .visit("kill", ["--force"])
+        .finish()
+        .assert_printed("");
+    let ended = keeper.running.finish();
+    ended.assert_failed(125, "the VM is gone: it was killed");
+    assert!(!is_clean(&disk));
+}
+
+#[test]
+fn every_signal_ends_a_vm_whose_disk_is_kept_in_order() {
+    let signals = [
+        (Signal::HUP, 129),
+        (Signal::INT, 130),
+        (Signal::QUIT, 131),
+        (Signal::TERM, 143),
+    ];
+    for (signal, code) in signals {
+        let (_folder, disk) = new_disk();
+        let keeper = keeper_on(&disk, &format!("signal-{code}"));
+        keeper.running.signal(signal);
+        let ended = keeper.running.finish();
+        assert_eq!((ended.code(), ended.stderr.as_str()), (code, ""));
+        assert_in_order(&disk);
+    }
+}
+
+#[test]
+fn a_run_under_nohup_hears_no_sighup() {
+    let vmcell = env!("CARGO_BIN_EXE_vmcell");
+    let line = format!(
+        "trap '' HUP; exec {vmcell} run -- {}",
+        "sh -c 'echo ready; read a; echo $a'"
+    );
+    let mut running = Vmcell::shell(&line).start();
+    assert_eq!(running.line(), "ready\n");
+    running.signal(Signal::HUP);
+    let writing = running.write_all_and_close(b"still here\n".to_vec());
+    writing.join().unwrap();
+    running.finish().assert_printed("still here\n");
+}
+
+#[test]
+fn a_run_for_machines_tells_them_how_the_vm_ended() {
+    let (_folder, disk) = new_disk();
+    let options = ["--json", "--disk", disk.to_str().unwrap()];
+    let ended = Vmcell::run(options, ["true"]).finish();
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    let end = &ended.json()["vm_end"];
+    assert_eq!(
+        (&end["kind"], &end["exit_code"]),
+        (&json!("clean"), &json!(0))
+    );
+    // Whose disk is gone needs to know nothing.
+    let ended = Vmcell::run(["--json"], ["true"]).finish();
+    assert_eq!(ended.json().get("vm_end"), None);
+}

@@ -1,0 +1,141 @@
+use std::{fmt, process::ExitStatus};
+
+/// How a VM ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VmEnd {
+    /// What ended it.
+    pub reason: End,
+    /// The exit status of the VMM, for example of QEMU. None if it is not
+    /// known.
+    pub status: Option<ExitStatus>,
+}
+
+/// What ended a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// It was stopped: its processes were ended, and its agent has reported
+    /// that the disk is clean.
+    Stopped,
+    /// The caller killed it.
+    Killed,
+    /// It was asked to stop and did not in time, so it was killed.
+    StopTimedOut,
+    /// Its guest or its VMM ended by itself, also if that happened while it was
+    /// being stopped.
+    Died,
+    /// Its agent did not keep the protocol, so it was killed.
+    Untrustworthy,
+    /// Another program owned it and is gone without telling how the VM ended.
+    Unknown,
+    /// It was stopped, but its agent could not make the disk clean.
+    NotClean,
+    /// It was stopped, by an agent of an older version that does not report
+    /// whether the disk is clean.
+    StoppedUnproven,
+}
+
+/// What an end means for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndKind {
+    /// Everything that the guest wrote is on the disk, and its file system is
+    /// clean.
+    Clean,
+    /// The VM was ended from outside before that. As after a power cut, the
+    /// last writes are missing.
+    Cut,
+    /// The guest or the VMM ended by itself before that. As after a power cut,
+    /// the last writes are missing.
+    Crashed,
+    /// It is not known.
+    Unknown,
+}
+
+impl VmEnd {
+    pub(crate) fn unknown() -> Self {
+        Self {
+            reason: End::Unknown,
+            status: None,
+        }
+    }
+
+    /// What the end means for the disk.
+    pub fn kind(self) -> EndKind {
+        self.reason.kind()
+    }
+}
+
+impl End {
+    /// What the end means for the disk.
+    pub fn kind(self) -> EndKind {
+        match self {
+            Self::Stopped => EndKind::Clean,
+            Self::Killed | Self::StopTimedOut | Self::Untrustworthy | Self::NotClean => {
+                EndKind::Cut
+            }
+            Self::Died => EndKind::Crashed,
+            Self::Unknown | Self::StoppedUnproven => EndKind::Unknown,
+        }
+    }
+
+    /// A name that never changes, for machines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Killed => "killed",
+            Self::StopTimedOut => "stop-timed-out",
+            Self::Died => "died",
+            Self::Untrustworthy => "untrustworthy",
+            Self::Unknown => "unknown",
+            Self::NotClean => "not-clean",
+            Self::StoppedUnproven => "stopped-unproven",
+        }
+    }
+}
+
+impl EndKind {
+    /// A name that never changes, for machines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Cut => "cut",
+            Self::Crashed => "crashed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The reason, and the exit status of a VMM that ended by itself.
+impl fmt::Display for VmEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.reason, self.status) {
+            (End::Died, Some(status)) => write!(f, "{} ({status})", self.reason),
+            _ => write!(f, "{}", self.reason),
+        }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stopped => "it was stopped",
+            Self::Killed => "it was killed",
+            Self::StopTimedOut => "it did not stop in time and was killed",
+            Self::Died => "it died",
+            Self::Unknown => "it ended, or the program that owned it did",
+            Self::Untrustworthy => "its agent broke the protocol, so it was killed",
+            Self::NotClean => "it was stopped, but its disk could not be made clean",
+            Self::StoppedUnproven => {
+                "it was stopped, but its agent does not tell whether the disk is clean"
+            }
+        })
+    }
+}
+
+impl fmt::Display for EndKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
