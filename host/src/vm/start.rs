@@ -76,6 +76,7 @@ async fn boot(
     builder.validate()?;
     let machine = describe(&builder, secrets, id.clone())?;
     let image = machine.root.path().to_string_lossy().into_owned();
+    let agent = machine.agent.clone();
     let acceleration = machine.acceleration;
     let (backend, passed_over) = match builder.backend.as_deref() {
         Some(name) if name != "auto" => (builder.backends.get(name, builder.host_compat)?, vec![]),
@@ -97,8 +98,9 @@ async fn boot(
     )))?;
     let console = Console::default();
     let link = launched.link.clone();
-    let (vmm, session, kept, warnings) =
-        connect(launched, secrets, builder.boot_timeout, &console).await?;
+    let (vmm, session, kept, warnings) = connect(launched, secrets, builder.boot_timeout, &console)
+        .await
+        .map_err(|error| agent::name_unversioned(error, &agent))?;
     let plate = Plate::new(
         image,
         builder.vcpus,
@@ -331,5 +333,7 @@ fn describe(builder: &VmBuilder, secrets: Secrets, id: String) -> Result<Machine
         boot_id: secrets.boot_id,
         reset_key: secrets.reset_key.to_bytes(),
         scratch_folder: builder.scratch_folder.clone(),
+        #[cfg(test)]
+        alter_boot_file: None,
     })
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod background;
+mod clock;
 #[cfg(feature = "disk")]
 mod disk;
 mod exec;
@@ -15,11 +16,13 @@ mod lifecycle;
 mod limits;
 mod links;
 mod orphans;
+mod out_of_memory;
 mod ports;
 mod processes;
 mod resume;
 mod services;
 mod spec;
+mod stuck;
 mod terminals;
 mod visitors;
 
