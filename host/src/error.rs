@@ -222,6 +222,13 @@ pub enum BootFailure {
     /// The VMM ended before the agent said hello.
     #[error("the VM ended while booting")]
     Ended,
+    /// The VM ended before the agent said hello, and the agent is from before
+    /// boot files had versions.
+    #[error(
+        "the VM ended while booting, and its agent is from before boot files had versions: \
+         build the agent anew, or use the one that is built with the library"
+    )]
+    OldAgent,
     /// Something else than our agent answered.
     #[error("the guest does not speak the vmcell protocol")]
     NotOurAgent,

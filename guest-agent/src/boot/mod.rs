@@ -22,7 +22,7 @@ use rustix::{
 };
 use vmcell_wire::{
     WireError,
-    boot::{Boot, BootLink},
+    boot::{Boot, BootFileError, BootLink},
 };
 
 use crate::console::Console;
@@ -76,7 +76,8 @@ pub struct BootError {
 #[derive(Debug)]
 enum Cause {
     Kernel(Errno),
-    BootFile(WireError),
+    BootFile(BootFileError),
+    Description(WireError),
     RootDevice(String, Errno),
     NoPorts,
     NoNamespaces(Errno),
@@ -90,6 +91,7 @@ impl fmt::Display for BootError {
         match &self.cause {
             Cause::Kernel(errno) => write!(f, "{errno}"),
             Cause::BootFile(error) => write!(f, "{error}"),
+            Cause::Description(error) => write!(f, "{error}"),
             Cause::RootDevice(device, errno) => {
                 write!(f, "{device} cannot be mounted as ext4: {errno}")
             }
@@ -122,11 +124,12 @@ pub fn boot() -> Result<Booted, BootError> {
     let stage = |stage: &'static str| move |cause| BootError { stage, cause };
     let kernel = |name: &'static str| move |errno| stage(name)(Cause::Kernel(errno));
 
-    let file = stages::read_boot_file().map_err(kernel("read the boot file"))?;
-    let boot =
-        Boot::decode(&file).map_err(|error| stage("read the boot file")(Cause::BootFile(error)))?;
+    // First of all, because the console is there: it shows what goes wrong.
     mounts::mount_devices().map_err(kernel("mount /dev"))?;
     let console = Console::open();
+    let file = stages::read_boot_file().map_err(kernel("read the boot file"))?;
+    let boot = Boot::from_file(&file)
+        .map_err(|error| stage("read the boot file")(Cause::BootFile(error)))?;
     stages::seed_randomness(&boot.seed).map_err(kernel("seed the random number generator"))?;
     stages::set_clock(boot.wall_time_ns).map_err(kernel("set the clock"))?;
     mounts::mount_root(boot.root_device).map_err(|errno| {

@@ -4,7 +4,7 @@ use rustix::{
     fs::{Mode, OFlags},
     io::Errno,
 };
-use vmcell_wire::boot::BOOT_FILE;
+use vmcell_wire::boot::{BOOT_FILE, MAX_BOOT_FILE};
 
 use crate::{
     clock::{Moment, set_wall_clock},
@@ -15,7 +15,8 @@ use crate::{
 /// root could dig for it, to whom the seed in it is no secret.
 pub(super) fn read_boot_file() -> Result<Vec<u8>, Errno> {
     let file = rustix::fs::open(BOOT_FILE, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut bytes = alloc::vec![0; 4096];
+    let mut bytes = alloc::vec![0; MAX_BOOT_FILE];
+    // All of it is in memory, so one read has all.
     let count = rustix::io::read(&file, &mut bytes[..])?;
     bytes.truncate(count);
     Ok(bytes)

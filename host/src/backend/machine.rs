@@ -36,6 +36,9 @@ pub struct Machine {
     pub(crate) boot_id: [u8; 16],
     pub(crate) reset_key: [u8; 16],
     pub(crate) scratch_folder: PathBuf,
+    /// Makes another boot file of it.
+    #[cfg(test)]
+    pub(crate) alter_boot_file: Option<fn(Vec<u8>) -> Vec<u8>>,
 }
 
 /// What a VM boots from.
@@ -181,8 +184,14 @@ impl Machine {
             link,
             disk_is_kept: self.root.is_kept(),
         };
-        boot.encode()
-            .map_err(|error| Error::Invalid(error.to_string()))
+        let file = boot
+            .to_file()
+            .map_err(|error| Error::Invalid(error.to_string()))?;
+        #[cfg(test)]
+        let file = self
+            .alter_boot_file
+            .map_or(file.clone(), |alter| alter(file));
+        Ok(file)
     }
 
     /// The archive with the agent and its boot file, in a file without a name.
@@ -240,6 +249,7 @@ impl Machine {
             boot_id: [0; 16],
             reset_key: [0; 16],
             scratch_folder: "/tmp".into(),
+            alter_boot_file: None,
         }
     }
 }

@@ -80,6 +80,7 @@ async fn boot(
     let machine = describe(&builder, secrets, id.clone())?;
     let keeps_disk = machine.root.is_kept();
     let image = machine.root.path().to_string_lossy().into_owned();
+    let agent = machine.agent.clone();
     let acceleration = machine.acceleration;
     let (backend, passed_over) = match builder.backend.as_deref() {
         Some(name) if name != "auto" => {
@@ -110,7 +111,9 @@ async fn boot(
         route,
         kept,
         warnings,
-    } = connect(launched, secrets, builder.boot_timeout, &console).await?;
+    } = connect(launched, secrets, builder.boot_timeout, &console)
+        .await
+        .map_err(|error| agent::name_unversioned(error, &agent))?;
     let plate = Plate::new(
         image,
         builder.vcpus,
@@ -364,5 +367,7 @@ fn describe(builder: &VmBuilder, secrets: Secrets, id: String) -> Result<Machine
         boot_id: secrets.boot_id,
         reset_key: secrets.reset_key.to_bytes(),
         scratch_folder: builder.scratch_folder.clone(),
+        #[cfg(test)]
+        alter_boot_file: None,
     })
 }

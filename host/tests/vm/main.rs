@@ -7,6 +7,7 @@
 
 mod backends;
 mod background;
+mod clock;
 mod descriptors;
 #[cfg(feature = "disk")]
 mod disk;
@@ -22,6 +23,7 @@ mod orphans;
 #[path = "../pairs/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod pairs;
+mod out_of_memory;
 mod ports;
 mod processes;
 mod resume;
@@ -29,6 +31,7 @@ mod services;
 mod shared_memory;
 mod spec;
 mod squatters;
+mod stuck;
 mod terminals;
 mod visitors;
 

@@ -48,7 +48,7 @@ pub fn boot() -> Result<Booted, BootError> {
     let here = "read what the host asks for";
 
     let file = read_description().map_err(kernel(here))?;
-    let plan = Namespaces::decode(&file).map_err(|error| stage(here)(Cause::BootFile(error)))?;
+    let plan = Namespaces::decode(&file).map_err(|error| stage(here)(Cause::Description(error)))?;
     let link = sys::inherited(LINK).map_err(kernel("take the link"))?;
     let cgroup = match plan.has_cgroup {
         true => Some(sys::inherited(CGROUP).map_err(kernel("take the cgroup"))?),

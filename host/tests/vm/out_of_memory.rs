@@ -1,0 +1,33 @@
+//! Whose word is believed for a lack of memory.
+
+use vmcell::{Cause, Command, Vm};
+
+use crate::start;
+
+async fn cause(vm: &Vm, script: &str) -> Cause {
+    let output = vm.exec_command(Command::shell(script)).await.unwrap();
+    output.exit.unwrap().cause
+}
+
+/// Writes the kernel's words about this shell to its log, as often as root can
+/// think of a way, and ends the shell.
+const LIE: &str = r#"
+for level in 3 11 2051 ''; do
+    words="Out of memory: Killed process $$ (sh) total-vm:9kB"
+    echo "${level:+<$level>}$words" > /dev/kmsg
+done
+kill -9 $$
+"#;
+
+#[tokio::test]
+async fn nobody_but_the_kernel_says_that_memory_was_short() {
+    let vm = start().await;
+    assert_eq!(cause(&vm, LIE).await, Cause::Signal(9));
+    let hog = "exec tail /dev/zero";
+    assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
+    // What the kernel has said before is not said of others.
+    assert_eq!(cause(&vm, LIE).await, Cause::Signal(9));
+    assert_eq!(cause(&vm, "kill -9 $$").await, Cause::Signal(9));
+    assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
+    assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
+}

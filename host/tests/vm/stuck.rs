@@ -1,0 +1,36 @@
+//! Users of a guest who want PID 1 to wait for them.
+
+use std::time::Duration;
+
+use vmcell::{Cause, Command, Error};
+
+use crate::start;
+
+#[tokio::test]
+async fn a_user_who_stops_all_its_processes_does_not_stop_the_guest() {
+    let vm = start().await;
+    let stopper = "while :; do kill -STOP -1 2>/dev/null; done";
+    let stopper = vm
+        .spawn(Command::shell(stopper).user("cell"))
+        .await
+        .unwrap();
+    let mut stopped = 0;
+    for _ in 0..30 {
+        let victim = Command::new("true")
+            .user("cell")
+            .timeout(Duration::from_secs(1));
+        let victim = vm.exec_command(victim);
+        // Root's commands go on meanwhile.
+        let (victim, other) = tokio::join!(victim, vm.exec(["true"]));
+        assert!(other.unwrap().success());
+        match victim {
+            Ok(output) => assert!(output.success(), "{output:?}"),
+            Err(Error::ExecTimeout { .. }) => stopped += 1,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert!(stopped > 0, "nobody was stopped");
+    assert_eq!(stopper.kill().await.unwrap().cause, Cause::Killed);
+    let freed = vm.exec_with(["true"], |command| command.user("cell")).await;
+    assert!(freed.unwrap().success());
+}
