@@ -5,6 +5,8 @@ mod driver;
 mod handle;
 mod health;
 mod info;
+#[cfg(test)]
+mod on_session;
 mod start;
 mod state;
 mod visit;
