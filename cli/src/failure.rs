@@ -1,25 +1,32 @@
 //! How failures are told.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use vmcell::{Error, ExecStage, service::ServiceError};
 pub(crate) use vmcell_cli::show::voice::print_json;
 use vmcell_cli::show::voice::{self, with_causes};
 
 /// Tells people or machines what went wrong.
 pub(crate) fn report(error: &anyhow::Error, json: bool) {
-    let ours = error.downcast_ref::<Error>();
-    let message = match ours {
+    if json {
+        print_json(&json!({ "error": error_as_json(error) }));
+    } else {
+        say(&message(error));
+    }
+}
+
+/// What machines are told of an error.
+pub(crate) fn error_as_json(error: &anyhow::Error) -> Value {
+    let mut told = json!({ "code": code(error), "message": message(error) });
+    if let Some(cause) = error.downcast_ref::<Error>().and_then(Error::cause) {
+        told["cause"] = cause.name().into();
+    }
+    told
+}
+
+fn message(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<Error>() {
         Some(error) => words(error),
         None => format!("{error:#}"),
-    };
-    if json {
-        let mut told = json!({ "code": code(error), "message": message });
-        if let Some(cause) = ours.and_then(Error::cause) {
-            told["cause"] = cause.name().into();
-        }
-        print_json(&json!({ "error": told }));
-    } else {
-        say(&message);
     }
 }
 

@@ -1,6 +1,9 @@
 //! `vmcell ps`: which VMs there are, and what runs in them.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::HashSet,
+    time::{Duration, SystemTime},
+};
 
 use serde_json::{Value, json};
 use vmcell::{KeptOutput, ProcessInfo, Vm, VmDetails, VmInfo, VmStatus};
@@ -46,10 +49,8 @@ async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
     let vm = Vm::attach(id).await?;
     let processes = vm.processes().list().await?;
     let terminals = vm.terminals().list().await?;
-    let is_terminal = |process: &ProcessInfo| {
-        let mut terminals = terminals.iter();
-        terminals.any(|terminal| terminal.id == process.id)
-    };
+    let terminals: HashSet<_> = terminals.iter().map(|terminal| terminal.id.0).collect();
+    let is_terminal = |process: &ProcessInfo| terminals.contains(&process.id.0);
     if json {
         let list = processes.iter().map(|process| {
             let mut told = process_as_json(process);

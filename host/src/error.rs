@@ -187,6 +187,20 @@ pub enum Error {
         partial: Box<Output>,
     },
 
+    /// The guest sends more than is collected in memory; nothing of it is
+    /// returned. The function that fails names its limits.
+    #[error("{what} has more than {limit} {unit}: {remedy}")]
+    ResultLimit {
+        /// What was to be collected.
+        what: &'static str,
+        /// How much of it may be.
+        limit: u64,
+        /// What is counted: `entries`, or `bytes` of memory.
+        unit: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+
     /// The agent of the VM is older than this library, or was built without
     /// something. All that it has works.
     #[error(
@@ -264,6 +278,7 @@ impl Error {
             Self::Port(error) => error.code(),
             Self::ExecTimeout { .. } => "timeout",
             Self::OutputLimit { .. } => "output-limit",
+            Self::ResultLimit { .. } => "result-limit",
             Self::Unsupported { .. } => "unsupported",
             Self::Busy(_) => "busy",
             Self::Transport(_) => "transport",

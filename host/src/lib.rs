@@ -63,6 +63,7 @@ pub mod port;
 mod printable;
 mod process;
 mod random;
+mod result_budget;
 mod run_folder;
 pub mod service;
 mod session;

@@ -1,24 +1,23 @@
 //! `vmcell ls`: what is in a directory of a VM.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use vmcell::{
-    Error, Vm,
-    files::{Entries, Entry, Files, Problem, Walk},
+    Vm,
+    files::{Entries, Problem, Walk},
 };
 use vmcell_cli::show::{Page, entry, name};
 
 use super::{LsArguments, place::guest_path};
 use crate::{
-    exit_code::INCOMPLETE,
-    failure::{print_json, say},
+    exit_code::{INCOMPLETE, OUR_OWN},
+    failure::{error_as_json, say},
     runtime::block_on,
 };
-
-/// What is collected for machines has no more bytes of names than this: a guest
-/// could go on forever.
-const MAX_NAMES: usize = 256 << 20;
 
 pub(crate) fn ls(arguments: LsArguments) -> anyhow::Result<u8> {
     block_on(async move {
@@ -36,8 +35,8 @@ pub(crate) fn ls(arguments: LsArguments) -> anyhow::Result<u8> {
             print_names(&mut listing).await?
         };
         Ok(match listing.entries.problem_count() {
-            0 => code,
-            _ => INCOMPLETE,
+            1.. if code == 0 => INCOMPLETE,
+            _ => code,
         })
     })
 }
@@ -56,25 +55,6 @@ fn walk(arguments: &LsArguments) -> Walk {
 struct Listing {
     entries: Entries,
     path: PathBuf,
-}
-
-impl Listing {
-    async fn collect(&mut self) -> Result<Vec<Entry>, Error> {
-        let mut entries = Vec::new();
-        let mut names = 0;
-        while let Some(entry) = self.entries.next().await? {
-            let target = entry.target.as_deref().unwrap_or(Path::new(""));
-            names += entry.path.as_os_str().len() + target.as_os_str().len();
-            if entries.len() == Files::MAX_LISTED || names > MAX_NAMES {
-                return Err(Error::Invalid(
-                    "there are too many entries: name a directory below, or list them without --json"
-                        .to_owned(),
-                ));
-            }
-            entries.push(entry);
-        }
-        Ok(entries)
-    }
 }
 
 /// Prints names as they come: their number does not matter.
@@ -114,24 +94,52 @@ async fn print_long(listing: &mut Listing) -> anyhow::Result<u8> {
     Ok(code)
 }
 
+/// Prints one object with all entries, piece by piece as they come, so that
+/// their number does not matter. What goes wrong when some were printed is part
+/// of the object, as `error`.
 async fn print_as_json(vm: &str, listing: &mut Listing) -> anyhow::Result<u8> {
-    let entries: Vec<_> = listing
-        .collect()
-        .await?
-        .iter()
-        .map(entry::as_json)
-        .collect();
-    let problems = listing.entries.problems();
-    let problems: Vec<_> = problems.iter().map(words).collect();
-    let mut told = json!({
-        "sandbox_id": vm,
-        "entries": entries,
+    // Most failures come first, and are told as those of other tasks are.
+    let mut next = listing.entries.next().await?;
+    let mut page = Page::new();
+    let mut head = json!({ "sandbox_id": vm });
+    name::put(&mut head, "path", &listing.path);
+    let mut written = begin_object(&mut page, &head);
+    let mut separator = "\n";
+    let failed = loop {
+        let (Ok(()), Some(entry)) = (&written, next) else {
+            break None;
+        };
+        written = write!(page, "{separator}{}", entry::as_json(&entry));
+        separator = ",\n";
+        next = match listing.entries.next().await {
+            Ok(next) => next,
+            Err(error) => break Some(anyhow::Error::from(error)),
+        };
+    };
+    let problems: Vec<_> = listing.entries.problems().iter().map(words).collect();
+    let mut tail = json!({
         "problems": problems,
         "problem_count": listing.entries.problem_count(),
     });
-    name::put(&mut told, "path", &listing.path);
-    print_json(&told);
-    Ok(0)
+    if let Some(error) = &failed {
+        tail["error"] = error_as_json(error);
+    }
+    let written = written.and_then(|()| end_object(&mut page, &tail));
+    let code = page.finish(written)?;
+    Ok(if failed.is_some() { OUR_OWN } else { code })
+}
+
+/// Writes an object up to the beginning of its list of entries.
+fn begin_object(page: &mut Page, head: &Value) -> io::Result<()> {
+    let head = head.to_string();
+    let open = head.strip_suffix('}').unwrap_or(&head);
+    write!(page, "{open},\"entries\":[")
+}
+
+/// Writes the end of that list, and what else the object has.
+fn end_object(page: &mut Page, tail: &Value) -> io::Result<()> {
+    let tail = tail.to_string();
+    writeln!(page, "\n],{}", tail.strip_prefix('{').unwrap_or(&tail))
 }
 
 fn words(problem: &Problem) -> String {

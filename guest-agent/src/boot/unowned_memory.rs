@@ -4,15 +4,15 @@
 //! does not help against what outlives processes: shared memory, message queues
 //! and semaphores of System V (sysvipc(7)), and files in memory. By default
 //! their limits are higher than the memory of the VM, so any user could take
-//! all of it for good. So at most about five eighths of it can go there, and
-//! the agent and root have the rest.
+//! all of it for good. So 32 MiB are a reserve for the kernel, the agent and
+//! root, and of the rest at most about five eighths can go there.
 //!
-//! | what | part of the memory |
+//! | what | part of the memory beyond the reserve |
 //! |---|---|
 //! | `/dev/shm` (tmpfs) | a quarter, and a file or directory for each 16 KiB of that |
 //! | `/run` (tmpfs, writable by root) | an eighth, and the same |
 //! | `kernel.shmall`, `kernel.shmmax` | a quarter |
-//! | `kernel.msgmni` | a queue for each 32 MiB, at least 4: a queue can take 1 MiB, if its messages are empty |
+//! | `kernel.msgmni` | a queue for each 32 MiB, at least 2: a queue can take 1 MiB, if its messages are empty |
 //! | `kernel.sem` | a 32nd for semaphores of 64 bytes, and a 32nd for sets of 512 bytes |
 //!
 //! Whoever needs more raises it as root in the guest: `sysctl -w`, or
@@ -32,12 +32,17 @@ use rustix::{
 
 /// Limits that fit the memory of this machine.
 pub(super) struct UnownedMemory {
-    /// All of it, in bytes.
-    total: u64,
+    /// What is beyond the reserve, in bytes.
+    spare: u64,
 }
 
 const PAGE: u64 = 4096;
 const MIB: u64 = 1024 * 1024;
+
+/// What is never counted on. Of the smallest VM, which has 64 MiB, the kernel
+/// itself takes 13 before it counts the memory.
+const RESERVE: u64 = 32 * MIB;
+const MIN_SPARE: u64 = 4 * MIB;
 
 /// As much of a tmpfs is for each file or directory, which takes about 1 KiB of
 /// the kernel's memory that does not count as the size of the tmpfs.
@@ -54,19 +59,23 @@ const MAX_SETS: u64 = 32_000;
 impl UnownedMemory {
     pub(super) fn of_this_machine() -> Self {
         let memory = sysinfo();
+        Self::of(memory.totalram.saturating_mul(memory.mem_unit.into()))
+    }
+
+    fn of(total: u64) -> Self {
         Self {
-            total: memory.totalram.saturating_mul(memory.mem_unit.into()),
+            spare: total.saturating_sub(RESERVE).max(MIN_SPARE),
         }
     }
 
     /// The options of the mount of `/dev/shm`.
     pub(super) fn shared_memory_mount(&self) -> Result<CString, Errno> {
-        mount_options("1777", self.total.div_euclid(4))
+        mount_options("1777", self.spare.div_euclid(4))
     }
 
     /// The options of the mount of `/run`.
     pub(super) fn run_mount(&self) -> Result<CString, Errno> {
-        mount_options("0755", self.total.div_euclid(8))
+        mount_options("0755", self.spare.div_euclid(8))
     }
 
     /// Sets the kernel's parameters. `/proc` is mounted.
@@ -78,10 +87,10 @@ impl UnownedMemory {
     }
 
     fn parameters(&self) -> [(&'static str, String); 4] {
-        let quarter = self.total.div_euclid(4);
-        let queues = self.total.div_euclid(32 * MIB).max(4);
-        let semaphores = self.total.div_euclid(32 * SEMAPHORE);
-        let sets = self.total.div_euclid(32 * SEMAPHORE_SET).min(MAX_SETS);
+        let quarter = self.spare.div_euclid(4);
+        let queues = self.spare.div_euclid(32 * MIB).max(2);
+        let semaphores = self.spare.div_euclid(32 * SEMAPHORE);
+        let sets = self.spare.div_euclid(32 * SEMAPHORE_SET).min(MAX_SETS);
         [
             ("shmall", format!("{}", quarter.div_euclid(PAGE))),
             ("shmmax", format!("{quarter}")),
@@ -116,23 +125,23 @@ mod tests {
 
     #[test]
     fn limits_follow_from_the_memory() {
-        let memory = UnownedMemory { total: 512 * MIB };
+        let memory = UnownedMemory::of(512 * MIB);
         let of_shared = memory.shared_memory_mount().unwrap();
         assert_eq!(
             of_shared.to_str(),
-            Ok("mode=1777,size=134217728,nr_inodes=8192")
+            Ok("mode=1777,size=125829120,nr_inodes=7680")
         );
         assert_eq!(
             memory.parameters(),
             [
-                ("shmall", String::from("32768")),
-                ("shmmax", String::from("134217728")),
-                ("msgmni", String::from("16")),
-                ("sem", String::from("32000 262144 500 32000")),
+                ("shmall", String::from("30720")),
+                ("shmmax", String::from("125829120")),
+                ("msgmni", String::from("15")),
+                ("sem", String::from("32000 245760 500 30720")),
             ]
         );
-        let small = UnownedMemory { total: 44 * MIB };
+        let small = UnownedMemory::of(50 * MIB);
         let [_, _, (_, queues), (_, semaphores)] = small.parameters();
-        assert_eq!((&*queues, &*semaphores), ("4", "32000 22528 500 2816"));
+        assert_eq!((&*queues, &*semaphores), ("2", "32000 9216 500 1152"));
     }
 }

@@ -116,6 +116,17 @@ impl Entry {
             .collect()
     }
 
+    /// About how many bytes of memory it takes.
+    pub(super) fn memory(&self) -> usize {
+        let path = |path: &Path| path.as_os_str().len();
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        size_of::<Self>()
+            + path(&self.path)
+            + self.target.as_deref().map_or(0, path)
+            + text(&self.owner)
+            + text(&self.group)
+    }
+
     /// The entry, whose path the guest tells relative to `top`.
     pub(crate) fn from_guest(entry: &FileEntry<'_>, top: &Path) -> Self {
         let name = |text: &str| match text {

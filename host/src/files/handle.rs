@@ -21,7 +21,10 @@ use crate::{error::Error, vm::Vm};
 /// [`Denied`](super::FileFailureKind::Denied); the guest's kernel sees to that,
 /// so no race gets around it.
 ///
-/// The work is done with the rights of the guest's root user. New files belong
+/// The work is done with the rights of the guest's root user. So that users of
+/// the guest cannot borrow them, a symbolic link on the way is followed only if
+/// it belongs to root, or if its owner also owns what it leads to. Any other is
+/// refused as [`Denied`](super::FileFailureKind::Denied). New files belong
 /// to whoever has the directory that they are made in, unless
 /// [`owned_by`](Self::owned_by) says otherwise.
 #[derive(Clone, Debug)]

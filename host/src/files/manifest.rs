@@ -10,6 +10,7 @@ use super::{Entry, EntryKind, FileFailureKind, Files, ReadOptions, Walk};
 use crate::{
     diff::{Diff, DiffCollector, DiffLimits, DiffOptions, Manifest, ManifestEntry, ManifestKind},
     error::Error,
+    result_budget::ResultBudget,
 };
 
 /// Which files a manifest tells of, and what it keeps of them.
@@ -46,17 +47,24 @@ impl ManifestOptions {
 /// A longer text is not kept.
 const MAX_TEXT: u64 = 1 << 20;
 
-/// More entries than this, or more bytes of paths, are refused.
-const MAX_ENTRIES: usize = 1_000_000;
-const MAX_NAMES: usize = 256 << 20;
-
 impl Files {
+    /// The most entries of a [manifest](Self::manifest).
+    pub const MAX_MANIFEST: usize = 1_000_000;
+
+    /// The most memory that a [manifest](Self::manifest) takes for them, beside
+    /// its texts: 256 MiB.
+    pub const MAX_MANIFEST_BYTES: usize = 256 << 20;
+
     /// What is below a directory: paths, kinds, permissions, sizes, links, and
-    /// the SHA-256 of each file, which the guest computes.
+    /// the SHA-256 of each file, which the guest computes. There may be at most
+    /// [a million entries](Self::MAX_MANIFEST), and no more than fit into
+    /// [256 MiB](Self::MAX_MANIFEST_BYTES). The texts of
+    /// [`keep_texts`](ManifestOptions::keep_texts) come on top of that.
     ///
     /// # Errors
     /// [`Error::File`]: the directory is not there, or something in it cannot
-    /// be read. A manifest is of everything.
+    /// be read. A manifest is of everything. [`Error::ResultLimit`]: there is
+    /// more.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -71,19 +79,20 @@ impl Files {
         let mut entries = self.walk(directory, walk).await?;
         let mut manifest = Manifest::new();
         let mut texts = Vec::new();
-        let mut names = 0;
+        let mut budget = ResultBudget::new(
+            "the manifest",
+            Self::MAX_MANIFEST,
+            Self::MAX_MANIFEST_BYTES,
+            "exclude some files, or name a directory below",
+        );
         while let Some(entry) = entries.next().await? {
-            names += entry.path.as_os_str().len();
-            if manifest.len() >= MAX_ENTRIES || names > MAX_NAMES {
-                return Err(Error::Invalid(format!(
-                    "there are more than {MAX_ENTRIES} entries: exclude some"
-                )));
-            }
+            budget.add(entry.memory())?;
             let path = match entry.path.strip_prefix(&top) {
                 Ok(path) => path.to_owned(),
                 Err(_) => return Err(Error::senseless()),
             };
             if entry.size <= MAX_TEXT.min(options.texts) && entry.kind == EntryKind::File {
+                budget.add_bytes(entry.path.as_os_str().len())?;
                 texts.push((entry.path.clone(), entry.size, entry.sha256));
             }
             let inserted = manifest.insert(&path, noted(entry)?);
@@ -167,7 +176,8 @@ impl Files {
                 continue;
             }
             // What has changed since is not what the manifest tells of.
-            let text = self.text(&path, MAX_TEXT).await?;
+            // Nor is what is longer than the guest said.
+            let text = self.text(&path, size).await?;
             if let Some(text) = text.filter(|text| <[u8; 32]>::from(Sha256::digest(text)) == digest)
             {
                 manifest.keep_text(digest, text);

@@ -12,6 +12,7 @@ use super::{EntryKind, FileFailureKind, Files, Job, ReadOptions};
 use crate::{
     error::Error,
     patch::{ApplyOptions, FilePatchKind, Patch, Strip, TreeFile},
+    result_budget::ResultBudget,
 };
 
 /// How a patch is applied.
@@ -60,13 +61,17 @@ pub struct PatchedFile {
 /// A file that is larger than this is not patched.
 const MAX_FILE: u64 = 256 << 20;
 
+/// Files that are larger together are not patched at once.
+const MAX_FILES: usize = 512 << 20;
+
 impl Files {
     /// Applies a text patch to the files below a directory: all of it, or
     /// nothing.
     ///
     /// It takes what `git diff` and `diff -u` write, see
     /// [`Patch`](crate::patch::Patch). A file that changes between being read
-    /// and being written is noticed: then nothing is changed.
+    /// and being written is noticed: then nothing is changed. A file may have
+    /// at most 256 MiB, and all files of a patch together 512 MiB.
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -80,7 +85,8 @@ impl Files {
     /// # Errors
     /// [`Error::BadPatch`] if the text is no patch, [`Error::PatchMismatch`]
     /// with the place and the nearest text if it does not fit, [`Error::File`]
-    /// if the guest cannot write it.
+    /// if the guest cannot write it or a file is too large,
+    /// [`Error::ResultLimit`] if the files are too large together.
     ///
     /// # Cancel safety
     /// All of it or nothing is applied if the future is dropped.
@@ -104,8 +110,15 @@ impl Files {
             .await?
         };
         let mut old = BTreeMap::new();
+        let mut budget = ResultBudget::new(
+            "the files of the patch",
+            usize::MAX,
+            MAX_FILES,
+            "apply the patch in parts",
+        );
         for path in paths {
             if let Some(file) = self.tree_file(&directory.join(&path)).await? {
+                budget.add(file.content.len())?;
                 old.insert(path, file);
             }
         }

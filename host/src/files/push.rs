@@ -312,8 +312,14 @@ impl OnGuest {
     }
 }
 
-/// What the guest has of a tree, as far as the host has the same paths: so a
-/// guest that lists more than there is cannot make this grow.
+/// The most memory for what is known of the guest's entries, and the most
+/// entries that are looked at. What is not known is sent.
+const MAX_KNOWN: usize = 256 << 20;
+const MAX_LOOKED_AT: u64 = 10_000_000;
+
+/// What the guest has of a tree, as far as the host has the same paths, and as
+/// far as the limits above go: so a guest that never ends its list can neither
+/// make this grow nor hold it up.
 async fn known(
     files: &Files,
     from: &Path,
@@ -334,20 +340,26 @@ async fn known(
     });
     let mut job = files.begin(to, work).await?;
     let mut known = HashMap::new();
-    loop {
+    let mut memory = 0;
+    for _ in 0..MAX_LOOKED_AT {
         let answer = job.next_answer(|answer| on_guest(answer, from)).await;
         match answer {
             Ok(Some(Some((path, entry)))) => {
+                memory += size_of::<(Vec<u8>, OnGuest)>() + path.len() + entry.target.len();
+                if memory > MAX_KNOWN {
+                    break;
+                }
                 known.insert(path, entry);
             }
             Ok(Some(None)) => {}
-            Ok(None) => return Ok(Some(known)),
+            Ok(None) => break,
             Err(Error::File(failure)) if failure.kind == FileFailureKind::NotFound => {
                 return Ok(None);
             }
             Err(error) => return Err(error),
         }
     }
+    Ok(Some(known))
 }
 
 fn on_guest(answer: Answer<'_>, from: &Path) -> Option<(Vec<u8>, OnGuest)> {

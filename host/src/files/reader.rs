@@ -80,7 +80,9 @@ impl Files {
         self.read_with(path, options).await
     }
 
-    /// A part of a file, or a file with another limit.
+    /// A part of a file, or a file with another limit. Without a
+    /// [limit](ReadOptions::limit) it is that of [`read`](Self::read), also for
+    /// a part.
     ///
     /// # Errors
     /// See [`read`](Self::read).
@@ -92,7 +94,8 @@ impl Files {
         path: impl AsRef<Path>,
         options: ReadOptions,
     ) -> Result<Vec<u8>, Error> {
-        let mut reader = self.reader(path, options).await?;
+        let limit = options.limit.unwrap_or(Self::DEFAULT_READ_LIMIT);
+        let mut reader = self.reader(path, options.limit(limit)).await?;
         let mut all = Vec::new();
         while let Some(bytes) = reader.next().await? {
             all.extend_from_slice(&bytes);
@@ -100,7 +103,8 @@ impl Files {
         Ok(all)
     }
 
-    /// A file piece by piece, as it comes.
+    /// A file piece by piece, as it comes. It has no limit unless the options
+    /// name one.
     ///
     /// # Errors
     /// The path makes no sense, or the VM is gone. That the file cannot be
@@ -125,6 +129,7 @@ impl Files {
         };
         Ok(FileReader {
             job: self.begin(path, work).await?,
+            asked: options.length,
             left: options.limit,
             limit: options.limit.unwrap_or(u64::MAX),
             unread: Bytes::new(),
@@ -139,6 +144,8 @@ impl Files {
 #[derive(Debug)]
 pub struct FileReader {
     job: Job,
+    /// How many bytes were asked for and have not come.
+    asked: u64,
     /// How many bytes may still come.
     left: Option<u64>,
     limit: u64,
@@ -174,6 +181,8 @@ impl FileReader {
                 None => return Err(self.job.limit_reached(self.limit)),
             }
         }
+        let rest = self.asked.checked_sub(bytes.len() as u64);
+        self.asked = rest.ok_or_else(Error::senseless)?;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::{
 use vmcell_wire::files::{self as wire, Answer, Work};
 
 use super::{Entry, FileFailure, Files, Job, filter::FilterLines};
-use crate::{error::Error, session::Failed};
+use crate::{error::Error, result_budget::ResultBudget, session::Failed};
 
 /// Which entries below a directory are told.
 ///
@@ -112,11 +112,14 @@ impl Walk {
 }
 
 impl Files {
-    /// What is in a directory, in the order of the names.
+    /// What is in a directory, in the order of the names: at most
+    /// [a million entries](Self::MAX_LISTED), and no more than fit into
+    /// [256 MiB](Self::MAX_LISTED_BYTES). [`walk`](Self::walk) has no limit.
     ///
     /// # Errors
     /// [`Error::File`]: it is not there, or an entry cannot be looked at. Use
     /// [`walk`](Self::walk) to go on past such entries.
+    /// [`Error::ResultLimit`]: there are more.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -125,7 +128,7 @@ impl Files {
     }
 
     /// The entries below the root that match a pattern, in order: see
-    /// [`Walk::glob`].
+    /// [`Walk::glob`]. The limits are those of [`list`](Self::list).
     ///
     /// # Errors
     /// See [`list`](Self::list).
@@ -215,7 +218,8 @@ impl Entries {
         }
     }
 
-    /// The next entries, at most so many. Fewer: that was all.
+    /// The next entries, at most so many. Fewer: that was all. One takes at
+    /// most 10 KiB of memory.
     ///
     /// # Errors
     /// See [`next`](Self::next).
@@ -245,12 +249,16 @@ impl Entries {
 
     /// All that are left. What could not be looked at is an error.
     async fn all(mut self) -> Result<Vec<Entry>, Error> {
-        let entries = self.page(Files::MAX_LISTED).await?;
-        if self.next().await?.is_some() {
-            return Err(Error::Invalid(format!(
-                "there are more than {} entries: use `Files::walk`",
-                Files::MAX_LISTED
-            )));
+        let mut budget = ResultBudget::new(
+            "the list of files",
+            Files::MAX_LISTED,
+            Files::MAX_LISTED_BYTES,
+            "use `Files::walk`, which returns them one by one",
+        );
+        let mut entries = Vec::new();
+        while let Some(entry) = self.next().await? {
+            budget.add(entry.memory())?;
+            entries.push(entry);
         }
         match self.problems.into_iter().next() {
             Some(problem) => Err(problem.failure.into()),
@@ -260,9 +268,12 @@ impl Entries {
 }
 
 impl Files {
-    /// [`list`](Self::list) and [`glob`](Self::glob) collect no more entries
-    /// than this.
+    /// The most entries that [`list`](Self::list) and [`glob`](Self::glob)
+    /// return.
     pub const MAX_LISTED: usize = 1_000_000;
+
+    /// The most memory that they take for them: 256 MiB.
+    pub const MAX_LISTED_BYTES: usize = 256 << 20;
 }
 
 /// An entry, or a problem, or nothing that belongs here.

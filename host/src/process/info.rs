@@ -40,6 +40,15 @@ pub struct KeptOutput {
 }
 
 impl ProcessInfo {
+    /// About how many bytes of memory it takes.
+    pub(super) fn memory(&self) -> usize {
+        // Small allocations take more than they hold.
+        const ALLOCATION: usize = 16;
+        let words = self.command.iter();
+        let words = words.map(|word| size_of::<String>() + word.len() + ALLOCATION);
+        size_of::<Self>() + self.tag.len() + words.sum::<usize>()
+    }
+
     pub(super) fn from_guest(listed: Listed) -> Self {
         let kept = |kept: vmcell_wire::Kept| KeptOutput {
             start: kept.start,

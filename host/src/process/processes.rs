@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     error::Error,
+    result_budget::ResultBudget,
     session::{Closing, Stream, StreamEvent},
     vm::Vm,
 };
@@ -22,10 +23,19 @@ impl<'a> Processes<'a> {
         Self { vm }
     }
 
-    /// All of them, in the order in which they were started.
+    /// The most processes that [`list`](Self::list) returns.
+    pub const MAX_LISTED: usize = 65_536;
+
+    /// The most memory that [`list`](Self::list) takes for them: 64 MiB.
+    pub const MAX_LISTED_BYTES: usize = 64 << 20;
+
+    /// All of them, in the order in which they were started: at most
+    /// [65,536](Self::MAX_LISTED), and no more than fit into
+    /// [64 MiB](Self::MAX_LISTED_BYTES).
     ///
     /// # Errors
-    /// [`Error::Gone`] if the VM ended.
+    /// [`Error::ResultLimit`] if there are more, [`Error::Gone`] if the VM
+    /// ended.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -39,6 +49,12 @@ impl<'a> Processes<'a> {
         page: impl Fn(u32) -> Request<'static>,
     ) -> Result<Vec<ProcessInfo>, Error> {
         let mut list: Vec<ProcessInfo> = Vec::new();
+        let mut budget = ResultBudget::new(
+            "the list of processes",
+            Self::MAX_LISTED,
+            Self::MAX_LISTED_BYTES,
+            "name a process by its tag or number",
+        );
         loop {
             let after = list.last().map_or(0, |last| last.id.0);
             let mut stream = self.open(&page(after))?;
@@ -46,7 +62,9 @@ impl<'a> Processes<'a> {
             loop {
                 match self.vm.explained(stream.next().await).await? {
                     StreamEvent::Listed(listed) if listed.id > after => {
-                        list.push(ProcessInfo::from_guest(*listed));
+                        let info = ProcessInfo::from_guest(*listed);
+                        budget.add(info.memory())?;
+                        list.push(info);
                     }
                     StreamEvent::Closed(Closing::EndOfList { more: false }) => return Ok(list),
                     StreamEvent::Closed(Closing::EndOfList { more: true })

@@ -80,10 +80,11 @@ impl LogsRequest {
     /// How many lines are wanted if nothing is said.
     pub const DEFAULT_TAIL: u32 = 200;
 
-    /// No guest keeps more of a log, nor is believed to.
-    const MAX_LOG: usize = 2 * Command::MAX_KEPT as usize;
+    /// The most bytes that [`bytes`](Self::bytes) and [`text`](Self::text)
+    /// read: twice what a guest keeps of a log.
+    pub const MAX_COLLECTED: usize = 2 * Command::MAX_KEPT as usize;
 
-    pub(super) fn new(vm: Vm, name: String) -> Self {
+    pub(crate) fn new(vm: Vm, name: String) -> Self {
         Self {
             vm,
             name,
@@ -152,10 +153,11 @@ impl LogsRequest {
         })
     }
 
-    /// What there is now, as it was printed. It never follows.
+    /// What there is now, as it was printed. It never follows, and is at most
+    /// [so long](Self::MAX_COLLECTED).
     ///
     /// # Errors
-    /// See [`stream`](Self::stream).
+    /// [`Error::ResultLimit`] if it is longer, and see [`stream`](Self::stream).
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -166,8 +168,13 @@ impl LogsRequest {
             if let LogEvent::Bytes { bytes, .. } = event {
                 all.extend_from_slice(&bytes);
             }
-            if all.len() > Self::MAX_LOG {
-                return Err(Error::Transport("a log does not end".to_owned()));
+            if all.len() > Self::MAX_COLLECTED {
+                return Err(Error::ResultLimit {
+                    what: "the log",
+                    limit: Self::MAX_COLLECTED as u64,
+                    unit: "bytes",
+                    remedy: "use `stream`, which returns it piece by piece",
+                });
             }
         }
         Ok(all)
@@ -177,7 +184,7 @@ impl LogsRequest {
     /// [`printable`](crate::printable).
     ///
     /// # Errors
-    /// See [`stream`](Self::stream).
+    /// See [`bytes`](Self::bytes).
     ///
     /// # Cancel safety
     /// Cancel safe.

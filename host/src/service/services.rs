@@ -13,6 +13,7 @@ use crate::{
     error::Error,
     port::{PortMapping, PublishedPort},
     random::random_bytes,
+    result_budget::ResultBudget,
     session::{Closing, StreamEvent},
     vm::Vm,
 };
@@ -150,15 +151,23 @@ impl<'a> Services<'a> {
     }
 
     /// How all services are, in the order of their names, those that are over
-    /// included.
+    /// included. A guest has [at most 4096](Self::MAX_LISTED).
     ///
     /// # Errors
-    /// [`Error::Gone`] if the VM ended.
+    /// [`Error::ResultLimit`] if the guest names more, [`Error::Gone`] if the
+    /// VM ended.
     ///
     /// # Cancel safety
     /// Cancel safe.
     pub async fn list(self) -> Result<Vec<ServiceStatus>, Error> {
         let mut list: Vec<ServiceStatus> = Vec::new();
+        let mut budget = ResultBudget::new(
+            "the list of services",
+            Self::MAX_LISTED,
+            // The texts of one are a few hundred bytes.
+            usize::MAX,
+            "name a service",
+        );
         loop {
             let after = list.last().map_or("", |last| last.name.as_str());
             let request = Request::Service(Wire::List { after });
@@ -166,7 +175,8 @@ impl<'a> Services<'a> {
             let before = list.len();
             loop {
                 match self.vm.explained(stream.next().await).await? {
-                    StreamEvent::Service(state) if list.len() < Self::MAX_SERVICES => {
+                    StreamEvent::Service(state) => {
+                        budget.add(0)?;
                         list.push(ServiceStatus::from_guest(*state));
                     }
                     StreamEvent::Closed(Closing::EndOfList { more: false }) => return Ok(list),
@@ -184,7 +194,7 @@ impl<'a> Services<'a> {
     /// How many there are.
     ///
     /// # Errors
-    /// [`Error::Gone`] if the VM ended.
+    /// See [`list`](Self::list).
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -192,8 +202,9 @@ impl<'a> Services<'a> {
         Ok(ServiceCounts::of(&self.list().await?))
     }
 
-    /// No guest has more services, nor is believed to.
-    const MAX_SERVICES: usize = 4096;
+    /// The most services that [`list`](Self::list) returns. The agent allows
+    /// fewer.
+    pub const MAX_LISTED: usize = 4096;
 
     async fn start_if(
         self,

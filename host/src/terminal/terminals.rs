@@ -147,10 +147,12 @@ impl<'a> Terminals<'a> {
     }
 
     /// All of them in the order in which they were opened, those that have
-    /// ended included.
+    /// ended included. The limits are those of
+    /// [`Processes::list`](crate::Processes::list).
     ///
     /// # Errors
-    /// [`Error::Gone`] if the VM ended.
+    /// [`Error::ResultLimit`] if there are more, [`Error::Gone`] if the VM
+    /// ended.
     ///
     /// # Cancel safety
     /// Cancel safe.

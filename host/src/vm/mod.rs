@@ -6,6 +6,8 @@ mod end;
 mod handle;
 mod health;
 mod info;
+#[cfg(test)]
+mod on_session;
 mod power_off;
 mod start;
 mod state;

@@ -24,6 +24,7 @@ use vmcell_wire::{
 use super::*;
 use flood::Flood;
 
+mod endless;
 mod flood;
 mod flow;
 mod gaps;
@@ -258,20 +259,25 @@ fn gap(stream: StreamId, output: Output, bytes: u64) -> Vec<u8> {
 
 /// A process of a list.
 fn listed(stream: StreamId, process: u32) -> Vec<u8> {
+    let entry = listed_entry(process, Packed::default());
+    frames(|out| encode::event(out, stream, &Event::Listed(entry)).unwrap())
+}
+
+/// The same with arguments, before it becomes a frame.
+fn listed_entry(process: u32, argv: Packed<'_>) -> Entry<'_> {
     let kept = Kept { start: 0, end: 0 };
-    let entry = Entry {
+    Entry {
         id: process,
         pid: 100 + process,
         tag: "tag",
-        argv: Packed::default(),
+        argv,
         uid: 0,
         lifetime: Lifetime::Background,
         age_ms: 1,
         stdout: kept,
         stderr: kept,
         exit: None,
-    };
-    frames(|out| encode::event(out, stream, &Event::Listed(entry)).unwrap())
+    }
 }
 
 /// The word that a stream watches a process from there on.

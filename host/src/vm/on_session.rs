@@ -1,0 +1,41 @@
+//! A VM of which there is nothing but a session, for tests of what hostile
+//! guests answer.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, watch};
+
+use super::{
+    Vm, VmState,
+    handle::{Control, Shared},
+};
+use crate::{
+    console::Console,
+    door::Name,
+    link::{LinkChoice, LinkKind},
+    session::Session,
+};
+
+impl Vm {
+    /// One that counts as running for ever.
+    pub(crate) fn on_session(session: Session) -> Self {
+        let (_, state) = watch::channel(VmState::Running);
+        Self::new(Shared {
+            id: "test".to_owned(),
+            session: Arc::new(session),
+            state,
+            control: Control::Visitor(Name::ours("test").unwrap()),
+            backend: "test".to_owned(),
+            passed_over: Vec::new(),
+            warnings: Vec::new(),
+            acceleration: None,
+            link: LinkChoice::new(LinkKind::Relay, "a test"),
+            console: Console::default(),
+            baseline: Arc::default(),
+            file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
+            ports: crate::port::PublishedPorts::default(),
+            #[cfg(feature = "terminal")]
+            terminals: crate::terminal::KnownTerminals::default(),
+        })
+    }
+}
