@@ -15,7 +15,7 @@ use crate::{
 const A_SECOND: Duration = Duration::from_secs(1);
 
 /// For what takes a moment on an idle machine.
-const SOON: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_signal_ends_the_vm_and_is_told_as_shells_tell_it() {
@@ -25,7 +25,7 @@ fn a_signal_ends_the_vm_and_is_told_as_shells_tell_it() {
         let vmm = Process::only_child_of(running.pid());
         running.signal(signal);
         assert!(running.ends_within(SOON), "{signal:?} does not end it");
-        assert!(vmm.ends_within(A_SECOND), "the VMM outlives {signal:?}");
+        assert!(vmm.ends_within(SOON), "the VMM outlives {signal:?}");
         let ended = running.finish();
         assert_eq!(ended.code(), code);
         assert_eq!((ended.stdout(), ended.stderr.as_str()), ("", ""));
@@ -41,7 +41,7 @@ fn a_timeout_ends_the_command() {
     let ended = running.finish();
     ended.assert_failed(124, "timed out after 1 s\n");
     assert!(ready.elapsed() < A_SECOND + SOON, "{:?}", ready.elapsed());
-    assert!(vmm.ends_within(A_SECOND));
+    assert!(vmm.ends_within(SOON));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn nothing_is_left_of_a_program_that_was_killed() {
     assert!(with_address.is_empty(), "{with_address:?}");
 
     running.signal(Signal::KILL);
-    assert!(vmm.ends_within(A_SECOND), "the VMM outlives the program");
+    assert!(vmm.ends_within(SOON), "the VMM outlives the program");
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     let folder = folder.path().to_str().unwrap();
@@ -85,7 +85,7 @@ fn a_reader_that_has_seen_enough_ends_the_run() {
     let vmm = Process::only_child_of(running.pid());
     running.close_stdout();
     assert!(running.ends_within(SOON), "it goes on without a reader");
-    assert!(vmm.ends_within(A_SECOND));
+    assert!(vmm.ends_within(SOON));
     assert_ne!(running.finish().code(), 0);
 }
 

@@ -1,6 +1,10 @@
 //! `vmcell ps`.
 
-use rustix::process::Signal;
+use rustix::{
+    io::Errno,
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with},
+    process::Signal,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -67,16 +71,16 @@ fn vms_are_listed_with_what_they_are_made_of() {
 /// Connects to a VM's socket until its owner's queue is full. What hangs up
 /// before it is accepted stays in the queue.
 fn fill_queue(id: &str) {
-    use std::os::{
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixStream},
-    };
     let uid = rustix::process::geteuid().as_raw();
-    let limit = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
-    let address = SocketAddr::from_abstract_name(format!("vmcell/{uid}/{id}")).unwrap();
-    // One more waits than the limit says.
-    for _ in 0..=limit.trim().parse().unwrap() {
-        UnixStream::connect_addr(&address).unwrap();
+    let name = format!("vmcell/{uid}/{id}");
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    loop {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        match connect(&socket, &address) {
+            Ok(()) => {}
+            Err(errno) => return assert_eq!(errno, Errno::AGAIN),
+        }
     }
 }
 

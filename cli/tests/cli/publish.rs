@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// For what takes a moment on an idle machine.
-const SOON: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(30);
 
 /// A VM with the web server in it.
 fn with_web_server(test: &str) -> Keeper {

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// For what takes a moment on an idle machine.
-const SOON: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(30);
 
 /// Reads a line, and prints it.
 const WAIT_FOR_A_LINE: [&str; 3] = ["sh", "-c", "read line; echo $line"];

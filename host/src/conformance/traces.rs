@@ -135,7 +135,7 @@ fn find_cgroups(parent: &Path, id: &str, found: &mut Vec<String>) {
 /// when the kernel and the runtime have put away the last of what has ended, so
 /// this looks again and again, for a little while.
 pub(super) async fn until_none(look: impl Fn() -> Vec<String>) -> Seen {
-    const PATIENCE: Duration = Duration::from_secs(3);
+    const PATIENCE: Duration = Duration::from_secs(20);
     const PAUSE: Duration = Duration::from_millis(10);
     let begun = Instant::now();
     loop {

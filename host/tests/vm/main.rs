@@ -35,7 +35,10 @@ mod stuck;
 mod terminals;
 mod visitors;
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use vmcell::{Vm, VmBuilder};
 
@@ -54,6 +57,14 @@ fn linked() -> VmBuilder {
 
 fn builder() -> VmBuilder {
     linked().image(base()).memory_mib(128)
+}
+
+/// How long something may take that is done at once, on this machine and with
+/// whatever else it does: as long as a hundred commands, and a second at least.
+async fn soon(vm: &Vm) -> Duration {
+    let begun = Instant::now();
+    assert!(vm.exec(["true"]).await.unwrap().success());
+    (100 * begun.elapsed()).max(Duration::from_secs(1))
 }
 
 async fn start() -> Vm {

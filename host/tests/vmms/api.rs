@@ -17,7 +17,7 @@ use crate::{Fake, builder, fake};
 const PROGRAM: &str = "VMCELL_TEST_FIRECRACKER";
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn firecracker() -> Fake {
     Fake::new("firecracker", "Firecracker v1.14.4")
