@@ -119,7 +119,8 @@ pub(crate) struct DiffArguments {
     /// The VM, as `vmcell ps` lists it.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The directory; a relative path begins in /workspace.
+    /// The directory; a relative path begins in /workspace. The lines that are
+    /// shown have 64 MiB together at most: files beyond that are only named.
     #[arg(value_name = "PATH", default_value = "/workspace")]
     pub(super) path: OsString,
     /// Compare with this manifest, not with what was there when the VM began

@@ -89,6 +89,7 @@ M src/main
             .stdout()
             .contains("Binary files /dev/null and b/zeros differ")
     );
+    assert!(binary.stderr.contains("only names"), "{binary:?}");
 
     for (options, words) in [
         (&["/etc"][..], "vmcell diff ID PATH --save FILE"),

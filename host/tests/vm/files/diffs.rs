@@ -17,7 +17,7 @@ async fn a_text_with_many_names_does_not_fill_the_memory() {
     let script = "cd /workspace && mkdir top && seq 1000000 | head -c 1048576 > top/text &&
         for round in 1 2 3 4 5 6 7 8; do cp -rl top more && mv more top/$round; done";
     let command = Command::shell(script).timeout(Duration::from_secs(180));
-    let output = vm.exec_with(command).await.unwrap();
+    let output = vm.exec_command(command).await.unwrap();
     assert_eq!(output.stderr_text(), "");
 
     let diff = files.diff("", &before, &options).await.unwrap();
