@@ -1,10 +1,12 @@
 //! Whom the kernel has ended for want of memory.
 //!
-//! The kernel's log names each of them, but root can write to the log, and also
-//! what looks as if the kernel had written it: a facility of 256 in front of a
-//! line is stored as that of the kernel, 0. So the log is believed only as far
-//! as a counter goes that nobody but the kernel can change, `oom_kill` of
-//! `/proc/vmstat`: it grows by one for each line that the kernel writes.
+//! The kernel's log names each of them, but others have a say in the log too.
+//! Root can write to it, although not at the kernel's own levels, and can have
+//! the kernel quote it: the name of an unknown mount option stands in the
+//! kernel's complaint about it. So only a record that begins with the kernel's
+//! words counts, and only as far as a counter goes that nobody but the kernel
+//! can change, `oom_kill` of `/proc/vmstat`: it grows by one for each line that
+//! the kernel writes.
 
 use alloc::collections::VecDeque;
 

@@ -19,7 +19,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// Says so if a VM ended while booting because its agent is too old for our boot
-/// files. Such an agent does not say it itself.
+/// files. Such an agent itself says no more than that the file is malformed.
 pub(crate) fn name_unversioned(error: Error, agent: &[u8]) -> Error {
     match error {
         Error::Boot {

@@ -39,7 +39,8 @@ const OLDEST: u16 = 1;
 pub const MAX_BOOT_FILE: usize = 64 * 1024;
 
 /// Stands in the program of every agent that reads boot files with a version.
-/// An agent without it is older, and gives up without a word.
+/// An agent without it is older, and says no more than that the file is
+/// malformed.
 pub const AGENT_MARK: &str = "vmcell boot file";
 
 /// Everything a boot depends on. It is frozen: what is added comes behind it in
