@@ -193,7 +193,9 @@ impl Terminal {
     /// a match is held back for 100 ms, and what was shown after that, in an
     /// earlier reply or to who [follows](Self::follow), cannot be taken back. Nor
     /// is it recognised if the program prints something else that means the
-    /// same, for example its Base64.
+    /// same, for example its Base64. All this is done here, as long as there is a
+    /// handle: the guest keeps what its program printed as it is, for other
+    /// programs that attach and for later handles.
     ///
     /// Only the last 16 passwords are remembered, and of each the first 4096
     /// bytes. One of less than 4 bytes is only masked until something else is

@@ -125,7 +125,7 @@ fn controls_without_end_are_not_held_back_without_end() {
     }
     assert!(kept > 300_000);
     let passed = redactor.feed(Bytes::from("2"));
-    assert_eq!(passed.late, [0..6]);
+    assert_eq!((passed.late.len(), passed.late.first()), (1, Some(&(0..6))));
 }
 
 #[test]
