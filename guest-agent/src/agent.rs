@@ -7,7 +7,6 @@ use rustix::{
     net::{SocketFlags, accept_with},
     process::{getpid, set_child_subreaper},
 };
-
 use vmcell_wire::Outcome;
 
 use crate::{

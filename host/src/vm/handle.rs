@@ -45,7 +45,7 @@ use crate::{
 /// | last handle dropped, the runtime goes on | killed at once | stopped, in the background |
 /// | the runtime is dropped, for example because `main` returns an error | killed at once | stopped; the drop of the runtime blocks meanwhile |
 /// | [`kill`](Self::kill) | killed at once | a power cut |
-/// | `std::process::exit`, a panic that aborts, SIGKILL of the program or of the VMM | killed at once | a power cut |
+/// | `std::process::exit`, a panic that aborts, a runtime that is shut down without waiting for it, SIGKILL of the program or of the VMM | killed at once | a power cut |
 ///
 /// Stopping takes [`STOP_TIMEOUT`](Self::STOP_TIMEOUT) at most; a guest that
 /// takes longer is killed, which is a power cut. A guest writes a disk that is
