@@ -1,7 +1,6 @@
 //! VMs that other programs run.
 
 use std::{
-    io,
     pin::pin,
     sync::Arc,
     time::{Duration, SystemTime},

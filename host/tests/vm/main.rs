@@ -20,10 +20,10 @@ mod lifecycle;
 mod limits;
 mod links;
 mod orphans;
+mod out_of_memory;
 #[path = "../pairs/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod pairs;
-mod out_of_memory;
 mod ports;
 mod processes;
 mod resume;
