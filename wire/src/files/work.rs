@@ -17,7 +17,9 @@ pub struct Files<'a> {
 ///
 /// A path that leads out of the root, through `..` or through a symbolic link,
 /// is [refused](crate::FailureKind::Denied). Where the root is `/`, symbolic
-/// links mean what they mean to any process.
+/// links mean what they mean to any process. Anywhere, a symbolic link that
+/// belongs neither to root nor to the owner of what it leads to is refused in
+/// the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Work<'a> {
