@@ -1,7 +1,7 @@
 //! A VM of our own.
 
 use serde_json::Value;
-use vmcell::{EndKind, Vm, VmEnd};
+use vmcell::{EndKind, Vm, VmEnd, VmState};
 use vmcell_cli::signals::Signals;
 
 use crate::{
@@ -106,9 +106,9 @@ impl NewVm {
 }
 
 /// Ends a VM of our own. If its disk goes with it, there is nothing to make
-/// clean.
+/// clean, unless another program has asked for that.
 async fn end(vm: &Vm) -> VmEnd {
-    if vm.keeps_disk() {
+    if vm.keeps_disk() || vm.state() == VmState::Stopping {
         // How it ended tells whether that worked.
         let _ = vm.stop().await;
     } else {

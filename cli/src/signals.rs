@@ -22,20 +22,20 @@ impl Signals {
         Self::of(&[SignalKind::interrupt(), SignalKind::terminate()])
     }
 
-    /// Also SIGHUP and SIGQUIT, for who has something to put right before the
-    /// end. Those that are ignored stay so: `nohup` has switched SIGHUP off, and
-    /// a shell SIGQUIT for what runs in its background.
+    /// Also SIGQUIT and SIGHUP, for who has something to put right before the
+    /// end. A SIGHUP that is ignored stays so: `nohup` has switched it off.
     ///
     /// # Errors
     /// If the system refuses.
     pub fn all() -> io::Result<Self> {
-        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
-        let ignored = ignored()?;
-        let others = [SignalKind::hangup(), SignalKind::quit()];
-        kinds.extend(others.into_iter().filter(|kind| {
-            let bit = kind.as_raw_value().saturating_sub(1);
-            ignored & (1 << bit) == 0
-        }));
+        let mut kinds = vec![
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::quit(),
+        ];
+        if !ignores(SignalKind::hangup())? {
+            kinds.push(SignalKind::hangup());
+        }
         Self::of(&kinds)
     }
 
@@ -63,13 +63,15 @@ impl Signals {
     }
 }
 
-/// The signals that this process ignores: the lowest bit is signal 1
-/// (proc_pid_status(5)).
-fn ignored() -> io::Result<u64> {
+/// Whether this process ignores a signal, by the mask of proc_pid_status(5), in
+/// which the lowest bit is signal 1.
+fn ignores(kind: SignalKind) -> io::Result<bool> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let mask = status
         .lines()
         .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.ok_or_else(|| io::ErrorKind::InvalidData.into())
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .ok_or(io::ErrorKind::InvalidData)?;
+    let bit = kind.as_raw_value().saturating_sub(1);
+    Ok(mask & (1 << bit) != 0)
 }

@@ -9,7 +9,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{keeper::Keeper, vmcell::Vmcell};
+use crate::{
+    keeper::Keeper,
+    vmcell::{Running, Vmcell},
+};
 
 fn new_disk() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -45,6 +48,22 @@ fn assert_in_order(disk: &Path) {
     assert_eq!(output.unwrap().stdout, b"notes\n");
 }
 
+/// A stop asks all processes to end: the command of the run has heeded it.
+#[track_caller]
+fn assert_asked_to_end(running: Running) {
+    let ended = running.finish();
+    assert_eq!((ended.code(), ended.stderr.as_str()), (143, ""));
+}
+
+/// Whether SIGHUP would reach the programs that this one starts: not under
+/// `nohup`.
+fn has_sighup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mut lines = status.lines();
+    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 0
+}
+
 #[test]
 fn stop_ends_a_vm_in_order_and_says_so() {
     let (_folder, disk) = new_disk();
@@ -59,8 +78,7 @@ fn stop_ends_a_vm_in_order_and_says_so() {
     let end = &told.json()["vm_end"];
     let expected = json!({"kind": "clean", "reason": "stopped", "exit_code": 0, "signal": null});
     assert_eq!(*end, expected);
-    let ended = keeper.running.finish();
-    ended.assert_failed(125, "the VM is gone: it was stopped");
+    assert_asked_to_end(keeper.running);
     assert_in_order(&disk);
     let ended = Vmcell::new(["stop", &keeper.id]).finish();
     ended.assert_failed(125, "`vmcell ps` lists those that do");
@@ -75,8 +93,7 @@ fn killing_a_vm_whose_disk_is_kept_is_no_power_cut_unless_it_is_forced() {
     let (_folder, disk) = new_disk();
     let keeper = keeper_on(&disk, "killed-in-order");
     keeper.visit("kill", []).finish().assert_printed("");
-    let ended = keeper.running.finish();
-    ended.assert_failed(125, "the VM is gone: it was stopped");
+    assert_asked_to_end(keeper.running);
     assert_in_order(&disk);
 
     let keeper = keeper_on(&disk, "killed-by-force");
@@ -98,6 +115,10 @@ fn every_signal_ends_a_vm_whose_disk_is_kept_in_order() {
         (Signal::TERM, 143),
     ];
     for (signal, code) in signals {
+        if signal == Signal::HUP && !has_sighup() {
+            println!("skipped: SIGHUP is ignored here");
+            continue;
+        }
         let (_folder, disk) = new_disk();
         let keeper = keeper_on(&disk, &format!("signal-{code}"));
         keeper.running.signal(signal);
