@@ -61,7 +61,7 @@ pub(super) async fn timeout(scene: Scene) -> Seen {
     let begun = Instant::now();
     scene.vm.exec(["true"]).await?;
     // Long enough for a shell to begin, however busy the machine is.
-    let limit = 100 * begun.elapsed();
+    let limit = 20 * begun.elapsed();
     let limit = limit.clamp(Duration::from_secs(2), Duration::from_secs(20));
     let command = Command::shell("echo begun; sleep 1000").timeout(limit);
     let begun = Instant::now();

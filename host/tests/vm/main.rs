@@ -60,11 +60,11 @@ fn builder() -> VmBuilder {
 }
 
 /// How long something may take that is done at once, on this machine and with
-/// whatever else it does: as long as a hundred commands, and a second at least.
+/// whatever else it does: as long as twenty commands, and a second at least.
 async fn soon(vm: &Vm) -> Duration {
     let begun = Instant::now();
     assert!(vm.exec(["true"]).await.unwrap().success());
-    (100 * begun.elapsed()).max(Duration::from_secs(1))
+    (20 * begun.elapsed()).max(Duration::from_secs(1))
 }
 
 async fn start() -> Vm {
