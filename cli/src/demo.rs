@@ -39,29 +39,29 @@ pub(crate) fn demo(arguments: &DemoArguments) -> anyhow::Result<u8> {
         findings.print(&mut io::stdout())?;
     }
     let root = Root::prepare(OsStr::new("base"), None)?;
-    let shown = block_on(async {
+    let result = block_on(async {
         let mut signals = Signals::new()?;
         tokio::select! {
-            shown = Shown::by_a_vm(root) => Ok(Ok(shown?)),
+            result = DemoResult::of_a_vm(root) => Ok(Ok(result?)),
             code = signals.next() => Ok(Err(code)),
         }
     })?;
-    match shown {
-        Ok(shown) => shown.tell(&findings, arguments.json),
+    match result {
+        Ok(result) => result.report(&findings, arguments.json),
         Err(code) => Ok(code),
     }
 }
 
-/// What a VM has shown.
-struct Shown {
+/// What a VM has shown, and how long it took.
+struct DemoResult {
     health: Health,
     boot: Duration,
     command: Duration,
     output: Output,
 }
 
-impl Shown {
-    async fn by_a_vm(root: Root) -> anyhow::Result<Self> {
+impl DemoResult {
+    async fn of_a_vm(root: Root) -> anyhow::Result<Self> {
         let began = Instant::now();
         let vm = root.builder().start().await?;
         let boot = began.elapsed();
@@ -78,7 +78,7 @@ impl Shown {
         })
     }
 
-    fn tell(&self, findings: &Findings, json: bool) -> anyhow::Result<u8> {
+    fn report(&self, findings: &Findings, json: bool) -> anyhow::Result<u8> {
         if json {
             print_json(&self.as_json(findings));
         } else if let Err(error) = self.print(&mut io::stdout()) {
