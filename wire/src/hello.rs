@@ -82,6 +82,9 @@ impl Capabilities {
     /// Ports of the guest can be dialled.
     pub const PORTS: Self = Self(1 << 5);
 
+    /// Processes that commands left behind are listed, and can be killed.
+    pub const TREES: Self = Self(1 << 6);
+
     /// Everything this version of the crate describes.
     pub const OURS: Self = Self(
         Self::PROCESSES.0
@@ -89,17 +92,19 @@ impl Capabilities {
             | Self::FILES.0
             | Self::TERMINALS.0
             | Self::SERVICES.0
-            | Self::PORTS.0,
+            | Self::PORTS.0
+            | Self::TREES.0,
     );
 
     /// Each feature by the name that people know it by.
-    const NAMES: [(Self, &'static str); 6] = [
+    const NAMES: [(Self, &'static str); 7] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
         (Self::FILES, "files"),
         (Self::TERMINALS, "terminals"),
         (Self::SERVICES, "services"),
         (Self::PORTS, "ports"),
+        (Self::TREES, "trees"),
     ];
 
     /// The names of the features in this set. Those that this version of the

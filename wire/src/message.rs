@@ -4,7 +4,7 @@ use crate::{
     failure::Failure,
     files::Files,
     hello::Capabilities,
-    process::{Attach, Entry, Exit, Output, Resume, Selector, Start},
+    process::{Attach, Entry, Exit, Output, Resume, Selector, Start, Tree},
     service::{Service, State},
     terminal::{Terminal, TerminalState},
 };
@@ -45,7 +45,9 @@ pub enum Request<'a> {
         signal: u8,
     },
     /// Ends a process and all its descendants: [`Outcome::Exited`] when they
-    /// are gone.
+    /// are gone. An agent that is capable of [`TREES`](Capabilities::TREES) knows
+    /// a command by its id or tag as long as processes live that it left behind,
+    /// and by the pid of any of them.
     Kill {
         /// Which process.
         #[serde(borrow)]
@@ -87,6 +89,12 @@ pub enum Request<'a> {
         /// The port.
         port: u16,
     },
+    /// As [`List`](Self::List), but tells of commands that are known only for the
+    /// processes that they left behind too: one [`Event::ListedTree`] each.
+    ListTrees {
+        /// Only those with larger ids.
+        after: u32,
+    },
 }
 
 impl Request<'_> {
@@ -100,6 +108,7 @@ impl Request<'_> {
             Self::Terminal(_) => Capabilities::TERMINALS,
             Self::Service(_) => Capabilities::SERVICES,
             Self::Dial { .. } => Capabilities::PORTS,
+            Self::ListTrees { .. } => Capabilities::TREES,
             Self::Start(_)
             | Self::Resume(_)
             | Self::Attach(_)
@@ -141,6 +150,9 @@ pub enum Event<'a> {
     Service(State<'a>),
     /// A program has taken the connection.
     Connected,
+    /// A process of the list, with those that it left behind.
+    #[serde(borrow)]
+    ListedTree(Tree<'a>),
 }
 
 impl Event<'_> {
@@ -148,6 +160,7 @@ impl Event<'_> {
         match self {
             Self::Listed(entry) => entry.is_valid(),
             Self::Service(state) => state.is_valid(),
+            Self::ListedTree(tree) => tree.is_valid(),
             Self::Started { .. } | Self::Attached(_) | Self::Gap { .. } | Self::Connected => true,
         }
     }
