@@ -22,6 +22,7 @@ mod ending;
 mod environment;
 mod identity;
 mod input;
+mod listing;
 mod output;
 mod requests;
 mod role;

@@ -10,7 +10,11 @@ use rustix::{
 };
 use vmcell_wire::{Packed, Stage};
 
-use super::{Mapping, clone::clone_sharing_memory};
+use super::{
+    Mapping,
+    clone::clone_sharing_memory,
+    contain::{CgroupNamespace, enter_cgroup_namespace},
+};
 
 /// Everything a child needs, made ready before it exists: after the clone
 /// nothing can be allocated. What is not asked for costs no system call.
@@ -31,6 +35,7 @@ pub(crate) struct ChildPlan<'a> {
     /// of its session.
     pub(crate) terminal: bool,
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
+    pub(crate) cgroup_namespace: CgroupNamespace,
     pub(crate) rlimits: &'a [ResourceLimit],
     pub(crate) nice: Option<i8>,
     /// None: as the agent, which is root.
@@ -113,6 +118,7 @@ pub(crate) fn spawn(plan: ChildPlan<'_>, nursery: &mut Nursery) -> Result<Pid, C
             plan.stderr.as_raw_fd(),
         ],
         terminal: plan.terminal,
+        cgroup_namespace: plan.cgroup_namespace,
         failure: None,
     };
     let orders_address: *mut Orders<'_> = &raw mut orders;
@@ -145,6 +151,7 @@ struct Orders<'a> {
     umask: Option<u16>,
     descriptors: [RawFd; 3],
     terminal: bool,
+    cgroup_namespace: CgroupNamespace,
     failure: Option<ChildFailure>,
 }
 
@@ -171,6 +178,14 @@ unsafe fn prepare_and_exec(orders: &Orders<'_>) -> ChildFailure {
     // SAFETY: raw system calls on values that `spawn` made ready. None of them
     // allocates, locks or calls back.
     unsafe {
+        // Before it leaves the agent's session, by which the agent knows who is
+        // in its cgroup namespace for good reason.
+        if let Err(errno) = enter_cgroup_namespace(orders.cgroup_namespace) {
+            return ChildFailure {
+                stage: Stage::Cgroup,
+                errno,
+            };
+        }
         if libc::syscall(libc::SYS_setsid) < 0 {
             return failed(Stage::Setup);
         }

@@ -3,14 +3,17 @@
 
 mod child;
 mod clone;
+mod contain;
 mod descriptors;
 mod entropy;
 mod fork;
 mod kill;
+mod limit;
 mod loopback;
 mod mapping;
 mod namespaces;
 mod scheduling;
+mod session;
 mod shared;
 mod signals;
 mod vsock;
@@ -18,16 +21,19 @@ mod wait;
 
 pub(crate) use child::{ChildPlan, Credentials, Nursery, ResourceLimit, spawn};
 pub(crate) use clone::clone_into_namespaces;
+pub(crate) use contain::CgroupNamespace;
 pub use descriptors::standard_input;
 pub(crate) use descriptors::{inherited, keep_descriptors_from_children, standard_error};
 pub(crate) use entropy::add_entropy;
 pub use fork::end_this_process;
 pub(crate) use fork::fork;
 pub(crate) use kill::{signal_everyone, signal_group};
+pub(crate) use limit::raise_descriptor_limit;
 pub(crate) use loopback::raise_loopback;
 pub(crate) use mapping::Mapping;
 pub(crate) use namespaces::{shift_owners, unshare_cgroups};
 pub(crate) use scheduling::wait_for_our_turn;
+pub(crate) use session::session_of;
 pub(crate) use shared::{Consumer, Producer, SharedRing};
 pub(crate) use signals::{SignalFd, take_over_signals};
 pub(crate) use vsock::{VsockAddress, vsock_peer, vsock_socket};
