@@ -80,7 +80,8 @@ pub use link::{LinkChoice, LinkKind};
 pub use printable::printable;
 pub use process::{
     Cause, Command, Cut, Excess, ExecEnd, ExecEvent, ExecFailure, ExecFailureKind, ExecInput,
-    ExecParts, ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, Offsets, Output,
-    OutputKind, Process, ProcessId, ProcessInfo, ProcessSelector, Processes, ReadFrom, Resource,
+    ExecParts, ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, LeftProcess, Offsets,
+    Output, OutputKind, Process, ProcessId, ProcessInfo, ProcessSelector, Processes, ReadFrom,
+    Resource,
 };
 pub use vm::{End, Health, Vm, VmBuilder, VmInfo, VmState};

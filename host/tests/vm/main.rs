@@ -21,6 +21,7 @@ mod resume;
 mod services;
 mod spec;
 mod terminals;
+mod trees;
 mod visitors;
 
 use std::path::PathBuf;
