@@ -122,6 +122,10 @@ pub(crate) fn process_as_json(process: &ProcessInfo) -> Value {
         "stdout": kept(process.stdout),
         "stderr": kept(process.stderr),
     });
+    let left = process.left.iter();
+    let left = left.map(|left| json!({ "pid": left.pid, "name": left.name }));
+    told["left"] = left.collect();
+    told["left_more"] = process.left_more.into();
     let cause = process.exit.map(|exit| exit.cause);
     result::add_end(&mut told, process.exit.as_ref(), cause);
     told
@@ -130,8 +134,24 @@ pub(crate) fn process_as_json(process: &ProcessInfo) -> Value {
 fn state(process: &ProcessInfo) -> String {
     match &process.exit {
         None => "running".to_owned(),
-        Some(exit) => exit.cause.to_string(),
+        Some(exit) => format!("{}{}", exit.cause, left_behind(process)),
     }
+}
+
+/// The processes that a command left behind, as far as a row has room.
+fn left_behind(process: &ProcessInfo) -> String {
+    const SHOWN: usize = 3;
+    let shown = process.left.iter().take(SHOWN);
+    let mut shown: Vec<_> = shown
+        .map(|left| format!("{}:{}", left.pid, left.name))
+        .collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    if process.left_more || process.left.len() > SHOWN {
+        shown.push("…".to_owned());
+    }
+    format!(", left {}", shown.join(" "))
 }
 
 fn uptime(vm: &VmDetails) -> Duration {

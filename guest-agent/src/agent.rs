@@ -22,7 +22,8 @@ use crate::{
     process::{Caller, Processes},
     service::Services,
     sys::{
-        SignalFd, keep_descriptors_from_children, take_over_signals, vsock_peer, wait_for_our_turn,
+        SignalFd, keep_descriptors_from_children, raise_descriptor_limit, take_over_signals,
+        vsock_peer, wait_for_our_turn,
     },
     tasks::Tasks,
     write_back::WriteBack,
@@ -97,6 +98,9 @@ pub struct Agent {
     pub(crate) root_disk: RootDisk,
     signals: SignalFd,
     listener: Option<OwnedFd>,
+    /// When to look for connections again that there was no descriptor for. The
+    /// kernel does not tell of them a second time.
+    accept_at: Option<Moment>,
     /// The place in the list is the link's id.
     links: Vec<Option<Link>>,
     /// Links that want another turn.
@@ -119,6 +123,10 @@ const PATIENCE_MS: u64 = 2;
 /// wait. Under emulation a first command takes 0.1 s.
 const FIRST_COMMAND_MS: u64 = 250;
 
+/// How long connections wait at most that there was no descriptor for. The agent
+/// looks whenever it has done something, and else after this time.
+const ACCEPT_AGAIN_MS: u64 = 100;
+
 /// More links than this are refused.
 const MAX_LINKS: usize = 64;
 
@@ -131,6 +139,7 @@ impl Agent {
         take_over_signals()?;
         keep_descriptors_from_children()?;
         wait_for_our_turn()?;
+        let descriptors = raise_descriptor_limit()?;
         rustix::process::chdir("/")?;
         if !config.is_init {
             // Orphans of our children come to us, as they do to PID 1.
@@ -147,7 +156,7 @@ impl Agent {
         let mut agent = Self {
             poller,
             tasks: Tasks {
-                processes: Processes::new(cgroups, config.resume_grace_ms)?,
+                processes: Processes::new(cgroups, descriptors, config.resume_grace_ms)?,
                 jobs: Jobs::new(),
                 services: Services::new(),
                 connections: Connections::new(),
@@ -160,6 +169,7 @@ impl Agent {
             root_disk: config.root_disk,
             signals,
             listener: config.listener,
+            accept_at: None,
             links: Vec::new(),
             unfinished: Vec::new(),
             patience: None,
@@ -201,6 +211,9 @@ impl Agent {
             self.tasks.jobs.tell_workers();
             self.tasks.write_back.look_after();
             self.keep_patience();
+            if self.accept_at.is_some() {
+                self.accept();
+            }
             if self.power_is_off() {
                 return Ok(Ending::PowerOff);
             }
@@ -239,6 +252,7 @@ impl Agent {
             self.tasks.write_back.next_start(),
             power,
             self.patience,
+            self.accept_at,
             quiet,
         ]
         .into_iter()
@@ -376,7 +390,9 @@ impl Agent {
         }
     }
 
+    /// Takes every connection that waits.
     fn accept(&mut self) {
+        self.accept_at = None;
         while let Some(listener) = &self.listener {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match accept_with(listener, flags) {
@@ -389,6 +405,11 @@ impl Agent {
                     }
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
+                // They stay where they are until there is room for them.
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
+                    self.accept_at = Some(Moment::now().after_ms(ACCEPT_AGAIN_MS));
+                    return;
+                }
                 Err(_) => return,
             }
         }

@@ -117,6 +117,7 @@ impl Agent {
             Request::Attach(attach) => return self.attach(conversation, stream, attach),
             Request::Kill { process } => return self.kill(conversation, stream, *process),
             Request::List { after } => return self.list(conversation, stream, *after, |_| true),
+            Request::ListTrees { after } => return self.list_trees(conversation, stream, *after),
             Request::Terminal(request) => return self.terminal(conversation, stream, request),
             Request::Service(request) => return self.service(conversation, stream, request),
             Request::Dial { port } => return self.dial(conversation, stream, *port),

@@ -82,7 +82,8 @@ pub use link::{LinkChoice, LinkKind};
 pub use printable::{ColourPolicy, Sanitizer, is_printable, printable, printable_name};
 pub use process::{
     Cause, Command, Cut, Excess, ExecEnd, ExecEvent, ExecFailure, ExecFailureKind, ExecInput,
-    ExecParts, ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, Offsets, Output,
-    OutputKind, Process, ProcessId, ProcessInfo, ProcessSelector, Processes, ReadFrom, Resource,
+    ExecParts, ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, LeftProcess, Offsets,
+    Output, OutputKind, Process, ProcessId, ProcessInfo, ProcessSelector, Processes, ReadFrom,
+    Resource,
 };
 pub use vm::{End, EndKind, Health, Vm, VmBuilder, VmDetails, VmEnd, VmInfo, VmState, VmStatus};

@@ -83,6 +83,8 @@ impl Capabilities {
     pub const PORTS: Self = Self(1 << 5);
     /// The guest's clock can be set.
     pub const CLOCK: Self = Self(1 << 6);
+    /// Processes that commands left behind are listed, and can be killed.
+    pub const TREES: Self = Self(1 << 7);
 
     /// Everything this version of the crate describes.
     pub const OURS: Self = Self(
@@ -92,11 +94,12 @@ impl Capabilities {
             | Self::TERMINALS.0
             | Self::SERVICES.0
             | Self::PORTS.0
-            | Self::CLOCK.0,
+            | Self::CLOCK.0
+            | Self::TREES.0,
     );
 
     /// Each feature by the name that people know it by.
-    const NAMES: [(Self, &'static str); 7] = [
+    const NAMES: [(Self, &'static str); 8] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
         (Self::FILES, "files"),
@@ -104,6 +107,7 @@ impl Capabilities {
         (Self::SERVICES, "services"),
         (Self::PORTS, "ports"),
         (Self::CLOCK, "clock"),
+        (Self::TREES, "trees"),
     ];
 
     /// The names of the features in this set. Those that this version of the

@@ -87,6 +87,6 @@ pub use message::{Attached, Event, Outcome, Request};
 pub use packed::{Packed, PackedBuf};
 pub use process::{
     Attach, Cause, CgroupLimits, Entry, Exit, Kept, Lifetime, Output, Position, Resume, Selector,
-    Start, Stdin,
+    Start, Stdin, Tree,
 };
 pub use rlimits::{Rlimit, Rlimits, RlimitsBuf};

@@ -32,6 +32,13 @@ pub const MAX_COMMAND: usize = 256;
 /// How many processes one answer to a list holds.
 pub const MAX_LISTED: usize = 64;
 
+/// How many of the processes that a command left behind a list shows.
+pub const MAX_LEFT: usize = 16;
+
+/// The longest name of a process in a list, in bytes: `TASK_COMM_LEN` of the
+/// kernel, without its zero byte.
+pub const MAX_LEFT_NAME: usize = 15;
+
 /// How many gaps an output may have within one window of bytes. The agent keeps
 /// at least [`MIN_KEPT`] bytes of an output, so there are never more.
 pub const MAX_GAPS: usize = 1024;

@@ -4,7 +4,7 @@ use crate::{
     failure::Failure,
     files::Files,
     hello::Capabilities,
-    process::{Attach, Entry, Exit, Output, Resume, Selector, Start},
+    process::{Attach, Entry, Exit, Output, Resume, Selector, Start, Tree},
     service::{Service, State},
     terminal::{Terminal, TerminalState},
 };
@@ -47,7 +47,9 @@ pub enum Request<'a> {
         signal: u8,
     },
     /// Ends a process and all its descendants: [`Outcome::Exited`] when they
-    /// are gone.
+    /// are gone. An agent that is capable of [`TREES`](Capabilities::TREES) knows
+    /// a command by its id or tag as long as processes live that it left behind,
+    /// and by the pid of any of them.
     Kill {
         /// Which process.
         #[serde(borrow)]
@@ -96,6 +98,12 @@ pub enum Request<'a> {
         /// The host's wall clock, in nanoseconds since 1970.
         wall_time_ns: u64,
     },
+    /// As [`List`](Self::List), but tells of commands that are known only for the
+    /// processes that they left behind too: one [`Event::ListedTree`] each.
+    ListTrees {
+        /// Only those with larger ids.
+        after: u32,
+    },
 }
 
 impl Request<'_> {
@@ -110,6 +118,7 @@ impl Request<'_> {
             Self::Service(_) => Capabilities::SERVICES,
             Self::Dial { .. } => Capabilities::PORTS,
             Self::SetClock { .. } => Capabilities::CLOCK,
+            Self::ListTrees { .. } => Capabilities::TREES,
             Self::Start(_)
             | Self::Resume(_)
             | Self::Attach(_)
@@ -151,6 +160,9 @@ pub enum Event<'a> {
     Service(State<'a>),
     /// A program has taken the connection.
     Connected,
+    /// A process of the list, with those that it left behind.
+    #[serde(borrow)]
+    ListedTree(Tree<'a>),
 }
 
 impl Event<'_> {
@@ -158,6 +170,7 @@ impl Event<'_> {
         match self {
             Self::Listed(entry) => entry.is_valid(),
             Self::Service(state) => state.is_valid(),
+            Self::ListedTree(tree) => tree.is_valid(),
             Self::Started { .. } | Self::Attached(_) | Self::Gap { .. } | Self::Connected => true,
         }
     }

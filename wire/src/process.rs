@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    limits::{MAX_COMMAND, MAX_TAG},
+    limits::{MAX_COMMAND, MAX_LEFT, MAX_LEFT_NAME, MAX_TAG},
     packed::Packed,
     rlimits::Rlimits,
 };
@@ -179,6 +179,43 @@ impl Entry<'_> {
     /// Whether the texts keep their limits.
     pub(crate) fn is_valid(&self) -> bool {
         self.tag.len() <= MAX_TAG && self.argv.byte_len() <= MAX_COMMAND
+    }
+}
+
+/// A process in a list, with those that it left behind when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tree<'a> {
+    /// What is known of the process itself.
+    #[serde(borrow)]
+    pub entry: Entry<'a>,
+    /// The kernel's numbers of the processes that it left behind, four bytes
+    /// each, the lowest first: at most [`MAX_LEFT`] numbers.
+    #[serde(with = "serde_bytes")]
+    pub pids: &'a [u8],
+    /// What they call themselves, in the same order, at most
+    /// [`MAX_LEFT_NAME`] bytes each.
+    #[serde(borrow)]
+    pub names: Packed<'a>,
+    /// Whether it left more than these.
+    pub more: bool,
+}
+
+impl<'a> Tree<'a> {
+    /// The processes that it left behind: the kernel's numbers and their names.
+    pub fn left(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
+        let (pids, _) = self.pids.as_chunks();
+        let names = self.names.iter().map(core::ffi::CStr::to_bytes);
+        pids.iter().copied().map(u32::from_le_bytes).zip(names)
+    }
+
+    /// Whether the lists keep their limits.
+    pub(crate) fn is_valid(&self) -> bool {
+        let count = self.names.iter().count();
+        let mut names = self.names.iter();
+        self.entry.is_valid()
+            && count <= MAX_LEFT
+            && count.checked_mul(size_of::<u32>()) == Some(self.pids.len())
+            && names.all(|name| name.count_bytes() <= MAX_LEFT_NAME)
     }
 }
 

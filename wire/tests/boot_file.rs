@@ -13,12 +13,13 @@ const BOOT: Boot<'static> = Boot {
     hostname: "cell",
     root_device: "/dev/vda",
     link: BootLink::Ports,
+    disk_is_kept: true,
 };
 
 /// What all generations so far say of [`BOOT`].
 fn contents() -> Vec<u8> {
     let mut bytes = [[1; 16], [3; 16], [2; 16], [2; 16]].concat();
-    bytes.extend(b"\xac\x02\x04cell\x08/dev/vda\x00");
+    bytes.extend(b"\xac\x02\x04cell\x08/dev/vda\x00\x01");
     bytes
 }
 

@@ -11,7 +11,7 @@
 use vmcell_wire::{
     Attach, Attached, Capabilities, Cause, CgroupLimits, Channel, Entry, Event, Exit, Failure,
     FailureKind, Hello, Kept, Lifetime, Outcome, Output, PackedBuf, Position, Request, Resume,
-    Rlimit, RlimitsBuf, Selector, Stage, Start, Stdin, StreamId, boot::Boot, boot::BootLink,
+    Rlimit, RlimitsBuf, Selector, Stage, Start, Stdin, StreamId, Tree, boot::Boot, boot::BootLink,
     encode, reset::ResetKey,
 };
 
@@ -152,6 +152,10 @@ fn requests() {
     assert_eq!(
         open(Request::List { after: 300 }),
         concat!("030000000c0b0a02", "09", "ac02")
+    );
+    assert_eq!(
+        open(Request::ListTrees { after: 300 }),
+        concat!("030000000c0b0a02", "0f", "ac02")
     );
 }
 
@@ -385,6 +389,40 @@ fn listed() {
             "01",
             "07",
             "0101", // cause, numbers, outputs_cut, oom_kills, tree_ended
+        )
+    );
+    let names = packed(&[b"sh", b"x"]);
+    let tree = Tree {
+        entry: ended,
+        pids: &[0x2c, 1, 0, 0, 7, 0, 0, 0],
+        names: names.as_packed(),
+        more: true,
+    };
+    assert!(tree.left().eq([(300, &b"sh"[..]), (7, b"x")]));
+    assert_eq!(
+        event(Event::ListedTree(tree)),
+        concat!(
+            "330000000c0b0a03",
+            "06",
+            "05",
+            "ac02",
+            "036a6f62",
+            "036c7300",
+            "e807",
+            "00",
+            "8001",
+            "01ac02",
+            "0000",
+            "01",
+            "00ff",
+            "010203040506",
+            "01",
+            "07",
+            "0101",
+            "082c01000007000000",
+            "0573680078", // pids, names
+            "00",
+            "01", // more
         )
     );
 }

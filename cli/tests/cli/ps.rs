@@ -178,3 +178,41 @@ fn a_vm_that_is_not_there_is_named() {
     assert_eq!(ended.json()["error"]["code"], json!("no-such-vm"));
     assert_eq!((ended.code(), ended.stderr.as_str()), (125, ""));
 }
+
+#[test]
+fn what_a_command_left_behind_is_listed_and_can_be_killed() {
+    let keeper = Keeper::start("left");
+    let leave = "sleep 1000 <&- >&- 2>&- & sleep 1000 <&- >&- 2>&- &";
+    for tag in ["tagged", "numbered"] {
+        let ended = keeper.exec(["--tag", tag], ["sh", "-c", leave]);
+        ended.assert_printed("");
+    }
+    // All of them, and the keeper's own, have executed their program.
+    let all = "until [ $(pidof sleep | wc -w) = 5 ]; do :; done";
+    keeper.exec([], ["sh", "-c", all]).assert_printed("");
+    let ended = keeper.visit("ps", []).finish();
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    let process = keeper.process("tagged").unwrap();
+    assert_eq!(process["state"], json!("ended"), "{process}");
+    assert_eq!(process["exit_code"], json!(0));
+    assert_eq!(process["left_more"], json!(false));
+    let left = process["left"].as_array().unwrap();
+    let state = left.iter().map(|left| {
+        assert_eq!(left["name"], json!("sleep"));
+        format!(" {}:sleep", left["pid"])
+    });
+    let state = state.collect::<String>();
+    let expected = format!(" tagged no exit code 0, left{state} ");
+    let row = rows(&ended, "tagged")[0].join(" ");
+    assert!(row.contains(&expected), "{row}");
+
+    keeper.visit("kill", ["tagged"]).finish().assert_printed("");
+    let pid = &keeper.process("numbered").unwrap()["left"][0]["pid"];
+    let pid = format!("pid:{pid}");
+    keeper.visit("kill", [&*pid]).finish().assert_printed("");
+    for tag in ["tagged", "numbered"] {
+        assert_eq!(keeper.process(tag), None);
+    }
+    let ended = keeper.visit("kill", ["tagged"]).finish();
+    ended.assert_failed(125, "no such process");
+}

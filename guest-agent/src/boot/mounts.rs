@@ -3,7 +3,7 @@ use core::ffi::CStr;
 use rustix::{
     fs::Mode,
     io::Errno,
-    mount::{MountFlags, mount, mount_move},
+    mount::{MountFlags, MountPropagationFlags, mount, mount_change, mount_move},
     process::{chdir, chroot},
 };
 
@@ -70,7 +70,14 @@ pub(super) fn mount_the_rest(limits: &UnownedMemory) -> Result<(), Errno> {
     ] {
         rustix::fs::symlink(target, link)?;
     }
-    Ok(())
+    share_mounts()
+}
+
+/// Has every mount seen in all mount namespaces that are made from this one, now
+/// and later: some commands have one of their own (`sys/contain.rs`).
+pub(super) fn share_mounts() -> Result<(), Errno> {
+    let everything = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
+    mount_change("/", everything)
 }
 
 fn attach(kind: &str, target: &str, flags: MountFlags, options: &CStr) -> Result<(), Errno> {

@@ -1,30 +1,44 @@
-use alloc::{collections::VecDeque, format};
+use alloc::{collections::VecDeque, ffi::CString, format, rc::Rc};
 
 use rustix::{
     fd::OwnedFd,
-    fs::{CWD, Mode, OFlags},
+    fs::{Access, CWD, Mode, OFlags, access},
     io::Errno,
 };
 use vmcell_wire::CgroupLimits;
 
-use super::{Cgroup, open, write};
+use super::{
+    Cgroup,
+    changes::Changes,
+    open, outsiders,
+    tree::{self, MAX_DEPTH, MAX_DESCENDANTS},
+    write,
+};
+use crate::clock::Moment;
 
 /// All cgroups of children.
 ///
 /// Making one takes longer than starting a small program, so empty ones are
-/// used again, and the next one is made while nobody waits for it.
+/// used again, and the next one is made while nobody waits for it. One in which
+/// anything was changed is never used again.
 pub(crate) struct Cgroups {
     root: OwnedFd,
     /// Where the children's cgroups are; none before the first is needed.
     parent: Option<Parent>,
     made: u64,
     spare: VecDeque<Cgroup>,
-    /// Their process was reported, but descendants of it live on.
-    lingering: VecDeque<Cgroup>,
+    /// None: the kernel cannot tell what was changed, so none is used again.
+    changes: Option<Changes>,
+    /// They are of no more use and could not be removed yet.
+    unremoved: VecDeque<Cgroup>,
+    /// Whether that is because there are many cgroups below them.
+    has_many: bool,
+    /// Whether the kernel has cgroup namespaces, so that each child gets one.
+    has_namespaces: bool,
 }
 
 struct Parent {
-    directory: OwnedFd,
+    directory: Rc<OwnedFd>,
     /// How many processes a child without limits may have; none before the
     /// controllers are enabled.
     pids: Option<u64>,
@@ -32,7 +46,7 @@ struct Parent {
 }
 
 /// The cgroup of all children, in the root.
-const PARENT: &str = "vmcell";
+pub(crate) const PARENT: &str = "vmcell";
 
 /// What keeps children from starving the agent, and costs next to nothing.
 const CONTROLLERS: [&str; 2] = ["+pids", "+cpu"];
@@ -52,9 +66,9 @@ const NICENESS: i32 = -11;
 /// How many unused cgroups are kept.
 const MAX_SPARE: usize = 4;
 
-/// How many cgroups are looked at when some process has ended: a look is a
-/// system call, and somebody waits.
-const SWEPT: usize = 4;
+/// How many cgroups are removed at once. There may be more below one that a
+/// command had; somebody waits meanwhile.
+const REMOVED: u32 = 64;
 
 impl Cgroups {
     /// Makes children's cgroups under the root of the hierarchy, `path`.
@@ -65,16 +79,22 @@ impl Cgroups {
             parent: None,
             made: 0,
             spare: VecDeque::new(),
-            lingering: VecDeque::new(),
+            changes: Changes::new().ok(),
+            unremoved: VecDeque::new(),
+            has_many: false,
+            has_namespaces: access("/proc/self/ns/cgroup", Access::EXISTS).is_ok(),
         })
     }
 
     /// An empty cgroup for a new process.
     pub(crate) fn take(&mut self) -> Result<Cgroup, Errno> {
-        match self.spare.pop_front() {
-            Some(cgroup) => Ok(cgroup),
-            None => self.make(),
+        while let Some(cgroup) = self.spare.pop_front() {
+            if self.is_unchanged(&cgroup) {
+                return Ok(cgroup);
+            }
+            self.remove(cgroup);
         }
+        self.make()
     }
 
     /// A new cgroup with limits.
@@ -85,30 +105,74 @@ impl Cgroups {
         }
         let mut cgroup = self.make()?;
         if let Err(error) = cgroup.limit(limits) {
-            self.give_back(cgroup, true);
+            self.remove(cgroup);
             return Err(error);
         }
         Ok(cgroup)
     }
 
-    /// Takes back the cgroup of a process that has been reported.
-    pub(crate) fn give_back(&mut self, cgroup: Cgroup, is_empty: bool) {
-        if !is_empty {
-            self.lingering.push_back(cgroup);
-        } else if self.spare.len() < MAX_SPARE && !cgroup.spent {
+    /// Takes back the empty cgroup of a process that has been reported.
+    pub(crate) fn give_back(&mut self, cgroup: Cgroup) {
+        let is_usable = cgroup.open.is_some() && cgroup.watch.is_some() && !cgroup.spent;
+        if is_usable && self.spare.len() < MAX_SPARE {
             self.spare.push_back(cgroup);
-        } else if let Some(parent) = &self.parent {
-            cgroup.remove(&parent.directory);
+        } else {
+            self.remove(cgroup);
         }
     }
 
-    /// Some process ended: looks whether it was the last of its cgroup.
-    pub(crate) fn sweep(&mut self) {
-        for _ in 0..self.lingering.len().min(SWEPT) {
-            if let Some(cgroup) = self.lingering.pop_front() {
-                let is_empty = cgroup.is_empty();
-                self.give_back(cgroup, is_empty);
+    /// Closes the cgroup of a process that has ended and left descendants, which
+    /// then costs no descriptor.
+    pub(crate) fn close(&mut self, cgroup: &mut Cgroup) {
+        cgroup.open = None;
+        if let (Some(watch), Some(changes)) = (cgroup.watch.take(), &mut self.changes) {
+            changes.forget(watch);
+        }
+    }
+
+    /// Whether some process that is in no cgroup of a command may be a descendant
+    /// of one that was started at this moment, or whether that cannot be known.
+    pub(crate) fn has_lost_some_since(started: Moment) -> bool {
+        outsiders::may_descend_from_one_started_at(started)
+    }
+
+    /// Whether there is more to remove at once.
+    pub(crate) fn is_untidy(&self) -> bool {
+        self.has_many
+    }
+
+    /// Removes some of what could not be removed before.
+    pub(crate) fn tidy(&mut self) {
+        self.has_many = false;
+        if let Some(cgroup) = self.unremoved.pop_front() {
+            self.remove(cgroup);
+        }
+    }
+
+    fn is_unchanged(&mut self, cgroup: &Cgroup) -> bool {
+        match (cgroup.watch, &mut self.changes) {
+            (Some(watch), Some(changes)) => changes.is_unchanged(watch),
+            _ => false,
+        }
+    }
+
+    /// Removes an empty cgroup with all below it.
+    fn remove(&mut self, mut cgroup: Cgroup) {
+        self.close(&mut cgroup);
+        let Ok(name) = CString::new(format!("{}", cgroup.number)) else {
+            return;
+        };
+        let mut steps = REMOVED;
+        match tree::remove(&cgroup.parent, &name, &mut steps) {
+            Ok(()) => {}
+            // Somebody is still on the way out, or has moved in.
+            Err(Errno::BUSY) => self.unremoved.push_back(cgroup),
+            Err(Errno::AGAIN) => {
+                self.has_many = true;
+                self.unremoved.push_front(cgroup);
             }
+            // It stays behind; nothing is lost.
+            Err(_) => {}
         }
     }
 
@@ -176,12 +240,19 @@ impl Cgroups {
 
     fn make(&mut self) -> Result<Cgroup, Errno> {
         self.made = self.made.saturating_add(1);
-        let name = format!("{}", self.made);
+        let (number, has_namespace) = (self.made, self.has_namespaces);
         let parent = self.parent()?;
-        let cgroup = Cgroup::create(&parent.directory, name)?;
+        let mut cgroup = Cgroup::create(&parent.directory, number)?;
+        cgroup.has_namespace = has_namespace;
         if let Some(pids) = parent.pids {
             // Without the controller there is no such file, and no limit.
-            let _ = write(&cgroup.directory, "pids.max", &format!("{pids}"));
+            let _ = cgroup.write("pids.max", &format!("{pids}"));
+        }
+        // What is made below must be removed one day.
+        let _ = cgroup.write("cgroup.max.descendants", &format!("{MAX_DESCENDANTS}"));
+        // From here on it is the child's. One that cannot be watched is used once.
+        if let (Some(changes), Some(open)) = (&self.changes, &cgroup.open) {
+            cgroup.watch = changes.watch(&open.directory).ok();
         }
         Ok(cgroup)
     }
@@ -200,8 +271,12 @@ impl Parent {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error),
         }
+        let directory = open(root, PARENT, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        // Below each child's.
+        let depth = MAX_DEPTH.saturating_add(1);
+        let _ = write(&directory, "cgroup.max.depth", &format!("{depth}"));
         Ok(Self {
-            directory: open(root, PARENT, OFlags::RDONLY | OFlags::DIRECTORY)?,
+            directory: Rc::new(directory),
             pids: None,
             counts_memory: false,
         })

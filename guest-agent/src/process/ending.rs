@@ -3,7 +3,7 @@ use vmcell_wire::{Cause, Exit, Lifetime};
 
 use super::{Output, Process, Role};
 use crate::{
-    cgroup::Cgroup,
+    cgroup::{Cgroup, Cgroups},
     clock::Moment,
     kernel_log::KernelLog,
     sys::{Reaped, signal_group, signal_process},
@@ -121,6 +121,21 @@ impl Process {
         }
     }
 
+    /// Whether it has ended, as far as anybody will hear, and its descendants may
+    /// live.
+    pub(super) fn has_left_some(&self) -> bool {
+        self.ending.exit.is_some() && self.cgroup.is_some()
+    }
+
+    /// From now on it is only known for what it left behind. It goes as soon as
+    /// that is gone and nobody waits for it.
+    pub(super) fn stays_for_descendants(&mut self) {
+        if self.ending.exit.is_none() {
+            self.ending.exit = self.exit_with(Some(false));
+        }
+        self.ending.abandoned = true;
+    }
+
     /// The leader was reaped.
     pub(super) fn leader_ended(&mut self, usage: Reaped, log: Option<&mut KernelLog>) {
         self.stdin = None;
@@ -187,7 +202,7 @@ impl Process {
     pub(super) fn settle(&mut self) -> Option<Exit> {
         let outputs_ended = self.stdout.has_ended() && self.stderr.has_ended();
         if self.ending.exit.is_none() && self.has_ended() && outputs_ended {
-            let tree_ended = self.tree_ended();
+            let tree_ended = self.proved_end();
             let waits = self.ending.asked.is_some() && tree_ended == Some(false);
             if !waits || self.ending.tree_was_waited_for {
                 self.ending.exit = self.exit_with(tree_ended);
@@ -202,7 +217,7 @@ impl Process {
         let tree_ended = match (&self.cgroup, self.ending.exit) {
             (None, Some(exit)) => exit.tree_ended,
             (None, None) => None,
-            (Some(cgroup), _) => Some(cgroup.is_empty()),
+            (Some(_), _) => self.proved_end(),
         };
         if tree_ended == Some(false) && !self.ending.tree_was_waited_for {
             return None;
@@ -216,6 +231,14 @@ impl Process {
     /// Whether no process of its cgroup is left, if that can be known.
     pub(super) fn tree_ended(&self) -> Option<bool> {
         self.cgroup.as_ref().map(Cgroup::is_empty)
+    }
+
+    /// The same for an answer. When somebody has asked for its end, the cgroup is
+    /// not believed alone: root can have moved a process elsewhere.
+    fn proved_end(&self) -> Option<bool> {
+        let tree_ended = self.tree_ended();
+        let is_proof = tree_ended == Some(true) && self.ending.asked.is_some();
+        tree_ended.filter(|_| !is_proof || !Cgroups::has_lost_some_since(self.started))
     }
 
     fn exit_with(&self, tree_ended: Option<bool>) -> Option<Exit> {

@@ -145,6 +145,7 @@ pub(super) fn failure_of(failure: ChildFailure) -> Failure<'static> {
         Stage::WorkingDirectory => "the working directory cannot be entered",
         Stage::Exec => "the program cannot be executed",
         Stage::Terminal => "the terminal cannot be the program's",
+        Stage::Cgroup => "the cgroup namespace cannot be made",
         _ => "the process cannot be made",
     };
     Failure::from_errno(number(failure.errno), failure.stage, text)

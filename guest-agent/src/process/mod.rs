@@ -26,6 +26,7 @@ mod environment;
 mod identity;
 mod input;
 mod launching;
+mod listing;
 mod output;
 mod requests;
 mod role;

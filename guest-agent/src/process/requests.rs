@@ -244,7 +244,9 @@ impl Agent {
         stream: StreamId,
         selector: Selector<'_>,
     ) -> Result<(), Lost> {
-        let Some(id) = self.tasks.processes.find(selector) else {
+        let processes = &mut self.tasks.processes;
+        let found = processes.find(selector);
+        let Some(id) = found.or_else(|| processes.recall(selector)) else {
             return conversation.close(stream, &Outcome::Failed(NO_PROCESS));
         };
         self.tasks.processes.kill(id, Asked::Host);

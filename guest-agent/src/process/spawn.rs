@@ -8,7 +8,7 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
     process::Pid,
 };
-use vmcell_wire::{Failure, FailureKind, PackedBuf, Rlimits, Stage, Start};
+use vmcell_wire::{CgroupLimits, Failure, FailureKind, Lifetime, PackedBuf, Rlimits, Stage, Start};
 
 use super::{
     Ending, Process, Role,
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     cgroup::Cgroup,
     clock::Moment,
-    sys::{ChildFailure, ChildPlan, Launch, Launcher, ResourceLimit},
+    sys::{CgroupNamespace, ChildFailure, ChildPlan, Launch, Launcher, ResourceLimit},
     user::User,
 };
 
@@ -35,6 +35,8 @@ pub(crate) struct Spawner {
     null: OwnedFd,
     /// Who the agent is.
     uid: u32,
+    /// How many descriptors a program may have that nobody gives a limit.
+    descriptors: ResourceLimit,
 }
 
 /// `RLIM_NLIMITS`: the kernel has no more resources.
@@ -44,13 +46,15 @@ const RESOURCES: u8 = 16;
 const MAX_PATH: usize = 4096;
 
 impl Spawner {
-    pub(crate) fn new() -> Result<Self, Errno> {
+    /// `descriptors` is the limit of descriptors of programs.
+    pub(crate) fn new(descriptors: ResourceLimit) -> Result<Self, Errno> {
         Ok(Self {
             launcher: Launcher::new(),
             candidates: PackedBuf::new(),
             more_env: PackedBuf::new(),
             null: rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
             uid: rustix::process::geteuid().as_raw(),
+            descriptors,
         })
     }
 
@@ -113,7 +117,7 @@ impl Spawner {
             .filter(|program| !program.is_empty())
             .ok_or_else(|| invalid(Stage::Request, "no program is named"))?;
         let cwd = directory(start.cwd)?;
-        let rlimits = resource_limits(start.rlimits)?;
+        let rlimits = resource_limits(start.rlimits, self.descriptors)?;
         if !(-20..=19).contains(&start.nice) {
             return Err(invalid(Stage::Limits, "a niceness is -20 to 19"));
         }
@@ -144,7 +148,8 @@ impl Spawner {
             stderr,
             alive: alive_of_child.as_fd(),
             terminal,
-            cgroup: cgroup.map(AsFd::as_fd),
+            cgroup: cgroup.and_then(Cgroup::directory),
+            cgroup_namespace: namespace_for(start, cgroup, terminal),
             rlimits: &rlimits,
             nice: Some(start.nice).filter(|nice| *nice != 0),
             credentials: user.as_ref().map(User::credentials),
@@ -167,6 +172,20 @@ struct Started {
     launching: Launching,
 }
 
+/// What a program sees of the cgroups, and where it can move processes to.
+///
+/// A mount namespace makes a short command 18 % slower under emulation. So one
+/// that is in the foreground, has no limits that it should be able to read, and
+/// runs on no terminal, goes without.
+fn namespace_for(start: &Start<'_>, cgroup: Option<&Cgroup>, terminal: bool) -> CgroupNamespace {
+    let is_short =
+        start.lifetime == Lifetime::Foreground && start.limits == CgroupLimits::default();
+    match cgroup {
+        Some(cgroup) => cgroup.namespace(terminal || !is_short),
+        None => CgroupNamespace::Shared,
+    }
+}
+
 /// A path that a child can enter. None is `/`.
 fn directory(path: &[u8]) -> Result<Option<&[u8]>, Failure<'static>> {
     if path.is_empty() {
@@ -183,13 +202,18 @@ fn directory(path: &[u8]) -> Result<Option<&[u8]>, Failure<'static>> {
     Ok(Some(path))
 }
 
-fn resource_limits(limits: Rlimits<'_>) -> Result<Vec<ResourceLimit>, Failure<'static>> {
-    let mut all = Vec::new();
+/// The limits that are asked for, behind that of descriptors: the agent's own
+/// is higher than programs expect.
+fn resource_limits(
+    limits: Rlimits<'_>,
+    descriptors: ResourceLimit,
+) -> Result<Vec<ResourceLimit>, Failure<'static>> {
+    let mut all = alloc::vec![descriptors];
     for limit in limits.iter() {
         if limit.resource >= RESOURCES || limit.soft > limit.hard {
             return Err(invalid(Stage::Limits, "a resource limit makes no sense"));
         }
-        if all.len() >= usize::from(RESOURCES) {
+        if all.len() > usize::from(RESOURCES) {
             return Err(invalid(Stage::Limits, "too many resource limits"));
         }
         all.push(ResourceLimit {

@@ -6,7 +6,11 @@ use core::ffi::{c_char, c_int, c_void};
 use rustix::{fd::RawFd, io::Errno};
 use vmcell_wire::Stage;
 
-use super::{launch::ResourceLimit, raw::call};
+use super::{
+    contain::{CgroupNamespace, enter_cgroup_namespace},
+    launch::ResourceLimit,
+    raw::call,
+};
 
 /// Why there is no program, and how far the child got.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +36,7 @@ pub(super) struct Orders {
     pub(super) descriptors: [RawFd; 3],
     pub(super) alive: RawFd,
     pub(super) terminal: bool,
+    pub(super) cgroup_namespace: CgroupNamespace,
     pub(super) failure: Option<ChildFailure>,
 }
 
@@ -50,6 +55,7 @@ impl Orders {
         descriptors: [-1; 3],
         alive: -1,
         terminal: false,
+        cgroup_namespace: CgroupNamespace::Shared,
         failure: None,
     };
 }
@@ -86,6 +92,9 @@ unsafe fn prepare(orders: &Orders) -> Result<(), ChildFailure> {
     // SAFETY: raw system calls on values that `launch` made ready. None of them
     // allocates, locks or calls back.
     unsafe {
+        // Before it leaves the agent's session, by which the agent knows who is
+        // in its cgroup namespace for good reason.
+        enter_cgroup_namespace(orders.cgroup_namespace).map_err(at(Stage::Cgroup))?;
         call(libc::SYS_setsid, [0; 5]).map_err(at(Stage::Setup))?;
         for (source, target) in orders.descriptors.iter().zip(0..) {
             // The agent's own 0, 1 and 2 are always open, so source and

@@ -30,6 +30,7 @@ use super::{
     Mapping,
     child::{ChildFailure, Orders, child_main},
     clone::clone_sharing_memory,
+    contain::CgroupNamespace,
 };
 
 /// Everything a child needs, made ready before it exists: after the clone
@@ -53,6 +54,7 @@ pub(crate) struct ChildPlan<'a> {
     /// of its session.
     pub(crate) terminal: bool,
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
+    pub(crate) cgroup_namespace: CgroupNamespace,
     pub(crate) rlimits: &'a [ResourceLimit],
     pub(crate) nice: Option<i8>,
     /// None: as the agent, which is root.
@@ -281,6 +283,7 @@ impl Lent {
             ],
             alive: plan.alive.as_raw_fd(),
             terminal: plan.terminal,
+            cgroup_namespace: plan.cgroup_namespace,
             failure: None,
         };
     }

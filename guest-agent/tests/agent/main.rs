@@ -3,6 +3,7 @@
 
 mod background;
 mod client;
+mod descriptors;
 mod files;
 mod hostile;
 mod lease;

@@ -25,8 +25,22 @@ pub struct Exit {
     pub outputs_cut: bool,
     /// How many of its processes were ended for want of memory.
     pub oom_kills: u32,
-    /// Whether all its descendants had ended too, as the kernel says of its
-    /// cgroup. None: unknown.
+    /// Whether all its descendants had ended too. None: unknown.
+    ///
+    /// The guest's kernel says so of the command's cgroup, in which all of them
+    /// are: no process can leave it by itself, and none that a descendant starts
+    /// is elsewhere. Cgroups that they make are below it.
+    ///
+    /// Where somebody has asked for the end (a kill, a timeout, a stream that was
+    /// dropped), `Some(true)` says more: that no process of the guest that began
+    /// after the command is outside of the commands' cgroups. If there is one,
+    /// or if the guest has more than 4096 processes to look through, the answer
+    /// is `None`.
+    ///
+    /// That is a proof against every user but root, and against a root that does
+    /// not attack the agent: root can enter the namespaces of another command and
+    /// hide a process there, have the kernel start one (`core_pattern`), or
+    /// change the agent itself.
     pub tree_ended: Option<bool>,
 }
 

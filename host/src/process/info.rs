@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use super::{Exit, ProcessId};
-use crate::{printable::printable, session::Listed};
+use crate::{
+    printable::printable,
+    session::{Left, Listed},
+};
 
 /// What is known of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +30,21 @@ pub struct ProcessInfo {
     pub stderr: KeptOutput,
     /// How it ended, if it did.
     pub exit: Option<Exit>,
+    /// The processes that it left behind when it ended, 16 at most. A command
+    /// that did not run in the background is listed as long as there are any.
+    pub left: Vec<LeftProcess>,
+    /// Whether it left more than [`left`](Self::left) names.
+    pub left_more: bool,
+}
+
+/// A process that outlived the command that started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftProcess {
+    /// The number that the guest's kernel gave it.
+    pub pid: u32,
+    /// What it calls itself, safe to print.
+    pub name: String,
 }
 
 /// Which bytes of an output can still be read.
@@ -37,6 +55,16 @@ pub struct KeptOutput {
     pub start: u64,
     /// The offset behind the newest: how many there ever were.
     pub end: u64,
+}
+
+impl LeftProcess {
+    fn from_guest((pid, name): (u32, &[u8])) -> Self {
+        let name = printable(name);
+        Self {
+            pid,
+            name: name.into_owned(),
+        }
+    }
 }
 
 impl ProcessInfo {
@@ -70,6 +98,13 @@ impl ProcessInfo {
             stdout: kept(listed.stdout),
             stderr: kept(listed.stderr),
             exit: listed.exit.as_ref().map(Exit::from_wire),
+            left_more: listed.left.as_ref().is_some_and(|left| left.more),
+            left: listed
+                .left
+                .iter()
+                .flat_map(Left::processes)
+                .map(LeftProcess::from_guest)
+                .collect(),
         }
     }
 }

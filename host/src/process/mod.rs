@@ -27,7 +27,7 @@ pub use excess::Excess;
 pub use exit::{Cause, Exit};
 pub use failure::{ExecFailure, ExecFailureKind, ExecStage};
 pub use handle::Process;
-pub use info::{KeptOutput, ProcessInfo};
+pub use info::{KeptOutput, LeftProcess, ProcessInfo};
 pub use input::ExecInput;
 pub use output::{Cut, Output};
 pub use parts::{ExecEnd, ExecParts, ExecReader};

@@ -11,8 +11,8 @@ use crate::{
     vm::Vm,
 };
 
-/// The processes of a VM: those that run, and background ones that have ended
-/// and are not forgotten.
+/// The processes of a VM: those that run, background ones that have ended and
+/// are not forgotten, and commands that have ended and left processes behind.
 #[derive(Clone, Copy, Debug)]
 pub struct Processes<'a> {
     vm: &'a Vm,
@@ -33,6 +33,10 @@ impl<'a> Processes<'a> {
     /// [65,536](Self::MAX_LISTED), and no more than fit into
     /// [64 MiB](Self::MAX_LISTED_BYTES).
     ///
+    /// A command that has ended is among them as long as processes live that it
+    /// left behind: [`ProcessInfo::left`] names them. (An agent of an older
+    /// version does not tell of those.)
+    ///
     /// # Errors
     /// [`Error::ResultLimit`] if there are more, [`Error::Gone`] if the VM
     /// ended.
@@ -40,7 +44,11 @@ impl<'a> Processes<'a> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn list(self) -> Result<Vec<ProcessInfo>, Error> {
-        self.list_by(|after| Request::List { after }).await
+        let trees = self.list_by(|after| Request::ListTrees { after }).await;
+        match trees {
+            Err(Error::Unsupported { .. }) => self.list_by(|after| Request::List { after }).await,
+            list => list,
+        }
     }
 
     /// A list, page by page.
@@ -142,7 +150,12 @@ impl<'a> Processes<'a> {
     }
 
     /// Ends a process and all its descendants, and waits until they are gone:
-    /// [`Exit::tree_ended`] says that none is left.
+    /// [`Exit::tree_ended`] says whether that is proved, and what the proof covers.
+    ///
+    /// A command that has ended can be killed as long as processes live that it
+    /// left behind: by its id, its tag (of several with the same tag, the newest
+    /// is killed), or the pid of any of those processes. In each case all of them
+    /// are ended.
     ///
     /// # Errors
     /// [`Error::Exec`] if there is no such process.

@@ -1,8 +1,11 @@
 //! What comes on a stream, in values that own themselves.
 
+use std::ffi::CStr;
+
 use bytes::Bytes;
 use vmcell_wire::{
-    Attached, Channel, Entry, Exit, Failure, FailureKind, Kept, Lifetime, PackedBuf, Stage,
+    Attached, Channel, Entry, Event, Exit, Failure, FailureKind, Kept, Lifetime, PackedBuf, Stage,
+    Tree,
     terminal::{Foreground, Size, TerminalState},
 };
 
@@ -77,9 +80,40 @@ pub(crate) struct Listed {
     pub(crate) stdout: Kept,
     pub(crate) stderr: Kept,
     pub(crate) exit: Option<Exit>,
+    /// What it left behind. None: nobody has asked for that.
+    pub(crate) left: Option<Left>,
+}
+
+/// The processes that a command left behind when it ended.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pids: Vec<u8>,
+    names: PackedBuf,
+    pub(crate) more: bool,
+}
+
+impl Left {
+    /// The kernel's numbers, and names.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let (pids, _) = self.pids.as_chunks();
+        let names = self.names.as_packed().iter().map(CStr::to_bytes);
+        pids.iter().copied().map(u32::from_le_bytes).zip(names)
+    }
 }
 
 impl Listed {
+    pub(super) fn from_tree(tree: &Tree<'_>) -> Self {
+        let left = Left {
+            pids: tree.pids.to_vec(),
+            names: tree.names.into(),
+            more: tree.more,
+        };
+        Self {
+            left: Some(left),
+            ..Self::from_wire(&tree.entry)
+        }
+    }
+
     pub(super) fn from_wire(entry: &Entry<'_>) -> Self {
         Self {
             id: entry.id,
@@ -92,11 +126,25 @@ impl Listed {
             stdout: entry.stdout,
             stderr: entry.stderr,
             exit: entry.exit,
+            left: None,
         }
     }
 
     /// The same as it goes over a link.
-    pub(crate) fn as_wire(&self) -> Entry<'_> {
+    pub(crate) fn as_wire(&self) -> Event<'_> {
+        let entry = self.entry();
+        match &self.left {
+            None => Event::Listed(entry),
+            Some(left) => Event::ListedTree(Tree {
+                entry,
+                pids: &left.pids,
+                names: left.names.as_packed(),
+                more: left.more,
+            }),
+        }
+    }
+
+    fn entry(&self) -> Entry<'_> {
         Entry {
             id: self.id,
             pid: self.pid,

@@ -53,7 +53,7 @@ use table::Table;
 pub(crate) use address::{Address, Unreachable};
 #[cfg(feature = "terminal")]
 pub(crate) use event::Looked;
-pub(crate) use event::{Closing, Failed, Listed, StreamEvent};
+pub(crate) use event::{Closing, Failed, Left, Listed, StreamEvent};
 pub(crate) use link::Link;
 pub(crate) use relay::relay;
 pub(crate) use route::Route;

@@ -119,7 +119,7 @@ impl Recovery {
             | Request::Kill { .. }
             | Request::Detach { .. } => Self::Repeats(frame),
             Request::Forget { .. } => Self::Removes(frame),
-            Request::List { after } => Self::Lists {
+            Request::List { after } | Request::ListTrees { after } => Self::Lists {
                 frame,
                 last: *after,
                 count: 0,

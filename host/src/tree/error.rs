@@ -53,8 +53,7 @@ pub enum TreeError {
 
     /// The destination, or a directory above it, is a symbolic link. It may have
     /// come out of a guest, which would then choose what is written. So no link
-    /// in the path of a destination is followed, unless only the system can have
-    /// made it.
+    /// in the path of a destination is followed, but for those in `/` itself.
     #[error(
         "cannot write through the symbolic link {path}: if it is yours, name the path that it \
          leads to (`realpath` prints it), otherwise remove it"

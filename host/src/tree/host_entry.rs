@@ -8,10 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{
-        Access, AtFlags, CWD, FileType, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat,
-        stat, statat,
-    },
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, readlinkat, stat, statat},
     io::Errno,
 };
 
@@ -24,8 +21,7 @@ use super::{TreeError, error::shown_below};
 /// written. No component of the path may be a symbolic link that an export can
 /// have made, neither the last one nor one above it: an earlier export may have
 /// brought the link, and then a guest would choose where this one goes. Above
-/// the last name, links of the system are followed: those in the root directory
-/// (`/home`, `/tmp`) and in directories that the caller may not write to. The
+/// the last name, links in the root directory (`/home`, `/tmp`) are followed. The
 /// root and the working directory are taken as they are, and `..` is the
 /// directory above. Who wants to go through a link of their own names the path
 /// that it leads to.
@@ -163,15 +159,11 @@ fn names_backwards(path: &Path) -> Vec<OsString> {
     names.collect()
 }
 
-/// Where a symbolic link leads that no export of this user can have made: it is
-/// in the root directory, or in one that the user may not write to.
+/// Where a symbolic link of the root directory leads. Whoever has exported a
+/// guest's tree onto `/` itself has no system left to protect.
 fn system_link(directory: BorrowedFd<'_>, name: &OsStr) -> Option<PathBuf> {
-    let is_root = || {
-        let (root, here) = (stat("/").ok()?, fstat(directory).ok()?);
-        Some((root.st_dev, root.st_ino) == (here.st_dev, here.st_ino))
-    };
-    let may_write = accessat(directory, ".", Access::WRITE_OK, AtFlags::EACCESS).is_ok();
-    if may_write && is_root() != Some(true) {
+    let (root, here) = (stat("/").ok()?, fstat(directory).ok()?);
+    if (root.st_dev, root.st_ino) != (here.st_dev, here.st_ino) {
         return None;
     }
     let target = readlinkat(directory, name, Vec::new()).ok()?;

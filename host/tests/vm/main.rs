@@ -33,6 +33,7 @@ mod spec;
 mod squatters;
 mod stuck;
 mod terminals;
+mod trees;
 mod visitors;
 
 use std::{

@@ -65,7 +65,8 @@ pub(super) fn move_in(
     })?;
     change_root().map_err(failed("change the root"))?;
     let attached = detached.attach(cgroups);
-    attached.map_err(failed("attach /dev, /proc and others"))
+    attached.map_err(failed("attach /dev, /proc and others"))?;
+    super::super::mounts::share_mounts().map_err(failed("share mounts"))
 }
 
 impl Detached {

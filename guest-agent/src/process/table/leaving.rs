@@ -121,19 +121,23 @@ impl Processes {
     /// who may have something to say about it. Answers whether any child is
     /// left.
     pub(crate) fn reap_all(&mut self, mut reaped_too: impl FnMut(Pid)) -> bool {
+        let mut orphans = 0usize;
         let children_left = loop {
             match reap() {
                 Ok(Some(reaped)) => {
                     reaped_too(reaped.pid);
-                    self.leader_ended(reaped);
+                    if !self.leader_ended(reaped) {
+                        orphans = orphans.saturating_add(1);
+                    }
                 }
                 Ok(None) => break true,
                 Err(Errno::INTR) => {}
                 Err(_) => break false,
             }
         };
-        if let Some(cgroups) = &mut self.cgroups {
-            cgroups.sweep();
+        if orphans > 0 {
+            self.left.orphans_ended(orphans);
+            self.sweep();
         }
         // From the back, because some may be removed.
         for place in (0..self.table.len()).rev() {
@@ -155,21 +159,20 @@ impl Processes {
         children_left
     }
 
-    fn leader_ended(&mut self, reaped: Reaped) {
+    /// Answers whether it was a process of the table.
+    fn leader_ended(&mut self, reaped: Reaped) -> bool {
         let is_it = |process: &Process| process.pid == reaped.pid && !process.has_ended();
         let Some(id) = self
             .iter()
             .find(|(_, process)| is_it(process))
             .map(|(id, _)| id)
         else {
-            return;
+            return false;
         };
         // It may have ended because there is no program.
         self.look_at_launch(id);
-        let Some(place) = self.place(id) else {
-            return;
-        };
-        if let Some((_, process)) = self.table.get_mut(place)
+        if let Some(place) = self.place(id)
+            && let Some((_, process)) = self.table.get_mut(place)
             && !process.has_ended()
         {
             process.launching = Launching::Done;
@@ -180,6 +183,7 @@ impl Processes {
             let hold = Moment::now().after_ms(HOLD_MS);
             self.deadlines.add(hold, id, Purpose::Hold);
         }
+        true
     }
 
     /// How a process ended, once nothing can change that any more.
@@ -195,10 +199,12 @@ impl Processes {
             process.stdout.finish();
             process.stderr.finish();
         }
-        if exit.tree_ended == Some(true)
-            && let Some(cgroup) = process.cgroup.take()
-        {
-            self.take_back(cgroup, true);
+        if exit.tree_ended == Some(true) {
+            if let Some(cgroup) = process.cgroup.take() {
+                self.take_back(cgroup);
+            }
+        } else {
+            self.close_cgroup(id);
         }
         self.deadlines.settle(id);
         if background {
@@ -219,7 +225,7 @@ impl Processes {
             && process.ending.exit().is_some()
             && let Some(cgroup) = process.cgroup.take()
         {
-            self.take_back(cgroup, true);
+            self.take_back(cgroup);
         }
         Some(exit)
     }
@@ -284,7 +290,8 @@ impl Processes {
         }
     }
 
-    /// Removes a process, whatever it does.
+    /// Removes a process, whatever it does. What it leaves behind is known as
+    /// such.
     pub(in crate::process) fn forget(&mut self, id: ProcessId) {
         // Who still watches it shall hear that it is gone.
         self.wake(id);
@@ -293,15 +300,27 @@ impl Processes {
         };
         let (_, mut process) = self.table.remove(place);
         self.deadlines.forget(id);
-        if let Some(cgroup) = process.cgroup.take() {
-            let is_empty = cgroup.is_empty();
-            self.take_back(cgroup, is_empty);
+        if process.tree_ended() == Some(false) {
+            self.keep_as_left(id, process);
+        } else if let Some(cgroup) = process.cgroup.take() {
+            self.take_back(cgroup);
         }
     }
 
-    pub(super) fn take_back(&mut self, cgroup: Cgroup, is_empty: bool) {
+    /// What is left of a process that has ended costs no descriptor.
+    fn close_cgroup(&mut self, id: ProcessId) {
+        let place = self.place(id);
+        if let Some((_, process)) = place.and_then(|place| self.table.get_mut(place))
+            && let (Some(cgroup), Some(cgroups)) = (&mut process.cgroup, &mut self.cgroups)
+        {
+            cgroups.close(cgroup);
+        }
+    }
+
+    /// Takes back a cgroup without processes.
+    pub(super) fn take_back(&mut self, cgroup: Cgroup) {
         if let Some(cgroups) = &mut self.cgroups {
-            cgroups.give_back(cgroup, is_empty);
+            cgroups.give_back(cgroup);
         }
     }
 

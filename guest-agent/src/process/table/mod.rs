@@ -1,4 +1,5 @@
 mod leaving;
+mod left;
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -15,13 +16,16 @@ use crate::{
     event::{Event, Poller},
     kernel_log::KernelLog,
     link::LinkId,
+    sys::ResourceLimit,
 };
+use left::LeftBehind;
 
 /// All processes that the agent started and has not yet forgotten.
 pub(crate) struct Processes {
     /// Sorted by id. A vector keeps its memory, where a tree would get and
     /// return it with every process.
     table: Vec<(ProcessId, Box<Process>)>,
+    left: LeftBehind,
     last: ProcessId,
     pub(super) spawner: Spawner,
     cgroups: Option<Cgroups>,
@@ -46,11 +50,17 @@ const MAX_PROCESSES: usize = 4096;
 const READS_PER_TURN: usize = 4;
 
 impl Processes {
-    pub(crate) fn new(cgroups: Option<Cgroups>, resume_grace_ms: u64) -> Result<Self, Errno> {
+    /// `descriptors` is the limit of descriptors of programs.
+    pub(crate) fn new(
+        cgroups: Option<Cgroups>,
+        descriptors: ResourceLimit,
+        resume_grace_ms: u64,
+    ) -> Result<Self, Errno> {
         Ok(Self {
             table: Vec::new(),
+            left: LeftBehind::default(),
             last: ProcessId(0),
-            spawner: Spawner::new()?,
+            spawner: Spawner::new(descriptors)?,
             // Without cgroups there is no guest, whose kernel it would be.
             kernel_log: cgroups.as_ref().and_then(|_| KernelLog::open()),
             cgroups,
@@ -92,6 +102,21 @@ impl Processes {
     /// All processes that hosts may name, in the order of their ids.
     pub(super) fn known(&self) -> impl Iterator<Item = (ProcessId, &Process)> {
         self.iter().filter(|(_, process)| process.is_known())
+    }
+
+    /// The same, with commands that have ended and left processes behind, where
+    /// hosts may not name them otherwise.
+    pub(super) fn known_or_left(&self) -> impl Iterator<Item = (ProcessId, &Process)> {
+        let mut known = self
+            .iter()
+            .filter(|(_, process)| process.is_known() || process.has_left_some())
+            .peekable();
+        let mut left = self.left.iter().peekable();
+        core::iter::from_fn(move || match (known.peek(), left.peek()) {
+            (Some((id, _)), Some((other, _))) if other < id => left.next(),
+            (Some(_), _) => known.next(),
+            (None, _) => left.next(),
+        })
     }
 
     fn iter(&self) -> impl Iterator<Item = (ProcessId, &Process)> {
@@ -151,9 +176,9 @@ impl Processes {
         self.spawner
             .start(start, cgroup, outputs)
             .map_err(|(failure, cgroup)| {
+                // A child that failed has exited.
                 if let Some(cgroup) = cgroup {
-                    let is_empty = cgroup.is_empty();
-                    self.take_back(cgroup, is_empty);
+                    self.take_back(cgroup);
                 }
                 failure
             })
@@ -289,13 +314,16 @@ impl Processes {
 
     /// Whether some process wants another turn.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.busy.is_empty() || !self.looked_after.is_empty()
+        !self.busy.is_empty() || !self.looked_after.is_empty() || self.is_sweeping()
     }
 
     /// Gives the processes that want it another turn.
     pub(crate) fn take_turns(&mut self) {
         for id in core::mem::take(&mut self.busy) {
             self.read_on(id);
+        }
+        if self.is_sweeping() {
+            self.sweep();
         }
     }
 

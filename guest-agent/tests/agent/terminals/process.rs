@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use vmcell_wire::{
     Attach, Cause, FailureKind, Lifetime, Position, Request, Selector, Stage,
     terminal::{Size, Terminal, Typed, Unread},
@@ -219,7 +219,7 @@ fn as_many_terminals_as_there_may_be_and_one_more() {
     let pid = Pid::from_raw(i32::try_from(agent.child.id()).unwrap());
     let few = Rlimit {
         current: Some(1000),
-        maximum: Some(1000),
+        maximum: getrlimit(Resource::Nofile).maximum,
     };
     prlimit(pid, Resource::Nofile, few).unwrap();
     let mut opened = Vec::new();

@@ -33,9 +33,8 @@ impl Disk {
     ///
     /// No component of `to` may be a symbolic link, not even one of the caller's
     /// own: it could be one that an earlier export has brought. The working
-    /// directory is taken as it is, links of the system on the way are followed
-    /// (those in `/`, and in directories that the caller may not write to), and
-    /// directories that are missing are made.
+    /// directory is taken as it is, links in `/` itself (`/home`, `/tmp`) are
+    /// followed, and directories that are missing are made.
     /// Pass the path that a link leads to ([`std::fs::canonicalize`]) to write
     /// there.
     ///

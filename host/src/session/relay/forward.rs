@@ -318,7 +318,7 @@ impl Mover {
                 Moved::Begun
             }
             StreamEvent::Listed(entry) => {
-                self.event(&Event::Listed(entry.as_wire()));
+                self.event(&entry.as_wire());
                 Moved::Other
             }
             StreamEvent::Service(state) => {

@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use vmcell_wire::{Attached, Channel, Entry, WireError, limits::MAX_LISTED, service::State};
+use vmcell_wire::{Attached, Channel, WireError, limits::MAX_LISTED, service::State};
 
 use super::Inner;
 use crate::session::{
@@ -24,7 +24,7 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) fn listed(&mut self, entry: &Entry<'_>) -> Result<(), WireError> {
+    pub(super) fn listed(&mut self, entry: Listed) -> Result<(), WireError> {
         let Recovery::Lists { last, count, .. } = &mut self.recovery else {
             return Err(WireError::Malformed);
         };
@@ -35,8 +35,7 @@ impl Inner {
         // They come in order. An agent that is asked again repeats some.
         if entry.id > *last {
             *last = entry.id;
-            let entry = Box::new(Listed::from_wire(entry));
-            self.events.push_back(StreamEvent::Listed(entry));
+            self.events.push_back(StreamEvent::Listed(Box::new(entry)));
         }
         Ok(())
     }

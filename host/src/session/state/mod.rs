@@ -15,7 +15,7 @@ use vmcell_wire::{
 
 use super::{
     Lost, ServiceState, Shared,
-    event::{Closing, Failed, Looked, StreamEvent},
+    event::{Closing, Failed, Listed, Looked, StreamEvent},
     inbox::{Inbox, Taken},
     outbox::Outbox,
     outgoing::Epoch,
@@ -188,7 +188,8 @@ impl StreamState {
                 inner.inbox(channel)?.gap(bytes)?;
                 inner.wakers.wake_output(channel);
             }
-            Event::Listed(entry) => inner.listed(&entry)?,
+            Event::Listed(entry) => inner.listed(Listed::from_wire(&entry))?,
+            Event::ListedTree(tree) => inner.listed(Listed::from_tree(&tree))?,
             Event::Service(state) => inner.listed_service(&state)?,
             Event::Connected => inner.connected()?,
             // Only sent to hosts that announced that they know it.

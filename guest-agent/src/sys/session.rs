@@ -1,0 +1,10 @@
+/// The session of a process, 0 being the caller: getsid(2). None: there is no
+/// such process.
+///
+/// The kernel's threads, and what PID 1 of a VM starts in its own session, are
+/// in session 0, which `rustix` has no value for.
+pub(crate) fn session_of(pid: i32) -> Option<i32> {
+    // SAFETY: a plain system call without memory.
+    let session = unsafe { libc::getsid(pid) };
+    (session >= 0).then_some(session)
+}
