@@ -13,7 +13,7 @@
 //! What comes from a guest cannot get out of the directory that was chosen for
 //! it: only single names are used, through descriptors, and no link is followed.
 //! That holds for the path of that directory too, since an earlier export may
-//! have brought a link in it: see [`HostEntry`](host_entry::HostEntry).
+//! have brought a link in it (`host_entry.rs`).
 
 #[cfg(feature = "archive")]
 mod archive;
