@@ -53,9 +53,12 @@ mod tests {
         assert!(!reads_versions(b"some other program"));
     }
 
+    /// Makes another boot file of one.
+    type Alter = fn(Vec<u8>) -> Vec<u8>;
+
     /// QEMU with boot files that differ from ours.
     #[derive(Debug)]
-    struct Altered(fn(Vec<u8>) -> Vec<u8>);
+    struct Altered(Alter);
 
     impl Backend for Altered {
         fn name(&self) -> &str {
@@ -72,7 +75,7 @@ mod tests {
         }
     }
 
-    fn with_boot_file(alter: fn(Vec<u8>) -> Vec<u8>) -> VmBuilder {
+    fn with_boot_file(alter: Alter) -> VmBuilder {
         let image = vmcell_rootfs::recipe::base().cached().unwrap().path;
         Vm::builder()
             .image(image)
@@ -113,7 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_agent_says_why_a_boot_file_is_of_no_use_to_it() {
-        let cases: [(fn(Vec<u8>) -> Vec<u8>, &str); 3] = [
+        let cases: [(Alter, &str); 3] = [
             (too_new, "is for agents that read generation 9"),
             (unversioned, "the host library is older than this agent"),
             (|file| file[..40].to_vec(), "is damaged"),
