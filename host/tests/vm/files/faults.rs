@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use vmcell::{
-    Error,
+    Command, Error,
     files::{FileFailureKind, ReadOptions, WriteOptions},
 };
 
@@ -85,7 +85,8 @@ async fn work_that_is_dropped_stops_in_the_guest() {
     let vm = start().await;
     let files = vm.files().at("/workspace");
     let many = "mkdir /workspace/many && cd /workspace/many && for d in $(seq 30); do mkdir $d; (cd $d; touch $(seq 500)); done";
-    vm.exec(["sh", "-c", many]).await.unwrap();
+    let many = Command::shell(many).timeout(Duration::from_secs(600));
+    assert!(vm.exec_command(many).await.unwrap().success());
     let removing = files.remove_tree("many");
     // Nothing removes 15,000 files in so short a time.
     let outcome = tokio::time::timeout(Duration::from_millis(5), removing).await;

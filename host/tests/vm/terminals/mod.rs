@@ -18,7 +18,7 @@ use vmcell::{
 use crate::builder;
 
 /// Under emulation a program may think for long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// For what prints nothing, or what is waited for in another way.
 const BRIEFLY: Duration = Duration::from_millis(100);
