@@ -10,7 +10,7 @@ use vmcell::{
     Vm,
     files::{Entries, Problem, Walk},
 };
-use vmcell_cli::show::{Page, entry, name};
+use vmcell_cli::show::{Page, entry, json as safe_json, name};
 
 use super::{LsArguments, place::guest_path};
 use crate::{
@@ -109,7 +109,11 @@ async fn print_as_json(vm: &str, listing: &mut Listing) -> anyhow::Result<u8> {
         let (Ok(()), Some(entry)) = (&written, next) else {
             break None;
         };
-        written = write!(page, "{separator}{}", entry::as_json(&entry));
+        written = write!(
+            page,
+            "{separator}{}",
+            safe_json::line(&entry::as_json(&entry))
+        );
         separator = ",\n";
         next = match listing.entries.next().await {
             Ok(next) => next,
@@ -131,14 +135,14 @@ async fn print_as_json(vm: &str, listing: &mut Listing) -> anyhow::Result<u8> {
 
 /// Writes an object up to the beginning of its list of entries.
 fn begin_object(page: &mut Page, head: &Value) -> io::Result<()> {
-    let head = head.to_string();
+    let head = safe_json::line(head);
     let open = head.strip_suffix('}').unwrap_or(&head);
     write!(page, "{open},\"entries\":[")
 }
 
 /// Writes the end of that list, and what else the object has.
 fn end_object(page: &mut Page, tail: &Value) -> io::Result<()> {
-    let tail = tail.to_string();
+    let tail = safe_json::line(tail);
     writeln!(page, "\n],{}", tail.strip_prefix('{').unwrap_or(&tail))
 }
 

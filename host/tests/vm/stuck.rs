@@ -14,7 +14,8 @@ async fn a_user_who_stops_all_its_processes_does_not_stop_the_guest() {
         .spawn(Command::shell(stopper).user("cell"))
         .await
         .unwrap();
-    let mut stopped = 0;
+    // Whether one of them is stopped before it executes its program is chance; the
+    // tests of the agent make sure that one is.
     for _ in 0..30 {
         let victim = Command::new("true")
             .user("cell")
@@ -25,11 +26,10 @@ async fn a_user_who_stops_all_its_processes_does_not_stop_the_guest() {
         assert!(other.unwrap().success());
         match victim {
             Ok(output) => assert!(output.success(), "{output:?}"),
-            Err(Error::ExecTimeout { .. }) => stopped += 1,
+            Err(Error::ExecTimeout { .. }) => {}
             Err(error) => panic!("{error:?}"),
         }
     }
-    assert!(stopped > 0, "nobody was stopped");
     assert_eq!(stopper.kill().await.unwrap().cause, Cause::Killed);
     let freed = vm.exec_with(["true"], |command| command.user("cell")).await;
     assert!(freed.unwrap().success());

@@ -300,7 +300,9 @@ impl Processes {
         };
         let (_, mut process) = self.table.remove(place);
         self.deadlines.forget(id);
-        if process.tree_ended() == Some(false) {
+        // A child without a program is about to exit, and leaves nobody.
+        let has_run = process.start_failure().is_none();
+        if has_run && process.tree_ended() == Some(false) {
             self.keep_as_left(id, process);
         } else if let Some(cgroup) = process.cgroup.take() {
             self.take_back(cgroup);

@@ -20,6 +20,9 @@ use crate::builder;
 /// Under emulation a program may think for long.
 const PATIENCE: Duration = Duration::from_secs(240);
 
+/// How long a program that thinks may print nothing.
+const QUIET: Duration = Duration::from_secs(30);
+
 /// For what prints nothing, or what is waited for in another way.
 const BRIEFLY: Duration = Duration::from_millis(100);
 
@@ -39,7 +42,7 @@ async fn shell(vm: &Vm) -> Terminal {
 
 async fn open(vm: &Vm, options: TerminalOptions) -> Terminal {
     // Who waits for silence on a busy machine waits for long.
-    let options = options.timeout(PATIENCE).quiet(PATIENCE / 2);
+    let options = options.timeout(PATIENCE).quiet(QUIET);
     vm.terminals().open(options).await.unwrap()
 }
 
