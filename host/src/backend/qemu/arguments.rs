@@ -13,6 +13,8 @@ pub(super) struct Parts {
     pub(super) link: Device,
     /// How fast the host's time stamp counter runs, if it runs evenly.
     pub(super) time_stamp_khz: Option<u64>,
+    /// Whether all emulated processors share one thread.
+    pub(super) one_thread: bool,
 }
 
 // The descriptors that QEMU inherits, in the order in which they are passed.
@@ -26,7 +28,7 @@ const BENEATH: usize = 7;
 pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
     arguments.add_lockdown(machine);
-    arguments.add_machine(machine, parts.link);
+    arguments.add_machine(machine, parts);
     arguments.add_boot(machine, parts);
     arguments.add_console();
     arguments.add_disk(&parts.disk);
@@ -58,16 +60,17 @@ impl Arguments {
         );
     }
 
-    fn add_machine(&mut self, machine: &Machine, link: Device) {
+    fn add_machine(&mut self, machine: &Machine, parts: &Parts) {
         let (accelerator, processor) = match machine.acceleration.acceleration {
             Acceleration::Kvm => ("kvm", "host"),
+            Acceleration::Tcg if parts.one_thread => ("tcg,thread=single", TCG_PROCESSOR),
             Acceleration::Tcg => ("tcg", TCG_PROCESSOR),
         };
         // Without ACPI, QEMU announces the virtio-mmio devices on the kernel's
         // command line. The clock chip saves the kernel a second of
         // calibration under emulation.
-        let mut kind = format!("microvm,accel={accelerator},acpi=off,x-option-roms=off,rtc=on");
-        if link == Device::VhostUserVsock {
+        let mut kind = "microvm,acpi=off,x-option-roms=off,rtc=on".to_owned();
+        if parts.link == Device::VhostUserVsock {
             // A device that is another program must see the guest's memory.
             let size = machine.memory_mib;
             let memory = format!("memory-backend-memfd,id=memory,size={size}M,share=on");
@@ -75,6 +78,7 @@ impl Arguments {
             kind.push_str(",memory-backend=memory");
         }
         self.option("-machine", kind);
+        self.option("-accel", accelerator);
         self.option("-cpu", processor);
         self.option("-smp", machine.vcpus.to_string());
         self.option("-m", format!("{}M", machine.memory_mib));
@@ -230,6 +234,7 @@ mod tests {
             },
             link: Device::Serial,
             time_stamp_khz: Some(2_000_000),
+            one_thread: false,
         }
     }
 
@@ -256,7 +261,8 @@ mod tests {
 -display none
 -name vmcell-0123
 -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny
--machine microvm,accel=kvm,acpi=off,x-option-roms=off,rtc=on
+-machine microvm,acpi=off,x-option-roms=off,rtc=on
+-accel kvm
 -cpu host
 -smp 2
 -m 256M
@@ -300,7 +306,8 @@ mod tests {
             text.contains(
                 "
 -object memory-backend-memfd,id=memory,size=256M,share=on
--machine microvm,accel=kvm,acpi=off,x-option-roms=off,rtc=on,memory-backend=memory
+-machine microvm,acpi=off,x-option-roms=off,rtc=on,memory-backend=memory
+-accel kvm
 "
             ),
             "{text}"
@@ -343,7 +350,7 @@ mod tests {
     fn emulation_has_its_own_processor_and_arguments() {
         let (mut machine, mut parts) = (Machine::sample(Acceleration::Tcg), parts());
         let emulated = text(&machine, &parts);
-        assert!(emulated.contains("accel=tcg"));
+        assert!(emulated.contains("-accel tcg\n"));
         assert!(emulated.contains("-cpu max,-erms,-fsrm,-xsave\n"));
         assert!(emulated.contains(
             "-append console=ttyS0 quiet reboot=t panic=-1 no_timer_check noreplace-smp \
@@ -352,6 +359,8 @@ mod tests {
         machine.randomise_addresses = true;
         parts.time_stamp_khz = None;
         machine.vcpus = 1;
+        parts.one_thread = true;
+        assert!(text(&machine, &parts).contains("-accel tcg,thread=single\n"));
         assert!(text(&machine, &parts).contains("crc32c_intel_mod_init noapictimer debug\n"));
     }
 }

@@ -6,13 +6,17 @@ mod vhost_device;
 
 use std::{
     os::{fd::OwnedFd, unix::net::UnixStream, unix::process::CommandExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use self::{arguments::Parts, link::Link};
-use super::{Backend, BackendHealth, Launched, Machine, Vmm};
-use crate::{acceleration::AccelerationChoice, error::Error, locate, time_stamp};
+use super::{Backend, BackendHealth, Launched, Machine, Vmm, version::Version};
+use crate::{
+    acceleration::{Acceleration, AccelerationChoice},
+    error::Error,
+    locate, time_stamp,
+};
 
 /// The QEMU backend.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +91,7 @@ impl Backend for Qemu {
             disk,
             link: link.device,
             time_stamp_khz: time_stamp::rate_khz(),
+            one_thread: needs_one_thread(&machine, &program),
         };
         let initramfs = machine.initramfs("/dev/vda", link.wiring.boot_link())?;
 
@@ -119,4 +124,16 @@ impl Backend for Qemu {
             .console(console)
             .console(complaints))
     }
+}
+
+/// From this version on, no emulated processor executes an instruction that
+/// another one has replaced before. Until then a guest kernel with several
+/// processors, which patches its own code, panics now and then.
+const FIRST_WITH_SAFE_PATCHING: Version = Version(8, 1, 0);
+
+/// Whether all processors of a machine must be emulated by one thread.
+fn needs_one_thread(machine: &Machine, program: &Path) -> bool {
+    machine.acceleration.acceleration == Acceleration::Tcg
+        && machine.vcpus > 1
+        && Version::of(program).is_none_or(|version| version < FIRST_WITH_SAFE_PATCHING)
 }
