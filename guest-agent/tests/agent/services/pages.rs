@@ -3,7 +3,10 @@
 use std::{
     io::{Read, Write},
     net::TcpListener,
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::{
+        atomic::{AtomicU16, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
     time::Duration,
 };
 
@@ -56,8 +59,16 @@ impl Pages {
     }
 }
 
-/// A port on which nobody listens.
+/// A port on which nobody listens, and that stays free: the kernel gives its own
+/// choice from 32768 on to whoever binds or connects meanwhile.
 pub(super) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Another run of the tests at the same time starts elsewhere.
+    let first = 10_000 + (std::process::id() % 200) as u16 * 100;
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Ports that are published for a service.
 
+use std::sync::atomic::{AtomicU16, Ordering};
+
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -32,16 +34,24 @@ async fn get(port: u16) -> String {
     answer
 }
 
-/// A port that nobody uses.
-async fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listener.local_addr().unwrap().port()
+/// A port that nobody uses, and that stays free: the kernel gives its own choice
+/// from 32768 on to whoever binds or connects meanwhile.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Another run of the tests at the same time starts elsewhere.
+    let first = 10_000 + (std::process::id() % 200) as u16 * 100;
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 #[tokio::test]
 async fn what_a_service_publishes_is_there_until_it_is_over() {
     let vm = vm().await;
-    let port = free_port().await;
+    let port = free_port();
     let spec = web().publish((port, 8080)).publish(8080);
     let service = start_service(&vm, "web", spec.clone()).await;
     ready(&service).await;
@@ -82,7 +92,7 @@ async fn a_port_that_is_taken_starts_nothing() {
     let vm = vm().await;
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
-    let free = free_port().await;
+    let free = free_port();
     let spec = web().publish((free, 8080)).publish((port, 8080));
     let error = within(vm.services().start("web", spec)).await.unwrap_err();
     assert!(
