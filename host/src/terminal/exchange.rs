@@ -213,3 +213,24 @@ impl<'a> IntoFuture for Exchange<'a> {
         Box::pin(self.perform())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_not_printed() {
+        let secret = "hunter2";
+        let actions = [
+            Action::Type(Bytes::from(secret), Interaction::paste(secret)),
+            Action::Paste(secret.to_owned()),
+            Action::Password(Zeroizing::new(secret.into())),
+        ];
+        for action in actions {
+            let printed = format!("{action:?}");
+            assert!(!printed.contains(secret), "{printed}");
+        }
+        let key = Action::Key(KeyPress::control('h'));
+        assert_eq!(format!("{key:?}"), "Key");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use vmcell::{Cause, Command, Vm};
+use vmcell::{Cause, Command, ExecEvent, ReadFrom, Vm};
 
 use crate::{soon, start};
 
@@ -76,6 +76,33 @@ async fn a_fork_bomb_stays_within_its_limit_and_is_ended() {
         .await
         .unwrap();
     assert_eq!(left.stdout_text(), "0\n");
+}
+
+#[tokio::test]
+async fn who_takes_every_process_of_a_guest_is_ended_and_others_go_on() {
+    let vm = crate::builder().memory_mib(64).start().await.unwrap();
+    // A shell that cannot fork ends. The outer one stays, without another process.
+    let script =
+        "(while :; do sleep 1000 <&- >&- 2>&- & done) 2>/dev/null; echo full; exec sleep 1000";
+    let fill = async |tag: &str| {
+        let process = vm.spawn(Command::shell(script).tag(tag)).await.unwrap();
+        let mut output = process.attach(ReadFrom::Start).unwrap();
+        match output.next().await.unwrap() {
+            Some(ExecEvent::Stdout(bytes)) => assert_eq!(&bytes[..], b"full\n"),
+            other => panic!("{other:?}"),
+        }
+    };
+    // One takes half of all at most.
+    fill("one").await;
+    assert!(vm.exec(["true"]).await.unwrap().success());
+    fill("two").await;
+    let refused = vm.exec(["true"]).await.unwrap_err();
+    assert!(refused.to_string().contains("process"), "{refused}");
+    for tag in ["one", "two"] {
+        let exit = vm.processes().kill(tag).await.unwrap();
+        assert_eq!((exit.cause, exit.tree_ended), (Cause::Killed, Some(true)));
+        assert!(vm.exec(["true"]).await.unwrap().success());
+    }
 }
 
 #[tokio::test]

@@ -33,3 +33,25 @@ async fn nobody_but_the_kernel_says_that_memory_was_short() {
     assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
     assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
 }
+
+#[tokio::test]
+async fn a_pid_that_is_used_again_does_not_inherit_a_lack_of_memory() {
+    let vm = start().await;
+    // Few pids, so that one is soon used again; the first 300 never are.
+    let few_pids = "while [ $(sh -c 'echo $$') -lt 310 ]; do :; done; \
+                    echo 400 > /proc/sys/kernel/pid_max";
+    assert_eq!(cause(&vm, few_pids).await, Cause::Code(0));
+    // It is not the command itself, so nobody has asked how it ended. Two clocks
+    // tell the order of the kill and what comes after; they need not agree exactly.
+    let hog = Command::shell("tail /dev/zero & echo $!; wait; sleep 1");
+    let pid = vm.exec_command(hog).await.unwrap().stdout_text();
+    for _ in 0..400 {
+        let next = Command::shell("echo $$; kill -9 $$");
+        let output = vm.exec_command(next).await.unwrap();
+        assert_eq!(output.exit.unwrap().cause, Cause::Signal(9));
+        if output.stdout_text() == pid {
+            return;
+        }
+    }
+    panic!("no command had the pid {pid}");
+}
