@@ -15,7 +15,10 @@ pub(super) struct Cgroups {
 }
 
 /// How long the kernel may take to end what it was told to kill.
-const PATIENCE: Duration = Duration::from_secs(1);
+const KILL_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// After this time those are killed who have come since.
+const KILL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Cgroups {
     pub(super) fn at(folder: &Path) -> Self {
@@ -38,11 +41,14 @@ impl Cgroups {
         notes.write_all(&[cgroup, b"\n"].concat())
     }
 
-    /// Kills what is in them and removes them.
-    pub(super) fn remove(&self) {
+    /// Kills what is in them and removes them. Returns whether none is left:
+    /// otherwise the notes are still needed.
+    #[must_use]
+    pub(super) fn remove(&self) -> bool {
         let Ok(notes) = fs::read(&self.notes) else {
-            return;
+            return true;
         };
+        let mut none_left = true;
         let lines = notes.split(|byte| *byte == b'\n');
         for line in lines.filter(|line| !line.is_empty()) {
             let cgroup = Path::new(std::ffi::OsStr::from_bytes(line));
@@ -51,35 +57,50 @@ impl Cgroups {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     tracing::warn!(cgroup = %cgroup.display(), %error, "cannot be removed");
+                    none_left = false;
                 }
             }
         }
+        none_left
     }
 }
 
 fn remove(cgroup: &Path) -> io::Result<()> {
-    let events = File::open(cgroup.join("cgroup.events"))?;
-    fs::write(cgroup.join("cgroup.kill"), "1")?;
-    wait_until_empty(events)?;
-    remove_empty(cgroup)
+    let deadline = Instant::now() + KILL_TIMEOUT;
+    let mut events = File::open(cgroup.join("cgroup.events"))?;
+    loop {
+        fs::write(cgroup.join("cgroup.kill"), "1")?;
+        let error = match is_empty_within(&mut events, KILL_INTERVAL)? {
+            true => match remove_empty(cgroup) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => error,
+                result => return result,
+            },
+            false => io::ErrorKind::TimedOut.into(),
+        };
+        // A process may come while the others are killed, such as one that a
+        // start had under way.
+        if Instant::now() >= deadline {
+            return Err(error);
+        }
+    }
 }
 
 /// Waits until no process is left: cgroup.events of the kernel's documentation
-/// of cgroup-v2 wakes who polls it when that changes.
-fn wait_until_empty(mut events: File) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+/// of cgroup-v2 wakes who polls it when that changes. Returns whether none is.
+fn is_empty_within(events: &mut File, time: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + time;
     loop {
         let mut text = String::new();
         events.rewind()?;
         events.read_to_string(&mut text)?;
         if text.lines().any(|line| line == "populated 0") {
-            return Ok(());
+            return Ok(true);
         }
         let left = deadline.saturating_duration_since(Instant::now());
         let limit = Timespec::try_from(left).map_err(|_| io::ErrorKind::TimedOut)?;
-        let mut waiting = [PollFd::new(&events, PollFlags::PRI)];
+        let mut waiting = [PollFd::new(&*events, PollFlags::PRI)];
         if left.is_zero() || poll(&mut waiting, Some(&limit))? == 0 {
-            return Err(io::ErrorKind::TimedOut.into());
+            return Ok(false);
         }
     }
 }

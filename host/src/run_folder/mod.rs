@@ -126,13 +126,16 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        self.cgroups.remove();
+        let has_no_cgroup = self.cgroups.remove();
         // It loses its name in one step, so a new folder can have the id while
         // this one is being removed. What fails here the next sweep does.
         let doomed = sweep::doomed_name(&self.path);
-        match fs::rename(&self.path, &doomed) {
-            Ok(()) => drop(fs::remove_dir_all(doomed)),
-            Err(_) => drop(fs::remove_dir_all(&self.path)),
+        let path = match fs::rename(&self.path, &doomed) {
+            Ok(()) => &doomed,
+            Err(_) => &self.path,
+        };
+        if has_no_cgroup {
+            let _ = fs::remove_dir_all(path);
         }
     }
 }

@@ -35,7 +35,9 @@ pub(super) fn sweep_locked(base: &Base) {
             continue;
         }
         tracing::debug!(folder = %path.display(), "what a dead program left is removed");
-        Cgroups::at(&path).remove();
+        if !Cgroups::at(&path).remove() {
+            continue;
+        }
         if let Err(error) = fs::remove_dir_all(&path) {
             tracing::warn!(folder = %path.display(), %error, "cannot be removed");
         }

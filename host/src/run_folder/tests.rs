@@ -202,6 +202,55 @@ fn cgroups_go_with_their_folder() {
     assert!(!sleeper.wait().unwrap().success());
 }
 
+#[test]
+fn a_process_that_comes_while_a_cgroup_is_removed_is_killed_too() {
+    let Some(parent) = writable_cgroup() else {
+        eprintln!("skipped: no cgroup2 that this user may write");
+        return;
+    };
+    let (_folder, base) = base();
+    let cgroup = parent.join(format!("vmcell-test-late-{}", std::process::id()));
+    for _ in 0..20 {
+        let run = RunFolder::create(&base, "one").unwrap();
+        run.remove_cgroup_too(&cgroup).unwrap();
+        fs::create_dir(&cgroup).unwrap();
+        let procs = cgroup.join("cgroup.procs");
+        // As fast as it can, until the cgroup is gone.
+        let join = "while sh -c 'echo $$ > \"$0\" && kill -STOP $$' \"$0\"; do :; done 2>/dev/null";
+        let mut comers: Vec<_> = (0..4)
+            .map(|_| {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", join]).arg(&procs).spawn().unwrap()
+            })
+            .collect();
+        drop(run);
+        assert!(!cgroup.exists());
+        for comer in &mut comers {
+            comer.wait().unwrap();
+        }
+    }
+    assert!(names(&base).is_empty());
+}
+
+#[test]
+fn a_cgroup_that_cannot_be_removed_is_removed_by_the_next_sweep() {
+    let (_folder, base) = base();
+    // As a cgroup looks whose processes the kernel cannot end yet.
+    let cgroup = tempfile::tempdir().unwrap();
+    fs::write(cgroup.path().join("cgroup.events"), "populated 1\n").unwrap();
+    let run = RunFolder::create(&base, "one").unwrap();
+    run.remove_cgroup_too(cgroup.path()).unwrap();
+    drop(run);
+    let left = names(&base);
+    assert_eq!(left.len(), 1);
+    // Somebody else can have the id. It waits for the cgroup, in vain.
+    drop(RunFolder::create(&base, "one").unwrap());
+    assert_eq!(names(&base), left);
+    cgroup.close().unwrap();
+    sweep(&base);
+    assert!(names(&base).is_empty());
+}
+
 fn writable_cgroup() -> Option<PathBuf> {
     ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"]
         .map(PathBuf::from)

@@ -80,7 +80,7 @@ async fn a_fork_bomb_stays_within_its_limit_and_is_ended() {
 
 #[tokio::test]
 async fn who_takes_every_process_of_a_guest_is_ended_and_others_go_on() {
-    let vm = crate::builder().memory_mib(64).start().await.unwrap();
+    let vm = start().await;
     // A shell that cannot fork ends. The outer one stays, without another process.
     let script =
         "(while :; do sleep 1000 <&- >&- 2>&- & done) 2>/dev/null; echo full; exec sleep 1000";

@@ -11,7 +11,11 @@
 //! Such a lock belongs to what open(2) made. A VMM that inherits it has the lock
 //! too, and is not in its own way.
 
-use std::{fs::File, io, ops::Range};
+use std::{
+    fs::File,
+    io,
+    ops::{Deref, Range},
+};
 
 use nix::{
     errno::Errno,
@@ -37,6 +41,50 @@ pub(super) enum Use {
     Ours,
     /// Somebody may be doing it.
     Others,
+}
+
+/// A file whose locks are given back when this is dropped.
+///
+/// Closing it is not enough: a process that another thread has just forked has
+/// a copy, with the locks, until it executes its program.
+#[derive(Debug)]
+pub(super) struct LockedFile {
+    file: File,
+    unlocks: bool,
+}
+
+impl LockedFile {
+    pub(super) fn new(file: File) -> Self {
+        Self {
+            file,
+            unlocks: true,
+        }
+    }
+
+    /// The file for somebody else, with its locks.
+    pub(super) fn hand_over(mut self) -> io::Result<File> {
+        let file = self.file.try_clone()?;
+        self.unlocks = false;
+        Ok(file)
+    }
+}
+
+impl Deref for LockedFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        if self.unlocks {
+            let _ = flock(&self.file, FlockOperation::Unlock);
+            let nothing = lock_of(libc::F_UNLCK, 0..0);
+            let _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&nothing));
+        }
+    }
 }
 
 /// Says that we read the file, until it is closed, and tells whether somebody
@@ -97,5 +145,35 @@ fn lock_of(kind: libc::c_int, bytes: Range<i64>) -> libc::flock {
         l_start: bytes.start,
         l_len: bytes.end - bytes.start,
         l_pid: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_with_its_owner_unless_it_is_handed_over() {
+        let disk = tempfile::NamedTempFile::new().unwrap();
+        let locked = || {
+            let file = LockedFile::new(File::open(disk.path()).unwrap());
+            assert_eq!(lock_for_reading(&file).unwrap(), Use::Ours);
+            file
+        };
+        let use_of_writer = || {
+            let file = LockedFile::new(disk.reopen().unwrap());
+            lock_for_writing(&file).unwrap()
+        };
+        let file = locked();
+        // As a child has that was forked just now.
+        let copy = file.try_clone().unwrap();
+        assert_eq!(use_of_writer(), Use::Others);
+        drop(file);
+        assert_eq!(use_of_writer(), Use::Ours);
+        drop(copy);
+
+        let of_somebody_else = locked().hand_over().unwrap();
+        assert_eq!(use_of_writer(), Use::Others);
+        drop(of_somebody_else);
     }
 }

@@ -19,7 +19,7 @@ use rustix::{
 
 use super::{
     error::ImageError,
-    lock::{Use, lock_for_reading},
+    lock::{LockedFile, Use, lock_for_reading},
     mapping::FileId,
 };
 
@@ -27,7 +27,7 @@ use super::{
 /// asks writes it meanwhile, unless a look at it may be torn.
 #[derive(Debug)]
 pub(super) struct Source {
-    pub(super) file: File,
+    pub(super) file: LockedFile,
     /// With all symlinks resolved.
     pub(super) path: PathBuf,
     pub(super) id: FileId,
@@ -73,7 +73,7 @@ impl Source {
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = open(&link, flags, Mode::empty()).map_err(ImageError::read(path))?;
-        let file = File::from(file);
+        let file = LockedFile::new(File::from(file));
         // Nothing is looked at before that, not even how long it is.
         if !torn {
             check_use(&file, &real)?;
@@ -124,7 +124,7 @@ impl Source {
     /// Whether there is data at `offset` or a hole, and where that ends, at
     /// `end` at the latest: lseek(2).
     pub(super) fn data_or_hole(&self, offset: u64, end: u64) -> io::Result<(Stored, u64)> {
-        match seek(&self.file, SeekFrom::Data(offset)) {
+        match seek(&*self.file, SeekFrom::Data(offset)) {
             // Nothing but a hole up to the end of the file.
             Err(Errno::NXIO) => return Ok((Stored::Hole, end)),
             // The file system knows no holes.
@@ -133,7 +133,7 @@ impl Source {
             Ok(data) if data > offset => return Ok((Stored::Hole, data.min(end))),
             Ok(_) => {}
         }
-        match seek(&self.file, SeekFrom::Hole(offset)) {
+        match seek(&*self.file, SeekFrom::Hole(offset)) {
             Ok(hole) if hole > offset => Ok((Stored::Data, hole.min(end))),
             // Somebody punched a hole in between, or there is no telling.
             Ok(_) | Err(Errno::NXIO) => Ok((Stored::Data, end)),

@@ -7,7 +7,7 @@ use super::{
     error::ImageError,
     format::Format,
     lock::{Use, lock_for_writing},
-    source::link_to,
+    source::{Source, link_to},
 };
 
 /// A disk that a VMM can write, as files that are open.
@@ -49,11 +49,13 @@ impl Image {
         }
         let beneath = beneath.into_iter().map(|layer| {
             let format = layer.format();
-            (layer.source.file, format)
+            let Source { file, path, .. } = layer.source;
+            let file = file.hand_over().map_err(ImageError::read(&path))?;
+            Ok((file, format))
         });
         Ok(Writable {
             top: file,
-            beneath: beneath.collect(),
+            beneath: beneath.collect::<Result<_, _>>()?,
         })
     }
 }

@@ -147,24 +147,24 @@ fn a_vm_does_not_start_on_a_disk_that_is_open() {
 fn locks_of_the_whole_file_are_seen() {
     let folder = Folder::new();
     let disk = folder.file("disk", vec![1; 4096]);
-    let writer = || -> File { FileOptions::new().write(true).open(&disk).unwrap() };
-
-    let file = writer();
+    // A child that another test has just forked has a copy of what is open here,
+    // and of its locks, until it executes its program. So a lock is waited for,
+    // and is given back before its file is closed.
+    let file: File = FileOptions::new().write(true).open(&disk).unwrap();
     flock(&file, FlockOperation::LockExclusive).unwrap();
     assert_in_use(&disk, &disk);
-    drop(file);
+    flock(&file, FlockOperation::Unlock).unwrap();
     open(&disk).unwrap();
 
-    let file = writer();
-    let whole = libc::flock {
-        l_type: libc::F_WRLCK as libc::c_short,
+    let whole = |kind: libc::c_int| libc::flock {
+        l_type: kind as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
         l_start: 0,
         l_len: 0,
         l_pid: 0,
     };
-    fcntl(&file, FcntlArg::F_OFD_SETLK(&whole)).unwrap();
+    fcntl(&file, FcntlArg::F_OFD_SETLKW(&whole(libc::F_WRLCK))).unwrap();
     assert_in_use(&disk, &disk);
-    drop(file);
+    fcntl(&file, FcntlArg::F_OFD_SETLK(&whole(libc::F_UNLCK))).unwrap();
     open(&disk).unwrap();
 }
