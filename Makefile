@@ -9,6 +9,10 @@ FUZZ_TARGETS ?= decode disk patch pattern screen
 # `make test VSOCK_TESTS=` everything does.
 VSOCK_TESTS ?= background:: ends:: exec:: files:: lifecycle:: links:: ports:: resume:: visitors::
 
+# Tests wait for VMs now and then: with half as many again as there are processors
+# at a time, none stands idle.
+export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + $$(nproc) / 2)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo setup tools vsock kernel build test lint bench fuzz
 
