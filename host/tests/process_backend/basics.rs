@@ -39,7 +39,7 @@ async fn a_command_that_takes_too_long_is_ended_with_its_descendants() {
     let command = Command::shell("sleep 1000 & sleep 1000").timeout(Duration::from_millis(200));
     let error = vm.exec_command(command).await.unwrap_err();
     assert_eq!(error.cause(), Some(Cause::Timeout), "{error:?}");
-    let left = shell(&vm, "pgrep sleep || true").await;
+    let left = shell(&vm, "pidof sleep || true").await;
     assert_eq!(left, "");
 }
 
@@ -123,7 +123,7 @@ async fn two_at_once_share_nothing() {
     };
     shell(&first, "echo secret > /workspace/file; sleep 1000 &").await;
     assert_eq!(shell(&second, "ls /workspace").await, "");
-    assert_eq!(shell(&second, "pgrep sleep || true").await, "");
+    assert_eq!(shell(&second, "pidof sleep || true").await, "");
     first.stop().await.unwrap();
     assert_eq!(shell(&second, "echo alive").await, "alive\n");
 }

@@ -46,11 +46,21 @@ async fn killing_the_process_that_writes_back_does_not_end_the_writing_back() {
     let (_folder, path) = new_disk();
     let vm = on(&path).start().await.unwrap();
     let vmm = VmmProcess::of(&vm);
-    // All children of PID 1 but the shell itself; the agent's own are started
-    // again when they are needed.
-    let kill = "for i in 1 2; do for p in $(pgrep -P 1); do [ $p = $$ ] || kill -9 $p; done; \
-                sleep 2; done";
-    run(&vm, &format!("{kill}; echo new >/root/new; sleep 2")).await;
+    // All children of PID 1 but the shell itself, until there is a new one.
+    let kill = r#"
+        children() { grep -l '^PPid:.1$' /proc/[0-9]*/status 2>/dev/null | cut -d / -f 3; }
+        for i in 1 2; do
+            old=" $(children | tr '\n' ' ')"
+            for p in $old; do [ $p = $$ ] || kill -9 $p; done
+            new=
+            until [ "$new" ]; do
+                for p in $(children); do
+                    case "$old" in *" $p "*) ;; *) new=$p ;; esac
+                done
+            done
+        done
+    "#;
+    run(&vm, &format!("{kill} echo new >/root/new; sleep 2")).await;
     vmm.kill();
     assert!(vmm.ends_within(SOON));
     assert_eq!(opened(&path).unwrap().read("root/new").unwrap(), b"new\n");
