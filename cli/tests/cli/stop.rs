@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
 use rustix::process::Signal;
@@ -11,8 +12,12 @@ use tempfile::TempDir;
 
 use crate::{
     keeper::Keeper,
+    user::User,
     vmcell::{Running, Vmcell},
 };
+
+/// For an end in order, on a machine that does many other things.
+const SOON: Duration = Duration::from_secs(60);
 
 fn new_disk() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -126,6 +131,24 @@ fn every_signal_ends_a_vm_whose_disk_is_kept_in_order() {
         assert_eq!((ended.code(), ended.stderr.as_str()), (code, ""));
         assert_in_order(&disk);
     }
+}
+
+/// As when a window is closed: what is printed from then on goes nowhere.
+#[test]
+fn a_terminal_that_is_closed_ends_a_vm_whose_disk_is_kept_in_order() {
+    if !has_sighup() {
+        println!("skipped: SIGHUP is ignored here");
+        return;
+    }
+    let (_folder, disk) = new_disk();
+    let script = "echo notes >/root/notes; while echo ready; do :; done";
+    let path = disk.to_str().unwrap();
+    let mut user = User::run(["run", "--disk", path, "--", "sh", "-c", script]);
+    user.sees("ready");
+    let program = user.program();
+    drop(user);
+    assert!(program.ends_within(SOON));
+    assert_in_order(&disk);
 }
 
 #[test]
