@@ -102,8 +102,11 @@ async fn a_program_hears_of_a_new_size() {
     prompt(&terminal).await;
     let reply = terminal.run("stty size").await.unwrap();
     assert!(reply.text.contains("24 80\n"), "{reply:?}");
-    let script = "trap 'echo resized to $(stty size)' WINCH; while :; do read -t 1 x; done";
+    let script = "trap 'echo resized to $(stty size)' WINCH; echo waits-$((1 + 1)); \
+                  while :; do read -t 1 x; done";
     terminal.run(script).quiet(BRIEFLY).await.unwrap();
+    // Before that, the shell would not notice.
+    see(&terminal, "waits-2").await;
     terminal
         .resize(TerminalSize::new(132, 43).unwrap())
         .await
