@@ -5,10 +5,6 @@
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= decode disk patch pattern screen
 
-# What also runs over vsock: all that differs with what carries the bytes. With
-# `make test VSOCK_TESTS=` everything does.
-VSOCK_TESTS ?= background:: ends:: exec:: files:: lifecycle:: links:: ports:: resume:: visitors::
-
 # Tests wait for VMs now and then: with half as many again as there are processors
 # at a time, none stands idle.
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + $$(nproc) / 2)
@@ -41,7 +37,7 @@ build: tools ## Build the library with its agent, and the CLI.
 test: setup vsock ## Run every test, those with real VMs included.
 	kernel-config/check.sh
 	cargo test --workspace --no-fail-fast
-	VMCELL_TEST_LINK=hybrid-vsock cargo test --workspace --test vm -- $(VSOCK_TESTS)
+	VMCELL_TEST_LINK=hybrid-vsock cargo test --workspace --test vm
 
 lint: tools ## Check format, lints and documentation.
 	cargo fmt --all --check

@@ -14,9 +14,6 @@ pub(super) struct Cgroups {
     notes: PathBuf,
 }
 
-/// How long the kernel may take to end what it was told to kill.
-const KILL_TIMEOUT: Duration = Duration::from_secs(3);
-
 /// After this time those are killed who have come since.
 const KILL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -41,10 +38,11 @@ impl Cgroups {
         notes.write_all(&[cgroup, b"\n"].concat())
     }
 
-    /// Kills what is in them and removes them. Returns whether none is left:
-    /// otherwise the notes are still needed.
+    /// Kills what is in them and removes them; the kernel may take this long to
+    /// end the processes of each. Returns whether none is left: otherwise the
+    /// notes are still needed.
     #[must_use]
-    pub(super) fn remove(&self) -> bool {
+    pub(super) fn remove(&self, kill_timeout: Duration) -> bool {
         let Ok(notes) = fs::read(&self.notes) else {
             return true;
         };
@@ -52,7 +50,7 @@ impl Cgroups {
         let lines = notes.split(|byte| *byte == b'\n');
         for line in lines.filter(|line| !line.is_empty()) {
             let cgroup = Path::new(std::ffi::OsStr::from_bytes(line));
-            match remove(cgroup) {
+            match remove(cgroup, kill_timeout) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
@@ -65,8 +63,8 @@ impl Cgroups {
     }
 }
 
-fn remove(cgroup: &Path) -> io::Result<()> {
-    let deadline = Instant::now() + KILL_TIMEOUT;
+fn remove(cgroup: &Path, kill_timeout: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + kill_timeout;
     let mut events = File::open(cgroup.join("cgroup.events"))?;
     loop {
         fs::write(cgroup.join("cgroup.kill"), "1")?;

@@ -24,6 +24,7 @@ use std::{
     io::{self, Write as _},
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::{
@@ -54,6 +55,10 @@ const LONGEST_ADDRESS: usize = 107;
 /// The longest name of a socket, with folders before it, that fits in every
 /// folder.
 const LONGEST_NAME: usize = 32;
+
+/// How long the processes in a cgroup may take to end before it is left to the
+/// next sweep.
+const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The file that says whether the owner of a folder lives.
 const LOCK: &str = "lock";
@@ -126,7 +131,7 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        let has_no_cgroup = self.cgroups.remove();
+        let has_no_cgroup = self.cgroups.remove(KILL_TIMEOUT);
         // It loses its name in one step, so a new folder can have the id while
         // this one is being removed. What fails here the next sweep does.
         let doomed = sweep::doomed_name(&self.path);

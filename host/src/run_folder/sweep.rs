@@ -2,12 +2,16 @@ use std::{
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
 use super::{LOCK, base::Base, cgroup::Cgroups};
 use crate::random::random_bytes;
+
+/// As in a folder's own end, but everybody else who starts a VM waits meanwhile.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Removes what dead programs of this user have left in the base: folders whose
 /// lock nobody holds, with their cgroups. Those of living ones are not touched,
@@ -35,7 +39,7 @@ pub(super) fn sweep_locked(base: &Base) {
             continue;
         }
         tracing::debug!(folder = %path.display(), "what a dead program left is removed");
-        if !Cgroups::at(&path).remove() {
+        if !Cgroups::at(&path).remove(KILL_TIMEOUT) {
             continue;
         }
         if let Err(error) = fs::remove_dir_all(&path) {

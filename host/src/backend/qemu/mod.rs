@@ -6,7 +6,7 @@ mod vhost_device;
 
 use std::{
     os::{fd::OwnedFd, unix::net::UnixStream, unix::process::CommandExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -91,7 +91,7 @@ impl Backend for Qemu {
             disk,
             link: link.device,
             time_stamp_khz: time_stamp::rate_khz(),
-            one_thread: needs_one_thread(&machine, &program),
+            one_thread: needs_one_thread(&machine, || Version::of(&program)),
         };
         let initramfs = machine.initramfs("/dev/vda", link.wiring.boot_link())?;
 
@@ -126,14 +126,41 @@ impl Backend for Qemu {
     }
 }
 
-/// From this version on, no emulated processor executes an instruction that
-/// another one has replaced before. Until then a guest kernel with several
-/// processors, which patches its own code, panics now and then.
+/// The first version whose emulated processors never execute an instruction that
+/// another one has replaced already. With earlier ones a guest kernel that patches
+/// its own code, and has several processors, panics now and then.
 const FIRST_WITH_SAFE_PATCHING: Version = Version(8, 1, 0);
 
-/// Whether all processors of a machine must be emulated by one thread.
-fn needs_one_thread(machine: &Machine, program: &Path) -> bool {
+/// Whether one thread must emulate all processors of a machine. Asks for QEMU's
+/// version only if that decides.
+fn needs_one_thread(machine: &Machine, version: impl FnOnce() -> Option<Version>) -> bool {
     machine.acceleration.acceleration == Acceleration::Tcg
         && machine.vcpus > 1
-        && Version::of(program).is_none_or(|version| version < FIRST_WITH_SAFE_PATCHING)
+        && version().is_none_or(|version| version < FIRST_WITH_SAFE_PATCHING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_emulates_several_processors_where_patching_is_not_safe() {
+        let mut machine = Machine::sample(Acceleration::Tcg);
+        machine.vcpus = 2;
+        for (version, expected) in [
+            (Some(Version(7, 2, 22)), true),
+            (Some(Version(8, 0, 5)), true),
+            (Some(Version(8, 1, 0)), false),
+            (Some(Version(10, 0, 0)), false),
+            (None, true),
+        ] {
+            assert_eq!(needs_one_thread(&machine, || version), expected);
+        }
+        let unasked = || panic!("the version does not matter");
+        machine.vcpus = 1;
+        assert!(!needs_one_thread(&machine, unasked));
+        let mut machine = Machine::sample(Acceleration::Kvm);
+        machine.vcpus = 2;
+        assert!(!needs_one_thread(&machine, unasked));
+    }
 }

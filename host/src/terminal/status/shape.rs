@@ -15,7 +15,16 @@ pub(super) fn is_shell_prompt(row: &str) -> bool {
     let prompt = row.trim_end();
     let blanks = row.chars().count() - prompt.chars().count();
     // Some put the sign in front, and the folder behind it.
-    blanks <= MAX_BLANKS && (prompt.ends_with(SIGNS) || prompt.starts_with(['➜', '❯']))
+    blanks <= MAX_BLANKS
+        && !is_percentage(row)
+        && (prompt.ends_with(SIGNS) || prompt.starts_with(['➜', '❯']))
+}
+
+/// `40%`, as progress bars have it. A prompt that ends with a number and the sign
+/// has a blank behind it.
+fn is_percentage(row: &str) -> bool {
+    let number = row.strip_suffix('%');
+    number.is_some_and(|number| number.ends_with(|last: char| last.is_ascii_digit()))
 }
 
 /// A prompt of a shell, perhaps with something typed behind it.
@@ -119,6 +128,16 @@ fn fits(pattern: &Pattern, row: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_percentage_is_no_prompt() {
+        for row in ["loading 40%", "100%", "0.5%"] {
+            assert!(!is_shell_prompt(row), "{row}");
+        }
+        for row in ["% ", "%", "host%", "web1% ", "40% $ "] {
+            assert!(is_shell_prompt(row), "{row}");
+        }
+    }
 
     #[test]
     fn the_patterns_are_valid() {
