@@ -95,10 +95,13 @@ impl Ext4 {
             join(high, fields.u32(low))
         };
         let state = fields.u16(0x3a);
-        let replayed = !matches!(
-            self.journal,
-            JournalState::None | JournalState::Clean | JournalState::External
-        );
+        // Set from the mount to the unmount, also while the journal is empty. Copies
+        // of the superblock do not have it: there the journal tells.
+        let is_mounted = superblock.features.needs_recovery()
+            || matches!(
+                self.journal,
+                JournalState::Replayed { .. } | JournalState::Ignored
+            );
         let error_count = fields.u32(0x194);
         Info {
             label: fields.text(0x78, 16),
@@ -117,7 +120,7 @@ impl Ext4 {
             written: superblock.time(0x30, 0x274),
             checked: superblock.time(0x40, 0x277),
             mounts: fields.u16(0x34),
-            clean: state & CLEAN != 0 && state & HAS_ERRORS == 0 && !replayed,
+            clean: state & CLEAN != 0 && state & HAS_ERRORS == 0 && !is_mounted,
             in_use: self.in_use(),
             journal: self.journal.clone(),
             has_errors: state & HAS_ERRORS != 0,

@@ -124,6 +124,16 @@ fn a_file_system_with_an_external_journal_is_read_unless_it_has_to_be_replayed()
     compare(&ext4, tree.path(), "external journal, ignored");
 }
 
+/// As after a power cut before anything was journaled.
+#[test]
+fn what_was_not_unmounted_is_not_clean_though_its_journal_is_empty() {
+    let image = Image::new(&["-t", "ext4"], 16, None);
+    assert!(image.open().info().clean);
+    image.change("feature needs_recovery");
+    let info = image.open().info();
+    assert_eq!((info.journal, info.clean), (JournalState::Clean, false));
+}
+
 #[test]
 fn what_cannot_be_read_is_refused_by_its_name() {
     let image = Image::new(&["-t", "ext2"], 2, None);
