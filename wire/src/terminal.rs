@@ -23,7 +23,7 @@ pub enum Terminal<'a> {
     /// [`Request::Attach`](crate::Request::Attach), but any number of streams
     /// may type, and the end of the channel `Stdin` means nothing.
     #[serde(borrow)]
-    Attach(Use<'a>),
+    Attach(AttachTerminal<'a>),
     /// Changes the size: [`Outcome::Done`](crate::Outcome::Done).
     Resize {
         /// Which terminal.
@@ -95,7 +95,7 @@ pub enum Unread {
 
 /// Watches a terminal and types on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Use<'a> {
+pub struct AttachTerminal<'a> {
     /// Which terminal.
     #[serde(borrow)]
     pub process: Selector<'a>,

@@ -8,8 +8,8 @@ use vmcell_wire::{
     Lifetime, Outcome, PackedBuf, Peer, Request, Stage, Start, Stdin, StreamId, WireError, encode,
     limits::{MAX_FAILURE_TEXT, MAX_SERVICE_NAME, MAX_TAG},
     service::{
-        Alive, Http, LogStart, Logs, Phase, Probe, Ready, Restart, RestartPolicy, Service, Spec,
-        StartService, State, StopBy, Trouble, Until, is_valid_name,
+        Alive, FailureReason, Http, LogStart, Logs, Phase, Probe, Ready, Restart, RestartPolicy,
+        Service, Spec, StartService, State, StopBy, Until, is_valid_name,
     },
 };
 
@@ -156,7 +156,7 @@ fn golden_bytes_of_answers() {
         log: Kept { start: 1, end: 300 },
     };
     let closed = |phase| close(Outcome::Service(state(phase)));
-    let failed = |trouble| closed(Phase::Failed(trouble));
+    let failed = |reason| closed(Phase::Failed(reason));
     let failure = Failure::new(FailureKind::NotFound, Stage::Exec, "x");
     // Its name, phase, since, pid, restarts, exit and log.
     for (phase, number) in [
@@ -176,23 +176,23 @@ fn golden_bytes_of_answers() {
             "120000000c0b0a04 08 03776562 00026462 ac02 0107 02 00 01ac02",
         ),
         (
-            failed(Trouble::Died),
+            failed(FailureReason::Died),
             "100000000c0b0a04 08 03776562 0700 ac02 0107 02 00 01ac02",
         ),
         (
-            failed(Trouble::NotReady("x")),
+            failed(FailureReason::NotReady("x")),
             "120000000c0b0a04 08 03776562 07010178 ac02 0107 02 00 01ac02",
         ),
         (
-            failed(Trouble::NotAlive("x")),
+            failed(FailureReason::NotAlive("x")),
             "120000000c0b0a04 08 03776562 07020178 ac02 0107 02 00 01ac02",
         ),
         (
-            failed(Trouble::Need("x")),
+            failed(FailureReason::Need("x")),
             "120000000c0b0a04 08 03776562 07030178 ac02 0107 02 00 01ac02",
         ),
         (
-            failed(Trouble::NotStarted(failure)),
+            failed(FailureReason::NotStarted(failure)),
             "150000000c0b0a04 08 03776562 07040100060178 ac02 0107 02 00 01ac02",
         ),
     ]);
@@ -357,20 +357,20 @@ fn a_state_with_a_text_past_its_limit_is_refused() {
     for (short, long) in [
         (Phase::Waiting(&name), Phase::Waiting(&long_name)),
         (
-            failed(Trouble::Need(&name)),
-            failed(Trouble::Need(&long_name)),
+            failed(FailureReason::Need(&name)),
+            failed(FailureReason::Need(&long_name)),
         ),
         (
-            failed(Trouble::NotReady(&text)),
-            failed(Trouble::NotReady(&long_text)),
+            failed(FailureReason::NotReady(&text)),
+            failed(FailureReason::NotReady(&long_text)),
         ),
         (
-            failed(Trouble::NotAlive(&text)),
-            failed(Trouble::NotAlive(&long_text)),
+            failed(FailureReason::NotAlive(&text)),
+            failed(FailureReason::NotAlive(&long_text)),
         ),
         (
-            failed(Trouble::NotStarted(failure(&text))),
-            failed(Trouble::NotStarted(failure(&long_text))),
+            failed(FailureReason::NotStarted(failure(&text))),
+            failed(FailureReason::NotStarted(failure(&long_text))),
         ),
     ] {
         assert!(!is_refused(state(&name, short)), "{short:?}");
@@ -427,13 +427,13 @@ fn request() -> impl Strategy<Value = Request<'static>> {
 }
 
 fn phase() -> impl Strategy<Value = Phase<'static>> {
-    let trouble = prop_oneof![
-        Just(Trouble::Died),
-        text(MAX_FAILURE_TEXT).prop_map(Trouble::NotReady),
-        text(MAX_FAILURE_TEXT).prop_map(Trouble::NotAlive),
-        text(MAX_SERVICE_NAME).prop_map(Trouble::Need),
+    let reason = prop_oneof![
+        Just(FailureReason::Died),
+        text(MAX_FAILURE_TEXT).prop_map(FailureReason::NotReady),
+        text(MAX_FAILURE_TEXT).prop_map(FailureReason::NotAlive),
+        text(MAX_SERVICE_NAME).prop_map(FailureReason::Need),
         (any::<u16>(), text(MAX_FAILURE_TEXT)).prop_map(|(errno, text)| {
-            Trouble::NotStarted(Failure::from_errno(errno, Stage::User, text))
+            FailureReason::NotStarted(Failure::from_errno(errno, Stage::User, text))
         }),
     ];
     prop_oneof![
@@ -444,7 +444,7 @@ fn phase() -> impl Strategy<Value = Phase<'static>> {
         Just(Phase::Restarting),
         Just(Phase::Stopping),
         Just(Phase::Stopped),
-        trouble.prop_map(Phase::Failed),
+        reason.prop_map(Phase::Failed),
     ]
 }
 

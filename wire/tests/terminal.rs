@@ -7,7 +7,9 @@ use vmcell_wire::{
     Capabilities, CgroupLimits, Decoder, Failure, FailureKind, Item, Lifetime, Outcome, PackedBuf,
     Peer, Position, Request, Selector, Stage, Start, Stdin, StreamId, WireError, encode,
     limits::{MAX_COMMAND, MAX_PATH},
-    terminal::{Foreground, Open, Size, Terminal, TerminalState, Typed, Typing, Unread, Use},
+    terminal::{
+        AttachTerminal, Foreground, Open, Size, Terminal, TerminalState, Typed, Typing, Unread,
+    },
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -97,7 +99,7 @@ fn golden_bytes_of_requests() {
         offset: Position::NOW,
         window: 65536,
     };
-    let attach = Terminal::Attach(Use {
+    let attach = Terminal::Attach(AttachTerminal {
         process,
         output,
         writer: 300,
@@ -263,7 +265,7 @@ fn request() -> impl Strategy<Value = Terminal<'static>> {
     prop_oneof![
         opening(),
         (selector(), any::<(u64, u32, u64)>()).prop_map(|(process, (offset, window, writer))| {
-            Terminal::Attach(Use {
+            Terminal::Attach(AttachTerminal {
                 process,
                 output: Position { offset, window },
                 writer,

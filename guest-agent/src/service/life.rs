@@ -8,7 +8,7 @@ use super::{
     Phase, Run, Service, ServiceId,
     log::Pace,
     needs::Needs,
-    phase::{Then, Trouble},
+    phase::{FailureReason, Then},
     restart::{after_exit, after_probe},
     run::World,
     terms::decode,
@@ -66,7 +66,7 @@ impl Service {
             Phase::Waiting(waiting) => match needs {
                 Needs::Missing(need) if need == *waiting => false,
                 Needs::Missing(need) => self.enter(Phase::Waiting(need)),
-                Needs::Over(need) => self.enter(Phase::Failed(Trouble::Need(need))),
+                Needs::Over(need) => self.enter(Phase::Failed(FailureReason::Need(need))),
                 Needs::Met => self.run_anew(world),
             },
             Phase::Launching => self.watch_launch(world),
@@ -102,7 +102,7 @@ impl Service {
     fn run_anew(&mut self, world: &mut World<'_>) -> bool {
         match Run::begin(self.id, &self.name, &self.spec, world) {
             Ok(run) => self.launches(run),
-            Err(failure) => self.enter(Phase::Failed(Trouble::NotStarted(failure))),
+            Err(failure) => self.enter(Phase::Failed(FailureReason::NotStarted(failure))),
         }
     }
 
@@ -115,7 +115,7 @@ impl Service {
     /// Looks whether the program was executed.
     fn watch_launch(&mut self, world: &mut World<'_>) -> bool {
         let Some(run) = &mut self.run else {
-            return self.enter(Phase::Failed(Trouble::Died));
+            return self.enter(Phase::Failed(FailureReason::Died));
         };
         match run.launched(world.processes) {
             None => self.give_up_if_late(world),
@@ -169,7 +169,7 @@ impl Service {
     /// Looks how the run is.
     fn watch(&mut self, world: &mut World<'_>) -> bool {
         let Some(run) = &mut self.run else {
-            return self.enter(Phase::Failed(Trouble::Died));
+            return self.enter(Phase::Failed(FailureReason::Died));
         };
         // What has ended may have said before that it is ready.
         let cause = run.cause(world.processes);
@@ -194,7 +194,7 @@ impl Service {
         let late = self.alarm_of_readiness();
         if late.is_some_and(|late| late <= world.now) {
             let reason = self.run.as_mut().map(Run::take_reason);
-            return self.give_up(Trouble::NotReady(reason.unwrap_or_default()), world);
+            return self.give_up(FailureReason::NotReady(reason.unwrap_or_default()), world);
         }
         false
     }
@@ -235,7 +235,7 @@ impl Service {
                 Some(Finding::Failure(reason)) => {
                     run.failures = run.failures.saturating_add(1);
                     if self.terms.failures.is_some_and(|most| run.failures >= most) && !has_ended {
-                        return self.give_up(Trouble::NotAlive(reason), world);
+                        return self.give_up(FailureReason::NotAlive(reason), world);
                     }
                 }
             }
@@ -252,9 +252,9 @@ impl Service {
     }
 
     /// Its run is ended because of what its probe says.
-    fn give_up(&mut self, trouble: Trouble, world: &mut World<'_>) -> bool {
+    fn give_up(&mut self, reason: FailureReason, world: &mut World<'_>) -> bool {
         let policy = self.terms.restart.policy;
-        let then = after_probe(policy, self.was_ready, trouble);
+        let then = after_probe(policy, self.was_ready, reason);
         self.stop_run(then, world)
     }
 
@@ -319,7 +319,7 @@ impl Service {
                 let pause = self.backoff.next_ms(&self.terms.restart, ready_ms);
                 self.enter(Phase::Pausing(world.now.after_ms(pause)))
             }
-            Then::Fail(trouble) => self.enter(Phase::Failed(trouble)),
+            Then::Fail(reason) => self.enter(Phase::Failed(reason)),
         }
     }
 

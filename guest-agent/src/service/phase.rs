@@ -20,7 +20,7 @@ pub(super) enum Phase {
     /// It is started again at this moment.
     Pausing(Moment),
     Stopped,
-    Failed(Trouble),
+    Failed(FailureReason),
 }
 
 /// What becomes of a service when its processes are gone.
@@ -31,12 +31,12 @@ pub(super) enum Then {
     Start,
     /// Its policy wants it again.
     Restart,
-    Fail(Trouble),
+    Fail(FailureReason),
 }
 
 /// Why a service has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum FailureReason {
     Died,
     NotReady(String),
     NotAlive(String),
@@ -59,19 +59,19 @@ impl Phase {
             Self::Ending(Then::Restart) | Self::Pausing(_) => wire::Phase::Restarting,
             Self::Ending(_) => wire::Phase::Stopping,
             Self::Stopped => wire::Phase::Stopped,
-            Self::Failed(trouble) => wire::Phase::Failed(trouble.to_wire()),
+            Self::Failed(reason) => wire::Phase::Failed(reason.to_wire()),
         }
     }
 }
 
-impl Trouble {
-    fn to_wire(&self) -> wire::Trouble<'_> {
+impl FailureReason {
+    fn to_wire(&self) -> wire::FailureReason<'_> {
         match self {
-            Self::Died => wire::Trouble::Died,
-            Self::NotReady(text) => wire::Trouble::NotReady(text),
-            Self::NotAlive(text) => wire::Trouble::NotAlive(text),
-            Self::Need(name) => wire::Trouble::Need(name),
-            Self::NotStarted(failure) => wire::Trouble::NotStarted(*failure),
+            Self::Died => wire::FailureReason::Died,
+            Self::NotReady(text) => wire::FailureReason::NotReady(text),
+            Self::NotAlive(text) => wire::FailureReason::NotAlive(text),
+            Self::Need(name) => wire::FailureReason::Need(name),
+            Self::NotStarted(failure) => wire::FailureReason::NotStarted(*failure),
         }
     }
 }

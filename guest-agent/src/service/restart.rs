@@ -5,7 +5,7 @@ use vmcell_wire::{
     service::{Restart, RestartPolicy},
 };
 
-use super::phase::{Then, Trouble};
+use super::phase::{FailureReason, Then};
 
 /// Not even a host that asks for no pause has a service started more often.
 const SHORTEST_PAUSE_MS: u32 = 10;
@@ -14,20 +14,20 @@ const SHORTEST_PAUSE_MS: u32 = 10;
 pub(super) fn after_exit(policy: RestartPolicy, was_ready: bool, cause: Cause) -> Then {
     let success = cause == Cause::Code(0);
     match policy {
-        _ if !was_ready => Then::Fail(Trouble::Died),
+        _ if !was_ready => Then::Fail(FailureReason::Died),
         RestartPolicy::Always => Then::Restart,
         RestartPolicy::OnFailure if !success => Then::Restart,
-        RestartPolicy::Never if !success => Then::Fail(Trouble::Died),
+        RestartPolicy::Never if !success => Then::Fail(FailureReason::Died),
         RestartPolicy::Never | RestartPolicy::OnFailure => Then::Stop,
     }
 }
 
 /// The same for one whose run is ended because its probe says so.
-pub(super) fn after_probe(policy: RestartPolicy, was_ready: bool, trouble: Trouble) -> Then {
+pub(super) fn after_probe(policy: RestartPolicy, was_ready: bool, reason: FailureReason) -> Then {
     if was_ready && policy != RestartPolicy::Never {
         Then::Restart
     } else {
-        Then::Fail(trouble)
+        Then::Fail(reason)
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn policies_mean_what_they_say() {
         use RestartPolicy::{Always, Never, OnFailure};
-        let died = || Then::Fail(Trouble::Died);
+        let died = || Then::Fail(FailureReason::Died);
         let success = Cause::Code(0);
         for cause in [
             Cause::Code(1),

@@ -5,7 +5,7 @@ use vmcell_wire::{Failure, FailureKind, service::StartService};
 use super::{
     Log, Phase, Refusal, Run, Service, ServiceId, Services,
     needs::{Needs, find_cycle},
-    phase::{Then, Trouble},
+    phase::{FailureReason, Then},
     restart::Backoff,
     run::World,
     table::MAX_SERVICES,
@@ -144,7 +144,7 @@ impl Service {
                 self.former = Some(former);
                 self.launches(run)
             }
-            (None, Needs::Over(need)) => self.enter(Phase::Failed(Trouble::Need(need))),
+            (None, Needs::Over(need)) => self.enter(Phase::Failed(FailureReason::Need(need))),
             (None, Needs::Missing(need)) => self.enter(Phase::Waiting(need)),
             (None, Needs::Met) => false,
         };
@@ -155,7 +155,7 @@ impl Service {
     /// somebody asked for that.
     pub(super) fn launch_failed(&mut self, failure: Failure<'static>) -> bool {
         let Some(former) = self.former.take() else {
-            return self.enter(Phase::Failed(Trouble::NotStarted(failure)));
+            return self.enter(Phase::Failed(FailureReason::NotStarted(failure)));
         };
         self.refused = Some((self.starts, failure));
         self.spec = former.spec;

@@ -1,7 +1,7 @@
 use vmcell_wire::{
     Attach, Lifetime, Position, Request, Resume, Selector, StreamId, WireError, encode,
     service::{LogStart, Logs, Service},
-    terminal::{Terminal, Use},
+    terminal::{AttachTerminal, Terminal},
 };
 
 /// How a stream goes on when its link was lost and there is a new one.
@@ -244,7 +244,7 @@ impl Recovery {
                 how: Watched::Id(id),
                 ..
             } => {
-                let used = Use {
+                let used = AttachTerminal {
                     process: Selector::Id(*id),
                     output: stdout,
                     writer: *writer,

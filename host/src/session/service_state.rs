@@ -1,7 +1,7 @@
 use vmcell_wire::{
     Exit, Failure, Kept, WireError,
     limits::MAX_FAILURE_TEXT,
-    service::{Phase, State, Trouble, is_valid_name},
+    service::{FailureReason, Phase, State, is_valid_name},
 };
 
 use super::event::Failed;
@@ -32,7 +32,7 @@ pub(crate) enum ServicePhase {
     Failed(ServiceTrouble),
 }
 
-/// A [`Trouble`].
+/// A [`FailureReason`].
 #[derive(Clone, Debug)]
 pub(crate) enum ServiceTrouble {
     Died,
@@ -81,7 +81,7 @@ impl ServicePhase {
             Phase::Restarting => Self::Restarting,
             Phase::Stopping => Self::Stopping,
             Phase::Stopped => Self::Stopped,
-            Phase::Failed(trouble) => Self::Failed(ServiceTrouble::from_wire(trouble)?),
+            Phase::Failed(reason) => Self::Failed(ServiceTrouble::from_wire(reason)?),
             _ => return Err(WireError::Malformed),
         })
     }
@@ -95,31 +95,35 @@ impl ServicePhase {
             Self::Restarting => Phase::Restarting,
             Self::Stopping => Phase::Stopping,
             Self::Stopped => Phase::Stopped,
-            Self::Failed(trouble) => Phase::Failed(trouble.as_wire()),
+            Self::Failed(reason) => Phase::Failed(reason.as_wire()),
         }
     }
 }
 
 impl ServiceTrouble {
-    fn from_wire(trouble: &Trouble<'_>) -> Result<Self, WireError> {
-        Ok(match trouble {
-            Trouble::Died => Self::Died,
-            Trouble::NotReady(text) => Self::NotReady(printable(text.as_bytes()).into_owned()),
-            Trouble::NotAlive(text) => Self::NotAlive(printable(text.as_bytes()).into_owned()),
-            Trouble::Need(need) => Self::Need(name(need)?),
-            Trouble::NotStarted(failure) => Self::NotStarted(Failed::from_wire(failure)),
+    fn from_wire(reason: &FailureReason<'_>) -> Result<Self, WireError> {
+        Ok(match reason {
+            FailureReason::Died => Self::Died,
+            FailureReason::NotReady(text) => {
+                Self::NotReady(printable(text.as_bytes()).into_owned())
+            }
+            FailureReason::NotAlive(text) => {
+                Self::NotAlive(printable(text.as_bytes()).into_owned())
+            }
+            FailureReason::Need(need) => Self::Need(name(need)?),
+            FailureReason::NotStarted(failure) => Self::NotStarted(Failed::from_wire(failure)),
             _ => return Err(WireError::Malformed),
         })
     }
 
-    fn as_wire(&self) -> Trouble<'_> {
+    fn as_wire(&self) -> FailureReason<'_> {
         // To make texts safe may have made them longer.
         match self {
-            Self::Died => Trouble::Died,
-            Self::NotReady(text) => Trouble::NotReady(beginning(text, MAX_FAILURE_TEXT)),
-            Self::NotAlive(text) => Trouble::NotAlive(beginning(text, MAX_FAILURE_TEXT)),
-            Self::Need(need) => Trouble::Need(need),
-            Self::NotStarted(failed) => Trouble::NotStarted(failed.as_wire()),
+            Self::Died => FailureReason::Died,
+            Self::NotReady(text) => FailureReason::NotReady(beginning(text, MAX_FAILURE_TEXT)),
+            Self::NotAlive(text) => FailureReason::NotAlive(beginning(text, MAX_FAILURE_TEXT)),
+            Self::Need(need) => FailureReason::Need(need),
+            Self::NotStarted(failed) => FailureReason::NotStarted(failed.as_wire()),
         }
     }
 }

@@ -1,6 +1,6 @@
 use vmcell_wire::{
     Attach, Lifetime, Position, Request, Selector,
-    terminal::{Open, Size, Terminal as Wire, Use},
+    terminal::{AttachTerminal, Open, Size, Terminal as Wire},
 };
 
 use super::{Terminal, TerminalOptions, Unread, handle::Seed};
@@ -175,7 +175,7 @@ impl<'a> Terminals<'a> {
             window: WINDOW,
         };
         let request = match options.view_only {
-            false => Request::Terminal(Wire::Attach(Use {
+            false => Request::Terminal(Wire::Attach(AttachTerminal {
                 process,
                 output,
                 writer,

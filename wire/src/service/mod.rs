@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use probe::{Alive, Http, Probe, Ready};
 pub use spec::{Restart, RestartPolicy, Spec, StopBy};
-pub use state::{Phase, State, Trouble};
+pub use state::{FailureReason, Phase, State};
 
 use crate::limits::MAX_SERVICE_NAME;
 

@@ -54,14 +54,14 @@ pub enum Phase<'a> {
     Stopped,
     /// It has ended as it should not.
     #[serde(borrow)]
-    Failed(Trouble<'a>),
+    Failed(FailureReason<'a>),
 }
 
 impl Phase<'_> {
     fn is_valid(&self) -> bool {
         match self {
             Self::Waiting(name) => name.len() <= MAX_SERVICE_NAME,
-            Self::Failed(trouble) => trouble.is_valid(),
+            Self::Failed(reason) => reason.is_valid(),
             Self::Starting
             | Self::Ready
             | Self::Running
@@ -81,7 +81,7 @@ impl Phase<'_> {
 /// Why a service has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Trouble<'a> {
+pub enum FailureReason<'a> {
     /// Its process ended: see [`State::last_exit`].
     Died,
     /// It was not ready in time. What the last attempt said, in a few words.
@@ -96,7 +96,7 @@ pub enum Trouble<'a> {
     NotStarted(Failure<'a>),
 }
 
-impl Trouble<'_> {
+impl FailureReason<'_> {
     fn is_valid(&self) -> bool {
         match self {
             Self::Died => true,

@@ -3,7 +3,7 @@
 use rustix::fd::OwnedFd;
 use vmcell_wire::{
     Failure, FailureKind, Lifetime, Outcome, Selector, Stage, Start, Stdin, StreamId,
-    terminal::{Foreground, Open, Size, Terminal, TerminalState, Use},
+    terminal::{AttachTerminal, Foreground, Open, Size, Terminal, TerminalState},
 };
 
 use super::{
@@ -92,7 +92,7 @@ impl Agent {
         &mut self,
         conversation: &mut Conversation,
         stream: StreamId,
-        wanted: &Use<'_>,
+        wanted: &AttachTerminal<'_>,
     ) -> Result<(), Failure<'static>> {
         let id = self.find_terminal(wanted.process)?;
         let process = self.process(id)?;

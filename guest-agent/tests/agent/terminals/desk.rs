@@ -2,7 +2,7 @@
 
 use vmcell_wire::{
     Channel, Position, Request, Selector, StreamId,
-    terminal::{Open, Size, Terminal, Typed, Typing, Unread, Use},
+    terminal::{AttachTerminal, Open, Size, Terminal, Typed, Typing, Unread},
 };
 
 use crate::client::{Host, Looked, Said, Spec};
@@ -54,7 +54,7 @@ pub(super) fn try_open(host: &mut Host, spec: &Spec, unread: Unread, size: Size)
 /// Watches a terminal and types on it.
 pub(super) fn sit_down(host: &mut Host, id: u32, offset: u64, writer: u64) -> StreamId {
     let window = host.window;
-    let stream = host.open(&Request::Terminal(Terminal::Attach(Use {
+    let stream = host.open(&Request::Terminal(Terminal::Attach(AttachTerminal {
         process: Selector::Id(id),
         output: Position { offset, window },
         writer,

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 use vmcell_wire::{
     Channel, FailureKind, Position, Request, Selector, Stage, StreamId, encode,
-    terminal::{Terminal, Typed, Unread, Use},
+    terminal::{AttachTerminal, Terminal, Typed, Unread},
 };
 
 use super::desk::*;
@@ -37,7 +37,7 @@ fn noise(count: usize) -> Vec<u8> {
 /// much more may come.
 fn come_back(host: &mut Host, id: u32, writer: u64) -> (StreamId, usize, usize) {
     let window = host.window;
-    let stream = host.open(&Request::Terminal(Terminal::Attach(Use {
+    let stream = host.open(&Request::Terminal(Terminal::Attach(AttachTerminal {
         process: Selector::Id(id),
         output: Position { offset: 0, window },
         writer,
@@ -185,7 +185,7 @@ fn more_writers_than_there_may_be_are_refused() {
     let streams: Vec<_> = (0..64)
         .map(|writer| sit_down(&mut host, id, 0, writer))
         .collect();
-    let one_more = Request::Terminal(Terminal::Attach(Use {
+    let one_more = Request::Terminal(Terminal::Attach(AttachTerminal {
         process: Selector::Id(id),
         output: Position {
             offset: 0,

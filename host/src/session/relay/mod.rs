@@ -17,7 +17,7 @@ use vmcell_wire::{
     Stage, StreamId, WireError, encode,
     limits::MAX_BUILD,
     service::{Logs, Service},
-    terminal::{Terminal, Use},
+    terminal::{AttachTerminal, Terminal},
 };
 
 use super::{Lost, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer};
@@ -167,7 +167,7 @@ impl Visit {
             }
             Request::Terminal(Terminal::Attach(used)) => {
                 let windows = Windows::stdout(used.output.window);
-                let used = Use {
+                let used = AttachTerminal {
                     output: with_our_window(used.output),
                     ..used
                 };

@@ -18,7 +18,7 @@ use vmcell_wire::{
     Position, Resume, Rlimits, Selector, Stage, Start, Stdin, StreamId,
     limits::{MAX_FAILURE_TEXT, MAX_GAPS, MAX_LISTED, MAX_PAYLOAD, MAX_STREAMS, MAX_WINDOW},
     reset::{Nonce, RESET_PART, ResetKey, Scanned, Scanner},
-    service::{LogStart, Logs, Phase, Service, StartService, State, Trouble, Until},
+    service::{FailureReason, LogStart, Logs, Phase, Service, StartService, State, Until},
 };
 
 use super::*;

@@ -137,7 +137,7 @@ async fn an_answer_with_a_name_that_is_none_is_no_answer() {
     for told in [
         running("a b"),
         state("web", Phase::Waiting("../x")),
-        state("web", Phase::Failed(Trouble::Need("\x07"))),
+        state("web", Phase::Failed(FailureReason::Need("\x07"))),
     ] {
         let look = Request::Service(Service::Look { name: "web" });
         let mut stream = session.open(&look).unwrap();
@@ -161,8 +161,8 @@ async fn texts_about_services_are_safe_to_print() {
     });
     let mut stream = session.open(&wait).unwrap();
     assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
-    let trouble = Trouble::NotReady("\x1b[31mred");
-    let told = state("web", Phase::Failed(trouble));
+    let reason = FailureReason::NotReady("\x1b[31mred");
+    let told = state("web", Phase::Failed(reason));
     guest.send(&closed(stream.id, told)).await;
     let Ok(StreamEvent::Closed(Closing::Service(told))) = stream.next().await else {
         panic!("no answer");

@@ -6,7 +6,7 @@ use super::*;
 fn failed() -> State<'static> {
     State {
         name: "web",
-        phase: Phase::Failed(Trouble::NotReady(bells())),
+        phase: Phase::Failed(FailureReason::NotReady(bells())),
         since_ms: 12,
         pid: None,
         restarts: 3,
