@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use vmcell::{
     disk::{Comparison, DiffSide, Disk, image},
-    files::{EntryKind, Walk},
+    files::{EntryKind, WalkOptions},
     printable,
 };
 use vmcell_benches::{
@@ -108,7 +108,7 @@ fn make_image(tree: &Path, folder: &Path, size: &str) -> Result<PathBuf> {
 fn list_all(image: &Path) -> Result<()> {
     let disk = Disk::open(image)?;
     let mut out = BufWriter::new(fs::File::create("/dev/null")?);
-    for entry in disk.walk("/", Walk::new())? {
+    for entry in disk.walk("/", WalkOptions::new())? {
         let entry = entry?;
         let owner = entry.owner.as_deref().unwrap_or("?");
         let path = printable(entry.path.as_os_str().as_encoded_bytes());
@@ -133,7 +133,7 @@ fn list(image: &Path, vast: &Path, mount: Option<&Mount>) -> Result<()> {
     })?;
     // debugfs lists one directory at a time.
     let mut commands = String::new();
-    for entry in Disk::open(image)?.walk("/", Walk::new().with_top())? {
+    for entry in Disk::open(image)?.walk("/", WalkOptions::new().with_top())? {
         let entry = entry?;
         if entry.kind == EntryKind::Directory {
             commands += &format!("ls -l /{}\n", entry.path.display());
@@ -161,7 +161,7 @@ fn read_all(image: &Path) -> Result<()> {
     let disk = Disk::open(image)?;
     let mut out = fs::File::create("/dev/null")?;
     let mut buffer = vec![0; 256 << 10];
-    for entry in disk.walk("/", Walk::new().without_names())? {
+    for entry in disk.walk("/", WalkOptions::new().without_names())? {
         let entry = entry?;
         if entry.kind == EntryKind::File {
             copy(disk.reader_of(&entry)?, &mut out, &mut buffer)?;
@@ -283,7 +283,7 @@ fn diff(image: &Path, folder: &Path) -> Result<()> {
     let listings = || {
         let digests = |path: &Path| -> Result<Vec<_>> {
             let disk = Disk::open(path)?;
-            let walk = Walk::new().with_sha256().without_names();
+            let walk = WalkOptions::new().with_sha256().without_names();
             let entries = disk.walk("/", walk)?.map(|entry| {
                 let entry = entry?;
                 Ok((entry.path, entry.kind, entry.sha256))

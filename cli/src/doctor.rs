@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use vmcell::doctor::{Finding, Status, examine};
+use vmcell::doctor::{CheckStatus, Finding, examine};
 use vmcell_cli::show;
 use vmcell_rootfs::{Cache, recipe};
 
@@ -40,7 +40,7 @@ impl Findings {
     /// Whether VMs can run.
     fn are_enough(&self) -> bool {
         let mut findings = self.0.iter();
-        findings.all(|finding| finding.status != Status::Missing)
+        findings.all(|finding| finding.status != CheckStatus::Missing)
     }
 
     pub(crate) fn as_json(&self) -> Value {
@@ -65,9 +65,9 @@ impl Findings {
         {
             let word = word(*status);
             let (on, off) = match (coloured, status) {
-                (false, _) | (true, Status::Absent) => ("", ""),
-                (true, Status::Good) => ("\x1b[32m", "\x1b[0m"),
-                (true, Status::Poor) => ("\x1b[33m", "\x1b[0m"),
+                (false, _) | (true, CheckStatus::Absent) => ("", ""),
+                (true, CheckStatus::Good) => ("\x1b[32m", "\x1b[0m"),
+                (true, CheckStatus::Poor) => ("\x1b[33m", "\x1b[0m"),
                 (true, _) => ("\x1b[31m", "\x1b[0m"),
             };
             writeln!(out, "{on}{word:8}{off}{name:18}{detail}")?;
@@ -85,21 +85,21 @@ fn environment() -> Finding {
     match found {
         Ok(Some(image)) => {
             let detail = format!("base ({})", image.path.display());
-            Finding::new("environment", Status::Good, detail)
+            Finding::new("environment", CheckStatus::Good, detail)
         }
         Ok(None) => {
             let detail = "base will be made on the first run";
-            Finding::new("environment", Status::Good, detail)
+            Finding::new("environment", CheckStatus::Good, detail)
         }
-        Err(error) => Finding::new("environment", Status::Missing, error.to_string()),
+        Err(error) => Finding::new("environment", CheckStatus::Missing, error.to_string()),
     }
 }
 
-fn word(status: Status) -> &'static str {
+fn word(status: CheckStatus) -> &'static str {
     match status {
-        Status::Good => "good",
-        Status::Poor => "poor",
-        Status::Absent => "absent",
+        CheckStatus::Good => "good",
+        CheckStatus::Poor => "poor",
+        CheckStatus::Absent => "absent",
         _ => "missing",
     }
 }

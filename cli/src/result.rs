@@ -3,18 +3,18 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use serde_json::{Value, json};
-use vmcell::{Cause, Cut, Exit, Output, VmEnd};
+use vmcell::{Cause, Exit, Output, Truncation, VmEnd};
 
 /// A command that was run. The cause may be known although the guest did not
 /// confirm the end.
 pub(crate) fn of_output(vm: &str, output: &Output, cause: Option<Cause>) -> Value {
-    let dropped = |cut: Option<Cut>| cut.map_or(0, |cut| cut.bytes);
+    let dropped = |cut: Option<Truncation>| cut.map_or(0, |cut| cut.bytes);
     let mut result = json!({
         "sandbox_id": vm,
         "stdout": String::from_utf8_lossy(&output.stdout),
         "stderr": String::from_utf8_lossy(&output.stderr),
-        "stdout_dropped_bytes": dropped(output.stdout_cut),
-        "stderr_dropped_bytes": dropped(output.stderr_cut),
+        "stdout_dropped_bytes": dropped(output.stdout_truncation),
+        "stderr_dropped_bytes": dropped(output.stderr_truncation),
         "timed_out": cause == Some(Cause::Timeout),
         "warnings": output.warnings,
     });

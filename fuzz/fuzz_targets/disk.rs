@@ -11,7 +11,7 @@ use std::{io, path::PathBuf, sync::LazyLock, time::Duration};
 use libfuzzer_sys::fuzz_target;
 use vmcell::{
     disk::{Comparison, DiffSide, Disk, DiskError, DiskLimits, Find, Grep},
-    files::Walk,
+    files::WalkOptions,
     tree::{ArchiveFormat, TreeLimits},
 };
 
@@ -40,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
 
 fn use_everything(disk: &Disk) {
     let _ = (disk.info(), disk.layers(), disk.partitions());
-    for walk in [Walk::new().with_sha256(), Walk::new().unsorted()] {
+    for walk in [WalkOptions::new().with_sha256(), WalkOptions::new().unsorted()] {
         let Ok(entries) = disk.walk("/", walk) else {
             continue;
         };

@@ -9,7 +9,7 @@ use rustix::{
 
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
-    backend::{Backend, CloudHypervisor, Firecracker, HostProcess, told_by, weakness},
+    backend::{Backend, CloudHypervisor, Firecracker, HostProcess, told_by, vulnerability},
     error::Error,
     locate,
 };
@@ -21,7 +21,7 @@ pub struct Finding {
     /// What was looked at: `qemu`, `kernel`, `link vsock`.
     pub name: &'static str,
     /// Whether it is there.
-    pub status: Status,
+    pub status: CheckStatus,
     /// What was found, or what to do.
     pub detail: String,
 }
@@ -29,7 +29,7 @@ pub struct Finding {
 /// Whether something is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Status {
+pub enum CheckStatus {
     /// It is there.
     Good,
     /// VMs run without it, but not as well; or it is there and must not be used.
@@ -42,7 +42,7 @@ pub enum Status {
 
 impl Finding {
     /// A finding of a caller's own, to be listed with the others.
-    pub fn new(name: &'static str, status: Status, detail: impl Into<String>) -> Self {
+    pub fn new(name: &'static str, status: CheckStatus, detail: impl Into<String>) -> Self {
         Self {
             name,
             status,
@@ -62,11 +62,11 @@ impl Finding {
 /// ```
 pub fn examine() -> Vec<Finding> {
     let mut findings = vec![qemu(), firecracker(), cloud_hypervisor()];
-    let is_good = |finding: &Finding| finding.status == Status::Good;
+    let is_good = |finding: &Finding| finding.status == CheckStatus::Good;
     if !findings.iter().any(is_good) {
         // One of them is needed, and this one runs everywhere.
         if let Some(qemu) = findings.first_mut() {
-            qemu.status = Status::Missing;
+            qemu.status = CheckStatus::Missing;
         }
     }
     findings.extend([process(), kernel(), acceleration(), vsock(), hybrid_vsock()]);
@@ -78,11 +78,11 @@ fn qemu() -> Finding {
         Ok(path) => match told_by(&path) {
             Some(version) => {
                 let detail = format!("{version} ({})", path.display());
-                Finding::new("qemu", Status::Good, detail)
+                Finding::new("qemu", CheckStatus::Good, detail)
             }
             None => {
                 let detail = format!("{} does not run", path.display());
-                Finding::new("qemu", Status::Poor, detail)
+                Finding::new("qemu", CheckStatus::Poor, detail)
             }
         },
         Err(error) => absent("qemu", &error),
@@ -91,9 +91,9 @@ fn qemu() -> Finding {
 
 fn firecracker() -> Finding {
     match locate::firecracker(None) {
-        Ok(program) => match weakness(&program) {
+        Ok(program) => match vulnerability(&program) {
             // It is named even where it could not run for other reasons.
-            Some(weakness) => Finding::new("firecracker", Status::Poor, weakness),
+            Some(vulnerability) => Finding::new("firecracker", CheckStatus::Poor, vulnerability),
             None => judged("firecracker", &Firecracker::new()),
         },
         Err(error) => absent("firecracker", &error),
@@ -110,8 +110,8 @@ fn cloud_hypervisor() -> Finding {
 fn process() -> Finding {
     let health = HostProcess::new().health();
     let status = match health.is_available {
-        true => Status::Good,
-        false => Status::Absent,
+        true => CheckStatus::Good,
+        false => CheckStatus::Absent,
     };
     Finding::new("process", status, health.reason)
 }
@@ -120,8 +120,8 @@ fn process() -> Finding {
 fn judged(name: &'static str, backend: &dyn Backend) -> Finding {
     let health = backend.health();
     let status = match health.is_available {
-        true => Status::Good,
-        false => Status::Poor,
+        true => CheckStatus::Good,
+        false => CheckStatus::Poor,
     };
     Finding::new(name, status, health.reason)
 }
@@ -131,14 +131,14 @@ fn vsock() -> Finding {
     let name = "link vsock";
     let device = "/dev/vhost-vsock";
     match access(device, Access::READ_OK | Access::WRITE_OK) {
-        Ok(()) => Finding::new(name, Status::Good, format!("{device} works")),
+        Ok(()) => Finding::new(name, CheckStatus::Good, format!("{device} works")),
         Err(Errno::NOENT) => {
             let detail = format!("there is no {device}: load the module vhost_vsock");
-            Finding::new(name, Status::Absent, detail)
+            Finding::new(name, CheckStatus::Absent, detail)
         }
         Err(_) => {
             let detail = format!("{device} may not be used by this user: add it to the group kvm");
-            Finding::new(name, Status::Poor, detail)
+            Finding::new(name, CheckStatus::Poor, detail)
         }
     }
 }
@@ -147,7 +147,7 @@ fn vsock() -> Finding {
 fn hybrid_vsock() -> Finding {
     let name = "link hybrid-vsock";
     match locate::vhost_device_vsock(None) {
-        Ok(path) => Finding::new(name, Status::Good, path.display().to_string()),
+        Ok(path) => Finding::new(name, CheckStatus::Good, path.display().to_string()),
         Err(error) => absent(name, &error),
     }
 }
@@ -159,24 +159,24 @@ fn kernel() -> Finding {
                 Some(release) => format!("Linux {release} ({})", path.display()),
                 None => path.display().to_string(),
             };
-            Finding::new("kernel", Status::Good, detail)
+            Finding::new("kernel", CheckStatus::Good, detail)
         }
-        Err(error) => Finding::new("kernel", Status::Missing, error.to_string()),
+        Err(error) => Finding::new("kernel", CheckStatus::Missing, error.to_string()),
     }
 }
 
 fn acceleration() -> Finding {
     let choice = AccelerationChoice::detect();
     let status = match choice.acceleration {
-        Acceleration::Kvm => Status::Good,
-        Acceleration::Tcg => Status::Poor,
+        Acceleration::Kvm => CheckStatus::Good,
+        Acceleration::Tcg => CheckStatus::Poor,
     };
     let detail = format!("{}: {}", choice.acceleration, choice.reason);
     Finding::new("acceleration", status, detail)
 }
 
 fn absent(name: &'static str, error: &Error) -> Finding {
-    Finding::new(name, Status::Absent, error.to_string())
+    Finding::new(name, CheckStatus::Absent, error.to_string())
 }
 
 /// What the build script noted beside the kernel.

@@ -298,7 +298,7 @@ impl Error {
     }
 
     /// The agent answered something that is no answer to what was asked.
-    pub(crate) fn senseless() -> Self {
+    pub(crate) fn unexpected_reply() -> Self {
         Self::Transport("the answer makes no sense".to_owned())
     }
 

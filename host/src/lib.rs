@@ -43,6 +43,7 @@
 
 mod acceleration;
 mod agent;
+mod attach;
 pub mod backend;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -51,7 +52,6 @@ pub mod diff;
 #[cfg(feature = "disk")]
 pub mod disk;
 pub mod doctor;
-mod door;
 mod error;
 pub mod files;
 mod initramfs;
@@ -81,9 +81,9 @@ pub use error::{BootFailure, Error};
 pub use link::{LinkChoice, LinkKind};
 pub use printable::{ColourPolicy, Sanitizer, is_printable, printable, printable_name};
 pub use process::{
-    Cause, Command, Cut, Excess, ExecEnd, ExecEvent, ExecFailure, ExecFailureKind, ExecInput,
-    ExecParts, ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, LeftProcess, Offsets,
-    Output, OutputKind, Process, ProcessId, ProcessInfo, ProcessSelector, Processes, ReadFrom,
-    Resource,
+    Cause, Command, ExecEnd, ExecEvent, ExecFailure, ExecFailureKind, ExecInput, ExecParts,
+    ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, LeftProcess, Offsets, Output,
+    OutputKind, OverflowPolicy, Process, ProcessId, ProcessInfo, ProcessSelector, Processes,
+    ReadFrom, Resource, Truncation,
 };
 pub use vm::{End, EndKind, Health, Vm, VmBuilder, VmDetails, VmEnd, VmInfo, VmState, VmStatus};

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use vmcell::{
     Vm,
-    files::{Entries, Problem, Walk},
+    files::{Entries, WalkOptions, WalkProblem},
 };
 use vmcell_cli::show::{Page, entry, json as safe_json, name};
 
@@ -41,10 +41,10 @@ pub(crate) fn ls(arguments: LsArguments) -> anyhow::Result<u8> {
     })
 }
 
-fn walk(arguments: &LsArguments) -> Walk {
+fn walk(arguments: &LsArguments) -> WalkOptions {
     let deep = arguments.recursive || arguments.glob.is_some();
     let depth = arguments.depth.unwrap_or(if deep { u32::MAX } else { 1 });
-    let walk = Walk::new().depth(depth);
+    let walk = WalkOptions::new().depth(depth);
     match &arguments.glob {
         Some(pattern) => walk.glob(pattern),
         None => walk,
@@ -146,7 +146,7 @@ fn end_object(page: &mut Page, tail: &Value) -> io::Result<()> {
     writeln!(page, "\n],{}", tail.strip_prefix('{').unwrap_or(&tail))
 }
 
-fn words(problem: &Problem) -> String {
+fn words(problem: &WalkProblem) -> String {
     problem.failure.to_string()
 }
 

@@ -1,12 +1,12 @@
 use std::{any::Any, fmt, os::unix::net::UnixStream};
 
-use super::{Vmm, Wiring};
+use super::{AgentTransport, Vmm};
 use crate::link::{LinkChoice, LinkKind};
 
 /// A VM that has been started and will now boot.
 pub struct Launched {
     pub(crate) vmm: Vmm,
-    pub(crate) wiring: Wiring,
+    pub(crate) transport: AgentTransport,
     pub(crate) link: LinkChoice,
     /// What is read for messages of the guest's kernel and of the VMM.
     pub(crate) consoles: Vec<UnixStream>,
@@ -17,15 +17,15 @@ pub struct Launched {
 
 impl Launched {
     /// A VMM that runs, and how the agent in its VM is reached.
-    pub fn new(vmm: Vmm, wiring: Wiring) -> Self {
-        let kind = match wiring {
-            Wiring::Port(_) => LinkKind::Serial,
-            Wiring::Hybrid { .. } => LinkKind::HybridVsock,
-            Wiring::Vsock { .. } => LinkKind::Vsock,
+    pub fn new(vmm: Vmm, transport: AgentTransport) -> Self {
+        let kind = match transport {
+            AgentTransport::Port(_) => LinkKind::Serial,
+            AgentTransport::Hybrid { .. } => LinkKind::HybridVsock,
+            AgentTransport::Vsock { .. } => LinkKind::Vsock,
         };
         Self {
             vmm,
-            wiring,
+            transport,
             link: LinkChoice::new(kind, "the only one that the backend has"),
             consoles: Vec::new(),
             kept: Vec::new(),
@@ -68,7 +68,7 @@ impl fmt::Debug for Launched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Launched")
             .field("vmm", &self.vmm)
-            .field("wiring", &self.wiring)
+            .field("transport", &self.transport)
             .field("warnings", &self.warnings)
             .finish_non_exhaustive()
     }

@@ -19,24 +19,24 @@ mod process;
 pub(crate) mod qemu;
 mod raw_disk;
 mod registry;
+mod transport;
 mod version;
-mod wiring;
 
 use std::fmt;
 
 pub(crate) use ask::launch_error;
 pub use cloud_hypervisor::CloudHypervisor;
-pub(crate) use firecracker::weakness;
+pub(crate) use firecracker::vulnerability;
 pub use firecracker::{Firecracker, Jail};
 pub use health::BackendHealth;
 pub use launched::Launched;
 pub use machine::{BootLink, Machine, Root};
 pub use process::HostProcess;
 pub use qemu::Qemu;
-pub use registry::{Backends, PassedOver};
+pub use registry::{Backends, RejectedBackend};
+pub(crate) use transport::AGENT_PORT;
+pub use transport::AgentTransport;
 pub(crate) use version::told_by;
-pub(crate) use wiring::AGENT_PORT;
-pub use wiring::Wiring;
 
 use crate::error::Error;
 pub use crate::{run_folder::RunFolder, vmm::Vmm, vsock::VsockListener};

@@ -18,14 +18,14 @@ pub struct Backends {
 
 /// A backend that was not chosen, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PassedOver {
+pub struct RejectedBackend {
     /// Its name.
     pub backend: String,
     /// Why, for people.
     pub reason: String,
 }
 
-impl fmt::Display for PassedOver {
+impl fmt::Display for RejectedBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.backend, self.reason)
     }
@@ -92,18 +92,21 @@ impl Backends {
     pub(crate) async fn choose(
         &self,
         host_compat: bool,
-    ) -> Result<(Arc<dyn Backend>, Vec<PassedOver>), Error> {
-        let mut passed_over = Vec::new();
+    ) -> Result<(Arc<dyn Backend>, Vec<RejectedBackend>), Error> {
+        let mut rejected_backends = Vec::new();
         for backend in self.iter() {
             match why_not(backend, host_compat).await {
-                None => return Ok((backend.clone(), passed_over)),
-                Some(reason) => passed_over.push(PassedOver {
+                None => return Ok((backend.clone(), rejected_backends)),
+                Some(reason) => rejected_backends.push(RejectedBackend {
                     backend: backend.name().to_owned(),
                     reason,
                 }),
             }
         }
-        let reasons: Vec<_> = passed_over.iter().map(PassedOver::to_string).collect();
+        let reasons: Vec<_> = rejected_backends
+            .iter()
+            .map(RejectedBackend::to_string)
+            .collect();
         Err(Error::BackendUnavailable {
             name: "auto".to_owned(),
             reason: reasons.join("; "),
@@ -185,9 +188,12 @@ mod tests {
             ("good", true, true),
             ("better", true, true),
         ]);
-        let (chosen, passed_over) = some.choose(false).await.unwrap();
+        let (chosen, rejected_backends) = some.choose(false).await.unwrap();
         assert_eq!(chosen.name(), "good");
-        let reasons: Vec<_> = passed_over.iter().map(PassedOver::to_string).collect();
+        let reasons: Vec<_> = rejected_backends
+            .iter()
+            .map(RejectedBackend::to_string)
+            .collect();
         assert_eq!(
             reasons,
             [
@@ -195,8 +201,8 @@ mod tests {
                 "namespaces: it is no VM: allow host-compat if that will do"
             ]
         );
-        let (chosen, passed_over) = some.choose(true).await.unwrap();
-        assert_eq!((chosen.name(), passed_over.len()), ("namespaces", 1));
+        let (chosen, rejected_backends) = some.choose(true).await.unwrap();
+        assert_eq!((chosen.name(), rejected_backends.len()), ("namespaces", 1));
     }
 
     #[tokio::test]

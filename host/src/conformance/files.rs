@@ -13,7 +13,8 @@ use super::{
 use crate::{
     error::Error,
     files::{
-        ChangeKind, Entry, EntryKind, FileFailureKind, ReadOptions, Walk, Watch, WriteOptions,
+        Entry, EntryKind, FileEventKind, FileFailureKind, ReadOptions, WalkOptions, Watch,
+        WriteOptions,
     },
 };
 
@@ -79,7 +80,7 @@ pub(super) async fn list(scene: Scene) -> Seen {
         paths(files.glob("**/*.rs").await?),
         names(&["sub/d.rs"]),
     )?;
-    let mut walk = files.walk("", Walk::new()).await?;
+    let mut walk = files.walk("", WalkOptions::new()).await?;
     let mut walked = Vec::new();
     while let Some(entry) = walk.next().await? {
         walked.push(entry);
@@ -142,7 +143,7 @@ pub(super) async fn watch(scene: Scene) -> Seen {
         .await?;
     files.write("file", "1").await?;
     while let Some(change) = watcher.next().await? {
-        if change.kind == ChangeKind::Created && change.path == Path::new("file") {
+        if change.kind == FileEventKind::Created && change.path == Path::new("file") {
             return Ok(());
         }
     }

@@ -26,7 +26,7 @@ pub struct Suite {
 }
 
 /// How long one behaviour may take to be seen, on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a program that stays prints when its VM runs.
 pub(super) const RUNS: &str = "vmcell-conformance: runs ";
@@ -102,11 +102,11 @@ impl Suite {
             builder: self.builder.clone(),
             program: self.program.clone(),
         };
-        let seen: Seen = match timeout(PATIENCE, look(scene)).await {
+        let seen: Seen = match timeout(CHECK_TIMEOUT, look(scene)).await {
             Ok(seen) => seen,
             Err(_) => Err(Unmet::failed(format!(
                 "it takes longer than {} s",
-                PATIENCE.as_secs()
+                CHECK_TIMEOUT.as_secs()
             ))),
         };
         match seen {

@@ -135,7 +135,7 @@ fn find_cgroups(parent: &Path, id: &str, found: &mut Vec<String>) {
 /// when the kernel and the runtime have put away the last of what has ended, so
 /// this looks again and again, for a little while.
 pub(super) async fn until_none(look: impl Fn() -> Vec<String>) -> Seen {
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TRACE_TIMEOUT: Duration = Duration::from_secs(20);
     const PAUSE: Duration = Duration::from_millis(10);
     let begun = Instant::now();
     loop {
@@ -143,7 +143,7 @@ pub(super) async fn until_none(look: impl Fn() -> Vec<String>) -> Seen {
         if left.is_empty() {
             return Ok(());
         }
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > TRACE_TIMEOUT {
             return Err(Unmet::failed(format!("still there: {}", left.join(", "))));
         }
         tokio::time::sleep(PAUSE).await;

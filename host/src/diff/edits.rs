@@ -14,7 +14,7 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use crate::patch::{Line, Lines};
+use crate::patch::{Lines, TextLine};
 
 /// How many steps all of it may take, roughly a third of them.
 const STEPS: usize = 30_000_000;
@@ -78,7 +78,7 @@ fn common_lines<'a>(old: &Lines<'a>, new: &Lines<'a>) -> Vec<(usize, usize)> {
 }
 
 /// A number for each line. Equal lines have equal numbers.
-fn number<'a>(lines: &Lines<'a>, numbers: &mut HashMap<Line<'a>, u32>) -> Vec<u32> {
+fn number<'a>(lines: &Lines<'a>, numbers: &mut HashMap<TextLine<'a>, u32>) -> Vec<u32> {
     lines
         .iter()
         .map(|line| {

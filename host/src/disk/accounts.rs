@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use super::{Disk, ext4::Follow};
+use super::{Disk, ext4::SymlinkPolicy};
 use crate::printable_name;
 
 /// A longer list of accounts is cut off.
@@ -36,7 +36,7 @@ impl Accounts {
 }
 
 fn beginning(disk: &Disk, path: &[u8]) -> Vec<u8> {
-    let Ok(inode) = disk.ext4.lookup(path, Follow::All) else {
+    let Ok(inode) = disk.ext4.lookup(path, SymlinkPolicy::All) else {
         return Vec::new();
     };
     let size = usize::try_from(inode.size).unwrap_or(MOST_BYTES);

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     Disk, DiskError, DiskLimit,
     budget::{Budget, exceeded},
-    ext4::{Follow, Inode, Kind},
+    ext4::{Inode, Kind, SymlinkPolicy},
     path::shown,
 };
 use crate::files::{Entry, ReadOptions};
@@ -70,9 +70,9 @@ impl Disk {
     ///
     /// # Errors
     /// See [`read`](Self::read).
-    pub fn reader(&self, path: impl AsRef<Path>) -> Result<FileReader<'_>, DiskError> {
+    pub fn reader(&self, path: impl AsRef<Path>) -> Result<DiskFileReader<'_>, DiskError> {
         let (inode, path) = self.find_file(path.as_ref())?;
-        Ok(FileReader {
+        Ok(DiskFileReader {
             disk: self,
             path: path.to_vec(),
             inode,
@@ -85,13 +85,13 @@ impl Disk {
     ///
     /// # Errors
     /// See [`read`](Self::read).
-    pub fn reader_of(&self, entry: &Entry) -> Result<FileReader<'_>, DiskError> {
+    pub fn reader_of(&self, entry: &Entry) -> Result<DiskFileReader<'_>, DiskError> {
         let path = entry.path.as_os_str().as_bytes();
         let number = u32::try_from(entry.inode).unwrap_or(0);
         let inode = self.ext4.inode(number);
         let inode = inode.map_err(|error| DiskError::at(path, error))?;
         check_file(&inode, path)?;
-        Ok(FileReader {
+        Ok(DiskFileReader {
             disk: self,
             path: path.to_vec(),
             inode,
@@ -109,7 +109,7 @@ impl Disk {
     }
 
     fn find_file<'p>(&self, path: &'p Path) -> Result<(Inode, &'p [u8]), DiskError> {
-        let (inode, path) = self.find_inode(path, Follow::All)?;
+        let (inode, path) = self.find_inode(path, SymlinkPolicy::All)?;
         check_file(&inode, path)?;
         Ok((inode, path))
     }
@@ -176,21 +176,21 @@ pub(super) fn at_most(length: u64, most: usize) -> usize {
 ///
 /// An error that comes from what the disk holds has a [`DiskError`] inside.
 #[derive(Debug)]
-pub struct FileReader<'d> {
+pub struct DiskFileReader<'d> {
     disk: &'d Disk,
     path: Vec<u8>,
     inode: Inode,
     position: u64,
 }
 
-impl FileReader<'_> {
+impl DiskFileReader<'_> {
     /// How long the file is.
     pub fn size(&self) -> u64 {
         self.inode.size
     }
 }
 
-impl Read for FileReader<'_> {
+impl Read for DiskFileReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         /// One call is bounded, however large the buffer.
         const MOST: usize = 1 << 20;
@@ -203,7 +203,7 @@ impl Read for FileReader<'_> {
     }
 }
 
-impl Seek for FileReader<'_> {
+impl Seek for DiskFileReader<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let position = match to {
             SeekFrom::Start(offset) => Some(offset),

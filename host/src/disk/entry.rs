@@ -8,7 +8,7 @@ use vmcell_wire::files::{FileKind, Time};
 use super::{
     Disk, DiskError, DiskProblem,
     accounts::Accounts,
-    ext4::{Attribute, Follow, Inode, Kind, Timestamp},
+    ext4::{Attribute, Inode, Kind, SymlinkPolicy, Timestamp},
     path::{named, to_path},
 };
 use crate::files::{Entry, EntryKind};
@@ -42,7 +42,7 @@ impl Disk {
     /// # Errors
     /// [`DiskError::NotFound`], or why it cannot be looked at.
     pub fn stat(&self, path: impl AsRef<Path>) -> Result<Entry, DiskError> {
-        let (inode, path) = self.find_inode(path.as_ref(), Follow::All)?;
+        let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::All)?;
         self.describe(&inode, path, Some(self.accounts()))
     }
 
@@ -51,7 +51,7 @@ impl Disk {
     /// # Errors
     /// See [`stat`](Self::stat).
     pub fn stat_link(&self, path: impl AsRef<Path>) -> Result<Entry, DiskError> {
-        let (inode, path) = self.find_inode(path.as_ref(), Follow::Parents)?;
+        let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::Parents)?;
         self.describe(&inode, path, Some(self.accounts()))
     }
 
@@ -61,7 +61,7 @@ impl Disk {
     /// # Errors
     /// See [`stat`](Self::stat).
     pub fn details(&self, path: impl AsRef<Path>) -> Result<Details, DiskError> {
-        let (inode, path) = self.find_inode(path.as_ref(), Follow::Parents)?;
+        let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::Parents)?;
         let attributes = self.ext4.attributes(&inode).into_iter().flatten();
         Ok(Details {
             entry: self.describe(&inode, path, Some(self.accounts()))?,
@@ -80,7 +80,7 @@ impl Disk {
     /// # Errors
     /// Why it cannot be told.
     pub fn exists(&self, path: impl AsRef<Path>) -> Result<bool, DiskError> {
-        match self.find_inode(path.as_ref(), Follow::All) {
+        match self.find_inode(path.as_ref(), SymlinkPolicy::All) {
             Ok(_) => Ok(true),
             Err(DiskError::NotFound { .. } | DiskError::WrongKind { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -92,7 +92,7 @@ impl Disk {
     /// # Errors
     /// [`DiskError::WrongKind`] if it is none; see [`stat`](Self::stat).
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<PathBuf, DiskError> {
-        let (inode, path) = self.find_inode(path.as_ref(), Follow::Parents)?;
+        let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::Parents)?;
         let target = self.ext4.link(&inode);
         target
             .map(|target| to_path(&target))
@@ -108,7 +108,7 @@ impl Disk {
         &self,
         path: impl AsRef<Path>,
     ) -> Result<Vec<Result<Attribute, DiskProblem>>, DiskError> {
-        let (inode, path) = self.find_inode(path.as_ref(), Follow::Parents)?;
+        let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::Parents)?;
         let problem = |error| DiskProblem::new(path, DiskError::at(path, error));
         let attributes = self.ext4.attributes(&inode).into_iter();
         Ok(attributes
@@ -121,7 +121,7 @@ impl Disk {
     pub(super) fn find_inode<'p>(
         &self,
         path: &'p Path,
-        follow: Follow,
+        follow: SymlinkPolicy,
     ) -> Result<(Inode, &'p [u8]), DiskError> {
         let path = named(path)?;
         let inode = self.ext4.lookup(path, follow);

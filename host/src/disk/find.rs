@@ -8,8 +8,8 @@ use std::{
 
 use vmcell_wire::pattern::Glob;
 
-use super::{Disk, DiskError, DiskProblem, choice::bad_pattern, walk::Entries};
-use crate::files::{Entry, EntryKind, Walk};
+use super::{Disk, DiskError, DiskProblem, choice::bad_pattern, walk::DiskEntries};
+use crate::files::{Entry, EntryKind, WalkOptions};
 
 /// What is looked for below a directory.
 ///
@@ -20,7 +20,7 @@ use crate::files::{Entry, EntryKind, Walk};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Find {
-    walk: Walk,
+    walk: WalkOptions,
     name: Option<Vec<u8>>,
     kinds: Vec<EntryKind>,
     size: Bounds<u64>,
@@ -36,7 +36,7 @@ impl Find {
 
     /// Where it is looked for: how deep, below which names, in which order.
     #[must_use]
-    pub fn within(mut self, walk: Walk) -> Self {
+    pub fn within(mut self, walk: WalkOptions) -> Self {
         self.walk = walk;
         self
     }
@@ -113,7 +113,7 @@ impl Disk {
 /// What was looked for: see [`Disk::find`].
 #[derive(Debug)]
 pub struct Findings<'d> {
-    entries: Entries<'d>,
+    entries: DiskEntries<'d>,
     name: Option<Glob>,
     find: Find,
 }

@@ -1,7 +1,7 @@
 use super::{
     DiskError,
     budget::Budget,
-    ext4::{self, Damage, Entry, Ext4, Inode, Problem, Structure},
+    ext4::{self, Damage, DamageKind, DirectoryEntry, Ext4, Inode, Structure},
 };
 
 /// What an entry takes in memory beside its name, roughly.
@@ -10,7 +10,7 @@ const ENTRY: usize = 64;
 /// The names of a directory, in order, and what is wrong with it.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<DirectoryEntry>,
     pub(super) problems: Vec<ext4::Error>,
     /// How much of the budget of memory it takes. Whoever drops it gives that
     /// back.
@@ -64,7 +64,7 @@ impl Listing {
                     structure: Structure::Directory,
                     inode: Some(directory.number),
                     block: None,
-                    problem: Problem::Name,
+                    problem: DamageKind::Name,
                 }));
             }
             is_double

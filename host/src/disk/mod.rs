@@ -2,11 +2,11 @@
 //!
 //! ```no_run
 //! # fn example() -> Result<(), vmcell::disk::DiskError> {
-//! use vmcell::{disk::Disk, files::Walk};
+//! use vmcell::{disk::Disk, files::WalkOptions};
 //!
 //! let disk = Disk::open("stopped.qcow2")?;
 //! println!("{}", vmcell::printable(&disk.read("/etc/hostname")?));
-//! for entry in disk.walk("/workspace", Walk::new())? {
+//! for entry in disk.walk("/workspace", WalkOptions::new())? {
 //!     match entry {
 //!         Ok(entry) => println!("{} {}", entry.permissions(), entry.path.display()),
 //!         Err(problem) => eprintln!("{problem}"),
@@ -54,12 +54,12 @@ mod options;
 mod path;
 mod read_at;
 mod span;
-mod tour;
+mod traversal;
 mod usage;
 mod walk;
 
 pub use compare::{Comparison, DiffSide, DiskChange, DiskChangeKind, DiskDiff, Owner};
-pub use content::FileReader;
+pub use content::DiskFileReader;
 pub use entry::Details;
 pub use error::{DiskError, DiskProblem};
 pub use export::{Export, Exported};
@@ -70,4 +70,4 @@ pub use limits::{DiskLimit, DiskLimits};
 pub use options::DiskOptions;
 pub use read_at::ReadAt;
 pub use usage::{DirectoryUsage, DirectoryUsages};
-pub use walk::Entries;
+pub use walk::DiskEntries;

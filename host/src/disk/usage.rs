@@ -8,9 +8,9 @@ use vmcell_wire::pattern::Selection;
 
 use super::{
     Disk, DiskError, DiskProblem,
-    ext4::{Follow, Inode, Kind},
+    ext4::{Inode, Kind, SymlinkPolicy},
     path::to_path,
-    tour::{Order, Step, Tour},
+    traversal::{Order, Step, Traversal},
 };
 use crate::files::Usage;
 
@@ -53,9 +53,9 @@ impl Disk {
         path: impl AsRef<Path>,
         depth: usize,
     ) -> Result<DirectoryUsages<'_>, DiskError> {
-        let (inode, path) = self.find_inode(path.as_ref(), Follow::All)?;
+        let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::All)?;
         let mut usages = DirectoryUsages {
-            tour: Tour::new(self, Order::Sorted, path, self.budget()),
+            traversal: Traversal::new(self, Order::Sorted, path, self.budget()),
             sums: Vec::new(),
             linked: HashSet::new(),
             depth,
@@ -71,7 +71,7 @@ impl Disk {
             });
             return Ok(usages);
         }
-        let entered = usages.tour.enter(&inode, Selection::Take);
+        let entered = usages.traversal.enter(&inode, Selection::Take);
         entered.map_err(|problem| problem.error)?;
         usages.sums.push(sum);
         Ok(usages)
@@ -80,7 +80,7 @@ impl Disk {
 
 /// What the directories of a tree take up: see [`Disk::usage_by_directory`].
 pub struct DirectoryUsages<'d> {
-    tour: Tour<'d>,
+    traversal: Traversal<'d>,
     /// Of the directories that are open.
     sums: Vec<Usage>,
     /// Files of several names that were counted.
@@ -96,7 +96,7 @@ impl DirectoryUsages<'_> {
             return Some(Ok(lone));
         }
         loop {
-            match self.tour.next()? {
+            match self.traversal.next()? {
                 Ok(Step::Entry(inode)) => {
                     if let Err(problem) = self.visit(&inode) {
                         return Some(Err(problem));
@@ -106,7 +106,7 @@ impl DirectoryUsages<'_> {
                     let usage = self.sums.pop()?;
                     self.add_to_parent(&usage);
                     if self.sums.len() <= self.depth {
-                        let path = to_path(self.tour.path());
+                        let path = to_path(self.traversal.path());
                         return Some(Ok(DirectoryUsage { path, usage }));
                     }
                 }
@@ -124,7 +124,7 @@ impl DirectoryUsages<'_> {
         let mut sum = Usage::default();
         self.add(&mut sum, inode)?;
         if inode.kind == Kind::Directory {
-            match self.tour.enter(inode, Selection::Take) {
+            match self.traversal.enter(inode, Selection::Take) {
                 Ok(()) => {
                     self.sums.push(sum);
                     return Ok(());
@@ -145,9 +145,9 @@ impl DirectoryUsages<'_> {
             if !self.linked.insert(inode.number) {
                 return Ok(());
             }
-            let path = self.tour.path().to_vec();
-            let kept = self.tour.budget.keep(REMEMBERED, &path);
-            kept.map_err(|error| self.tour.problem(error))?;
+            let path = self.traversal.path().to_vec();
+            let kept = self.traversal.budget.keep(REMEMBERED, &path);
+            kept.map_err(|error| self.traversal.problem(error))?;
         }
         if inode.kind == Kind::File {
             sum.bytes = sum.bytes.saturating_add(inode.size);
@@ -171,9 +171,9 @@ impl Iterator for DirectoryUsages<'_> {
     type Item = Result<DirectoryUsage, DiskProblem>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.tour.budget.resume();
+        self.traversal.budget.resume();
         let next = self.advance();
-        self.tour.budget.rest();
+        self.traversal.budget.rest();
         next
     }
 }

@@ -4,10 +4,10 @@ use super::{
     Disk, DiskError, DiskProblem,
     accounts::Accounts,
     choice::Choice,
-    ext4::{Follow, Inode, Kind},
-    tour::{Order, Step, Tour},
+    ext4::{Inode, Kind, SymlinkPolicy},
+    traversal::{Order, Step, Traversal},
 };
-use crate::files::{Entry, Walk};
+use crate::files::{Entry, WalkOptions};
 
 impl Disk {
     /// What is in a directory, in the order of the names.
@@ -16,16 +16,16 @@ impl Disk {
     /// [`DiskError::NotFound`], or what is wrong with the first entry that
     /// cannot be looked at. Use [`walk`](Self::walk) to go on past such entries.
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<Entry>, DiskError> {
-        self.collect(path.as_ref(), Walk::new().depth(1))
+        self.collect(path.as_ref(), WalkOptions::new().depth(1))
     }
 
     /// The entries below the root that match a pattern, in order: see
-    /// [`Walk::glob`].
+    /// [`WalkOptions::glob`].
     ///
     /// # Errors
     /// See [`list`](Self::list).
     pub fn glob(&self, pattern: impl AsRef<OsStr>) -> Result<Vec<Entry>, DiskError> {
-        self.collect(Path::new(""), Walk::new().glob(pattern))
+        self.collect(Path::new(""), WalkOptions::new().glob(pattern))
     }
 
     /// The entries below a directory, each with its problem if it cannot be
@@ -33,10 +33,10 @@ impl Disk {
     ///
     /// ```no_run
     /// # fn example() -> Result<(), vmcell::disk::DiskError> {
-    /// use vmcell::{disk::Disk, files::Walk};
+    /// use vmcell::{disk::Disk, files::WalkOptions};
     ///
     /// let disk = Disk::open("base.ext4")?;
-    /// for entry in disk.walk("/etc", Walk::new().glob("**/*.conf"))? {
+    /// for entry in disk.walk("/etc", WalkOptions::new().glob("**/*.conf"))? {
     ///     match entry {
     ///         Ok(entry) => println!("{} {}", entry.permissions(), entry.path.display()),
     ///         Err(problem) => eprintln!("{problem}"),
@@ -48,17 +48,21 @@ impl Disk {
     ///
     /// # Errors
     /// [`DiskError::NotFound`], or a pattern makes no sense.
-    pub fn walk(&self, path: impl AsRef<Path>, walk: Walk) -> Result<Entries<'_>, DiskError> {
+    pub fn walk(
+        &self,
+        path: impl AsRef<Path>,
+        walk: WalkOptions,
+    ) -> Result<DiskEntries<'_>, DiskError> {
         let choice = Choice::new(&walk.glob, &walk.filter)?;
-        let (inode, path) = self.find_inode(path.as_ref(), Follow::All)?;
+        let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::All)?;
         let order = if walk.sorted {
             Order::Sorted
         } else {
             Order::Any
         };
-        let mut entries = Entries {
+        let mut entries = DiskEntries {
             disk: self,
-            tour: Tour::new(self, order, path, self.budget()),
+            traversal: Traversal::new(self, order, path, self.budget()),
             accounts: walk.names.then(|| self.accounts()),
             depth: usize::try_from(walk.depth).unwrap_or(usize::MAX),
             digest: walk.digest,
@@ -71,13 +75,13 @@ impl Disk {
             entries.waiting = Some(entries.tell(&inode));
         }
         if is_directory && entries.depth > 0 {
-            let entered = entries.tour.enter(&inode, entries.choice.at_top());
+            let entered = entries.traversal.enter(&inode, entries.choice.at_top());
             entered.map_err(|problem| problem.error)?;
         }
         Ok(entries)
     }
 
-    fn collect(&self, path: &Path, walk: Walk) -> Result<Vec<Entry>, DiskError> {
+    fn collect(&self, path: &Path, walk: WalkOptions) -> Result<Vec<Entry>, DiskError> {
         let mut budget = self.budget();
         let mut entries = Vec::new();
         for entry in self.walk(path, walk)? {
@@ -91,19 +95,19 @@ impl Disk {
 }
 
 /// The entries below a directory: see [`Disk::walk`].
-pub struct Entries<'d> {
+pub struct DiskEntries<'d> {
     disk: &'d Disk,
-    pub(super) tour: Tour<'d>,
+    pub(super) traversal: Traversal<'d>,
     choice: Choice,
     accounts: Option<&'d Accounts>,
     depth: usize,
     digest: bool,
     is_last: bool,
-    /// What is told before the tour goes on.
+    /// What is told before the traversal goes on.
     waiting: Option<Result<Entry, DiskProblem>>,
 }
 
-impl Entries<'_> {
+impl DiskEntries<'_> {
     /// Whether nothing comes after the entry that was told last, in the same
     /// directory, as whoever draws a tree needs to know. It is not known of an
     /// unsorted walk, and patterns do not count: then it may be false although
@@ -118,7 +122,7 @@ impl Entries<'_> {
             return Some(waiting);
         }
         loop {
-            match self.tour.next()? {
+            match self.traversal.next()? {
                 Ok(Step::Entry(inode)) => {
                     if let Some(told) = self.visit(&inode) {
                         return Some(told);
@@ -133,16 +137,17 @@ impl Entries<'_> {
     /// Tells an entry, and enters it, as far as it is meant.
     fn visit(&mut self, inode: &Inode) -> Option<Result<Entry, DiskProblem>> {
         let is_directory = inode.kind == Kind::Directory;
-        self.is_last = self.tour.is_last();
-        let below = self.tour.path_below();
+        self.is_last = self.traversal.is_last();
+        let below = self.traversal.path_below();
         let selection = self
             .choice
-            .select(self.tour.selection(), below, is_directory);
+            .select(self.traversal.selection(), below, is_directory);
         let tells = self.choice.tells(selection, below);
-        let enters =
-            is_directory && self.tour.depth() < self.depth && self.choice.enters(selection, below);
+        let enters = is_directory
+            && self.traversal.depth() < self.depth
+            && self.choice.enters(selection, below);
         let told = tells.then(|| self.tell(inode));
-        if enters && let Err(problem) = self.tour.enter(inode, selection) {
+        if enters && let Err(problem) = self.traversal.enter(inode, selection) {
             // The entry itself is there; what is in it is the problem.
             let problem = Some(Err(problem));
             if told.is_none() {
@@ -154,32 +159,34 @@ impl Entries<'_> {
     }
 
     fn tell(&mut self, inode: &Inode) -> Result<Entry, DiskProblem> {
-        let described = self.disk.describe(inode, self.tour.path(), self.accounts);
+        let described = self
+            .disk
+            .describe(inode, self.traversal.path(), self.accounts);
         let with_digest = described.and_then(|mut entry| {
             if self.digest && inode.kind == Kind::File {
-                let path = self.tour.path().to_vec();
-                let digest = self.disk.digest(inode, &path, &mut self.tour.budget)?;
+                let path = self.traversal.path().to_vec();
+                let digest = self.disk.digest(inode, &path, &mut self.traversal.budget)?;
                 entry.sha256 = Some(digest);
             }
             Ok(entry)
         });
-        with_digest.map_err(|error| self.tour.problem(error))
+        with_digest.map_err(|error| self.traversal.problem(error))
     }
 }
 
-impl Iterator for Entries<'_> {
+impl Iterator for DiskEntries<'_> {
     type Item = Result<Entry, DiskProblem>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.tour.budget.resume();
+        self.traversal.budget.resume();
         let next = self.advance();
-        self.tour.budget.rest();
+        self.traversal.budget.rest();
         next
     }
 }
 
-impl fmt::Debug for Entries<'_> {
+impl fmt::Debug for DiskEntries<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entries").finish_non_exhaustive()
+        f.debug_struct("DiskEntries").finish_non_exhaustive()
     }
 }

@@ -58,9 +58,9 @@ impl Watch {
 /// Something that has changed in a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Change {
+pub struct FileEvent {
     /// What happened.
-    pub kind: ChangeKind,
+    pub kind: FileEventKind,
     /// Where, relative to the root of the [`Files`].
     pub path: PathBuf,
 }
@@ -68,7 +68,7 @@ pub struct Change {
 /// What happened to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum ChangeKind {
+pub enum FileEventKind {
     /// It is there now, and was not. What is renamed is removed under one name
     /// and created under the other.
     Created,
@@ -104,7 +104,7 @@ impl Files {
         let entry = job
             .next_answer(|answer| super::operations::entry_at(answer, &top))
             .await?;
-        let entry = entry.flatten().ok_or_else(Error::senseless)?;
+        let entry = entry.flatten().ok_or_else(Error::unexpected_reply)?;
         Ok(Watcher { job, entry })
     }
 }
@@ -129,35 +129,35 @@ impl Watcher {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn next(&mut self) -> Result<Option<Change>, Error> {
+    pub async fn next(&mut self) -> Result<Option<FileEvent>, Error> {
         let top = &self.entry.path;
         let change = self
             .job
             .next_answer(|answer| change_at(answer, top))
             .await?;
         match change {
-            Some(None) => Err(Error::senseless()),
+            Some(None) => Err(Error::unexpected_reply()),
             Some(change) => Ok(change),
             None => Ok(None),
         }
     }
 }
 
-fn change_at(answer: Answer<'_>, top: &Path) -> Option<Change> {
+fn change_at(answer: Answer<'_>, top: &Path) -> Option<FileEvent> {
     let Answer::Change(change) = answer else {
         return None;
     };
     let kind = match change.kind {
-        WireKind::Created => ChangeKind::Created,
-        WireKind::Modified => ChangeKind::Modified,
-        WireKind::Metadata => ChangeKind::Metadata,
-        WireKind::Removed => ChangeKind::Removed,
+        WireKind::Created => FileEventKind::Created,
+        WireKind::Modified => FileEventKind::Modified,
+        WireKind::Metadata => FileEventKind::Metadata,
+        WireKind::Removed => FileEventKind::Removed,
         // Who is told something unknown had better look.
-        _ => ChangeKind::Overflow,
+        _ => FileEventKind::Overflow,
     };
     let path = match change.path {
         b"" => top.to_owned(),
         path => top.join(relative(path)),
     };
-    Some(Change { kind, path })
+    Some(FileEvent { kind, path })
 }

@@ -17,7 +17,7 @@ use vmcell_wire::{
 use super::FileFailure;
 use crate::{
     error::Error,
-    session::{Closing, Lost, Stream, StreamEvent, StreamInput},
+    session::{Closing, LinkError, Stream, StreamEvent, StreamInput},
     vm::Vm,
 };
 
@@ -63,8 +63,8 @@ impl Job {
     pub(crate) async fn next_bytes(&mut self) -> Result<Option<Bytes>, Error> {
         match poll_fn(|context| self.poll_bytes(context)).await {
             Ok(bytes) => Ok(bytes),
-            Err(Trouble::Lost(lost)) => Err(self.vm.explain(lost).await),
-            Err(Trouble::Error(error)) => Err(error),
+            Err(JobError::Link(lost)) => Err(self.vm.explain(lost).await),
+            Err(JobError::Error(error)) => Err(error),
         }
     }
 
@@ -72,7 +72,7 @@ impl Job {
     pub(super) fn poll_bytes(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Trouble>> {
+    ) -> Poll<Result<Option<Bytes>, JobError>> {
         if self.is_done {
             return Poll::Ready(Ok(None));
         }
@@ -84,10 +84,10 @@ impl Job {
             }
             Ok(StreamEvent::Closed(Closing::Failed(failed))) => {
                 let failure = FileFailure::from_guest(failed, &self.subject);
-                Err(Trouble::Error(failure.into()))
+                Err(JobError::Error(failure.into()))
             }
-            Ok(_) => Err(Trouble::Error(Error::senseless())),
-            Err(lost) => Err(Trouble::Lost(lost)),
+            Ok(_) => Err(JobError::Error(Error::unexpected_reply())),
+            Err(lost) => Err(JobError::Link(lost)),
         })
     }
 
@@ -105,11 +105,11 @@ impl Job {
                 Some(Piece::Message(message)) => {
                     let answer: Answer<'_> = record::decode(message).map_err(malformed)?;
                     if !answer.is_valid() {
-                        return Err(Error::senseless());
+                        return Err(Error::unexpected_reply());
                     }
                     Some(with(answer))
                 }
-                Some(Piece::Raw(_)) => return Err(Error::senseless()),
+                Some(Piece::Raw(_)) => return Err(Error::unexpected_reply()),
                 None => None,
             };
             let count = before - input.len();
@@ -120,7 +120,7 @@ impl Job {
             match self.next_bytes().await? {
                 Some(bytes) => self.unread = bytes,
                 None if self.reader.is_between_records() => return Ok(None),
-                None => return Err(Error::senseless()),
+                None => return Err(Error::unexpected_reply()),
             }
         }
     }
@@ -133,9 +133,9 @@ impl Job {
         let answer = self.next_answer(&mut with).await?.flatten();
         // What went wrong after the answer counts.
         if self.next_answer(|_| ()).await?.is_some() {
-            return Err(Error::senseless());
+            return Err(Error::unexpected_reply());
         }
-        answer.ok_or_else(Error::senseless)
+        answer.ok_or_else(Error::unexpected_reply)
     }
 
     /// More came than the caller wants to have.
@@ -147,19 +147,19 @@ impl Job {
     pub(crate) async fn done(mut self) -> Result<(), Error> {
         match self.next_bytes().await? {
             None => Ok(()),
-            Some(_) => Err(Error::senseless()),
+            Some(_) => Err(Error::unexpected_reply()),
         }
     }
 }
 
 /// Why there are no more bytes.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum JobError {
     /// The link is lost. What that means takes a moment to find out.
-    Lost(Lost),
+    Link(LinkError),
     Error(Error),
 }
 
 fn malformed(_: WireError) -> Error {
-    Error::senseless()
+    Error::unexpected_reply()
 }

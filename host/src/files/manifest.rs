@@ -6,7 +6,7 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Entry, EntryKind, FileFailureKind, Files, ReadOptions, Walk};
+use super::{Entry, EntryKind, FileFailureKind, Files, ReadOptions, WalkOptions};
 use crate::{
     diff::{Diff, DiffCollector, DiffLimits, DiffOptions, Manifest, ManifestEntry, ManifestKind},
     error::Error,
@@ -16,7 +16,7 @@ use crate::{
 /// Which files a manifest tells of, and what it keeps of them.
 #[derive(Clone, Debug, Default)]
 pub struct ManifestOptions {
-    walk: Walk,
+    walk: WalkOptions,
     texts: u64,
 }
 
@@ -89,14 +89,14 @@ impl Files {
             budget.add(entry.memory())?;
             let path = match entry.path.strip_prefix(&top) {
                 Ok(path) => path.to_owned(),
-                Err(_) => return Err(Error::senseless()),
+                Err(_) => return Err(Error::unexpected_reply()),
             };
             if entry.size <= MAX_TEXT.min(options.texts) && entry.kind == EntryKind::File {
                 budget.add_bytes(entry.path.as_os_str().len())?;
                 texts.push((entry.path.clone(), entry.size, entry.sha256));
             }
             let inserted = manifest.insert(&path, noted(entry)?);
-            inserted.map_err(|_| Error::senseless())?;
+            inserted.map_err(|_| Error::unexpected_reply())?;
         }
         if let Some(problem) = entries.problems().first() {
             return Err(problem.failure.clone().into());
@@ -210,7 +210,7 @@ fn noted(entry: Entry) -> Result<ManifestEntry, Error> {
             size: entry.size,
             sha256,
         },
-        (EntryKind::File, _, None) => return Err(Error::senseless()),
+        (EntryKind::File, _, None) => return Err(Error::unexpected_reply()),
         (EntryKind::Directory, ..) => ManifestKind::Directory,
         (EntryKind::Symlink, Some(target), _) => ManifestKind::Symlink {
             target: target.as_os_str().as_bytes().to_vec(),

@@ -32,7 +32,7 @@ mod reader;
 mod walk;
 mod writer;
 
-pub use change::{Change, ChangeKind, Watch, Watcher};
+pub use change::{FileEvent, FileEventKind, Watch, Watcher};
 pub use entry::{Entry, EntryKind, Usage};
 pub use failure::{FileFailure, FileFailureKind};
 pub use handle::Files;
@@ -42,7 +42,7 @@ pub use patching::{PatchOptions, PatchedFile};
 pub use pull::Pull;
 pub use push::{Push, Pushed};
 pub use reader::{FileReader, ReadOptions};
-pub use walk::{Entries, Problem, Walk};
+pub use walk::{Entries, WalkOptions, WalkProblem};
 pub use writer::{FileWriter, WriteOptions};
 
 #[cfg(feature = "disk")]

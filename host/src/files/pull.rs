@@ -189,7 +189,7 @@ impl Pull {
         let mut job = self.files.begin(&self.from, work).await?;
         // The guest's word comes first: without a tree nothing is made here.
         let Some(first) = job.next_bytes().await? else {
-            return Err(Error::senseless());
+            return Err(Error::unexpected_reply());
         };
         let options = ReceiveOptions {
             limits: self.limits,

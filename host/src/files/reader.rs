@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 use vmcell_wire::files::Work;
 
-use super::{Files, Job, job::Trouble};
+use super::{Files, Job, job::JobError};
 use crate::error::Error;
 
 /// Which part of a file is read, and how much of it at most.
@@ -182,7 +182,7 @@ impl FileReader {
             }
         }
         let rest = self.asked.checked_sub(bytes.len() as u64);
-        self.asked = rest.ok_or_else(Error::senseless)?;
+        self.asked = rest.ok_or_else(Error::unexpected_reply)?;
         Ok(())
     }
 }
@@ -202,8 +202,8 @@ impl AsyncRead for FileReader {
             let next = match ready!(self.job.poll_bytes(context)) {
                 Ok(None) => return Poll::Ready(Ok(())),
                 Ok(Some(bytes)) => self.count(&bytes).map(|()| bytes).map_err(io::Error::other),
-                Err(Trouble::Error(error)) => Err(io::Error::other(error)),
-                Err(Trouble::Lost(lost)) => {
+                Err(JobError::Error(error)) => Err(io::Error::other(error)),
+                Err(JobError::Link(lost)) => {
                     let kind = io::ErrorKind::ConnectionAborted;
                     Err(io::Error::new(kind, lost.to_string()))
                 }

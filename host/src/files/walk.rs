@@ -12,12 +12,12 @@ use crate::{error::Error, result_budget::ResultBudget, session::Failed};
 /// Which entries below a directory are told.
 ///
 /// ```
-/// use vmcell::files::Walk;
+/// use vmcell::files::WalkOptions;
 ///
-/// let sources = Walk::new().glob("**/*.rs").exclude("target/");
+/// let sources = WalkOptions::new().glob("**/*.rs").exclude("target/");
 /// ```
 #[derive(Clone, Debug)]
-pub struct Walk {
+pub struct WalkOptions {
     pub(crate) depth: u32,
     pub(crate) top: bool,
     pub(crate) glob: Vec<u8>,
@@ -27,13 +27,13 @@ pub struct Walk {
     pub(crate) names: bool,
 }
 
-impl Default for Walk {
+impl Default for WalkOptions {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Walk {
+impl WalkOptions {
     /// Everything below the directory, each directory in the order of its
     /// names.
     #[must_use]
@@ -124,11 +124,14 @@ impl Files {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn list(&self, path: impl AsRef<Path>) -> Result<Vec<Entry>, Error> {
-        self.walk(path, Walk::new().depth(1)).await?.all().await
+        self.walk(path, WalkOptions::new().depth(1))
+            .await?
+            .all()
+            .await
     }
 
     /// The entries below the root that match a pattern, in order: see
-    /// [`Walk::glob`]. The limits are those of [`list`](Self::list).
+    /// [`WalkOptions::glob`]. The limits are those of [`list`](Self::list).
     ///
     /// # Errors
     /// See [`list`](Self::list).
@@ -136,7 +139,10 @@ impl Files {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn glob(&self, pattern: impl AsRef<OsStr>) -> Result<Vec<Entry>, Error> {
-        self.walk("", Walk::new().glob(pattern)).await?.all().await
+        self.walk("", WalkOptions::new().glob(pattern))
+            .await?
+            .all()
+            .await
     }
 
     /// The entries below a directory, as they come. Of a path that is no
@@ -148,7 +154,7 @@ impl Files {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn walk(&self, path: impl AsRef<Path>, walk: Walk) -> Result<Entries, Error> {
+    pub async fn walk(&self, path: impl AsRef<Path>, walk: WalkOptions) -> Result<Entries, Error> {
         let path = path.as_ref();
         let work = Work::Walk(wire::Walk {
             path: self.inside(path)?,
@@ -175,14 +181,14 @@ impl Files {
 pub struct Entries {
     job: Job,
     top: PathBuf,
-    problems: Vec<Problem>,
+    problems: Vec<WalkProblem>,
     unkept_problems: u64,
 }
 
 /// An entry that could not be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Problem {
+pub struct WalkProblem {
     /// Which one, relative to the root.
     pub path: PathBuf,
     /// Why.
@@ -213,7 +219,7 @@ impl Entries {
                     self.problems.push(problem);
                 }
                 Some(Err(Some(_))) => self.unkept_problems += 1,
-                Some(Err(None)) => return Err(Error::senseless()),
+                Some(Err(None)) => return Err(Error::unexpected_reply()),
             }
         }
     }
@@ -238,7 +244,7 @@ impl Entries {
     }
 
     /// What could not be looked at so far: the first thousand.
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[WalkProblem] {
         &self.problems
     }
 
@@ -277,13 +283,13 @@ impl Files {
 }
 
 /// An entry, or a problem, or nothing that belongs here.
-fn told(answer: Answer<'_>, top: &Path) -> Result<Entry, Option<Problem>> {
+fn told(answer: Answer<'_>, top: &Path) -> Result<Entry, Option<WalkProblem>> {
     match answer {
         Answer::Entry(entry) => Ok(Entry::from_guest(&entry, top)),
         Answer::Problem { path, failure } => {
             let path = top.join(super::entry::relative(path));
             let failure = FileFailure::from_guest(Failed::from_wire(&failure), &path);
-            Err(Some(Problem { path, failure }))
+            Err(Some(WalkProblem { path, failure }))
         }
         _ => Err(None),
     }

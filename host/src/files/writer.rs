@@ -215,7 +215,7 @@ impl FileWriter {
         // Nobody reads any more, and the outcome tells why.
         match self.job.next_answer(|_| ()).await {
             Err(error) => Err(error),
-            Ok(_) => Err(Error::senseless()),
+            Ok(_) => Err(Error::unexpected_reply()),
         }
     }
 

@@ -1,7 +1,7 @@
 use super::{
     file::{FilePatch, FilePatchKind},
     hunk::{Hunk, HunkLine, HunkLineKind},
-    line::{Line, Lines},
+    line::{Lines, TextLine},
     mismatch::{HunkMismatch, HunkState, Mismatch, MismatchReason, line_number},
     nearest::nearest,
     search::{Anchor, Found, Search},
@@ -98,15 +98,15 @@ enum Returns {
 /// The lines of a hunk, as they are compared with the file.
 struct Body<'a> {
     hunk: &'a Hunk<'a>,
-    lines: Vec<(HunkLineKind, Line<'a>)>,
-    old: Vec<Line<'a>>,
+    lines: Vec<(HunkLineKind, TextLine<'a>)>,
+    old: Vec<TextLine<'a>>,
     /// How many lines of context it begins and ends with.
     leading: usize,
     trailing: usize,
 }
 
 /// Where a hunk fits.
-struct Place {
+struct HunkMatch {
     /// The line of the file that is the first of those compared.
     at: usize,
     /// Lines of context that were not compared.
@@ -147,7 +147,7 @@ impl<'a> Body<'a> {
         wanted: usize,
         first: usize,
         fuzz: u32,
-    ) -> Result<Place, HunkState> {
+    ) -> Result<HunkMatch, HunkState> {
         let context = self.leading.max(self.trailing);
         let fuzz = usize::try_from(fuzz).map_or(context, |fuzz| fuzz.min(context));
         for fuzz in 0..=fuzz {
@@ -164,7 +164,7 @@ impl<'a> Body<'a> {
             let anchor = self.anchor(fuzz);
             match search.find(pattern, wanted + skipped_first, first, anchor) {
                 Found::At(at) if self.ends_well(search.lines(), at + pattern.len()) => {
-                    return Ok(Place {
+                    return Ok(HunkMatch {
                         at,
                         skipped_first,
                         skipped_last,
@@ -253,7 +253,7 @@ impl<'a> Body<'a> {
     fn differs_in_ends(&self, lines: &Lines<'_>, wanted: usize) -> bool {
         let found = (wanted..).map_while(|index| lines.get(index));
         let pairs: Vec<_> = self.old.iter().copied().zip(found).collect();
-        let has_same_text = |(line, found): &(Line<'_>, Line<'_>)| {
+        let has_same_text = |(line, found): &(TextLine<'_>, TextLine<'_>)| {
             line.without_carriage_return().text == found.without_carriage_return().text
         };
         pairs.len() == self.old.len()
@@ -262,7 +262,7 @@ impl<'a> Body<'a> {
     }
 }
 
-impl Place {
+impl HunkMatch {
     /// Writes the new lines of the hunk, and tells which line of the file is
     /// behind it.
     fn write(&self, body: &Body<'_>, lines: &Lines<'_>, new: &mut Vec<u8>) -> usize {

@@ -1,6 +1,6 @@
 use super::{
     error::{PatchError, PatchErrorKind},
-    line::Line,
+    line::TextLine,
     reader::Reader,
 };
 
@@ -146,7 +146,7 @@ impl<'a> Hunk<'a> {
 }
 
 impl<'a> HunkLine<'a> {
-    fn parse(line: Line<'a>) -> Option<Self> {
+    fn parse(line: TextLine<'a>) -> Option<Self> {
         let (kind, text) = match line.text {
             [b' ', text @ ..] => (HunkLineKind::Context, text),
             [b'-', text @ ..] => (HunkLineKind::Removed, text),
@@ -164,8 +164,8 @@ impl<'a> HunkLine<'a> {
         })
     }
 
-    pub(super) fn line(&self) -> Line<'a> {
-        Line {
+    pub(super) fn line(&self) -> TextLine<'a> {
+        TextLine {
             text: self.text,
             ended: self.ended,
         }

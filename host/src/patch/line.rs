@@ -6,12 +6,12 @@ const MAX_LINES: usize = 1 << 24;
 
 /// One line: what is in it, and whether a newline ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     pub(crate) text: &'a [u8],
     pub(crate) ended: bool,
 }
 
-impl<'a> Line<'a> {
+impl<'a> TextLine<'a> {
     /// The first line of a text, and what follows it.
     pub(super) fn split_off(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
         if text.is_empty() {
@@ -62,12 +62,12 @@ impl<'a> Lines<'a> {
         self.bounds.len() - 1
     }
 
-    pub(crate) fn get(&self, index: usize) -> Option<Line<'a>> {
+    pub(crate) fn get(&self, index: usize) -> Option<TextLine<'a>> {
         let bytes = self.bytes(index..index.checked_add(1)?);
-        Line::split_off(bytes).map(|(line, _)| line)
+        TextLine::split_off(bytes).map(|(line, _)| line)
     }
 
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Line<'a>> + '_ {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = TextLine<'a>> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 

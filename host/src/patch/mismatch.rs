@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{line::Line, name::quote_path};
+use super::{line::TextLine, name::quote_path};
 use crate::printable;
 
 /// How much of a line is shown.
@@ -100,7 +100,11 @@ impl Mismatch {
 }
 
 impl Nearest {
-    pub(super) fn new(index: usize, expected: Option<Line<'_>>, found: Option<Line<'_>>) -> Self {
+    pub(super) fn new(
+        index: usize,
+        expected: Option<TextLine<'_>>,
+        found: Option<TextLine<'_>>,
+    ) -> Self {
         Self {
             line: line_number(index),
             expected: expected.map(show),
@@ -114,7 +118,7 @@ pub(super) fn line_number(index: usize) -> u64 {
     u64::try_from(index).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-fn show(line: Line<'_>) -> String {
+fn show(line: TextLine<'_>) -> String {
     match line.text.get(..SHOWN) {
         Some(start) if start.len() < line.text.len() => format!("{}…", printable(start)),
         _ => printable(line.text).into_owned(),

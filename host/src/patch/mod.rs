@@ -40,5 +40,5 @@ pub use name::BadName;
 pub use parse::{Patch, Strip};
 pub use tree::TreeFile;
 
-pub(crate) use line::{Line, Lines};
+pub(crate) use line::{Lines, TextLine};
 pub(crate) use name::{quote, relative};

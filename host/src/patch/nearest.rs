@@ -1,7 +1,7 @@
 //! Which place of a file is most like a hunk that does not fit.
 
 use super::{
-    line::Line,
+    line::TextLine,
     mismatch::Nearest,
     search::{Anchor, Matcher, Search},
 };
@@ -11,7 +11,7 @@ use super::{
 /// that is nearest to the wanted one.
 pub(super) fn nearest(
     search: &Search<'_>,
-    pattern: &[Line<'_>],
+    pattern: &[TextLine<'_>],
     wanted: usize,
     anchor: Anchor,
 ) -> Option<Nearest> {

@@ -7,7 +7,7 @@ use super::{
     error::{PatchError, PatchErrorKind},
     file::{FilePatch, FilePatchKind},
     hunk::Hunk,
-    line::Line,
+    line::TextLine,
     name::{BadName, quote, stripped, unquote},
     parse::Strip,
     reader::Reader,
@@ -22,7 +22,7 @@ pub(super) struct Name<'a> {
 
 impl<'a> Name<'a> {
     /// The name in a line of which the first four bytes are known.
-    pub(super) fn parse(line: Line<'a>) -> Result<Self, BadName> {
+    pub(super) fn parse(line: TextLine<'a>) -> Result<Self, BadName> {
         let text = line.without_carriage_return().text;
         let text = text.get(4..).unwrap_or_default();
         if let Some((name, stamp)) = unquote(text)? {
@@ -55,7 +55,7 @@ pub(super) fn parse<'a>(
 ) -> Result<FilePatch<'a>, PatchError> {
     let mut has_returns = false;
     let mut name = |reader: &mut Reader<'a>| {
-        let line = reader.current().unwrap_or(Line {
+        let line = reader.current().unwrap_or(TextLine {
             text: b"",
             ended: false,
         });

@@ -1,12 +1,12 @@
 use super::{
     error::{PatchError, PatchErrorKind},
-    line::Line,
+    line::TextLine,
 };
 
 /// Reads a patch line by line, and counts.
 #[derive(Clone)]
 pub(super) struct Reader<'a> {
-    current: Option<Line<'a>>,
+    current: Option<TextLine<'a>>,
     rest: &'a [u8],
     number: u64,
 }
@@ -27,13 +27,13 @@ impl<'a> Reader<'a> {
         self.number
     }
 
-    pub(super) fn current(&self) -> Option<Line<'a>> {
+    pub(super) fn current(&self) -> Option<TextLine<'a>> {
         self.current
     }
 
     pub(super) fn advance(&mut self) {
         self.number += 1;
-        self.current = Line::split_off(self.rest).map(|(line, rest)| {
+        self.current = TextLine::split_off(self.rest).map(|(line, rest)| {
             self.rest = rest;
             line
         });

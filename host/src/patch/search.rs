@@ -5,7 +5,7 @@ use std::{
     hash::{BuildHasher, RandomState},
 };
 
-use super::line::{Line, Lines};
+use super::line::{Lines, TextLine};
 
 /// How many lines may be looked at for all hunks of a file together.
 const BUDGET: usize = 1 << 26;
@@ -57,7 +57,7 @@ impl<'a> Search<'a> {
             .get_or_init(|| self.lines.iter().map(|line| self.hash(line)).collect())
     }
 
-    pub(super) fn hash(&self, line: Line<'_>) -> u64 {
+    pub(super) fn hash(&self, line: TextLine<'_>) -> u64 {
         self.state.hash_one(line)
     }
 
@@ -66,7 +66,7 @@ impl<'a> Search<'a> {
     /// later.
     pub(super) fn find(
         &mut self,
-        pattern: &[Line<'_>],
+        pattern: &[TextLine<'_>],
         wanted: usize,
         first: usize,
         anchor: Anchor,
@@ -106,7 +106,7 @@ impl<'a> Search<'a> {
 
     fn find_near(
         &mut self,
-        pattern: &[Line<'_>],
+        pattern: &[TextLine<'_>],
         wanted: usize,
         first: usize,
         last: usize,
@@ -139,7 +139,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn is_at(&self, pattern: &[Line<'_>], at: usize) -> bool {
+    fn is_at(&self, pattern: &[TextLine<'_>], at: usize) -> bool {
         let mut lines = pattern.iter().zip(at..);
         lines.all(|(line, index)| self.lines.get(index) == Some(*line))
     }

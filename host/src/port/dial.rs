@@ -1,30 +1,30 @@
 use vmcell_wire::{FailureKind, Request};
 
 use super::{Connection, PortError};
-use crate::session::{Closing, Lost, OpenError, Session, StreamEvent};
+use crate::session::{Closing, LinkError, OpenError, Session, StreamEvent};
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(super) enum Undialled {
+pub(super) enum DialError {
     /// The stream could not be opened.
     Open(OpenError),
     /// The link was lost meanwhile.
-    Lost(Lost),
+    Link(LinkError),
     /// The guest has refused.
     Port(PortError),
     /// The guest has answered something else.
-    Senseless,
+    UnexpectedReply,
 }
 
 /// Connects to a port of the guest.
-pub(super) async fn dial(session: &Session, port: u16) -> Result<Connection, Undialled> {
+pub(super) async fn dial(session: &Session, port: u16) -> Result<Connection, DialError> {
     let opened = session.open(&Request::Dial { port });
-    let mut stream = opened.map_err(Undialled::Open)?;
-    match stream.next_but_output().await.map_err(Undialled::Lost)? {
+    let mut stream = opened.map_err(DialError::Open)?;
+    match stream.next_but_output().await.map_err(DialError::Link)? {
         StreamEvent::Connected => Ok(Connection::new(stream)),
         StreamEvent::Closed(Closing::Failed(failed)) => {
             const REFUSED: u16 = 111;
-            Err(Undialled::Port(
+            Err(DialError::Port(
                 if failed.kind == FailureKind::NotFound && failed.errno == REFUSED {
                     PortError::NobodyListens { port }
                 } else {
@@ -36,6 +36,6 @@ pub(super) async fn dial(session: &Session, port: u16) -> Result<Connection, Und
                 },
             ))
         }
-        _ => Err(Undialled::Senseless),
+        _ => Err(DialError::UnexpectedReply),
     }
 }

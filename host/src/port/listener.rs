@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{
     PortError, PortMapping,
-    dial::{Undialled, dial},
+    dial::{DialError, dial},
     relay::{relay, reset_on_close},
 };
 use crate::{error::Error, session::Session};
@@ -112,7 +112,7 @@ async fn serve(mut client: TcpStream, session: &Session, guest: u16) {
                 tracing::debug!(port = guest, %error, "a connection broke");
             }
         }
-        Ok(Err(Undialled::Port(error))) => {
+        Ok(Err(DialError::Port(error))) => {
             tracing::warn!(port = guest, %error, "a client was refused");
         }
         Ok(Err(error)) => tracing::warn!(port = guest, ?error, "a client was refused"),

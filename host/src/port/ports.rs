@@ -2,7 +2,7 @@ use std::future::{Future, pending};
 
 use super::{
     Connection, PortMapping, PublishedPort,
-    dial::{Undialled, dial},
+    dial::{DialError, dial},
 };
 use crate::{error::Error, vm::Vm};
 
@@ -32,10 +32,10 @@ impl<'a> Ports<'a> {
     pub async fn dial(self, port: u16) -> Result<Connection, Error> {
         match dial(self.vm.session(), port).await {
             Ok(connection) => Ok(connection),
-            Err(Undialled::Open(error)) => Err(self.vm.open_error(error)),
-            Err(Undialled::Lost(lost)) => Err(self.vm.explain(lost).await),
-            Err(Undialled::Port(error)) => Err(error.into()),
-            Err(Undialled::Senseless) => Err(Error::senseless()),
+            Err(DialError::Open(error)) => Err(self.vm.open_error(error)),
+            Err(DialError::Link(lost)) => Err(self.vm.explain(lost).await),
+            Err(DialError::Port(error)) => Err(error.into()),
+            Err(DialError::UnexpectedReply) => Err(Error::unexpected_reply()),
         }
     }
 

@@ -1,22 +1,22 @@
 use std::collections::VecDeque;
 
-use super::{Cut, Excess};
+use super::{OverflowPolicy, Truncation};
 
 /// One output, as far as it is kept.
 #[derive(Debug)]
 pub(super) struct Collected {
     limit: usize,
-    excess: Excess,
+    overflow: OverflowPolicy,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
 }
 
 impl Collected {
-    pub(super) fn new(limit: usize, excess: Excess) -> Self {
+    pub(super) fn new(limit: usize, overflow: OverflowPolicy) -> Self {
         Self {
             limit,
-            excess,
+            overflow,
             head: Vec::new(),
             tail: VecDeque::new(),
             dropped: 0,
@@ -25,9 +25,9 @@ impl Collected {
 
     /// Adds bytes. Answers whether all that came so far is kept.
     pub(super) fn add(&mut self, bytes: &[u8]) -> bool {
-        let tail_limit = match self.excess {
-            Excess::Kill | Excess::Stop => 0,
-            Excess::HeadAndTail => self.limit / 2,
+        let tail_limit = match self.overflow {
+            OverflowPolicy::Kill | OverflowPolicy::Stop => 0,
+            OverflowPolicy::HeadAndTail => self.limit / 2,
         };
         let head_room = (self.limit - tail_limit).saturating_sub(self.head.len());
         // Behind a gap everything belongs to the tail.
@@ -49,8 +49,8 @@ impl Collected {
     }
 
     /// What is kept, and what was cut out of it.
-    pub(super) fn finish(mut self) -> (Vec<u8>, Option<Cut>) {
-        let cut = (self.dropped > 0).then_some(Cut {
+    pub(super) fn finish(mut self) -> (Vec<u8>, Option<Truncation>) {
+        let cut = (self.dropped > 0).then_some(Truncation {
             at: self.head.len(),
             bytes: self.dropped,
         });
@@ -71,11 +71,11 @@ mod tests {
         #[test]
         fn what_is_kept_and_what_is_dropped_is_all_there_was(
             limit in 0..40usize,
-            excess in prop_oneof![Just(Excess::Stop), Just(Excess::HeadAndTail)],
+            overflow in prop_oneof![Just(OverflowPolicy::Stop), Just(OverflowPolicy::HeadAndTail)],
             chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 0..10),
         ) {
             let all = chunks.concat();
-            let mut collected = Collected::new(limit, excess);
+            let mut collected = Collected::new(limit, overflow);
             let mut complete = true;
             for chunk in &chunks {
                 complete = collected.add(chunk);

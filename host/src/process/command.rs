@@ -11,7 +11,7 @@ use vmcell_wire::{
     CgroupLimits, Lifetime, PackedBuf, Request, Rlimit, RlimitsBuf, Start, Stdin, limits::MAX_TAG,
 };
 
-use super::{Excess, Resource, shell};
+use super::{OverflowPolicy, Resource, shell};
 use crate::{error::Error, random::random_bytes};
 
 /// A program to run in the guest, with everything it gets.
@@ -56,7 +56,7 @@ pub struct Command {
     pub(crate) input: Input,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_output: usize,
-    pub(crate) excess: Excess,
+    pub(crate) overflow: OverflowPolicy,
 }
 
 /// Where a command's standard input comes from.
@@ -112,7 +112,7 @@ impl Command {
             input: Input::Empty,
             timeout: None,
             max_output: Self::DEFAULT_MAX_OUTPUT,
-            excess: Excess::Kill,
+            overflow: OverflowPolicy::Kill,
         }
     }
 
@@ -287,8 +287,8 @@ impl Command {
 
     /// What happens when it prints more than [`max_output`](Self::max_output);
     /// it is ended if not set.
-    pub fn on_excess(mut self, excess: Excess) -> Self {
-        self.excess = excess;
+    pub fn on_overflow(mut self, overflow: OverflowPolicy) -> Self {
+        self.overflow = overflow;
         self
     }
 
@@ -441,7 +441,7 @@ impl fmt::Debug for Command {
             input,
             timeout,
             max_output,
-            excess,
+            overflow,
         } = self;
         f.debug_struct("Command")
             .field("argv", argv)
@@ -460,7 +460,7 @@ impl fmt::Debug for Command {
             .field("input", input)
             .field("timeout", timeout)
             .field("max_output", max_output)
-            .field("excess", excess)
+            .field("overflow", overflow)
             .finish()
     }
 }

@@ -7,13 +7,13 @@
 
 mod collected;
 mod command;
-mod excess;
 mod exit;
 mod failure;
 mod handle;
 mod info;
 mod input;
 mod output;
+mod overflow;
 mod parts;
 mod position;
 mod processes;
@@ -23,13 +23,13 @@ mod shell;
 mod stream;
 
 pub use command::{Command, Input};
-pub use excess::Excess;
 pub use exit::{Cause, Exit};
 pub use failure::{ExecFailure, ExecFailureKind, ExecStage};
 pub use handle::Process;
 pub use info::{KeptOutput, LeftProcess, ProcessInfo};
 pub use input::ExecInput;
-pub use output::{Cut, Output};
+pub use output::{Output, Truncation};
+pub use overflow::OverflowPolicy;
 pub use parts::{ExecEnd, ExecParts, ExecReader};
 pub use position::{Offsets, ReadFrom};
 pub use processes::Processes;

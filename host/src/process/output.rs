@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Cause, Excess, ExecEvent, ExecStream, Exit, OutputKind, collected::Collected};
+use super::{Cause, ExecEvent, ExecStream, Exit, OutputKind, OverflowPolicy, collected::Collected};
 use crate::error::Error;
 
 /// What a command printed, and how it ended.
@@ -17,9 +17,9 @@ pub struct Output {
     /// Its standard error.
     pub stderr: Vec<u8>,
     /// What is missing of its standard output, if anything.
-    pub stdout_cut: Option<Cut>,
+    pub stdout_truncation: Option<Truncation>,
     /// What is missing of its standard error, if anything.
-    pub stderr_cut: Option<Cut>,
+    pub stderr_truncation: Option<Truncation>,
     /// What everybody who uses this VM must know: see
     /// [`Vm::warnings`](crate::Vm::warnings).
     pub warnings: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Output {
 /// Bytes that are missing in an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Cut {
+pub struct Truncation {
     /// Where they stood: so many bytes of what was collected come before them.
     pub at: usize,
     /// How many there were.
@@ -49,13 +49,13 @@ impl Output {
     /// Standard output as text; what is not UTF-8 is replaced, and what is
     /// missing is named.
     pub fn stdout_text(&self) -> String {
-        text(&self.stdout, self.stdout_cut)
+        text(&self.stdout, self.stdout_truncation)
     }
 
     /// Standard error as text; what is not UTF-8 is replaced, and what is
     /// missing is named.
     pub fn stderr_text(&self) -> String {
-        text(&self.stderr, self.stderr_cut)
+        text(&self.stderr, self.stderr_truncation)
     }
 }
 
@@ -74,14 +74,14 @@ impl fmt::Debug for Output {
             .field("exit", &self.exit)
             .field("stdout", &format_args!("b\"{}\"", shown(&self.stdout)))
             .field("stderr", &format_args!("b\"{}\"", shown(&self.stderr)))
-            .field("stdout_cut", &self.stdout_cut)
-            .field("stderr_cut", &self.stderr_cut)
+            .field("stdout_truncation", &self.stdout_truncation)
+            .field("stderr_truncation", &self.stderr_truncation)
             .field("warnings", &self.warnings)
             .finish()
     }
 }
 
-fn text(bytes: &[u8], cut: Option<Cut>) -> String {
+fn text(bytes: &[u8], cut: Option<Truncation>) -> String {
     let (head, tail) = bytes.split_at(cut.map_or(bytes.len(), |cut| cut.at.min(bytes.len())));
     let mut text = String::from_utf8_lossy(head).into_owned();
     if let Some(cut) = cut {
@@ -121,7 +121,7 @@ pub(super) async fn collect(
                 };
             }
             Some(event) => {
-                if !collector.add(event) && stream.excess == Excess::Kill {
+                if !collector.add(event) && stream.overflow == OverflowPolicy::Kill {
                     let limit = stream.max_output;
                     let partial = collector.end(stream, Cause::OutputLimit).await;
                     let partial = Box::new(partial);
@@ -150,7 +150,7 @@ struct Collector {
 
 impl Collector {
     fn new(stream: &ExecStream) -> Self {
-        let collected = || Collected::new(stream.max_output, stream.excess);
+        let collected = || Collected::new(stream.max_output, stream.overflow);
         Self {
             stdout: collected(),
             stderr: collected(),
@@ -194,14 +194,14 @@ impl Collector {
     }
 
     fn into_output(self, exit: Option<Exit>) -> Output {
-        let (stdout, stdout_cut) = self.stdout.finish();
-        let (stderr, stderr_cut) = self.stderr.finish();
+        let (stdout, stdout_truncation) = self.stdout.finish();
+        let (stderr, stderr_truncation) = self.stderr.finish();
         Output {
             exit,
             stdout,
             stderr,
-            stdout_cut,
-            stderr_cut,
+            stdout_truncation,
+            stderr_truncation,
             warnings: self.warnings,
         }
     }

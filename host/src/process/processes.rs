@@ -80,7 +80,7 @@ impl<'a> Processes<'a> {
                     {
                         break;
                     }
-                    _ => return Err(Error::senseless()),
+                    _ => return Err(Error::unexpected_reply()),
                 }
             }
         }
@@ -278,6 +278,6 @@ fn refusal(event: StreamEvent, selector: &ProcessSelector) -> Error {
         StreamEvent::Closed(Closing::Failed(failed)) => {
             ExecFailure::from_guest(failed, selector.to_string()).into()
         }
-        _ => Error::senseless(),
+        _ => Error::unexpected_reply(),
     }
 }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use vmcell_wire::{Channel, Request, Selector};
 
 use super::{
-    Command, Excess, ExecFailure, ExecInput, ExecParts, Exit, Input, Offsets, Output, Process,
-    ProcessId, output::collect, parts,
+    Command, ExecFailure, ExecInput, ExecParts, Exit, Input, Offsets, Output, OverflowPolicy,
+    Process, ProcessId, output::collect, parts,
 };
 use crate::{
     error::Error,
@@ -38,7 +38,7 @@ pub struct ExecStream {
     tag: Option<String>,
     timeout: Option<Duration>,
     pub(super) max_output: usize,
-    pub(super) excess: Excess,
+    pub(super) overflow: OverflowPolicy,
     exit: Option<Exit>,
 }
 
@@ -94,7 +94,7 @@ impl ExecStream {
         this.tag = Some(tag);
         this.timeout = command.timeout;
         this.max_output = command.max_output;
-        this.excess = command.excess;
+        this.overflow = command.overflow;
         if let Input::Bytes(bytes) = command.input {
             this.input().feed(bytes);
         }
@@ -114,7 +114,7 @@ impl ExecStream {
             timeout: None,
             max_output: Command::DEFAULT_MAX_OUTPUT,
             // Who only watches a process does not end it.
-            excess: Excess::Stop,
+            overflow: OverflowPolicy::Stop,
             exit: None,
         }
     }
@@ -185,7 +185,7 @@ impl ExecStream {
             StreamEvent::Listed(_)
             | StreamEvent::Service(_)
             | StreamEvent::Connected
-            | StreamEvent::Closed(_) => return Err(Error::senseless()),
+            | StreamEvent::Closed(_) => return Err(Error::unexpected_reply()),
         }))
     }
 

@@ -198,7 +198,7 @@ impl Service {
             StreamEvent::Closed(Closing::Failed(failed)) => {
                 ServiceError::of_other(failed, &self.name).into()
             }
-            _ => Error::senseless(),
+            _ => Error::unexpected_reply(),
         }
     }
 }

@@ -139,7 +139,7 @@ impl LogsRequest {
             StreamEvent::Closed(Closing::Failed(failed)) => {
                 return Err(ServiceError::of_other(failed, &self.name).into());
             }
-            _ => return Err(Error::senseless()),
+            _ => return Err(Error::unexpected_reply()),
         };
         Ok(LogStream {
             stream,
@@ -225,7 +225,7 @@ impl LogStream {
             StreamEvent::Closed(Closing::Failed(failed)) => {
                 Err(ServiceError::of_other(failed, &self.name).into())
             }
-            _ => Err(Error::senseless()),
+            _ => Err(Error::unexpected_reply()),
         }
     }
 

@@ -185,7 +185,7 @@ impl<'a> Services<'a> {
                     {
                         break;
                     }
-                    _ => return Err(Error::senseless()),
+                    _ => return Err(Error::unexpected_reply()),
                 }
             }
         }
@@ -260,7 +260,7 @@ impl<'a> Services<'a> {
                 }
                 Err(ServiceError::of_start(failed, name, spec.program()).into())
             }
-            _ => Err(Error::senseless()),
+            _ => Err(Error::unexpected_reply()),
         }
     }
 

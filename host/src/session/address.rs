@@ -49,7 +49,7 @@ impl fmt::Display for Unreachable {
 }
 
 /// How long the VMM and the guest may take to make a connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest answer that makes sense: `OK 4294967295` and its end.
 const LONGEST_ANSWER: usize = 14;
@@ -68,7 +68,7 @@ impl Address {
                 Self::Vsock { cid, port } => Ok(vsock::connect(*cid, *port).await?),
             }
         };
-        timeout(PATIENCE, connecting)
+        timeout(CONNECT_TIMEOUT, connecting)
             .await
             .unwrap_or(Err(Unreachable::Silent))
     }

@@ -41,7 +41,7 @@ pub(crate) enum Closing {
     EndOfList {
         more: bool,
     },
-    Terminal(Box<Looked>),
+    Terminal(Box<TerminalSnapshot>),
     Service(Box<ServiceState>),
     /// Something that this version does not know.
     Unknown,
@@ -162,28 +162,28 @@ impl Listed {
 
 /// A [`TerminalState`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Looked {
+pub(crate) struct TerminalSnapshot {
     pub(crate) size: Size,
     pub(crate) echo: bool,
     pub(crate) canonical: bool,
-    pub(crate) foreground: Option<LookedForeground>,
+    pub(crate) foreground: Option<ForegroundSnapshot>,
 }
 
 /// A [`Foreground`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LookedForeground {
+pub(crate) struct ForegroundSnapshot {
     pub(crate) pid: u32,
     pub(crate) command: Vec<u8>,
     pub(crate) cwd: Vec<u8>,
 }
 
-impl Looked {
+impl TerminalSnapshot {
     pub(super) fn from_wire(state: &TerminalState<'_>) -> Self {
         Self {
             size: state.size,
             echo: state.echo,
             canonical: state.canonical,
-            foreground: state.foreground.map(|foreground| LookedForeground {
+            foreground: state.foreground.map(|foreground| ForegroundSnapshot {
                 pid: foreground.pid,
                 command: foreground.command.to_vec(),
                 cwd: foreground.cwd.to_vec(),

@@ -6,7 +6,7 @@ use rustix::net::{Shutdown, shutdown};
 use tokio::{net::UnixStream, time::timeout};
 use vmcell_wire::{Hello, encode, reset::ResetKey};
 
-use super::{Address, BUILD, Lost, PeerInfo, WINDOW, reader::Reader, writer};
+use super::{Address, BUILD, LinkError, PeerInfo, WINDOW, reader::Reader, writer};
 use crate::random::random_bytes;
 
 /// A byte stream to an agent.
@@ -57,7 +57,7 @@ impl Link {
     /// Connects to an agent.
     ///
     /// Cancel safe.
-    pub(crate) async fn dial(address: Address) -> Result<Self, Lost> {
+    pub(crate) async fn dial(address: Address) -> Result<Self, LinkError> {
         let socket = address.connect().await?;
         Ok(Self {
             socket: Arc::new(socket),
@@ -66,11 +66,14 @@ impl Link {
     }
 
     /// Whether another conversation can follow one that has ended so.
-    pub(super) fn can_begin_anew(&self, lost: Lost) -> bool {
+    pub(super) fn can_begin_anew(&self, lost: LinkError) -> bool {
         match self.medium {
             // The end of a port is the end of its VMM.
-            Medium::Port { .. } => matches!(lost, Lost::Dropped | Lost::Io(_)),
-            Medium::Dialled(_) => matches!(lost, Lost::Dropped | Lost::Io(_) | Lost::Closed),
+            Medium::Port { .. } => matches!(lost, LinkError::Dropped | LinkError::Io(_)),
+            Medium::Dialled(_) => matches!(
+                lost,
+                LinkError::Dropped | LinkError::Io(_) | LinkError::Closed
+            ),
             Medium::Socket => false,
         }
     }
@@ -80,7 +83,7 @@ impl Link {
     /// What was said on the old connection must not be heard after what is said
     /// on the new one. So this waits until the agent has hung up, which it does
     /// when it has heard all of it.
-    pub(super) async fn renew(&mut self) -> Result<(), Lost> {
+    pub(super) async fn renew(&mut self) -> Result<(), LinkError> {
         let Medium::Dialled(address) = &self.medium else {
             return Ok(());
         };
@@ -97,13 +100,16 @@ impl Link {
     }
 
     /// Begins a conversation: says hello and waits for the agent's answer.
-    pub(super) async fn greet(&mut self, boot_id: [u8; 16]) -> Result<(Reader, PeerInfo), Lost> {
+    pub(super) async fn greet(
+        &mut self,
+        boot_id: [u8; 16],
+    ) -> Result<(Reader, PeerInfo), LinkError> {
         let mut greeting = Vec::new();
         let mut nonce = None;
         if let Medium::Port { key, used } = &mut self.medium
             && std::mem::replace(used, true)
         {
-            let random = random_bytes().map_err(|_| Lost::Closed)?;
+            let random = random_bytes().map_err(|_| LinkError::Closed)?;
             let fresh = ResetKey::new(random).to_bytes();
             greeting.extend_from_slice(&key.reset(fresh));
             nonce = Some(fresh);

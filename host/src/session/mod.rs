@@ -6,7 +6,7 @@
 //!                 Table: id -> StreamState
 //! ```
 //!
-//! The keeper task reads and writes. When the link breaks it begins a new one
+//! The supervisor task reads and writes. When the link breaks it begins a new one
 //! and opens every stream on it again, each in the way that its [`Recovery`]
 //! knows: a process goes on at the byte where it was.
 //!
@@ -20,7 +20,6 @@
 mod address;
 mod event;
 mod inbox;
-mod keeper;
 mod link;
 mod outbox;
 mod outgoing;
@@ -31,6 +30,7 @@ mod route;
 mod service_state;
 mod state;
 mod stream;
+mod supervisor;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -44,15 +44,15 @@ use tokio::{
 };
 use vmcell_wire::{Capabilities, Request, WireError, encode};
 
-use keeper::Keeper;
 use outgoing::{Epoch, Outgoing};
 use recovery::Recovery;
 use state::StreamState;
+use supervisor::LinkSupervisor;
 use table::Table;
 
 pub(crate) use address::{Address, Unreachable};
 #[cfg(feature = "terminal")]
-pub(crate) use event::Looked;
+pub(crate) use event::TerminalSnapshot;
 pub(crate) use event::{Closing, Failed, Left, Listed, StreamEvent};
 pub(crate) use link::Link;
 pub(crate) use relay::relay;
@@ -81,7 +81,7 @@ pub(crate) struct Session {
 struct Shared {
     table: Table,
     outgoing: Outgoing,
-    lost: watch::Sender<Option<Lost>>,
+    lost: watch::Sender<Option<LinkError>>,
     /// Somebody wants a new link.
     drop_link: Notify,
     /// The guest does not read.
@@ -108,7 +108,7 @@ pub(crate) struct PeerInfo {
 
 /// Why a link is of no more use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub(crate) enum LinkError {
     /// The other end closed it.
     Closed,
     /// The host's system failed.
@@ -120,7 +120,7 @@ pub(crate) enum Lost {
     /// The agent belongs to another boot than this one.
     WrongBoot,
     /// The guest sends, but does not read what it is sent.
-    Deaf,
+    PeerNotReading,
     /// The caller wanted a new one.
     Dropped,
 }
@@ -129,7 +129,7 @@ pub(crate) enum Lost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenError {
     /// The link is lost.
-    Lost(Lost),
+    Link(LinkError),
     /// The request does not fit in a frame.
     TooLarge,
     /// Too many streams are open.
@@ -141,10 +141,13 @@ pub(crate) enum OpenError {
 impl Session {
     /// Says hello and waits for the agent's answer. Who does not know the boot
     /// learns it.
-    pub(crate) async fn connect(mut link: Link, boot_id: Option<[u8; 16]>) -> Result<Self, Lost> {
+    pub(crate) async fn connect(
+        mut link: Link,
+        boot_id: Option<[u8; 16]>,
+    ) -> Result<Self, LinkError> {
         let (reader, peer) = link.greet(boot_id.unwrap_or_default()).await?;
         if boot_id.is_some_and(|boot_id| boot_id != peer.boot_id) {
-            return Err(Lost::WrongBoot);
+            return Err(LinkError::WrongBoot);
         }
         let (lost, _) = watch::channel(None);
         let shared = Arc::new(Shared {
@@ -155,17 +158,17 @@ impl Session {
             deaf: Notify::new(),
             input_window: peer.window,
         });
-        let keeper = Keeper {
+        let supervisor = LinkSupervisor {
             link,
             reader,
             peer: peer.clone(),
             shared: shared.clone(),
         };
-        let keeper = tokio::spawn(keeper.run());
+        let supervisor = tokio::spawn(supervisor.run());
         Ok(Self {
             shared,
             peer,
-            _keeper: AbortOnDrop(keeper.abort_handle()),
+            _keeper: AbortOnDrop(supervisor.abort_handle()),
         })
     }
 
@@ -182,7 +185,7 @@ impl Session {
     /// Opens a stream with a request.
     pub(crate) fn open(&self, request: &Request<'_>) -> Result<Stream, OpenError> {
         if let Some(lost) = *self.shared.lost.borrow() {
-            return Err(OpenError::Lost(lost));
+            return Err(OpenError::Link(lost));
         }
         if !self.peer.capabilities.contains(request.capability()) {
             return Err(OpenError::Unsupported(request.capability()));
@@ -203,7 +206,7 @@ impl Session {
         // The link may have been lost between our look and now; then nobody
         // will tell this stream.
         if let Some(lost) = *self.shared.lost.borrow() {
-            opened = Err(OpenError::Lost(lost));
+            opened = Err(OpenError::Link(lost));
         }
         if opened.is_ok() && stream.state.open(&self.shared, &frame).is_err() {
             opened = Err(OpenError::TooLarge);
@@ -218,14 +221,14 @@ impl Session {
     }
 
     /// Tells when the link is lost, and why.
-    pub(crate) fn lost(&self) -> watch::Receiver<Option<Lost>> {
+    pub(crate) fn lost(&self) -> watch::Receiver<Option<LinkError>> {
         self.shared.lost.subscribe()
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.shared.fail(Lost::Closed);
+        self.shared.fail(LinkError::Closed);
     }
 }
 
@@ -244,7 +247,7 @@ impl Shared {
     }
 
     /// The link is lost: everybody who waits for it is told.
-    fn fail(&self, lost: Lost) {
+    fn fail(&self, lost: LinkError) {
         self.lost.send_if_modified(|current| {
             let first = current.is_none();
             current.get_or_insert(lost);
@@ -255,19 +258,19 @@ impl Shared {
     }
 }
 
-impl From<WireError> for Lost {
+impl From<WireError> for LinkError {
     fn from(error: WireError) -> Self {
         Self::Violation(error)
     }
 }
 
-impl From<Unreachable> for Lost {
+impl From<Unreachable> for LinkError {
     fn from(unreachable: Unreachable) -> Self {
         Self::Unreachable(unreachable)
     }
 }
 
-impl From<io::Error> for Lost {
+impl From<io::Error> for LinkError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Self::Closed,
@@ -276,7 +279,7 @@ impl From<io::Error> for Lost {
     }
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("it was closed"),
@@ -284,7 +287,7 @@ impl fmt::Display for Lost {
             Self::Unreachable(unreachable) => write!(f, "{unreachable}"),
             Self::Violation(error) => write!(f, "{error}"),
             Self::WrongBoot => f.write_str("the agent belongs to another boot"),
-            Self::Deaf => f.write_str("the guest does not read what it is sent"),
+            Self::PeerNotReading => f.write_str("the guest does not read what it is sent"),
             Self::Dropped => f.write_str("it broke while the request was under way"),
         }
     }

@@ -6,7 +6,7 @@ use vmcell_wire::{
     reset::{Nonce, Scanned, Scanner},
 };
 
-use super::{Lost, PeerInfo, Shared, state::Closed};
+use super::{LinkError, PeerInfo, Shared, state::Closed};
 
 /// Reads frames from a link and hands them to the streams.
 pub(super) struct Reader {
@@ -34,7 +34,7 @@ impl Reader {
     }
 
     /// The first frame, which must be a hello.
-    pub(super) async fn hello(&mut self) -> Result<PeerInfo, Lost> {
+    pub(super) async fn hello(&mut self) -> Result<PeerInfo, LinkError> {
         loop {
             let unread = self.buffer.get(self.unread.clone()).unwrap_or_default();
             let mut input = unread;
@@ -44,7 +44,7 @@ impl Reader {
                     self.unread.start += unread.len() - input.len();
                     return Ok(peer);
                 }
-                Some(_) => return Err(Lost::Violation(WireError::NotVmcell)),
+                Some(_) => return Err(LinkError::Violation(WireError::NotVmcell)),
                 None => {}
             }
             self.read().await?;
@@ -53,7 +53,7 @@ impl Reader {
 
     /// Drops what is left of an older conversation, up to the answer to our
     /// reset.
-    pub(super) async fn skip_past(&mut self, nonce: Nonce) -> Result<(), Lost> {
+    pub(super) async fn skip_past(&mut self, nonce: Nonce) -> Result<(), LinkError> {
         let mut scanner = Scanner::new(nonce);
         loop {
             // As in `run`: the time must pass in which the answer has to come.
@@ -74,7 +74,7 @@ impl Reader {
     }
 
     /// Drops all that comes, until nothing does.
-    pub(super) async fn skip_to_end(&mut self) -> Lost {
+    pub(super) async fn skip_to_end(&mut self) -> LinkError {
         loop {
             tokio::task::coop::consume_budget().await;
             if let Err(lost) = self.read().await {
@@ -84,7 +84,7 @@ impl Reader {
     }
 
     /// Serves the streams until the link is lost.
-    pub(super) async fn run(&mut self, shared: &Shared) -> Result<Infallible, Lost> {
+    pub(super) async fn run(&mut self, shared: &Shared) -> Result<Infallible, LinkError> {
         loop {
             // A guest that never pauses must not keep other tasks from running;
             // `readable` alone does not yield.
@@ -104,11 +104,11 @@ impl Reader {
     }
 
     /// Fills the buffer anew. All that was in it has been decoded.
-    async fn read(&mut self) -> Result<(), Lost> {
+    async fn read(&mut self) -> Result<(), LinkError> {
         loop {
             self.link.readable().await?;
             match self.link.try_read(&mut self.buffer) {
-                Ok(0) => return Err(Lost::Closed),
+                Ok(0) => return Err(LinkError::Closed),
                 Ok(count) => {
                     self.unread = 0..count;
                     return Ok(());
@@ -126,7 +126,7 @@ impl Reader {
         stream: StreamId,
         channel: Channel,
         remaining: usize,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let Some(state) = shared
             .table
             .get(stream)
@@ -137,7 +137,7 @@ impl Reader {
         self.link.readable().await?;
         let count = state.fill(channel, remaining, |space| {
             match self.link.try_read_buf(space) {
-                Ok(0) => Err(Lost::Closed),
+                Ok(0) => Err(LinkError::Closed),
                 Ok(count) => Ok(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
                 Err(error) => Err(error.into()),
@@ -159,12 +159,12 @@ fn peer_info(hello: &Hello<'_>) -> PeerInfo {
 
 /// Gives an item to its stream. A stream that the host never opened, or whose
 /// close has come, means that the guest is not our agent.
-fn handle(shared: &Shared, item: Item<'_>) -> Result<(), Lost> {
+fn handle(shared: &Shared, item: Item<'_>) -> Result<(), LinkError> {
     let known = |stream: StreamId| {
         shared
             .table
             .get(stream)
-            .ok_or(Lost::Violation(WireError::BadStream(stream.get())))
+            .ok_or(LinkError::Violation(WireError::BadStream(stream.get())))
     };
     match item {
         Item::Event { stream, event } => known(stream)?.event(shared, event)?,
@@ -184,7 +184,7 @@ fn handle(shared: &Shared, item: Item<'_>) -> Result<(), Lost> {
         | Item::Open { .. }
         | Item::OpenUnknown { .. }
         | Item::Cancel { .. }
-        | Item::Ack { .. } => return Err(Lost::Violation(WireError::Malformed)),
+        | Item::Ack { .. } => return Err(LinkError::Violation(WireError::Malformed)),
     }
     Ok(())
 }

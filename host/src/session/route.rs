@@ -3,7 +3,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use tokio::net::UnixStream;
 use vmcell_wire::reset::ResetKey;
 
-use super::{Address, Link, Lost};
+use super::{Address, Link, LinkError};
 
 /// The way to another conversation with an agent, for when the runtime that the
 /// first one belonged to is gone.
@@ -21,7 +21,7 @@ pub(crate) enum Route {
 impl Route {
     /// Makes a link that belongs to the current runtime. What was said on the
     /// link before it is over.
-    pub(crate) async fn link(&self) -> Result<Link, Lost> {
+    pub(crate) async fn link(&self) -> Result<Link, LinkError> {
         match self {
             Self::Port { socket, key } => {
                 let socket = UnixStream::from_std(socket.try_clone()?)?;

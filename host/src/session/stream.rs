@@ -7,7 +7,7 @@ use std::{
 use bytes::Bytes;
 use vmcell_wire::{Channel, StreamId};
 
-use super::{Lost, Shared, event::StreamEvent, state::StreamState};
+use super::{LinkError, Shared, event::StreamEvent, state::StreamState};
 
 /// The host's end of a stream. Dropping it cancels the stream.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Stream {
     /// there is only that.
     ///
     /// Cancel safe: nothing is lost if the future is dropped.
-    pub(crate) async fn next(&mut self) -> Result<StreamEvent, Lost> {
+    pub(crate) async fn next(&mut self) -> Result<StreamEvent, LinkError> {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
@@ -46,7 +46,7 @@ impl Stream {
     pub(crate) fn poll_next(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<StreamEvent, Lost>> {
+    ) -> Poll<Result<StreamEvent, LinkError>> {
         let mut inner = self.state.lock();
         match inner.take_next(&self.shared) {
             Some(event) => Poll::Ready(event),
@@ -58,7 +58,7 @@ impl Stream {
     }
 
     /// As [`next`](Self::next), past what comes on the outputs.
-    pub(crate) async fn next_but_output(&mut self) -> Result<StreamEvent, Lost> {
+    pub(crate) async fn next_but_output(&mut self) -> Result<StreamEvent, LinkError> {
         std::future::poll_fn(|context| {
             let mut inner = self.state.lock();
             if let Some(event) = inner.take_event() {
@@ -109,7 +109,7 @@ impl Stream {
     /// Forgets a stream that the agent was never told of.
     pub(super) fn withdraw(self) {
         self.shared.table.remove(self.id);
-        self.state.fail(Lost::Closed);
+        self.state.fail(LinkError::Closed);
     }
 }
 
@@ -133,7 +133,7 @@ impl StreamOutput {
         &mut self,
         context: &mut Context<'_>,
         most: usize,
-    ) -> Poll<Option<Result<StreamEvent, Lost>>> {
+    ) -> Poll<Option<Result<StreamEvent, LinkError>>> {
         let mut inner = self.state.lock();
         if let Some(event) = inner.take_output(&self.shared, self.channel, most) {
             return Poll::Ready(Some(Ok(event)));

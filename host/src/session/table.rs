@@ -5,7 +5,7 @@ use std::{
 
 use vmcell_wire::{StreamId, limits::MAX_STREAMS};
 
-use super::{Lost, OpenError, state::StreamState};
+use super::{LinkError, OpenError, state::StreamState};
 
 /// The streams that are open on a link: those whose close has not come yet.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl Table {
     }
 
     /// Tells every stream that nothing more will come.
-    pub(super) fn fail_all(&self, lost: Lost) {
+    pub(super) fn fail_all(&self, lost: LinkError) {
         let open = std::mem::take(&mut self.lock().open);
         for state in open.values() {
             state.fail(lost);

@@ -2,10 +2,10 @@ use std::{convert::Infallible, io};
 
 use tokio::net::UnixStream;
 
-use super::{Lost, Shared};
+use super::{LinkError, Shared};
 
 /// Writes to the link whatever is added, until that fails.
-pub(super) async fn run(link: &UnixStream, shared: &Shared) -> Result<Infallible, Lost> {
+pub(super) async fn run(link: &UnixStream, shared: &Shared) -> Result<Infallible, LinkError> {
     loop {
         for piece in shared.outgoing.take().await {
             write(link, &piece).await?;
@@ -13,7 +13,7 @@ pub(super) async fn run(link: &UnixStream, shared: &Shared) -> Result<Infallible
     }
 }
 
-pub(super) async fn write(link: &UnixStream, mut bytes: &[u8]) -> Result<(), Lost> {
+pub(super) async fn write(link: &UnixStream, mut bytes: &[u8]) -> Result<(), LinkError> {
     while !bytes.is_empty() {
         match link.try_write(bytes) {
             Ok(count) => bytes = &bytes[count..],

@@ -133,7 +133,7 @@ impl<'a> Exchange<'a> {
             ..
         } = self;
         let over = terminal.core().shared.model().over;
-        if let Some(Over::Lost(lost)) = over {
+        if let Some(Over::Link(lost)) = over {
             return Err(terminal.core().vm.explain(lost).await);
         }
         let cursor = match action {

@@ -75,7 +75,7 @@ impl<'a> Expect<'a> {
     async fn perform(self) -> Result<Expected, Error> {
         let terminal = self.terminal;
         let over = terminal.core().shared.model().over;
-        if let Some(Over::Lost(lost)) = over {
+        if let Some(Over::Link(lost)) = over {
             return Err(terminal.core().vm.explain(lost).await);
         }
         let what = self.pattern.as_ref().map(Regex::as_str);

@@ -301,7 +301,7 @@ impl Terminal {
             let over = self.core.shared.model().over;
             match over {
                 Some(Over::Ended(exit)) => return Ok(exit),
-                Some(Over::Lost(lost)) => return Err(self.core.vm.explain(lost).await),
+                Some(Over::Link(lost)) => return Err(self.core.vm.explain(lost).await),
                 // The sender is ours.
                 None => drop(news.changed().await),
             }
@@ -427,7 +427,7 @@ impl Terminal {
                 let subject = format!("terminal {}", self.core.id);
                 Err(ExecFailure::from_guest(failed, subject).into())
             }
-            _ => Err(Error::senseless()),
+            _ => Err(Error::unexpected_reply()),
         }
     }
 

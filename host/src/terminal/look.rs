@@ -7,7 +7,7 @@ use crate::{
     error::Error,
     printable::printable,
     process::{ExecFailure, ProcessId},
-    session::{Closing, Looked, StreamEvent},
+    session::{Closing, StreamEvent, TerminalSnapshot},
     vm::Vm,
 };
 
@@ -33,7 +33,9 @@ impl Look {
         let process = Selector::Id(terminal.0);
         let mut stream = vm.open(&Request::Terminal(Wire::Look { process }))?;
         match vm.explained(stream.next().await).await? {
-            StreamEvent::Closed(Closing::Terminal(looked)) => Ok(Some(Self::from_guest(*looked))),
+            StreamEvent::Closed(Closing::Terminal(snapshot)) => {
+                Ok(Some(Self::from_guest(*snapshot)))
+            }
             StreamEvent::Closed(Closing::Failed(failed))
                 if failed.kind == FailureKind::NotFound =>
             {
@@ -44,16 +46,16 @@ impl Look {
                 let subject = format!("process {terminal}");
                 Err(ExecFailure::from_guest(failed, subject).into())
             }
-            _ => Err(Error::senseless()),
+            _ => Err(Error::unexpected_reply()),
         }
     }
 
-    fn from_guest(looked: Looked) -> Self {
+    fn from_guest(snapshot: TerminalSnapshot) -> Self {
         Self {
-            size: TerminalSize::clamped(looked.size.columns, looked.size.rows),
-            echo: looked.echo,
-            canonical: looked.canonical,
-            foreground: looked.foreground.map(|foreground| Foreground {
+            size: TerminalSize::clamped(snapshot.size.columns, snapshot.size.rows),
+            echo: snapshot.echo,
+            canonical: snapshot.canonical,
+            foreground: snapshot.foreground.map(|foreground| Foreground {
                 pid: foreground.pid,
                 command: printable(&foreground.command).into_owned(),
                 cwd: Some(foreground.cwd)

@@ -12,7 +12,7 @@ use super::{
     screen::Emulator,
     transcript::Transcript,
 };
-use crate::{process::Exit, session::Lost};
+use crate::{process::Exit, session::LinkError};
 
 /// What this program knows of a terminal: everything that views are made of.
 pub(super) struct Model {
@@ -41,7 +41,7 @@ pub(super) enum Over {
     /// The program ended.
     Ended(Exit),
     /// The VM is gone, or the link to it.
-    Lost(Lost),
+    Link(LinkError),
 }
 
 impl Model {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     process::Exit,
-    session::{Closing, Lost, Stream, StreamEvent},
+    session::{Closing, LinkError, Stream, StreamEvent},
     vm::Vm,
 };
 
@@ -83,9 +83,9 @@ impl Reader {
                 Ok(StreamEvent::Closed(Closing::Exited(exit))) => {
                     return Over::Ended(Exit::from_wire(&exit));
                 }
-                Ok(StreamEvent::Closed(_)) => return Over::Lost(Lost::Closed),
+                Ok(StreamEvent::Closed(_)) => return Over::Link(LinkError::Closed),
                 Ok(_) => {}
-                Err(lost) => return Over::Lost(lost),
+                Err(lost) => return Over::Link(lost),
             }
         }
     }

@@ -64,7 +64,7 @@ impl<'a> Terminals<'a> {
                 let subject = format!("{:?} did not start", command.program());
                 return Err(ExecFailure::from_guest(failed, subject).into());
             }
-            _ => return Err(Error::senseless()),
+            _ => return Err(Error::unexpected_reply()),
         };
         let opened = self.connect(Selector::Id(id), &tag, options, true).await;
         if opened.is_err() {
@@ -193,7 +193,7 @@ impl<'a> Terminals<'a> {
             StreamEvent::Closed(Closing::Failed(failed)) => {
                 return Err(ExecFailure::from_guest(failed, subject.to_owned()).into());
             }
-            _ => return Err(Error::senseless()),
+            _ => return Err(Error::unexpected_reply()),
         };
         let known = self.vm.known_terminals();
         let view_only = options.view_only;

@@ -13,7 +13,7 @@ use super::{
     state::{Action, Event, Exit, Report, VmState, step},
 };
 use crate::{
-    door::OpenDoor,
+    attach::AttachServer,
     session::{Route, Session, Stream},
     vmm::Vmm,
 };
@@ -29,7 +29,7 @@ pub(super) struct Driver {
     pub(super) vmm: Vmm,
     pub(super) kept: Kept,
     pub(super) session: Arc<Session>,
-    pub(super) door: Option<OpenDoor>,
+    pub(super) door: Option<AttachServer>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
     pub(super) state: watch::Sender<VmState>,
     /// The way to stop a VM whose disk is kept when the runtime is gone. None:

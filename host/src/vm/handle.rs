@@ -15,20 +15,20 @@ use super::{
     End, Health, VmBuilder, VmEnd, VmInfo, VmState, driver::Order, power_off::STOP_TIMEOUT, visit,
 };
 #[cfg(feature = "terminal")]
-use crate::terminal::{KnownTerminals, Terminals};
+use crate::terminal::{Followers, Terminals};
 use crate::{
     acceleration::AccelerationChoice,
-    backend::PassedOver,
+    attach::{BaselineSlot, ControlRequest, Name},
+    backend::RejectedBackend,
     console::Console,
     diff::Manifest,
-    door::{Errand, Keepsake, Name},
     error::Error,
     files::Files,
     link::LinkChoice,
     port::{Ports, PublishedPorts},
     process::{Command, ExecFailure, ExecStream, Input, Output, Process, ProcessId, Processes},
     service::Services,
-    session::{Closing, Lost, OpenError, Session, Stream, StreamEvent},
+    session::{Closing, LinkError, OpenError, Session, Stream, StreamEvent},
     vmm::VmmKiller,
 };
 
@@ -79,17 +79,17 @@ pub(super) struct Shared {
     pub(super) control: Control,
     pub(super) keeps_disk: bool,
     pub(super) backend: String,
-    pub(super) passed_over: Vec<PassedOver>,
+    pub(super) rejected_backends: Vec<RejectedBackend>,
     pub(super) warnings: Vec<String>,
     pub(super) acceleration: Option<AccelerationChoice>,
     pub(super) link: LinkChoice,
     pub(super) console: Console,
-    pub(super) baseline: Arc<Keepsake>,
+    pub(super) baseline: Arc<BaselineSlot>,
     /// For work on files.
     pub(super) file_permits: Arc<Semaphore>,
     pub(super) ports: PublishedPorts,
     #[cfg(feature = "terminal")]
-    pub(super) terminals: KnownTerminals,
+    pub(super) terminals: Followers,
 }
 
 /// Who decides over the VM.
@@ -297,7 +297,7 @@ impl Vm {
                 let subject = format!("{:?} did not start", command.program());
                 return Err(ExecFailure::from_guest(failed, subject).into());
             }
-            _ => return Err(Error::senseless()),
+            _ => return Err(Error::unexpected_reply()),
         };
         if let Input::Bytes(bytes) = command.input {
             self.processes().feed(id, bytes)?;
@@ -380,7 +380,7 @@ impl Vm {
     }
 
     #[cfg(feature = "terminal")]
-    pub(crate) fn known_terminals(&self) -> &KnownTerminals {
+    pub(crate) fn known_terminals(&self) -> &Followers {
         &self.shared.terminals
     }
 
@@ -406,7 +406,7 @@ impl Vm {
             state: self.state(),
             round_trip: round_trip.ok().flatten(),
             backend: self.shared.backend.clone(),
-            passed_over: self.shared.passed_over.clone(),
+            rejected_backends: self.shared.rejected_backends.clone(),
             warnings: self.shared.warnings.clone(),
             acceleration: self.shared.acceleration,
             link: self.shared.link.clone(),
@@ -474,10 +474,10 @@ impl Vm {
     }
 
     /// The error that a lost link means to the caller: usually the VM is gone.
-    pub(crate) async fn explain(&self, lost: Lost) -> Error {
-        const PATIENCE: Duration = Duration::from_millis(500);
-        match timeout(PATIENCE, self.ended()).await {
-            Ok(end) if !matches!(lost, Lost::Violation(_)) => Error::Gone(end.reason),
+    pub(crate) async fn explain(&self, lost: LinkError) -> Error {
+        const END_GRACE: Duration = Duration::from_millis(500);
+        match timeout(END_GRACE, self.ended()).await {
+            Ok(end) if !matches!(lost, LinkError::Violation(_)) => Error::Gone(end.reason),
             _ => Error::Transport(lost.to_string()),
         }
     }
@@ -485,7 +485,7 @@ impl Vm {
     /// The event, or the error that a lost link means.
     pub(crate) async fn explained(
         &self,
-        event: Result<StreamEvent, Lost>,
+        event: Result<StreamEvent, LinkError>,
     ) -> Result<StreamEvent, Error> {
         match event {
             Ok(event) => Ok(event),
@@ -537,11 +537,11 @@ impl Vm {
                 Ok(self.ended().await)
             }
             Control::Visitor(name) => {
-                let errand = match order {
-                    Order::Stop => Errand::Stop,
-                    Order::Kill => Errand::Kill,
+                let request = match order {
+                    Order::Stop => ControlRequest::Stop,
+                    Order::Kill => ControlRequest::Kill,
                 };
-                match visit::order(name, errand).await? {
+                match visit::order(name, request).await? {
                     Some(end) => Ok(end),
                     // It has ended before that.
                     None => Ok(self.ended().await),
@@ -572,8 +572,10 @@ impl Vm {
             (_, VmState::Ended(VmEnd { reason, .. }) | VmState::Killing(reason)) => {
                 Error::Gone(reason)
             }
-            (OpenError::Lost(lost @ Lost::Violation(_)), _) => Error::Transport(lost.to_string()),
-            (OpenError::Lost(_), _) => Error::Gone(End::Died),
+            (OpenError::Link(lost @ LinkError::Violation(_)), _) => {
+                Error::Transport(lost.to_string())
+            }
+            (OpenError::Link(_), _) => Error::Gone(End::Died),
         }
     }
 }

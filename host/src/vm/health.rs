@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::VmState;
-use crate::{acceleration::AccelerationChoice, backend::PassedOver, link::LinkChoice};
+use crate::{acceleration::AccelerationChoice, backend::RejectedBackend, link::LinkChoice};
 
 /// How a VM is.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Health {
     pub backend: String,
     /// The backends that would have been chosen before it, and why they were
     /// not. Only the program that owns the VM knows.
-    pub passed_over: Vec<PassedOver>,
+    pub rejected_backends: Vec<RejectedBackend>,
     /// What everybody who uses the VM must know.
     pub warnings: Vec<String>,
     /// How its instructions are executed, and why so. None: there is no VM, and

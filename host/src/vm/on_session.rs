@@ -10,8 +10,8 @@ use super::{
     handle::{Control, Shared},
 };
 use crate::{
+    attach::Name,
     console::Console,
-    door::Name,
     link::{LinkChoice, LinkKind},
     session::Session,
 };
@@ -26,7 +26,7 @@ impl Vm {
             state,
             control: Control::Visitor(Name::ours("test").unwrap()),
             backend: "test".to_owned(),
-            passed_over: Vec::new(),
+            rejected_backends: Vec::new(),
             warnings: Vec::new(),
             acceleration: None,
             link: LinkChoice::new(LinkKind::Relay, "a test"),
@@ -36,7 +36,7 @@ impl Vm {
             file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
             ports: crate::port::PublishedPorts::default(),
             #[cfg(feature = "terminal")]
-            terminals: crate::terminal::KnownTerminals::default(),
+            terminals: crate::terminal::Followers::default(),
         })
     }
 }

@@ -10,7 +10,7 @@ use super::{
     state::{Exit, Report},
 };
 use crate::{
-    session::{Closing, Lost, OpenError, Route, Session, Stream, StreamEvent},
+    session::{Closing, LinkError, OpenError, Route, Session, Stream, StreamEvent},
     vmm::Vmm,
 };
 
@@ -101,7 +101,7 @@ async fn ask(route: &Route, boot_id: [u8; 16], session: &mut Option<Session>) ->
             Session::connect(link, Some(boot_id)).await
         };
         let greeted = timeout(ANSWER_TIMEOUT, greeting).await;
-        let asked = match greeted.unwrap_or(Err(Lost::Deaf)) {
+        let asked = match greeted.unwrap_or(Err(LinkError::PeerNotReading)) {
             Ok(connected) => request(session.insert(connected)).ok(),
             Err(_) => None,
         };

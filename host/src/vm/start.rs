@@ -23,14 +23,14 @@ use super::{
 use crate::{
     acceleration::AccelerationChoice,
     agent,
-    backend::{AGENT_PORT, Launched, Machine, PassedOver, Vmm, Wiring, launch_error},
+    attach::{AttachSocket, BaselineSlot, ControlRequest, Name, VmSummary},
+    backend::{AGENT_PORT, AgentTransport, Launched, Machine, RejectedBackend, Vmm, launch_error},
     console::Console,
-    door::{Door, Errand, Keepsake, Name, Plate},
     error::{BootFailure, Error},
     link::LinkChoice,
     random::random_bytes,
     run_folder::{RunFolder, sweep},
-    session::{Address, Closing, Link, Lost, Route, Session, StreamEvent},
+    session::{Address, Closing, Link, LinkError, Route, Session, StreamEvent},
 };
 
 /// What is dropped when a VM has ended.
@@ -56,7 +56,7 @@ pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
     })?;
     // Before any work: an id that is taken is no good.
     let door = match builder.listed {
-        true => Some(Door::claim(&name).await?),
+        true => Some(AttachSocket::claim(&name).await?),
         false => None,
     };
     let span = tracing::info_span!("boot", vm = %id);
@@ -74,7 +74,7 @@ async fn boot(
     builder: VmBuilder,
     secrets: Secrets,
     id: String,
-    door: Option<Door>,
+    door: Option<AttachSocket>,
 ) -> Result<Vm, Error> {
     builder.validate()?;
     let machine = describe(&builder, secrets, id.clone())?;
@@ -82,7 +82,7 @@ async fn boot(
     let image = machine.root.path().to_string_lossy().into_owned();
     let agent = machine.agent.clone();
     let acceleration = machine.acceleration;
-    let (backend, passed_over) = match builder.backend.as_deref() {
+    let (backend, rejected_backends) = match builder.backend.as_deref() {
         Some(name) if name != "auto" => {
             let backend = builder.backends.get(name, builder.host_compat).await?;
             (backend, vec![])
@@ -114,7 +114,7 @@ async fn boot(
     } = connect(launched, secrets, builder.boot_timeout, &console)
         .await
         .map_err(|error| agent::name_unversioned(error, &agent))?;
-    let plate = Plate::new(
+    let summary = VmSummary::new(
         image,
         builder.vcpus,
         builder.memory_mib,
@@ -123,24 +123,24 @@ async fn boot(
         &warnings,
         keeps_disk,
     );
-    let about = About {
+    let about = StartedVm {
         id,
         backend: name,
-        passed_over,
+        rejected_backends,
         warnings,
         acceleration,
         link,
         console,
         orderly_route: keeps_disk.then_some(route),
     };
-    hand_over(vmm, session, kept, about, door.map(|door| (door, plate)))
+    hand_over(vmm, session, kept, about, door.map(|door| (door, summary)))
 }
 
 /// What a handle can tell of its VM.
-struct About {
+struct StartedVm {
     id: String,
     backend: String,
-    passed_over: Vec<PassedOver>,
+    rejected_backends: Vec<RejectedBackend>,
     warnings: Vec<String>,
     acceleration: Option<AccelerationChoice>,
     link: LinkChoice,
@@ -154,26 +154,26 @@ fn hand_over(
     vmm: Vmm,
     session: Session,
     kept: Kept,
-    about: About,
-    door: Option<(Door, Plate)>,
+    about: StartedVm,
+    door: Option<(AttachSocket, VmSummary)>,
 ) -> Result<Vm, Error> {
     let session = Arc::new(session);
     let (orders, ordered) = mpsc::unbounded_channel();
     let (state_sender, state) = watch::channel(VmState::Running);
     let killer = vmm.killer();
-    let baseline = Arc::new(Keepsake::default());
+    let baseline = Arc::new(BaselineSlot::default());
     let door = door
-        .map(|(door, plate)| {
+        .map(|(door, summary)| {
             let orders = orders.downgrade();
-            door.open(plate, baseline.clone(), session.clone(), move |errand| {
-                pass_on(errand, &orders);
+            door.open(summary, baseline.clone(), session.clone(), move |request| {
+                pass_on(request, &orders);
             })
         })
         .transpose()?;
-    let About {
+    let StartedVm {
         id,
         backend,
-        passed_over,
+        rejected_backends,
         warnings,
         acceleration,
         link,
@@ -198,7 +198,7 @@ fn hand_over(
         control: Control::Owner { orders, killer },
         keeps_disk,
         backend,
-        passed_over,
+        rejected_backends,
         warnings,
         acceleration,
         link,
@@ -207,16 +207,16 @@ fn hand_over(
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
         ports: crate::port::PublishedPorts::default(),
         #[cfg(feature = "terminal")]
-        terminals: crate::terminal::KnownTerminals::default(),
+        terminals: crate::terminal::Followers::default(),
     }))
 }
 
 /// Has the driver do what a visitor asks of the VM itself.
-fn pass_on(errand: Errand, orders: &mpsc::WeakUnboundedSender<Order>) {
-    let order = match errand {
-        Errand::Attach | Errand::Baseline | Errand::Watch => return,
-        Errand::Stop => Order::Stop,
-        Errand::Kill => Order::Kill,
+fn pass_on(request: ControlRequest, orders: &mpsc::WeakUnboundedSender<Order>) {
+    let order = match request {
+        ControlRequest::Attach | ControlRequest::Baseline | ControlRequest::Watch => return,
+        ControlRequest::Stop => Order::Stop,
+        ControlRequest::Kill => Order::Kill,
     };
     if let Some(orders) = orders.upgrade() {
         // It fails only if the driver has ended, and the VM with it.
@@ -245,7 +245,7 @@ async fn connect(
 ) -> Result<Connected, Error> {
     let Launched {
         mut vmm,
-        wiring,
+        transport,
         link: _,
         consoles,
         kept,
@@ -257,7 +257,7 @@ async fn connect(
         .map(|socket| console.read(socket))
         .collect::<Result<_, _>>()?;
     let hello = async {
-        let (link, route) = reach(wiring, secrets.reset_key).await?;
+        let (link, route) = reach(transport, secrets.reset_key).await?;
         let session = Session::connect(link, Some(secrets.boot_id)).await?;
         set_clock(&session).await;
         Ok((session, route))
@@ -265,7 +265,7 @@ async fn connect(
     let hello = hello.instrument(tracing::info_span!("agent"));
     let connected = tokio::select! {
         connected = timeout(boot_timeout, hello) => connected,
-        _ = vmm.exited() => Ok(Err(Lost::Closed)),
+        _ = vmm.exited() => Ok(Err(LinkError::Closed)),
     };
     let reason = match connected {
         Ok(Ok((session, route))) => {
@@ -277,10 +277,12 @@ async fn connect(
                 warnings,
             });
         }
-        Ok(Err(Lost::Violation(_) | Lost::WrongBoot | Lost::Unreachable(_))) => {
+        Ok(Err(LinkError::Violation(_) | LinkError::WrongBoot | LinkError::Unreachable(_))) => {
             BootFailure::NotOurAgent
         }
-        Ok(Err(Lost::Closed | Lost::Io(_) | Lost::Deaf | Lost::Dropped)) => BootFailure::Ended,
+        Ok(Err(
+            LinkError::Closed | LinkError::Io(_) | LinkError::PeerNotReading | LinkError::Dropped,
+        )) => BootFailure::Ended,
         Err(_) => BootFailure::Timeout(boot_timeout),
     };
     if reason == BootFailure::Ended {
@@ -318,21 +320,21 @@ async fn set_clock(session: &Session) {
 
 /// Makes the link, as soon as there is somebody to be reached. With it comes
 /// the way to another one.
-async fn reach(wiring: Wiring, key: ResetKey) -> Result<(Link, Route), Lost> {
-    let address = match wiring {
-        Wiring::Port(port) => {
+async fn reach(transport: AgentTransport, key: ResetKey) -> Result<(Link, Route), LinkError> {
+    let address = match transport {
+        AgentTransport::Port(port) => {
             port.set_nonblocking(true)?;
             let socket = port.try_clone()?;
             let link = Link::port(UnixStream::from_std(port)?, key);
             return Ok((link, Route::Port { socket, key }));
         }
-        Wiring::Hybrid { path, ready } => {
+        AgentTransport::Hybrid { path, ready } => {
             ready.set_nonblocking(true)?;
             UnixListener::from_std(ready)?.accept().await?;
             let port = AGENT_PORT;
             Address::Hybrid { path, port }
         }
-        Wiring::Vsock { cid, ready } => {
+        AgentTransport::Vsock { cid, ready } => {
             ready.wait_for(cid).await?;
             let port = AGENT_PORT;
             Address::Vsock { cid, port }

@@ -17,26 +17,26 @@ use super::{
     handle::{Control, Shared},
 };
 use crate::{
+    attach::{self, ANSWER_TIMEOUT, ControlRequest, Found, Name, Visitor},
     console::Console,
-    door::{self, ANSWER_TIMEOUT, Errand, Found, Name, Visitor},
     error::Error,
     link::{LinkChoice, LinkKind},
-    session::{Link, Lost, Session},
+    session::{Link, LinkError, Session},
 };
 
 pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
-    let found = door::list().await;
+    let found = attach::list().await;
     let found = found.map_err(Error::host("look for VMs"))?;
     let infos = found.into_iter().map(|(name, found)| {
         let (owner_pid, status) = match found {
-            Found::Answering(Visitor { plate, owner, .. }) => {
-                let since = Duration::from_millis(plate.started_ms);
+            Found::Answering(Visitor { summary, owner, .. }) => {
+                let since = Duration::from_millis(summary.started_ms);
                 let details = VmDetails {
-                    image: plate.image.into(),
-                    vcpus: plate.vcpus,
-                    memory_mib: plate.memory_mib,
+                    image: summary.image.into(),
+                    vcpus: summary.vcpus,
+                    memory_mib: summary.memory_mib,
                     started: SystemTime::UNIX_EPOCH + since,
-                    keeps_disk: plate.keeps_disk,
+                    keeps_disk: summary.keeps_disk,
                 };
                 (owner, VmStatus::Answering(details))
             }
@@ -61,10 +61,10 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     let no_such_vm = || Error::NoSuchVm { id: id.to_owned() };
     let name = Name::ours(id).ok_or_else(no_such_vm)?;
     let visitor = knock(&name).await?;
-    let acceleration = visitor.plate.acceleration();
-    let backend = visitor.plate.backend.clone();
-    let warnings = visitor.plate.warnings.clone();
-    let keeps_disk = visitor.plate.keeps_disk;
+    let acceleration = visitor.summary.acceleration();
+    let backend = visitor.summary.backend.clone();
+    let warnings = visitor.summary.warnings.clone();
+    let keeps_disk = visitor.summary.keeps_disk;
     let socket = visitor.attach().await.map_err(|_| no_such_vm())?;
     let session = Session::connect(Link::socket(socket), None)
         .await
@@ -87,7 +87,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         control: Control::Visitor(name),
         keeps_disk,
         backend,
-        passed_over: Vec::new(),
+        rejected_backends: Vec::new(),
         warnings,
         acceleration,
         link: LinkChoice::new(LinkKind::Relay, "another program owns the VM"),
@@ -96,14 +96,14 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
         file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
         ports: crate::port::PublishedPorts::default(),
         #[cfg(feature = "terminal")]
-        terminals: crate::terminal::KnownTerminals::default(),
+        terminals: crate::terminal::Followers::default(),
     }))
 }
 
 /// Waits for the end of a VM. The owner hangs up when the VM ends, and ends the
 /// VM when it ends.
-async fn end_of(visitor: Visitor, mut lost: watch::Receiver<Option<Lost>>) -> VmEnd {
-    let mut watching = pin!(visitor.order(Errand::Watch));
+async fn end_of(visitor: Visitor, mut lost: watch::Receiver<Option<LinkError>>) -> VmEnd {
+    let mut watching = pin!(visitor.order(ControlRequest::Watch));
     let mut hung_up = pin!(async move {
         let _ = lost.wait_for(Option::is_some).await;
     });
@@ -126,10 +126,10 @@ pub(super) async fn baseline(name: &Name) -> Result<Bytes, Error> {
 }
 
 /// Has the owner stop or kill the VM. One that is gone needs neither: None.
-pub(super) async fn order(name: &Name, errand: Errand) -> Result<Option<VmEnd>, Error> {
+pub(super) async fn order(name: &Name, request: ControlRequest) -> Result<Option<VmEnd>, Error> {
     match knock(name).await {
         Ok(visitor) => visitor
-            .order(errand)
+            .order(request)
             .await
             .map(Some)
             .map_err(Error::host("ask the program that owns the VM")),
@@ -139,7 +139,7 @@ pub(super) async fn order(name: &Name, errand: Errand) -> Result<Option<VmEnd>, 
 }
 
 async fn knock(name: &Name) -> Result<Visitor, Error> {
-    let found = door::find(name).await;
+    let found = attach::find(name).await;
     let found = found.map_err(Error::host("reach the program that owns the VM"))?;
     let id = name.id().to_owned();
     match found {

@@ -14,7 +14,7 @@ use vmcell::{
         DiskChangeKind::{self, *},
         DiskDiff, image,
     },
-    files::{EntryKind, Walk},
+    files::{EntryKind, WalkOptions},
     patch::{ApplyOptions, Patch, TreeFile},
 };
 
@@ -110,7 +110,7 @@ fn a_child_differs_from_its_base_by_what_was_changed() {
 /// What patches know of a disk.
 fn tree(disk: &Disk) -> BTreeMap<PathBuf, TreeFile> {
     let mut files = BTreeMap::new();
-    for entry in disk.walk("/", Walk::new()).unwrap() {
+    for entry in disk.walk("/", WalkOptions::new()).unwrap() {
         let entry = entry.unwrap();
         let file = match (entry.kind, entry.target) {
             (EntryKind::File, _) => TreeFile {

@@ -6,7 +6,7 @@ use std::{
 
 use vmcell::{
     disk::{Comparison, DiffSide, Disk, DiskLimits, DiskProblem, Find, Grep, ext4::RunPlace},
-    files::{Entry, EntryKind, Walk},
+    files::{Entry, EntryKind, WalkOptions},
     tree::{ArchiveFormat, TreeLimits},
 };
 
@@ -27,7 +27,7 @@ impl Chance {
 /// Does all that there is to do with a disk, whatever it holds.
 fn use_everything(disk: &Disk, base: &Disk, sample: &Sample) {
     let _ = (disk.info(), disk.layers(), disk.partitions());
-    let walk = disk.walk("/", Walk::new().with_sha256());
+    let walk = disk.walk("/", WalkOptions::new().with_sha256());
     for entry in walk.into_iter().flatten() {
         match entry {
             Ok(Entry { path, .. }) => {
@@ -171,7 +171,7 @@ fn a_file_whose_map_leads_nowhere_is_left_out_and_its_neighbours_are_not() {
     let found = disk.grep("/", &Grep::new("hello|hunter2")).unwrap();
     let (found, problems): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
     assert_eq!((found.len(), problems.len()), (1, 4), "{problems:?}");
-    let walk = Walk::new().with_sha256().glob("src/*.rs");
+    let walk = WalkOptions::new().with_sha256().glob("src/*.rs");
     let told = disk.walk("/", walk).unwrap();
     assert_eq!(told.filter(Result::is_err).count(), 2);
     let (old, new) = (DiffSide::folder(sample.tree()), DiffSide::disk(&disk, "/"));

@@ -1,6 +1,6 @@
 use vmcell::{
     disk::{Grep, GrepMatch, MatchedLine},
-    files::Walk,
+    files::WalkOptions,
 };
 
 use crate::sample::{Sample, debugfs};
@@ -33,7 +33,7 @@ fn lines_that_match_are_told_with_their_place() {
     let found = lines(
         &sample,
         "src",
-        &literal.within(Walk::new().exclude("same.rs")),
+        &literal.within(WalkOptions::new().exclude("same.rs")),
     );
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].matched, 4..21);

@@ -3,7 +3,7 @@ use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 use vmcell::{
     diff::Shown,
     disk::{Comparison, DiffSide, Disk, DiskError, DiskLimit, DiskLimits, Grep},
-    files::{ReadOptions, Walk},
+    files::{ReadOptions, WalkOptions},
 };
 
 use crate::sample::{Sample, run, tool};
@@ -23,7 +23,7 @@ fn what<T>(result: Result<T, DiskError>) -> DiskLimit {
 }
 
 /// How many entries came, and the limit that ended the walk as its last item.
-fn end_of_walk(disk: &Disk, walk: Walk) -> (usize, DiskLimit) {
+fn end_of_walk(disk: &Disk, walk: WalkOptions) -> (usize, DiskLimit) {
     let mut entries: Vec<_> = disk.walk("/", walk).unwrap().collect();
     let last = entries.pop().unwrap();
     let limit = what(last.map_err(|problem| problem.error));
@@ -35,7 +35,7 @@ fn end_of_walk(disk: &Disk, walk: Walk) -> (usize, DiskLimit) {
 fn every_operation_ends_at_its_limits_and_says_so() {
     let sample = Sample::new();
     let few = limited(&sample, |limits| limits.entries = 100);
-    let (count, limit) = end_of_walk(&few, Walk::new().unsorted());
+    let (count, limit) = end_of_walk(&few, WalkOptions::new().unsorted());
     assert_eq!(limit, DiskLimit::Entries);
     assert!((50..=100).contains(&count), "{count}");
     assert_eq!(what(few.usage("/")), DiskLimit::Entries);
@@ -45,8 +45,8 @@ fn every_operation_ends_at_its_limits_and_says_so() {
     assert_eq!(what(Comparison::new(old, new).run()), DiskLimit::Entries);
 
     let small = limited(&sample, |limits| limits.memory = 10_000);
-    assert_eq!(end_of_walk(&small, Walk::new()).1, DiskLimit::Memory);
-    let mut unsorted = small.walk("/", Walk::new().unsorted()).unwrap();
+    assert_eq!(end_of_walk(&small, WalkOptions::new()).1, DiskLimit::Memory);
+    let mut unsorted = small.walk("/", WalkOptions::new().unsorted()).unwrap();
     assert!(unsorted.all(|entry| entry.is_ok()));
     assert_eq!(what(small.list("many")), DiskLimit::Memory);
 
@@ -61,10 +61,10 @@ fn every_operation_ends_at_its_limits_and_says_so() {
 #[test]
 fn what_is_too_deep_or_too_long_hides_nothing_else() {
     let sample = Sample::new();
-    let whole = sample.open().walk("/", Walk::new()).unwrap().count();
+    let whole = sample.open().walk("/", WalkOptions::new()).unwrap().count();
     let flat = limited(&sample, |limits| limits.depth = 2);
     let (entries, problems): (Vec<_>, Vec<_>) = flat
-        .walk("/", Walk::new())
+        .walk("/", WalkOptions::new())
         .unwrap()
         .partition(Result::is_ok);
     assert_eq!(problems.len(), 1);
@@ -74,7 +74,7 @@ fn what_is_too_deep_or_too_long_hides_nothing_else() {
     // A file that is longer than all may be is left out, the others are not.
     let short = limited(&sample, |limits| limits.bytes = 3_500_000);
     let (entries, problems): (Vec<_>, Vec<_>) = short
-        .walk("/", Walk::new().with_sha256().exclude("large-too"))
+        .walk("/", WalkOptions::new().with_sha256().exclude("large-too"))
         .unwrap()
         .partition(Result::is_ok);
     assert_eq!(problems.len(), 1, "{problems:?}");

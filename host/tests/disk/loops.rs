@@ -1,6 +1,6 @@
 use vmcell::{
     disk::{Comparison, DiffSide, DiskError},
-    files::Walk,
+    files::WalkOptions,
 };
 
 use crate::sample::{Sample, open};
@@ -11,8 +11,8 @@ fn directories_within_themselves_end_and_hide_nothing() {
     let sample = Sample::new();
     let commands = "link /src /src/deep/er/again\nlink /src/deep /src/deep/deep\nlink / /root\n";
     let disk = open(&sample.changed("loop.ext4", commands));
-    let whole = sample.open().walk("/", Walk::new()).unwrap().count();
-    for walk in [Walk::new(), Walk::new().unsorted()] {
+    let whole = sample.open().walk("/", WalkOptions::new()).unwrap().count();
+    for walk in [WalkOptions::new(), WalkOptions::new().unsorted()] {
         let (entries, problems): (Vec<_>, Vec<_>) =
             disk.walk("/", walk).unwrap().partition(Result::is_ok);
         assert_eq!(entries.len(), whole + 3);

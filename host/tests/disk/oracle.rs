@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use vmcell::files::Walk;
+use vmcell::files::WalkOptions;
 
 use crate::sample::{Sample, ask};
 
@@ -22,7 +22,7 @@ fn a_directory_is_what_debugfs_lists() {
             })
             .collect();
         let told: BTreeSet<_> = disk
-            .walk(directory, Walk::new().depth(1))
+            .walk(directory, WalkOptions::new().depth(1))
             .unwrap()
             .map(|entry| {
                 let entry = entry.unwrap();

@@ -6,7 +6,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use vmcell::{
     disk::DiskError,
-    files::{EntryKind, ReadOptions, Walk},
+    files::{EntryKind, ReadOptions, WalkOptions},
 };
 
 use crate::sample::{Sample, pattern};
@@ -16,7 +16,7 @@ fn every_file_has_the_bytes_that_it_had_in_the_tree() {
     let sample = Sample::new();
     let disk = sample.open();
     let mut files = 0;
-    for entry in disk.walk("/", Walk::new().with_sha256()).unwrap() {
+    for entry in disk.walk("/", WalkOptions::new().with_sha256()).unwrap() {
         let entry = entry.unwrap();
         if entry.kind != EntryKind::File {
             assert_eq!(entry.sha256, None);

@@ -8,7 +8,7 @@ use std::{
 
 use vmcell::{
     disk::{DiskProblem, Find},
-    files::{Entry, EntryKind, Walk},
+    files::{Entry, EntryKind, WalkOptions},
 };
 
 use crate::sample::{Sample, has_xattrs, open};
@@ -47,7 +47,7 @@ fn a_walk_tells_what_the_tree_has_that_the_image_was_made_of() {
     ] {
         let sample = Sample::with(&options);
         let disk = sample.open();
-        let entries = told(disk.walk("/", Walk::new()).unwrap());
+        let entries = told(disk.walk("/", WalkOptions::new()).unwrap());
         let expected = expected(&sample.tree());
         let paths: Vec<_> = entries.iter().map(|entry| entry.path.clone()).collect();
         let mut sorted = paths.clone();
@@ -77,8 +77,8 @@ fn a_walk_tells_what_the_tree_has_that_the_image_was_made_of() {
 #[test]
 fn without_an_order_the_same_entries_come() {
     let disk = Sample::new().open();
-    let sorted = told(disk.walk("/", Walk::new()).unwrap());
-    let mut unsorted = told(disk.walk("/", Walk::new().unsorted()).unwrap());
+    let sorted = told(disk.walk("/", WalkOptions::new()).unwrap());
+    let mut unsorted = told(disk.walk("/", WalkOptions::new().unsorted()).unwrap());
     unsorted.sort_by(|first, second| first.path.cmp(&second.path));
     assert_eq!(sorted, unsorted);
 }
@@ -86,31 +86,34 @@ fn without_an_order_the_same_entries_come() {
 #[test]
 fn patterns_depth_and_top_choose_what_is_told() {
     let disk = Sample::new().open();
-    let paths = |path: &str, walk: Walk| -> Vec<String> {
+    let paths = |path: &str, walk: WalkOptions| -> Vec<String> {
         told(disk.walk(path, walk).unwrap())
             .iter()
             .map(|entry| entry.path.to_str().unwrap().to_owned())
             .collect()
     };
     assert_eq!(
-        paths("/src", Walk::new().glob("**/*.rs")),
+        paths("/src", WalkOptions::new().glob("**/*.rs")),
         ["src/deep/er/lib.rs", "src/main.rs", "src/same.rs"]
     );
     assert_eq!(
-        paths("src", Walk::new().with_top().depth(1).exclude("*.rs")),
+        paths(
+            "src",
+            WalkOptions::new().with_top().depth(1).exclude("*.rs")
+        ),
         ["src", "src/deep", "src/empty"]
     );
     assert_eq!(
-        paths("src", Walk::new().include("lib.rs")),
+        paths("src", WalkOptions::new().include("lib.rs")),
         ["src/deep/er/lib.rs"]
     );
-    assert_eq!(paths("etc/passwd", Walk::new()), ["etc/passwd"]);
-    assert_eq!(paths("src", Walk::new().depth(0)), [""; 0]);
+    assert_eq!(paths("etc/passwd", WalkOptions::new()), ["etc/passwd"]);
+    assert_eq!(paths("src", WalkOptions::new().depth(0)), [""; 0]);
     let in_root = disk.list("").unwrap();
     let is_name = |entry: &Entry| entry.path.components().count() == 1;
     assert!(in_root.iter().all(is_name));
     assert_eq!(disk.glob("many/00?7").unwrap().len(), 10);
-    let error = disk.walk("/", Walk::new().glob("[")).unwrap_err();
+    let error = disk.walk("/", WalkOptions::new().glob("[")).unwrap_err();
     assert_eq!(error.code(), "invalid");
 }
 
@@ -122,7 +125,7 @@ fn owners_have_the_names_that_the_disk_gives_them() {
     let entry = disk.stat("/src/main.rs").unwrap();
     assert_eq!(entry.owner.as_deref(), Some("alice"));
     assert_eq!(entry.group.as_deref(), Some("users"));
-    let without = Walk::new().without_names().glob("src/main.rs");
+    let without = WalkOptions::new().without_names().glob("src/main.rs");
     let entries = told(disk.walk("/", without).unwrap());
     assert_eq!((&entries[0].owner, entries[0].uid), (&None, 1000));
 }
@@ -157,7 +160,7 @@ fn find_goes_by_name_kind_size_and_time() {
         names(Find::new().modified(..=time)),
         ["src/main.rs", "src/same.rs"]
     );
-    let within = Walk::new().exclude("many/");
+    let within = WalkOptions::new().exclude("many/");
     assert_eq!(names(Find::new().name("00*").within(within)), [""; 0]);
 }
 

@@ -166,9 +166,9 @@ async fn signals_reach_the_group_and_bad_ones_are_refused() {
     job.signal(0).await.unwrap();
     job.signal(10).await.unwrap();
     wait_for(&vm, &job, "ready\nusr1\n").await;
-    for senseless in [65, 99, 255] {
-        let error = job.signal(senseless).await.unwrap_err();
-        assert_eq!(kind(error), ExecFailureKind::Invalid, "{senseless}");
+    for unexpected_reply in [65, 99, 255] {
+        let error = job.signal(unexpected_reply).await.unwrap_err();
+        assert_eq!(kind(error), ExecFailureKind::Invalid, "{unexpected_reply}");
     }
     job.signal(15).await.unwrap();
     assert_eq!(job.wait().await.unwrap().cause, Cause::Signal(15));

@@ -14,7 +14,7 @@ use vmcell::{
         ext4::JournalState,
         image::{self, Image, ImageError, OpenOptions},
     },
-    files::Walk,
+    files::WalkOptions,
 };
 
 use super::{base, builder, linked, processes::VmmProcess};
@@ -170,7 +170,7 @@ async fn the_disk_of_a_vm_that_was_killed_while_it_wrote_is_read() {
         assert_eq!(kept, format!("{number}\n").as_bytes());
     }
     // The journal keeps names and inodes whole, whenever the VM ends.
-    let entries = disk.walk("/", Walk::new()).unwrap();
+    let entries = disk.walk("/", WalkOptions::new()).unwrap();
     let problems: Vec<_> = entries.filter(Result::is_err).collect();
     assert!(problems.is_empty(), "{problems:?}");
 

@@ -29,8 +29,11 @@ async fn a_missing_vmm_is_named() {
     // Where nothing else can run a VM either, all of them say why.
     match builder().qemu(nowhere).start().await {
         Ok(vm) => {
-            let passed_over = vm.health().await.passed_over;
-            assert!(passed_over[0].reason.contains(nowhere), "{passed_over:?}");
+            let rejected_backends = vm.health().await.rejected_backends;
+            assert!(
+                rejected_backends[0].reason.contains(nowhere),
+                "{rejected_backends:?}"
+            );
         }
         Err(error) => {
             assert_eq!(error.code(), "backend-unavailable", "{error:?}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vmcell::{Command, Error, Excess, ExecFailureKind, ExecStage, Resource, Vm};
+use vmcell::{Command, Error, ExecFailureKind, ExecStage, OverflowPolicy, Resource, Vm};
 
 use crate::start;
 
@@ -163,26 +163,28 @@ async fn a_budget_keeps_the_beginning_or_both_ends_and_counts_the_rest() {
     let vm = start().await;
     let all: String = (1..=50_000).map(|number| format!("{number}\n")).collect();
     let command = || Command::shell("seq 1 50000; exit 5").max_output(1000);
-    let output = vm.exec_command(command().on_excess(Excess::Stop)).await;
+    let output = vm
+        .exec_command(command().on_overflow(OverflowPolicy::Stop))
+        .await;
     let output = output.unwrap();
     assert_eq!(output.code(), Some(5));
     assert_eq!(output.stdout, &all.as_bytes()[..1000]);
-    let cut = output.stdout_cut.unwrap();
+    let cut = output.stdout_truncation.unwrap();
     assert_eq!((cut.at, cut.bytes), (1000, all.len() as u64 - 1000));
 
     let output = vm
-        .exec_command(command().on_excess(Excess::HeadAndTail))
+        .exec_command(command().on_overflow(OverflowPolicy::HeadAndTail))
         .await;
     let output = output.unwrap();
     assert_eq!(output.code(), Some(5));
     assert_eq!(&output.stdout[..500], &all.as_bytes()[..500]);
     assert_eq!(&output.stdout[500..], &all.as_bytes()[all.len() - 500..]);
-    let cut = output.stdout_cut.unwrap();
+    let cut = output.stdout_truncation.unwrap();
     assert_eq!((cut.at, cut.bytes), (500, all.len() as u64 - 1000));
     assert!(
         output
             .stdout_text()
             .contains(&format!("[{} bytes dropped]", cut.bytes))
     );
-    assert_eq!(output.stderr_cut, None);
+    assert_eq!(output.stderr_truncation, None);
 }

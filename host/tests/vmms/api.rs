@@ -17,7 +17,7 @@ use crate::{Fake, builder, fake};
 const PROGRAM: &str = "VMCELL_TEST_FIRECRACKER";
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn firecracker() -> Fake {
     Fake::new("firecracker", "Firecracker v1.14.4")
@@ -26,7 +26,7 @@ fn firecracker() -> Fake {
 /// Asks how the VM is, as a program does that speaks HTTP.
 pub(crate) fn ask(api: &Path) -> String {
     let mut socket = UnixStream::connect(api).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     socket.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use vmcell::disk::{
     DiskError, DiskLimit,
-    ext4::{self, Damage, Problem, Structure},
+    ext4::{self, Damage, DamageKind, Structure},
     image::{ImageError, partition::PartitionError},
 };
 use vmcell_cli::{
@@ -67,7 +67,7 @@ fn advice(error: &DiskError) -> String {
             ..
         })) => format!("{error}: --backup-superblock reads the copy of what is damaged"),
         DiskError::FileSystem(ext4::Error::Damaged(Damage {
-            problem: Problem::Checksum,
+            problem: DamageKind::Checksum,
             ..
         })) => format!("{error}: --ignore-checksums reads on nevertheless"),
         DiskError::Limit { what, .. } => match option_for(*what) {

@@ -5,7 +5,7 @@ use std::{ffi::OsString, ops::Bound, path::PathBuf, time::SystemTime};
 use clap::{Args, ValueEnum, value_parser};
 use vmcell::{
     disk::Find,
-    files::{EntryKind, Walk},
+    files::{EntryKind, WalkOptions},
 };
 use vmcell_cli::{
     options::{moment, size},
@@ -125,7 +125,9 @@ pub(crate) fn find(arguments: &FindArguments) -> anyhow::Result<u8> {
 
 impl FindArguments {
     fn wanted(&self, style: Style) -> Find {
-        let mut walk = Walk::new().with_top().depth(self.depth.unwrap_or(u32::MAX));
+        let mut walk = WalkOptions::new()
+            .with_top()
+            .depth(self.depth.unwrap_or(u32::MAX));
         if self.unsorted {
             walk = walk.unsorted();
         }

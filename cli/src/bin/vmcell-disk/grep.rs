@@ -11,7 +11,7 @@ use clap::{Args, value_parser};
 use serde_json::{Value, json};
 use vmcell::{
     disk::{Disk, Grep, GrepMatch, MatchedLine},
-    files::{EntryKind, Walk},
+    files::{EntryKind, WalkOptions},
 };
 use vmcell_cli::show::{Page, name};
 
@@ -111,7 +111,7 @@ fn names_files(disk: &Disk, paths: &[PathBuf]) -> bool {
 
 impl GrepArguments {
     fn wanted(&self) -> Grep {
-        let mut walk = Walk::new();
+        let mut walk = WalkOptions::new();
         if let Some(pattern) = &self.glob {
             walk = walk.glob(pattern);
         }

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, value_parser};
-use vmcell::files::Walk;
+use vmcell::files::WalkOptions;
 use vmcell_cli::show::entry;
 
 use crate::{
@@ -68,10 +68,10 @@ pub(crate) fn ls(arguments: &LsArguments) -> anyhow::Result<u8> {
 }
 
 impl LsArguments {
-    fn walk(&self, style: Style) -> Walk {
+    fn walk(&self, style: Style) -> WalkOptions {
         let deep = self.recursive || self.glob.is_some();
         let depth = self.depth.unwrap_or(if deep { u32::MAX } else { 1 });
-        let mut walk = Walk::new().depth(depth);
+        let mut walk = WalkOptions::new().depth(depth);
         if let Some(pattern) = &self.glob {
             walk = walk.glob(pattern);
         }

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use vmcell::{
     disk::{Disk, DiskError},
-    files::{Entry, EntryKind, Walk},
+    files::{Entry, EntryKind, WalkOptions},
 };
 use vmcell_cli::show::{Page, entry, name};
 
@@ -92,8 +92,8 @@ impl Sums {
     }
 }
 
-fn walk() -> Walk {
-    Walk::new().with_sha256()
+fn walk() -> WalkOptions {
+    WalkOptions::new().with_sha256()
 }
 
 /// What is named must have a digest, or be a directory.

@@ -7,8 +7,8 @@ use std::{
 
 use clap::{Args, value_parser};
 use vmcell::{
-    disk::Entries,
-    files::{Entry, EntryKind, Walk},
+    disk::DiskEntries,
+    files::{Entry, EntryKind, WalkOptions},
 };
 use vmcell_cli::show::{Page, entry};
 
@@ -45,7 +45,7 @@ pub(crate) struct TreeArguments {
 pub(crate) fn tree(arguments: &TreeArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
     let path = rooted(&arguments.path);
-    let walk = Walk::new().depth(arguments.depth.unwrap_or(u32::MAX));
+    let walk = WalkOptions::new().depth(arguments.depth.unwrap_or(u32::MAX));
     if arguments.json {
         let entries = disk.walk(&path, walk)?;
         return listing::print(entries, Style::Json, Number::None, entry::absolute);
@@ -76,7 +76,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn draw(&mut self, top: &Entry, path: &Path, mut entries: Entries<'_>) -> io::Result<()> {
+    fn draw(&mut self, top: &Entry, path: &Path, mut entries: DiskEntries<'_>) -> io::Result<()> {
         self.page.named("", path, entry::colour(top), "")?;
         if top.kind == EntryKind::Directory {
             while let Some(entry) = entries.next() {

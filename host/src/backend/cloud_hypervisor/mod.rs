@@ -18,7 +18,7 @@ use std::{
 
 use self::arguments::Parts;
 use super::{
-    Backend, BackendHealth, Launched, Machine, Vmm, Wiring,
+    AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm,
     kvm::{demand_kvm, has_kvm},
     raw_disk::raw_disk,
     version::Version,
@@ -90,9 +90,9 @@ impl Backend for CloudHypervisor {
                     .to_owned(),
             });
         }
-        let wiring = Wiring::hybrid(&vsock)?;
+        let transport = AgentTransport::hybrid(&vsock)?;
         let disk = raw_disk(&machine, self.name())?;
-        let initramfs = machine.initramfs("/dev/vda", wiring.boot_link())?;
+        let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
         let parts = Parts {
             kernel: kernel(machine.kernel.as_deref())?,
             vsock,
@@ -112,7 +112,7 @@ impl Backend for CloudHypervisor {
             .stdout(OwnedFd::from(console_of_vmm))
             .stderr(OwnedFd::from(complaints_of_vmm));
         let vmm = Vmm::spawn(command, vec![disk.into(), initramfs.into()])?;
-        let launched = Launched::new(vmm, wiring).link(link).keep(folder);
+        let launched = Launched::new(vmm, transport).link(link).keep(folder);
         Ok(launched.console(console).console(complaints))
     }
 }

@@ -26,7 +26,7 @@ use rustix::process::geteuid;
 use super::{API, VSOCK, config, options, spawn};
 use crate::{
     backend::{
-        Launched, Machine, Wiring,
+        AgentTransport, Launched, Machine,
         firecracker::config::Places,
         process::cgroup::mount_point,
         raw_disk::{copy, fill_raw_disk},
@@ -101,23 +101,23 @@ impl Jail {
         fs::create_dir(&cgroup_path).map_err(Error::host("make a cgroup for the VM"))?;
 
         let root = self.root(firecracker, machine.id());
-        let wiring = self.furnish(&root, machine).map_err(|error| match error {
+        let transport = self.furnish(&root, machine).map_err(|error| match error {
             Unfurnished::Jail(source) => Error::host("furnish the jail")(source),
             Unfurnished::Machine(error) => error,
         })?;
         let mut command = Command::new(jailer);
         let api = has_api.then(|| Path::new("/").join(API));
         command.args(self.arguments(firecracker, folder.path(), &cgroup, api.as_deref()));
-        Ok(spawn(command, Vec::new(), wiring)?.keep(folder))
+        Ok(spawn(command, Vec::new(), transport)?.keep(folder))
     }
 
     /// Puts all that the VM needs where Firecracker will see it.
-    fn furnish(&self, root: &Path, machine: &Machine) -> Result<Wiring, Unfurnished> {
+    fn furnish(&self, root: &Path, machine: &Machine) -> Result<AgentTransport, Unfurnished> {
         fs::create_dir_all(root)?;
-        let wiring = Wiring::hybrid(root.join(VSOCK))?;
+        let transport = AgentTransport::hybrid(root.join(VSOCK))?;
         let kernel = File::open(machine.kernel()?)?;
         copy(&kernel, kernel.metadata()?.len(), &new(root, "kernel")?)?;
-        let initramfs = machine.initramfs("/dev/vda", wiring.boot_link())?;
+        let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
         copy(
             &initramfs,
             initramfs.metadata()?.len(),
@@ -135,7 +135,7 @@ impl Jail {
         for entry in fs::read_dir(root)? {
             chown(entry?.path(), Some(self.user), Some(self.group))?;
         }
-        Ok(wiring)
+        Ok(transport)
     }
 
     fn base(&self) -> PathBuf {

@@ -13,7 +13,7 @@
 
 mod config;
 mod jail;
-mod weaknesses;
+mod vulnerable_versions;
 
 use std::{
     ffi::OsString,
@@ -28,14 +28,14 @@ use std::{
 use self::config::{Places, config, instance_id};
 pub use self::jail::Jail;
 use super::{
-    Backend, BackendHealth, Launched, Machine, Vmm, Wiring,
+    AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm,
     kvm::{demand_kvm, has_kvm},
     machine::file_in_memory,
     raw_disk::raw_disk,
 };
 use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
 
-pub(crate) use self::weaknesses::weakness;
+pub(crate) use self::vulnerable_versions::vulnerability;
 
 /// The Firecracker backend. It needs KVM.
 #[derive(Clone, Debug, Default)]
@@ -137,8 +137,8 @@ impl Firecracker {
     fn examine(&self) -> Result<String, String> {
         let program = self.program().map_err(|error| error.to_string())?;
         has_kvm()?;
-        if let Some(weakness) = weakness(&program) {
-            return Err(weakness);
+        if let Some(vulnerability) = vulnerability(&program) {
+            return Err(vulnerability);
         }
         if let Some(jail) = &self.jail {
             jail.examine().map_err(|error| error.to_string())?;
@@ -148,9 +148,9 @@ impl Firecracker {
 
     fn launch_free(&self, machine: &Machine) -> Result<Launched, Error> {
         let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
-        let wiring = Wiring::hybrid(folder.path().join(VSOCK))?;
+        let transport = AgentTransport::hybrid(folder.path().join(VSOCK))?;
         let disk = raw_disk(machine, "firecracker")?;
-        let initramfs = machine.initramfs("/dev/vda", wiring.boot_link())?;
+        let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
         let places = Places {
             kernel: text(&machine.kernel()?)?,
             initramfs: INITRAMFS.to_owned(),
@@ -163,7 +163,7 @@ impl Firecracker {
         let api = self.has_api.then(|| folder.path().join(API));
         command.args(arguments(machine, CONFIG, api.as_deref()));
         let descriptors = vec![disk.into(), initramfs.into(), config.into()];
-        let launched = spawn(command, descriptors, wiring)?;
+        let launched = spawn(command, descriptors, transport)?;
         Ok(launched.keep(folder))
     }
 }
@@ -213,7 +213,7 @@ fn options(config: &str, api: Option<&Path>) -> Vec<OsString> {
 fn spawn(
     mut command: Command,
     descriptors: Vec<OwnedFd>,
-    wiring: Wiring,
+    transport: AgentTransport,
 ) -> Result<Launched, Error> {
     let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
     let (console, console_of_vmm) = pair()?;
@@ -226,7 +226,7 @@ fn spawn(
         .stdout(OwnedFd::from(console_of_vmm))
         .stderr(OwnedFd::from(complaints_of_vmm));
     let vmm = Vmm::spawn(command, descriptors)?;
-    let launched = Launched::new(vmm, wiring);
+    let launched = Launched::new(vmm, transport);
     Ok(launched.console(console).console(complaints))
 }
 

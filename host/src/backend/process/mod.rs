@@ -44,7 +44,7 @@ use rustix::{
 use vmcell_wire::namespaces::{Ids, Namespaces, PROGRAM};
 
 use self::{cgroup::Cgroup, root::Files};
-use super::{Backend, BackendHealth, Launched, Machine, Vmm, Wiring};
+use super::{AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm};
 use crate::{error::Error, link::LinkKind};
 
 /// The backend without a VM: see
@@ -132,7 +132,7 @@ impl Backend for HostProcess {
             .stderr(OwnedFd::from(complaints_of_agent));
         // The keeper ends when all in the namespaces have, and not before.
         let vmm = Vmm::spawn(command, descriptors)?.ended_by(Signal::TERM);
-        let launched = Launched::new(vmm, Wiring::Port(socket))
+        let launched = Launched::new(vmm, AgentTransport::Port(socket))
             .link(link)
             .console(complaints)
             .keep(files)

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::vhost_device::VhostDevice;
 use crate::{
-    backend::{Machine, RunFolder, Wiring},
+    backend::{AgentTransport, Machine, RunFolder},
     error::Error,
     link::{LinkChoice, LinkKind},
     locate,
@@ -21,7 +21,7 @@ use crate::{
 /// A link before QEMU runs.
 pub(super) struct Link {
     pub(super) choice: LinkChoice,
-    pub(super) wiring: Wiring,
+    pub(super) transport: AgentTransport,
     pub(super) device: Device,
     /// What QEMU inherits of it.
     pub(super) descriptor: OwnedFd,
@@ -72,7 +72,7 @@ impl Link {
         let (ours, theirs) = UnixStream::pair().map_err(Error::host("make a socket pair"))?;
         Ok(Self {
             choice,
-            wiring: Wiring::Port(ours),
+            transport: AgentTransport::Port(ours),
             device: Device::Serial,
             descriptor: theirs.into(),
             helper: None,
@@ -83,7 +83,7 @@ impl Link {
         let cid = take_free_cid(&device)?;
         Ok(Self {
             choice,
-            wiring: Wiring::vsock(cid)?,
+            transport: AgentTransport::vsock(cid)?,
             device: Device::Vsock { cid },
             descriptor: device.into(),
             helper: None,
@@ -94,11 +94,11 @@ impl Link {
         let program = locate::vhost_device_vsock(program)?;
         let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
         let path = folder.path().join("vsock");
-        let wiring = Wiring::hybrid(&path)?;
+        let transport = AgentTransport::hybrid(&path)?;
         let (helper, descriptor) = VhostDevice::start(program, folder, &path)?;
         Ok(Self {
             choice: LinkChoice::requested(LinkKind::HybridVsock),
-            wiring,
+            transport,
             device: Device::VhostUserVsock,
             descriptor,
             helper: Some(helper),

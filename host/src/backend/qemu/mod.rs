@@ -93,7 +93,7 @@ impl Backend for Qemu {
             time_stamp_khz: time_stamp::rate_khz(),
             one_thread: needs_one_thread(&machine, || Version::of(&program)),
         };
-        let initramfs = machine.initramfs("/dev/vda", link.wiring.boot_link())?;
+        let initramfs = machine.initramfs("/dev/vda", link.transport.boot_link())?;
 
         let mut command = Command::new(program);
         command
@@ -114,8 +114,8 @@ impl Backend for Qemu {
         descriptors.extend(beneath.map(|layer| OwnedFd::from(layer.file)));
         let vmm = Vmm::spawn(command, descriptors)?;
         let launched = match link.helper {
-            None => Launched::new(vmm, link.wiring),
-            Some(helper) => Launched::new(vmm.with_device(helper.program), link.wiring)
+            None => Launched::new(vmm, link.transport),
+            Some(helper) => Launched::new(vmm.with_device(helper.program), link.transport)
                 .console(helper.complaints)
                 .keep(helper.folder),
         };

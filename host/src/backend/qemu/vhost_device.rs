@@ -33,7 +33,7 @@ pub(super) struct VhostDevice {
 }
 
 /// How long it may take to be ready for QEMU.
-const PATIENCE: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl VhostDevice {
     /// Starts it, with a socket for connections to the guest at `vsock`. With it
@@ -110,7 +110,7 @@ fn changes_in(folder: &Path) -> io::Result<OwnedFd> {
 
 /// Connects as soon as the program listens.
 fn connect(path: &Path, changes: &OwnedFd, program: &Vmm) -> io::Result<UnixStream> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + READY_TIMEOUT;
     loop {
         let error = match UnixStream::connect(path) {
             Ok(socket) => return Ok(socket),

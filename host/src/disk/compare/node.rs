@@ -17,12 +17,12 @@ pub(super) struct Node {
     pub(super) mode: u32,
     pub(super) owner: Owner,
     pub(super) size: u64,
-    pub(super) place: Place,
+    pub(super) place: NodeSource,
 }
 
 /// Where an entry is.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum NodeSource {
     Disk(Box<Inode>),
     Host(PathBuf),
 }
@@ -43,7 +43,7 @@ impl Node {
                 gid: inode.gid,
             },
             size: inode.size,
-            place: Place::Disk(Box::new(inode)),
+            place: NodeSource::Disk(Box::new(inode)),
         }
     }
 
@@ -56,14 +56,14 @@ impl Node {
                 gid: metadata.gid(),
             },
             size: metadata.len(),
-            place: Place::Host(path),
+            place: NodeSource::Host(path),
         })
     }
 
     pub(super) fn inode(&self) -> Option<&Inode> {
         match &self.place {
-            Place::Disk(inode) => Some(inode),
-            Place::Host(_) => None,
+            NodeSource::Disk(inode) => Some(inode),
+            NodeSource::Host(_) => None,
         }
     }
 }

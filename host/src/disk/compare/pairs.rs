@@ -12,7 +12,7 @@ use super::{
     side::{DiffSide, Name, Names},
 };
 use crate::disk::{
-    DiskError, DiskProblem, budget::Budget, ext4::Kind, path::push, tour::in_two_places,
+    DiskError, DiskProblem, budget::Budget, ext4::Kind, path::push, traversal::in_two_places,
 };
 
 /// What two trees have at one path.

@@ -4,7 +4,7 @@ use crate::disk::{
     Disk, DiskError,
     budget::Budget,
     ext4::{Inode, RunPlace},
-    image::{Place, Run, Runs},
+    image::{Location, MappedRange, MappedRanges},
 };
 
 /// More places that differ are not remembered: then all counts as different.
@@ -149,8 +149,8 @@ impl Pieces<'_> {
 }
 
 struct Stream<'d> {
-    runs: Runs<'d>,
-    run: Option<Run>,
+    runs: MappedRanges<'d>,
+    run: Option<MappedRange>,
 }
 
 impl<'d> Stream<'d> {
@@ -163,7 +163,7 @@ impl<'d> Stream<'d> {
     }
 
     /// What is left of the first run. An inner none: it cannot be told.
-    fn peek(&mut self) -> Option<Option<Run>> {
+    fn peek(&mut self) -> Option<Option<MappedRange>> {
         if self.run.is_none() {
             match self.runs.next()? {
                 Ok(run) => self.run = Some(run),
@@ -175,7 +175,7 @@ impl<'d> Stream<'d> {
 
     fn advance(&mut self, count: u64) {
         self.run = self.run.and_then(|run| {
-            Some(Run {
+            Some(MappedRange {
                 offset: run.offset.saturating_add(count),
                 length: run.length.checked_sub(count).filter(|left| *left > 0)?,
                 place: beyond(run.place, count),
@@ -184,18 +184,18 @@ impl<'d> Stream<'d> {
     }
 }
 
-fn beyond(place: Place, count: u64) -> Place {
+fn beyond(place: Location, count: u64) -> Location {
     match place {
-        Place::Zero => Place::Zero,
-        Place::File { file, offset } => Place::File {
+        Location::Zero => Location::Zero,
+        Location::File { file, offset } => Location::File {
             file,
             offset: offset.saturating_add(count),
         },
-        Place::Packed {
+        Location::Packed {
             file,
             offset,
             within,
-        } => Place::Packed {
+        } => Location::Packed {
             file,
             offset,
             within: within.saturating_add(count),
@@ -237,9 +237,9 @@ mod tests {
         fn a_place_goes_on_byte_by_byte(first in 0..1000_u64, second in 0..1000_u64) {
             let file = FileId { device: 1, inode: 2 };
             for place in [
-                Place::Zero,
-                Place::File { file, offset: 7 },
-                Place::Packed { file, offset: 7, within: 9 },
+                Location::Zero,
+                Location::File { file, offset: 7 },
+                Location::Packed { file, offset: 7, within: 9 },
             ] {
                 let twice = beyond(beyond(place, first), second);
                 prop_assert_eq!(twice, beyond(place, first + second));

@@ -9,11 +9,11 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use super::node::{Node, Open, Place};
+use super::node::{Node, NodeSource, Open};
 use crate::disk::{
     Disk, DiskError,
     budget::Budget,
-    ext4::{self, Follow, Kind},
+    ext4::{self, Kind, SymlinkPolicy},
     listing::Listing,
     path::{shown, to_path},
 };
@@ -80,7 +80,7 @@ impl<'a> DiffSide<'a> {
     pub(super) fn top(&self) -> Result<Node, DiskError> {
         let (node, path) = match self {
             Self::Disk { disk, path } => {
-                let (inode, _) = disk.find_inode(path, Follow::All)?;
+                let (inode, _) = disk.find_inode(path, SymlinkPolicy::All)?;
                 (Node::of_inode(inode), path)
             }
             // A link that names the top is followed; none in it is.
@@ -107,7 +107,7 @@ impl<'a> DiffSide<'a> {
         budget: &mut Budget,
     ) -> Result<Names, DiskError> {
         match (&directory.place, self) {
-            (Place::Disk(inode), Self::Disk { disk, .. }) => {
+            (NodeSource::Disk(inode), Self::Disk { disk, .. }) => {
                 let listing = Listing::read(&disk.ext4, inode, path, budget)?;
                 let problems = listing.problems.into_iter();
                 Ok(Names {
@@ -116,8 +116,8 @@ impl<'a> DiffSide<'a> {
                     kept: listing.kept,
                 })
             }
-            (Place::Host(folder), _) => host_names(folder, path, budget),
-            (Place::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
+            (NodeSource::Host(folder), _) => host_names(folder, path, budget),
+            (NodeSource::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
         }
     }
 
@@ -129,29 +129,29 @@ impl<'a> DiffSide<'a> {
         path: &[u8],
     ) -> Result<Node, DiskError> {
         match (&directory.place, self) {
-            (Place::Host(folder), _) => host_node(folder.join(to_path(&name.name))),
-            (Place::Disk(_), Self::Disk { disk, .. }) => {
+            (NodeSource::Host(folder), _) => host_node(folder.join(to_path(&name.name))),
+            (NodeSource::Disk(_), Self::Disk { disk, .. }) => {
                 let inode = disk.ext4.inode(name.inode);
                 inode
                     .map(Node::of_inode)
                     .map_err(|error| DiskError::at(path, error))
             }
-            (Place::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
+            (NodeSource::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
         }
     }
 
     /// What a symlink points to.
     pub(super) fn link(&self, node: &Node, path: &[u8]) -> Result<Vec<u8>, DiskError> {
         match (&node.place, self) {
-            (Place::Host(link), _) => {
+            (NodeSource::Host(link), _) => {
                 let target = fs::read_link(link).map_err(|error| unreadable(link, error))?;
                 Ok(target.into_os_string().into_vec())
             }
-            (Place::Disk(inode), Self::Disk { disk, .. }) => {
+            (NodeSource::Disk(inode), Self::Disk { disk, .. }) => {
                 let target = disk.ext4.link(inode);
                 target.map_err(|error| DiskError::at(path, error))
             }
-            (Place::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
+            (NodeSource::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> DiffSide<'a> {
         'a: 'n,
     {
         match (&node.place, self) {
-            (Place::Host(file), _) => {
+            (NodeSource::Host(file), _) => {
                 // A link or a pipe that has just taken the file's place is
                 // neither followed nor waited for.
                 let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -171,8 +171,8 @@ impl<'a> DiffSide<'a> {
                     .open(file);
                 Ok(Open::Host(opened.map_err(|error| unreadable(file, error))?))
             }
-            (Place::Disk(inode), Self::Disk { disk, .. }) => Ok(Open::Disk(disk, inode)),
-            (Place::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
+            (NodeSource::Disk(inode), Self::Disk { disk, .. }) => Ok(Open::Disk(disk, inode)),
+            (NodeSource::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
         }
     }
 }
@@ -258,8 +258,8 @@ fn elsewhere(path: &[u8]) -> DiskError {
     DiskError::NotFound { path: shown(path) }
 }
 
-impl From<ext4::Entry> for Name {
-    fn from(entry: ext4::Entry) -> Self {
+impl From<ext4::DirectoryEntry> for Name {
+    fn from(entry: ext4::DirectoryEntry) -> Self {
         Self {
             name: entry.name,
             inode: entry.inode,

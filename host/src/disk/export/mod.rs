@@ -12,7 +12,7 @@ use self::{
     pieces::{Pieces, receive},
     sender::Sender,
 };
-use super::{Disk, DiskError, DiskProblem, choice::filter, ext4::Follow};
+use super::{Disk, DiskError, DiskProblem, choice::filter, ext4::SymlinkPolicy};
 #[cfg(feature = "archive")]
 use crate::tree::ArchiveFormat;
 use crate::{
@@ -186,7 +186,7 @@ impl<'d> Export<'d> {
     pub fn run(self) -> Result<Exported, DiskError> {
         let filter = filter(&self.filter)?;
         // Without a tree nothing is made on the host.
-        let (top, path) = self.disk.find_inode(&self.from, Follow::Parents)?;
+        let (top, path) = self.disk.find_inode(&self.from, SymlinkPolicy::Parents)?;
         let receiver = Receiver::new(self.destination, self.options)?;
         let (pieces, queue) = Pieces::new();
         let (sent, received) = thread::scope(|scope| {

@@ -14,7 +14,7 @@ use crate::{
         ext4::{self, Inode, Kind, RunPlace},
         path::shown,
         span::{Span, Spans},
-        tour::{Order, Step, Tour},
+        traversal::{Order, Step, Traversal},
     },
     tree::TreeError,
 };
@@ -33,7 +33,7 @@ pub(super) struct Sender<'d> {
     disk: &'d Disk,
     pieces: Pieces,
     filter: Filter,
-    tour: Tour<'d>,
+    traversal: Traversal<'d>,
     directories: Directories,
     /// The first names of files that have several and were sent.
     links: HashMap<u32, Box<[u8]>>,
@@ -56,7 +56,7 @@ impl<'d> Sender<'d> {
             disk,
             pieces,
             filter,
-            tour: Tour::new(disk, Order::Sorted, top, disk.budget()),
+            traversal: Traversal::new(disk, Order::Sorted, top, disk.budget()),
             directories: Directories::default(),
             links: HashMap::new(),
             buffer: vec![0; MAX_INLINE],
@@ -78,7 +78,7 @@ impl<'d> Sender<'d> {
 
     /// Everything in the directory that was entered.
     fn below(&mut self) -> Result<(), DiskError> {
-        while let Some(step) = self.tour.next() {
+        while let Some(step) = self.traversal.next() {
             let result = match step {
                 Ok(Step::Entry(inode)) => self.visit(&inode),
                 Ok(Step::Left) => self.leave(),
@@ -94,10 +94,10 @@ impl<'d> Sender<'d> {
 
     fn visit(&mut self, inode: &Inode) -> Result<(), DiskError> {
         let is_directory = inode.kind == Kind::Directory;
-        let below = self.tour.path_below();
+        let below = self.traversal.path_below();
         let selection = self
             .filter
-            .select_within(self.tour.selection(), below, is_directory);
+            .select_within(self.traversal.selection(), below, is_directory);
         if selection == Selection::Skip {
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl<'d> Sender<'d> {
         name: &[u8],
         selection: Selection,
     ) -> Result<(), DiskError> {
-        let entered = self.tour.enter(inode, selection);
+        let entered = self.traversal.enter(inode, selection);
         entered.map_err(|problem| problem.error)?;
         let xattrs = self.xattrs(inode);
         self.directories.enter(name, meta(inode, &xattrs));
@@ -153,7 +153,7 @@ impl<'d> Sender<'d> {
     fn symlink(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
         let target = self.disk.ext4.link(inode).map_err(|error| self.at(error))?;
         // A link can be longer by one byte than what a system call takes.
-        self.tour.budget.check_path(&target)?;
+        self.traversal.budget.check_path(&target)?;
         self.tell_directories()?;
         self.put(&TreeRecord::Symlink {
             name,
@@ -175,8 +175,8 @@ impl<'d> Sender<'d> {
             self.file_in_parts(inode, name)?;
         }
         if inode.links > 1 {
-            let path = self.tour.path_below().to_vec();
-            self.tour.budget.keep(REMEMBERED + path.len(), &path)?;
+            let path = self.traversal.path_below().to_vec();
+            self.traversal.budget.keep(REMEMBERED + path.len(), &path)?;
             self.links.insert(inode.number, path.into_boxed_slice());
         }
         Ok(())
@@ -199,9 +199,9 @@ impl<'d> Sender<'d> {
         self.put_file(inode, name, Content::Parts { size: inode.size })?;
         let disk = self.disk;
         for span in Spans::new(&disk.ext4, inode) {
-            let span = span.map_err(|error| cut_off(self.tour.path(), error))?;
+            let span = span.map_err(|error| cut_off(self.traversal.path(), error))?;
             if span.is_hole {
-                self.tour.budget.check_time(self.tour.path())?;
+                self.traversal.budget.check_time(self.traversal.path())?;
                 self.put(&TreeRecord::Hole { bytes: span.length })?;
             } else {
                 self.data(inode, span)?;
@@ -218,7 +218,7 @@ impl<'d> Sender<'d> {
         }
         for run in self.disk.ext4.runs(inode) {
             let run = run.map_err(|error| self.at(error))?;
-            self.tour.budget.check_time(self.tour.path())?;
+            self.traversal.budget.check_time(self.traversal.path())?;
             if let RunPlace::Data(start) = run.place
                 && start.saturating_add(run.length) > self.disk.length
             {
@@ -233,10 +233,10 @@ impl<'d> Sender<'d> {
     }
 
     fn data(&mut self, inode: &Inode, span: Span) -> Result<(), DiskError> {
-        let (disk, path) = (self.disk, self.tour.path());
+        let (disk, path) = (self.disk, self.traversal.path());
         let mut done = 0;
         while done < span.length {
-            self.tour.budget.check_time(path)?;
+            self.traversal.budget.check_time(path)?;
             let count = self.pieces.raw(span.length - done, |part| {
                 let count = disk.ext4.read(inode, span.offset + done, part);
                 count.map_err(|error| cut_off(path, error))
@@ -290,13 +290,13 @@ impl<'d> Sender<'d> {
     fn problem(&mut self, error: DiskError) {
         self.told.problem_count += 1;
         if self.told.problems.len() < MOST_TOLD {
-            let problem = DiskProblem::new(self.tour.path(), error);
+            let problem = DiskProblem::new(self.traversal.path(), error);
             self.told.problems.push(problem);
         }
     }
 
     fn at(&self, error: ext4::Error) -> DiskError {
-        DiskError::at(self.tour.path(), error)
+        DiskError::at(self.traversal.path(), error)
     }
 }
 

@@ -1,5 +1,5 @@
 use super::{
-    Inode, Problem,
+    DamageKind, Inode,
     fields::{Fields, narrow},
     inode::SMALL,
 };
@@ -50,7 +50,7 @@ impl<'a> Area<'a> {
 
     /// All entries. It ends after the first that is wrong, since nothing tells
     /// where the next one starts.
-    pub(super) fn entries(self) -> impl Iterator<Item = Result<RawEntry<'a>, Problem>> {
+    pub(super) fn entries(self) -> impl Iterator<Item = Result<RawEntry<'a>, DamageKind>> {
         let mut next = Some(self.first);
         std::iter::from_fn(move || {
             let at = next.take()?;
@@ -62,7 +62,7 @@ impl<'a> Area<'a> {
             let length = usize::from(fields.u8(at));
             let name = fields.bytes(at.saturating_add(ENTRY), length);
             let Some(name) = name else {
-                return Some(Err(Problem::Size(fields.u8(at).into())));
+                return Some(Err(DamageKind::Size(fields.u8(at).into())));
             };
             next = at
                 .checked_add(ENTRY)

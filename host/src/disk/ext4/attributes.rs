@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use super::{
-    Damage, Error, Ext4, Inode, Limit, Problem, Structure, acl,
+    Damage, DamageKind, Error, Ext4, Inode, Limit, Structure, acl,
     attribute_area::{Area, MAGIC, RawEntry},
     fields::{Fields, narrow, wide},
 };
@@ -22,7 +22,7 @@ impl Ext4 {
     /// cannot be read. What only the file system itself uses is left out, as
     /// the kernel does.
     pub fn attributes(&self, inode: &Inode) -> Vec<Result<Attribute, Error>> {
-        let mut found = Found {
+        let mut found = WalkEntry {
             ext4: self,
             inode,
             left: self.options.limits.attributes,
@@ -53,14 +53,14 @@ impl Ext4 {
             .block(Structure::Attributes, inode.number, number)?;
         let fields = Fields(&bytes);
         let problem = if fields.u32(0) != MAGIC {
-            Problem::Magic
+            DamageKind::Magic
         } else if !self.superblock.matches(
             &number.to_le_bytes(),
             &bytes,
             CHECKSUM,
             fields.u32(CHECKSUM),
         ) {
-            Problem::Checksum
+            DamageKind::Checksum
         } else {
             return Ok(bytes);
         };
@@ -71,7 +71,7 @@ impl Ext4 {
     fn attribute_inode(&self, inode: &Inode, entry: &RawEntry<'_>) -> Result<Vec<u8>, Error> {
         let holder = self.inode(entry.inode)?;
         if !holder.is_attribute() || holder.size != u64::from(entry.size) {
-            return Err(damaged(inode, None, Problem::Number(entry.inode)).into());
+            return Err(damaged(inode, None, DamageKind::Number(entry.inode)).into());
         }
         let mut value = vec![0; narrow(entry.size.into())];
         self.read(&holder, 0, &mut value)?;
@@ -79,7 +79,7 @@ impl Ext4 {
     }
 }
 
-struct Found<'a> {
+struct WalkEntry<'a> {
     ext4: &'a Ext4,
     inode: &'a Inode,
     left: usize,
@@ -87,7 +87,7 @@ struct Found<'a> {
     items: Vec<Result<Attribute, Error>>,
 }
 
-impl Found<'_> {
+impl WalkEntry<'_> {
     fn take(&mut self, area: Area<'_>, block: Option<u64>) {
         let limits = self.ext4.options.limits;
         for entry in area.entries() {
@@ -135,7 +135,7 @@ impl Found<'_> {
                 2 | 3 => acl::from_disk(&value),
                 _ => Some(value),
             })
-            .ok_or_else(|| damaged(self.inode, block, Problem::Size(entry.size.into())).into())
+            .ok_or_else(|| damaged(self.inode, block, DamageKind::Size(entry.size.into())).into())
     }
 }
 
@@ -153,7 +153,7 @@ fn full_name(entry: &RawEntry<'_>) -> Option<Vec<u8>> {
     Some([prefix, entry.name].concat())
 }
 
-fn damaged(inode: &Inode, block: Option<u64>, problem: Problem) -> Damage {
+fn damaged(inode: &Inode, block: Option<u64>, problem: DamageKind) -> Damage {
     Damage {
         structure: Structure::Attributes,
         inode: Some(inode.number),

@@ -11,11 +11,11 @@ pub struct Damage {
     /// The block of the file system that it is in, where known.
     pub block: Option<u64>,
     /// What is wrong with it.
-    pub problem: Problem,
+    pub problem: DamageKind,
 }
 
 impl Damage {
-    pub(super) fn new(structure: Structure, problem: Problem) -> Self {
+    pub(super) fn new(structure: Structure, problem: DamageKind) -> Self {
         Self {
             structure,
             inode: None,
@@ -91,7 +91,7 @@ impl fmt::Display for Structure {
 /// What can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum DamageKind {
     /// The bytes do not have the sum that was written with them.
     Checksum,
     /// A number that marks the structure is missing.
@@ -116,7 +116,7 @@ pub enum Problem {
     Loop,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for DamageKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Checksum => f.write_str("wrong checksum"),

@@ -1,9 +1,9 @@
 use std::{borrow::Cow, collections::VecDeque, ops::Range};
 
 use super::{
-    Damage, Entry, Error, Ext4, Inode, Kind, Problem, Structure,
+    Damage, DamageKind, DirectoryEntry, Error, Ext4, Inode, Kind, Structure,
     directory_blocks::DirectoryBlocks,
-    entry::{self, Found, RawEntry, Rules},
+    entry::{self, RawEntry, Rules, WalkEntry},
     fields::narrow,
 };
 
@@ -24,7 +24,7 @@ pub struct Directory<'a> {
     /// the first moves from entry to entry.
     blocks: VecDeque<Range<usize>>,
     /// What is wrong with the blocks as a whole.
-    problems: VecDeque<Problem>,
+    problems: VecDeque<DamageKind>,
     /// The length of the next entry is wrong, which has been told.
     by_name: bool,
 }
@@ -70,7 +70,7 @@ impl Directory<'_> {
     ///
     /// The first thing that is wrong with the directory, if the name is nowhere
     /// in the rest of it.
-    pub fn find(mut self, name: &[u8]) -> Result<Option<Entry>, Error> {
+    pub fn find(mut self, name: &[u8]) -> Result<Option<DirectoryEntry>, Error> {
         let mut problem = None;
         self.source.restart();
         while let Some(step) = self.step() {
@@ -91,8 +91,8 @@ impl Directory<'_> {
         name.into()
     }
 
-    fn entry(&self, raw: &RawEntry) -> Entry {
-        Entry {
+    fn entry(&self, raw: &RawEntry) -> DirectoryEntry {
+        DirectoryEntry {
             name: self.name(raw).into_owned(),
             inode: raw.inode,
             kind: raw.kind,
@@ -117,17 +117,17 @@ impl Directory<'_> {
                 },
             };
             match found {
-                Found::Nothing => {}
-                Found::Name(raw) => return Some(Ok(raw)),
-                Found::Bad(problem) => return Some(Err(self.damaged(problem))),
+                WalkEntry::Nothing => {}
+                WalkEntry::Name(raw) => return Some(Ok(raw)),
+                WalkEntry::Bad(problem) => return Some(Err(self.damaged(problem))),
             }
         }
     }
 
     /// Reads the next entry of the first block.
-    fn slot(&mut self) -> Found {
+    fn slot(&mut self) -> WalkEntry {
         let Some(block) = self.blocks.front_mut() else {
-            return Found::Nothing;
+            return WalkEntry::Nothing;
         };
         let rules = Rules {
             superblock: &self.ext4.superblock,
@@ -137,7 +137,7 @@ impl Directory<'_> {
         if std::mem::take(&mut self.by_name) {
             let Some(slot) = rules.slot_by_name(bytes, block.start) else {
                 block.start = block.end;
-                return Found::Nothing;
+                return WalkEntry::Nothing;
             };
             block.start = slot.next;
             return slot.found;
@@ -149,7 +149,7 @@ impl Directory<'_> {
             }
             Err(problem) => {
                 self.by_name = true;
-                Found::Bad(problem)
+                WalkEntry::Bad(problem)
             }
         }
     }
@@ -170,13 +170,13 @@ impl Directory<'_> {
                 .seed
                 .is_some_and(|seed| !entry::sum_matches(block, seed, superblock))
             {
-                self.problems.push_back(Problem::Checksum);
+                self.problems.push_back(DamageKind::Checksum);
             }
         }
         Ok(true)
     }
 
-    fn damaged(&self, problem: Problem) -> Error {
+    fn damaged(&self, problem: DamageKind) -> Error {
         Damage::new(Structure::Directory, problem)
             .of(self.inode.number)
             .into()
@@ -184,7 +184,7 @@ impl Directory<'_> {
 }
 
 impl Iterator for Directory<'_> {
-    type Item = Result<Entry, Error>;
+    type Item = Result<DirectoryEntry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.source.restart();

@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use super::{
-    Damage, Error, Ext4, Inode, Limit, Problem, Run, RunPlace, Runs, Structure, fields::narrow,
+    Damage, DamageKind, Error, Ext4, Inode, Limit, Run, RunPlace, Runs, Structure, fields::narrow,
 };
 
 /// How much is read at a time. A walk has one such buffer for each directory
@@ -59,11 +59,11 @@ impl<'a> DirectoryBlocks<'a> {
         let blocks = run.length.checked_div(block_size).unwrap_or(0);
         let RunPlace::Data(start) = run.place else {
             self.position = run.offset.saturating_add(run.length);
-            return Err(self.damaged(Problem::Missing));
+            return Err(self.damaged(DamageKind::Missing));
         };
         if blocks == 0 {
             self.position = self.inode.size;
-            return Err(self.damaged(Problem::Size(self.inode.size)));
+            return Err(self.damaged(DamageKind::Size(self.inode.size)));
         }
         let mut length = blocks
             .saturating_mul(block_size)
@@ -137,7 +137,7 @@ impl<'a> DirectoryBlocks<'a> {
         self.position = self.inode.size;
     }
 
-    fn damaged(&self, problem: Problem) -> Error {
+    fn damaged(&self, problem: DamageKind) -> Error {
         Damage::new(Structure::Directory, problem)
             .of(self.inode.number)
             .into()

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use super::{
-    Kind, Problem,
+    DamageKind, Kind,
     checksum::{START, crc32c},
     fields::Fields,
     inode::ROOT,
@@ -11,7 +11,7 @@ use super::{
 /// A name in a directory, and what it leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// The name: neither empty nor `.` nor `..`, and without `/` and zeros. All
     /// other bytes may be in it. An encrypted name is shown in letters and
     /// digits.
@@ -34,15 +34,15 @@ const DOT: usize = 12;
 pub(super) struct Slot {
     /// Where the next one starts.
     pub(super) next: usize,
-    pub(super) found: Found,
+    pub(super) found: WalkEntry,
 }
 
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum WalkEntry {
     /// A name that was removed, `.` or `..`, an index, a checksum.
     Nothing,
     Name(RawEntry),
-    Bad(Problem),
+    Bad(DamageKind),
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) struct Rules<'a> {
 impl Rules<'_> {
     /// Reads the entry at one place of a block. An error without a next place
     /// means that nothing more can be found in the block.
-    pub(super) fn slot(&self, block: &[u8], at: usize) -> Result<Slot, Problem> {
+    pub(super) fn slot(&self, block: &[u8], at: usize) -> Result<Slot, DamageKind> {
         let length = self.record_length(block, at);
         let rest = block.len().saturating_sub(at);
         let name_length = usize::from(Fields(block).u8(at.saturating_add(6)));
@@ -72,7 +72,7 @@ impl Rules<'_> {
             && length >= HEADER.saturating_add(name_length)
             && length <= rest;
         if rest < HEADER || !fits {
-            return Err(Problem::Size(super::fields::wide(length)));
+            return Err(DamageKind::Size(super::fields::wide(length)));
         }
         Ok(Slot {
             next: at.saturating_add(length),
@@ -89,35 +89,35 @@ impl Rules<'_> {
             .checked_add(name_length)?
             .checked_next_multiple_of(4)?;
         let found = self.found(block, at);
-        let plausible = next <= block.len() && matches!(found, Found::Name(_));
+        let plausible = next <= block.len() && matches!(found, WalkEntry::Name(_));
         plausible.then_some(Slot { next, found })
     }
 
-    fn found(&self, block: &[u8], at: usize) -> Found {
+    fn found(&self, block: &[u8], at: usize) -> WalkEntry {
         let fields = Fields(block);
         let inode = fields.u32(at);
         if inode == 0 {
-            return Found::Nothing;
+            return WalkEntry::Nothing;
         }
         let start = at.saturating_add(HEADER);
         let name = start..start.saturating_add(fields.u8(at.saturating_add(6)).into());
         let bytes = block.get(name.clone()).unwrap_or_default();
         if matches!(bytes, b"." | b"..") {
-            return Found::Nothing;
+            return WalkEntry::Nothing;
         }
         let allowed = self.encrypted || !bytes.iter().any(|byte| matches!(byte, 0 | b'/'));
         if bytes.is_empty() || !allowed {
-            return Found::Bad(Problem::Name);
+            return WalkEntry::Bad(DamageKind::Name);
         }
         // The inodes before the first are the file system's own.
         let exists = inode <= self.superblock.inodes
             && (inode == ROOT || inode >= self.superblock.first_inode);
         if !exists {
-            return Found::Bad(Problem::Number(inode));
+            return WalkEntry::Bad(DamageKind::Number(inode));
         }
         let told = self.superblock.features.file_type();
         let kind = fields.u8(at.saturating_add(7));
-        Found::Name(RawEntry {
+        WalkEntry::Name(RawEntry {
             inode,
             kind: told.then(|| Kind::of_entry(kind)).flatten(),
             name,

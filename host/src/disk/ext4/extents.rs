@@ -6,10 +6,10 @@
 //! not hide the others.
 
 use super::{
-    Damage, Error, Inode, Problem, Structure,
+    Damage, DamageKind, Error, Inode, Structure,
     checksum::crc32c,
     fields::{Fields, join},
-    runs::{BlockRun, Place},
+    runs::{BlockRun, RunKind},
     store::{Bytes, Store},
 };
 
@@ -46,7 +46,7 @@ impl Leaf {
             .map_or(self.end, |next| u64::from(next.u32(0)).min(self.end));
         let hole = |end: u64| BlockRun {
             length: end.saturating_sub(from),
-            place: Place::Hole,
+            place: RunKind::Hole,
         };
         let Some(extent) = after.checked_sub(1).and_then(|last| self.node.record(last)) else {
             return Ok(Some(hole(end)));
@@ -55,7 +55,7 @@ impl Leaf {
 
         let start = u64::from(extent.u32(0));
         let (length, written) = match extent.u16(4) {
-            0 => return Err(damaged(Problem::Size(0))),
+            0 => return Err(damaged(DamageKind::Size(0))),
             length if length <= MOST_WRITTEN => (length, true),
             length => (length.saturating_sub(MOST_WRITTEN), false),
         };
@@ -67,15 +67,15 @@ impl Leaf {
             return Ok(Some(hole(end)));
         };
         if from.saturating_add(length) > end {
-            return Err(damaged(Problem::Order));
+            return Err(damaged(DamageKind::Order));
         }
         let first = join(extent.u16(6).into(), extent.u32(8)).saturating_add(skipped);
         Ok(Some(BlockRun {
             length,
             place: if written {
-                Place::Data(first)
+                RunKind::Data(first)
             } else {
-                Place::Unwritten(first)
+                RunKind::Unwritten(first)
             },
         }))
     }
@@ -95,7 +95,7 @@ pub(super) fn leaf(store: &Store, inode: &Inode, from: u64) -> Result<Option<Lea
             end = u64::from(next.u32(0)).min(end);
         }
         if end <= from {
-            return Err(node.damaged(inode, Problem::Order).into());
+            return Err(node.damaged(inode, DamageKind::Order).into());
         }
         let index = node.record(chosen).unwrap_or(Fields(&[]));
         let block = join(index.u16(8).into(), index.u32(4));
@@ -122,7 +122,7 @@ impl Node {
     fn root(inode: &Inode) -> Result<Self, Damage> {
         let depth = Fields(&inode.map).u16(6);
         if depth > MAX_DEPTH {
-            return Err(damage(inode, None, Problem::Depth(depth)));
+            return Err(damage(inode, None, DamageKind::Depth(depth)));
         }
         Self::check(inode, NodeBytes::Root(inode.map), None, depth)
     }
@@ -141,7 +141,7 @@ impl Node {
             .saturating_add(RECORD);
         let sum = |seed| crc32c(seed, fields.bytes(0, tail).unwrap_or_default());
         if inode.seed.is_some_and(|seed| sum(seed) != fields.u32(tail)) {
-            return Err(node.damaged(inode, Problem::Checksum).into());
+            return Err(node.damaged(inode, DamageKind::Checksum).into());
         }
         Ok(node)
     }
@@ -160,16 +160,16 @@ impl Node {
         };
         let fields = Fields(node.bytes());
         if fields.u16(0) != MAGIC {
-            return Err(node.damaged(inode, Problem::Magic));
+            return Err(node.damaged(inode, DamageKind::Magic));
         }
         if fields.u16(6) != depth {
-            return Err(node.damaged(inode, Problem::Depth(fields.u16(6))));
+            return Err(node.damaged(inode, DamageKind::Depth(fields.u16(6))));
         }
         let entries = fields.u16(2);
         let room = node.bytes().len().checked_div(RECORD).unwrap_or(0);
         let fits = entries <= fields.u16(4) && usize::from(fields.u16(4)) < room;
         if !fits || (depth > 0 && entries == 0) {
-            return Err(node.damaged(inode, Problem::Size(entries.into())));
+            return Err(node.damaged(inode, DamageKind::Size(entries.into())));
         }
         Ok(Self {
             entries: entries.into(),
@@ -205,12 +205,12 @@ impl Node {
         low
     }
 
-    fn damaged(&self, inode: &Inode, problem: Problem) -> Damage {
+    fn damaged(&self, inode: &Inode, problem: DamageKind) -> Damage {
         damage(inode, self.block, problem)
     }
 }
 
-fn damage(inode: &Inode, block: Option<u64>, problem: Problem) -> Damage {
+fn damage(inode: &Inode, block: Option<u64>, problem: DamageKind) -> Damage {
     Damage {
         structure: Structure::Map,
         inode: Some(inode.number),

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::{
-    Damage, Error, JournalState, Options, Problem, Structure, SuperblockCopy,
+    Damage, DamageKind, Error, JournalState, Options, Structure, SuperblockCopy,
     fields::wide,
     journal,
     store::Store,
@@ -64,7 +64,7 @@ impl Ext4 {
         self.store.read(superblock::OFFSET, &mut *bytes)?;
         let newer = Superblock::parse(bytes, self.options.checksums)?;
         if newer.block_size != self.superblock.block_size {
-            let problem = Problem::Size(newer.block_size.into());
+            let problem = DamageKind::Size(newer.block_size.into());
             return Err(Damage::new(Structure::Superblock, problem).into());
         }
         self.store.resize(newer.blocks);

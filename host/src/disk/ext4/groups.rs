@@ -1,5 +1,5 @@
 use super::{
-    Damage, Error, Ext4, Problem, Structure,
+    Damage, DamageKind, Error, Ext4, Structure,
     checksum::{crc32c, crc32c_without},
     fields::{Fields, join},
     superblock::{self, Superblock},
@@ -13,17 +13,17 @@ impl Ext4 {
         let damaged = |problem| Damage::new(Structure::Group, problem);
         let layout = &self.superblock;
         if group >= layout.groups {
-            return Err(damaged(Problem::Size(group.into())).into());
+            return Err(damaged(DamageKind::Size(group.into())).into());
         }
         let length = u32::from(layout.descriptor_size);
         let per_block = layout.block_size.checked_div(length).unwrap_or(1);
         let block = descriptor_block(layout, group, per_block)
-            .ok_or_else(|| damaged(Problem::Size(group.into())))?;
+            .ok_or_else(|| damaged(DamageKind::Size(group.into())))?;
         let place = group.checked_rem(per_block).unwrap_or(0);
         let offset = block
             .checked_mul(layout.block_size.into())
             .and_then(|start| start.checked_add(u64::from(place.checked_mul(length)?)))
-            .ok_or_else(|| damaged(Problem::Block(block)))?;
+            .ok_or_else(|| damaged(DamageKind::Block(block)))?;
 
         let bytes = self.store.bytes(offset, length)?;
         let fields = Fields(&bytes);
@@ -31,13 +31,13 @@ impl Ext4 {
             let seed = crc32c(seed, &group.to_le_bytes());
             let sum = crc32c_without(seed, &bytes, CHECKSUM, size_of::<u16>());
             if sum & 0xffff != u32::from(fields.u16(CHECKSUM)) {
-                return Err(damaged(Problem::Checksum).at(block).into());
+                return Err(damaged(DamageKind::Checksum).at(block).into());
             }
         }
         let high = if length >= 64 { fields.u32(0x28) } else { 0 };
         let table = join(high, fields.u32(0x8));
         if table == 0 || table >= layout.blocks {
-            return Err(damaged(Problem::Block(table)).at(block).into());
+            return Err(damaged(DamageKind::Block(table)).at(block).into());
         }
         Ok(table)
     }

@@ -4,7 +4,7 @@
 use super::{
     Error, Inode, Structure,
     fields::{Fields, narrow},
-    runs::{BlockRun, Place},
+    runs::{BlockRun, RunKind},
     store::Store,
 };
 
@@ -42,7 +42,7 @@ pub(super) fn run(store: &Store, inode: &Inode, from: u64) -> Result<Option<Bloc
         if block == 0 {
             return Ok(Some(BlockRun {
                 length: span.saturating_sub(rest),
-                place: Place::Hole,
+                place: RunKind::Hole,
             }));
         }
         let table = store.block(Structure::Map, inode.number, block.into())?;
@@ -76,9 +76,9 @@ fn within(table: &[u8], place: u64) -> BlockRun {
     BlockRun {
         length,
         place: if first == 0 {
-            Place::Hole
+            RunKind::Hole
         } else {
-            Place::Data(first)
+            RunKind::Data(first)
         },
     }
 }

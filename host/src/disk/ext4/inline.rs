@@ -1,4 +1,6 @@
-use super::{Damage, Error, Ext4, Inode, Problem, Structure, attribute_area::Area, fields::wide};
+use super::{
+    Damage, DamageKind, Error, Ext4, Inode, Structure, attribute_area::Area, fields::wide,
+};
 
 /// The number of the name prefix `system.`, and the name behind it.
 const SYSTEM: u8 = 7;
@@ -21,10 +23,10 @@ impl Ext4 {
         match more {
             Some((area, entry)) => data.extend_from_slice(
                 area.value(&entry)
-                    .ok_or_else(|| damaged(Problem::Size(entry.size.into())))?,
+                    .ok_or_else(|| damaged(DamageKind::Size(entry.size.into())))?,
             ),
             None if inode.size > wide(inode.map.len()) => {
-                return Err(damaged(Problem::Missing).into());
+                return Err(damaged(DamageKind::Missing).into());
             }
             None => {}
         }

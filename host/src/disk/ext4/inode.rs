@@ -1,5 +1,5 @@
 use super::{
-    Damage, Error, Ext4, Kind, Problem, Structure, Timestamp,
+    Damage, DamageKind, Error, Ext4, Kind, Structure, Timestamp,
     checksum::crc32c,
     fields::{Fields, join},
     store::Bytes,
@@ -97,21 +97,21 @@ impl Inode {
             bytes
                 .get(..length)
                 .filter(|_| extra.is_multiple_of(4))
-                .ok_or_else(|| damaged(Problem::Size(extra.into())))?,
+                .ok_or_else(|| damaged(DamageKind::Size(extra.into())))?,
         );
         let generation = fields.u32(0x64);
         let seed = superblock.inode_seed(number, generation);
         if seed.is_some_and(|seed| !sum_matches(seed, bytes, extra)) {
-            return Err(damaged(Problem::Checksum));
+            return Err(damaged(DamageKind::Checksum));
         }
 
         let mode = fields.u16(0x0);
-        let kind = Kind::of_mode(mode).ok_or_else(|| damaged(Problem::Mode(mode)))?;
+        let kind = Kind::of_mode(mode).ok_or_else(|| damaged(DamageKind::Mode(mode)))?;
         let flags = fields.u32(0x20);
         let long = kind == Kind::File || superblock.features.large_directories();
         let size = join(if long { fields.u32(0x6c) } else { 0 }, fields.u32(0x4));
         if i64::try_from(size).is_err() {
-            return Err(damaged(Problem::Size(size)));
+            return Err(damaged(DamageKind::Size(size)));
         }
         let map = fields.array(0x28);
         Ok(Self {
@@ -161,7 +161,7 @@ impl Ext4 {
     }
 
     pub(super) fn inode_bytes(&self, number: u32) -> Result<Bytes, Error> {
-        let missing = || Damage::new(Structure::Inode, Problem::Number(number));
+        let missing = || Damage::new(Structure::Inode, DamageKind::Number(number));
         if number > self.superblock.inodes {
             return Err(missing().into());
         }

@@ -1,5 +1,5 @@
 use super::{
-    Damage, Error, Ext4, Inode, Kind, Limit, Problem, Structure,
+    Damage, DamageKind, Error, Ext4, Inode, Kind, Limit, Structure,
     fields::{narrow, wide},
 };
 
@@ -40,7 +40,7 @@ impl Ext4 {
             target
         };
         if target.is_empty() || target.contains(&0) {
-            return Err(Damage::new(Structure::Link, Problem::Name)
+            return Err(Damage::new(Structure::Link, DamageKind::Name)
                 .of(number)
                 .into());
         }

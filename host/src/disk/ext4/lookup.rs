@@ -7,7 +7,7 @@ const MOST_LINKS: usize = 40;
 
 /// Which symlinks a path may lead through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Follow {
+pub enum SymlinkPolicy {
     /// None: a link that is not the last name is an error.
     Never,
     /// Those on the way, but not one that the path itself leads to.
@@ -27,7 +27,7 @@ impl Ext4 {
     /// [`Error::Missing`], [`Error::NotDirectory`], [`Error::Link`],
     /// [`Error::TooManyLinks`], [`Error::Limit`]; [`Error::Damaged`] also if the
     /// name may be in a part of a directory that cannot be read.
-    pub fn lookup(&self, path: &[u8], follow: Follow) -> Result<Inode, Error> {
+    pub fn lookup(&self, path: &[u8], follow: SymlinkPolicy) -> Result<Inode, Error> {
         // The directories on the way, and the names still to go, the next one
         // last.
         let mut above = Vec::new();
@@ -54,11 +54,11 @@ impl Ext4 {
                 .find(&name)?
                 .ok_or_else(|| Error::Missing { path: shown(path) })?;
             let inode = self.inode(entry.inode)?;
-            if inode.kind != Kind::Link || (names.is_empty() && follow != Follow::All) {
+            if inode.kind != Kind::Link || (names.is_empty() && follow != SymlinkPolicy::All) {
                 above.push(std::mem::replace(&mut here, inode));
                 continue;
             }
-            if follow == Follow::Never {
+            if follow == SymlinkPolicy::Never {
                 return Err(Error::Link { path: shown(path) });
             }
             links = links.saturating_add(1);

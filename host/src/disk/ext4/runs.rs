@@ -1,5 +1,5 @@
 use super::{
-    Damage, Error, Ext4, Inode, Problem, Structure,
+    Damage, DamageKind, Error, Ext4, Inode, Structure,
     extents::{self, Leaf},
     indirect,
 };
@@ -44,11 +44,11 @@ pub enum RunPlace {
 pub(super) struct BlockRun {
     /// Never zero.
     pub(super) length: u64,
-    pub(super) place: Place,
+    pub(super) place: RunKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RunKind {
     Data(u64),
     Unwritten(u64),
     Hole,
@@ -125,14 +125,14 @@ impl Runs<'_> {
                 .offset(first, used)
                 .and_then(|start| start.checked_add(within))
                 .ok_or_else(|| {
-                    let problem = Problem::Block(first);
+                    let problem = DamageKind::Block(first);
                     Damage::new(Structure::Map, problem).of(self.inode.number)
                 })
         };
         let place = match run.place {
-            Place::Data(first) => RunPlace::Data(start(first)?),
-            Place::Unwritten(first) => RunPlace::Unwritten(start(first)?),
-            Place::Hole => RunPlace::Hole,
+            RunKind::Data(first) => RunPlace::Data(start(first)?),
+            RunKind::Unwritten(first) => RunPlace::Unwritten(start(first)?),
+            RunKind::Hole => RunPlace::Hole,
         };
         Ok(Run {
             offset,

@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::{
-    Damage, Error, Problem, Structure,
+    Damage, DamageKind, Error, Structure,
     cache::Cache,
     fields::{narrow, wide},
     journal::Overlay,
@@ -112,7 +112,7 @@ impl Store {
     ) -> Result<Bytes, Error> {
         let offset = self
             .offset(number, 1)
-            .ok_or_else(|| Damage::new(structure, Problem::Block(number)).of(inode))?;
+            .ok_or_else(|| Damage::new(structure, DamageKind::Block(number)).of(inode))?;
         self.bytes(offset, self.block_size)
     }
 

@@ -1,5 +1,5 @@
 use super::{
-    Checksums, Damage, Error, Problem, Structure, Timestamp,
+    Checksums, Damage, DamageKind, Error, Structure, Timestamp,
     checksum::{START, crc32c, crc32c_without},
     features::Features,
     fields::{Fields, join},
@@ -63,14 +63,14 @@ impl Superblock {
             }
             if crc32c(START, fields.bytes(0, CHECKSUM).unwrap_or_default()) != fields.u32(CHECKSUM)
             {
-                return Err(damaged(Problem::Checksum));
+                return Err(damaged(DamageKind::Checksum));
             }
         }
         features.check()?;
 
         let block_size = match fields.u32(0x18) {
             power @ 0..=6 => 1024_u32 << power,
-            power => return Err(damaged(Problem::Size(power.into()))),
+            power => return Err(damaged(DamageKind::Size(power.into()))),
         };
         let high = |at| {
             if features.sixty_four_bit() {
@@ -94,13 +94,13 @@ impl Superblock {
             size.is_power_of_two() && size >= least && u32::from(size) <= block_size
         };
         if !sized(inode_size, 128) {
-            return Err(damaged(Problem::Size(inode_size.into())));
+            return Err(damaged(DamageKind::Size(inode_size.into())));
         }
         if !sized(descriptor_size, 32) {
-            return Err(damaged(Problem::Size(descriptor_size.into())));
+            return Err(damaged(DamageKind::Size(descriptor_size.into())));
         }
         if inodes_per_group == 0 {
-            return Err(damaged(Problem::Size(0)));
+            return Err(damaged(DamageKind::Size(0)));
         }
         let groups = blocks
             .checked_sub(first_data_block.into())
@@ -111,7 +111,7 @@ impl Superblock {
                     .checked_div(blocks_per_group.into())?;
                 u32::try_from(whole.checked_add(1)?).ok()
             })
-            .ok_or_else(|| damaged(Problem::Size(blocks)))?;
+            .ok_or_else(|| damaged(DamageKind::Size(blocks)))?;
 
         let seed = (features.checksums() && checksums == Checksums::Check).then(|| {
             if features.checksum_seed() {
@@ -195,6 +195,6 @@ fn is_power(mut number: u32, base: u32) -> bool {
     number == 1
 }
 
-fn damaged(problem: Problem) -> Error {
+fn damaged(problem: DamageKind) -> Error {
     Damage::new(Structure::Superblock, problem).into()
 }

@@ -1,17 +1,18 @@
 use std::collections::HashSet;
 
 use super::{
-    Damage, Directory, Entry, Error, Ext4, Inode, Kind, Limit, Problem, Structure, error::shown,
+    Damage, DamageKind, Directory, DirectoryEntry, Error, Ext4, Inode, Kind, Limit, Structure,
+    error::shown,
 };
 
 /// Something that a walk came by.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Found {
+pub struct WalkEntry {
     /// Its path from where the walk started, without a `/` in front.
     pub path: Vec<u8>,
     /// Its name in its directory.
-    pub entry: Entry,
+    pub entry: DirectoryEntry,
     /// What it is, or why that cannot be told.
     pub inode: Result<Inode, Error>,
 }
@@ -20,8 +21,8 @@ pub struct Found {
 #[derive(Debug, thiserror::Error)]
 #[error("a part of {} is missing", shown(path))]
 #[non_exhaustive]
-pub struct Trouble {
-    /// The path of the directory, as in [`Found`].
+pub struct WalkError {
+    /// The path of the directory, as in [`WalkEntry`].
     pub path: Vec<u8>,
     /// What is wrong with it.
     #[source]
@@ -70,7 +71,7 @@ impl Walk<'_> {
 
     fn enter(&mut self, inode: &Inode) -> Result<(), Error> {
         if !self.entered.insert(inode.number) {
-            let damage = Damage::new(Structure::Directory, Problem::Loop);
+            let damage = Damage::new(Structure::Directory, DamageKind::Loop);
             return Err(damage.of(inode.number).into());
         }
         let limit = self.ext4.options.limits.depth;
@@ -89,8 +90,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn trouble(&self, error: Error) -> Trouble {
-        Trouble {
+    fn problem(&self, error: Error) -> WalkError {
+        WalkError {
             path: self.path.clone(),
             error,
         }
@@ -98,13 +99,13 @@ impl Walk<'_> {
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Result<Found, Trouble>;
+    type Item = Result<WalkEntry, WalkError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(inode) = self.next.take()
             && let Err(error) = self.enter(&inode)
         {
-            return Some(Err(self.trouble(error)));
+            return Some(Err(self.problem(error)));
         }
         loop {
             let level = self.levels.last_mut()?;
@@ -115,13 +116,13 @@ impl Iterator for Walk<'_> {
                 Some(Ok(_)) => {
                     let inode = level.inode;
                     self.levels.clear();
-                    return Some(Err(self.trouble(Error::Limit {
+                    return Some(Err(self.problem(Error::Limit {
                         what: Limit::Entries,
                         limit,
                         inode,
                     })));
                 }
-                Some(Err(error)) => return Some(Err(self.trouble(error))),
+                Some(Err(error)) => return Some(Err(self.problem(error))),
                 None => {
                     self.levels.pop();
                     continue;
@@ -137,7 +138,7 @@ impl Iterator for Walk<'_> {
                 Ok(inode) if inode.kind == Kind::Directory => Some(inode.clone()),
                 _ => None,
             };
-            return Some(Ok(Found {
+            return Some(Ok(WalkEntry {
                 path: self.path.clone(),
                 entry,
                 inode,

@@ -11,24 +11,24 @@ use std::{
 use regex::bytes::{Regex, RegexBuilder};
 
 use self::search::{Search, Searched};
-use super::{Disk, DiskError, DiskProblem, walk::Entries};
-use crate::files::{EntryKind, Walk};
+use super::{Disk, DiskError, DiskProblem, walk::DiskEntries};
+use crate::files::{EntryKind, WalkOptions};
 
 /// What is searched for in files.
 ///
 /// ```
-/// use vmcell::{disk::Grep, files::Walk};
+/// use vmcell::{disk::Grep, files::WalkOptions};
 ///
 /// let passwords = Grep::new("password *=")
 ///     .ignore_case()
-///     .within(Walk::new().exclude("*.gz"));
+///     .within(WalkOptions::new().exclude("*.gz"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Grep {
     pattern: String,
     ignore_case: bool,
     literal: bool,
-    walk: Walk,
+    walk: WalkOptions,
 }
 
 impl Grep {
@@ -40,7 +40,7 @@ impl Grep {
             pattern: pattern.into(),
             ignore_case: false,
             literal: false,
-            walk: Walk::new(),
+            walk: WalkOptions::new(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Grep {
 
     /// In which files: how deep, below which names, in which order.
     #[must_use]
-    pub fn within(mut self, walk: Walk) -> Self {
+    pub fn within(mut self, walk: WalkOptions) -> Self {
         self.walk = walk;
         self
     }
@@ -132,7 +132,7 @@ impl Disk {
 /// What matches, as it is found: see [`Disk::grep`].
 pub struct GrepMatches<'d> {
     disk: &'d Disk,
-    entries: Entries<'d>,
+    entries: DiskEntries<'d>,
     regex: Regex,
     /// The file that is being searched.
     search: Option<Search<'d>>,
@@ -147,14 +147,14 @@ impl GrepMatches<'_> {
     fn advance(&mut self) -> Option<Result<GrepMatch, DiskProblem>> {
         loop {
             if let Some(search) = &mut self.search {
-                let budget = &mut self.entries.tour.budget;
+                let budget = &mut self.entries.traversal.budget;
                 match search.next(&self.regex, budget) {
                     Searched::Found(found) => return Some(Ok(found)),
                     Searched::Failed(error) => {
                         let problem = DiskProblem::new(search.path(), error);
                         self.search = None;
                         if !problem.error.is_local() {
-                            self.entries.tour.end();
+                            self.entries.traversal.end();
                         }
                         return Some(Err(problem));
                     }
@@ -178,9 +178,9 @@ impl Iterator for GrepMatches<'_> {
     type Item = Result<GrepMatch, DiskProblem>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.entries.tour.budget.resume();
+        self.entries.traversal.budget.resume();
         let next = self.advance();
-        self.entries.tour.budget.rest();
+        self.entries.traversal.budget.rest();
         next
     }
 }

@@ -2,14 +2,14 @@ use std::{io, ops::Range, path::Path};
 
 use super::{
     chain::{Chain, open_chain},
-    error::{Damage, ImageError},
+    error::{ImageDamage, ImageError},
     layer::{Layer, OpenLayer},
-    mapping::{FileId, Run, Runs},
+    mapping::{FileId, MappedRange, MappedRanges},
     options::OpenOptions,
     qcow2::{Numbered, Tables, lookup, unpack},
     slots::Slots,
     source::Stored,
-    walk::{Content, Extent, Holes, Step, Walk},
+    walk::{Content, Extent, Holes, Step, WalkOptions},
 };
 use crate::disk::read_at::{ReadAt, check_range};
 
@@ -71,7 +71,7 @@ impl Image {
         if self.chain.top.header.is_none() {
             return self.chain.top.read_data(offset, buffer);
         }
-        let mut walk = Walk::new(self, offset..end, Holes::ReadAsData);
+        let mut walk = WalkOptions::new(self, offset..end, Holes::ReadAsData);
         let mut rest = buffer;
         while let Some(step) = walk.step()? {
             // No step is longer than what is left of the buffer.
@@ -91,7 +91,7 @@ impl Image {
     /// # Errors
     ///
     /// As for [`read_at`](Self::read_at).
-    pub fn mapping(&self, offset: u64) -> io::Result<Run> {
+    pub fn mapping(&self, offset: u64) -> io::Result<MappedRange> {
         check_range(offset, 1, self.size)?;
         match self.runs(offset..self.size).next() {
             Some(run) => run,
@@ -101,10 +101,10 @@ impl Image {
 
     /// Where the bytes of a range really are, in order. What of the range is
     /// beyond the end of the disk is left out.
-    pub fn runs(&self, range: Range<u64>) -> Runs<'_> {
+    pub fn runs(&self, range: Range<u64>) -> MappedRanges<'_> {
         let range = range.start..range.end.min(self.size);
-        Runs {
-            walk: Walk::new(self, range, Holes::Found),
+        MappedRanges {
+            walk: WalkOptions::new(self, range, Holes::Found),
         }
     }
 
@@ -186,7 +186,7 @@ fn unpack_at(layer: &OpenLayer, offset: u64, length: u64, at: u64) -> io::Result
         Ok(()) => Ok(cluster),
         Err(_) => Err(ImageError::Damaged {
             path: layer.source.path.clone(),
-            damage: Damage::Packed { at },
+            damage: ImageDamage::Packed { at },
         }
         .into()),
     }

@@ -140,7 +140,7 @@ pub enum ImageError {
         /// The image.
         path: PathBuf,
         /// What is wrong.
-        damage: Damage,
+        damage: ImageDamage,
     },
 
     /// A new image would have taken the place of a file.
@@ -177,7 +177,7 @@ pub enum ImageError {
 /// What is wrong with an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Damage {
+pub enum ImageDamage {
     /// The header makes no sense.
     #[error("its header has a bad {0}")]
     Header(&'static str),

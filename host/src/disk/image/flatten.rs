@@ -9,7 +9,7 @@ use std::{
 use super::{
     disk_image::Image,
     error::ImageError,
-    mapping::{Place, Run},
+    mapping::{Location, MappedRange},
     new_file::NewFile,
 };
 
@@ -70,7 +70,7 @@ pub fn flatten(
     for run in image.runs(0..size) {
         let run = run.map_err(ImageError::from_reading(from))?;
         for (offset, length) in pieces(&run) {
-            if run.place != Place::Zero {
+            if run.place != Location::Zero {
                 let piece = buffer.get_mut(..length as usize).unwrap_or_default();
                 let reading = image.read_at(offset, piece);
                 reading.map_err(ImageError::from_reading(from))?;
@@ -99,10 +99,10 @@ pub fn flatten(
 }
 
 /// A run of zeroes in one piece, one of data in small ones: where, how long.
-fn pieces(run: &Run) -> impl Iterator<Item = (u64, u64)> + use<> {
+fn pieces(run: &MappedRange) -> impl Iterator<Item = (u64, u64)> + use<> {
     let end = run.offset + run.length;
     let step = match run.place {
-        Place::Zero => run.length,
+        Location::Zero => run.length,
         _ => PIECE as u64,
     };
     (run.offset..end)

@@ -35,7 +35,7 @@ const RESIZE: i64 = 3;
 
 /// What was found out about an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum LockHolder {
     /// Nobody does what we do not want, nor can they, if they ask, while the
     /// file is open.
     Ours,
@@ -89,7 +89,7 @@ impl Drop for LockedFile {
 
 /// Says that we read the file, until it is closed, and tells whether somebody
 /// may be writing it.
-pub(super) fn lock_for_reading(file: &File) -> io::Result<Use> {
+pub(super) fn lock_for_reading(file: &File) -> io::Result<LockHolder> {
     lock(
         file,
         FlockOperation::NonBlockingLockShared,
@@ -101,7 +101,7 @@ pub(super) fn lock_for_reading(file: &File) -> io::Result<Use> {
 /// Says that we, or who inherits the file from us, write it until it is closed,
 /// and tells whether somebody else may be writing it or counts on nobody doing
 /// so.
-pub(super) fn lock_for_writing(file: &File) -> io::Result<Use> {
+pub(super) fn lock_for_writing(file: &File) -> io::Result<LockHolder> {
     lock(
         file,
         FlockOperation::NonBlockingLockExclusive,
@@ -110,17 +110,22 @@ pub(super) fn lock_for_writing(file: &File) -> io::Result<Use> {
     )
 }
 
-fn lock(file: &File, whole: FlockOperation, ours: &[i64], opposite: &[i64]) -> io::Result<Use> {
+fn lock(
+    file: &File,
+    whole: FlockOperation,
+    ours: &[i64],
+    opposite: &[i64],
+) -> io::Result<LockHolder> {
     match flock(file, whole) {
         Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Use::Others),
+        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(LockHolder::Others),
         Err(errno) => return Err(errno.into()),
     }
     for byte in ours {
         let ours = lock_of(libc::F_RDLCK, *byte..byte + 1);
         match fcntl(file, FcntlArg::F_OFD_SETLK(&ours)) {
             Ok(_) => {}
-            Err(Errno::EAGAIN | Errno::EACCES) => return Ok(Use::Others),
+            Err(Errno::EAGAIN | Errno::EACCES) => return Ok(LockHolder::Others),
             Err(errno) => return Err(errno.into()),
         }
     }
@@ -131,10 +136,10 @@ fn lock(file: &File, whole: FlockOperation, ours: &[i64], opposite: &[i64]) -> i
     for mut wanted in opposite.chain([whole_file]) {
         fcntl(file, FcntlArg::F_OFD_GETLK(&mut wanted))?;
         if i32::from(wanted.l_type) != libc::F_UNLCK {
-            return Ok(Use::Others);
+            return Ok(LockHolder::Others);
         }
     }
-    Ok(Use::Ours)
+    Ok(LockHolder::Ours)
 }
 
 /// A lock of these bytes. An empty range at 0 is the whole file: fcntl(2).
@@ -157,7 +162,7 @@ mod tests {
         let disk = tempfile::NamedTempFile::new().unwrap();
         let locked = || {
             let file = LockedFile::new(File::open(disk.path()).unwrap());
-            assert_eq!(lock_for_reading(&file).unwrap(), Use::Ours);
+            assert_eq!(lock_for_reading(&file).unwrap(), LockHolder::Ours);
             file
         };
         let use_of_writer = || {
@@ -167,13 +172,13 @@ mod tests {
         let file = locked();
         // As a child has that was forked just now.
         let copy = file.try_clone().unwrap();
-        assert_eq!(use_of_writer(), Use::Others);
+        assert_eq!(use_of_writer(), LockHolder::Others);
         drop(file);
-        assert_eq!(use_of_writer(), Use::Ours);
+        assert_eq!(use_of_writer(), LockHolder::Ours);
         drop(copy);
 
         let of_somebody_else = locked().hand_over().unwrap();
-        assert_eq!(use_of_writer(), Use::Others);
+        assert_eq!(use_of_writer(), LockHolder::Others);
         drop(of_somebody_else);
     }
 }

@@ -1,6 +1,6 @@
 use std::io;
 
-use super::walk::Walk;
+use super::walk::WalkOptions;
 
 /// A file, however it is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,20 +13,20 @@ pub struct FileId {
 
 /// Bytes of a disk that are stored in one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct MappedRange {
     /// Where in the disk it begins.
     pub offset: u64,
     /// How long it is. Never 0.
     pub length: u64,
     /// Where its bytes really are.
-    pub place: Place,
+    pub place: Location,
 }
 
 /// Where bytes of a disk really are. Two disks hold the same bytes wherever
 /// their places are equal, as long as nobody writes the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Place {
+pub enum Location {
     /// Nowhere: they are zeroes.
     Zero,
     /// In a file, as they are.
@@ -49,12 +49,12 @@ pub enum Place {
 
 /// The runs of a disk, in order. Made by [`Image::runs`](super::Image::runs).
 #[derive(Debug)]
-pub struct Runs<'a> {
-    pub(super) walk: Walk<'a>,
+pub struct MappedRanges<'a> {
+    pub(super) walk: WalkOptions<'a>,
 }
 
-impl Iterator for Runs<'_> {
-    type Item = io::Result<Run>;
+impl Iterator for MappedRanges<'_> {
+    type Item = io::Result<MappedRange>;
 
     /// The next run. An error is the last item.
     fn next(&mut self) -> Option<Self::Item> {

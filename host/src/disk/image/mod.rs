@@ -52,11 +52,11 @@ mod tests;
 
 pub use child::create_child;
 pub use disk_image::Image;
-pub use error::{Damage, ImageError};
+pub use error::{ImageDamage, ImageError};
 pub use flatten::{Flattened, Progress, flatten};
 pub use format::Format;
 pub use layer::Layer;
-pub use mapping::{FileId, Place, Run, Runs};
+pub use mapping::{FileId, Location, MappedRange, MappedRanges};
 pub use options::OpenOptions;
 pub use seal::seal;
 pub use window::Window;

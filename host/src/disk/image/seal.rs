@@ -2,7 +2,7 @@ use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path};
 
 use super::{
     disk_image::Image,
-    error::{Damage, ImageError},
+    error::{ImageDamage, ImageError},
     layer::Layer,
     options::OpenOptions,
     walk::Holes,
@@ -34,7 +34,7 @@ fn check_top(image: &Image, path: &Path) -> Result<(), ImageError> {
     if header.as_ref().is_some_and(|header| !header.clean) {
         return Err(ImageError::Damaged {
             path: path.to_owned(),
-            damage: Damage::Unclean,
+            damage: ImageDamage::Unclean,
         });
     }
     let mut at = 0;

@@ -19,7 +19,7 @@ use rustix::{
 
 use super::{
     error::ImageError,
-    lock::{LockedFile, Use, lock_for_reading},
+    lock::{LockHolder, LockedFile, lock_for_reading},
     mapping::FileId,
 };
 
@@ -152,8 +152,8 @@ pub(super) enum Stored {
 fn check_use(file: &File, path: &Path) -> Result<(), ImageError> {
     let path = path.to_owned();
     match lock_for_reading(file) {
-        Ok(Use::Ours) => Ok(()),
-        Ok(Use::Others) => Err(ImageError::InUse { path }),
+        Ok(LockHolder::Ours) => Ok(()),
+        Ok(LockHolder::Others) => Err(ImageError::InUse { path }),
         Err(source) => Err(ImageError::Lock { path, source }),
     }
 }

@@ -2,7 +2,7 @@ use std::{io, ops::Range};
 
 use super::{
     disk_image::Image,
-    mapping::{Place, Run},
+    mapping::{Location, MappedRange},
 };
 
 /// What one layer has at a place of the disk.
@@ -80,7 +80,7 @@ pub(super) enum Holes {
 /// one layer. What is known of a layer is kept until it is passed, so that every
 /// layer is asked only once for the same.
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
+pub(super) struct WalkOptions<'a> {
     image: &'a Image,
     at: u64,
     end: u64,
@@ -101,7 +101,7 @@ pub(super) struct Step<'a> {
     pub(super) content: Content,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> WalkOptions<'a> {
     /// `range` is within the disk.
     pub(super) fn new(image: &'a Image, range: Range<u64>, holes: Holes) -> Self {
         Self {
@@ -158,18 +158,18 @@ impl<'a> Walk<'a> {
 
 impl Step<'_> {
     /// The same for those outside.
-    pub(super) fn run(&self) -> Run {
+    pub(super) fn run(&self) -> MappedRange {
         let file = self.image.file_id(self.layer);
         let place = match (self.content, file) {
-            (Content::Data { offset }, Some(file)) => Place::File { file, offset },
-            (Content::Packed { offset, within, .. }, Some(file)) => Place::Packed {
+            (Content::Data { offset }, Some(file)) => Location::File { file, offset },
+            (Content::Packed { offset, within, .. }, Some(file)) => Location::Packed {
                 file,
                 offset,
                 within,
             },
-            _ => Place::Zero,
+            _ => Location::Zero,
         };
-        Run {
+        MappedRange {
             offset: self.start,
             length: self.length,
             place,

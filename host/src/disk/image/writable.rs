@@ -6,7 +6,7 @@ use super::{
     disk_image::Image,
     error::ImageError,
     format::Format,
-    lock::{Use, lock_for_writing},
+    lock::{LockHolder, lock_for_writing},
     source::{Source, link_to},
 };
 
@@ -43,8 +43,8 @@ impl Image {
         // What we hold as a reader would keep ourselves from writing.
         drop(top);
         match lock_for_writing(&file) {
-            Ok(Use::Ours) => {}
-            Ok(Use::Others) => return Err(ImageError::InUse { path }),
+            Ok(LockHolder::Ours) => {}
+            Ok(LockHolder::Others) => return Err(ImageError::InUse { path }),
             Err(source) => return Err(ImageError::Lock { path, source }),
         }
         let beneath = beneath.into_iter().map(|layer| {

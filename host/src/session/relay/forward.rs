@@ -18,7 +18,7 @@ use vmcell_wire::{
 };
 
 use crate::session::{
-    Closing, Lost, Stream, StreamEvent, StreamInput, StreamOutput, outgoing::Outgoing,
+    Closing, LinkError, Stream, StreamEvent, StreamInput, StreamOutput, outgoing::Outgoing,
 };
 
 /// What the visitor may be sent at first, on each output that it asked for.
@@ -105,7 +105,7 @@ impl Credit {
 /// A stream that has nothing more to tell but how it ended.
 pub(super) struct Ended {
     pub(super) id: StreamId,
-    outcome: Result<Closing, Lost>,
+    outcome: Result<Closing, LinkError>,
 }
 
 /// Begins to move a stream along. The task ends with it.
@@ -294,7 +294,10 @@ impl Mover {
     }
 
     /// Moves the next thing that is not on an output.
-    async fn next(&self, events: &mut Events<impl Future<Output = ()>>) -> Result<Moved, Lost> {
+    async fn next(
+        &self,
+        events: &mut Events<impl Future<Output = ()>>,
+    ) -> Result<Moved, LinkError> {
         let event = loop {
             tokio::select! {
                 event = events.stream.next_but_output() => break event?,

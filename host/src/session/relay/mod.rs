@@ -20,7 +20,9 @@ use vmcell_wire::{
     terminal::{AttachTerminal, Terminal},
 };
 
-use super::{Lost, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer};
+use super::{
+    LinkError, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer,
+};
 use crate::printable::beginning;
 use forward::{Begin, Ended, Forward, Windows};
 
@@ -46,7 +48,7 @@ pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {
     }
 }
 
-async fn write_all(socket: &UnixStream, outgoing: &Outgoing) -> Result<Infallible, Lost> {
+async fn write_all(socket: &UnixStream, outgoing: &Outgoing) -> Result<Infallible, LinkError> {
     loop {
         for piece in outgoing.take().await {
             writer::write(socket, &piece).await?;
@@ -64,7 +66,7 @@ struct Visit {
 }
 
 impl Visit {
-    async fn listen(mut self, socket: &UnixStream) -> Result<Infallible, Lost> {
+    async fn listen(mut self, socket: &UnixStream) -> Result<Infallible, LinkError> {
         let mut decoder = Decoder::new(Peer::Host);
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -84,7 +86,7 @@ impl Visit {
                 readable = socket.readable() => readable?,
             }
             let count = match socket.try_read(&mut buffer) {
-                Ok(0) => return Err(Lost::Closed),
+                Ok(0) => return Err(LinkError::Closed),
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error.into()),
@@ -95,12 +97,12 @@ impl Visit {
             }
             // Answers are what a visitor can make us queue without end.
             if self.outgoing.unsent_control() > MAX_UNSENT_CONTROL {
-                return Err(Lost::Deaf);
+                return Err(LinkError::PeerNotReading);
             }
         }
     }
 
-    fn handle(&mut self, item: Item<'_>) -> Result<(), Lost> {
+    fn handle(&mut self, item: Item<'_>) -> Result<(), LinkError> {
         match (item, self.window) {
             (Item::Hello(hello), None) => self.greet(&hello),
             (Item::Open { stream, request }, Some(window)) => self.open(stream, request, window),
@@ -138,11 +140,11 @@ impl Visit {
             },
             // The close went out over a socket, which loses nothing.
             (Item::Ack { .. }, Some(_)) => Ok(()),
-            _ => Err(Lost::Violation(WireError::Malformed)),
+            _ => Err(LinkError::Violation(WireError::Malformed)),
         }
     }
 
-    fn greet(&mut self, hello: &Hello<'_>) -> Result<(), Lost> {
+    fn greet(&mut self, hello: &Hello<'_>) -> Result<(), LinkError> {
         self.window = Some(hello.window);
         let peer = self.session.peer();
         let answer = Hello {
@@ -153,9 +155,9 @@ impl Visit {
         self.send(|out| encode::hello(out, &answer))
     }
 
-    fn open(&mut self, id: StreamId, request: Request<'_>, window: u32) -> Result<(), Lost> {
+    fn open(&mut self, id: StreamId, request: Request<'_>, window: u32) -> Result<(), LinkError> {
         if self.streams.contains_key(&id) {
-            return Err(Lost::Violation(WireError::BadStream(id.get())));
+            return Err(LinkError::Violation(WireError::BadStream(id.get())));
         }
         let (request, windows) = match request {
             Request::Attach(attach) => {
@@ -207,7 +209,7 @@ impl Visit {
                 self.tasks.spawn(task);
                 Ok(())
             }
-            Err(OpenError::Lost(lost)) => Err(lost),
+            Err(OpenError::Link(lost)) => Err(lost),
             Err(OpenError::TooLarge) => {
                 self.refuse(id, FailureKind::Invalid, "the request is too large")
             }
@@ -223,12 +225,15 @@ impl Visit {
         }
     }
 
-    fn refuse(&self, id: StreamId, kind: FailureKind, text: &str) -> Result<(), Lost> {
+    fn refuse(&self, id: StreamId, kind: FailureKind, text: &str) -> Result<(), LinkError> {
         let failure = Failure::new(kind, Stage::Request, text);
         self.send(|out| encode::close(out, id, &Outcome::Failed(failure)))
     }
 
-    fn send(&self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>) -> Result<(), Lost> {
+    fn send(
+        &self,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
+    ) -> Result<(), LinkError> {
         Ok(self.outgoing.control(self.outgoing.epoch(), encode)?)
     }
 }

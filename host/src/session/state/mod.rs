@@ -14,8 +14,8 @@ use vmcell_wire::{
 };
 
 use super::{
-    Lost, ServiceState, Shared,
-    event::{Closing, Failed, Listed, Looked, StreamEvent},
+    LinkError, ServiceState, Shared,
+    event::{Closing, Failed, Listed, StreamEvent, TerminalSnapshot},
     inbox::{Inbox, Taken},
     outbox::Outbox,
     outgoing::Epoch,
@@ -52,7 +52,7 @@ pub(super) struct Inner {
     /// The output that is looked at first, so that neither hides the other.
     next_output: Channel,
     closing: Option<Closing>,
-    lost: Option<Lost>,
+    lost: Option<LinkError>,
     wakers: Wakers,
 }
 
@@ -230,8 +230,8 @@ impl StreamState {
         &self,
         channel: Channel,
         most: usize,
-        read: impl FnOnce(&mut Limit<&mut BytesMut>) -> Result<usize, Lost>,
-    ) -> Result<usize, Lost> {
+        read: impl FnOnce(&mut Limit<&mut BytesMut>) -> Result<usize, LinkError>,
+    ) -> Result<usize, LinkError> {
         let mut inner = self.lock();
         let count = inner.inbox(channel)?.fill(most, read)?;
         inner.wakers.wake_output(channel);
@@ -302,7 +302,9 @@ impl StreamState {
             Outcome::Spawned { id, pid } => Closing::Spawned { id: *id, pid: *pid },
             Outcome::Done => Closing::Done,
             Outcome::EndOfList { more } => Closing::EndOfList { more: *more },
-            Outcome::Terminal(state) => Closing::Terminal(Box::new(Looked::from_wire(state))),
+            Outcome::Terminal(state) => {
+                Closing::Terminal(Box::new(TerminalSnapshot::from_wire(state)))
+            }
             Outcome::Service(state) => match ServiceState::from_wire(state) {
                 Ok(state) => Closing::Service(Box::new(state)),
                 Err(_) => Closing::Unknown,
@@ -313,7 +315,7 @@ impl StreamState {
         Closed::Over
     }
 
-    pub(super) fn fail(&self, lost: Lost) {
+    pub(super) fn fail(&self, lost: LinkError) {
         let mut inner = self.lock();
         inner.lost = Some(lost);
         inner.wakers.wake_all();
@@ -322,7 +324,7 @@ impl StreamState {
 
 impl Inner {
     /// The next thing that came, whatever it is.
-    pub(super) fn take_next(&mut self, shared: &Shared) -> Option<Result<StreamEvent, Lost>> {
+    pub(super) fn take_next(&mut self, shared: &Shared) -> Option<Result<StreamEvent, LinkError>> {
         if let Some(event) = self.events.pop_front() {
             return Some(Ok(event));
         }
@@ -355,11 +357,11 @@ impl Inner {
     }
 
     /// How the stream ended, if it did.
-    pub(super) fn take_end(&self) -> Option<Result<StreamEvent, Lost>> {
+    pub(super) fn take_end(&self) -> Option<Result<StreamEvent, LinkError>> {
         if let Some(closing) = &self.closing {
             return Some(match self.check_complete(closing) {
                 Ok(()) => Ok(StreamEvent::Closed(closing.clone())),
-                Err(error) => Err(Lost::Violation(error)),
+                Err(error) => Err(LinkError::Violation(error)),
             });
         }
         self.lost.map(Err)
@@ -390,7 +392,7 @@ impl Inner {
         self.closing.is_some() || self.lost.is_some()
     }
 
-    pub(super) fn lost(&self) -> Option<Lost> {
+    pub(super) fn lost(&self) -> Option<LinkError> {
         self.lost
     }
 

@@ -26,7 +26,7 @@ async fn a_hang_up_within_a_frame_is_an_error_behind_what_had_come() {
             drop(guest);
         };
         let ((), (bytes, end)) = tokio::join!(sending, read_to_end(&mut stream));
-        assert_eq!(end.unwrap_err(), Lost::Closed, "cut at {cut}");
+        assert_eq!(end.unwrap_err(), LinkError::Closed, "cut at {cut}");
         assert!(printed.starts_with(&bytes), "cut at {cut}");
         let headers = 8 * cut.div_ceil(13).min(2);
         assert!(
@@ -36,7 +36,7 @@ async fn a_hang_up_within_a_frame_is_an_error_behind_what_had_come() {
         );
         assert_eq!(
             session.open(&Request::Ping).unwrap_err(),
-            OpenError::Lost(Lost::Closed)
+            OpenError::Link(LinkError::Closed)
         );
     }
 }
@@ -70,7 +70,7 @@ async fn a_dropped_stream_is_cancelled_and_late_data_is_ignored() {
     guest.send(&data(id, Channel::Stdout, b"x")).await;
     let mut lost = session.lost();
     let lost = *lost.wait_for(Option::is_some).await.unwrap();
-    let expected = Lost::Violation(WireError::BadStream(id.get()));
+    let expected = LinkError::Violation(WireError::BadStream(id.get()));
     assert_eq!(lost, Some(expected));
 }
 
@@ -295,6 +295,6 @@ async fn a_dropped_session_hangs_up_and_fails_its_streams() {
     let mut stream = open(&session, &mut guest).await;
     drop(session);
     let (_, end) = read_to_end(&mut stream).await;
-    assert_eq!(end.unwrap_err(), Lost::Closed);
+    assert_eq!(end.unwrap_err(), LinkError::Closed);
     while guest.hear().await.is_some() {}
 }

@@ -26,7 +26,7 @@ fn dropped(bytes: u64) -> Came {
 }
 
 /// Lets a guest send bytes to a stream that watches a process.
-async fn lost_while_watching(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> Lost {
+async fn lost_while_watching(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
     let (session, mut guest) = connect().await;
     let mut stream = watch(&session, &mut guest).await;
     guest.send(&bytes(stream.id)).await;
@@ -34,7 +34,7 @@ async fn lost_while_watching(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> Lost {
     end.expect_err("the guest broke the protocol")
 }
 
-const MALFORMED: Lost = Lost::Violation(WireError::Malformed);
+const MALFORMED: LinkError = LinkError::Violation(WireError::Malformed);
 
 #[tokio::test]
 async fn gaps_are_told_where_they_are_between_the_bytes() {

@@ -17,7 +17,10 @@ async fn what_is_not_a_hello_is_refused_and_hung_up_on() {
     ] {
         let (session, mut guest) = connect_to(&garbage).await;
         let lost = session.unwrap_err();
-        assert!(matches!(lost, Lost::Violation(_)), "{garbage:?}: {lost:?}");
+        assert!(
+            matches!(lost, LinkError::Violation(_)),
+            "{garbage:?}: {lost:?}"
+        );
         while guest.hear().await.is_some() {}
     }
 }
@@ -32,14 +35,14 @@ async fn a_guest_that_hangs_up_before_or_within_its_hello_is_lost() {
         let lost = Session::connect(Link::socket(host), Some(BOOT_ID))
             .await
             .unwrap_err();
-        assert_eq!(lost, Lost::Closed, "after {length} bytes");
+        assert_eq!(lost, LinkError::Closed, "after {length} bytes");
     }
 }
 
 #[tokio::test]
 async fn the_agent_of_another_boot_is_refused() {
     let (session, mut guest) = connect_to(&hello(GUEST_WINDOW, [8; 16])).await;
-    assert_eq!(session.unwrap_err(), Lost::WrongBoot);
+    assert_eq!(session.unwrap_err(), LinkError::WrongBoot);
     while guest.hear().await.is_some() {}
 }
 

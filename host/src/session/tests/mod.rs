@@ -328,7 +328,7 @@ fn pattern(count: usize) -> Vec<u8> {
 }
 
 /// Sends `answer` to a host that connects.
-async fn connect_to(answer: &[u8]) -> (Result<Session, Lost>, Guest) {
+async fn connect_to(answer: &[u8]) -> (Result<Session, LinkError>, Guest) {
     let (host, guest) = UnixStream::pair().unwrap();
     let mut guest = Guest::new(guest);
     guest.send(answer).await;
@@ -464,7 +464,7 @@ async fn hear_credit(
 }
 
 /// Everything that a reader of standard output gets, and how it ends.
-async fn read_to_end(stream: &mut Stream) -> (Vec<u8>, Result<Closing, Lost>) {
+async fn read_to_end(stream: &mut Stream) -> (Vec<u8>, Result<Closing, LinkError>) {
     let mut bytes = Vec::new();
     loop {
         match stream.next().await {
@@ -478,7 +478,7 @@ async fn read_to_end(stream: &mut Stream) -> (Vec<u8>, Result<Closing, Lost>) {
 
 /// Lets a guest send bytes on a link with one open stream. The user of the
 /// stream and whoever comes later must be told the same.
-async fn lost_after(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> Lost {
+async fn lost_after(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
     let (session, mut guest) = connect().await;
     let mut stream = open(&session, &mut guest).await;
     guest.send(&bytes(stream.id)).await;
@@ -486,7 +486,7 @@ async fn lost_after(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> Lost {
     let lost = end.expect_err("the guest broke the protocol");
     assert_eq!(
         session.open(&exec()).unwrap_err(),
-        OpenError::Lost(lost),
+        OpenError::Link(lost),
         "nothing more can be asked of this guest"
     );
     assert_eq!(*session.lost().borrow(), Some(lost));

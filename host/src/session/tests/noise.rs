@@ -57,11 +57,11 @@ proptest! {
                 let (bytes, end) = read_to_end(stream).await;
                 assert!(bytes.len() <= noise.len());
                 // An exit may have been miscounted before the link was lost.
-                let miscounted = Lost::Violation(WireError::Malformed);
+                let miscounted = LinkError::Violation(WireError::Malformed);
                 assert!(end.err().is_none_or(|told| told == lost || told == miscounted));
                 assert!(!stream.input().write(Bytes::from_static(&[0; 100_000])).await);
             }
-            assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Lost(lost));
+            assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Link(lost));
         };
         // It is an error of the session if this takes more than a moment.
         let in_time = runtime.block_on(async {

@@ -10,7 +10,7 @@ pub(super) enum Read {
     Data(Bytes),
     Gap(u64),
     End,
-    Lost(Lost),
+    Link(LinkError),
 }
 
 pub(super) async fn read(output: &mut StreamOutput) -> Read {
@@ -22,7 +22,7 @@ async fn read_at_most(output: &mut StreamOutput, most: usize) -> Read {
         Some(Ok(StreamEvent::Data(_, bytes))) => Read::Data(bytes),
         Some(Ok(StreamEvent::Gap(_, bytes))) => Read::Gap(bytes),
         Some(Ok(other)) => panic!("an output does not tell {other:?}"),
-        Some(Err(lost)) => Read::Lost(lost),
+        Some(Err(lost)) => Read::Link(lost),
         None => Read::End,
     }
 }
@@ -195,7 +195,7 @@ async fn an_output_tells_that_the_link_was_lost_behind_what_had_come() {
     let reader = tokio::spawn(async move { read_all(&mut stdout).await });
     settle(&session, &mut guest).await;
     drop(guest);
-    let expected = (b"begun".to_vec(), Read::Lost(Lost::Closed));
+    let expected = (b"begun".to_vec(), Read::Link(LinkError::Closed));
     assert_eq!(reader.await.unwrap(), expected);
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const MALFORMED: Lost = Lost::Violation(WireError::Malformed);
+const MALFORMED: LinkError = LinkError::Violation(WireError::Malformed);
 
 fn state<'a>(name: &'a str, phase: Phase<'a>) -> State<'a> {
     State {
@@ -63,7 +63,10 @@ async fn read_log(session: &Session, guest: &mut Guest, begins_at: u64) -> Strea
 }
 
 /// Lets a guest answer a request with bytes that break the protocol.
-async fn lost_after_asking(request: &Request<'_>, bytes: impl FnOnce(StreamId) -> Vec<u8>) -> Lost {
+async fn lost_after_asking(
+    request: &Request<'_>,
+    bytes: impl FnOnce(StreamId) -> Vec<u8>,
+) -> LinkError {
     let (session, mut guest) = connect().await;
     let mut stream = session.open(request).unwrap();
     guest.hear().await;
@@ -318,7 +321,7 @@ async fn a_connection_breaks_with_its_link_and_nobody_else_suffers() {
     let (bytes, end) = read_to_end(&mut stream).await;
     // What had come is not taken away.
     assert_eq!(bytes, b"pong");
-    assert_eq!(end.unwrap_err(), Lost::Dropped);
+    assert_eq!(end.unwrap_err(), LinkError::Dropped);
     assert!(!input.write(Bytes::from_static(b"ping")).await);
     guest.relink(GUEST_WINDOW).await;
     settle(&session, &mut guest).await;

@@ -22,7 +22,7 @@ async fn an_impossible_length_is_refused_by_its_header_alone() {
             header.to_bytes().to_vec()
         })
         .await;
-        let Lost::Violation(WireError::BadLength { length: told, .. }) = lost else {
+        let LinkError::Violation(WireError::BadLength { length: told, .. }) = lost else {
             panic!("{kind:?} of {length} bytes: {lost:?}");
         };
         assert_eq!(told, length);
@@ -42,7 +42,7 @@ async fn what_only_a_host_may_send_is_refused() {
     ] {
         let lost = lost_after(|stream| frame(kind, Some(stream), payload)).await;
         assert!(
-            matches!(lost, Lost::Violation(WireError::UnexpectedKind(_))),
+            matches!(lost, LinkError::Violation(WireError::UnexpectedKind(_))),
             "{kind:?}: {lost:?}"
         );
     }
@@ -51,7 +51,7 @@ async fn what_only_a_host_may_send_is_refused() {
 #[tokio::test]
 async fn a_second_hello_is_refused() {
     let lost = lost_after(|_| hello(GUEST_WINDOW, BOOT_ID)).await;
-    assert_eq!(lost, Lost::Violation(WireError::Malformed));
+    assert_eq!(lost, LinkError::Violation(WireError::Malformed));
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn messages_that_make_no_sense_are_refused() {
         (Kind::Credit(Channel::Stdin), &[0; 4]),
     ] {
         let lost = lost_after(|stream| frame(kind, Some(stream), payload)).await;
-        assert_eq!(lost, Lost::Violation(WireError::Malformed), "{kind:?}");
+        assert_eq!(lost, LinkError::Violation(WireError::Malformed), "{kind:?}");
     }
 }
 
@@ -82,7 +82,7 @@ async fn nothing_may_come_on_a_stream_that_was_never_opened() {
         close(stranger, &Outcome::Pong),
     ] {
         let lost = lost_after(|_| bytes).await;
-        assert_eq!(lost, Lost::Violation(WireError::BadStream(4711)));
+        assert_eq!(lost, LinkError::Violation(WireError::BadStream(4711)));
     }
 }
 
@@ -102,7 +102,7 @@ async fn data_past_the_window_is_refused_and_not_held() {
                 () = guest.send(&frame) => sent += frame.len(),
             }
         };
-        let overrun = Lost::Violation(WireError::Overrun(Channel::Stdout));
+        let overrun = LinkError::Violation(WireError::Overrun(Channel::Stdout));
         assert_eq!(lost, Some(overrun));
         // What the host did not take is in the sockets.
         assert!(sent < 4 * WINDOW as usize, "{sent} bytes were taken");
@@ -162,7 +162,7 @@ async fn large_frames_arrive_unchanged_however_they_are_cut() {
 #[tokio::test]
 async fn a_process_starts_once() {
     let lost = lost_after(|stream| [started(stream), started(stream)].concat()).await;
-    assert_eq!(lost, Lost::Violation(WireError::Malformed));
+    assert_eq!(lost, LinkError::Violation(WireError::Malformed));
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn nothing_may_come_on_an_output_that_has_ended() {
         let lost =
             lost_after(|stream| [ends(stream), data(stream, Channel::Stderr, payload)].concat())
                 .await;
-        assert_eq!(lost, Lost::Violation(WireError::Malformed));
+        assert_eq!(lost, LinkError::Violation(WireError::Malformed));
     }
 }
 
@@ -190,7 +190,7 @@ async fn nothing_may_come_on_a_stream_that_is_closed() {
         guest.send(&more(id)).await;
         let mut lost = session.lost();
         let lost = *lost.wait_for(Option::is_some).await.unwrap();
-        let expected = Lost::Violation(WireError::BadStream(id.get()));
+        let expected = LinkError::Violation(WireError::BadStream(id.get()));
         assert_eq!(lost, Some(expected));
         // What came before that was in order.
         let (_, end) = read_to_end(&mut stream).await;
@@ -200,7 +200,7 @@ async fn nothing_may_come_on_a_stream_that_is_closed() {
 
 #[tokio::test]
 async fn too_much_credit_is_refused() {
-    let overflow = Lost::Violation(WireError::CreditOverflow(Channel::Stdin));
+    let overflow = LinkError::Violation(WireError::CreditOverflow(Channel::Stdin));
     assert_eq!(
         lost_after(|stream| credit(stream, u32::MAX)).await,
         overflow
@@ -261,13 +261,13 @@ async fn a_cancelled_process_may_have_printed_more_than_came() {
 #[tokio::test]
 async fn only_who_asked_to_watch_is_told_where_a_process_stands() {
     let lost = lost_after(|stream| attached(stream, 0, 0, None)).await;
-    assert_eq!(lost, Lost::Violation(WireError::Malformed));
+    assert_eq!(lost, LinkError::Violation(WireError::Malformed));
     let lost = lost_after(|stream| [started(stream), attached(stream, 0, 0, None)].concat()).await;
-    assert_eq!(lost, Lost::Violation(WireError::Malformed));
+    assert_eq!(lost, LinkError::Violation(WireError::Malformed));
 }
 
 /// Opens a stream with a request and lets a guest answer it.
-async fn lost_asking(request: Request<'_>, bytes: impl FnOnce(StreamId) -> Vec<u8>) -> Lost {
+async fn lost_asking(request: Request<'_>, bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
     let (session, mut guest) = connect().await;
     let mut stream = session.open(&request).unwrap();
     guest.send(&bytes(stream.id)).await;
@@ -277,7 +277,7 @@ async fn lost_asking(request: Request<'_>, bytes: impl FnOnce(StreamId) -> Vec<u
     lost
 }
 
-const MALFORMED: Lost = Lost::Violation(WireError::Malformed);
+const MALFORMED: LinkError = LinkError::Violation(WireError::Malformed);
 
 #[tokio::test]
 async fn a_process_is_attached_to_once() {
@@ -365,7 +365,10 @@ async fn an_absurd_place_to_begin_at_is_refused() {
         let stdin = Position { offset, window };
         let bytes = |stream| attached(stream, 0, 0, Some(stdin));
         let lost = lost_asking(request, bytes).await;
-        assert!(matches!(lost, Lost::Violation(_)), "{stdin:?}: {lost:?}");
+        assert!(
+            matches!(lost, LinkError::Violation(_)),
+            "{stdin:?}: {lost:?}"
+        );
     }
     // There is nothing behind the last offset.
     let bytes = |stream| {

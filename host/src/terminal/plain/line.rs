@@ -8,7 +8,7 @@
 ///                ^ start of the row  ^ cursor
 /// ```
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct PlainLine {
     cells: Vec<char>,
     cursor: usize,
     start: usize,
@@ -42,7 +42,7 @@ const MAX_CELLS: usize = 4096;
 
 const TAB: usize = 8;
 
-impl Default for Line {
+impl Default for PlainLine {
     fn default() -> Self {
         Self {
             cells: Vec::new(),
@@ -57,7 +57,7 @@ impl Default for Line {
     }
 }
 
-impl Line {
+impl PlainLine {
     pub(super) fn set_columns(&mut self, columns: usize) {
         self.columns = columns.max(1);
     }

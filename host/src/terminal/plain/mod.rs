@@ -5,7 +5,7 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 
-use line::Line;
+use line::PlainLine;
 use sequence::{Parser, Step};
 
 /// Takes the escape sequences out of what a terminal printed.
@@ -21,7 +21,7 @@ pub(crate) struct Plain {
     /// The beginning of a character whose end has not come yet.
     partial: Vec<u8>,
     parser: Parser,
-    line: Line,
+    line: PlainLine,
 }
 
 impl Plain {

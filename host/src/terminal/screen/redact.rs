@@ -46,12 +46,12 @@ impl Emulator {
 struct Text {
     kind: SweepKind,
     letters: Zeroizing<Vec<char>>,
-    places: Vec<Place>,
+    places: Vec<CellPosition>,
 }
 
 /// Where a letter is.
 #[derive(Clone, Copy)]
-enum Place {
+enum CellPosition {
     /// In a line that left the screen.
     Line { number: usize, at: usize },
     /// On the screen.
@@ -73,7 +73,7 @@ impl Text {
         for (number, line) in scrollback.numbered(lines) {
             let mut length = 0;
             for (at, letter) in line.chars().enumerate() {
-                self.add(letter, Place::Line { number, at });
+                self.add(letter, CellPosition::Line { number, at });
                 length = at.saturating_add(1);
             }
             self.end_line(length >= columns);
@@ -88,7 +88,7 @@ impl Text {
                 for letter in cell.characters() {
                     self.add(
                         letter,
-                        Place::Cell {
+                        CellPosition::Cell {
                             row: number,
                             column,
                         },
@@ -99,7 +99,7 @@ impl Text {
         }
     }
 
-    fn add(&mut self, letter: char, place: Place) {
+    fn add(&mut self, letter: char, place: CellPosition) {
         let is_exact = self.kind == SweepKind::Exact;
         if is_exact || !letter.is_whitespace() {
             self.letters.push(letter);
@@ -111,7 +111,7 @@ impl Text {
     fn end_line(&mut self, is_full: bool) {
         if self.kind == SweepKind::Exact && !is_full {
             self.letters.push('\n');
-            self.places.push(Place::End);
+            self.places.push(CellPosition::End);
         }
     }
 
@@ -119,13 +119,15 @@ impl Text {
         let mut lines = BTreeMap::<usize, Vec<usize>>::new();
         for found in sweep.find(&self.letters) {
             match self.places.get(found) {
-                Some(Place::Line { number, at }) => lines.entry(*number).or_default().push(*at),
-                Some(Place::Cell { row, column }) => {
+                Some(CellPosition::Line { number, at }) => {
+                    lines.entry(*number).or_default().push(*at)
+                }
+                Some(CellPosition::Cell { row, column }) => {
                     if let Some(row) = grid.row(*row) {
                         row.replace(*column, char::from(MASK));
                     }
                 }
-                Some(Place::End) | None => {}
+                Some(CellPosition::End) | None => {}
             }
         }
         for (number, places) in lines {

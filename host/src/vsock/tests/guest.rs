@@ -29,7 +29,7 @@ pub(super) const LAST_WORD: &[u8] = b"the last word";
 const HOST: u32 = 2;
 const ANOTHER_GUEST: u32 = 4;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn the_part_that_runs_in_a_guest() {
@@ -44,7 +44,7 @@ async fn the_part_that_runs_in_a_guest() {
         the_host_comes(&mut control).await.unwrap();
         others_are_turned_away(&mut control).await.unwrap();
     };
-    timeout(PATIENCE, all).await.unwrap();
+    timeout(TEST_TIMEOUT, all).await.unwrap();
 }
 
 async fn nobody_listens() {

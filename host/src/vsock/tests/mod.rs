@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The Unix sockets are those of `vhost-device-vsock`, as for
-//! [`Wiring::Hybrid`](crate::backend::Wiring).
+//! [`AgentTransport::Hybrid`](crate::backend::AgentTransport).
 
 mod guest;
 mod program;
@@ -37,7 +37,7 @@ const NOBODY: u32 = 2002;
 const SIZE: usize = 4 * 1024 * 1024;
 
 /// How long anything may take, in an emulated machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Bytes of which none can be missing or in the wrong place without a trace.
 fn bytes(seed: u32) -> Vec<u8> {
@@ -67,13 +67,17 @@ async fn connections_to_the_host_and_from_it_work_in_a_real_kernel() {
     files.push(program.folder(), "program").run().await.unwrap();
     let command = Command::from_argv(program.argv("/workspace/program", guest::NAME))
         .env(guest::ROLE, "guest")
-        .timeout(PATIENCE);
+        .timeout(TEST_TIMEOUT);
     let serving = tokio::spawn(host.serve());
     let guest = vm.exec_stream(command).unwrap();
     let output = guest.wait_with_output().await.unwrap();
     assert!(output.success(), "{output:?}");
     assert!(output.stdout_text().contains("1 passed"), "{output:?}");
-    timeout(PATIENCE, serving).await.unwrap().unwrap().unwrap();
+    timeout(TEST_TIMEOUT, serving)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
 }
 
 /// The other side of what runs in the guest.

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use vmcell::files::{ChangeKind, FileFailureKind, Watch, Watcher};
+use vmcell::files::{FileEventKind, FileFailureKind, Watch, Watcher};
 
 use super::kind;
 use crate::start;
 
 /// Waits until all of these were told.
-async fn expect(watcher: &mut Watcher, wanted: &[(ChangeKind, &str)]) {
+async fn expect(watcher: &mut Watcher, wanted: &[(FileEventKind, &str)]) {
     let mut wanted: BTreeSet<_> = wanted
         .iter()
         .map(|(kind, path)| (format!("{kind:?}"), Path::new(path).to_owned()))
@@ -31,7 +31,7 @@ async fn what_changes_below_a_directory_is_told() {
     let watch = Watch::new().recursive().debounce(Duration::from_millis(20));
     let mut watcher = files.watch("w", watch).await.unwrap();
     files.write("w/sub/file", "x").await.unwrap();
-    expect(&mut watcher, &[(ChangeKind::Created, "w/sub/file")]).await;
+    expect(&mut watcher, &[(FileEventKind::Created, "w/sub/file")]).await;
     // A directory that is new is watched too, with what was in it before that.
     vm.exec([
         "sh",
@@ -43,8 +43,8 @@ async fn what_changes_below_a_directory_is_told() {
     expect(
         &mut watcher,
         &[
-            (ChangeKind::Created, "w/new"),
-            (ChangeKind::Created, "w/new/deep/a"),
+            (FileEventKind::Created, "w/new"),
+            (FileEventKind::Created, "w/new/deep/a"),
         ],
     )
     .await;
@@ -58,8 +58,8 @@ async fn what_changes_below_a_directory_is_told() {
     expect(
         &mut watcher,
         &[
-            (ChangeKind::Modified, "w/new/deep/a"),
-            (ChangeKind::Metadata, "w/sub/file"),
+            (FileEventKind::Modified, "w/new/deep/a"),
+            (FileEventKind::Metadata, "w/sub/file"),
         ],
     )
     .await;
@@ -67,13 +67,13 @@ async fn what_changes_below_a_directory_is_told() {
     expect(
         &mut watcher,
         &[
-            (ChangeKind::Removed, "w/sub/file"),
-            (ChangeKind::Created, "w/moved"),
+            (FileEventKind::Removed, "w/sub/file"),
+            (FileEventKind::Created, "w/moved"),
         ],
     )
     .await;
     files.remove_tree("w").await.unwrap();
-    expect(&mut watcher, &[(ChangeKind::Removed, "w")]).await;
+    expect(&mut watcher, &[(FileEventKind::Removed, "w")]).await;
     while let Some(_change) = watcher.next().await.unwrap() {}
     let error = files.watch("nothing", Watch::new()).await.unwrap_err();
     assert_eq!(kind(error), FileFailureKind::NotFound);

@@ -19,10 +19,10 @@ use vmcell::{
 use crate::start;
 
 /// Nothing here takes this long unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn patiently<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.unwrap()
+    timeout(TEST_TIMEOUT, future).await.unwrap()
 }
 
 /// A server that hands each connection to a program.

@@ -16,14 +16,14 @@ use vmcell::{
 };
 
 /// Under emulation, beside other VMs, anything may take long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A service of which nobody wants anything but that it runs.
 const IDLE: &str = "exec sleep 100000";
 
 /// What comes of something that must not take for ever.
 async fn within<T>(work: impl Future<Output = T>) -> T {
-    let done = tokio::time::timeout(PATIENCE, work).await;
+    let done = tokio::time::timeout(TEST_TIMEOUT, work).await;
     done.expect("it takes too long")
 }
 

@@ -2,7 +2,7 @@
 
 use vmcell::terminal::Status;
 
-use super::{PATIENCE, debian, open_command, see, shell};
+use super::{TEST_TIMEOUT, debian, open_command, see, shell};
 use crate::start;
 
 /// How many bytes of memory this program has resident.
@@ -48,7 +48,7 @@ async fn escape_sequences_can_neither_fill_the_memory_nor_type() {
     assert!(!terminal.screen().text().contains("rm -rf"));
     // A string that never ends.
     let endless = r"printf '\033]0;'; yes | head -c 20000000; printf '\007'; echo after-all";
-    terminal.run(endless).timeout(PATIENCE).await.unwrap();
+    terminal.run(endless).timeout(TEST_TIMEOUT).await.unwrap();
     see(&terminal, "^after-all").await;
     let grown = resident().saturating_sub(before);
     assert!(grown < 64 << 20, "it grew by {grown} bytes");

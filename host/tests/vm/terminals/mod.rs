@@ -18,7 +18,7 @@ use vmcell::{
 use crate::builder;
 
 /// Under emulation a program may think for long.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// How long a program that thinks may print nothing.
 const QUIET: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ async fn shell(vm: &Vm) -> Terminal {
 
 async fn open(vm: &Vm, options: TerminalOptions) -> Terminal {
     // Who waits for silence on a busy machine waits for long.
-    let options = options.timeout(PATIENCE).quiet(QUIET);
+    let options = options.timeout(TEST_TIMEOUT).quiet(QUIET);
     vm.terminals().open(options).await.unwrap()
 }
 
@@ -75,7 +75,7 @@ async fn foreground(terminal: &Terminal, command: &str) {
             terminal.poll_output().timeout(BRIEFLY).await.unwrap();
         }
     };
-    let there = tokio::time::timeout(PATIENCE, waiting).await;
+    let there = tokio::time::timeout(TEST_TIMEOUT, waiting).await;
     assert!(there.is_ok(), "{:?}", terminal.info().await);
 }
 
@@ -92,7 +92,7 @@ async fn settle(terminal: &Terminal, status: Status) {
             terminal.poll_output().timeout(second).await.unwrap();
         }
     };
-    let settled = tokio::time::timeout(PATIENCE, waiting).await;
+    let settled = tokio::time::timeout(TEST_TIMEOUT, waiting).await;
     assert!(
         settled.is_ok(),
         "{:?} instead of {status:?} on:\n{}",

@@ -7,7 +7,7 @@ use vmcell::{
     terminal::{Prompt, Status, TerminalOptions},
 };
 
-use super::{BRIEFLY, PATIENCE, debian, open, open_command, see, settle, shell};
+use super::{BRIEFLY, TEST_TIMEOUT, debian, open, open_command, see, settle, shell};
 use crate::start;
 
 const PASSWORD: &str = "correct horse battery";
@@ -119,7 +119,7 @@ async fn a_password_that_is_printed_letter_by_letter_is_kept_nowhere() {
         // It is seen by who follows, so it was not held back any more.
         let visible = |text: &str| text.chars().filter(|letter| !letter.is_control()).count();
         while visible(&printed) < "Key: ".len() + number {
-            let bytes = tokio::time::timeout(PATIENCE, live.next()).await;
+            let bytes = tokio::time::timeout(TEST_TIMEOUT, live.next()).await;
             printed += str::from_utf8(&bytes.unwrap().unwrap()).unwrap();
         }
         terminal.send_input("\n").quiet(BRIEFLY).await.unwrap();

@@ -5,7 +5,7 @@ use vmcell::{
     terminal::{Key, Prompt, Screen, Status, Terminal, TerminalOptions, Unread},
 };
 
-use super::{BRIEFLY, PATIENCE, debian, open, prompt, see, shell};
+use super::{BRIEFLY, TEST_TIMEOUT, debian, open, prompt, see, shell};
 use crate::{builder, start};
 
 fn tagged(tag: &str) -> TerminalOptions {
@@ -153,7 +153,7 @@ async fn what_nobody_reads_is_dropped_and_told() {
     let command = Command::shell(script).tag("talker");
     let terminal = open(&vm, TerminalOptions::command(command)).await;
     drop(terminal);
-    let over = Command::from_argv(["cat", "/tmp/over"]).timeout(PATIENCE);
+    let over = Command::from_argv(["cat", "/tmp/over"]).timeout(TEST_TIMEOUT);
     vm.exec_command(over).await.unwrap();
     let terminal = vm.terminals().attach("talker").await.unwrap();
     see(&terminal, "over").await;

@@ -1,6 +1,6 @@
 use super::{
     super::{
-        Checksums, Damage, Error, Problem, Structure,
+        Checksums, Damage, DamageKind, Error, Structure,
         checksum::{START, crc32c, crc32c_without},
         fields::Fields,
     },
@@ -74,7 +74,7 @@ impl Header {
         let fields = Fields(bytes);
         let version = fields.be32(0x4);
         if fields.be32(0x0) != MAGIC || !matches!(version, 3 | 4) {
-            return Err(damaged(Problem::Magic));
+            return Err(damaged(DamageKind::Magic));
         }
         // The first version has no features.
         let features = if version == 3 { 0 } else { fields.be32(0x28) };
@@ -95,11 +95,11 @@ impl Header {
             let whole = fields.bytes(0, LENGTH).unwrap_or_default();
             let sum = crc32c_without(START, whole, CHECKSUM, size_of::<u32>());
             if fields.u8(0x50) != 4 || sum != fields.be32(CHECKSUM) {
-                return Err(damaged(Problem::Checksum));
+                return Err(damaged(DamageKind::Checksum));
             }
         }
         if fields.be32(0xc) != block_size {
-            return Err(damaged(Problem::Size(fields.be32(0xc).into())));
+            return Err(damaged(DamageKind::Size(fields.be32(0xc).into())));
         }
         let (length, first, start) = (fields.be32(0x10), fields.be32(0x14), fields.be32(0x1c));
         let fast_commits = features & FAST_COMMIT != 0;
@@ -110,10 +110,10 @@ impl Header {
         };
         let end = length.saturating_sub(kept);
         if u64::from(length) > blocks || first == 0 || first >= end {
-            return Err(damaged(Problem::Size(length.into())));
+            return Err(damaged(DamageKind::Size(length.into())));
         }
         if start != 0 && !(first..end).contains(&start) {
-            return Err(damaged(Problem::Block(start.into())));
+            return Err(damaged(DamageKind::Block(start.into())));
         }
         Ok(Self {
             first,

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use super::{
     super::{
-        Damage, Error, Ext4, Inode, Limit, Problem, RunPlace, Structure,
+        Damage, DamageKind, Error, Ext4, Inode, Limit, RunPlace, Structure,
         fields::{Fields, narrow, wide},
     },
     MAGIC,
@@ -44,10 +44,10 @@ impl<'a> Log<'a> {
             ext4.options.limits.check_time(since, inode.number)?;
             let run = run?;
             let RunPlace::Data(start) = run.place else {
-                return Err(damaged(inode.number, Problem::Missing).into());
+                return Err(damaged(inode.number, DamageKind::Missing).into());
             };
             if pieces.len() == MOST_PIECES {
-                return Err(damaged(inode.number, Problem::Order).into());
+                return Err(damaged(inode.number, DamageKind::Order).into());
             }
             pieces.push((run.offset.checked_div(block_size).unwrap_or(0), start));
         }
@@ -71,7 +71,7 @@ impl<'a> Log<'a> {
         let (first, start) = after
             .checked_sub(1)
             .and_then(|place| self.pieces.get(place))
-            .ok_or_else(|| damaged(self.inode, Problem::Block(block)))?;
+            .ok_or_else(|| damaged(self.inode, DamageKind::Block(block)))?;
         Ok(block
             .saturating_sub(*first)
             .saturating_mul(self.ext4.superblock.block_size.into())
@@ -128,7 +128,7 @@ pub(super) fn replay(log: &Log<'_>, header: &Header) -> Result<Replayed, Error> 
             REVOKE if whole(tail) => open.revoke(log, revoked(header, &bytes)),
             COMMIT => {
                 if !whole(COMMIT_SUM) {
-                    let damage = damaged(log.inode, Problem::Checksum);
+                    let damage = damaged(log.inode, DamageKind::Checksum);
                     open.damage.get_or_insert(damage);
                 }
                 replayed.damage = open.damage.take();
@@ -175,12 +175,12 @@ impl Transaction {
     ) -> Result<(), Damage> {
         let sums = header.sums;
         if sums.is_some_and(|sums| !sums.copy_matches(sequence, bytes, tag.sum)) {
-            let damage = damaged(log.inode, Problem::Checksum);
+            let damage = damaged(log.inode, DamageKind::Checksum);
             self.damage.get_or_insert(damage.at(tag.block));
         }
         // The file system may have become larger, and only the journal knows.
         if !log.ext4.store.has_block(tag.block) {
-            let damage = damaged(log.inode, Problem::Block(tag.block));
+            let damage = damaged(log.inode, DamageKind::Block(tag.block));
             self.damage.get_or_insert(damage);
         }
         let copy = Copy {
@@ -196,7 +196,7 @@ impl Transaction {
         let mut blocks = blocks.fuse();
         self.revoked.extend(blocks.by_ref().take(room));
         if blocks.next().is_some() {
-            let damage = damaged(log.inode, Problem::Size(wide(MOST_REVOKED)));
+            let damage = damaged(log.inode, DamageKind::Size(wide(MOST_REVOKED)));
             self.damage.get_or_insert(damage);
         }
     }
@@ -235,6 +235,6 @@ impl Reader<'_> {
     }
 }
 
-fn damaged(inode: u32, problem: Problem) -> Damage {
+fn damaged(inode: u32, problem: DamageKind) -> Damage {
     Damage::new(Structure::Journal, problem).of(inode)
 }

@@ -17,7 +17,7 @@ use self::{
     header::Header,
     log::{Log, replay},
 };
-use super::{Damage, Error, Ext4, Kind, Problem, Replay, Structure, fields::Fields};
+use super::{Damage, DamageKind, Error, Ext4, Kind, Replay, Structure, fields::Fields};
 
 pub(super) use overlay::Overlay;
 
@@ -80,7 +80,7 @@ pub(super) fn recover(ext4: &Ext4, from_backup: bool) -> Result<(JournalState, O
 
     let inode = ext4.inode(layout.journal_inode)?;
     if inode.kind != Kind::File || inode.has_inline_data() {
-        return Err(Damage::new(Structure::Journal, Problem::Missing)
+        return Err(Damage::new(Structure::Journal, DamageKind::Missing)
             .of(inode.number)
             .into());
     }

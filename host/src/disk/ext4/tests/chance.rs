@@ -77,7 +77,7 @@ pub(super) fn exercise(ext4: &Ext4) {
             .sum();
         assert!(attributes <= 2 * Limits::default().attributes);
     }
-    let _ = ext4.lookup(b"dir/link/../file-4097", Follow::All);
+    let _ = ext4.lookup(b"dir/link/../file-4097", SymlinkPolicy::All);
 }
 
 /// A small tree with all structures in it.

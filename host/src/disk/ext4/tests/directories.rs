@@ -195,7 +195,7 @@ fn one_bad_entry_does_not_hide_its_neighbours() {
         let (names, errors) = list(bytes, number);
         assert_eq!(names, all, "length {bad}");
         assert_eq!(errors.len(), 1);
-        assert_eq!(damage(&errors[0]).problem, Problem::Size(bad.into()));
+        assert_eq!(damage(&errors[0]).problem, DamageKind::Size(bad.into()));
     }
     // A name that no file has, and an inode that nothing leads to.
     for (place, value) in [(8, b'/'), (8, 0), (2, 0xff), (6, 0)] {
@@ -215,7 +215,7 @@ fn a_wrong_checksum_is_told_and_the_names_as_well() {
     let (names, errors) = list(image, number);
     assert_eq!(names.len(), 5);
     assert_eq!(errors.len(), 1);
-    assert_eq!(damage(&errors[0]).problem, Problem::Checksum);
+    assert_eq!(damage(&errors[0]).problem, DamageKind::Checksum);
     assert_eq!(damage(&errors[0]).structure, Structure::Directory);
 }
 

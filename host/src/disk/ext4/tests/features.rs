@@ -174,7 +174,7 @@ fn what_is_no_file_system_is_told_apart_from_a_damaged_one() {
     let mut bytes = Image::new(&["-t", "ext4"], 8, None).bytes();
     bytes[1024 + 0x78] = b'x';
     let error = Ext4::open(bytes, Options::default()).unwrap_err();
-    assert_eq!(damage(&error).problem, Problem::Checksum);
+    assert_eq!(damage(&error).problem, DamageKind::Checksum);
 }
 
 #[test]

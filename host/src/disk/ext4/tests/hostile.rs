@@ -45,7 +45,7 @@ fn directories_that_contain_themselves_are_entered_once() {
     let root = ext4.root().unwrap();
     let items: Vec<_> = ext4.walk(&root).take(100).collect();
     let loops = items.iter().filter(|item| {
-        matches!(item, Err(Trouble { error: Error::Damaged(damage), .. }) if damage.problem == Problem::Loop)
+        matches!(item, Err(WalkError { error: Error::Damaged(damage), .. }) if damage.problem == DamageKind::Loop)
     });
     assert_eq!(loops.count(), 3);
     let found = items.iter().flatten().map(|found| found.path.clone());
@@ -115,8 +115,11 @@ fn a_file_that_claims_to_be_huge_is_zeros_behind_its_data() {
         }
 
         image.change("set_inode_field file size 0x8000000000000000");
-        let error = image.open().lookup(b"file", Follow::Never).unwrap_err();
-        assert_eq!(damage(&error).problem, Problem::Size(1 << 63));
+        let error = image
+            .open()
+            .lookup(b"file", SymlinkPolicy::Never)
+            .unwrap_err();
+        assert_eq!(damage(&error).problem, DamageKind::Size(1 << 63));
     }
 }
 
@@ -135,7 +138,7 @@ fn a_directory_that_claims_to_be_huge_is_read_as_far_as_it_is() {
     assert_eq!(entries.len(), 2);
     assert_eq!(
         damage(entries[1].as_ref().unwrap_err()).problem,
-        Problem::Missing
+        DamageKind::Missing
     );
 }
 
@@ -172,11 +175,11 @@ fn extents(records: &[(u32, u16, u32)]) -> [u8; 60] {
 #[test]
 fn maps_that_make_no_sense_are_damage() {
     for (records, problem) in [
-        (&[(0, 3, 100), (2, 3, 200)][..], Problem::Order),
-        (&[(0, 0, 100)], Problem::Size(0)),
-        (&[(0, 5, 0)], Problem::Block(0)),
-        (&[(0, 5, 0xffff_fff0)], Problem::Block(0xffff_fff0)),
-        (&[(0, 5, 8190)], Problem::Block(8190)),
+        (&[(0, 3, 100), (2, 3, 200)][..], DamageKind::Order),
+        (&[(0, 0, 100)], DamageKind::Size(0)),
+        (&[(0, 5, 0)], DamageKind::Block(0)),
+        (&[(0, 5, 0xffff_fff0)], DamageKind::Block(0xffff_fff0)),
+        (&[(0, 5, 8190)], DamageKind::Block(8190)),
     ] {
         let ext4 = with_map(&["-t", "ext4", "-b", "1024"], &extents(records));
         let error = ext4

@@ -40,7 +40,7 @@ fn a_path_leads_where_the_kernel_would_go_in_a_new_root() {
         "absolute/sub/out/sub/out/file",
         "chain-39/file",
     ] {
-        for follow in [Follow::Parents, Follow::All] {
+        for follow in [SymlinkPolicy::Parents, SymlinkPolicy::All] {
             let found = ext4.lookup(path.as_bytes(), follow).unwrap();
             assert_eq!(found.number, file, "{path}");
         }
@@ -50,10 +50,10 @@ fn a_path_leads_where_the_kernel_would_go_in_a_new_root() {
     }
     // Only who follows all links gets past the last one; a slash asks for that.
     let last = |path: &str, follow| ext4.lookup(path.as_bytes(), follow).unwrap();
-    assert_eq!(last("absolute", Follow::Parents).kind, Kind::Link);
-    assert_eq!(last("absolute", Follow::Never).kind, Kind::Link);
-    assert_eq!(last("absolute", Follow::All).number, directory);
-    assert_eq!(last("absolute/", Follow::Parents).number, directory);
+    assert_eq!(last("absolute", SymlinkPolicy::Parents).kind, Kind::Link);
+    assert_eq!(last("absolute", SymlinkPolicy::Never).kind, Kind::Link);
+    assert_eq!(last("absolute", SymlinkPolicy::All).number, directory);
+    assert_eq!(last("absolute/", SymlinkPolicy::Parents).number, directory);
 }
 
 #[test]
@@ -62,37 +62,37 @@ fn a_path_that_leads_nowhere_says_why() {
     let ext4 = image.open();
     let fails = |path: &[u8], follow| ext4.lookup(path, follow).unwrap_err();
     assert!(matches!(
-        fails(b"dir/none", Follow::All),
+        fails(b"dir/none", SymlinkPolicy::All),
         Error::Missing { .. }
     ));
     assert!(matches!(
-        fails(b"broken", Follow::All),
+        fails(b"broken", SymlinkPolicy::All),
         Error::Missing { .. }
     ));
     assert!(matches!(
-        fails(b"dir/file/x", Follow::All),
+        fails(b"dir/file/x", SymlinkPolicy::All),
         Error::NotDirectory { .. }
     ));
     assert!(matches!(
-        fails(b"dir/file/", Follow::All),
+        fails(b"dir/file/", SymlinkPolicy::All),
         Error::NotDirectory { .. }
     ));
     assert!(matches!(
-        fails(b"dir/file/..", Follow::All),
+        fails(b"dir/file/..", SymlinkPolicy::All),
         Error::NotDirectory { .. }
     ));
     assert!(matches!(
-        fails(b"absolute/file", Follow::Never),
+        fails(b"absolute/file", SymlinkPolicy::Never),
         Error::Link { .. }
     ));
     assert!(matches!(
-        fails(b"ring-1", Follow::All),
+        fails(b"ring-1", SymlinkPolicy::All),
         Error::TooManyLinks { .. }
     ));
     assert!(matches!(
-        fails(b"chain-49", Follow::All),
+        fails(b"chain-49", SymlinkPolicy::All),
         Error::TooManyLinks { .. }
     ));
-    let text = fails(b"a\x1b[31m\n", Follow::All).to_string();
+    let text = fails(b"a\x1b[31m\n", SymlinkPolicy::All).to_string();
     assert!(!text.contains(['\x1b', '\n']), "{text:?}");
 }

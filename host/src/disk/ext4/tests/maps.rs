@@ -211,7 +211,7 @@ fn a_damaged_leaf_does_not_hide_the_others() {
             Err(error) => {
                 let damage = damage(&error);
                 assert_eq!(damage.block, Some(block));
-                assert_eq!(damage.problem, Problem::Checksum);
+                assert_eq!(damage.problem, DamageKind::Checksum);
                 assert_eq!(damage.inode, Some(comb.number));
                 bad += 1;
             }

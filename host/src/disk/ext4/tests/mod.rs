@@ -132,7 +132,7 @@ fn content(ext4: &Ext4, inode: &Inode) -> Vec<u8> {
 }
 
 fn find(ext4: &Ext4, path: &str) -> Inode {
-    ext4.lookup(path.as_bytes(), Follow::Never)
+    ext4.lookup(path.as_bytes(), SymlinkPolicy::Never)
         .unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

@@ -69,7 +69,9 @@ fn any_encrypted_name_becomes_one_that_a_file_can_have() {
 
 #[test]
 fn damage_is_told_in_words() {
-    let damage = Damage::new(Structure::Map, Problem::Block(99)).of(12).at(7);
+    let damage = Damage::new(Structure::Map, DamageKind::Block(99))
+        .of(12)
+        .at(7);
     assert_eq!(
         damage.to_string(),
         "the block map of inode 12 in block 7 is damaged: it leads to block 99, which there is not"

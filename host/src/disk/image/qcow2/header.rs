@@ -2,7 +2,7 @@ use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
 
 use super::{
     super::{
-        error::{Damage, ImageError},
+        error::{ImageDamage, ImageError},
         source::Source,
     },
     extensions::Extensions,
@@ -70,7 +70,7 @@ impl Header {
             path: source.path.clone(),
             feature,
         };
-        let bad = |field| damaged(Damage::Header(field));
+        let bad = |field| damaged(ImageDamage::Header(field));
 
         let fields = Fields::read(source)?;
         if fields.be32(0) != u32::from_be_bytes(MAGIC) {
@@ -134,7 +134,7 @@ impl Header {
             return Err(bad("table size"));
         }
         if l1_offset % (1 << cluster_bits) != 0 || !l1_end.is_some_and(fits) {
-            return Err(damaged(Damage::Table { offset: l1_offset }));
+            return Err(damaged(ImageDamage::Table { offset: l1_offset }));
         }
 
         let name_length = fields.be32(16) as usize;

@@ -2,7 +2,7 @@ use std::io;
 
 use super::{
     super::{
-        error::{Damage, ImageError},
+        error::{ImageDamage, ImageError},
         slots::Slots,
         source::Source,
         walk::{Content, Extent},
@@ -105,7 +105,7 @@ pub(in super::super) fn lookup(
         return Ok(Extent::new(at, until.min(end), Content::Absent));
     }
     if !header.is_aligned(l2_offset) || !source.reaches(l2_offset + cluster) {
-        return Err(damaged(Damage::Table { offset: l2_offset }));
+        return Err(damaged(ImageDamage::Table { offset: l2_offset }));
     }
 
     let within = at & (cluster - 1);
@@ -129,7 +129,7 @@ pub(in super::super) fn lookup(
 }
 
 /// What an entry stands for, whose cluster is at `at` of the disk.
-fn content_of(layer: Numbered<'_>, entry: Option<&u64>, at: u64) -> Result<Content, Damage> {
+fn content_of(layer: Numbered<'_>, entry: Option<&u64>, at: u64) -> Result<Content, ImageDamage> {
     let Some(entry) = entry else {
         return Ok(Content::Absent);
     };
@@ -145,20 +145,20 @@ fn content_of(layer: Numbered<'_>, entry: Option<&u64>, at: u64) -> Result<Conte
         return Ok(Content::Absent);
     }
     if !header.is_aligned(offset) || !source.reaches(offset + 1) {
-        return Err(Damage::Data { at, offset });
+        return Err(ImageDamage::Data { at, offset });
     }
     Ok(Content::Data { offset })
 }
 
 /// A compressed cluster is anywhere in the file; its length is told in sectors.
-fn packed(layer: Numbered<'_>, entry: u64, at: u64) -> Result<Content, Damage> {
+fn packed(layer: Numbered<'_>, entry: u64, at: u64) -> Result<Content, ImageDamage> {
     let Numbered { header, source, .. } = layer;
     let length_bits = header.cluster_bits - 8;
     let offset_bits = 62 - length_bits;
     let offset = entry & ((1 << offset_bits) - 1);
     let sectors = (entry >> offset_bits) & ((1 << length_bits) - 1);
     if !source.reaches(offset + 1) {
-        return Err(Damage::Data { at, offset });
+        return Err(ImageDamage::Data { at, offset });
     }
     Ok(Content::Packed {
         offset,

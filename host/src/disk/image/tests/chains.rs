@@ -109,7 +109,7 @@ fn a_cluster_may_be_packed_in_several_frames() {
     let disk = folder.qcow2("disk", &["compression_type=zstd"], MIB);
     qemu_io(&disk, ["write -c -P 1 0 64k"]);
     let run = open(&disk).unwrap().mapping(0).unwrap();
-    let super::super::Place::Packed { offset, .. } = run.place else {
+    let super::super::Location::Packed { offset, .. } = run.place else {
         panic!("{run:?}");
     };
     let mut content = fs::read(&disk).unwrap();

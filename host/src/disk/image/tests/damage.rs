@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    super::{Damage, ImageError, partition::partitions},
+    super::{ImageDamage, ImageError, partition::partitions},
     tools::{Folder, Noise, open, qemu_img, qemu_io},
 };
 
@@ -124,7 +124,7 @@ fn senseless_headers_are_told_apart() {
     let whole = specimen(&folder, &[]);
     let header = |error: ImageError| match error {
         ImageError::Damaged {
-            damage: Damage::Header(field),
+            damage: ImageDamage::Header(field),
             ..
         } => field,
         other => panic!("{other}"),
@@ -145,7 +145,7 @@ fn senseless_headers_are_told_apart() {
         let damaged = matches!(
             error,
             ImageError::Damaged {
-                damage: Damage::Table { .. },
+                damage: ImageDamage::Table { .. },
                 ..
             }
         );
@@ -221,7 +221,7 @@ fn rubbish_that_claims_to_be_compressed_is_told() {
         qemu_io(&disk, ["write -c -P 1 0 64k"]);
         let image = open(&disk).unwrap();
         let run = image.mapping(0).unwrap();
-        let super::super::Place::Packed { offset, .. } = run.place else {
+        let super::super::Location::Packed { offset, .. } = run.place else {
             panic!("{run:?}");
         };
         let file = File::options().write(true).open(&disk).unwrap();
@@ -232,7 +232,7 @@ fn rubbish_that_claims_to_be_compressed_is_told() {
             let damaged = matches!(
                 error,
                 ImageError::Damaged {
-                    damage: Damage::Packed { at: 0 },
+                    damage: ImageDamage::Packed { at: 0 },
                     ..
                 }
             );

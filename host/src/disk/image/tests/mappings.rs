@@ -1,13 +1,13 @@
 use std::{fs::File, os::unix::fs::FileExt as _};
 
 use super::{
-    super::{FileId, Image, OpenOptions, Place, Run, create_child},
+    super::{FileId, Image, Location, MappedRange, OpenOptions, create_child},
     tools::{Folder, Noise, open, qemu_io, read_all},
 };
 
 const KIB: u64 = 1 << 10;
 
-fn runs(image: &Image) -> Vec<Run> {
+fn runs(image: &Image) -> Vec<MappedRange> {
     let runs: Vec<_> = image.runs(0..u64::MAX).map(Result::unwrap).collect();
     let mut at = 0;
     for run in &runs {
@@ -34,7 +34,7 @@ fn check(image: &Image) {
     for run in runs(image) {
         let range = run.offset as usize..(run.offset + run.length) as usize;
         let mut bytes = vec![0; run.length as usize];
-        if let Place::File { file, offset } = run.place {
+        if let Location::File { file, offset } = run.place {
             let (_, file) = files.iter().find(|(id, _)| *id == file).unwrap();
             let length = file.metadata().unwrap().len().min(offset + run.length) - offset;
             file.read_exact_at(&mut bytes[..length as usize], offset)
@@ -54,10 +54,10 @@ fn holes_of_a_raw_file_are_zeroes() {
     let image = open(&path).unwrap();
     let found = runs(&image);
     assert_eq!(found.len(), 3, "{found:?}");
-    assert_eq!(found[0].place, Place::Zero);
+    assert_eq!(found[0].place, Location::Zero);
     let file = image.file_id(0).unwrap();
     let offset = 1 << 30;
-    assert_eq!(found[1].place, Place::File { file, offset });
+    assert_eq!(found[1].place, Location::File { file, offset });
     assert_eq!(found[1].length, 65_536);
     assert_eq!(image.mapping(offset + 5).unwrap().length, 65_531);
     assert!(image.mapping(100 << 30).is_err());
@@ -121,8 +121,8 @@ fn compressed_clusters_have_places_of_their_own() {
     let image = open(&disk).unwrap();
     let found = runs(&image);
     let [
-        Place::Packed { offset: first, .. },
-        Place::Packed { offset: second, .. },
+        Location::Packed { offset: first, .. },
+        Location::Packed { offset: second, .. },
     ] = [found[0].place, found[1].place]
     else {
         panic!("{found:?}");
@@ -134,7 +134,7 @@ fn compressed_clusters_have_places_of_their_own() {
     let within = 1000;
     assert_eq!(
         later.place,
-        Place::Packed {
+        Location::Packed {
             file,
             offset: first,
             within

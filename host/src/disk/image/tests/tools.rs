@@ -67,7 +67,7 @@ fn create(options: &[&str], path: &Path) -> Command {
     command
 }
 
-/// Runs `qemu-img` to its end.
+/// MappedRanges `qemu-img` to its end.
 pub(super) fn qemu_img(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("{command:?} (of qemu-utils): {error}"));

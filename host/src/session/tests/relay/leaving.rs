@@ -105,10 +105,10 @@ async fn the_visit_ends_with_the_owners_session() {
         let session = (!owner_first).then_some(session);
         drop(guest);
         let lost = stream.next().await.unwrap_err();
-        assert_eq!(lost, Lost::Closed);
+        assert_eq!(lost, LinkError::Closed);
         let mut lost = visitor.lost();
         let lost = *lost.wait_for(Option::is_some).await.unwrap();
-        assert_eq!(lost, Some(Lost::Closed));
+        assert_eq!(lost, Some(LinkError::Closed));
         drop(session);
     }
 }

@@ -210,7 +210,7 @@ async fn a_guest_that_cannot_be_connected_to_again_is_lost() {
     let mut stream = open_started(&session, &mut guest).await;
     drop(guest);
     drop(switchboard.asked().await);
-    let refused = Lost::Unreachable(Unreachable::Refused);
+    let refused = LinkError::Unreachable(Unreachable::Refused);
     assert_eq!(stream.next().await.unwrap_err(), refused);
-    assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Lost(refused));
+    assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Link(refused));
 }

@@ -157,7 +157,10 @@ async fn an_absurd_position_of_the_input_is_refused() {
         guest.hear_resume(id).await;
         guest.send(&attached(id, 0, 0, Some(stdin))).await;
         let lost = lost(&session).await;
-        assert!(matches!(lost, Lost::Violation(_)), "{stdin:?}: {lost:?}");
+        assert!(
+            matches!(lost, LinkError::Violation(_)),
+            "{stdin:?}: {lost:?}"
+        );
         assert!(!input.write(Bytes::from_static(b"x")).await);
     }
 }

@@ -152,11 +152,11 @@ async fn another_agent_on_the_new_link_is_refused() {
         session.drop_link();
         let (nonce, _) = guest.hear_reset().await;
         guest.send(&[&nonce[..], &answer].concat()).await;
-        assert_eq!(stream.next().await.unwrap_err(), Lost::WrongBoot);
-        assert_eq!(lost(&session).await, Lost::WrongBoot);
+        assert_eq!(stream.next().await.unwrap_err(), LinkError::WrongBoot);
+        assert_eq!(lost(&session).await, LinkError::WrongBoot);
         assert_eq!(
             session.open(&exec()).unwrap_err(),
-            OpenError::Lost(Lost::WrongBoot)
+            OpenError::Link(LinkError::WrongBoot)
         );
     }
 }
@@ -170,7 +170,7 @@ async fn something_else_than_a_hello_on_the_new_link_is_refused() {
     let answer = [&nonce[..], &data(stream.id, Channel::Stdout, b"x")].concat();
     guest.send(&answer).await;
     let lost = stream.next().await.unwrap_err();
-    assert_eq!(lost, Lost::Violation(WireError::NotVmcell));
+    assert_eq!(lost, LinkError::Violation(WireError::NotVmcell));
 }
 
 #[tokio::test]
@@ -183,8 +183,8 @@ async fn a_guest_that_is_gone_is_not_asked_for_a_new_link() {
             guest.hear_reset().await;
         }
         drop(guest);
-        assert_eq!(stream.next().await.unwrap_err(), Lost::Closed);
-        assert_eq!(lost(&session).await, Lost::Closed);
+        assert_eq!(stream.next().await.unwrap_err(), LinkError::Closed);
+        assert_eq!(lost(&session).await, LinkError::Closed);
     }
 }
 
@@ -193,7 +193,7 @@ async fn a_violation_is_not_forgiven_with_a_new_link() {
     let (session, mut guest) = connect_port().await;
     let mut stream = open_started(&session, &mut guest).await;
     guest.send(&started(stream.id)).await;
-    let malformed = Lost::Violation(WireError::Malformed);
+    let malformed = LinkError::Violation(WireError::Malformed);
     assert_eq!(stream.next().await.unwrap_err(), malformed);
     assert_eq!(lost(&session).await, malformed);
 }
@@ -203,8 +203,8 @@ async fn a_connection_cannot_be_made_anew() {
     let (session, mut guest) = connect().await;
     let mut stream = open(&session, &mut guest).await;
     session.drop_link();
-    assert_eq!(stream.next().await.unwrap_err(), Lost::Dropped);
-    assert_eq!(lost(&session).await, Lost::Dropped);
+    assert_eq!(stream.next().await.unwrap_err(), LinkError::Dropped);
+    assert_eq!(lost(&session).await, LinkError::Dropped);
     while guest.hear().await.is_some() {}
 }
 
@@ -239,12 +239,12 @@ async fn a_guest_that_does_not_answer_a_reset_is_given_up() {
             in_time
         }
     });
-    assert_eq!(stream.next().await.unwrap_err(), Lost::Deaf);
-    assert_eq!(lost(&silent).await, Lost::Deaf);
+    assert_eq!(stream.next().await.unwrap_err(), LinkError::PeerNotReading);
+    assert_eq!(lost(&silent).await, LinkError::PeerNotReading);
     let lost = lost(&loud).await;
     let _ = over.send(());
     assert!(watchdog.join().unwrap(), "only the watchdog ended it");
-    assert_eq!(lost, Lost::Deaf);
+    assert_eq!(lost, LinkError::PeerNotReading);
     drop((silent, loud));
     flood.await.unwrap();
 }

@@ -54,7 +54,7 @@ fn held(stream: &Stream, channel: Channel) -> u64 {
     inbox.arrived() - inbox.offset()
 }
 
-async fn lost(session: &Session) -> Lost {
+async fn lost(session: &Session) -> LinkError {
     let mut lost = session.lost();
     lost.wait_for(Option::is_some).await.unwrap().unwrap()
 }

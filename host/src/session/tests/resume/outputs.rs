@@ -101,7 +101,7 @@ async fn what_was_not_read_before_the_link_broke_counts_against_the_window() {
             guest.send(&data(id, Channel::Stdout, part)).await;
         }
         if over == 1 {
-            let overrun = Lost::Violation(WireError::Overrun(Channel::Stdout));
+            let overrun = LinkError::Violation(WireError::Overrun(Channel::Stdout));
             assert_eq!(lost(&session).await, overrun);
             continue;
         }
@@ -148,7 +148,7 @@ async fn a_process_is_taken_up_at_the_asked_offsets_or_not_at_all() {
         guest.relink(GUEST_WINDOW).await;
         guest.hear_resume(id).await;
         guest.send(&attached(id, stdout, stderr, None)).await;
-        let malformed = Lost::Violation(WireError::Malformed);
+        let malformed = LinkError::Violation(WireError::Malformed);
         assert_eq!(lost(&session).await, malformed, "{stdout} {stderr}");
     }
 }
@@ -163,7 +163,10 @@ async fn a_process_is_taken_up_once_for_each_link() {
     guest.send(&attached(stream.id, 0, 0, None)).await;
     settle(&session, &mut guest).await;
     guest.send(&attached(stream.id, 0, 0, None)).await;
-    assert_eq!(lost(&session).await, Lost::Violation(WireError::Malformed));
+    assert_eq!(
+        lost(&session).await,
+        LinkError::Violation(WireError::Malformed)
+    );
 }
 
 #[tokio::test]

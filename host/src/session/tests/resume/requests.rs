@@ -37,7 +37,10 @@ async fn a_start_is_told_once_however_often_it_is_taken_up() {
     let event = stream.next().await;
     assert!(matches!(event, Ok(StreamEvent::Data(..))), "{event:?}");
     guest.send(&started(id)).await;
-    assert_eq!(lost(&session).await, Lost::Violation(WireError::Malformed));
+    assert_eq!(
+        lost(&session).await,
+        LinkError::Violation(WireError::Malformed)
+    );
 }
 
 #[tokio::test]
@@ -172,7 +175,7 @@ async fn a_signal_may_have_been_sent_or_not_and_that_is_said() {
     assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
     session.drop_link();
     let lost = stream.next().await.unwrap_err();
-    assert_eq!(lost, Lost::Dropped);
+    assert_eq!(lost, LinkError::Dropped);
     assert!(lost.to_string().contains("under way"), "{lost}");
     // Nobody else suffers, and nothing is sent twice.
     guest.relink(GUEST_WINDOW).await;

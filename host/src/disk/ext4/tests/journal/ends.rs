@@ -64,7 +64,7 @@ fn a_copy_or_commit_with_a_wrong_checksum_ends_the_replay_and_is_told() {
         else {
             panic!("{:?}", ext4.info().journal);
         };
-        assert_eq!(damage.problem, Problem::Checksum);
+        assert_eq!(damage.problem, DamageKind::Checksum);
         assert_eq!(damage.structure, Structure::Journal);
         assert_eq!(logged.read(&ext4, logged.unused), vec![1; logged.size]);
     }

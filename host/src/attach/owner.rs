@@ -16,7 +16,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Errand, Keepsake, Name, Plate, ending, listener::our_listeners, name::our_uid};
+use super::{
+    BaselineSlot, ControlRequest, Name, VmSummary, ending, listener::our_listeners, name::our_uid,
+};
 use crate::{
     error::Error,
     random::random_bytes,
@@ -30,11 +32,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The owner's side: a claim to a name, at first closed.
 #[derive(Debug)]
-pub(crate) struct Door(StdUnixListener);
+pub(crate) struct AttachSocket(StdUnixListener);
 
 /// An open door. It is shut when this is dropped, a little later.
 #[derive(Debug)]
-pub(crate) struct OpenDoor {
+pub(crate) struct AttachServer {
     task: JoinHandle<()>,
     /// Set when the VM has ended.
     end: watch::Sender<Option<VmEnd>>,
@@ -44,7 +46,7 @@ pub(crate) struct OpenDoor {
 /// keeps for a socket, so it takes no time unless one did not read before.
 const TELLING: Duration = Duration::from_millis(500);
 
-impl OpenDoor {
+impl AttachServer {
     /// Gives the name up, tells those inside how the VM ended, and shuts the
     /// door on them.
     pub(crate) async fn shut(mut self, end: VmEnd) {
@@ -54,13 +56,13 @@ impl OpenDoor {
     }
 }
 
-impl Drop for OpenDoor {
+impl Drop for AttachServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Door {
+impl AttachSocket {
     /// Claims the name. Visitors wait until the door is opened.
     ///
     /// # Errors
@@ -89,13 +91,13 @@ impl Door {
     /// Lets visitors in. `order` has somebody do what they ask of the VM itself.
     pub(crate) fn open<F>(
         self,
-        plate: Plate,
-        baseline: Arc<Keepsake>,
+        summary: VmSummary,
+        baseline: Arc<BaselineSlot>,
         session: Arc<Session>,
         order: F,
-    ) -> Result<OpenDoor, Error>
+    ) -> Result<AttachServer, Error>
     where
-        F: Fn(Errand) + Clone + Send + 'static,
+        F: Fn(ControlRequest) + Clone + Send + 'static,
     {
         let listener = self
             .0
@@ -112,10 +114,10 @@ impl Door {
                     Some(_) = visits.join_next() => {}
                     visitor = listener.accept() => match visitor {
                         Ok((socket, _)) => {
-                            let (plate, baseline) = (plate.clone(), baseline.clone());
+                            let (summary, baseline) = (summary.clone(), baseline.clone());
                             let (session, order) = (session.clone(), order.clone());
                             let end = to_be_told.clone();
-                            visits.spawn(receive(socket, plate, baseline, session, order, end));
+                            visits.spawn(receive(socket, summary, baseline, session, order, end));
                         }
                         Err(error) => {
                             tracing::debug!(%error, "no visitor can be accepted");
@@ -135,7 +137,7 @@ impl Door {
             let telling = async { while visits.join_next().await.is_some() {} };
             let _ = timeout(TELLING, telling).await;
         });
-        Ok(OpenDoor { task, end })
+        Ok(AttachServer { task, end })
     }
 }
 
@@ -157,28 +159,28 @@ fn bind(address: &str) -> io::Result<StdUnixListener> {
 /// Serves one visitor. One that breaks off has changed its mind.
 async fn receive(
     mut socket: UnixStream,
-    plate: Plate,
-    baseline: Arc<Keepsake>,
+    summary: VmSummary,
+    baseline: Arc<BaselineSlot>,
     session: Arc<Session>,
-    order: impl Fn(Errand),
+    order: impl Fn(ControlRequest),
     mut end: watch::Receiver<Option<VmEnd>>,
 ) -> io::Result<()> {
     // Strangers get not a word.
     if socket.peer_cred()?.uid() != our_uid() {
         return Ok(());
     }
-    plate.send(&mut socket).await?;
-    let mut errand = [0];
-    socket.read_exact(&mut errand).await?;
-    match Errand::from_byte(errand[0]) {
+    summary.send(&mut socket).await?;
+    let mut request = [0];
+    socket.read_exact(&mut request).await?;
+    match ControlRequest::from_byte(request[0]) {
         None => {}
-        Some(Errand::Attach) => tokio::select! {
+        Some(ControlRequest::Attach) => tokio::select! {
             () = relay(socket, session) => {}
             _ = ended(&mut end) => {}
         },
-        Some(Errand::Baseline) => baseline.send(&mut socket).await?,
-        Some(errand @ (Errand::Stop | Errand::Kill | Errand::Watch)) => {
-            order(errand);
+        Some(ControlRequest::Baseline) => baseline.send(&mut socket).await?,
+        Some(request @ (ControlRequest::Stop | ControlRequest::Kill | ControlRequest::Watch)) => {
+            order(request);
             tokio::select! {
                 end = ended(&mut end) => ending::send(&mut socket, end).await?,
                 // It says nothing more, so this is its leaving.

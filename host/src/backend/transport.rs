@@ -10,7 +10,7 @@ use crate::{error::Error, vsock::VsockListener};
 /// How the agent is reached.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Wiring {
+pub enum AgentTransport {
     /// A byte stream without ends, such as a serial port. What is sent waits
     /// until the agent is there.
     Port(UnixStream),
@@ -37,7 +37,7 @@ pub(crate) const AGENT_PORT: u32 = 1024;
 /// ports of the host to itself.
 const READY_PORT: u32 = 1025;
 
-impl Wiring {
+impl AgentTransport {
     /// For a VMM that takes connections to the guest on a Unix socket at `path`
     /// and asks for their port with `CONNECT <port>`; and that turns connections
     /// of the guest to a port of the host into such to `<path>_<port>`. It must
@@ -83,19 +83,19 @@ mod tests {
     #[test]
     fn the_vmm_connects_beside_its_own_socket_when_the_agent_is_ready() {
         let folder = tempfile::tempdir().unwrap();
-        let wiring = Wiring::hybrid(folder.path().join("vsock")).unwrap();
+        let transport = AgentTransport::hybrid(folder.path().join("vsock")).unwrap();
         let expected = BootLink::Vsock {
             port: 1024,
             ready_port: 1025,
         };
-        assert_eq!(wiring.boot_link(), expected);
+        assert_eq!(transport.boot_link(), expected);
         UnixStream::connect(folder.path().join("vsock_1025")).unwrap();
     }
 
     #[test]
     fn a_vm_has_no_port_of_the_host_in_common_with_another() {
         // Not every kernel has vsock.
-        let (Ok(one), Ok(other)) = (Wiring::vsock(77), Wiring::vsock(78)) else {
+        let (Ok(one), Ok(other)) = (AgentTransport::vsock(77), AgentTransport::vsock(78)) else {
             return;
         };
         assert_ne!(one.boot_link(), other.boot_link());

@@ -11,7 +11,7 @@ const FIRST_GOOD: Version = Version(1, 14, 4);
 const ALSO_BAD: Version = Version(1, 15, 0);
 
 /// Why this Firecracker must not be used. None: nothing is known against it.
-pub(crate) fn weakness(program: &Path) -> Option<String> {
+pub(crate) fn vulnerability(program: &Path) -> Option<String> {
     judge(program, Version::of(program))
 }
 

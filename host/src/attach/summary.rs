@@ -10,7 +10,7 @@ use crate::acceleration::{Acceleration, AccelerationChoice};
 
 /// What the owner tells every visitor of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Plate {
+pub(crate) struct VmSummary {
     /// The owner's library; others of the same generation understand it.
     generation: u16,
     pub(crate) image: String,
@@ -29,10 +29,10 @@ pub(crate) struct Plate {
 
 const GENERATION: u16 = 2;
 
-/// More than this is no plate.
+/// More than this is no summary.
 const MAX_SIZE: u16 = 16 * 1024;
 
-impl Plate {
+impl VmSummary {
     pub(crate) fn new(
         image: String,
         vcpus: u32,
@@ -83,9 +83,9 @@ impl Plate {
         }
         let mut bytes = vec![0; length.into()];
         socket.read_exact(&mut bytes).await?;
-        let plate: Option<Self> = postcard::from_bytes(&bytes).ok();
-        plate
-            .filter(|plate| plate.generation == GENERATION)
+        let summary: Option<Self> = postcard::from_bytes(&bytes).ok();
+        summary
+            .filter(|summary| summary.generation == GENERATION)
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 }

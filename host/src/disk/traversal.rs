@@ -5,7 +5,7 @@ use vmcell_wire::pattern::Selection;
 use super::{
     Disk, DiskError, DiskProblem,
     budget::Budget,
-    ext4::{self, Damage, Directory, Entry, Inode, Problem, Structure},
+    ext4::{self, Damage, DamageKind, Directory, DirectoryEntry, Inode, Structure},
     listing::Listing,
     path::push,
 };
@@ -19,14 +19,14 @@ pub(super) enum Order {
     Sorted,
 }
 
-/// What comes next on a tour.
+/// What comes next on a traversal.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it lives for one step, and most of them are entries"
 )]
 pub(super) enum Step {
-    /// An entry. If it is a directory, it may be [entered](Tour::enter).
+    /// An entry. If it is a directory, it may be [entered](Traversal::enter).
     Entry(Inode),
     /// The directory that was entered last is at its end.
     Left,
@@ -37,12 +37,12 @@ pub(super) enum Step {
 ///
 /// What cannot be looked at is told and passed by. No directory is entered
 /// twice: what hard links make endless ends here.
-pub(super) struct Tour<'d> {
+pub(super) struct Traversal<'d> {
     disk: &'d Disk,
     order: Order,
     levels: Vec<Level<'d>>,
     path: Vec<u8>,
-    /// How much of the path was there before the tour.
+    /// How much of the path was there before the traversal.
     top_length: usize,
     entered: HashSet<u32>,
     pub(super) budget: Budget,
@@ -57,14 +57,14 @@ struct Level<'d> {
 enum Names<'d> {
     Streamed(Box<Directory<'d>>),
     Sorted {
-        entries: vec::IntoIter<Entry>,
+        entries: vec::IntoIter<DirectoryEntry>,
         problems: vec::IntoIter<ext4::Error>,
         kept: usize,
     },
 }
 
 impl Names<'_> {
-    fn next(&mut self) -> Option<Result<Entry, ext4::Error>> {
+    fn next(&mut self) -> Option<Result<DirectoryEntry, ext4::Error>> {
         match self {
             Self::Streamed(directory) => directory.next(),
             Self::Sorted {
@@ -77,8 +77,8 @@ impl Names<'_> {
 /// What remembering a directory takes in memory, roughly.
 const REMEMBERED: usize = 16;
 
-impl<'d> Tour<'d> {
-    /// A tour that begins in no directory yet: [`enter`](Self::enter) the first
+impl<'d> Traversal<'d> {
+    /// A traversal that begins in no directory yet: [`enter`](Self::enter) the first
     /// one, whose path this is.
     pub(super) fn new(disk: &'d Disk, order: Order, top: &[u8], budget: Budget) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl<'d> Tour<'d> {
         &self.path
     }
 
-    /// The same from the top of the tour.
+    /// The same from the top of the traversal.
     pub(super) fn path_below(&self) -> &[u8] {
         let below = self.path.get(self.top_length..).unwrap_or_default();
         below.strip_prefix(b"/").unwrap_or(below)
@@ -128,8 +128,8 @@ impl<'d> Tour<'d> {
     /// Enters the directory that came last: the next steps are in it.
     ///
     /// # Errors
-    /// It cannot be entered, and the tour goes on without it; or a limit of the
-    /// whole operation is reached, and the tour ends.
+    /// It cannot be entered, and the traversal goes on without it; or a limit of the
+    /// whole operation is reached, and the traversal ends.
     pub(super) fn enter(
         &mut self,
         directory: &Inode,
@@ -218,7 +218,7 @@ impl<'d> Tour<'d> {
     }
 }
 
-impl Iterator for Tour<'_> {
+impl Iterator for Traversal<'_> {
     type Item = Result<Step, DiskProblem>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -231,6 +231,6 @@ pub(super) fn in_two_places(directory: &Inode) -> ext4::Error {
         structure: Structure::Directory,
         inode: Some(directory.number),
         block: None,
-        problem: Problem::Loop,
+        problem: DamageKind::Loop,
     })
 }

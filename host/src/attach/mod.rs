@@ -12,9 +12,9 @@
 //!
 //! ```text
 //!  visitor                                     owner
-//!     |                 Plate, length first      |
+//!     |                 VmSummary, length first      |
 //!     |<-----------------------------------------|
-//!     | Errand (1 byte)                          |
+//!     | ControlRequest (1 byte)                          |
 //!     |----------------------------------------->|
 //!     |   Attach: the wire protocol, relayed     |
 //!     |   Stop, Kill, Watch: how the VM ended,   |
@@ -22,27 +22,27 @@
 //!     |   Baseline: length (u64 le), the bytes   |
 //! ```
 
+mod baseline;
 mod ending;
-mod keepsake;
 mod listener;
 mod name;
 mod owner;
-mod plate;
 mod socket_diag;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod visitor;
 
-pub(crate) use keepsake::Keepsake;
+pub(crate) use baseline::BaselineSlot;
 pub(crate) use name::Name;
-pub(crate) use owner::{Door, OpenDoor};
-pub(crate) use plate::Plate;
+pub(crate) use owner::{AttachServer, AttachSocket};
+pub(crate) use summary::VmSummary;
 pub(crate) use visitor::{ANSWER_TIMEOUT, Found, Visitor, find, list};
 
 /// What a visitor came for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Errand {
+pub(crate) enum ControlRequest {
     /// To use the VM.
     Attach = b'a',
     /// To stop it in order.
@@ -55,7 +55,7 @@ pub(crate) enum Errand {
     Watch = b'w',
 }
 
-impl Errand {
+impl ControlRequest {
     fn from_byte(byte: u8) -> Option<Self> {
         [
             Self::Attach,
@@ -65,6 +65,6 @@ impl Errand {
             Self::Watch,
         ]
         .into_iter()
-        .find(|errand| *errand as u8 == byte)
+        .find(|request| *request as u8 == byte)
     }
 }

@@ -11,12 +11,12 @@ use tokio::{
 
 /// Bytes that the owner keeps for whoever asks.
 #[derive(Debug, Default)]
-pub(crate) struct Keepsake(Mutex<Bytes>);
+pub(crate) struct BaselineSlot(Mutex<Bytes>);
 
 /// An owner is of our own user, but may have gone astray.
 const MAX_SIZE: u64 = 512 << 20;
 
-impl Keepsake {
+impl BaselineSlot {
     pub(crate) fn put(&self, bytes: Bytes) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
     }

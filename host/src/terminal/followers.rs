@@ -4,9 +4,9 @@ use super::{Terminal, handle::Core};
 
 /// The terminals of a VM that this program follows.
 #[derive(Default)]
-pub(crate) struct KnownTerminals(Mutex<Vec<(u32, Weak<Core>)>>);
+pub(crate) struct Followers(Mutex<Vec<(u32, Weak<Core>)>>);
 
-impl KnownTerminals {
+impl Followers {
     pub(super) fn get(&self, id: u32) -> Option<Terminal> {
         find(&self.lock(), id)
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokio::{io::AsyncWriteExt, net::UnixStream, sync::Semaphore, task::JoinSet, time::timeout};
 
 use super::{
-    Errand, Keepsake, Name, Plate, ending,
+    BaselineSlot, ControlRequest, Name, VmSummary, ending,
     listener::{Connected, Connection, Listener, our_listeners},
 };
 use crate::vm::VmEnd;
@@ -13,7 +13,7 @@ use crate::vm::VmEnd;
 #[derive(Debug)]
 pub(crate) struct Visitor {
     socket: UnixStream,
-    pub(crate) plate: Plate,
+    pub(crate) summary: VmSummary,
     /// The program that owns the VM.
     pub(crate) owner: Option<u32>,
 }
@@ -42,8 +42,8 @@ impl Visitor {
     /// Asks what the VM is. None: it ends just now.
     async fn ask(connection: Connection) -> Option<Found> {
         let Connection { mut socket, owner } = connection;
-        let plate = match timeout(ANSWER_TIMEOUT, Plate::receive(&mut socket)).await {
-            Ok(Ok(plate)) => plate,
+        let summary = match timeout(ANSWER_TIMEOUT, VmSummary::receive(&mut socket)).await {
+            Ok(Ok(summary)) => summary,
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
                 return Some(Found::OtherVersion { owner });
             }
@@ -52,28 +52,32 @@ impl Visitor {
         };
         Some(Found::Answering(Self {
             socket,
-            plate,
+            summary,
             owner,
         }))
     }
 
     /// Goes in. What follows on the socket is the wire protocol.
     pub(crate) async fn attach(mut self) -> io::Result<UnixStream> {
-        self.socket.write_all(&[Errand::Attach as u8]).await?;
+        self.socket
+            .write_all(&[ControlRequest::Attach as u8])
+            .await?;
         Ok(self.socket)
     }
 
     /// Asks how the workspace was. Empty: the owner does not know.
     pub(crate) async fn baseline(mut self) -> io::Result<Bytes> {
-        self.socket.write_all(&[Errand::Baseline as u8]).await?;
-        Keepsake::receive(&mut self.socket).await
+        self.socket
+            .write_all(&[ControlRequest::Baseline as u8])
+            .await?;
+        BaselineSlot::receive(&mut self.socket).await
     }
 
     /// Has the owner stop or kill the VM or only watch it, and waits until it
     /// has ended. Unknown: the owner is gone without telling, and the VM with
     /// it.
-    pub(crate) async fn order(mut self, errand: Errand) -> io::Result<VmEnd> {
-        self.socket.write_all(&[errand as u8]).await?;
+    pub(crate) async fn order(mut self, request: ControlRequest) -> io::Result<VmEnd> {
+        self.socket.write_all(&[request as u8]).await?;
         let end = ending::receive(&mut self.socket).await;
         Ok(end.unwrap_or(VmEnd::unknown()))
     }

@@ -2,7 +2,7 @@
 /// its [`max_output`](crate::Command::max_output).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Excess {
+pub enum OverflowPolicy {
     /// Ends the command: [`Error::OutputLimit`](crate::Error::OutputLimit),
     /// with what was collected by then.
     #[default]
