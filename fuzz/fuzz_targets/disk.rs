@@ -9,10 +9,9 @@
 use std::{io, path::PathBuf, sync::LazyLock, time::Duration};
 
 use libfuzzer_sys::fuzz_target;
-use vmcell::{
-    disk::{Comparison, DiffSide, Disk, DiskError, DiskLimits, Find, Grep},
-    files::WalkOptions,
-    tree::{ArchiveFormat, TreeLimits},
+use vmcell_disk::{
+    ArchiveFormat, Comparison, DiffSide, Disk, DiskError, DiskLimits, Find, Grep, TreeLimits,
+    WalkOptions,
 };
 
 /// A file that is written again for each input.

@@ -12,7 +12,7 @@
 use std::path::{Component, Path};
 
 use libfuzzer_sys::fuzz_target;
-use vmcell::{
+use vmcell_tree::{
     diff::{DiffOptions, FileDiff, Manifest, ManifestEntry, ManifestKind, Shown},
     patch::{ApplyOptions, Patch},
 };

@@ -6,7 +6,9 @@ use std::{
 
 use tokio::{io::AsyncReadExt, net::UnixStream, task::JoinHandle};
 
-use crate::{error::Error, printable::printable};
+use vmcell_tree::printable;
+
+use crate::error::Error;
 
 /// The end of what a guest printed on its serial console.
 ///

@@ -1,5 +1,7 @@
 use std::{io, path::PathBuf, time::Duration};
 
+use vmcell_wire::pattern::PatternError;
+
 #[cfg(feature = "disk")]
 use crate::disk::image::ImageError;
 use crate::{
@@ -246,6 +248,12 @@ pub enum BootFailure {
     /// Something else than our agent answered.
     #[error("the guest does not speak the vmcell protocol")]
     NotOurAgent,
+}
+
+impl From<PatternError> for Error {
+    fn from(error: PatternError) -> Self {
+        Self::Invalid(error.to_string())
+    }
 }
 
 impl Error {

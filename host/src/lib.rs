@@ -48,9 +48,6 @@ pub mod backend;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod console;
-pub mod diff;
-#[cfg(feature = "disk")]
-pub mod disk;
 pub mod doctor;
 mod error;
 pub mod files;
@@ -58,9 +55,7 @@ mod initramfs;
 mod link;
 mod locate;
 mod overlay;
-pub mod patch;
 pub mod port;
-mod printable;
 mod process;
 mod random;
 mod result_budget;
@@ -79,7 +74,6 @@ mod vsock;
 pub use acceleration::{Acceleration, AccelerationChoice};
 pub use error::{BootFailure, Error};
 pub use link::{LinkChoice, LinkKind};
-pub use printable::{ColourPolicy, Sanitizer, is_printable, printable, printable_name};
 pub use process::{
     Cause, Command, ExecEnd, ExecEvent, ExecFailure, ExecFailureKind, ExecInput, ExecParts,
     ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, LeftProcess, Offsets, Output,
@@ -87,3 +81,9 @@ pub use process::{
     ReadFrom, Resource, Truncation,
 };
 pub use vm::{End, EndKind, Health, Vm, VmBuilder, VmDetails, VmEnd, VmInfo, VmState, VmStatus};
+#[cfg(feature = "disk")]
+#[doc(inline)]
+pub use vmcell_disk as disk;
+pub use vmcell_tree::{
+    ColourPolicy, Sanitizer, diff, is_printable, patch, printable, printable_name,
+};

@@ -22,7 +22,7 @@ mod logs;
 mod look;
 mod luggage;
 mod options;
-#[path = "../../../host/tests/pairs/mod.rs"]
+#[path = "../../../tree/tests/pairs/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod pairs;
 mod patch;

@@ -16,7 +16,7 @@ mod interrupt;
 mod layers;
 mod ls;
 mod manual;
-#[path = "../../../host/tests/pairs/mod.rs"]
+#[path = "../../../tree/tests/pairs/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod pairs;
 mod partitions;

@@ -2,16 +2,18 @@
 
 use super::{
     scene::Scene,
+    suite::CHECK_TIMEOUT,
     unmet::{Seen, demand, same},
 };
 use crate::{
     process::Command,
-    service::{Probe, ServiceSpec},
+    service::{Probe, Readiness, ServiceSpec},
 };
 
 pub(super) async fn service(scene: Scene) -> Seen {
     let command = Command::shell("echo it is ready; exec sleep 100000");
-    let spec = ServiceSpec::new(command).ready(Probe::log("ready"));
+    let readiness = Readiness::new(Probe::log("ready")).timeout(CHECK_TIMEOUT);
+    let spec = ServiceSpec::new(command).ready(readiness);
     let service = scene.vm.services().start("conformance", spec).await?;
     let status = service.ready().await?;
     demand(status.phase.is_ready(), || format!("it is {status:?}"))?;

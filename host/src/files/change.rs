@@ -3,9 +3,10 @@ use std::{
     time::Duration,
 };
 
+use vmcell_tree::relative;
 use vmcell_wire::files::{Answer, ChangeKind as WireKind, Work};
 
-use super::{Entry, Files, Job, entry::relative};
+use super::{Entry, Files, Job};
 use crate::error::Error;
 
 /// How a path is watched.

@@ -16,9 +16,7 @@
 //! and says so: [`Error::Transport`](crate::Error::Transport).
 
 mod change;
-mod entry;
 mod failure;
-mod filter;
 mod handle;
 mod job;
 mod manifest;
@@ -33,7 +31,6 @@ mod walk;
 mod writer;
 
 pub use change::{FileEvent, FileEventKind, Watch, Watcher};
-pub use entry::{Entry, EntryKind, Usage};
 pub use failure::{FileFailure, FileFailureKind};
 pub use handle::Files;
 pub use manifest::ManifestOptions;
@@ -41,12 +38,9 @@ pub use owner::FileOwner;
 pub use patching::{PatchOptions, PatchedFile};
 pub use pull::Pull;
 pub use push::{Push, Pushed};
-pub use reader::{FileReader, ReadOptions};
-pub use walk::{Entries, WalkOptions, WalkProblem};
+pub use reader::FileReader;
+pub use vmcell_tree::{Entry, EntryKind, ReadOptions, Usage, WalkOptions};
+pub use walk::{Entries, WalkProblem};
 pub use writer::{FileWriter, WriteOptions};
 
-#[cfg(feature = "disk")]
-pub(crate) use entry::system_time;
-#[cfg(feature = "disk")]
-pub(crate) use filter::FilterLines;
 pub(crate) use job::Job;

@@ -7,8 +7,9 @@ use std::{
 
 use vmcell_wire::files::{Answer, Work};
 
-use super::{Entry, FileFailureKind, Files, Usage, entry::wire_time};
+use super::{Entry, FileFailureKind, Files, Usage};
 use crate::error::Error;
+use vmcell_tree::wire_time;
 
 impl Files {
     /// What there is at a path; a symbolic link at its end is followed.

@@ -7,17 +7,18 @@ use std::{
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use vmcell_tree::{
+    FilterLines,
+    transfer::{Destination, Ownership, ReceiveOptions, Receiver, SpecialBits, TopSymlink},
+};
 use vmcell_wire::files::{Send, Work};
 
-use super::{Files, filter::FilterLines, push::Progress};
+use super::{Files, push::Progress};
 #[cfg(feature = "archive")]
 use crate::tree::ArchiveFormat;
 use crate::{
     error::Error,
-    tree::{
-        Destination, Ownership, ReceiveOptions, Received, Receiver, SpecialBits, TopSymlink,
-        TreeError, TreeLimits, TreeProgress,
-    },
+    tree::{Received, TreeError, TreeLimits, TreeProgress},
 };
 
 impl Files {

@@ -6,15 +6,19 @@ use std::{
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use vmcell_tree::{
+    FilterLines,
+    transfer::{Gone, Known, SendOptions, Source, send},
+};
 use vmcell_wire::{
     files::{Answer, FileKind, Receive, Time, Walk, Work},
     pattern::Filter,
 };
 
-use super::{FileFailureKind, FileOwner, Files, Job, filter::FilterLines};
+use super::{FileFailureKind, FileOwner, Files, Job};
 use crate::{
     error::Error,
-    tree::{self, Gone, Known, LeftOut, SendOptions, Source, TreeError, TreeLimits, TreeProgress},
+    tree::{LeftOut, Sent, TreeError, TreeLimits, TreeProgress},
 };
 
 impl Files {
@@ -237,7 +241,7 @@ impl Push {
 }
 
 impl Pushed {
-    fn new(sent: tree::Sent, entries: u64, bytes: u64) -> Self {
+    fn new(sent: Sent, entries: u64, bytes: u64) -> Self {
         Self {
             entries,
             bytes,
@@ -262,7 +266,7 @@ struct Sending {
 }
 
 impl Sending {
-    fn run(mut self, pieces: &mpsc::Sender<Bytes>) -> Result<tree::Sent, TreeError> {
+    fn run(mut self, pieces: &mpsc::Sender<Bytes>) -> Result<Sent, TreeError> {
         let look_up = |path: &[u8]| self.known.as_ref()?.get(path).map(OnGuest::as_known);
         let options = SendOptions {
             filter: self.filter,
@@ -274,7 +278,7 @@ impl Sending {
                 .map(|progress| &mut **progress as &mut dyn FnMut(TreeProgress<'_>)),
         };
         let mut sink = |piece: Bytes| pieces.blocking_send(piece).map_err(|_| Gone);
-        tree::send(self.source, options, &mut sink)
+        send(self.source, options, &mut sink)
     }
 }
 
@@ -367,7 +371,7 @@ fn on_guest(answer: Answer<'_>, from: &Path) -> Option<(Vec<u8>, OnGuest)> {
     let Answer::Entry(entry) = answer else {
         return None;
     };
-    let path = super::entry::path(entry.path);
+    let path = vmcell_tree::path(entry.path);
     let below = path.components();
     if !{ below }.all(|part| matches!(part, Component::Normal(_))) {
         return None;

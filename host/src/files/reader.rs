@@ -9,58 +9,8 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 use vmcell_wire::files::Work;
 
-use super::{Files, Job, job::JobError};
+use super::{Files, Job, ReadOptions, job::JobError};
 use crate::error::Error;
-
-/// Which part of a file is read, and how much of it at most.
-///
-/// ```
-/// use vmcell::files::ReadOptions;
-///
-/// let header = ReadOptions::new().range(0, 512);
-/// let whole_but_bounded = ReadOptions::new().limit(65_536);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadOptions {
-    pub(crate) offset: u64,
-    pub(crate) length: u64,
-    pub(crate) limit: Option<u64>,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl ReadOptions {
-    /// The whole file.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            offset: 0,
-            length: u64::MAX,
-            limit: None,
-        }
-    }
-
-    /// So many bytes from an offset on; fewer if the file ends before.
-    #[must_use]
-    pub const fn range(mut self, offset: u64, length: u64) -> Self {
-        self.offset = offset;
-        self.length = length;
-        self
-    }
-
-    /// More bytes than this are an error of the kind
-    /// [`Limit`](super::FileFailureKind::Limit), so that what is cut off never
-    /// looks complete.
-    #[must_use]
-    pub const fn limit(mut self, bytes: u64) -> Self {
-        self.limit = Some(bytes);
-        self
-    }
-}
 
 impl Files {
     /// [`read`](Self::read) takes no more than this.

@@ -1,115 +1,12 @@
 use std::{
     ffi::OsStr,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use vmcell_wire::files::{self as wire, Answer, Work};
 
-use super::{Entry, FileFailure, Files, Job, filter::FilterLines};
+use super::{Entry, FileFailure, Files, Job, WalkOptions};
 use crate::{error::Error, result_budget::ResultBudget, session::Failed};
-
-/// Which entries below a directory are told.
-///
-/// ```
-/// use vmcell::files::WalkOptions;
-///
-/// let sources = WalkOptions::new().glob("**/*.rs").exclude("target/");
-/// ```
-#[derive(Clone, Debug)]
-pub struct WalkOptions {
-    pub(crate) depth: u32,
-    pub(crate) top: bool,
-    pub(crate) glob: Vec<u8>,
-    pub(crate) filter: FilterLines,
-    pub(crate) sorted: bool,
-    pub(crate) digest: bool,
-    pub(crate) names: bool,
-}
-
-impl Default for WalkOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl WalkOptions {
-    /// Everything below the directory, each directory in the order of its
-    /// names.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            depth: u32::MAX,
-            top: false,
-            glob: Vec::new(),
-            filter: FilterLines::default(),
-            sorted: true,
-            digest: false,
-            names: true,
-        }
-    }
-
-    /// So many levels below the directory; 1: only what is in it.
-    #[must_use]
-    pub const fn depth(mut self, levels: u32) -> Self {
-        self.depth = levels;
-        self
-    }
-
-    /// The directory itself is told too, first.
-    #[must_use]
-    pub const fn with_top(mut self) -> Self {
-        self.top = true;
-        self
-    }
-
-    /// Only paths that match this pattern, relative to the directory: `*` and
-    /// `?` match within a name, `**` any number of directories, `[a-z]` a
-    /// range.
-    #[must_use]
-    pub fn glob(mut self, pattern: impl AsRef<OsStr>) -> Self {
-        self.glob = pattern.as_ref().as_bytes().to_vec();
-        self
-    }
-
-    /// Only what a line like those of a `.gitignore` file names. Can be called
-    /// many times.
-    #[must_use]
-    pub fn include(mut self, line: impl AsRef<OsStr>) -> Self {
-        self.filter.include(line.as_ref());
-        self
-    }
-
-    /// Not what a line like those of a `.gitignore` file names. Can be called
-    /// many times; a later line can bring back what an earlier one excluded.
-    #[must_use]
-    pub fn exclude(mut self, line: impl AsRef<OsStr>) -> Self {
-        self.filter.exclude(line.as_ref());
-        self
-    }
-
-    /// In the order in which the guest's file system has them, which is
-    /// faster.
-    #[must_use]
-    pub const fn unsorted(mut self) -> Self {
-        self.sorted = false;
-        self
-    }
-
-    /// Files come with the SHA-256 of their bytes.
-    #[must_use]
-    pub const fn with_sha256(mut self) -> Self {
-        self.digest = true;
-        self
-    }
-
-    /// Without the names of owners and groups.
-    #[must_use]
-    pub const fn without_names(mut self) -> Self {
-        self.names = false;
-        self
-    }
-}
 
 impl Files {
     /// What is in a directory, in the order of the names: at most
@@ -287,7 +184,7 @@ fn told(answer: Answer<'_>, top: &Path) -> Result<Entry, Option<WalkProblem>> {
     match answer {
         Answer::Entry(entry) => Ok(Entry::from_guest(&entry, top)),
         Answer::Problem { path, failure } => {
-            let path = top.join(super::entry::relative(path));
+            let path = top.join(vmcell_tree::relative(path));
             let failure = FileFailure::from_guest(Failed::from_wire(&failure), &path);
             Err(Some(WalkProblem { path, failure }))
         }

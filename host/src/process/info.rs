@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{Exit, ProcessId};
 use crate::{
-    printable::printable,
+    printable,
     session::{Left, Listed},
 };
 

@@ -7,7 +7,7 @@ use super::{LogsRequest, ServiceError, ServiceFailure, ServiceStatus, published:
 use crate::{
     error::Error,
     port::PublishedPort,
-    printable::printable,
+    printable,
     session::{Closing, StreamEvent},
     vm::Vm,
 };

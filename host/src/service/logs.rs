@@ -7,7 +7,7 @@ use vmcell_wire::{
 use super::{ServiceError, ServiceStatus};
 use crate::{
     error::Error,
-    printable::printable,
+    printable,
     process::Command,
     session::{Closing, Stream, StreamEvent, WINDOW},
     vm::Vm,

@@ -10,7 +10,7 @@ use vmcell_wire::{
 };
 
 use super::ServiceState;
-use crate::printable::printable;
+use vmcell_tree::printable;
 
 /// What comes on a stream.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use vmcell_wire::{
 };
 
 use super::event::Failed;
-use crate::printable::{beginning, printable};
+use vmcell_tree::{beginning, printable};
 
 /// A [`State`] whose texts are safe to print.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use vmcell_wire::{FailureKind, Request, Selector, terminal::Terminal as Wire};
 use super::TerminalSize;
 use crate::{
     error::Error,
-    printable::printable,
+    printable,
     process::{ExecFailure, ProcessId},
     session::{Closing, StreamEvent, TerminalSnapshot},
     vm::Vm,

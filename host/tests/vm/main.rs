@@ -21,7 +21,7 @@ mod limits;
 mod links;
 mod orphans;
 mod out_of_memory;
-#[path = "../pairs/mod.rs"]
+#[path = "../../../tree/tests/pairs/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod pairs;
 mod ports;

@@ -20,7 +20,7 @@ use rustix::{
 use crate::{
     backend::{RunFolder, Vmm},
     error::Error,
-    printable::printable,
+    printable,
 };
 
 /// The program, which runs and waits for QEMU.

@@ -23,8 +23,8 @@ use vmcell_wire::{
 use super::{
     LinkError, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer,
 };
-use crate::printable::beginning;
 use forward::{Begin, Ended, Forward, Windows};
+use vmcell_tree::beginning;
 
 /// Serves a visitor until it leaves, or there is nothing left to lend.
 pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {

@@ -6,7 +6,9 @@ use super::{
     charset::Charset, cursor::Cursor, grid::Grid, modes::Modes, replies::Replies,
     scrollback::Scrollback, style::Colour, tabs::Tabs, title::Title,
 };
-use crate::{printable::is_hidden, terminal::size::TerminalSize};
+use vmcell_tree::is_hidden;
+
+use crate::terminal::size::TerminalSize;
 
 /// Everything that a terminal remembers, and what programs can do with it. What
 /// their bytes mean is said in `controls`.

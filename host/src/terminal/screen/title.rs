@@ -1,4 +1,4 @@
-use crate::printable::is_hidden;
+use vmcell_tree::is_hidden;
 
 /// How many characters of a title are kept.
 const MAX_LENGTH: usize = 256;

@@ -1,11 +1,9 @@
 //! What holds whatever is printed, and bytes that try to break it.
 
 use proptest::prelude::*;
+use vmcell_tree::is_hidden;
 
-use crate::{
-    printable::is_hidden,
-    terminal::screen::{cell::Part, emulator::Emulator, grid::Grid},
-};
+use crate::terminal::screen::{cell::Part, emulator::Emulator, grid::Grid};
 
 /// Checks everything that other code relies on.
 pub(super) fn assert_sound(emulator: &Emulator) {

@@ -1,0 +1,54 @@
+use vmcell_wire::pattern::{Filter, Glob, PatternError, Selection};
+
+use super::DiskError;
+use vmcell_tree::FilterLines;
+
+/// Which entries are meant, as it is for those of a guest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Choice {
+    glob: Option<Glob>,
+    filter: Filter,
+}
+
+impl Choice {
+    pub(super) fn new(glob: &[u8], lines: &FilterLines) -> Result<Self, DiskError> {
+        let glob = match glob {
+            b"" => None,
+            glob => Some(Glob::new(glob).map_err(bad_pattern)?),
+        };
+        Ok(Self {
+            glob,
+            filter: filter(lines)?,
+        })
+    }
+
+    pub(super) fn has_glob(&self) -> bool {
+        self.glob.is_some()
+    }
+
+    pub(super) fn at_top(&self) -> Selection {
+        self.filter.select_root()
+    }
+
+    pub(super) fn select(&self, parent: Selection, path: &[u8], is_directory: bool) -> Selection {
+        self.filter.select_within(parent, path, is_directory)
+    }
+
+    pub(super) fn tells(&self, selection: Selection, path: &[u8]) -> bool {
+        let matches = |glob: &Glob| glob.matches(path);
+        selection == Selection::Take && self.glob.as_ref().is_none_or(matches)
+    }
+
+    pub(super) fn enters(&self, selection: Selection, path: &[u8]) -> bool {
+        let could_match = |glob: &Glob| glob.could_match_below(path);
+        selection != Selection::Skip && self.glob.as_ref().is_none_or(could_match)
+    }
+}
+
+pub(super) fn filter(lines: &FilterLines) -> Result<Filter, DiskError> {
+    Filter::new(lines.included(), lines.excluded()).map_err(bad_pattern)
+}
+
+pub(super) fn bad_pattern(error: PatternError) -> DiskError {
+    DiskError::Invalid(error.to_string())
+}

@@ -1,0 +1,315 @@
+use std::{
+    cmp::Ordering,
+    collections::{HashSet, VecDeque},
+    vec,
+};
+
+use vmcell_wire::pattern::{Filter, Selection};
+
+use super::{
+    node::Node,
+    shared::Shared,
+    side::{DiffSide, Name, Names},
+};
+use crate::{
+    DiskError, DiskProblem, budget::Budget, ext4::Kind, path::push, traversal::in_two_places,
+};
+
+/// What two trees have at one path.
+#[derive(Debug)]
+pub(super) struct Pair {
+    /// From the top of the trees.
+    pub(super) path: Vec<u8>,
+    pub(super) old: Option<Node>,
+    pub(super) new: Option<Node>,
+}
+
+/// A way through two trees at once, path by path.
+pub(super) struct Pairs<'a> {
+    old: &'a DiffSide<'a>,
+    new: &'a DiffSide<'a>,
+    filter: Filter,
+    pub(super) budget: Budget,
+    pub(super) shared: Option<Shared>,
+    levels: Vec<Level>,
+    path: Vec<u8>,
+    /// The directories of each side that were entered.
+    entered: [HashSet<u32>; 2],
+    problems: VecDeque<DiskProblem>,
+}
+
+struct Level {
+    old: Option<Node>,
+    new: Option<Node>,
+    names: vec::IntoIter<Both>,
+    path_length: usize,
+    selection: Selection,
+    kept: usize,
+}
+
+/// One name on both sides, or on one of them.
+struct Both {
+    old: Option<Name>,
+    new: Option<Name>,
+}
+
+enum Step {
+    Pair(Pair),
+    Nothing,
+    End,
+}
+
+/// What remembering a directory takes in memory, roughly.
+const REMEMBERED: usize = 16;
+
+impl<'a> Pairs<'a> {
+    pub(super) fn new(
+        old: &'a DiffSide<'a>,
+        new: &'a DiffSide<'a>,
+        filter: Filter,
+        mut budget: Budget,
+    ) -> Result<Self, DiskError> {
+        let tops = (old.top()?, new.top()?);
+        let shared = match (old.as_disk(), new.as_disk()) {
+            (Some(old), Some(new)) => Shared::find(old, new, &mut budget)?,
+            _ => None,
+        };
+        let selection = filter.select_root();
+        let mut pairs = Self {
+            old,
+            new,
+            filter,
+            budget,
+            shared,
+            levels: Vec::new(),
+            path: Vec::new(),
+            entered: Default::default(),
+            problems: VecDeque::new(),
+        };
+        pairs.enter(Some(tops.0), Some(tops.1), selection)?;
+        Ok(pairs)
+    }
+
+    /// The next path, or what is wrong with it.
+    pub(super) fn next(&mut self) -> Option<Result<Pair, DiskProblem>> {
+        loop {
+            if let Some(problem) = self.problems.pop_front() {
+                return Some(Err(problem));
+            }
+            match self.step() {
+                Ok(Step::Pair(pair)) => return Some(Ok(pair)),
+                Ok(Step::Nothing) => {}
+                Ok(Step::End) => return None,
+                Err(error) => return Some(Err(DiskProblem::new(&self.path, error))),
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<Step, DiskError> {
+        let Some(level) = self.levels.last_mut() else {
+            return Ok(Step::End);
+        };
+        self.path.truncate(level.path_length);
+        let Some(both) = level.names.next() else {
+            self.budget.forget(level.kept);
+            self.levels.pop();
+            return Ok(Step::Nothing);
+        };
+        let name = both.old.as_ref().or(both.new.as_ref());
+        push(&mut self.path, name.map_or(&[], |name| &name.name));
+        self.budget.check_path(&self.path)?;
+        self.budget.check_time(&self.path)?;
+        let path = &self.path;
+        let node = |side: &DiffSide<'_>, directory: &Option<Node>, name: &Option<Name>| {
+            let found = directory.as_ref().zip(name.as_ref());
+            let found = found.map(|(directory, name)| side.node(directory, name, path));
+            found.transpose()
+        };
+        let old = node(self.old, &level.old, &both.old)?;
+        let new = node(self.new, &level.new, &both.new)?;
+
+        let directory = |node: &Option<Node>| {
+            let is_directory = |node: &Node| node.kind == Kind::Directory;
+            node.clone().filter(is_directory)
+        };
+        let directories = (directory(&old), directory(&new));
+        let has_directory = directories.0.is_some() || directories.1.is_some();
+        let selection = self
+            .filter
+            .select_within(level.selection, path, has_directory);
+        if selection == Selection::Skip {
+            return Ok(Step::Nothing);
+        }
+        if has_directory && let Err(error) = self.enter(directories.0, directories.1, selection) {
+            if !error.is_local() {
+                return Err(error);
+            }
+            let problem = DiskProblem::new(&self.path, error);
+            self.problems.push_back(problem);
+        }
+        if selection != Selection::Take {
+            return Ok(Step::Nothing);
+        }
+        Ok(Step::Pair(Pair {
+            path: self.path.clone(),
+            old,
+            new,
+        }))
+    }
+
+    /// Goes into a directory that both sides have, or one of them.
+    fn enter(
+        &mut self,
+        old: Option<Node>,
+        new: Option<Node>,
+        selection: Selection,
+    ) -> Result<(), DiskError> {
+        self.budget.check_depth(self.levels.len(), &self.path)?;
+        for (node, entered) in [&old, &new].into_iter().zip(&mut self.entered) {
+            if let Some(inode) = node.as_ref().and_then(Node::inode)
+                && !entered.insert(inode.number)
+            {
+                return Err(DiskError::at(&self.path, in_two_places(inode)));
+            }
+        }
+        self.budget.keep(2 * REMEMBERED, &self.path)?;
+        let (names, kept) = if self.is_shared(&old, &new) {
+            let names = self.names(self.new, &new)?;
+            self.budget.keep(names.kept, &self.path)?;
+            let twice = |name: Name| Both {
+                old: Some(name.clone()),
+                new: Some(name),
+            };
+            let kept = 2 * names.kept;
+            (names.names.into_iter().map(twice).collect(), kept)
+        } else {
+            let old_names = self.names(self.old, &old)?;
+            let new_names = self.names(self.new, &new)?;
+            let kept = old_names.kept + new_names.kept;
+            (merged(old_names, new_names), kept)
+        };
+        self.levels.push(Level {
+            old,
+            new,
+            names: names.into_iter(),
+            path_length: self.path.len(),
+            selection,
+            kept,
+        });
+        Ok(())
+    }
+
+    /// Whether both sides have the same names for sure, in the same inodes.
+    fn is_shared(&self, old: &Option<Node>, new: &Option<Node>) -> bool {
+        let old = self.old.as_disk().zip(old.as_ref().and_then(Node::inode));
+        let new = self.new.as_disk().zip(new.as_ref().and_then(Node::inode));
+        match (&self.shared, old, new) {
+            (Some(shared), Some(old), Some(new)) => shared.is_same(old, new),
+            _ => false,
+        }
+    }
+
+    /// The names of a directory. What is wrong with it comes as a problem.
+    fn names(&mut self, side: &DiffSide<'_>, node: &Option<Node>) -> Result<Whole, DiskError> {
+        let Some(node) = node else {
+            return Ok(Whole::default());
+        };
+        let Names {
+            names,
+            problems,
+            kept,
+        } = side.names(node, &self.path, &mut self.budget)?;
+        let is_partial = !problems.is_empty();
+        let path = &self.path;
+        let problems = problems.into_iter();
+        self.problems
+            .extend(problems.map(|error| DiskProblem::new(path, error)));
+        Ok(Whole {
+            names,
+            is_partial,
+            kept,
+        })
+    }
+}
+
+/// The names of a directory, and whether some are missing.
+#[derive(Default)]
+struct Whole {
+    names: Vec<Name>,
+    is_partial: bool,
+    kept: usize,
+}
+
+/// Of a directory that is damaged on one side nobody can tell whether what the
+/// other side has alone was there.
+fn merged(old: Whole, new: Whole) -> Vec<Both> {
+    let (is_old_partial, is_new_partial) = (old.is_partial, new.is_partial);
+    let mut olds = old.names.into_iter().peekable();
+    let mut news = new.names.into_iter().peekable();
+    let mut names = Vec::new();
+    loop {
+        let order = match (olds.peek(), news.peek()) {
+            (None, None) => return names,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(old), Some(new)) => old.name.cmp(&new.name),
+        };
+        let both = Both {
+            old: olds.next_if(|_| order.is_le()),
+            new: news.next_if(|_| order.is_ge()),
+        };
+        let is_unknown = match order {
+            Ordering::Less => is_new_partial,
+            Ordering::Greater => is_old_partial,
+            Ordering::Equal => false,
+        };
+        if !is_unknown {
+            names.push(both);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn whole(names: &BTreeSet<u8>, is_partial: bool) -> Whole {
+        let name = |letter: &u8| Name {
+            name: vec![*letter],
+            inode: 0,
+        };
+        Whole {
+            names: names.iter().map(name).collect(),
+            is_partial,
+            kept: 0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_comes_once_in_order_unless_nobody_can_tell(
+            old: BTreeSet<u8>,
+            new: BTreeSet<u8>,
+            is_old_partial: bool,
+            is_new_partial: bool,
+        ) {
+            let pairs = merged(whole(&old, is_old_partial), whole(&new, is_new_partial));
+            let letter = |name: &Option<Name>| name.as_ref().map(|name| name.name[0]);
+            let told: Vec<_> = pairs
+                .iter()
+                .map(|both| (letter(&both.old), letter(&both.new)))
+                .collect();
+            let expected: Vec<_> = old
+                .union(&new)
+                .map(|name| (old.get(name).copied(), new.get(name).copied()))
+                .filter(|(_, new)| new.is_some() || !is_new_partial)
+                .filter(|(old, _)| old.is_some() || !is_old_partial)
+                .collect();
+            prop_assert_eq!(told, expected);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+use std::{collections::HashMap, io};
+
+use vmcell_wire::{
+    files::{Content, Meta, TreeRecord, XattrsBuf},
+    limits::MAX_INLINE,
+    pattern::{Filter, Selection},
+};
+
+use super::{directories::Directories, pieces::Pieces};
+use vmcell_tree::transfer::TreeError;
+
+use crate::{
+    Disk, DiskError, DiskProblem,
+    entry::{wire_kind, wire_time},
+    ext4::{self, Inode, Kind, RunPlace},
+    path::shown,
+    span::{Span, Spans},
+    traversal::{Order, Step, Traversal},
+};
+
+/// A smaller file has no holes worth keeping.
+const LEAST_SPARSE: u64 = 4096;
+
+/// So many problems are told by name.
+const MOST_TOLD: usize = 100;
+
+/// What remembering a file of several names takes beside its path, roughly.
+const REMEMBERED: usize = 64;
+
+/// Makes a tree of a disk the stream of records that a guest would send.
+pub(super) struct Sender<'d> {
+    disk: &'d Disk,
+    pieces: Pieces,
+    filter: Filter,
+    traversal: Traversal<'d>,
+    directories: Directories,
+    /// The first names of files that have several and were sent.
+    links: HashMap<u32, Box<[u8]>>,
+    /// For small files.
+    buffer: Vec<u8>,
+    told: Told,
+}
+
+/// What is to be told of a tree that was sent.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) problems: Vec<DiskProblem>,
+    pub(super) problem_count: u64,
+    pub(super) lost_xattrs: u64,
+}
+
+impl<'d> Sender<'d> {
+    pub(super) fn new(disk: &'d Disk, pieces: Pieces, filter: Filter, top: &[u8]) -> Self {
+        Self {
+            disk,
+            pieces,
+            filter,
+            traversal: Traversal::new(disk, Order::Sorted, top, disk.budget()),
+            directories: Directories::default(),
+            links: HashMap::new(),
+            buffer: vec![0; MAX_INLINE],
+            told: Told::default(),
+        }
+    }
+
+    pub(super) fn send(mut self, top: &Inode) -> Result<Told, DiskError> {
+        if top.kind == Kind::Directory {
+            self.directory(top, b"", self.filter.select_root())?;
+            self.tell_directories()?;
+            self.below()?;
+        } else {
+            self.entry(top, b"")?;
+        }
+        self.pieces.finish()?;
+        Ok(self.told)
+    }
+
+    /// Everything in the directory that was entered.
+    fn below(&mut self) -> Result<(), DiskError> {
+        while let Some(step) = self.traversal.next() {
+            let result = match step {
+                Ok(Step::Entry(inode)) => self.visit(&inode),
+                Ok(Step::Left) => self.leave(),
+                Err(problem) => Err(problem.error),
+            };
+            match result {
+                Err(error) if error.is_local() => self.problem(error),
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, inode: &Inode) -> Result<(), DiskError> {
+        let is_directory = inode.kind == Kind::Directory;
+        let below = self.traversal.path_below();
+        let selection = self
+            .filter
+            .select_within(self.traversal.selection(), below, is_directory);
+        if selection == Selection::Skip {
+            return Ok(());
+        }
+        let slash = below.iter().rposition(|byte| *byte == b'/');
+        let name = below.get(slash.map_or(0, |slash| slash + 1)..);
+        let name = name.unwrap_or_default().to_vec();
+        if !is_directory {
+            return self.entry(inode, &name);
+        }
+        self.directory(inode, &name, selection)?;
+        if selection == Selection::Take {
+            self.tell_directories()?;
+        }
+        Ok(())
+    }
+
+    fn directory(
+        &mut self,
+        inode: &Inode,
+        name: &[u8],
+        selection: Selection,
+    ) -> Result<(), DiskError> {
+        let entered = self.traversal.enter(inode, selection);
+        entered.map_err(|problem| problem.error)?;
+        let xattrs = self.xattrs(inode);
+        self.directories.enter(name, meta(inode, &xattrs));
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), DiskError> {
+        if self.directories.leave() {
+            self.put(&TreeRecord::Leave)?;
+        }
+        Ok(())
+    }
+
+    /// Something that is no directory.
+    fn entry(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
+        match inode.kind {
+            Kind::File => self.file(inode, name),
+            Kind::Link => self.symlink(inode, name),
+            kind => {
+                self.tell_directories()?;
+                self.put(&TreeRecord::Skipped {
+                    name,
+                    kind: Some(wire_kind(kind)),
+                    failure: None,
+                })
+            }
+        }
+    }
+
+    fn symlink(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
+        let target = self.disk.ext4.link(inode).map_err(|error| self.at(error))?;
+        // A link can be longer by one byte than what a system call takes.
+        self.traversal.budget.check_path(&target)?;
+        self.tell_directories()?;
+        self.put(&TreeRecord::Symlink {
+            name,
+            meta: meta(inode, &XattrsBuf::new()),
+            target: &target,
+        })
+    }
+
+    fn file(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
+        if let Some(first) = self.links.get(&inode.number) {
+            let to = first.clone();
+            self.tell_directories()?;
+            return self.put(&TreeRecord::HardLink { name, to: &to });
+        }
+        let is_sparse = inode.allocated < inode.size && inode.size > LEAST_SPARSE;
+        if inode.size <= MAX_INLINE as u64 && !is_sparse {
+            self.whole_file(inode, name)?;
+        } else {
+            self.file_in_parts(inode, name)?;
+        }
+        if inode.links > 1 {
+            let path = self.traversal.path_below().to_vec();
+            self.traversal.budget.keep(REMEMBERED + path.len(), &path)?;
+            self.links.insert(inode.number, path.into_boxed_slice());
+        }
+        Ok(())
+    }
+
+    fn whole_file(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let count = self.disk.ext4.read(inode, 0, &mut buffer);
+        let result = count.map_err(|error| self.at(error)).and_then(|count| {
+            let content = Content::Whole(buffer.get(..count).unwrap_or_default());
+            self.put_file(inode, name, content)
+        });
+        self.buffer = buffer;
+        result
+    }
+
+    fn file_in_parts(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
+        // Once a file was begun, nothing can be done about damage.
+        self.check_map(inode)?;
+        self.put_file(inode, name, Content::Parts { size: inode.size })?;
+        let disk = self.disk;
+        for span in Spans::new(&disk.ext4, inode) {
+            let span = span.map_err(|error| cut_off(self.traversal.path(), error))?;
+            if span.is_hole {
+                self.traversal.budget.check_time(self.traversal.path())?;
+                self.put(&TreeRecord::Hole { bytes: span.length })?;
+            } else {
+                self.data(inode, span)?;
+            }
+        }
+        self.put(&TreeRecord::EndOfFile)
+    }
+
+    /// Whether the whole of a file is where it can be read.
+    fn check_map(&self, inode: &Inode) -> Result<(), DiskError> {
+        if inode.is_encrypted() {
+            let inode = inode.number;
+            return Err(self.at(ext4::Error::Encrypted { inode }));
+        }
+        for run in self.disk.ext4.runs(inode) {
+            let run = run.map_err(|error| self.at(error))?;
+            self.traversal.budget.check_time(self.traversal.path())?;
+            if let RunPlace::Data(start) = run.place
+                && start.saturating_add(run.length) > self.disk.length
+            {
+                // The image was cut off.
+                return Err(self.at(ext4::Error::Read {
+                    offset: self.disk.length,
+                    source: io::ErrorKind::UnexpectedEof.into(),
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, inode: &Inode, span: Span) -> Result<(), DiskError> {
+        let (disk, path) = (self.disk, self.traversal.path());
+        let mut done = 0;
+        while done < span.length {
+            self.traversal.budget.check_time(path)?;
+            let count = self.pieces.raw(span.length - done, |part| {
+                let count = disk.ext4.read(inode, span.offset + done, part);
+                count.map_err(|error| cut_off(path, error))
+            })?;
+            if count == 0 {
+                break;
+            }
+            done += count;
+        }
+        Ok(())
+    }
+
+    fn put_file(
+        &mut self,
+        inode: &Inode,
+        name: &[u8],
+        content: Content<'_>,
+    ) -> Result<(), DiskError> {
+        let xattrs = self.xattrs(inode);
+        self.tell_directories()?;
+        self.put(&TreeRecord::File {
+            name,
+            meta: meta(inode, &xattrs),
+            content,
+        })
+    }
+
+    fn put(&mut self, message: &TreeRecord<'_>) -> Result<(), DiskError> {
+        Ok(self.pieces.record(message)?)
+    }
+
+    fn tell_directories(&mut self) -> Result<(), DiskError> {
+        Ok(self.pieces.records(&self.directories.take())?)
+    }
+
+    /// The attributes `user.*`: the others belong to the system that the disk
+    /// was in.
+    fn xattrs(&mut self, inode: &Inode) -> XattrsBuf {
+        let mut xattrs = XattrsBuf::new();
+        for attribute in self.disk.ext4.attributes(inode) {
+            let is_kept = match &attribute {
+                Ok(attribute) if !attribute.name.starts_with(b"user.") => true,
+                Ok(attribute) => xattrs.push(&attribute.name, &attribute.value),
+                Err(_) => false,
+            };
+            self.told.lost_xattrs += u64::from(!is_kept);
+        }
+        xattrs
+    }
+
+    fn problem(&mut self, error: DiskError) {
+        self.told.problem_count += 1;
+        if self.told.problems.len() < MOST_TOLD {
+            let problem = DiskProblem::new(self.traversal.path(), error);
+            self.told.problems.push(problem);
+        }
+    }
+
+    fn at(&self, error: ext4::Error) -> DiskError {
+        DiskError::at(self.traversal.path(), error)
+    }
+}
+
+/// The image failed in the middle of a file: the stream cannot go on.
+fn cut_off(path: &[u8], error: ext4::Error) -> DiskError {
+    DiskError::Tree(TreeError::Read {
+        path: shown(path),
+        source: io::Error::other(DiskError::at(path, error)),
+    })
+}
+
+fn meta<'a>(inode: &Inode, xattrs: &'a XattrsBuf) -> Meta<'a> {
+    Meta {
+        mode: inode.mode,
+        uid: inode.uid,
+        gid: inode.gid,
+        modified: wire_time(inode.modified),
+        xattrs: xattrs.as_xattrs(),
+    }
+}

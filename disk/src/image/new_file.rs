@@ -1,0 +1,88 @@
+use std::{
+    fs::{self, File},
+    os::{fd::AsFd as _, unix::ffi::OsStrExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::{fs::Mode, io::Errno};
+
+use super::error::ImageError;
+use vmcell_tree::transfer::{Scratch, Unfinished};
+
+/// A file that is not there until it is finished. Dropped before, nothing is
+/// left of it.
+#[derive(Debug)]
+pub(super) struct NewFile {
+    unfinished: Unfinished,
+    file: File,
+    folder: File,
+    path: PathBuf,
+}
+
+impl NewFile {
+    /// Begins a file that will be at `path`, where nothing may be.
+    pub(super) fn create(path: &Path) -> Result<Self, ImageError> {
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(exists(path));
+        }
+        let folder = File::open(folder_of(path)).map_err(ImageError::write(path))?;
+        let mode = Mode::from_raw_mode(0o666);
+        let unfinished = Unfinished::create(folder.as_fd(), mode, &mut Scratch::new())
+            .map_err(ImageError::write(path))?;
+        let file = unfinished.as_fd().try_clone_to_owned();
+        Ok(Self {
+            file: file.map_err(ImageError::write(path))?.into(),
+            unfinished,
+            folder,
+            path: path.to_owned(),
+        })
+    }
+
+    /// The file, to read and write.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives the file its name, unless something took it meanwhile. After a loss
+    /// of power it is there as a whole or not at all.
+    pub(super) fn finish(self) -> Result<File, ImageError> {
+        let (file, _) = self.name()?;
+        Ok(file)
+    }
+
+    /// Gives the file its name, unless something took it meanwhile, and waits
+    /// until no loss of power can take it away again.
+    pub(super) fn finish_for_good(self) -> Result<File, ImageError> {
+        let path = self.path.clone();
+        let (file, folder) = self.name()?;
+        folder.sync_all().map_err(ImageError::write(&path))?;
+        Ok(file)
+    }
+
+    /// The file, and the folder that it now is in.
+    fn name(self) -> Result<(File, File), ImageError> {
+        self.file
+            .sync_all()
+            .map_err(ImageError::write(&self.path))?;
+        let name = self.path.file_name().unwrap_or_default().as_bytes();
+        match self.unfinished.publish_new(self.folder.as_fd(), name) {
+            Ok(()) => Ok((self.file, self.folder)),
+            Err(Errno::EXIST) => Err(exists(&self.path)),
+            Err(errno) => Err(ImageError::write(&self.path)(errno)),
+        }
+    }
+}
+
+/// The folder that a new file will be in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn exists(path: &Path) -> ImageError {
+    ImageError::Exists {
+        path: path.to_owned(),
+    }
+}

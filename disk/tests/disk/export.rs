@@ -1,0 +1,152 @@
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Read as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use vmcell_disk::{ArchiveFormat, Comparison, DiffSide, DiskError, TreeError, TreeLimits};
+
+use crate::{
+    pairs::{Pairs, Way},
+    sample::{Sample, has_xattrs, open, run, tool},
+};
+
+#[test]
+fn an_exported_tree_is_the_tree_that_the_image_was_made_of() {
+    let sample = Sample::new();
+    let disk = sample.open();
+    let to = sample.path("out");
+    let mut told = 0;
+    let exported = disk
+        .export("/", &to)
+        .exclude("/lost+found/")
+        .keep_special_bits()
+        .progress(|progress| told = told.max(progress.entries))
+        .run()
+        .unwrap();
+    assert_eq!(exported.problem_count, 0, "{:?}", exported.problems);
+    // The pipe.
+    assert_eq!(exported.received.left_out, 1);
+    assert_eq!(exported.received.entries, told);
+
+    let (old, new) = (DiffSide::folder(sample.tree()), DiffSide::folder(&to));
+    let diff = Comparison::new(old, new).run().unwrap();
+    let changed: Vec<_> = diff.changes().iter().map(|change| change.path()).collect();
+    assert_eq!(changed, [Path::new("pipe")]);
+
+    let at = |path: &str| fs::metadata(to.join(path)).unwrap();
+    assert_eq!(at("src/main.rs").ino(), at("src/same.rs").ino());
+    assert_eq!(at("data/large").ino(), at("large-too").ino());
+    assert_eq!(at("src/main.rs").mtime(), 1_500_000_000);
+    let allocated = at("data/sparse").blocks() * 512;
+    assert!(allocated < 200_000, "holes are holes: {allocated}");
+    if has_xattrs(&to) {
+        let mut value = [0; 8];
+        let count = rustix::fs::getxattr(to.join("src/main.rs"), "user.colour", &mut value);
+        assert_eq!(&value[..count.unwrap()], b"blue");
+    } else {
+        eprintln!("skipped the attributes: the host's file system has none");
+    }
+}
+
+#[test]
+fn special_bits_go_unless_they_are_to_stay_and_one_file_can_be_exported() {
+    let sample = Sample::new();
+    let disk = sample.open();
+    let to = sample.path("deep/er/tool");
+    disk.export("bin/tool", &to).run().unwrap();
+    let mode = fs::metadata(&to).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
+    let link = sample.path("link");
+    let error = disk.export("absolute", &link).run().unwrap_err();
+    assert!(error.to_string().contains("allow_symlink()"), "{error}");
+    assert!(!link.is_symlink());
+    disk.export("absolute", &link)
+        .allow_symlink()
+        .run()
+        .unwrap();
+    assert_eq!(fs::read_link(&link).unwrap(), Path::new("/etc/passwd"));
+
+    let error = disk.export("pipe", sample.path("pipe")).run().unwrap_err();
+    let is_left_out = matches!(error, DiskError::Tree(TreeError::LeftOut { .. }));
+    assert!(is_left_out, "{error}");
+    let error = disk.export("nowhere", sample.path("no")).run().unwrap_err();
+    assert_eq!(error.code(), "not-found");
+    assert!(!sample.path("no").exists() && !sample.path("pipe").exists());
+}
+
+#[test]
+fn directories_that_were_not_asked_for_come_only_with_what_is_in_them() {
+    let sample = Sample::new();
+    let to = sample.path("out");
+    let disk = sample.open();
+    disk.export("/", &to).include("lib.rs").run().unwrap();
+    assert!(to.join("src/deep/er/lib.rs").is_file());
+    let names: Vec<_> = fs::read_dir(&to)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["src"]);
+}
+
+#[test]
+fn an_archive_has_the_same_files() {
+    let sample = Sample::new();
+    let disk = sample.open();
+    let path = sample.path("out.tar");
+    let export = disk.export_archive("src", &path, ArchiveFormat::Tar);
+    assert_eq!(export.run().unwrap().received.entries, 8);
+
+    let mut archive = tar::Archive::new(fs::File::open(&path).unwrap());
+    let mut files = BTreeMap::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).unwrap();
+        files.insert(entry.path().unwrap().to_path_buf(), bytes);
+    }
+    let main = fs::read(sample.tree().join("src/main.rs")).unwrap();
+    assert_eq!(files[&PathBuf::from("main.rs")], main);
+    assert!(files.contains_key(Path::new("deep/er/lib.rs")));
+}
+
+#[test]
+fn a_tree_that_is_too_large_is_cut_off_and_no_file_is_half_there() {
+    let sample = Sample::new();
+    let disk = sample.open();
+    let mut limits = TreeLimits::default();
+    limits.bytes = 1_000_000;
+    let to = sample.path("out");
+    let error = disk.export("data", &to).limits(limits).run().unwrap_err();
+    let is_limit = matches!(error, DiskError::Tree(TreeError::Limit { .. }));
+    assert!(is_limit, "{error}");
+    assert_eq!(fs::read_dir(&to).unwrap().count(), 0);
+    let archive = sample.path("out.tar");
+    let export = disk.export_archive("data", &archive, ArchiveFormat::Tar);
+    assert!(export.limits(limits).run().is_err());
+    assert!(!archive.exists());
+}
+
+#[test]
+fn whatever_is_exported_wherever_nothing_outside_of_the_destination_changes() {
+    for way in [Way::Exact, Way::AllowSymlink, Way::Archive] {
+        let pairs = Pairs::new(way);
+        let image = pairs.path("image.ext4");
+        let mut command = tool("mke2fs");
+        command.args(["-q", "-F", "-t", "ext4", "-d"]);
+        run(command.arg(pairs.grow()).arg(&image).arg("8M"));
+        let disk = open(&image);
+        for pair in pairs.all() {
+            let (from, to) = (pair.coming.name(), &pair.destination);
+            let export = match way {
+                Way::Archive => disk.export_archive(from, to, ArchiveFormat::Tar),
+                Way::AllowSymlink => disk.export(from, to).allow_symlink(),
+                _ => disk.export(from, to),
+            };
+            let exported = export.run().map(drop);
+            pairs.check(&pair, exported.map_err(|error| error.to_string()));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+use std::collections::BTreeSet;
+
+use super::{
+    error::{PatchError, PatchErrorKind},
+    file::{FilePatch, FilePatchKind},
+    git,
+    name::{quote, quote_path},
+    plain,
+    reader::Reader,
+};
+
+/// How much a patch may be. With this, what it is kept in takes some hundred
+/// MiB at most.
+const MAX_LINES: usize = 1 << 22;
+const MAX_FILES: usize = 100_000;
+
+/// A unified text patch, as `git diff` and `diff -u` write it.
+///
+/// ```
+/// use vmcell_tree::patch::{ApplyOptions, Patch};
+///
+/// let text = b"--- a/greeting\n+++ b/greeting\n@@ -1 +1 @@\n-hello\n+good day\n";
+/// let patch = Patch::parse(text)?;
+/// let new = patch.files()[0].apply(Some(b"hello\n"), ApplyOptions::default())?;
+/// assert_eq!(new.as_deref(), Some(&b"good day\n"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Text around the patch, such as a mail, is passed over. The parts for the
+/// files do not depend on each other: each of them reads the old tree, whatever
+/// their order, so two files can swap their names. Therefore a file can be
+/// changed only once, and made only once; to remove it and make another of its
+/// name is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch<'a> {
+    pub(super) files: Vec<FilePatch<'a>>,
+}
+
+/// How many directories are taken off the names in a patch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strip {
+    /// One if git wrote it. One too if the names differ only in their first
+    /// directory (`a/x` and `b/x`, `old/x` and `new/x`), and none otherwise.
+    #[default]
+    Automatic,
+    /// As many, as with `patch -p`.
+    Exactly(usize),
+}
+
+impl<'a> Patch<'a> {
+    /// Reads a patch.
+    ///
+    /// # Errors
+    ///
+    /// If it is no patch, or binary, or names a file that is not beneath the
+    /// root.
+    pub fn parse(text: &'a [u8]) -> Result<Self, PatchError> {
+        Self::parse_with(text, Strip::Automatic)
+    }
+
+    /// Reads a patch, with directories taken off its names.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Patch::parse`].
+    pub fn parse_with(text: &'a [u8], strip: Strip) -> Result<Self, PatchError> {
+        let mut reader = Reader::new(text);
+        if memchr::memchr_iter(b'\n', text).count() > MAX_LINES {
+            return Err(reader.error(PatchErrorKind::TooLong {
+                what: "lines",
+                limit: MAX_LINES,
+            }));
+        }
+        let mut files = Vec::new();
+        let mut paths = Paths::default();
+        while let Some(line) = reader.current() {
+            let begin = reader.clone();
+            let file = if reader.at(b"diff --git ") {
+                git::parse(&mut reader, strip)?
+            } else if reader.at(b"--- ") && reader.before(b"+++ ") {
+                plain::parse(&mut reader, strip)?
+            } else if reader.at(b"@@ -") {
+                return Err(reader.error(PatchErrorKind::HunkWithoutFile));
+            } else if let Some(path) = binary_files(line.text) {
+                return Err(reader.error(PatchErrorKind::Binary { path: quote(path) }));
+            } else {
+                reader.advance();
+                continue;
+            };
+            file.check()
+                .and_then(|()| paths.add(&file))
+                .map_err(|kind| begin.error(kind))?;
+            if files.len() == MAX_FILES {
+                return Err(begin.error(PatchErrorKind::TooLong {
+                    what: "files",
+                    limit: MAX_FILES,
+                }));
+            }
+            files.push(file);
+        }
+        if files.is_empty() {
+            return Err(Reader::new(text).error(PatchErrorKind::NoPatch));
+        }
+        paths.check().map_err(|kind| reader.error(kind))?;
+        Ok(Self { files })
+    }
+
+    /// What it does with each file, in its order.
+    pub fn files(&self) -> &[FilePatch<'a>] {
+        &self.files
+    }
+}
+
+/// The names in `Binary files old/x and new/x differ`.
+fn binary_files(line: &[u8]) -> Option<&[u8]> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.strip_prefix(b"Binary files ")?
+        .strip_suffix(b" differ")
+}
+
+/// Sees to it that the parts for the files do not depend on each other.
+#[derive(Default)]
+struct Paths {
+    /// What is changed or removed.
+    taken: BTreeSet<Vec<u8>>,
+    /// What is there afterwards.
+    made: BTreeSet<Vec<u8>>,
+}
+
+impl Paths {
+    fn add(&mut self, file: &FilePatch<'_>) -> Result<(), PatchErrorKind> {
+        let taken = file
+            .old_path()
+            .filter(|_| file.kind != FilePatchKind::Copied);
+        for (path, paths) in [(taken, &mut self.taken), (file.new_path(), &mut self.made)] {
+            let Some(path) = path else { continue };
+            if !paths.insert(path.as_os_str().as_encoded_bytes().to_vec()) {
+                let path = quote_path(path);
+                return Err(PatchErrorKind::Twice { path });
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), PatchErrorKind> {
+        let is_beneath_file = |path: &[u8]| {
+            memchr::memchr_iter(b'/', path).any(|slash| self.made.contains(&path[..slash]))
+        };
+        match self.made.iter().find(|path| is_beneath_file(path)) {
+            Some(path) => Err(PatchErrorKind::BeneathFile { path: quote(path) }),
+            None => Ok(()),
+        }
+    }
+}
