@@ -1,4 +1,4 @@
-//! What `run` and `exec` run, from the options that they share.
+//! The options of a command that `run` and `exec` share.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -16,35 +16,35 @@ use crate::{
 pub(crate) struct CommandOptions {
     #[command(flatten)]
     start: StartOptions,
-    /// The command's standard input: `inherit` (or `-`) is yours, `none` is
-    /// empty, anything else is the path of a file.
+    /// Standard input of the command: `inherit` (or `-`), `none`, or the path
+    /// of a file.
     #[arg(long, value_name = "SOURCE", default_value = "inherit", value_parser = Source::parse)]
     stdin: Source,
     #[command(flatten)]
     limits: LimitOptions,
-    /// How long the command may take. Without it, as long as it likes.
+    /// End the command after this many seconds. Default: no limit.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_seconds)]
     timeout_seconds: Option<Duration>,
-    /// How much the command may print to each of its outputs, in bytes or as in
-    /// 64m (k, m, g). If it prints more, it is ended. Without it, as much as it
-    /// likes; with `--json`, 16m.
+    /// End the command if it prints more than this to one of its outputs, in
+    /// bytes or with a suffix (k, m, g). Default: no limit, or 16m with
+    /// `--json`.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     max_output_bytes: Option<u64>,
-    /// A name for the command's process, by which `logs` and `kill` find it.
+    /// Tag of the command's process, for `logs` and `kill`.
     #[arg(long, value_name = "TAG", value_parser = parse_tag)]
     tag: Option<String>,
     /// Print the result as JSON when the command has ended.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The command, executed as it is, without a shell.
+    /// Command and its arguments, run without a shell.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
-/// A command that is ready to be run.
+/// A command that is ready to run, with all files of its options read.
 pub(crate) struct Job {
     pub(crate) command: Command,
-    /// Where, as whom and with what environment it runs.
+    /// User, working directory and environment of the command.
     pub(crate) start: Start,
     pub(crate) stdin: Option<input::Reader>,
     pub(crate) timeout: Option<Duration>,
@@ -53,7 +53,7 @@ pub(crate) struct Job {
 }
 
 impl CommandOptions {
-    /// Has the command run there, if nobody said where.
+    /// Sets the working directory, unless the user has chosen one.
     pub(crate) fn prefer_directory(&mut self, directory: &str) {
         self.start.prefer_directory(directory);
     }

@@ -1,4 +1,4 @@
-//! `vmcell demo`: what was found on this machine, and a VM that shows that it works.
+//! `vmcell demo`: checks this machine, then boots a VM and runs a command.
 
 use std::{
     ffi::OsStr,
@@ -24,18 +24,18 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Print all of it as JSON, one object.
+    /// Print everything as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What the VM is asked.
+/// The command that runs in the VM.
 const QUESTION: [&str; 2] = ["uname", "-a"];
 
 pub(crate) fn demo(arguments: &DemoArguments) -> anyhow::Result<u8> {
     let findings = doctor::findings();
     if !arguments.json {
-        // Also where no VM can be booted.
+        // Also printed where no VM can boot.
         findings.print(&mut io::stdout())?;
     }
     let root = Root::prepare(OsStr::new("base"), None)?;
@@ -52,7 +52,7 @@ pub(crate) fn demo(arguments: &DemoArguments) -> anyhow::Result<u8> {
     }
 }
 
-/// What a VM has shown, and how long it took.
+/// What the command in the VM printed, and how long booting and running took.
 struct DemoResult {
     health: Health,
     boot: Duration,
@@ -119,7 +119,7 @@ impl DemoResult {
             QUESTION.join(" "),
             self.command.as_millis()
         )?;
-        // The guest is not trusted with a terminal.
+        // The guest must not control the user's terminal.
         write!(out, "{}", printable(&self.output.stdout))
     }
 

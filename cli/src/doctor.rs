@@ -1,4 +1,4 @@
-//! `vmcell doctor`: what is there, what is missing, what to do.
+//! `vmcell doctor`: what this machine has and lacks for running VMs.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -29,7 +29,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
 /// What was found on this machine.
 pub(crate) struct Findings(Vec<Finding>);
 
-/// Looks at this machine.
+/// Examines this machine.
 pub(crate) fn findings() -> Findings {
     let mut findings = examine();
     findings.push(environment());
@@ -37,7 +37,7 @@ pub(crate) fn findings() -> Findings {
 }
 
 impl Findings {
-    /// Whether VMs can run.
+    /// Returns whether VMs can run here.
     fn are_enough(&self) -> bool {
         let mut findings = self.0.iter();
         findings.all(|finding| finding.status != Status::Missing)

@@ -1,14 +1,14 @@
-//! From the name of an environment to an image.
+//! Finds or builds the image of an environment.
 
 use std::{ffi::OsStr, path::PathBuf, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use vmcell_rootfs::{Error, Progress, recipe};
 
-/// The image of an environment. One that is not there yet is made, which is
-/// shown on a terminal.
+/// Returns the image of an environment. If it is not cached yet, it is built,
+/// with a progress bar on a terminal.
 pub(crate) fn image(environment: &OsStr) -> Result<PathBuf, Error> {
-    // It draws on standard error, and only if that is a terminal.
+    // The bar goes to standard error, and only if that is a terminal.
     let bar = ProgressBar::new(100).with_style(style());
     let show = |progress: Progress| {
         bar.enable_steady_tick(Duration::from_millis(100));

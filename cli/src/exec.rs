@@ -1,4 +1,4 @@
-//! `vmcell exec`: a command in a VM that another program runs.
+//! `vmcell exec`: runs a command in a VM that another program owns.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
         if let Some(result) = &outcome.result {
             print_json(result);
         }
-        // Who runs us next may rely on its being gone.
+        // The caller's next step may rely on the command being gone.
         outcome.settle(&vm).await;
         Ok(outcome.code)
     })

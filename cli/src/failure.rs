@@ -1,11 +1,11 @@
-//! How failures are told.
+//! Error messages, and errors as JSON.
 
 use serde_json::{Value, json};
 use vmcell::{Error, ExecStage, service::ServiceError};
 pub(crate) use vmcell_cli::show::voice::print_json;
 use vmcell_cli::show::voice::{self, with_causes};
 
-/// Tells people or machines what went wrong.
+/// Prints an error, on standard error or as JSON on standard output.
 pub(crate) fn report(error: &anyhow::Error, json: bool) {
     if json {
         print_json(&json!({ "error": error_as_json(error) }));
@@ -14,7 +14,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) {
     }
 }
 
-/// What machines are told of an error.
+/// Returns an error as JSON.
 pub(crate) fn error_as_json(error: &anyhow::Error) -> Value {
     let mut told = json!({ "code": code(error), "message": message(error) });
     if let Some(cause) = error.downcast_ref::<Error>().and_then(Error::cause) {
@@ -30,12 +30,13 @@ fn message(error: &anyhow::Error) -> String {
     }
 }
 
-/// Says something on standard error, in our own name.
+/// Prints a message on standard error, prefixed with the program's name.
 pub(crate) fn say(text: &str) {
     voice::say("vmcell", text);
 }
 
-/// The words of an error, with what to do next in terms of this program.
+/// Returns the message of an error, with what to do next in terms of this
+/// program.
 pub(crate) fn words(error: &Error) -> String {
     match error {
         Error::NoSuchVm { id } => {

@@ -1,4 +1,4 @@
-//! A command that runs while we watch it.
+//! Runs a command in the foreground: connects its streams or collects them.
 
 use std::time::Duration;
 
@@ -15,29 +15,30 @@ use crate::{
     stream::{self, End},
 };
 
-/// The guest ends a command that takes too long by its own clock, and tells
-/// everything that was printed until then. If it has not by then, we do.
+/// How long after its timeout a command may still report its end. The guest
+/// enforces the timeout by its own clock, so that all output up to then
+/// arrives; only if it fails to, the timeout is enforced here.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long we wait for the end of a command that we ended.
+/// How long to wait for confirmation that a command we killed has ended.
 const CONFIRMATION: Duration = Duration::from_secs(2);
 
-/// What came of a command.
+/// How a command ended.
 pub(crate) struct Outcome {
     pub(crate) code: u8,
-    /// Whether a signal to us ended it.
+    /// Whether a signal sent to us ended it.
     pub(crate) interrupted: bool,
-    /// What there is to tell machines, if they are to be told.
+    /// The result as JSON, if it was asked for.
     pub(crate) result: Option<Value>,
-    /// The tag of a command that we ended before it had told its end.
+    /// The tag of a command that we killed and that has not reported its exit.
     ending: Option<String>,
 }
 
 impl Outcome {
-    /// Waits until a command that we ended is gone.
+    /// Waits until a command that we killed has ended.
     pub(crate) async fn settle(&self, vm: &Vm) {
         if let Some(tag) = &self.ending {
-            // That there is no such process says so as well.
+            // An error that there is no such process means the same.
             let _ = timeout(CONFIRMATION, vm.processes().kill(tag.as_str())).await;
         }
     }
@@ -60,7 +61,7 @@ pub(crate) async fn run(vm: &Vm, mut job: Job, signals: &mut Signals) -> anyhow:
             copy(events, job.timeout, job.max_output).await
         }
     };
-    // Dropping the future that watches the command ends it.
+    // Dropping the future that reads the command's events kills the command.
     let (seen, interrupted) = tokio::select! {
         seen = watching => (seen?, false),
         code = signals.next() => (Seen::new(code, Ended::No), true),
@@ -73,7 +74,7 @@ pub(crate) async fn run(vm: &Vm, mut job: Job, signals: &mut Signals) -> anyhow:
     })
 }
 
-/// What was seen of a command.
+/// What was learned of a command.
 struct Seen {
     code: u8,
     ended: Ended,
@@ -90,14 +91,14 @@ impl Seen {
     }
 }
 
-/// Whether a command has told its end.
+/// Whether a command has reported its exit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Yes,
     No,
 }
 
-/// Collects what the command prints.
+/// Collects the command's output, for JSON.
 async fn collect(vm: &Vm, events: ExecStream) -> anyhow::Result<Seen> {
     let (output, cause) = match events.wait_with_output().await {
         Ok(output) => {
@@ -122,7 +123,7 @@ fn ended(output: &Output) -> Ended {
     }
 }
 
-/// Connects the command's outputs to ours.
+/// Copies the command's outputs to ours.
 async fn copy(
     events: ExecStream,
     time: Option<Duration>,
@@ -155,7 +156,7 @@ async fn copy(
     })
 }
 
-/// An exit code alone does not tell who ended the command.
+/// Explains an exit that the exit code alone leaves ambiguous.
 fn explain(exit: &Exit, time: Option<Duration>) {
     match exit.cause {
         Cause::Timeout => say_timed_out(time.unwrap_or(exit.wall_time)),

@@ -1,4 +1,4 @@
-//! `vmcell kill`: ends a VM, or a process of it.
+//! `vmcell kill`: ends a VM, or a process in it.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::{
     stop::{does_not_end, stop_vm, tell},
 };
 
-/// How long the end of a VM that was killed may take to reach us.
+/// How long the end of a killed VM may take to be reported to us.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Something may be left of what was to be ended.
+/// Not all descendants of a killed process are known to have ended.
 const SOMETHING_LEFT: u8 = 1;
 
 pub(crate) fn kill(arguments: KillArguments) -> anyhow::Result<u8> {
@@ -38,7 +38,7 @@ pub(crate) fn kill(arguments: KillArguments) -> anyhow::Result<u8> {
 
 async fn kill_vm(vm: &Vm) -> anyhow::Result<u8> {
     vm.kill().await;
-    // It is the owner who does it, and an owner may be standing still.
+    // The owner does the killing, and it may be suspended (SIGSTOP).
     let ended = timeout(END_TIMEOUT, vm.ended()).await;
     ended.map_err(|_| does_not_end(vm))?;
     Ok(0)
@@ -47,7 +47,7 @@ async fn kill_vm(vm: &Vm) -> anyhow::Result<u8> {
 async fn kill_tree(vm: &Vm, process: ProcessSelector) -> anyhow::Result<u8> {
     let name = process.to_string();
     let exit = match vm.processes().kill(process).await {
-        // The VM went with the command that it was for, and nothing is left.
+        // The VM ended together with its command, so nothing is left.
         Err(Error::Gone(_)) => return Ok(0),
         exit => exit?,
     };

@@ -1,4 +1,4 @@
-//! A VM of our own.
+//! Boots a VM for the duration of a command or shell.
 
 use serde_json::Value;
 use vmcell::{EndKind, Vm, VmEnd, VmState};
@@ -13,7 +13,7 @@ use crate::{
     root::Root,
 };
 
-/// What is asked of it.
+/// The options of a new VM.
 pub(crate) struct VmOptions {
     pub(crate) id: Option<String>,
     pub(crate) vcpu_count: u32,
@@ -22,17 +22,17 @@ pub(crate) struct VmOptions {
     pub(crate) pushes: Pushes,
 }
 
-/// A VM that is ready to be booted.
+/// A VM that is ready to boot.
 pub(crate) struct NewVm {
     pub(crate) root: Root,
     pub(crate) options: VmOptions,
 }
 
-/// What came of the work in a VM of our own.
+/// What the work in the VM returned.
 pub(crate) struct Finished {
     /// The exit code.
     pub(crate) code: u8,
-    /// What there is to tell machines, if they are to be told.
+    /// The result as JSON, if it was asked for.
     pub(crate) result: Option<Value>,
 }
 
@@ -43,9 +43,9 @@ impl From<u8> for Finished {
 }
 
 impl NewVm {
-    /// Boots it, brings into it what it begins with, does the work in it and
-    /// tells machines what came of that. However it goes, the VM has ended
-    /// afterwards: in order, if its disk is kept.
+    /// Boots the VM, pushes files into it, does the work and prints the result
+    /// if it is JSON. The VM has ended when this returns, with an error too. It
+    /// is shut down cleanly if its disk is kept.
     pub(crate) async fn run(
         self,
         signals: &mut Signals,
@@ -58,7 +58,8 @@ impl NewVm {
             machine,
             pushes,
         } = self.options;
-        // Others can only ask for changes if they know the VM.
+        // Only a VM that others can find, or one with pushed files, is worth a
+        // diff.
         let compared = id.is_some() || !pushes.is_empty();
         let builder = self.root.builder().vcpus(vcpu_count).memory_mib(mem_mib);
         let mut builder = machine.apply(builder);
@@ -86,7 +87,7 @@ impl NewVm {
             Ok(Some(code)) => Ok(code.into()),
             Err(error) => Err(error),
         };
-        // From here on no signal ends us: the end takes a bounded time.
+        // From here on signals are ignored: ending the VM takes a bounded time.
         let end = end(&vm).await;
         let mut finished = worked?;
         if vm.keeps_disk() {
@@ -105,11 +106,11 @@ impl NewVm {
     }
 }
 
-/// Ends a VM of our own. If its disk goes with it, there is nothing to make
-/// clean, unless another program has asked for that.
+/// Ends the VM. A disk that is discarded need not be left clean, so the VM is
+/// killed then, unless another program is stopping it already.
 async fn end(vm: &Vm) -> VmEnd {
     if vm.keeps_disk() || vm.state() == VmState::Stopping {
-        // How it ended tells whether that worked.
+        // `vm.ended` reports whether that worked.
         let _ = vm.stop().await;
     } else {
         vm.kill().await;

@@ -1,4 +1,4 @@
-//! Outputs of the guest, on their way to ours.
+//! Copies the guest's output to our standard output and standard error.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -11,26 +11,27 @@ use tokio::sync::{mpsc, oneshot};
 use vmcell::{ColourPolicy, ExecEvent, OutputKind, Sanitizer};
 use vmcell_cli::show::guest_colours::{self, Output};
 
-/// Our outputs, for what the guest prints.
+/// Writers for our standard output and standard error.
 pub(crate) struct Outputs {
     stdout: Writer,
     stderr: Writer,
 }
 
-/// What became of what was to be written.
+/// How writing ended.
 pub(crate) enum Written {
     All,
-    /// Whoever read it has seen enough.
+    /// The reader has closed its end of the pipe.
     Unread,
 }
 
 impl Outputs {
-    /// For what a command prints: on a terminal, its colours are kept.
+    /// Starts writers for the output of a command. On a terminal, colours are
+    /// kept.
     pub(crate) fn start() -> Self {
         Self::with(guest_colours::policy())
     }
 
-    /// For what is in a file.
+    /// Starts writers for the contents of a file.
     pub(crate) fn of_file() -> Self {
         Self::with(ColourPolicy::Replace)
     }
@@ -42,8 +43,8 @@ impl Outputs {
         }
     }
 
-    /// Writes what an event has to be written. False: it cannot be, and
-    /// [`finish`](Self::finish) says why.
+    /// Writes the output in an event. Returns `false` if it cannot be written;
+    /// [`finish`](Self::finish) then returns the error.
     pub(crate) async fn write(&self, event: ExecEvent) -> bool {
         match event {
             ExecEvent::Stdout(bytes) => self.stdout.write(Piece::OfGuest(bytes)).await,
@@ -53,12 +54,12 @@ impl Outputs {
         }
     }
 
-    /// Writes to standard output, as [`write`](Self::write) does.
+    /// Writes to standard output, like [`write`](Self::write).
     pub(crate) async fn print(&self, bytes: Bytes) -> bool {
         self.stdout.write(Piece::OfGuest(bytes)).await
     }
 
-    /// Says on standard error that something cannot be printed.
+    /// Reports on standard error that output is missing.
     pub(crate) async fn note_gap(&self, name: &str, bytes: u64) -> bool {
         let note = format!("vmcell: {bytes} bytes of {name} are not kept any more\n");
         self.stderr.write(Piece::Ours(note)).await
@@ -82,7 +83,7 @@ impl Outputs {
     }
 }
 
-/// One of a command's outputs, to people.
+/// Returns the name of an output for messages.
 pub(crate) fn name(output: OutputKind) -> &'static str {
     match output {
         OutputKind::Stdout => "standard output",
@@ -90,8 +91,8 @@ pub(crate) fn name(output: OutputKind) -> &'static str {
     }
 }
 
-/// One of our outputs, written by a thread of its own: a reader that does not
-/// read must keep neither signals nor timeouts from ending the run.
+/// One of our outputs. A separate thread writes to it, so that a reader that
+/// does not read cannot block signals or timeouts.
 struct Writer {
     queue: mpsc::Sender<Piece>,
     outcome: oneshot::Receiver<io::Result<()>>,
@@ -116,8 +117,8 @@ impl Writer {
         Self { queue, outcome }
     }
 
-    /// Hands bytes over. False: they cannot be written, and
-    /// [`finish`](Self::finish) says why.
+    /// Queues bytes. Returns `false` if they cannot be written;
+    /// [`finish`](Self::finish) then returns the error.
     async fn write(&self, piece: Piece) -> bool {
         self.queue.send(piece).await.is_ok()
     }
@@ -129,17 +130,17 @@ impl Writer {
     }
 }
 
-/// What is written at once.
+/// A unit of output.
 enum Piece {
     OfGuest(Bytes),
-    /// A line in our own name.
+    /// A line of our own.
     Ours(String),
 }
 
-/// Where the bytes of one output go.
+/// Writes the bytes of one output.
 ///
-/// Into a pipe or file they go as they are. On a terminal, bytes that could
-/// drive it are replaced: the guest is not trusted with it.
+/// Into a pipe or file, bytes go unchanged. On a terminal, bytes that could
+/// control it are replaced, because the guest is untrusted.
 struct Destination<W> {
     writer: W,
     output: Output,
@@ -161,7 +162,7 @@ impl<W: Write + IsTerminal> Destination<W> {
             (Piece::OfGuest(bytes), None) => self.writer.write_all(bytes)?,
             (Piece::OfGuest(bytes), Some(sanitizer)) => {
                 let text = sanitizer.pass(bytes);
-                // An interruption finds it noted.
+                // Recorded before it is written, in case of an interrupt.
                 guest_colours::note(self.output, sanitizer.is_coloured());
                 self.writer.write_all(text.as_bytes())?;
             }
@@ -170,7 +171,7 @@ impl<W: Write + IsTerminal> Destination<W> {
         self.writer.flush()
     }
 
-    /// Writes what was held back, and ends the guest's colours.
+    /// Writes what was held back, and records whether a colour is still on.
     fn finish(mut self) -> io::Result<()> {
         let Some(mut sanitizer) = self.sanitizer else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! `vmcell publish`: ports of a VM on this machine.
+//! `vmcell publish`: forwards ports of this machine to a VM.
 
 use std::io::{self, Write};
 
@@ -17,14 +17,14 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct PublishArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     id: String,
-    /// A port of the VM's loopback, and the port of 127.0.0.1 where it answers;
-    /// without HOST, a free one.
+    /// Port GUEST of the VM's loopback interface and the port HOST of 127.0.0.1
+    /// that is forwarded to it. Default for HOST: a free port.
     #[arg(value_name = "[HOST:]GUEST", required = true)]
     ports: Vec<PortMapping>,
-    /// Print the list of open ports as JSON.
+    /// Print the list of forwarded ports as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -50,17 +50,18 @@ pub(crate) fn publish(arguments: PublishArguments) -> anyhow::Result<u8> {
     })
 }
 
-/// A port in words.
+/// Returns a published port as text.
 pub(crate) fn words(port: &PublishedPort) -> String {
     format!("{} -> {}", port.address(), port.guest_port())
 }
 
-/// What machines are told about a port.
+/// Returns a published port as JSON.
 pub(crate) fn as_json(port: &PublishedPort) -> Value {
     json!({ "host": port.host_port(), "guest": port.guest_port() })
 }
 
-/// Where nobody reads it, the ports are open all the same.
+/// Prints the published ports. A write error is ignored: the ports are open
+/// anyway.
 fn tell(vm: &Vm, ports: &[PublishedPort], json: bool) {
     if json {
         let list: Vec<_> = ports.iter().map(as_json).collect();

@@ -1,4 +1,4 @@
-//! `vmcell ps`: which VMs there are, and what runs in them.
+//! `vmcell ps`: lists VMs, or the processes of one.
 
 use std::{
     collections::HashSet,
@@ -81,7 +81,7 @@ async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
     table.show()
 }
 
-/// What stands in a cell that the owner of a VM would have to fill.
+/// Shown for what the VM's owner has not reported.
 const UNKNOWN: &str = "-";
 
 fn vm_as_json(vm: &VmInfo) -> Value {
@@ -107,7 +107,7 @@ fn vm_state(vm: &VmInfo) -> &'static str {
     }
 }
 
-/// What machines are told about a process.
+/// Returns a process as JSON.
 pub(crate) fn process_as_json(process: &ProcessInfo) -> Value {
     let kept = |kept: KeptOutput| json!({ "bytes": kept.end, "kept_from": kept.start });
     let mut told = json!({
@@ -138,7 +138,8 @@ fn state(process: &ProcessInfo) -> String {
     }
 }
 
-/// The processes that a command left behind, as far as a row has room.
+/// Returns the first few processes that a command left behind, for a table
+/// cell.
 fn left_behind(process: &ProcessInfo) -> String {
     const SHOWN: usize = 3;
     let shown = process.left.iter().take(SHOWN);
@@ -160,7 +161,7 @@ fn uptime(vm: &VmDetails) -> Duration {
         .unwrap_or_default()
 }
 
-/// A time in its two largest units.
+/// Formats a duration in its two largest units.
 pub(crate) fn rough(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
@@ -172,7 +173,7 @@ pub(crate) fn rough(time: Duration) -> String {
     }
 }
 
-/// The beginning of a command: a script would not fit.
+/// Truncates a command so that it fits into a table.
 fn shortened(command: &str) -> String {
     const MOST: usize = 60;
     match command.char_indices().nth(MOST) {

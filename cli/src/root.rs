@@ -1,4 +1,4 @@
-//! What a VM of our own boots from.
+//! What a new VM boots from.
 
 use std::{
     ffi::OsStr,
@@ -13,19 +13,19 @@ use vmcell::{
 
 use crate::environment;
 
-/// The image of an environment, or a disk above it that stays.
+/// The image of an environment, or a persistent disk above it.
 pub(crate) struct Root {
     image: PathBuf,
     disk: Option<PathBuf>,
 }
 
 impl Root {
-    /// Makes the image if it is not there yet, and so the disk.
+    /// Builds the image and creates the disk if they do not exist.
     pub(crate) fn prepare(environment: &OsStr, disk: Option<PathBuf>) -> anyhow::Result<Self> {
         let image = environment::image(environment)?;
         if let Some(disk) = &disk {
             match image::create_child(&image, disk, &OpenOptions::new().format(Format::Raw)) {
-                // It is used again.
+                // The existing disk is used again.
                 Ok(_) | Err(ImageError::Exists { .. }) => {}
                 Err(error) => return Err(error).context("cannot make the disk"),
             }
@@ -33,7 +33,7 @@ impl Root {
         Ok(Self { image, disk })
     }
 
-    /// A VM that boots from it.
+    /// Returns a builder of a VM that boots from it.
     pub(crate) fn builder(self) -> VmBuilder {
         let Some(disk) = self.disk else {
             return Vm::builder().image(self.image);

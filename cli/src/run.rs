@@ -1,4 +1,4 @@
-//! `vmcell run`: one VM for one command.
+//! `vmcell run`: boots a VM for one command.
 
 use vmcell::Vm;
 use vmcell_cli::signals::Signals;
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
     })
 }
 
-/// What a VM is booted for.
+/// The work that a VM is booted for.
 struct Errand {
     surroundings: Surroundings,
     job: Job,
@@ -85,8 +85,8 @@ impl Errand {
     }
 }
 
-/// Looks what came of the command, ends what was around it, and brings out what
-/// is wanted.
+/// Collects the status of the services, stops them, and pulls files out of the
+/// VM.
 async fn finish(vm: &Vm, mut outcome: Outcome, present: Present, pulls: Pulls) -> Finished {
     let services = present.look().await;
     let result = outcome.result.take().map(|mut result| {
@@ -98,7 +98,8 @@ async fn finish(vm: &Vm, mut outcome: Outcome, present: Present, pulls: Pulls) -
         notes.for_each(|note| say(&note));
     }
     if !pulls.is_empty() {
-        // What it writes while it ends would be missed, or be half there.
+        // Wait, so that files which the command writes while it ends are
+        // complete.
         outcome.settle(vm).await;
     }
     present.stop().await;

@@ -1,4 +1,4 @@
-//! Files of ours.
+//! Writes files atomically.
 
 use std::{
     fs::{self, Permissions},
@@ -7,16 +7,16 @@ use std::{
     path::Path,
 };
 
-/// Writes a file that nobody else may read: it tells what a guest worked on. All
-/// of it is there, or nothing.
+/// Writes a file that only its owner can read, because it holds data of a
+/// guest. The file is replaced as a whole or not at all.
 ///
 /// # Errors
-/// If it cannot be written. Nothing is left then.
+/// If it cannot be written. No partial file is left.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with(path, bytes, 0o600)
 }
 
-/// Writes a file for everybody, in the same way.
+/// Writes a file that everybody can read, in the same way.
 ///
 /// # Errors
 /// See [`write()`].
@@ -25,7 +25,7 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn write_with(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    // A device or a pipe is written to and not replaced.
+    // Devices and pipes are written to, not replaced.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, bytes);
     }

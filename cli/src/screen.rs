@@ -1,4 +1,4 @@
-//! `vmcell screen`: what the screen of a terminal looks like.
+//! `vmcell screen`: prints the current screen of a terminal.
 
 use std::{
     io::{self, Write},
@@ -18,23 +18,23 @@ use crate::{exit_code, failure::print_json, process_name, result::add_end, runti
 
 #[derive(Debug, Args)]
 pub(crate) struct ScreenArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     id: String,
-    /// The terminal: its tag, its number in `vmcell ps ID`, or `pid:` and its
-    /// process id in the guest.
+    /// Terminal: its tag, its ID in `vmcell ps ID`, or `pid:` and its PID in
+    /// the guest.
     #[arg(value_name = "TAG", value_parser = process_name::parse)]
     terminal: ProcessSelector,
-    /// Print the screen as a picture in the format SVG.
+    /// Print the screen as an SVG image.
     #[arg(long, conflicts_with_all = ["png", "scrollback", "json"])]
     svg: bool,
-    /// Write the screen as a picture into this PNG file.
+    /// Write the screen as a PNG image to FILE.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["scrollback", "json"])]
     png: Option<PathBuf>,
-    /// Also print the last N lines that have left the screen.
+    /// Also print the last N lines that have scrolled off the screen.
     #[arg(long, value_name = "N", default_value_t = 0)]
     scrollback: usize,
-    /// Print what is known of the terminal and its screen as JSON.
+    /// Print the terminal's state and its screen as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -64,7 +64,7 @@ pub(crate) fn screen(arguments: ScreenArguments) -> anyhow::Result<u8> {
     })
 }
 
-/// The terminal that was named. It is never made.
+/// Returns the terminal with this name. Never creates one.
 async fn find(vm: &Vm, selector: &ProcessSelector) -> anyhow::Result<Terminal> {
     let looking = TerminalOptions::new().view_only();
     let terminals = vm.terminals();
@@ -85,11 +85,11 @@ fn is_no_terminal(kind: ExecFailureKind) -> bool {
     matches!(kind, ExecFailureKind::NotFound | ExecFailureKind::Invalid)
 }
 
-/// Waits until all that was printed until now has been drawn.
+/// Waits until everything printed so far has been applied to the screen.
 async fn catch_up(vm: &Vm, terminal: &Terminal) -> Result<(), Error> {
     let list = vm.terminals().list().await?;
     let info = list.iter().find(|info| info.id == terminal.id());
-    // One that was forgotten meanwhile has nothing to wait for.
+    // If it was forgotten meanwhile, there is nothing to wait for.
     let end = info.map_or(0, |info| info.stdout.end);
     let mut there = 0;
     while there < end {
@@ -100,7 +100,7 @@ async fn catch_up(vm: &Vm, terminal: &Terminal) -> Result<(), Error> {
         }
         there = reply.end;
         if reply.raw.is_empty() && terminal.exit().is_some() {
-            // All that there is.
+            // The program has ended, and there is no more output.
             break;
         }
     }

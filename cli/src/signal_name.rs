@@ -1,7 +1,7 @@
-//! How people name a signal.
+//! Parses how the user names a signal.
 
-/// A number, or a name with or without `SIG`. The numbers are those of Linux on
-/// x86-64: see signal(7).
+/// Parses a number, or a name with or without `SIG`. The numbers are those of
+/// Linux on x86-64: see signal(7).
 pub(crate) fn parse(text: &str) -> Result<u8, String> {
     const LAST: u8 = 64;
     if let Ok(number) = text.parse() {

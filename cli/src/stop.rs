@@ -1,4 +1,4 @@
-//! `vmcell stop`: ends a VM in order.
+//! `vmcell stop`: shuts down a VM.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::{
     runtime::block_on,
 };
 
-/// How long the end of a VM may take to reach us, beyond what it may take to
-/// stop.
+/// How long the end of a VM may take to be reported to us, beyond the time that
+/// stopping it may take.
 const TOLD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The VM has ended, but not in order.
+/// The VM has ended, but was not shut down cleanly.
 const NOT_CLEAN: u8 = 1;
 
 pub(crate) fn stop(arguments: StopArguments) -> anyhow::Result<u8> {
@@ -31,8 +31,8 @@ pub(crate) fn stop(arguments: StopArguments) -> anyhow::Result<u8> {
     })
 }
 
-/// Has the owner stop a VM, and waits until it has ended. It is the owner who
-/// does it, and an owner may be standing still.
+/// Asks the owner to stop a VM, and waits until the VM has ended. Fails after a
+/// timeout, because the owner may be suspended (SIGSTOP).
 pub(crate) async fn stop_vm(vm: &Vm) -> anyhow::Result<VmEnd> {
     let stopping = async {
         match vm.stop().await {
@@ -44,7 +44,8 @@ pub(crate) async fn stop_vm(vm: &Vm) -> anyhow::Result<VmEnd> {
     Ok(stopped.map_err(|_| does_not_end(vm))??)
 }
 
-/// Says that a VM did not end in order, and returns the exit code.
+/// Prints a message if a VM was not shut down cleanly, and returns the exit
+/// code.
 pub(crate) fn tell(vm: &Vm, end: VmEnd) -> u8 {
     match end.kind() {
         EndKind::Clean => return 0,

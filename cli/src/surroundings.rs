@@ -1,5 +1,4 @@
-//! What a command of `vmcell run` has around it: services, and ports through
-//! which they are reached from outside.
+//! The services and published ports of `vmcell run`.
 
 use std::time::Duration;
 
@@ -18,32 +17,32 @@ use crate::{
     start_options::Start,
 };
 
-/// How long a guest may take to answer when the command has ended. What it has
-/// not done by then is not worth waiting for: the VM ends.
+/// How long a guest may take to answer once the command has ended. After that
+/// the VM is ended anyway.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a guest may take beyond what services have to become ready.
+/// How long a guest may take beyond the ready timeouts of the services.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// What is wanted.
+/// The services and ports to start with the command.
 pub(crate) struct Surroundings {
     /// In the order in which they are started.
     services: Vec<(String, ServiceSpec)>,
-    /// When they must be ready, by the clock of this machine: that of a guest
-    /// is its own affair.
+    /// When all must be ready, by this machine's clock: the guest's is not
+    /// trusted.
     longest: Duration,
     ports: Vec<PortMapping>,
 }
 
-/// What is there.
+/// The services and ports that were started.
 pub(crate) struct Present {
     services: Vec<Service>,
     ports: Vec<PublishedPort>,
 }
 
 impl Surroundings {
-    /// Looks at what is wanted before a VM is booted, so that a mistake costs no
-    /// time. Services run where and as whom the command does.
+    /// Checks the options before a VM boots, so that a mistake fails at once.
+    /// Services run as the command's user and in its directory.
     pub(crate) fn new(
         services: Vec<Planned>,
         start: &Start,
@@ -65,7 +64,8 @@ impl Surroundings {
         })
     }
 
-    /// Returns when all services are ready and all ports are open.
+    /// Starts everything. Returns when all services are ready and all ports are
+    /// open.
     pub(crate) async fn set_up(self, vm: &Vm) -> anyhow::Result<Present> {
         let services = match self.services.is_empty() {
             true => Vec::new(),
@@ -78,8 +78,8 @@ impl Surroundings {
         for mapping in self.ports {
             ports.push(vm.ports().publish(mapping).await?);
         }
-        // Nobody could learn it in time from a result that comes at the end, so
-        // it is said to machines too.
+        // Printed with `--json` too: the JSON result comes at the end, too late
+        // to use the port.
         for published in &ports {
             say(&format!("published {}", port::words(published)));
         }
@@ -88,7 +88,7 @@ impl Surroundings {
 }
 
 impl Present {
-    /// How the services are, as far as the guest says so.
+    /// Returns the status of the services that the guest reports in time.
     pub(crate) async fn look(&self) -> Vec<ServiceStatus> {
         let mut seen = Vec::new();
         for service in &self.services {
@@ -99,23 +99,24 @@ impl Present {
         seen
     }
 
-    /// Adds to the result of a command what was around it when it ended.
+    /// Adds services and ports to the result of a command.
     pub(crate) fn add_to(&self, result: &mut Value, services: &[ServiceStatus]) {
         let services = services.iter().map(service::as_json);
         result["services"] = services.collect();
         result["published"] = self.ports.iter().map(port::as_json).collect();
     }
 
-    /// Stops the services, those first that need others.
+    /// Stops the services in reverse order, so that a service ends before what
+    /// it needs.
     pub(crate) async fn stop(self) {
         for service in self.services.iter().rev() {
-            // It ends with the VM, whatever comes of this.
+            // An error does not matter: the service ends with the VM.
             let _ = timeout(ServiceSpec::DEFAULT_GRACE + PATIENCE, service.stop()).await;
         }
     }
 }
 
-/// Waits for all of them, or until one fails.
+/// Waits until all services are ready, or until one fails.
 async fn all_ready(services: &[Service]) -> anyhow::Result<()> {
     let mut waiting = JoinSet::new();
     for service in services {
@@ -126,7 +127,7 @@ async fn all_ready(services: &[Service]) -> anyhow::Result<()> {
     while let Some(outcome) = waiting.join_next().await {
         match outcome? {
             Ok(_) => {}
-            // What it needs has more to say, and says it now.
+            // The failure of the needed service explains more, and comes now.
             Err(error) if is_for_a_need(&error) => held_up = Some(error),
             Err(error) => return Err(error.into()),
         }

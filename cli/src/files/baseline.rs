@@ -1,4 +1,5 @@
-//! What was in the workspace of a VM when its work began.
+//! The manifest of a VM's workspace at the start of its work, for `vmcell
+//! diff`.
 
 use std::path::{Component, Path};
 
@@ -11,15 +12,16 @@ use vmcell::{
 use super::place::WORKSPACE;
 use crate::failure::say;
 
-/// How many bytes of texts a manifest keeps, so that lines can be shown.
+/// How many bytes of file contents a manifest keeps, so that a diff can show
+/// lines.
 const TEXTS: u64 = 32 << 20;
 
-/// What a manifest of ours tells.
+/// Returns options for a manifest that keeps contents.
 pub(super) fn with_texts() -> ManifestOptions {
     ManifestOptions::new().keep_texts(TEXTS)
 }
 
-/// Keeps a manifest of the workspace with the VM, for `vmcell diff`.
+/// Stores a manifest of the workspace with the VM, for `vmcell diff`.
 pub(crate) async fn keep_baseline(vm: &Vm) -> Result<(), Error> {
     match vm.files().manifest(WORKSPACE, &with_texts()).await {
         Ok(manifest) => vm.set_baseline(&manifest),
@@ -35,7 +37,7 @@ pub(crate) async fn keep_baseline(vm: &Vm) -> Result<(), Error> {
     }
 }
 
-/// The part of it that is below a directory.
+/// Returns the part of the baseline that is below a directory.
 pub(super) async fn baseline_of(vm: &Vm, directory: &Path) -> Result<Manifest, Error> {
     let Ok(below) = directory.strip_prefix(WORKSPACE) else {
         return Err(nothing_to_compare_with(&format!(
@@ -69,7 +71,7 @@ fn part_of(whole: Manifest, below: &Path) -> Manifest {
         let Ok(path) = path.strip_prefix(below) else {
             continue;
         };
-        // The directory itself is not in its own manifest.
+        // A manifest has no entry for its own top directory.
         if part.insert(path, entry.clone()).is_err() {
             continue;
         }

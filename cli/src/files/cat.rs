@@ -1,4 +1,4 @@
-//! `vmcell cat`: the bytes of a file.
+//! `vmcell cat`: prints a file.
 
 use vmcell::{
     ExecEvent, Vm,
@@ -21,7 +21,7 @@ pub(crate) fn cat(arguments: CatArguments) -> anyhow::Result<u8> {
         let mut reader = vm.files().reader(path, range).await?;
         let outputs = Outputs::of_file();
         let read = copy(&mut reader, &outputs).await;
-        // What came before a failure is worth printing too.
+        // Print what came before a failure.
         let written = outputs.finish().await?;
         read?;
         Ok(match written {

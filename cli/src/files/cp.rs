@@ -1,4 +1,4 @@
-//! `vmcell cp`: files into a VM, and out of it.
+//! `vmcell cp`: copies files into and out of a VM.
 
 use std::{fs, path::Path};
 
@@ -57,7 +57,8 @@ pub(crate) fn cp(arguments: CpArguments) -> anyhow::Result<u8> {
             }
             Ok(0)
         };
-        // Dropping the future ends the transfer, and nothing is left half done.
+        // Dropping the future cancels the transfer, and leaves no partial
+        // files.
         tokio::select! {
             copied = copying => Ok(copied?),
             code = signals.next() => Ok(code),
@@ -82,7 +83,7 @@ async fn push(
             .is_some_and(|entry| entry.kind == EntryKind::Directory);
         files.push(from, tidy(&landing(from, to, is_directory)))
     };
-    // Of an archive it is not known what will come out.
+    // The unpacked size of an archive is not known.
     let progress = Progress::new(size_of_file(from).filter(|_| !archive));
     let mut push = options.push(push)?;
     if let Some(watcher) = progress.watcher() {
@@ -121,7 +122,7 @@ async fn entry_at(files: &Files, path: &Path) -> Result<Option<Entry>, Error> {
     }
 }
 
-/// How much there is to read, if it is one file.
+/// Returns the size of a regular file.
 fn size_of_file(path: &Path) -> Option<u64> {
     let found = fs::symlink_metadata(path).ok()?;
     found.is_file().then_some(found.len())

@@ -1,4 +1,4 @@
-//! `vmcell diff`: what has changed in a directory of a VM.
+//! `vmcell diff`: prints what has changed in a directory of a VM.
 
 use std::{
     fs::File,
@@ -27,10 +27,10 @@ use crate::{
     runtime::block_on,
 };
 
-/// There are changes, and somebody wants to know from the exit code.
+/// The exit code for changes, with `--exit-code`.
 const CHANGED: u8 = 1;
 
-/// A longer file is no manifest of ours.
+/// The size above which a file cannot be one of our manifests.
 const MAX_MANIFEST: u64 = 512 << 20;
 
 pub(crate) fn diff(arguments: DiffArguments) -> anyhow::Result<u8> {
@@ -108,7 +108,7 @@ fn read(path: &Path) -> Result<Manifest, Error> {
     Manifest::from_bytes(&bytes).map_err(|error| bad(path, error))
 }
 
-/// The file gets its name when it is complete.
+/// Writes the file atomically.
 fn save(manifest: &Manifest, path: &Path) -> Result<(), Error> {
     let bytes = manifest.to_bytes().map_err(|error| bad(path, error))?;
     saving::write(path, &bytes).map_err(|error| bad(path, error))

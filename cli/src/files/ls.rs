@@ -1,4 +1,4 @@
-//! `vmcell ls`: what is in a directory of a VM.
+//! `vmcell ls`: lists a directory of a VM.
 
 use std::{
     io::{self, Write as _},
@@ -51,13 +51,13 @@ fn walk(arguments: &LsArguments) -> Walk {
     }
 }
 
-/// The entries of a directory, as they come.
+/// The entries of a directory, received one by one.
 struct Listing {
     entries: Entries,
     path: PathBuf,
 }
 
-/// Prints names as they come: their number does not matter.
+/// Prints names as they arrive, so that memory does not grow with their number.
 async fn print_names(listing: &mut Listing) -> anyhow::Result<u8> {
     let mut page = Page::new();
     let written = loop {
@@ -75,7 +75,7 @@ async fn print_names(listing: &mut Listing) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Prints rows as they come, in portions.
+/// Prints rows as they arrive, in chunks.
 async fn print_long(listing: &mut Listing) -> anyhow::Result<u8> {
     let mut table = entry::table();
     let mut page = Page::new();
@@ -94,11 +94,11 @@ async fn print_long(listing: &mut Listing) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Prints one object with all entries, piece by piece as they come, so that
-/// their number does not matter. What goes wrong when some were printed is part
-/// of the object, as `error`.
+/// Prints one object with all entries, as they arrive, so that memory does not
+/// grow with their number. A failure after the first entry becomes the member
+/// `error` of the object.
 async fn print_as_json(vm: &str, listing: &mut Listing) -> anyhow::Result<u8> {
-    // Most failures come first, and are told as those of other tasks are.
+    // Most failures happen here, and are reported as for other commands.
     let mut next = listing.entries.next().await?;
     let mut page = Page::new();
     let mut head = json!({ "sandbox_id": vm });
@@ -133,14 +133,14 @@ async fn print_as_json(vm: &str, listing: &mut Listing) -> anyhow::Result<u8> {
     Ok(if failed.is_some() { OUR_OWN } else { code })
 }
 
-/// Writes an object up to the beginning of its list of entries.
+/// Writes an object up to the start of its list of entries.
 fn begin_object(page: &mut Page, head: &Value) -> io::Result<()> {
     let head = safe_json::line(head);
     let open = head.strip_suffix('}').unwrap_or(&head);
     write!(page, "{open},\"entries\":[")
 }
 
-/// Writes the end of that list, and what else the object has.
+/// Writes the end of the list, and the other members of the object.
 fn end_object(page: &mut Page, tail: &Value) -> io::Result<()> {
     let tail = safe_json::line(tail);
     writeln!(page, "\n],{}", tail.strip_prefix('{').unwrap_or(&tail))
@@ -150,7 +150,7 @@ fn words(problem: &Problem) -> String {
     problem.failure.to_string()
 }
 
-/// How many are told one by one.
+/// How many problems are printed one by one.
 const TOLD: usize = 20;
 
 fn say_problems(entries: &Entries) {

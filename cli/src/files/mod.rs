@@ -1,4 +1,4 @@
-//! Files of a VM: in and out, looked at, patched and compared.
+//! Commands on files of a VM.
 
 mod arguments;
 mod baseline;

@@ -1,4 +1,4 @@
-//! `vmcell patch`: a text patch, applied to files of a VM.
+//! `vmcell patch`: applies a patch to files of a VM.
 
 use std::{
     fs::File,
@@ -20,10 +20,10 @@ use crate::{
     runtime::block_on,
 };
 
-/// The patch does not fit, and nothing was changed.
+/// The exit code for a patch that does not apply. Nothing was changed.
 const MISMATCH: u8 = 1;
 
-/// A longer patch is refused.
+/// The largest patch that is accepted.
 const MAX_PATCH: u64 = 512 << 20;
 
 pub(crate) fn patch(arguments: PatchArguments) -> anyhow::Result<u8> {
@@ -51,7 +51,7 @@ pub(crate) fn patch(arguments: PatchArguments) -> anyhow::Result<u8> {
     })
 }
 
-/// Reads the patch; without a file, or with `-` for one, from standard input.
+/// Reads the patch from a file, or from standard input without one or for `-`.
 fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
     let named = file.filter(|path| *path != Path::new("-"));
     let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! How people name a place: on this machine, or in a VM.
+//! Path arguments: on this machine or in a VM.
 
 use std::{
     ffi::OsStr,
@@ -8,10 +8,10 @@ use std::{
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-/// Where relative paths of a VM begin.
+/// The directory at which relative paths of a VM start.
 pub(crate) const WORKSPACE: &str = "/workspace";
 
-/// A path of this machine, or of a VM.
+/// A path on this machine, or in a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Host(PathBuf),
@@ -23,8 +23,8 @@ impl Place {
         OsStringValueParser::new().try_map(|text| Self::parse(&text))
     }
 
-    /// `ID:PATH`, if there is no slash before the colon; else a path of this
-    /// machine.
+    /// Parses `ID:PATH` if there is no slash before the colon, else a local
+    /// path.
     fn parse(text: &OsStr) -> Result<Self, String> {
         let bytes = text.as_bytes();
         let host = || Ok(Self::Host(text.into()));
@@ -41,18 +41,18 @@ impl Place {
                 id: id.to_owned(),
                 path: Path::new(WORKSPACE).join(OsStr::from_bytes(path)),
             }),
-            // No VM has such an id.
+            // VM ids are UTF-8.
             Err(_) => host(),
         }
     }
 }
 
-/// A path of a VM as it is named: absolute, or from the workspace on.
+/// Returns an absolute path of a VM. Relative paths start at the workspace.
 pub(super) fn guest_path(text: &OsStr) -> PathBuf {
     tidy(&Path::new(WORKSPACE).join(text))
 }
 
-/// Without `.` and with single slashes.
+/// Removes `.` components and duplicate slashes.
 pub(super) fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }

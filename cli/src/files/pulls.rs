@@ -1,4 +1,4 @@
-//! What `run` brings out of its VM after the command.
+//! What `run` copies out of its VM after the command.
 
 use std::{
     ffi::OsStr,
@@ -16,7 +16,7 @@ use vmcell_cli::{
 use super::place::guest_path;
 use crate::failure::{say, words};
 
-/// A path of the VM, and what it becomes on this machine.
+/// A path in the VM, and the local path that it is copied to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PullArgument {
     from: PathBuf,
@@ -28,7 +28,7 @@ impl PullArgument {
         OsStringValueParser::new().try_map(|text| Self::parse(&text))
     }
 
-    /// `PATH=HOST`, parted by the first `=`.
+    /// Parses `PATH=HOST`, split at the first `=`.
     fn parse(text: &OsStr) -> Result<Self, String> {
         let bytes = text.as_bytes();
         let equals = bytes.iter().position(|byte| *byte == b'=');
@@ -43,10 +43,10 @@ impl PullArgument {
     }
 }
 
-/// Trees that are wanted.
+/// The paths to copy out of a VM.
 pub(crate) struct Pulls {
     pub(crate) wanted: Vec<PullArgument>,
-    /// Whether one that is a symbolic link becomes one here.
+    /// Whether a path may be a symbolic link, which is then created here.
     pub(crate) allow_symlink: bool,
 }
 
@@ -55,8 +55,8 @@ impl Pulls {
         self.wanted.is_empty()
     }
 
-    /// Brings out what there is. False: something was not to be had, which is
-    /// said.
+    /// Copies what it can. Prints what could not be copied, and returns whether
+    /// everything was.
     pub(crate) async fn run(self, vm: &Vm) -> bool {
         let mut complete = true;
         for wanted in self.wanted {

@@ -1,4 +1,4 @@
-//! What `run` brings into its VM before the command.
+//! What `run` copies into its VM before the command.
 
 use std::{
     ffi::OsString,
@@ -15,27 +15,26 @@ use vmcell_cli::{
 use super::place::WORKSPACE;
 use crate::failure::say;
 
-/// Trees for the workspace, found to be there.
+/// Paths to copy into the workspace, checked to exist.
 pub(crate) struct Pushes(Vec<Parcel>);
 
-/// One of them.
+/// A path to copy into the workspace.
 struct Parcel {
     from: PathBuf,
     kind: Kind,
 }
 
 enum Kind {
-    /// What is in it goes into the workspace.
+    /// Its contents are copied.
     Directory,
-    /// It is unpacked there.
+    /// It is unpacked.
     Archive,
-    /// It goes there under its name.
+    /// It is copied under this name.
     File(OsString),
 }
 
 impl Pushes {
-    /// Looks at what is to be pushed: before a VM is booted, so that a path
-    /// where nothing is costs no time.
+    /// Checks the paths before a VM boots, so that a mistake fails at once.
     pub(crate) fn find(paths: Vec<PathBuf>) -> Result<Self, Error> {
         let parcels = paths.into_iter().map(|path| {
             Parcel::find(&path).map_err(|error| Error::BadFile {
@@ -51,7 +50,7 @@ impl Pushes {
         self.0.is_empty()
     }
 
-    /// Brings everything into the workspace, in the order that was asked for.
+    /// Copies everything into the workspace, in the order of the command line.
     pub(crate) async fn run(self, vm: &Vm) -> Result<(), Error> {
         for parcel in self.0 {
             let losses = parcel.push(vm).await?.losses();
@@ -63,7 +62,7 @@ impl Pushes {
 
 impl Parcel {
     fn find(path: &Path) -> io::Result<Self> {
-        // A link would be pushed as a link.
+        // A link would be copied as a link.
         let from = fs::canonicalize(path)?;
         let found = fs::metadata(&from)?;
         let kind = if found.is_dir() {
@@ -74,10 +73,10 @@ impl Parcel {
         } else if ArchiveFormat::of_name(path).is_some() {
             Kind::Archive
         } else {
-            // A path that ends without a name is a directory.
+            // A path without a file name is a directory.
             Kind::File(last_name(path).unwrap_or_default())
         };
-        // What may not be read is known now.
+        // Fail now if it cannot be read.
         match kind {
             Kind::Directory => drop(fs::read_dir(&from)?),
             _ => drop(fs::File::open(&from)?),

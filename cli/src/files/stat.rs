@@ -1,4 +1,4 @@
-//! `vmcell stat`: everything about one file of a VM.
+//! `vmcell stat`: prints the metadata of a file of a VM.
 
 use std::io::Write;
 

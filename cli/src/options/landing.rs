@@ -1,4 +1,4 @@
-//! Where a copy lands.
+//! Where a copy goes, by the rules of cp(1).
 
 use std::{
     ffi::{OsStr, OsString},
@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What `source` becomes: `destination`, or an entry of that name in it, if it
-/// is a directory or is written as one.
+/// Returns the path of the copy: `destination`, or an entry with the source's
+/// name in it if it is a directory or ends with a slash.
 pub fn landing(source: &Path, destination: &Path, is_directory: bool) -> PathBuf {
     match last_name(source) {
         Some(name) if is_directory || is_written_as_directory(destination) => {
@@ -18,15 +18,15 @@ pub fn landing(source: &Path, destination: &Path, is_directory: bool) -> PathBuf
     }
 }
 
-/// Whether something that comes from a guest goes into this directory, under a
-/// name of its own. A symbolic link is not one: a guest may have sent it. What
-/// writes there refuses it then, so that nobody is surprised.
+/// Returns whether a copy from a guest goes into this directory. A symbolic
+/// link to a directory does not count, because a guest may have sent it;
+/// writing to it is then refused.
 pub fn is_directory_to_enter(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// The last name of a path. None: the path means what is in a directory, as
-/// `.` does.
+/// Returns the last component of a path. `None`: the path means the contents of
+/// a directory, as `.` does.
 pub fn last_name(path: &Path) -> Option<OsString> {
     let bytes = path.as_os_str().as_bytes();
     let mut names = bytes.rsplit(|byte| *byte == b'/');

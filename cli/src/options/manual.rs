@@ -1,5 +1,4 @@
-//! What a program generates about itself: completions for shells, and manual
-//! pages.
+//! Generates shell completions and manual pages.
 
 use std::{
     fs,
@@ -17,7 +16,7 @@ use crate::{saving, show::Page};
 /// The arguments of `completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArguments {
-    /// The shell that they are for.
+    /// Shell to generate completions for.
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
@@ -25,16 +24,16 @@ pub struct CompletionsArguments {
 /// The arguments of `man`.
 #[derive(Debug, Args)]
 pub struct ManArguments {
-    /// Write the pages of all commands into this folder. Without it, the page of
-    /// the program is printed.
+    /// Write the pages of all commands into this directory instead of printing
+    /// the main page.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-/// Prints a shell's completions of a program.
+/// Prints a program's completion script.
 ///
 /// # Errors
-/// If they cannot be printed.
+/// If it cannot be printed.
 pub fn completions(mut program: Command, arguments: &CompletionsArguments) -> anyhow::Result<u8> {
     let name = program.get_name().to_owned();
     let mut text = Vec::new();
@@ -45,9 +44,9 @@ pub fn completions(mut program: Command, arguments: &CompletionsArguments) -> an
 /// Prints or writes the manual pages of a program.
 ///
 /// # Errors
-/// If they cannot be written. No page is half there.
+/// If they cannot be written. No partial page is left.
 pub fn man(mut program: Command, arguments: &ManArguments) -> anyhow::Result<u8> {
-    // The pages name their commands in full.
+    // `build` gives commands their full names: `vmcell-run`, not `run`.
     program = program.disable_help_subcommand(true);
     program.build();
     match &arguments.dir {
@@ -66,7 +65,7 @@ fn print(text: &[u8]) -> anyhow::Result<u8> {
     page.finish(written)
 }
 
-/// The pages of a program and of its commands.
+/// Writes the pages of a program and of its commands.
 fn write_all(program: &Command, folder: &Path) -> anyhow::Result<()> {
     let mut waiting = vec![program.clone()];
     while let Some(command) = waiting.pop() {

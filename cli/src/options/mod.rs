@@ -1,4 +1,4 @@
-//! What is asked for in the same words.
+//! Command-line options that both programs share.
 
 pub mod landing;
 pub mod manual;

@@ -1,13 +1,14 @@
-//! Moments, as people write them.
+//! Points in time, as users write them.
 
 use std::time::{Duration, SystemTime};
 
 use crate::show::date::Date;
 
-/// A date in UTC, or how long ago: `2026-01-31`, `"2026-01-31 12:00"`, `36h`.
+/// Parses a date in UTC (`2026-01-31`, `"2026-01-31 12:00"`), or an age such as
+/// `36h`.
 ///
 /// # Errors
-/// What it should look like.
+/// The accepted formats, as a message.
 pub fn parse(text: &str) -> Result<SystemTime, String> {
     let ago = ago(text).and_then(|ago| SystemTime::now().checked_sub(ago));
     ago.or_else(|| Date::parse(text)).ok_or_else(|| {
@@ -26,7 +27,7 @@ fn ago(text: &str) -> Option<Duration> {
         _ => return None,
     };
     let digits = &text[..text.len() - 1];
-    // Rust would take a sign.
+    // `parse` would accept a sign.
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }

@@ -1,6 +1,7 @@
-//! Numbers of bytes, as people write them.
+//! Sizes in bytes, as users write them.
 
-/// Bytes, or with a suffix: k, m and g are 1024, 1024 k and 1024 m.
+/// Parses a number of bytes, optionally with a suffix: k, m and g are powers of
+/// 1024.
 pub fn parse(text: &str) -> Result<u64, String> {
     let shift = match text.as_bytes().last() {
         Some(b'k' | b'K') => 10,
@@ -13,7 +14,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     } else {
         &text[..text.len() - 1]
     };
-    // Rust would take a sign.
+    // `parse` would accept a sign.
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err("write a number of bytes, or as in 100k, 64m, 2g".to_owned());
     }
@@ -23,7 +24,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "it is too large".to_owned())
 }
 
-/// The same, for limits to which nothing means no limit.
+/// Parses a size for limits where 0 would mean no limit.
 pub fn parse_positive(text: &str) -> Result<u64, String> {
     match parse(text)? {
         0 => Err("choose more than 0".to_owned()),
@@ -31,8 +32,8 @@ pub fn parse_positive(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A number of bytes in few digits, as `du -h` has it: `1.5M`. It is rounded up,
-/// so that what is there never counts as nothing.
+/// Formats a size like `du -h`: `1.5M`. Rounds up, so that only 0 is shown as
+/// 0.
 pub fn rough(bytes: u64) -> String {
     let mut unit: u64 = 1 << 10;
     if bytes < unit {

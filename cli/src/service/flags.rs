@@ -1,4 +1,4 @@
-//! The services of `vmcell run`, as they stand on the command line.
+//! The service options of `vmcell run`.
 
 use std::{str::FromStr, time::Duration};
 
@@ -12,15 +12,14 @@ use super::{
 };
 use crate::command::parse_seconds;
 
-/// What stands above the options about services and ports.
+/// The help heading of the options for services and ports.
 pub(crate) const HELP_HEADING: &str = "Services and ports";
 
 #[derive(Debug, Args)]
 struct Flags {
-    /// Run a service beside the command: a name, and a line for the shell. It
-    /// runs where and as whom the command does, with the same environment. The
-    /// command starts when all services are ready; when it has ended, they are
-    /// stopped.
+    /// Run a service next to the command: a name and a shell command line. It
+    /// has the command's user, working directory and environment. The command
+    /// starts when all services are ready; they are stopped when it has ended.
     #[arg(
         long,
         value_name = "NAME=LINE",
@@ -28,11 +27,11 @@ struct Flags {
         help_heading = HELP_HEADING
     )]
     service: Vec<(String, String)>,
-    /// When a service is ready: as soon as tcp:PORT or unix:PATH takes
-    /// connections, http:PORT/PATH answers, file:PATH is there, a line of its
-    /// log matches log:REGEX, or the shell line behind `cmd:` succeeds. Without
-    /// it, as soon as it runs. Without NAME, this is about the `--service` before
-    /// it, as with the next three.
+    /// When a service is ready: tcp:PORT or unix:PATH accepts connections,
+    /// http:PORT/PATH answers, file:PATH exists, a line of its log matches
+    /// log:REGEX, or the shell command line after cmd: succeeds. Default: as
+    /// soon as it runs. Without NAME, applies to the preceding --service, like
+    /// the next three options.
     #[arg(
         long,
         value_name = "[NAME=]PROBE",
@@ -40,7 +39,7 @@ struct Flags {
         help_heading = HELP_HEADING
     )]
     ready: Vec<About<Probe>>,
-    /// How long a service may take to become ready. Without it, 30.
+    /// Seconds a service may take to become ready. Default: 30.
     #[arg(
         long,
         value_name = "[NAME=]SECONDS",
@@ -48,7 +47,7 @@ struct Flags {
         help_heading = HELP_HEADING
     )]
     ready_timeout: Vec<About<Duration>>,
-    /// Start a service when another one is ready.
+    /// Start a service only when OTHER is ready.
     #[arg(
         long,
         value_name = "[NAME=]OTHER",
@@ -56,8 +55,8 @@ struct Flags {
         help_heading = HELP_HEADING
     )]
     needs: Vec<About<String>>,
-    /// Whether to start a service again when it ends: never, on-failure or
-    /// always. Without it, never.
+    /// When to restart a service that ends: never, on-failure or always.
+    /// Default: never.
     #[arg(
         long,
         value_name = "[NAME=]WHEN",
@@ -67,7 +66,7 @@ struct Flags {
     restart: Vec<About<Restart>>,
 }
 
-/// The services that were asked for, in the order of the command line.
+/// The requested services, in the order of the command line.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceFlags(pub(crate) Vec<Planned>);
 
@@ -122,7 +121,7 @@ impl Args for ServiceFlags {
     }
 }
 
-/// Values of an option with their places on the command line.
+/// Pairs the values of an option with their positions on the command line.
 fn placed<T>(matches: &ArgMatches, option: &str, values: Vec<T>) -> Vec<Placed<T>> {
     let places = matches.indices_of(option).into_iter().flatten();
     places.zip(values).collect()

@@ -1,4 +1,4 @@
-//! `vmcell service ls`.
+//! `vmcell service ls`: lists services.
 
 use serde_json::json;
 use vmcell::Vm;

@@ -1,4 +1,4 @@
-//! `vmcell service logs`.
+//! `vmcell service logs`: prints a service's log.
 
 use serde_json::json;
 use vmcell::{
@@ -43,7 +43,7 @@ async fn print(mut log: LogStream) -> anyhow::Result<u8> {
             break Ok(());
         }
     };
-    // What came before a failure is worth printing too.
+    // Print what came before a failure.
     let written = outputs.finish().await?;
     read?;
     Ok(match written {

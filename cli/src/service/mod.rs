@@ -1,7 +1,7 @@
-//! Services of a VM: `vmcell service`, and those of `vmcell run`.
+//! Services of a VM: `vmcell service`, and the services of `vmcell run`.
 //!
-//! What `run` is told about its services stands on the command line in any
-//! order. [`flags`] reads it, [`plan`] says what is about which service.
+//! The options of `run` for several services may come in any order. [`flags`]
+//! parses them, [`plan`] assigns them to their services.
 
 mod about;
 mod arguments;

@@ -9,7 +9,7 @@ use vmcell::{
 use super::{arguments::OneArguments, status};
 use crate::failure::print_json;
 
-/// What is done to a service.
+/// What to do with a service.
 #[derive(Clone, Copy)]
 pub(super) enum Change {
     Stop,
@@ -52,7 +52,7 @@ pub(super) async fn remove(arguments: &OneArguments) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Tells machines how a service is.
+/// Prints the status of a service as JSON.
 pub(super) fn tell(vm: &Vm, service: &ServiceStatus) {
     print_json(&json!({ "sandbox_id": vm.id(), "service": status::as_json(service) }));
 }

@@ -1,25 +1,25 @@
-//! Which of the options about services are about which service.
+//! Assigns the service options of `vmcell run` to their services.
 
 use super::{about::About, settings::Settings};
 
-/// A service that is to be started.
+/// A service to start.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) name: String,
-    /// The shell line that it runs.
+    /// The shell command line that it runs.
     pub(crate) line: String,
     pub(crate) settings: Settings,
 }
 
-/// Services in the making. Everything has its place on the command line, by
-/// which it is known what belongs together.
+/// The services with the positions of their `--service` options, by which other
+/// options are assigned to them.
 #[derive(Debug, Default)]
 pub(super) struct Plan(Vec<(usize, Planned)>);
 
-/// Something on the command line, and where it stands there.
+/// A value with its position on the command line.
 pub(super) type Placed<T> = (usize, T);
 
-/// A setting that a service has already.
+/// The error that a service already has this setting.
 pub(super) struct Twice;
 
 impl Plan {
@@ -44,7 +44,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Gives each of the values of an option to its service.
+    /// Assigns each value of an option to its service.
     pub(super) fn add<T>(
         &mut self,
         option: &str,
@@ -60,7 +60,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Looks at each service as a whole.
+    /// Validates each service as a whole, and returns all of them.
     pub(super) fn finish(self) -> Result<Vec<Planned>, String> {
         let services = self.0.into_iter().map(|(_, service)| service);
         let services: Vec<_> = services.collect();
@@ -80,8 +80,8 @@ impl Plan {
         Ok(services)
     }
 
-    /// The service of this name. Without a name, the only one, or the last one
-    /// that is named before this place.
+    /// Returns the service with this name. Without a name, returns the only
+    /// service, or the last one before this position.
     fn find(
         &mut self,
         option: &str,
@@ -128,7 +128,7 @@ mod tests {
         })
     }
 
-    /// What each of the services needs.
+    /// Returns the needs of each service.
     fn told(plan: Plan) -> Vec<(String, String)> {
         let services = plan.0.into_iter();
         services

@@ -1,4 +1,4 @@
-//! `vmcell service start`.
+//! `vmcell service start`: starts a service.
 
 use vmcell::{Command, Vm};
 

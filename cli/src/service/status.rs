@@ -1,4 +1,4 @@
-//! How services are, in words and for machines.
+//! The status of services, as text and as JSON.
 
 use serde_json::{Value, json};
 use vmcell::service::{ServicePhase, ServiceStatus};
@@ -30,7 +30,8 @@ pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -
     table
 }
 
-/// What machines are told about a service; null is what is not known or not so.
+/// Returns the status of a service as JSON. What is unknown or does not apply
+/// is null.
 pub(crate) fn as_json(service: &ServiceStatus) -> Value {
     let trouble = match &service.phase {
         ServicePhase::Failed(trouble) => Some(trouble.name()),
@@ -54,7 +55,7 @@ pub(crate) fn as_json(service: &ServiceStatus) -> Value {
     })
 }
 
-/// What is worth a word about a service that was to go on: that it did not.
+/// Returns a message if a service did not keep running, else `None`.
 pub(crate) fn note(service: &ServiceStatus) -> Option<String> {
     let name = &service.name;
     let what = match (&service.phase, reason(&service.phase)) {
@@ -75,7 +76,7 @@ fn last_exit(service: &ServiceStatus) -> Option<String> {
     service.last_exit.map(|exit| exit.cause.to_string())
 }
 
-/// Why it is in this phase, if there is more to say than its name.
+/// Returns why a service is in this phase, if the phase does not say it.
 fn reason(phase: &ServicePhase) -> Option<String> {
     match phase {
         ServicePhase::Waiting { need } => Some(format!("it waits for {need:?}")),

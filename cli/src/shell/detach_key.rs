@@ -1,9 +1,10 @@
 use vmcell::terminal::{CursorKeys, KeyError, KeyPress};
 
-/// The key that leaves a terminal.
+/// The key that detaches from a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct DetachKey {
-    /// What it sends; some keys send something else in full-screen programs.
+    /// The byte sequences that it sends, which for some keys depend on the
+    /// cursor key mode.
     codes: Vec<Vec<u8>>,
 }
 
@@ -20,8 +21,8 @@ impl DetachKey {
         })
     }
 
-    /// Where the key was pressed in what was typed, if it was. A terminal sends
-    /// the bytes of a key at once, so they are never cut.
+    /// Returns where in the input the key was pressed. A terminal sends the
+    /// bytes of a key at once, so they are never split.
     pub(super) fn find(&self, typed: &[u8]) -> Option<usize> {
         let places = self.codes.iter().filter_map(|code| {
             let mut pieces = typed.windows(code.len());

@@ -17,22 +17,22 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::filter::Filter;
 
-/// So much is printed at once; in between we may be told to stop.
+/// How much is printed at once. Between two chunks we may be told to stop.
 const PIECE: usize = 16 * 1024;
 
-/// How long a terminal that takes nothing more is waited for.
+/// How long to wait at exit for a terminal that does not accept output.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The screen of the user's terminal, drawn by a thread of its own: one that
-/// takes nothing must keep no key and no signal from ending us.
+/// Prints to the user's terminal from a separate thread, so that a terminal
+/// that does not accept output cannot block keys or signals.
 ///
-/// When it is dropped, what was not drawn yet is left out, and what the guest's
-/// programs changed is undone.
+/// On drop, pending output is discarded, and the terminal state that the
+/// guest's programs changed is restored.
 pub(super) struct Display {
     queue: Option<mpsc::Sender<Bytes>>,
     stop: Arc<AtomicBool>,
     outcome: oneshot::Receiver<io::Result<()>>,
-    /// Ends with the thread.
+    /// Disconnected when the thread ends.
     ended: channel::Receiver<Infallible>,
 }
 
@@ -65,7 +65,7 @@ impl Display {
         })
     }
 
-    /// Draws what a guest has printed. False: the terminal is gone.
+    /// Prints output of the guest. Returns `false` if the terminal is gone.
     pub(super) async fn draw(&self, bytes: Bytes) -> bool {
         match &self.queue {
             Some(queue) => queue.send(bytes).await.is_ok(),
@@ -73,10 +73,10 @@ impl Display {
         }
     }
 
-    /// Waits until everything is drawn, and undoes what was changed.
+    /// Waits until everything is printed, and restores the terminal's state.
     pub(super) async fn finish(&mut self) -> io::Result<()> {
         self.queue = None;
-        // Without an outcome the thread has panicked, which was told.
+        // Without an outcome the thread has panicked, which was reported.
         (&mut self.outcome).await.unwrap_or(Ok(()))
     }
 }

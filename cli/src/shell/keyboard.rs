@@ -8,15 +8,14 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-/// How much is read at once, and how many such pieces wait.
+/// The size of a read, and how many reads are buffered.
 const PIECE: usize = 4096;
 const PIECES: usize = 16;
 
-/// The keyboard of the user's terminal.
+/// Reads the keyboard of the user's terminal.
 ///
-/// A thread of its own reads it. It could also be read without waiting, but that
-/// is a property of the open terminal, which we share with the shell that
-/// started us, and shells do not expect it.
+/// A separate thread does blocking reads. Non-blocking mode would affect the
+/// open file description, which we share with the user's shell.
 pub(super) struct Keyboard(mpsc::Receiver<Bytes>);
 
 impl Keyboard {
@@ -41,7 +40,7 @@ impl Keyboard {
         Ok(Self(receiver))
     }
 
-    /// What was typed next. None: the terminal is gone.
+    /// Returns the next input. `None`: the terminal is gone.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         self.0.recv().await
     }

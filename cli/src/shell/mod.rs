@@ -1,4 +1,4 @@
-//! `vmcell shell`: a terminal in a guest, for the user at ours.
+//! `vmcell shell`: connects the user's terminal to one in a guest.
 
 mod arguments;
 mod detach_key;
@@ -83,7 +83,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
 }
 
 impl ProgramOptions {
-    /// Has it begin there, if nobody said where.
+    /// Sets the working directory, unless the user has chosen one.
     fn prefer_directory(&mut self, directory: &str) {
         self.cwd.get_or_insert_with(|| directory.into());
     }
@@ -106,14 +106,14 @@ impl ProgramOptions {
     }
 }
 
-/// The terminal that the user wants.
+/// The terminal to attach to or open.
 struct Wanted {
     options: TerminalOptions,
     tag: Option<String>,
     detach_key: DetachKey,
 }
 
-/// A terminal that is there.
+/// A terminal that exists.
 struct Found {
     terminal: Terminal,
     tag: String,
@@ -122,7 +122,7 @@ struct Found {
 }
 
 impl Wanted {
-    /// In a VM of our own, which ends with it.
+    /// Runs the terminal in a new VM, which ends with it.
     async fn run_in_new(self, new: NewVm) -> anyhow::Result<u8> {
         let mut signals = Signals::all()?;
         let work = async |vm: &Vm, signals: &mut Signals| {
@@ -142,7 +142,8 @@ impl Wanted {
         new.run(&mut signals, work).await
     }
 
-    /// In a VM that another program runs, where it goes on when we leave.
+    /// Runs the terminal in another program's VM, where it keeps running after
+    /// a detach.
     async fn run_in(self, id: &str) -> anyhow::Result<u8> {
         let mut signals = Signals::all()?;
         let opening = async {
@@ -157,7 +158,7 @@ impl Wanted {
         let code = match end {
             End::Exited(exit) => {
                 if found.opened {
-                    // Nobody else knows it, and its tag is free again.
+                    // Nobody else uses it; this frees its tag.
                     let _ = found.terminal.forget().await;
                 }
                 return Ok(of_exit(&exit));
@@ -183,7 +184,7 @@ impl Wanted {
         let opened = there.is_none();
         let terminal = match (there, &self.tag) {
             (Some(terminal), _) => terminal,
-            // Somebody else may have opened it just now.
+            // Another program may have opened it just now.
             (None, Some(tag)) => vm.terminals().session(tag, self.options.clone()).await?,
             (None, None) => vm.terminals().open(self.options.clone()).await?,
         };
@@ -204,7 +205,7 @@ impl Wanted {
     }
 }
 
-/// The terminal with this tag, if there is one.
+/// Returns the terminal with this tag, if there is one.
 async fn attach(vm: &Vm, tag: &str, options: &TerminalOptions) -> Result<Option<Terminal>, Error> {
     match vm.terminals().attach_with(tag, options.clone()).await {
         Ok(terminal) => Ok(Some(terminal)),

@@ -7,8 +7,7 @@ use std::{
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// The user's terminal while it does nothing by itself: it shows and interprets
-/// no key. When this is dropped, it is as it was.
+/// Puts the user's terminal into raw mode, and restores it on drop.
 pub(super) struct RawMode {
     terminal: OwnedFd,
     before: Termios,
@@ -16,7 +15,7 @@ pub(super) struct RawMode {
 }
 
 impl RawMode {
-    /// Whether we have a terminal to work with.
+    /// Fails if standard input or standard output is not a terminal.
     pub(super) fn check() -> anyhow::Result<()> {
         let missing = match (io::stdin().is_terminal(), io::stdout().is_terminal()) {
             (true, true) => return Ok(()),
@@ -39,8 +38,8 @@ impl RawMode {
         Ok(mode)
     }
 
-    /// Makes sure of it. Who stopped us and lets us go on may have used the
-    /// terminal meanwhile.
+    /// Sets raw mode again: after SIGSTOP and SIGCONT, other programs may have
+    /// changed the terminal.
     pub(super) fn apply(&self) -> io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();
@@ -50,14 +49,14 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // Fails only if the terminal is gone.
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
         self.last_words.tell();
     }
 }
 
-/// What panics say. In the midst of a full-screen program nobody could read it,
-/// so it waits until the terminal is the user's again.
+/// Holds back panic messages until the terminal is restored: in the middle of a
+/// full-screen program they would be unreadable.
 struct LastWords(Arc<Mutex<Waiting>>);
 
 #[derive(Default)]
@@ -67,7 +66,7 @@ struct Waiting {
 }
 
 impl LastWords {
-    /// How much of it is kept: bugs repeat themselves.
+    /// How many bytes of messages are kept.
     const LIMIT: usize = 4096;
 
     fn keep() -> Self {

@@ -1,4 +1,4 @@
-//! What people and machines are told of what differs between two trees.
+//! Differences between two trees, as text and as JSON.
 
 use std::io;
 
@@ -7,8 +7,8 @@ use vmcell::diff::{Change, ChangeKind, FileDiff, ManifestEntry, ManifestKind, Sh
 
 use super::{Page, name, patch};
 
-/// Prints the patch of a change. Into a pipe it goes as it is, so that it can be
-/// applied.
+/// Prints the patch of a change. Into a pipe it goes unchanged, so that it can
+/// be applied.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -19,7 +19,7 @@ pub fn print_patch(file: &FileDiff, page: &mut Page) -> io::Result<()> {
     }
 }
 
-/// Prints what sort of change it is, the path, and what there is to add.
+/// Prints the kind of a change, the path, a change of mode, and `more`.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -39,7 +39,7 @@ pub fn print_name(change: &Change, more: &str, page: &mut Page) -> io::Result<()
     page.named(letter, &change.path, "", &format!("{mode}{more}"))
 }
 
-/// A change with its patch, for machines.
+/// Returns a change with its patch as JSON.
 pub fn as_json(file: &FileDiff) -> Value {
     let change = file.change();
     let mut told = json!({

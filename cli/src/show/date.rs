@@ -1,8 +1,8 @@
-//! Times of files, as people and machines read them.
+//! Formats and parses dates.
 
 use std::time::{Duration, SystemTime};
 
-/// A moment in UTC.
+/// A point in time, in UTC.
 #[derive(Clone, Copy, Debug)]
 pub struct Date {
     year: i64,
@@ -13,7 +13,7 @@ pub struct Date {
 }
 
 impl Date {
-    /// The date of a time.
+    /// Returns the date of a time.
     pub fn of(time: SystemTime) -> Self {
         let (seconds, nanosecond) = match time.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(after) => (whole_seconds(after), after.subsec_nanos()),
@@ -32,18 +32,18 @@ impl Date {
         }
     }
 
-    /// For people: `2026-01-31 12:00:59`.
+    /// Formats it for tables: `2026-01-31 12:00:59`.
     pub fn short(&self) -> String {
         format!("{} {}", self.day(), self.time())
     }
 
-    /// For machines, as RFC 3339 has it.
+    /// Formats it by RFC 3339, with nanoseconds.
     pub fn exact(&self) -> String {
         format!("{}T{}.{:09}Z", self.day(), self.time(), self.nanosecond)
     }
 
-    /// The other way round: `2026-01-31`, and perhaps a time behind a blank or
-    /// a `T`, `12:00` or `12:00:59`. A `Z` may come last.
+    /// Parses `2026-01-31`, optionally followed by a space or `T` and a time,
+    /// `12:00` or `12:00:59`, and by `Z`.
     pub fn parse(text: &str) -> Option<SystemTime> {
         let text = text.strip_suffix('Z').unwrap_or(text);
         let (day, time) = match text.split_once([' ', 'T']) {
@@ -83,15 +83,15 @@ impl Date {
 const DAY: i64 = 86_400;
 const DAYS_FROM_MARCH_OF_YEAR_0: i64 = 719_468;
 
-/// A system has no times that do not fit.
+/// Times of the system fit.
 fn whole_seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Year, month and day, from the days since 1970.
+/// Returns year, month and day of a number of days since 1970.
 ///
-/// The calendar repeats itself every 400 years. Years are counted from March
-/// on, so that the leap day is the last of its year.
+/// The Gregorian calendar repeats every 400 years (an era). Years start in
+/// March here, so that the leap day is the last day of a year.
 fn civil(days: i64) -> (i64, i64, i64) {
     const DAYS_IN_400_YEARS: i64 = 146_097;
     let days = days + DAYS_FROM_MARCH_OF_YEAR_0;
@@ -101,7 +101,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let year_of_round = (day_of_round - leap_days) / 365;
     let first_day = year_of_round * 365 + year_of_round / 4 - year_of_round / 100;
     let day_of_year = day_of_round - first_day;
-    // The months from March on have 31, 30, 31, 30, 31 days, and again.
+    // Five months from March or August on have 153 days: 31, 30, 31, 30 and 31.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let year = round * 400 + year_of_round;
@@ -111,7 +111,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     }
 }
 
-/// The days since 1970, from year, month and day.
+/// Returns the days since 1970 of year, month and day.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month_from_march) = match month {
         3.. => (year, month - 3),
@@ -122,7 +122,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     year * 365 + leap_days + day_of_year - DAYS_FROM_MARCH_OF_YEAR_0
 }
 
-/// A few numbers of a few digits.
+/// Parses numbers of one to four digits.
 fn numbers(text: &str, separator: char) -> Option<Vec<i64>> {
     let number = |part: &str| {
         let is_number = (1..=4).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());

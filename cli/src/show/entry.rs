@@ -1,4 +1,4 @@
-//! What people and machines are told of an entry.
+//! Directory entries, as text and as JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use vmcell::files::{Entry, EntryKind};
 
 use super::{Table, date::Date, name, page::OFF};
 
-/// The columns of a long listing, but for the name.
+/// The columns of a long listing, without the name.
 pub const HEADER: [&str; 6] = ["MODE", "LINKS", "OWNER", "GROUP", "SIZE", "MODIFIED (UTC)"];
 
-/// The table of a long listing.
+/// Returns the empty table of a long listing.
 pub fn table() -> Table<6> {
     Table::with_tail(HEADER, "NAME")
 }
 
-/// The cells of a long listing, but for the name.
+/// Returns the cells of a long listing, without the name.
 pub fn row(entry: &Entry) -> [String; 6] {
     [
         entry.permissions(),
@@ -27,8 +27,8 @@ pub fn row(entry: &Entry) -> [String; 6] {
     ]
 }
 
-/// A path, and where it points if it is a link: what stays in its line and
-/// drives no terminal, but for the colour of the path.
+/// Returns a path, and its target if it is a link, safe for a terminal: one
+/// line without control characters, except for the path's colour.
 pub fn label(entry: &Entry, path: &Path, coloured: bool) -> String {
     let path = name::shown(path);
     let mut label = match colour(entry) {
@@ -42,7 +42,7 @@ pub fn label(entry: &Entry, path: &Path, coloured: bool) -> String {
     label
 }
 
-/// What begins the colour of a name on a terminal; empty: none.
+/// Returns the escape sequence for the colour of a name, or "".
 pub fn colour(entry: &Entry) -> &'static str {
     match entry.kind {
         EntryKind::Directory => "\x1b[1;34m",
@@ -53,7 +53,7 @@ pub fn colour(entry: &Entry) -> &'static str {
     }
 }
 
-/// All that there is to know, a line each.
+/// Returns all metadata as keys and values.
 pub fn lines(entry: &Entry) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("path", label(entry, &absolute(entry), false)),
@@ -79,12 +79,12 @@ pub fn lines(entry: &Entry) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The owner's name, or the number of one who has none.
+/// Returns the owner's name, or the user ID if it has none.
 fn owner(entry: &Entry) -> String {
     name_or_number(entry.owner.as_deref(), entry.uid)
 }
 
-/// The same for the group.
+/// Returns the group's name, or the group ID if it has none.
 fn group(entry: &Entry) -> String {
     name_or_number(entry.group.as_deref(), entry.gid)
 }
@@ -96,13 +96,13 @@ fn name_or_number(name: Option<&str>, number: u32) -> String {
     }
 }
 
-/// Its path from the root on.
+/// Returns the entry's absolute path.
 pub fn absolute(entry: &Entry) -> PathBuf {
     Path::new("/").join(&entry.path)
 }
 
-/// Its path as it is listed: from this directory on. What is no directory is its
-/// own only entry.
+/// Returns the entry's path relative to the listed directory. If the listed
+/// path is not a directory, its only entry is itself, with its absolute path.
 pub fn listed(entry: &Entry, directory: &Path) -> PathBuf {
     let path = absolute(entry);
     match path.strip_prefix(directory) {
@@ -111,7 +111,7 @@ pub fn listed(entry: &Entry, directory: &Path) -> PathBuf {
     }
 }
 
-/// What it is, in a word.
+/// Returns the name of a type.
 pub fn kind(kind: EntryKind) -> &'static str {
     match kind {
         EntryKind::File => "file",
@@ -125,7 +125,7 @@ pub fn kind(kind: EntryKind) -> &'static str {
     }
 }
 
-/// All that there is to know, for machines.
+/// Returns all metadata as JSON.
 pub fn as_json(entry: &Entry) -> Value {
     let mut told = json!({
         "type": kind(entry.kind),

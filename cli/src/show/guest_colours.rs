@@ -1,8 +1,8 @@
-//! Colours of a guest on our terminal, and who ends them.
+//! Tracks and resets colours that a guest has left on.
 //!
-//! What a command prints may leave a colour on. Standard output and standard
-//! error are mostly one terminal, so this is state of the whole program: whoever
-//! prints a line of ours ends the colours first.
+//! A command may end without resetting its colours. Standard output and
+//! standard error are usually the same terminal, so this is state of the whole
+//! program: whoever prints a line of our own resets the colours first.
 
 use std::{
     io::{self, IsTerminal},
@@ -23,10 +23,10 @@ pub enum Output {
     Stderr = 2,
 }
 
-/// The outputs that left a colour on.
+/// The outputs on which a colour is still on.
 static LEFT_ON: AtomicU8 = AtomicU8::new(0);
 
-/// What becomes of colours that a command prints on a terminal: they pass,
+/// Returns how colours that a command prints are treated on a terminal: kept,
 /// unless the user wants none.
 pub fn policy() -> ColourPolicy {
     match colours_are_wanted() {
@@ -35,7 +35,7 @@ pub fn policy() -> ColourPolicy {
     }
 }
 
-/// Remembers whether the last text on an output left a colour on.
+/// Records whether the last text on an output left a colour on.
 pub fn note(output: Output, is_coloured: bool) {
     let bit = output as u8;
     match is_coloured {
@@ -44,8 +44,9 @@ pub fn note(output: Output, is_coloured: bool) {
     };
 }
 
-/// Returns what ends the guest's colours before a line of ours on standard
-/// error. Nothing if there are none, or if that is no terminal.
+/// Returns the sequence that resets the guest's colours before we print to
+/// standard error. Empty if none are on, or if standard error is not a
+/// terminal.
 pub fn end() -> &'static str {
     match io::stderr().is_terminal() && LEFT_ON.swap(0, Ordering::Relaxed) != 0 {
         true => OFF,
@@ -53,15 +54,14 @@ pub fn end() -> &'static str {
     }
 }
 
-/// Ends the guest's colours when the program does, if some are left on: it may
-/// have been interrupted in the midst of an output. Never waits for a terminal
-/// that takes nothing.
+/// Resets the guest's colours at exit if some are still on, for example after
+/// an interrupt. Never blocks on a terminal that does not read.
 pub fn end_at_exit() {
     if LEFT_ON.swap(0, Ordering::Relaxed) == 0 {
         return;
     }
     let (stdout, stderr) = (io::stdout(), io::stderr());
-    // Past the locks and the buffers, which somebody may hold who waits.
+    // Bypasses locks and buffers, which a blocked thread may hold.
     if stderr.is_terminal() {
         write_at_once(&stderr);
     } else if stdout.is_terminal() {
@@ -72,7 +72,7 @@ pub fn end_at_exit() {
 fn write_at_once(terminal: &impl rustix::fd::AsFd) {
     let mut wanted = [PollFd::new(terminal, PollFlags::OUT)];
     if poll(&mut wanted, Some(&Timespec::default())) == Ok(1) {
-        // Nobody is left to tell if that fails.
+        // There is nobody left to report an error to.
         let _ = rustix::io::write(terminal, OFF.as_bytes());
     }
 }

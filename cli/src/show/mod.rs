@@ -1,4 +1,4 @@
-//! What is printed, for people and for machines.
+//! Output, as text and as JSON.
 
 pub mod change;
 pub mod date;

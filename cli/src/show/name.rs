@@ -1,11 +1,11 @@
-//! Names of files, which are bytes, for people and machines.
+//! File names, which are bytes, as text and as JSON.
 
 use std::{fmt::Write as _, os::unix::ffi::OsStrExt, path::Path};
 
 use serde_json::Value;
 use vmcell::printable_name;
 
-/// A name that stays in its line and cannot drive a terminal.
+/// Returns a name as one line that cannot control a terminal.
 pub fn shown(path: impl AsRef<Path>) -> String {
     shown_bytes(path.as_ref().as_os_str().as_bytes())
 }
@@ -15,8 +15,8 @@ pub fn shown_bytes(name: &[u8]) -> String {
     printable_name(name).into_owned()
 }
 
-/// Tells machines a name under a key. One that is not UTF-8 comes as it looks,
-/// and under the key with `_bytes` in hexadecimal digits.
+/// Adds a name to a JSON object. If it is not UTF-8, the text is lossy, and the
+/// key with the suffix `_bytes` has the bytes in hexadecimal.
 pub fn put(object: &mut Value, key: &str, path: impl AsRef<Path>) {
     put_bytes(object, key, path.as_ref().as_os_str().as_bytes());
 }
@@ -29,10 +29,10 @@ pub fn put_bytes(object: &mut Value, key: &str, name: &[u8]) {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

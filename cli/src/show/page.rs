@@ -11,8 +11,8 @@ use vmcell::{ColourPolicy, Sanitizer, printable_name};
 use super::json;
 use crate::exit;
 
-/// Our standard output. On a terminal names are made printable; into a pipe or
-/// a file they go as they are.
+/// Buffered standard output for untrusted data. On a terminal, control
+/// characters are replaced; into a pipe or file, bytes go unchanged.
 #[derive(Debug)]
 pub struct Page {
     out: BufWriter<Stdout>,
@@ -21,11 +21,11 @@ pub struct Page {
     sanitizer: Sanitizer,
 }
 
-/// So much is written at once.
+/// Size of the buffer.
 const BUFFER: usize = 64 << 10;
 
 impl Page {
-    /// Standard output as it is.
+    /// Takes standard output.
     #[expect(clippy::new_without_default, reason = "there is only one")]
     pub fn new() -> Self {
         let out = io::stdout();
@@ -38,18 +38,18 @@ impl Page {
         }
     }
 
-    /// Whether somebody looks at it.
+    /// Returns whether it is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Whether it may have colours.
+    /// Returns whether colours may be printed.
     pub fn is_coloured(&self) -> bool {
         self.is_coloured
     }
 
-    /// A line with a name in it, and perhaps words around it. The colour is an
-    /// escape sequence, for a terminal that may have it.
+    /// Prints a line with a path, and text before and after it. `colour` is an
+    /// escape sequence, used only if colours may be printed.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -65,7 +65,7 @@ impl Page {
         writeln!(self.out, "{after}")
     }
 
-    /// A name, or text of a line that somebody else wrote.
+    /// Prints a name, or part of a line, that comes from a guest.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -80,7 +80,7 @@ impl Page {
         self.out.write_all(text.as_bytes())
     }
 
-    /// Bytes of a file. What could drive a terminal is replaced on one.
+    /// Prints bytes of a file. On a terminal, control characters are replaced.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -91,7 +91,7 @@ impl Page {
         }
     }
 
-    /// One object for machines, on a line of its own.
+    /// Prints a JSON value on a line of its own.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -99,17 +99,18 @@ impl Page {
         writeln!(self.out, "{}", json::line(value))
     }
 
-    /// Ends with an exit code, if everything could be written until now.
+    /// Flushes, and returns the exit code. `written` is the result of all
+    /// writes so far.
     ///
     /// # Errors
-    /// If it could not, but for a reader that has gone away.
+    /// If writing failed, except because the reader has closed the pipe.
     pub fn finish(mut self, written: io::Result<()>) -> anyhow::Result<u8> {
         let rest = self.sanitizer.finish();
         let written = written.and_then(|()| self.out.write_all(rest.as_bytes()));
         match written.and_then(|()| self.out.flush()) {
             Ok(()) => Ok(0),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                // What is left in the buffer would fail again.
+                // Drop the buffer, which would fail to be written again.
                 let _ = self.out.into_parts();
                 Ok(exit::UNREAD)
             }
@@ -128,10 +129,10 @@ impl Write for Page {
     }
 }
 
-/// What ends a colour.
+/// Resets colours and other attributes.
 pub(super) const OFF: &str = "\x1b[0m";
 
-/// Whether the user wants colours: see <https://no-color.org>.
+/// Returns whether the user wants colours: see <https://no-color.org>.
 pub(super) fn colours_are_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

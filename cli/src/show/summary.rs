@@ -9,7 +9,7 @@ use vmcell::{
 
 use super::name;
 
-/// What people and machines are told of a transfer when it is done.
+/// What a transfer has copied, and what it has not.
 #[derive(Debug)]
 pub struct Summary {
     entries: u64,
@@ -22,7 +22,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What is not as it was, and if somebody looks also how much is.
+    /// Returns the warnings, and the totals if standard error is a terminal.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = self.losses();
         if io::stderr().is_terminal() {
@@ -31,7 +31,7 @@ impl Summary {
         lines
     }
 
-    /// What is not as it was.
+    /// Returns a message for everything that was not copied exactly.
     pub fn losses(&self) -> Vec<String> {
         let left_out = self.first_left_out.iter().map(|left_out| {
             let path = name::shown_bytes(&left_out.path);
@@ -56,7 +56,7 @@ impl Summary {
         lines
     }
 
-    /// How much it was.
+    /// Returns how much was copied.
     fn extent(&self) -> String {
         let (entries, bytes) = (self.entries, HumanBytes(self.bytes));
         let mut text = format!("{entries} entries, {bytes}");
@@ -69,7 +69,7 @@ impl Summary {
         text
     }
 
-    /// The same for machines.
+    /// Returns the summary as JSON.
     pub fn as_json(&self) -> Value {
         let first_left_out = self.first_left_out.iter().map(|left_out| {
             let mut told = json!({ "reason": left_out.reason });

@@ -4,8 +4,8 @@ use vmcell::printable;
 
 /// Rows under a header, in aligned columns.
 ///
-/// Rows may be printed in portions, so that their number does not matter: a
-/// column is as wide as its widest cell until then.
+/// Rows are printed in chunks, so that memory does not grow with their number.
+/// The width of a column is that of its widest cell so far.
 #[derive(Debug)]
 pub struct Table<const N: usize> {
     rows: Vec<Row<N>>,
@@ -15,20 +15,20 @@ pub struct Table<const N: usize> {
 #[derive(Debug)]
 struct Row<const N: usize> {
     cells: [String; N],
-    /// What follows behind the last column, as it is.
+    /// Text behind the last column, printed without escaping or padding.
     tail: String,
 }
 
-/// After so many rows the widths of the columns are known well enough.
+/// The number of rows in a chunk.
 const PORTION: usize = 1000;
 
 impl<const N: usize> Table<N> {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new(header: [&str; N]) -> Self {
         Self::with_tail(header, "")
     }
 
-    /// An empty table of which each row has something behind its columns.
+    /// Creates an empty table whose rows have text behind their columns.
     pub fn with_tail(header: [&str; N], tail: &str) -> Self {
         let mut table = Self {
             rows: Vec::new(),
@@ -38,13 +38,13 @@ impl<const N: usize> Table<N> {
         table
     }
 
-    /// Adds a row. What would not stay in its line is replaced.
+    /// Adds a row. Line breaks and control characters are replaced.
     pub fn add(&mut self, cells: [String; N]) {
         self.add_with_tail(cells, String::new());
     }
 
-    /// Adds a row with something behind its columns, which is printed as it is:
-    /// whoever adds it sees that it stays in its line and drives no terminal.
+    /// Adds a row with text behind its columns. The text is printed as is: the
+    /// caller must have removed line breaks and control characters.
     pub fn add_with_tail(&mut self, cells: [String; N], tail: String) {
         let cells = cells.map(in_its_line);
         for (width, cell) in self.widths.iter_mut().zip(&cells) {
@@ -53,18 +53,18 @@ impl<const N: usize> Table<N> {
         self.rows.push(Row { cells, tail });
     }
 
-    /// Whether there are enough rows to print a portion of them.
+    /// Returns whether there are enough rows to print a chunk of them.
     pub fn has_portion(&self) -> bool {
         self.rows.len() >= PORTION
     }
 
-    /// Prints it to standard output.
+    /// Prints the table to standard output.
     ///
     /// # Errors
-    /// If that cannot be written, but for a reader that has gone away.
+    /// If that fails, except because the reader has closed the pipe.
     pub fn show(&mut self) -> anyhow::Result<()> {
         match self.print(&mut io::stdout()) {
-            // Who has gone away has seen enough.
+            // A reader that has closed the pipe has read enough.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(()),
         }

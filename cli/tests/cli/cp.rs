@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Keeper {
-    /// Copies in the temporary folder of a test; `:PATH` is one of the VM.
+    /// Copies files, in a temporary directory; `:PATH` is a path in the VM.
     fn cp(&self, folder: &Path, source: &str, destination: &str, options: &[&str]) -> Ended {
         let place = |text: &str| match text.strip_prefix(':') {
             Some(path) => format!("{}:{path}", self.id),
@@ -22,7 +22,7 @@ impl Keeper {
         Vmcell::new(words.iter().chain(options)).finish()
     }
 
-    /// The same for copies that work in silence.
+    /// Asserts that a copy succeeds and prints nothing.
     #[track_caller]
     fn copied(&self, folder: &Path, source: &str, destination: &str, options: &[&str]) {
         self.cp(folder, source, destination, options)
@@ -37,7 +37,7 @@ fn a_directory_comes_back_as_it_went() {
     let folder = temporary.path();
     plant(&folder.join("tree"));
 
-    // It becomes what is named, or lands in a directory that is there.
+    // The copy gets the destination's name, or goes into an existing directory.
     keeper.copied(folder, "tree", ":there", &[]);
     keeper.copied(folder, ":there", "back", &[]);
     let planted = describe(&folder.join("tree"));
@@ -62,7 +62,7 @@ fn a_directory_comes_back_as_it_went() {
         .finish()
         .assert_printed("contents\nnew\nnotes\nthere\n");
 
-    // A second time there is nothing to do, unless that is what is wanted.
+    // A second copy has nothing to do, unless options say otherwise.
     let again = |options: &[&str]| {
         let options = [&["--json"], options].concat();
         let ended = keeper.cp(folder, "tree/.", ":there", &options);
@@ -80,7 +80,7 @@ fn a_directory_comes_back_as_it_went() {
     let [entries, _, bytes] = again(&[]);
     assert!((1..everything).contains(&entries), "{entries}");
     assert_eq!(bytes, b"#!/bin/sh\n".len() as u64);
-    // Directories that are there are neither made nor replaced.
+    // Existing directories are neither created nor replaced.
     let directories = planted
         .values()
         .filter(|text| text.starts_with("directory"));
@@ -119,7 +119,7 @@ fn only_what_was_asked_for_is_copied_and_the_rest_is_told() {
     let paths: Vec<_> = describe(&folder.join("included")).into_keys().collect();
     assert_eq!(paths, ["src", "src/run.sh"].map(std::path::PathBuf::from));
 
-    // What cannot be copied is said, and the rest is copied.
+    // What cannot be copied is reported, and the rest is copied.
     let made = keeper.exec([], ["mkfifo", "/workspace/part/pi\x1b[2Jpe"]);
     made.assert_printed("");
     let ended = keeper.cp(folder, ":part", "without", &[]);
@@ -136,7 +136,7 @@ fn only_what_was_asked_for_is_copied_and_the_rest_is_told() {
         json!("pi\u{1b}[2Jpe")
     );
 
-    // A guest cannot make us write more than we want to have.
+    // A guest cannot make us write more than the limit.
     for limit in [["--limit-bytes", "9"], ["--limit-entries", "2"]] {
         let ended = keeper.cp(folder, ":part", "limited", &limit);
         ended.assert_failed(125, "goes beyond the limit");
@@ -214,13 +214,13 @@ fn archives_are_packed_and_unpacked_on_the_way() {
         let (back, planted) = (folder.join(ending), folder.join("tree"));
         assert_eq!(describe(&back), describe(&planted), "{ending}");
     }
-    // Without the option an archive is a file as any other.
+    // Without --archive, an archive is copied like any other file.
     keeper.copied(folder, "tree.tgz", ":", &[]);
     keeper.copied(folder, ":tree.tgz", "same.tgz", &[]);
     let read = |name: &str| fs::read(folder.join(name)).unwrap();
     assert!(read("same.tgz") == read("tree.tgz"));
 
-    // One that is cut off is told, wherever the cut is.
+    // A truncated archive is reported, wherever it ends.
     let whole = read("tree.tar.zst");
     for length in [whole.len() / 2, whole.len() - 1] {
         fs::write(folder.join("cut.tar.zst"), &whole[..length]).unwrap();

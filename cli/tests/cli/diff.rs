@@ -63,7 +63,8 @@ M src/main
     assert_eq!(link["change"], json!("added"));
     assert_eq!(link["new"]["target"], json!("src/main"));
 
-    // Applied to the old tree it gives the new one, but for directories.
+    // Applied to the old tree, the patch gives the new one, except for
+    // directories.
     let manifest = folder.path().join("manifest");
     let manifest = manifest.to_str().unwrap();
     keeper
@@ -81,7 +82,7 @@ M src/main
         .finish()
         .assert_printed("D empty\n");
 
-    // What is binary is named, and refused as a patch.
+    // Binary files are named in a patch, which then cannot be applied.
     change("head -c 100 /dev/zero > /workspace/zeros");
     let binary = keeper.visit("diff", ["--against", manifest]).finish();
     assert!(
@@ -110,7 +111,7 @@ M src/main
     }
 }
 
-/// Nobody was expected to visit it.
+/// Without --id or --push, no manifest is made.
 #[test]
 fn a_vm_without_a_manifest_says_how_to_make_one() {
     let mut running = Vmcell::run([], READY_AND_WAIT).start();

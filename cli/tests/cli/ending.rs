@@ -1,4 +1,4 @@
-//! How a run ends before its command does, and that nothing is left of it.
+//! Runs that end before their command does, and that nothing is left of them.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::{
 
 const A_SECOND: Duration = Duration::from_secs(1);
 
-/// For what takes a moment on an idle machine.
+/// Timeout for what is immediate on an idle machine.
 const SOON: Duration = Duration::from_secs(30);
 
 #[test]
@@ -34,7 +34,7 @@ fn a_signal_ends_the_vm_and_is_told_as_shells_tell_it() {
 
 #[test]
 fn a_timeout_ends_the_command() {
-    // Long enough for a shell to begin on a busy machine.
+    // Long enough for a shell to start on a busy machine.
     let mut running = Vmcell::run(["--timeout-seconds", "8"], READY_AND_WAIT).start();
     assert_eq!(running.line(), "ready\n");
     let ready = Instant::now();
@@ -91,7 +91,7 @@ fn a_reader_that_has_seen_enough_ends_the_run() {
     assert_ne!(running.finish().code(), 0);
 }
 
-/// `vmcell run -- yes | less`, in which nobody turns the page.
+/// Like `vmcell run -- yes | less` without scrolling.
 #[test]
 fn a_reader_that_does_not_read_keeps_no_signal_and_no_timeout_from_ending_the_run() {
     let mut signalled = Vmcell::run([], ["yes"]).start();
@@ -100,7 +100,7 @@ fn a_reader_that_does_not_read_keeps_no_signal_and_no_timeout_from_ending_the_ru
     assert_eq!(timed.line(), "y\n");
     assert!(timed.ends_within(A_SECOND + SOON), "it forgets the time");
     assert_eq!(timed.finish().code(), 124);
-    // By now the first one has long filled its pipe.
+    // By now the first one has filled its pipe.
     signalled.signal(Signal::TERM);
     assert!(signalled.ends_within(SOON), "it does not hear the signal");
     assert_eq!(signalled.finish().code(), 143);

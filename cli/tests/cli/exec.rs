@@ -10,7 +10,7 @@ use crate::{
     vmcell::{READY_AND_WAIT, Vmcell},
 };
 
-/// For what takes a moment on an idle machine.
+/// Timeout for what is immediate on an idle machine.
 const SOON: Duration = Duration::from_secs(30);
 
 #[test]
@@ -26,7 +26,7 @@ fn a_command_runs_there_as_it_would_with_run() {
         ("out\ntyped", "err\n")
     );
     assert_eq!(ended.code(), 37);
-    // It is the same VM each time.
+    // Every exec runs in the same VM.
     keeper
         .exec([], ["cat", "/tmp/trace"])
         .assert_printed("vmcell\n");
@@ -87,7 +87,7 @@ fn ctrl_c_ends_the_command_and_nothing_else() {
         .assert_printed("still here\n");
 }
 
-/// Nobody is left to say goodbye.
+/// The killed process cannot send a last message.
 #[test]
 fn a_command_ends_with_an_exec_that_was_killed() {
     let keeper = Keeper::start("orphan");
@@ -96,7 +96,7 @@ fn a_command_ends_with_an_exec_that_was_killed() {
     let mut watching = keeper.visit("logs", ["it", "--follow"]).start();
     assert_eq!(watching.line(), "ready\n");
     running.signal(Signal::KILL);
-    // It is over when the process is.
+    // Ends when the process ends.
     assert_eq!(watching.finish().code(), 0);
     assert_eq!(keeper.process("main").unwrap()["state"], "running");
 }

@@ -1,4 +1,4 @@
-//! What comes out of a VM stays where it was to go, also the second time.
+//! Copies out of a VM stay within their destination, also the second time.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use crate::{
 
 const PRECIOUS: &str = "keys of the user\n";
 
-/// A user with keys that a guest would like to replace.
+/// A home directory with keys that a guest would like to replace.
 struct User {
     folder: TempDir,
 }
@@ -35,12 +35,13 @@ impl User {
         self.folder.path().join(name)
     }
 
-    /// What is in the working directory.
+    /// Returns a path in the working directory.
     fn work(&self, name: &str) -> PathBuf {
         self.path("work").join(name)
     }
 
-    /// Runs a script in a VM of its own. `SSH` in it is where the keys are.
+    /// Runs a script in a new VM. `SSH` in it is replaced by the directory of
+    /// the keys.
     fn run(&self, options: &[&str], script: &str) -> Ended {
         let script = self.script(script);
         let run = Vmcell::run(options.iter().copied(), ["sh", "-ec", &script]);
@@ -130,7 +131,7 @@ fn the_link_of_one_copy_does_not_lead_the_next_one_outside() {
     copy("r", "./existing", &[]).assert_failed(125, THROUGH_SYMLINK);
     user.assert_untouched();
 
-    // A link inside of a tree always comes, and is not followed later either.
+    // A link inside a tree is always copied, and not followed later either.
     change("mkdir x; ln -s SSH x/sub; ln -s SSH/authorized_keys x/file");
     copy("x", "./tree", &[]).assert_printed("");
     for to in ["./tree/sub/z", "./tree/sub", "./tree/sub/", "./tree/file"] {
@@ -138,14 +139,14 @@ fn the_link_of_one_copy_does_not_lead_the_next_one_outside() {
         copy("y/new", to, &[]).assert_failed(125, THROUGH_SYMLINK);
         user.assert_untouched();
     }
-    // The tree itself is added to, and what it has instead of the link goes there.
+    // The tree itself is updated, and a directory replaces the link.
     change("rm x/sub; mkdir x/sub; echo evil > x/sub/authorized_keys");
     copy("x/.", "./tree", &[]).assert_printed("");
     assert!(user.work("tree/sub/authorized_keys").is_file());
     user.assert_untouched();
 
-    // Links of the user's own are refused as well, with what to do. What they
-    // lead to is not, and neither is a working directory behind one.
+    // The user's own links are refused too, with advice. Their targets are not,
+    // and neither is a working directory reached through a link.
     fs::create_dir(user.path("data")).unwrap();
     symlink(user.path("data"), user.work("mine")).unwrap();
     let refused = copy("y/new", "./mine", &[]);
@@ -194,7 +195,7 @@ fn whatever_is_pulled_wherever_nothing_outside_of_host_changes() {
     options.extend(pulls.iter().flat_map(|pull| ["--pull", pull]));
     let ended = Vmcell::run(options, ["true"]).finish();
     assert_eq!(ended.code(), 1, "{ended:?}");
-    // Each that fails says so in one line, in their order.
+    // Each failure is reported on one line, in the order of the options.
     let mut lines = ended.stderr.lines();
     for pair in &all {
         let result = match pairs.expected(pair) {

@@ -16,7 +16,7 @@ fn a_vm_that_is_killed_is_gone_and_its_run_says_why() {
     let vmm = Process::only_child_of(keeper.running.pid());
     keeper.visit("kill", []).finish().assert_printed("");
     assert!(vmm.ends_within(Duration::ZERO), "the VMM is still there");
-    // Its name can be used again at once.
+    // The id can be used again at once.
     let next = Vmcell::run(["--id", &keeper.id], ["echo", "next"]).finish();
     next.assert_printed("next\n");
     let ended = keeper.running.finish();
@@ -28,8 +28,8 @@ fn a_run_for_machines_tells_them_that_its_vm_was_killed() {
     let id = unique("killed-json");
     let script = "cat > /dev/null; exec sleep 1000";
     let mut running = Vmcell::run(["--id", &id, "--json"], ["sh", "-c", script]).start();
-    // It prints nothing before its end. But this is more than there is room for
-    // on the way, so when it is written, the command has read of it.
+    // With --json nothing is printed before the end. But this is more than all
+    // buffers hold, so the command has started to read when it is written.
     let writing = running.write_all_and_close(vec![0; 4 << 20]);
     writing.join().unwrap();
     Vmcell::new(["kill", &id]).finish().assert_printed("");
@@ -52,12 +52,12 @@ fn a_process_is_killed_with_all_its_descendants() {
     let process = keeper.process("parent").unwrap();
     assert_eq!(process["cause"], json!("killed"), "{process}");
     assert_eq!(process["tree_ended"], json!(true));
-    // Only the keeper's own is left.
+    // Only the sleep of the VM's own command is left.
     keeper
         .exec([], ["sh", "-c", "pidof sleep | wc -w"])
         .assert_printed("1\n");
 
-    // What has ended is not killed again, and cannot be sent signals.
+    // A process that has ended is not killed again, and cannot receive signals.
     keeper.visit("kill", ["parent"]).finish().assert_printed("");
     let ended = keeper.visit("kill", ["parent", "-s", "TERM"]).finish();
     ended.assert_failed(125, "the process has ended");

@@ -1,10 +1,10 @@
-//! Commands that want more than they may have.
+//! Resource limits of commands.
 
 use serde_json::{Value, json};
 
 use crate::vmcell::Vmcell;
 
-/// Doubles a variable until there is no room for it.
+/// Doubles a variable until memory runs out.
 const GLUTTON: [&str; 3] = ["sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done"];
 
 #[test]

@@ -7,7 +7,7 @@ use crate::keeper::Keeper;
 #[test]
 fn what_was_printed_so_far_comes_apart_and_the_rest_with_follow() {
     let keeper = Keeper::start("logs");
-    // It goes on when it is told to.
+    // It continues on a signal.
     let script = "echo one; echo two >&2; trap 'echo three; exit 0' USR1; \
                   echo ready; sleep 1000 > /dev/null 2>&1 & wait";
     keeper.spawn("talker", ["sh", "-c", script]);
@@ -46,7 +46,7 @@ fn what_was_printed_so_far_comes_apart_and_the_rest_with_follow() {
     assert_eq!(log["stdout"], json!("one\nready\nthree\n"));
     assert_eq!(log["process"]["exit_code"], json!(0), "{log}");
 
-    // What has ended is still there.
+    // The log of a process that has ended is kept.
     let ended = keeper.visit("logs", ["talker"]).finish();
     assert_eq!(ended.stdout(), "one\nready\nthree\n");
 }
@@ -62,7 +62,7 @@ fn the_command_of_run_has_a_log_too() {
 fn what_is_not_kept_any_more_is_told() {
     let keeper = Keeper::start("gap");
     keeper.spawn("chatty", ["sh", "-c", "yes | head -c 3000000; echo end"]);
-    // Whatever of it this sees, it is over when the process is.
+    // Ends when the process ends, whatever part of the log it prints.
     assert_eq!(keeper.visit("logs", ["chatty", "-f"]).finish().code(), 0);
 
     let ended = keeper.visit("logs", ["chatty", "--json"]).finish();
@@ -88,7 +88,7 @@ fn a_reader_that_has_seen_enough_ends_it() {
     assert_eq!(following.line(), "y\n");
     following.close_stdout();
     assert_eq!(following.finish().code(), 141);
-    // It was only watched.
+    // The process itself was not affected.
     assert_eq!(keeper.process("endless").unwrap()["state"], "running");
 }
 

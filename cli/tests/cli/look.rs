@@ -39,7 +39,7 @@ fn files_are_listed_read_and_described() {
     );
     assert_eq!(list(&["notes"]).stdout(), "/workspace/notes\n");
     assert_eq!(list(&["empty"]).stdout(), "");
-    // Into a pipe names go as they are.
+    // Into a pipe, names go unchanged.
     let names = list(&[]).stdout;
     assert!(names.windows(ODD_NAME.len()).any(|name| name == ODD_NAME));
 

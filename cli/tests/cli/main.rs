@@ -1,7 +1,7 @@
-//! The program `vmcell`, as a shell or a script sees it.
+//! Tests of the program `vmcell`, run as a child process.
 //!
-//! Nearly every test boots a real VM. A test knows that its command runs in
-//! the guest because it has read a line that the command printed.
+//! Nearly every test boots a real VM. A test knows that its command runs in the
+//! guest because it has read a line that the command printed.
 #![allow(clippy::unwrap_used)]
 
 mod backends;

@@ -1,4 +1,4 @@
-//! What `run` can be told about its command.
+//! Options of `run` for its command.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ fn user_directory_environment_and_input_are_what_was_asked_for() {
     ended.assert_printed("nobody\n/tmp/new/place\nof the line, '2'\nfrom a file");
 }
 
-/// Our own standard input stays open all the while.
+/// Our own standard input stays open.
 #[test]
 fn a_command_without_input_reads_the_end_of_it() {
     let options = ["--stdin", "none", "--user", "12:34"];
@@ -57,7 +57,7 @@ fn what_the_guest_does_not_have_is_named_and_the_command_not_started() {
     }
 }
 
-/// None of these gets as far as to boot a VM.
+/// All of these fail before a VM boots.
 #[test]
 fn files_that_cannot_be_used_are_named_with_the_place_of_the_mistake() {
     let folder = tempfile::tempdir().unwrap();

@@ -58,7 +58,7 @@ fn a_patch_is_applied_as_a_whole_or_not_at_all() {
     keeper.shell(plant, "");
     let all = "cd /workspace; find . -type f | sort; cat greeting";
 
-    // The first file fits, the second does not.
+    // The first file matches, the second does not.
     keeper.shell("echo more >> /workspace/old", "");
     let ended = keeper.patch(&[], PATCH);
     ended.assert_failed(1, "old");
@@ -73,7 +73,7 @@ fn a_patch_is_applied_as_a_whole_or_not_at_all() {
     keeper.shell(all, after);
     keeper.shell("test -x /workspace/new/file; cat /workspace/to", "from\n");
 
-    // Again it does not fit, which is told with the place.
+    // A second time it does not match, and the message says where.
     let ended = keeper.patch(&[], &PATCH[..PATCH.find("diff --git a/old").unwrap()]);
     for words in ["greeting", "line 2 should be `world`, but is `vmcell`"] {
         ended.assert_failed(1, words);
@@ -83,7 +83,7 @@ fn a_patch_is_applied_as_a_whole_or_not_at_all() {
     assert_eq!((ended.code(), ended.stderr.as_str()), (1, ""));
     keeper.shell(all, after);
 
-    // From a file, elsewhere, with other names and less exact.
+    // A patch from a file, in another directory, with -p and --fuzz.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("patch");
     let plain =

@@ -12,7 +12,7 @@ use crate::{
     vmcell::{Ended, Vmcell, eventually},
 };
 
-/// The words of the row that has this one, as often as there is one.
+/// Returns all rows that contain a word, split into words.
 fn rows<'a>(ended: &'a Ended, word: &str) -> Vec<Vec<&'a str>> {
     let rows = ended
         .stdout()
@@ -59,7 +59,7 @@ fn vms_are_listed_with_what_they_are_made_of() {
     assert_eq!((&vm["vcpus"], &vm["memory_mib"]), (&json!(2), &json!(1024)));
     assert!(vm["uptime_seconds"].as_f64().unwrap() > 0.0);
 
-    // Each is found by its name and has processes of its own.
+    // Each VM has its own processes.
     small.spawn("here", ["sleep", "1000"]);
     assert!(small.process("here").is_some());
     assert!(large.process("here").is_none());
@@ -68,8 +68,8 @@ fn vms_are_listed_with_what_they_are_made_of() {
     assert_eq!(rows(&ended, &large.id).len(), 1, "{ended:?}");
 }
 
-/// Connects to a VM's socket until its owner's queue is full. What hangs up
-/// before it is accepted stays in the queue.
+/// Connects to a VM's socket until its accept queue is full. Closed connections
+/// stay in the queue until they are accepted.
 fn fill_queue(id: &str) {
     let uid = rustix::process::geteuid().as_raw();
     let name = format!("vmcell/{uid}/{id}");
@@ -112,7 +112,7 @@ fn a_vm_whose_owner_is_stopped_is_listed_as_not_answering() {
     ended.assert_failed(125, "does not answer");
 
     keeper.running.signal(Signal::CONT);
-    // It has thousands of visitors to turn away first.
+    // It has thousands of connections to accept first.
     assert!(eventually(|| listed()["state"] == json!("running")));
     let vm = listed();
     assert_eq!((&vm["owner_pid"], &vm["vcpus"]), (&owner, &json!(1)));
@@ -125,7 +125,7 @@ fn processes_are_listed_with_what_became_of_them() {
     keeper.spawn("bad", ["sh", "-c", "exit 3"]);
     keeper.spawn("lost", ["sh", "-c", "printf 123 >&2; kill -TERM $$"]);
     for tag in ["good", "bad", "lost"] {
-        // It returns when the process has ended.
+        // Returns when the process has ended.
         assert_eq!(keeper.visit("logs", [tag, "--follow"]).finish().code(), 0);
     }
     let ended = keeper.visit("ps", []).finish();
@@ -153,7 +153,7 @@ fn processes_are_listed_with_what_became_of_them() {
     assert_eq!(lost["command"][0], json!("sh"));
 }
 
-/// Arguments are what the guest says they are.
+/// The guest reports the arguments, so they are untrusted.
 #[test]
 fn a_process_cannot_draw_rows_of_its_own() {
     let keeper = Keeper::start("drawing");
@@ -187,7 +187,7 @@ fn what_a_command_left_behind_is_listed_and_can_be_killed() {
         let ended = keeper.exec(["--tag", tag], ["sh", "-c", leave]);
         ended.assert_printed("");
     }
-    // All of them, and the keeper's own, have executed their program.
+    // All of them, and the VM's own command, have executed their program.
     let all = "until [ $(pidof sleep | wc -w) = 5 ]; do :; done";
     keeper.exec([], ["sh", "-c", all]).assert_printed("");
     let ended = keeper.visit("ps", []).finish();

@@ -11,10 +11,10 @@ use crate::{
     web::{SERVER, host_port, is_free, page},
 };
 
-/// For what takes a moment on an idle machine.
+/// Timeout for what is immediate on an idle machine.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A VM with the web server in it.
+/// Returns a VM that runs the web server.
 fn with_web_server(test: &str) -> Keeper {
     let keeper = Keeper::start(test);
     let start = ["service", "start", &keeper.id, "web", "--ready", "tcp:8080"];
@@ -31,7 +31,7 @@ fn a_port_is_open_for_as_long_as_it_is_published() {
     let port = host_port(&publishing.line());
     assert_eq!(page(port).unwrap(), "hello\n");
 
-    // Nobody else gets the same one, and the first goes on.
+    // The port cannot be published twice, and the first forwarding goes on.
     let mapping = format!("{port}:8080");
     let second = keeper.visit("publish", [mapping.as_str()]).finish();
     second.assert_failed(125, &port.to_string());
@@ -42,7 +42,7 @@ fn a_port_is_open_for_as_long_as_it_is_published() {
     let ended = publishing.finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (130, ""));
     assert!(page(port).is_err());
-    // Now it can be had.
+    // Now the port is free.
     let mut second = keeper.visit("publish", [mapping.as_str()]).start();
     assert_eq!(host_port(&second.line()), port);
     assert_eq!(page(port).unwrap(), "hello\n");
@@ -66,7 +66,7 @@ fn a_port_where_nobody_listens_is_open_and_says_nothing() {
     let mut publishing = keeper.visit("publish", ["8080"]).start();
     let port = host_port(&publishing.line());
     assert!(page(port).is_err());
-    // As soon as somebody does, it works.
+    // As soon as a server listens, it works.
     keeper.spawn("server", ["sh", "-c", SERVER]);
     let answered = eventually(|| page(port).is_ok_and(|page| page == "hello\n"));
     assert!(answered, "the server is not reached");
@@ -94,7 +94,7 @@ fn machines_are_told_all_ports_at_once() {
     let port = told["published"][0]["host"].as_u64().unwrap();
     assert_eq!(page(port.try_into().unwrap()).unwrap(), "hello\n");
 
-    // Half of what is wanted is nothing.
+    // If one port fails, none is published.
     let mapping = format!("{port}:8081");
     let ended = keeper
         .visit("publish", ["8080", &mapping, "--json"])

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{keeper::Keeper, user::User};
 
-/// A terminal whose program has drawn something and waits. Nobody is at it.
+/// Opens a terminal whose program prints something and sleeps, and detaches.
 fn drawn(keeper: &Keeper, tag: &str, drawing: &str) {
     let script = format!("printf '{drawing}'; exec sleep 1000");
     let arguments = ["shell", &keeper.id, "--tag", tag, "--", "sh", "-c", &script];
@@ -78,12 +78,12 @@ fn lines_that_have_left_the_screen_are_shown_when_asked_for() {
     assert_eq!(ended.json()["scrollback"], json!(["77", "78"]));
 }
 
-/// Looking is all it does: nothing is typed, answered or resized.
+/// `screen` only reads: nothing is typed, answered or resized.
 #[test]
 fn a_terminal_does_not_notice_that_it_is_looked_at() {
     let keeper = Keeper::start("unnoticed");
-    // Its question was answered while the user was there. Whatever is answered
-    // later is shown, as all that is typed.
+    // The terminal's query was answered while the user was attached. Any later
+    // answer would be echoed, like everything typed.
     let script = r"stty -icanon -echo; printf 'it waits\033[6n'
         dd bs=1 count=6 of=/dev/null 2>/dev/null; stty echo; printf ' for '; exec sleep 1000";
     let arguments = [

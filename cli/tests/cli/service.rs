@@ -1,4 +1,4 @@
-//! `vmcell service`: services in the VM of another program.
+//! `vmcell service`: services in another program's VM.
 
 use serde_json::{Value, json};
 
@@ -9,19 +9,19 @@ use crate::{
 };
 
 impl Keeper {
-    /// A task of `vmcell service` for this VM.
+    /// Returns a subcommand of `vmcell service`, for this VM.
     fn service<'a>(&'a self, task: &'a str, rest: impl IntoIterator<Item = &'a str>) -> Vmcell {
         Vmcell::new(["service", task, &self.id].into_iter().chain(rest))
     }
 
-    /// Starts a shell line as a service.
+    /// Starts a shell command line as a service.
     fn start_service(&self, name: &str, options: &[&str], line: &str) -> Ended {
         let options = [name].into_iter().chain(options.iter().copied());
         let command = ["--", "sh", "-c", line];
         self.service("start", options.chain(command)).finish()
     }
 
-    /// What machines are told about a service.
+    /// Returns the status of a service as JSON.
     fn status_of(&self, name: &str) -> Value {
         let ended = self.service("status", [name, "--json"]).finish();
         assert_eq!(ended.code(), 0, "{ended:?}");
@@ -29,7 +29,7 @@ impl Keeper {
     }
 }
 
-/// The words of a table's row that begins with this one.
+/// Returns the words of a table's row that starts with this one.
 fn row<'a>(ended: &'a Ended, first: &str) -> Vec<&'a str> {
     let mut rows = ended
         .stdout()
@@ -45,7 +45,7 @@ fn a_service_is_started_looked_at_stopped_started_again_and_forgotten() {
     let options = ["--ready", "tcp:8080", "--env", "SECRET=of the service"];
     let started = keeper.start_service("web", &options, &format!("echo $SECRET; {SERVER}"));
     started.assert_printed("");
-    // It was ready when we were told so.
+    // The service was ready when the command returned.
     let visit = ["wget", "-q", "-O", "-", "http://127.0.0.1:8080/"];
     keeper.exec([], visit).assert_printed("hello\n");
 
@@ -119,7 +119,7 @@ fn what_cannot_be_done_to_a_service_says_what_can() {
     let command = ["next", "--", "no-such-program"];
     let ended = keeper.service("start", command).finish();
     ended.assert_failed(125, "no-such-program");
-    // Nothing is left of what did not start.
+    // A service that did not start is not listed.
     let ended = keeper.service("ls", ["--json"]).finish();
     let list = ended.json();
     let names: Vec<_> = list["services"].as_array().unwrap().iter().collect();
@@ -137,10 +137,10 @@ fn a_service_that_fails_shows_its_last_words_and_stays_to_be_looked_at() {
     assert_eq!(status["phase"], json!("failed"), "{status}");
     assert_eq!(status["trouble"], json!("died"));
     assert_eq!(status["last_exit"]["exit_code"], json!(9));
-    // Into a pipe its log goes as it is.
+    // Into a pipe, the log goes unchanged.
     let ended = keeper.service("logs", ["web"]).finish();
     ended.assert_printed("bad \x1b]0;title\x07\n");
-    // It can be started anew, and does not have to be waited for.
+    // A failed service can be started again, without waiting for it.
     let ended = keeper.start_service(
         "web",
         &["--ready", "file:/never", "--no-wait"],

@@ -1,8 +1,8 @@
-//! Options about services and ports that make no sense.
+//! Invalid options for services and ports.
 
 use crate::vmcell::Vmcell;
 
-/// None of these gets as far as to boot a VM.
+/// All of these fail before a VM boots.
 #[test]
 fn options_of_run_are_explained() {
     let ended = |options: &[&str]| Vmcell::run(options.iter().copied(), ["true"]).finish();

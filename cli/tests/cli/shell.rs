@@ -11,18 +11,18 @@ use crate::{
     vmcell::Vmcell,
 };
 
-/// For what takes a moment on an idle machine.
+/// Timeout for what is immediate on an idle machine.
 const SOON: Duration = Duration::from_secs(30);
 
 /// The prompt of the shell in `base`.
 const PROMPT: &str = "/ # ";
 
-/// A terminal with a tag in a VM of its own.
+/// Attaches a user to the terminal with this tag.
 fn attach(keeper: &Keeper, tag: &str) -> User {
     User::run(["shell", &keeper.id, "--tag", tag])
 }
 
-/// Has the guest wait until its terminal has a size, by the words of `stty`.
+/// Returns a shell line that waits for a terminal size, as printed by `stty`.
 fn until_size_is(size: &str) -> String {
     format!("while [ \"$(stty size)\" != '{size}' ]; do :; done; echo it 'is'")
 }
@@ -43,8 +43,8 @@ fn a_shell_in_a_new_vm_is_used_and_left() {
     user.sees("it is\r\n");
     user.sees(PROMPT);
 
-    // Who says that it has begun is in the foreground by then: an earlier key
-    // would reach the shell alone.
+    // After it has printed, the command is in the foreground: an earlier Ctrl-C
+    // would reach only the shell.
     user.enters("sh -c 'echo begun $((1 + 1)); exec sleep 1000'");
     user.sees("begun 2\r\n");
     user.types("\x03");
@@ -171,7 +171,7 @@ fn signals_and_the_end_of_the_vm_leave_the_terminal_as_it_was() {
     assert!(left.printed.contains("vmcell: "), "{left:?}");
 }
 
-/// A window that is closed, and one that takes nothing while much is printed.
+/// A closed window, and one that accepts no output while much is printed.
 #[test]
 fn a_terminal_that_is_gone_or_stuck_keeps_nobody() {
     let keeper = Keeper::start("stuck");
@@ -184,14 +184,14 @@ fn a_terminal_that_is_gone_or_stuck_keeps_nobody() {
 
     let mut user = User::run(["shell", &keeper.id, "--", "yes"]);
     user.sees("y\r\n");
-    // Before it is told to end: afterwards it may be gone already.
+    // Before the signal: afterwards the program may be gone already.
     let program = user.program();
     user.signals(Signal::TERM);
     assert!(program.ends_within(SOON), "it waits to be read");
     assert_eq!(user.left().code, 143);
 }
 
-/// A guest that wants more of the user's terminal than to draw on it.
+/// A guest that tries to do more with the user's terminal than draw on it.
 #[test]
 fn hostile_output_does_not_reach_the_terminal() {
     let keeper = Keeper::start("hostile");

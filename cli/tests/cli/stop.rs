@@ -1,4 +1,4 @@
-//! `vmcell stop`, and the other ways to end a VM whose disk is kept.
+//! `vmcell stop`, and other ways to end a VM whose disk is kept.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,7 +16,7 @@ use crate::{
     vmcell::{Running, Vmcell},
 };
 
-/// For an end in order, on a machine that does many other things.
+/// Timeout for a clean shutdown on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
 fn new_disk() -> (TempDir, PathBuf) {
@@ -25,7 +25,7 @@ fn new_disk() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// A VM in which something was written that is not on its disk yet.
+/// Starts a VM with data that is not written to its disk yet.
 fn keeper_on(disk: &Path, test: &str) -> Keeper {
     let keeper = Keeper::start_with(test, &["--disk", disk.to_str().unwrap()]);
     let write = ["sh", "-c", "echo notes >/root/notes"];
@@ -53,15 +53,15 @@ fn assert_in_order(disk: &Path) {
     assert_eq!(output.unwrap().stdout, b"notes\n");
 }
 
-/// A stop asks all processes to end: the command of the run has heeded it.
+/// Asserts that a command ended by SIGTERM, which a stop sends to all
+/// processes.
 #[track_caller]
 fn assert_asked_to_end(running: Running) {
     let ended = running.finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (143, ""));
 }
 
-/// Whether SIGHUP would reach the programs that this one starts: not under
-/// `nohup`.
+/// Returns whether SIGHUP would reach child processes: not under `nohup`.
 fn has_sighup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mut lines = status.lines();
@@ -88,7 +88,7 @@ fn stop_ends_a_vm_in_order_and_says_so() {
     let ended = Vmcell::new(["stop", &keeper.id]).finish();
     ended.assert_failed(125, "`vmcell ps` lists those that do");
 
-    // It is for VMs too whose disks end with them.
+    // VMs without a persistent disk can be stopped too.
     let keeper = Keeper::start("stopped-scratch");
     keeper.visit("stop", []).finish().assert_printed("");
 }
@@ -133,7 +133,7 @@ fn every_signal_ends_a_vm_whose_disk_is_kept_in_order() {
     }
 }
 
-/// As when a window is closed: what is printed from then on goes nowhere.
+/// As when a window is closed: later output goes nowhere.
 #[test]
 fn a_terminal_that_is_closed_ends_a_vm_whose_disk_is_kept_in_order() {
     if !has_sighup() {
@@ -177,7 +177,7 @@ fn a_run_for_machines_tells_them_how_the_vm_ended() {
         (&end["kind"], &end["exit_code"]),
         (&json!("clean"), &json!(0))
     );
-    // Whose disk is gone needs to know nothing.
+    // Without a persistent disk, how the VM ended does not matter.
     let ended = Vmcell::run(["--json"], ["true"]).finish();
     assert_eq!(ended.json().get("vm_end"), None);
 }

@@ -1,10 +1,10 @@
-//! What other users of the machine can do to a VM: nothing.
+//! Other users of this machine have no access to a VM.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use crate::{keeper::Keeper, vmcell::Vmcell};
 
-/// A copy of the program that everybody can run.
+/// Returns a copy of the program that everybody can run.
 fn public_copy(folder: &tempfile::TempDir) -> PathBuf {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("vmcell");

@@ -1,10 +1,11 @@
-//! What a guest prints and names, on the terminal of a user.
+//! Guest output and names on a user's terminal.
 
 use rustix::process::Signal;
 
 use crate::{keeper::Keeper, user::User};
 
-/// Colours that are ended, controls of 7 and of 8 bits, and a colour that is left on.
+/// A colour that is reset, 7-bit and 8-bit control sequences, and a colour that
+/// is left on.
 const HOSTILE: &str =
     r"printf '\033[1;31mred\033[0m \2332J\033[2J\302\2332J\342\200\256x\r\n\033[32mgreen'";
 
@@ -21,7 +22,7 @@ fn colours_of_a_command_are_kept_and_nothing_else_drives_the_terminal() {
     let left = User::run_with(exec, &[("NO_COLOR", "1")]).left();
     assert_eq!(left.printed, format!("red{text}green"));
 
-    // A line of ours has our colours.
+    // Our own messages are not in the guest's colour.
     let limited = ["exec", &keeper.id, "--max-output-bytes", "8"];
     let arguments = limited.into_iter().chain(["--", "sh", "-c", HOSTILE]);
     let left = User::run(arguments).left();
@@ -29,7 +30,7 @@ fn colours_of_a_command_are_kept_and_nothing_else_drives_the_terminal() {
     assert_eq!(output, "\x1b[1;31mr\x1b[0m");
     assert!(!line.contains('\x1b'), "{line:?}");
 
-    // Into a pipe all bytes go as they are.
+    // Into a pipe, all bytes go unchanged.
     let ended = keeper.exec([], ["sh", "-c", HOSTILE]);
     let bytes = b"\x1b[1;31mred\x1b[0m \x9b2J\x1b[2J\xc2\x9b2J\xe2\x80\xaex\r\n\x1b[32mgreen";
     assert_eq!(ended.stdout, bytes, "{ended:?}");

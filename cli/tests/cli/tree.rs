@@ -1,4 +1,4 @@
-//! Trees of this machine, to be copied and compared.
+//! Creates and describes trees on this machine.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +12,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// A name that is neither UTF-8 nor harmless on a terminal.
+/// A name that is not UTF-8 and has an escape sequence.
 pub(crate) const ODD_NAME: &[u8] = b"odd \xff\n\x1b[2J";
 
-/// Makes a tree with everything that a copy should keep.
+/// Creates a tree with everything that a copy should preserve.
 pub(crate) fn plant(top: &Path) {
     let write = |name: &OsStr, bytes: &[u8], mode: u32| {
         let path = top.join(name);
@@ -38,7 +38,7 @@ pub(crate) fn plant(top: &Path) {
     fs::set_permissions(top.join("empty"), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-/// Everything below a directory that a copy should keep.
+/// Describes everything below a directory that a copy should preserve.
 pub(crate) fn describe(top: &Path) -> BTreeMap<PathBuf, String> {
     let mut told = BTreeMap::new();
     let mut waiting = vec![top.to_owned()];

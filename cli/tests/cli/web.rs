@@ -1,4 +1,4 @@
-//! A web server in a guest, and who visits it from outside.
+//! A web server in a guest, and a client on this machine.
 
 use std::{
     io::{self, Read, Write},
@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-/// Serves the page `/` with `hello` in it, on port 8080 of the guest.
+/// Serves `hello` as `/` on port 8080 of the guest.
 pub(crate) const SERVER: &str =
     "mkdir -p /tmp/web && echo hello > /tmp/web/index.html && exec httpd -f -p 8080 -h /tmp/web";
 
-/// How long a visitor waits for anything.
+/// How long a client waits for a reply.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The page `/` of the server behind this port of the machine.
+/// Returns the page `/` of the server at this host port.
 pub(crate) fn page(port: u16) -> io::Result<String> {
     let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     connection.set_read_timeout(Some(PATIENCE))?;
@@ -25,7 +25,7 @@ pub(crate) fn page(port: u16) -> io::Result<String> {
     Ok(body.to_owned())
 }
 
-/// The port of the machine, of `127.0.0.1:PORT -> 8080`.
+/// Returns the host port in `127.0.0.1:PORT -> 8080`.
 #[track_caller]
 pub(crate) fn host_port(line: &str) -> u16 {
     let address = line.trim_end().strip_suffix(" -> 8080");
@@ -34,7 +34,7 @@ pub(crate) fn host_port(line: &str) -> u16 {
     port.unwrap_or_else(|| panic!("{line:?} tells no port"))
 }
 
-/// Whether a port of the machine is free.
+/// Returns whether a host port is free.
 pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }

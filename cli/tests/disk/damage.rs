@@ -1,4 +1,4 @@
-//! Disks that are not as they should be.
+//! Damaged disks.
 
 use std::{ffi::OsStr, path::Path};
 

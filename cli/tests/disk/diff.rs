@@ -51,7 +51,7 @@ impl Pair {
 fn a_patch_makes_the_one_tree_the_other() {
     let pair = Pair::new();
     let ended = pair.diff(&[]);
-    // A new directory is nothing that a patch knows.
+    // A patch cannot represent a new empty directory.
     ended.assert_said(1, "not in the patch: 1 (--name-status lists them)");
     let patch = pair.sample.path("changes.patch");
     fs::write(&patch, &ended.0.stdout).unwrap();
@@ -77,7 +77,7 @@ fn a_patch_makes_the_one_tree_the_other() {
 #[test]
 fn patch_applies_it_too() {
     let pair = Pair::new();
-    // It asks before it removes an empty file.
+    // patch(1) asks before it removes an empty file.
     let ended = pair.diff(&["/src", "--exclude", "/empty"]);
     assert_eq!(ended.code(), 1);
     let patch = pair.sample.path("changes.patch");

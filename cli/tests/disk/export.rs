@@ -77,7 +77,7 @@ fn the_name_of_an_archive_tells_its_format() {
         assert_eq!(text, "//! A library.\n", "{name}");
         fs::remove_dir_all(unpacked).unwrap();
     }
-    // Not every machine can unpack this one: its first bytes must do.
+    // zstd may not be installed here, so only the magic number is checked.
     let archive = sample.path("a.tar.zst");
     export(&sample, "/src", &archive, &[]).printed();
     assert!(fs::read(archive).unwrap().starts_with(b"\x28\xb5\x2f\xfd"));
@@ -144,7 +144,7 @@ fn whatever_is_exported_wherever_nothing_outside_of_dest_changes() {
         for pair in pairs.all() {
             let is_directory = matches!(pair.there, There::EmptyDirectory | There::FullDirectory);
             if way == Way::Archive && is_directory {
-                // It is no archive then, whatever its name.
+                // The copy goes into the directory, even if its name ends with .tar.
                 continue;
             }
             let from = Path::new("/").join(pair.coming.name());
@@ -159,7 +159,7 @@ fn whatever_is_exported_wherever_nothing_outside_of_dest_changes() {
     }
 }
 
-/// The first disk has a link where the second has a directory.
+/// The first disk has a link where the second one has a directory.
 #[test]
 fn the_link_of_one_export_does_not_lead_the_next_one_outside() {
     let folder = tempfile::tempdir().unwrap();
@@ -189,7 +189,7 @@ fn the_link_of_one_export_does_not_lead_the_next_one_outside() {
     let keys = fs::read_to_string(path("ssh/authorized_keys")).unwrap();
     assert_eq!(keys, "the user's\n");
     assert_eq!(fs::read_dir(path("ssh")).unwrap().count(), 1);
-    // Once it is removed there is room.
+    // Once the link is removed, the export succeeds.
     fs::remove_file(path("work/out")).unwrap();
     export("../second.ext4", &[]).printed();
     assert!(path("work/out/authorized_keys").is_file());

@@ -23,7 +23,7 @@ fn lines_are_told_as_grep_tells_them() {
         found(&["-n", "pass.*[0-9]"]),
         "/etc/secret.conf:2:password = hunter2\n"
     );
-    // One file needs no name.
+    // For a single file, no file name is printed.
     assert_eq!(found(&["-i", "KEY", "/etc/secret.conf"]), "key = value\n");
     assert_eq!(
         found(&["-F", "()", "/src", "-l"]),

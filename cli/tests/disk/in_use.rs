@@ -1,4 +1,4 @@
-//! A disk that somebody writes.
+//! A disk that another program is writing.
 
 use std::fs::File;
 

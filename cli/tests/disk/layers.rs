@@ -1,4 +1,5 @@
-//! `vmcell-disk child`, `seal` and `flatten`, and where layers may be.
+//! `vmcell-disk child`, `seal` and `flatten`, and the directories of backing
+//! files.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -85,7 +86,7 @@ fn a_raw_disk_that_looks_like_qcow2_is_what_the_user_says() {
     let sample = Sample::new();
     let image = sample.path("guest.raw");
     let mut bytes = fs::read(sample.image()).unwrap();
-    // The first KiB of a file system is free for anything.
+    // The first KiB of the file system is not used by ext4.
     bytes[..8].copy_from_slice(b"QFI\xfb\0\0\0\x03");
     fs::write(&image, bytes).unwrap();
     let ended = disk(["ls".as_ref(), image.as_os_str()]);

@@ -70,7 +70,7 @@ fn a_long_listing_has_the_columns_of_vmcell_ls() {
     assert!(main.contains(" 2017-07-14 02:40:00 "), "{main}");
     let text = ls(&sample, &["-l"]).printed();
     assert!(text.contains("  link -> etc/group\n"), "{text}");
-    // Whoever looks at a file of it with a pager sees the same.
+    // Long listings are also printed this way into a file.
     let text = ls(&sample, &["-l", "/odd"]).printed();
     assert!(!text.contains('\x1b'), "{text:?}");
     assert_eq!(text.lines().count(), 1 + ODD_NAMES.len());

@@ -8,7 +8,7 @@ use crate::{program::disk, sample::Sample};
 
 const MIB: usize = 1 << 20;
 
-/// A disk with an MBR whose partitions are copies of the image.
+/// Returns a disk with an MBR whose partitions are copies of the image.
 fn partitioned(sample: &Sample, count: usize) -> PathBuf {
     let part = fs::read(sample.image()).unwrap();
     let mut bytes = vec![0; MIB];

@@ -1,4 +1,4 @@
-//! The program on a terminal: colours, and nothing that drives it.
+//! The program on a terminal: colours, and no control sequences from the disk.
 
 use std::{
     ffi::OsStr,
@@ -21,7 +21,7 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a user sees, errors included, and the exit code.
+/// Runs the program on a terminal. Returns the exit code and all its output.
 fn seen<'a>(
     arguments: impl IntoIterator<Item = &'a OsStr>,
     settings: &[(&str, &str)],
@@ -37,7 +37,8 @@ fn seen<'a>(
     command.stdout(side()).stderr(side());
     command.envs(settings.iter().copied());
     let mut child = command.spawn().unwrap();
-    // It hangs up when the program, which alone has it then, ends.
+    // The terminal hangs up when the program ends, which alone has it open
+    // then.
     drop(command);
     drop(device);
     let mut terminal = File::from(terminal);
@@ -55,7 +56,8 @@ fn seen<'a>(
         }
     }
     let code = child.wait().unwrap().code().unwrap();
-    // A terminal that reads no UTF-8 would obey lone bytes from 0x80 to 0x9F.
+    // A terminal that does not read UTF-8 would interpret single bytes from
+    // 0x80 to 0x9F.
     let text = String::from_utf8(printed).expect("no lone byte reaches a terminal");
     (code, text.replace("\r\n", "\n"))
 }
@@ -123,7 +125,7 @@ fn nothing_on_a_disk_drives_a_terminal() {
         let text = see(&sample, task, more, &[("NO_COLOR", "1")]);
         assert_drives_nothing(task, &text);
     }
-    // Names in a patch and beside it.
+    // Names in a patch and next to it.
     std::fs::remove_dir_all(sample.tree().join("odd")).unwrap();
     let without = sample.make(&sample.tree(), "without.ext4");
     let image = sample.image();
@@ -135,7 +137,7 @@ fn nothing_on_a_disk_drives_a_terminal() {
         assert!(text.contains("lone"), "{text}");
         assert_drives_nothing("diff", &text);
     }
-    // A name stays in its line, even if it has two.
+    // Every name takes one line, even one with a line break.
     let lines = see(&sample, "ls", &["/odd"], &[]).lines().count();
     assert_eq!(lines, ODD_NAMES.len());
     let text = see(&sample, "cat", &["/etc/secret.conf"], &[]);

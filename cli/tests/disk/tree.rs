@@ -48,7 +48,7 @@ fn branches_end_where_directories_do() {
         whole.contains("└── src\n    ├── deep\n    │   └── er\n"),
         "{whole}"
     );
-    // A name cannot draw a branch of its own, even in a file.
+    // A name cannot add a line to the tree, even in a file.
     assert!(whole.contains("── new\u{fffd}line\n"), "{whole}");
     let entries = tree(&["/src", "--json"]).json();
     assert_eq!(entries.len(), 6);

@@ -19,7 +19,8 @@ fn du(sample: &Sample, arguments: &[&str]) -> Ended {
 fn room_is_told_by_directory() {
     let sample = Sample::new();
     let usage = |arguments: &[&str]| du(&sample, arguments).printed();
-    // Four blocks of directories and files, and the one file of two names.
+    // Directories and files have 4 KiB blocks; the file with two names counts
+    // once.
     assert_eq!(
         usage(&["/src"]),
         "8\t/src/deep/er\n12\t/src/deep\n20\t/src\n"

@@ -21,7 +21,7 @@ Examples:
   vmcell-disk diff base.ext4 stopped.qcow2 /workspace > work.patch
   vmcell-disk export stopped.qcow2 /workspace/results ./results";
 
-/// Look into the disk of a stopped VM, without booting or mounting it.
+/// Inspect the disk of a stopped VM without booting or mounting it.
 #[derive(Debug, Parser)]
 #[command(name = "vmcell-disk", version, max_term_width = 100, after_help = MORE)]
 pub(crate) struct Arguments {
@@ -31,42 +31,42 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
-    /// List a directory of a disk.
+    /// List a directory.
     Ls(LsArguments),
-    /// Draw a directory with all that is below it.
+    /// Print a directory tree.
     Tree(TreeArguments),
     /// Print files.
     Cat(CatArguments),
-    /// Tell everything about files, directories or links.
+    /// Show the metadata of files, directories or links.
     Stat(StatArguments),
     /// Find entries by name, type, size or time.
     Find(FindArguments),
-    /// Search the contents of files.
+    /// Search file contents.
     Grep(GrepArguments),
-    /// Tell how much room directories take up.
+    /// Show the disk usage of directories.
     Du(DuArguments),
-    /// Print the SHA-256 of files, as `sha256sum` does.
+    /// Print SHA-256 checksums of files, like `sha256sum`.
     Sha256(Sha256Arguments),
     /// Copy a file or a tree to this machine.
     Export(ExportArguments),
-    /// Print as a patch what differs between two disks.
+    /// Print the differences between two disks as a patch.
     Diff(DiffArguments),
-    /// Tell what a disk consists of, and how its file system is.
+    /// Show the layers, partitions and file system of a disk.
     Info(InfoArguments),
-    /// Make one raw sparse file of a disk with all its layers.
+    /// Merge a disk and its layers into one sparse raw file.
     Flatten(FlattenArguments),
-    /// Make a disk that has only what differs from another one.
+    /// Create a disk that stores only its differences from another one.
     Child(ChildArguments),
-    /// Have nobody write a disk any more, so that it can have children.
+    /// Make a disk read-only, so that it can be a base for other disks.
     Seal(SealArguments),
-    /// Print completions for a shell.
+    /// Print a shell completion script.
     Completions(CompletionsArguments),
-    /// Print the manual page, or write those of all commands.
+    /// Print the manual page, or write the pages of all commands.
     Man(ManArguments),
 }
 
 impl Task {
-    /// Whether failures are told as JSON.
+    /// Returns whether errors are printed as JSON.
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::Ls(arguments) => arguments.json,

@@ -1,4 +1,4 @@
-//! `vmcell-disk cat`: the bytes of files.
+//! `vmcell-disk cat`: prints files.
 
 use std::{
     io::{self, Read, Seek, SeekFrom},
@@ -22,23 +22,23 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CatArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The files.
+    /// Files to print.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Where to begin in each file, in bytes or as in 64m (k, m, g).
+    /// Offset to start at in each file, in bytes or with a suffix (k, m, g).
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size::parse)]
     offset: u64,
-    /// How much to print of each file at most.
+    /// Print at most this much of each file.
     #[arg(long, value_name = "SIZE", visible_alias = "bytes", value_parser = size::parse)]
     max_bytes: Option<u64>,
     #[command(flatten)]
     options: ImageOptions,
 }
 
-/// So much is read at once.
+/// The size of a read.
 const PIECE: usize = 256 << 10;
 
 pub(crate) fn cat(arguments: &CatArguments) -> anyhow::Result<u8> {

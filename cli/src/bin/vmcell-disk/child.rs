@@ -1,4 +1,5 @@
-//! `vmcell-disk child`: a disk that has only what differs from another one.
+//! `vmcell-disk child`: creates a disk that stores only its differences from
+//! another one.
 
 use std::path::PathBuf;
 
@@ -17,13 +18,13 @@ Example:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ChildArguments {
-    /// The disk that the new one begins as.
+    /// Disk that the new one is based on.
     #[arg(value_name = "BASE")]
     base: PathBuf,
-    /// The new one: a qcow2 image, where nothing is yet.
+    /// New qcow2 image, which must not exist.
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// Print what was made as JSON.
+    /// Print the new disk as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -31,7 +32,7 @@ pub(crate) struct ChildArguments {
 }
 
 pub(crate) fn child(arguments: &ChildArguments) -> anyhow::Result<u8> {
-    // It takes milliseconds: who is interrupted finishes it.
+    // It takes milliseconds, so an interrupt does not cancel it.
     let interrupt = Interrupt::watch()?;
     let options = arguments.options.for_image(&arguments.base);
     let made = create_child(&arguments.base, &arguments.new, &options);

@@ -1,4 +1,4 @@
-//! `vmcell-disk diff`: what differs between two disks.
+//! `vmcell-disk diff`: prints the differences between two disks.
 
 use std::{
     io,
@@ -37,24 +37,23 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DiffArguments {
-    /// What was: a disk, a layer of one, or a directory of this machine.
+    /// Old side: a disk, a layer of one, or a directory on this machine.
     #[arg(value_name = "A")]
     old: PathBuf,
-    /// What is: the same.
+    /// New side: likewise.
     #[arg(value_name = "B")]
     new: PathBuf,
-    /// The directory on the disks that is compared, or that a directory of this
-    /// machine is compared with.
+    /// Directory on the disks to compare, or to compare a local directory with.
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
-    /// Only say what changed, directories and special files included: A, D, M,
-    /// or T for another type.
+    /// Only list what changed, including directories and special files: A
+    /// (added), D (deleted), M (modified) or T (type changed).
     #[arg(long, conflicts_with_all = ["stat", "json"])]
     name_status: bool,
-    /// Only say how many lines of each file changed.
+    /// Only print the number of changed lines of each file.
     #[arg(long, conflicts_with = "json")]
     stat: bool,
-    /// Whose files are does not matter.
+    /// Ignore owners and groups.
     #[arg(long)]
     ignore_owners: bool,
     #[command(flatten)]
@@ -66,9 +65,9 @@ pub(crate) struct DiffArguments {
     options: ImageOptions,
 }
 
-/// There are differences, as diff says it.
+/// The exit code for differences, as that of diff(1).
 const DIFFERENT: u8 = 1;
-/// Not everything could be compared, as diff says it.
+/// The exit code if not everything could be compared, as that of diff(1).
 const TROUBLE: u8 = 2;
 
 pub(crate) fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
@@ -106,7 +105,7 @@ pub(crate) fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
 }
 
 impl DiffArguments {
-    /// Opens a disk. None: it is a directory.
+    /// Opens a disk. Returns `None` for a directory.
     fn open(&self, path: &Path) -> Result<Option<Disk>, DiskError> {
         match path.is_dir() {
             true => Ok(None),

@@ -1,17 +1,17 @@
-//! How many lines of each file changed.
+//! Counts the changed lines of each file.
 
 use std::io::{self, Write};
 
 use vmcell::{diff::Shown, disk::DiskDiff};
 use vmcell_cli::show::{Page, name, patch};
 
-/// So many signs stand for the file that changed most.
+/// The length of the bar for the file with the most changes.
 const WIDTH: usize = 40;
 
-/// Longer paths do not make the column of the others as wide.
+/// Longer paths do not widen the column.
 const LONGEST: usize = 60;
 
-/// Prints it as `git diff --stat` does.
+/// Prints the counts like `git diff --stat`.
 pub(crate) fn print(diff: &DiskDiff, page: &mut Page) -> io::Result<()> {
     let files = diff.changes().iter().map(|change| &change.file);
     let files = files.filter(|file| !file.patch().is_empty());

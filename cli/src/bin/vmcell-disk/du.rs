@@ -1,4 +1,4 @@
-//! `vmcell-disk du`: how much room directories take up.
+//! `vmcell-disk du`: prints the disk usage of directories.
 
 use std::{
     io,
@@ -28,23 +28,22 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct DuArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The directory.
+    /// Directory.
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
-    /// Tell only of so many levels below the directory.
+    /// Only print directories at most N levels below PATH.
     #[arg(long, short, value_name = "N", visible_alias = "max-depth")]
     depth: Option<usize>,
-    /// Tell only of the directory itself.
+    /// Only print the total of PATH.
     #[arg(long, short, conflicts_with = "depth")]
     summarize: bool,
-    /// The lengths of files, in bytes. Without it, what they take up of the
-    /// disk, in KiB.
+    /// Print file sizes in bytes. Default: allocated space in KiB.
     #[arg(long, short)]
     bytes: bool,
-    /// Sizes for people, as in 1.5M.
+    /// Print sizes with a suffix, such as 1.5M.
     #[arg(long, short)]
     human_readable: bool,
     /// Print JSON, one directory on each line.
@@ -77,7 +76,7 @@ fn print(
     page: &mut Page,
     problems: &mut Problems,
 ) -> io::Result<()> {
-    // Those of the last one, which has all others in it.
+    // The problems of the last directory, which contains all others.
     let mut unread = 0;
     for usage in usages {
         match usage {

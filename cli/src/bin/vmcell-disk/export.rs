@@ -1,4 +1,4 @@
-//! `vmcell-disk export`: a file or a tree, to this machine.
+//! `vmcell-disk export`: copies a file or a tree to this machine.
 
 use std::{
     fs::File,
@@ -39,29 +39,29 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The file, directory or link.
+    /// File, directory or link to copy.
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Where to. If it is a directory or ends with `/`, the copy gets its name in
-    /// it; otherwise it becomes DEST. No part of it may be a symbolic link. A name that ends with .tar, .tar.gz, .tgz
-    /// or .tar.zst is an archive, and `-` is one on standard output.
+    /// Destination. If it is an existing directory or ends with `/`, the copy
+    /// is placed in it under its own name. No component may be a symbolic link.
+    /// A name that ends with .tar, .tar.gz, .tgz or .tar.zst creates an
+    /// archive, and `-` writes a tar archive to standard output.
     #[arg(value_name = "DEST")]
     destination: PathBuf,
     #[command(flatten)]
     selection: Selection,
-    /// Copies keep the numbers of their owners and groups, which takes
-    /// privileges.
+    /// Keep numeric owners and groups, which needs privileges.
     #[arg(long)]
     keep_owners: bool,
-    /// Copies keep the bits setuid, setgid and sticky: programs of the disk may
-    /// then run as somebody else here.
+    /// Keep the setuid, setgid and sticky bits. Programs of the disk may then
+    /// run as other users on this machine.
     #[arg(long)]
     keep_special_bits: bool,
-    /// If PATH is a symbolic link, make it one here. It leads wherever the disk
-    /// says.
+    /// Allow PATH to be a symbolic link. The link is created on this machine
+    /// with whatever target the disk has.
     #[arg(long)]
     allow_symlink: bool,
     /// Print what was copied as JSON.
@@ -136,7 +136,7 @@ impl ExportArguments {
                 )
                 .into());
             }
-            // Not through the buffer of Rust, which looks for ends of lines.
+            // Bypasses the buffer of `Stdout`, which scans for line ends.
             let stdout = File::from(stdout.as_fd().try_clone_to_owned()?);
             return Ok(disk.export_archive_to(path, stdout, ArchiveFormat::Tar));
         }
@@ -160,7 +160,7 @@ impl ExportArguments {
     }
 }
 
-/// Whether somebody has read enough of an archive.
+/// Returns whether the reader of an archive has closed the pipe.
 fn is_unread(error: &DiskError) -> bool {
     match error {
         DiskError::Tree(TreeError::Write { source, .. }) => {

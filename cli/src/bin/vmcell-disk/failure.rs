@@ -1,4 +1,4 @@
-//! How failures are told.
+//! Error messages, and errors as JSON.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use vmcell_cli::{
     show::{Page, voice},
 };
 
-/// Tells people or machines what went wrong, and answers with the exit code.
+/// Prints an error as text or JSON, and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error, json: bool) -> u8 {
     let told = match error.downcast_ref::<DiskError>() {
         Some(error) => as_json(error),
@@ -28,12 +28,12 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> u8 {
     }
     let mut page = Page::new();
     let written = page.json(&json!({ "error": told }));
-    // Where nobody listens there is nothing to be done about it.
+    // There is nowhere to report that standard output cannot be written.
     let _ = page.finish(written);
     OUR_OWN
 }
 
-/// Says something on standard error, in our own name.
+/// Prints a message on standard error, prefixed with the program's name.
 pub(crate) fn say(text: &str) {
     voice::say("vmcell-disk", text);
 }
@@ -42,7 +42,8 @@ pub(crate) fn as_json(error: &DiskError) -> Value {
     json!({ "code": error.code(), "message": words(error) })
 }
 
-/// The words of an error, with what to do next in terms of this program.
+/// Returns the message of an error, with what to do next in terms of this
+/// program.
 pub(crate) fn words(error: &DiskError) -> String {
     voice::with_causes(&advice(error), error)
 }
@@ -50,7 +51,7 @@ pub(crate) fn words(error: &DiskError) -> String {
 fn advice(error: &DiskError) -> String {
     match error {
         DiskError::Image(error) => of_image(error),
-        // Paths are told here as they are asked for, from the root on.
+        // Paths are printed from the root of the disk, as the user gives them.
         DiskError::NotFound { path } => {
             let path = path.trim_start_matches('/');
             format!("there is nothing at /{path}: check the path")
@@ -107,7 +108,7 @@ fn of_image(error: &ImageError) -> String {
     }
 }
 
-/// What raises a limit.
+/// Returns the option that raises a limit.
 fn option_for(limit: DiskLimit) -> Option<&'static str> {
     match limit {
         DiskLimit::Entries => Some("--limit-entries N"),

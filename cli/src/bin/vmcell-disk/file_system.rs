@@ -1,4 +1,4 @@
-//! What is told of a file system.
+//! File system information, as text and as JSON.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use vmcell_cli::show::{date::Date, name};
 
 use crate::info::{bytes, yes};
 
-/// All that there is to know, a line each.
+/// Returns all information as keys and values.
 pub(crate) fn lines(info: &Info) -> Vec<(&'static str, String)> {
     let block = u64::from(info.block_size);
     let room = |blocks: u64| bytes(blocks.saturating_mul(block));
@@ -54,7 +54,7 @@ pub(crate) fn lines(info: &Info) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The same for machines.
+/// Returns all information as JSON.
 pub(crate) fn as_json(info: &Info) -> Value {
     let exact = |time: Option<Timestamp>| json!(time.map(|time| Date::of(moment(time)).exact()));
     let recorded = |error: &Option<RecordedError>| {
@@ -143,7 +143,7 @@ fn short(time: Timestamp) -> String {
     format!("{} UTC", Date::of(moment(time)).short())
 }
 
-/// A file system's times fit into those of a system.
+/// Converts a time of a file system. One that does not fit becomes 1970.
 fn moment(time: Timestamp) -> SystemTime {
     let away = Duration::from_secs(time.seconds.unsigned_abs());
     let whole = match time.seconds {

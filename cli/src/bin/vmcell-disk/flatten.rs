@@ -1,4 +1,5 @@
-//! `vmcell-disk flatten`: one raw sparse file of a disk with all its layers.
+//! `vmcell-disk flatten`: merges a disk and its layers into one sparse raw
+//! file.
 
 use std::{ops::ControlFlow, path::PathBuf};
 
@@ -21,13 +22,13 @@ Example:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FlattenArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The new file, where nothing is yet.
+    /// New file, which must not exist.
     #[arg(value_name = "DEST")]
     destination: PathBuf,
-    /// Print what was made as JSON.
+    /// Print the size of the new file as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `vmcell-disk grep`: lines of files that match.
+//! `vmcell-disk grep`: searches file contents.
 
 use std::{
     ffi::OsString,
@@ -32,35 +32,35 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GrepArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// What to search for: a regular expression.
+    /// Regular expression to search for.
     #[arg(value_name = "PATTERN")]
     pattern: String,
-    /// Files, and directories with all that is below them.
+    /// Files, or directories to search recursively.
     #[arg(value_name = "PATH", default_value = "/")]
     paths: Vec<PathBuf>,
-    /// Capital letters are as good as small ones.
+    /// Ignore case.
     #[arg(long, short)]
     ignore_case: bool,
-    /// The pattern is a text, and no regular expression.
+    /// Treat PATTERN as a fixed string, not a regular expression.
     #[arg(long, short = 'F')]
     fixed_strings: bool,
-    /// Only the paths of files with a match.
+    /// Only print the paths of files with a match.
     #[arg(long, short = 'l')]
     files_with_matches: bool,
-    /// The numbers of lines too.
+    /// Print line numbers.
     #[arg(long, short = 'n')]
     line_number: bool,
-    /// Only how many lines of each file match.
+    /// Only print the number of matching lines of each file.
     #[arg(long, short, conflicts_with = "files_with_matches")]
     count: bool,
-    /// So many lines of each file at most.
+    /// Stop after N matching lines of each file.
     #[arg(long, short, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     max_count: Option<u64>,
-    /// Only files whose path below the directory matches: `*` and `?` match
-    /// within a name, `**` any number of directories.
+    /// Only search files whose path below the directory matches PATTERN: `*`
+    /// and `?` match within a name, `**` matches any number of directories.
     #[arg(long, value_name = "PATTERN")]
     glob: Option<OsString>,
     /// Print JSON, one match on each line.
@@ -70,9 +70,9 @@ pub(crate) struct GrepArguments {
     options: ImageOptions,
 }
 
-/// Nothing was found, as grep says it.
+/// The exit code if nothing matched, as that of grep(1).
 const NOTHING: u8 = 1;
-/// Not everything could be searched, as grep says it.
+/// The exit code if not everything could be searched, as that of grep(1).
 const TROUBLE: u8 = 2;
 
 pub(crate) fn grep(arguments: &GrepArguments) -> anyhow::Result<u8> {
@@ -86,7 +86,7 @@ pub(crate) fn grep(arguments: &GrepArguments) -> anyhow::Result<u8> {
         has_found: false,
     };
     let grep = arguments.wanted();
-    // A pattern that makes no sense is no problem of a path.
+    // An invalid pattern is an error of the command, not a problem of a path.
     disk.grep("/", &grep)?;
     let written = paths
         .iter()
@@ -99,7 +99,7 @@ pub(crate) fn grep(arguments: &GrepArguments) -> anyhow::Result<u8> {
     })
 }
 
-/// Whether it must be said which file a line is of: not if there is only one.
+/// Returns whether lines are printed with their file: not for a single file.
 fn names_files(disk: &Disk, paths: &[PathBuf]) -> bool {
     match paths {
         [path] => disk
@@ -125,7 +125,7 @@ impl GrepArguments {
         grep
     }
 
-    /// Of how many matches in a file it needs to know.
+    /// Returns how many matches of a file are needed.
     fn most(&self) -> u64 {
         match self.files_with_matches {
             true => 1,
@@ -142,7 +142,7 @@ struct Search<'a> {
     has_found: bool,
 }
 
-/// The file that had the last match, and how many it had.
+/// The file of the last match, and its number of matches so far.
 struct Current {
     path: PathBuf,
     matches: u64,
@@ -180,7 +180,7 @@ impl Search<'_> {
         self.end_file(current)
     }
 
-    /// Tells what is told of a whole file.
+    /// Prints the path or count of a file, if that was asked for.
     fn end_file(&mut self, file: Option<Current>) -> io::Result<()> {
         let Some(Current { path, matches }) = file else {
             return Ok(());
@@ -213,7 +213,8 @@ impl Search<'_> {
         match found {
             GrepMatch::Line(line) => self.show_line(path, line),
             _ => {
-                // It stands where lines of the file would.
+                // Keeps the order of matches if both outputs go to one
+                // terminal.
                 self.page.flush()?;
                 say(&format!("{}: binary file matches", name::shown(path)));
                 Ok(())
@@ -240,7 +241,7 @@ impl Search<'_> {
     }
 }
 
-/// The colours of grep.
+/// The colours of GNU grep.
 const PATH: &str = "\x1b[35m";
 const SEPARATOR: &str = "\x1b[36m";
 const NUMBER: &str = "\x1b[32m";

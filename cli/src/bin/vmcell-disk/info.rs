@@ -1,4 +1,4 @@
-//! `vmcell-disk info`: what a disk consists of, and how its file system is.
+//! `vmcell-disk info`: prints the layers, partitions and file system of a disk.
 
 use std::{
     io::{self, Write},
@@ -32,22 +32,22 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InfoArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// Print it as JSON, one object.
+    /// Print everything as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     options: ImageOptions,
 }
 
-/// What there is to tell of a disk.
+/// What is known about a disk.
 struct About {
     size: u64,
     layers: Vec<Layer>,
     partitions: Vec<Partition>,
-    /// Or why it cannot be read.
+    /// The file system, or why it cannot be read.
     file_system: Result<Info, DiskError>,
 }
 

@@ -1,4 +1,4 @@
-//! What is told of a layer.
+//! Image layers as JSON.
 
 use serde_json::{Value, json};
 use vmcell::disk::image::Layer;

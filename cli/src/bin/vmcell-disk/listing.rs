@@ -1,4 +1,5 @@
-//! Entries as they come, a line each: their number does not matter.
+//! Prints entries as they arrive, so that memory does not grow with their
+//! number.
 
 use std::{
     io::{self, Write},
@@ -14,20 +15,20 @@ use crate::problems::Problems;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Names,
-    /// Names with a zero byte behind each, as they are.
+    /// Names, unchanged and each with a NUL byte behind it.
     Zero,
     Long,
     Json,
 }
 
-/// Which number of an entry is told with its name.
+/// Whether inode numbers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Number {
     None,
     Inode,
 }
 
-/// Prints entries with the paths that `shown` makes of them.
+/// Prints entries with the paths that `shown` returns for them.
 pub(crate) fn print(
     entries: impl Iterator<Item = Result<Entry, DiskProblem>>,
     style: Style,

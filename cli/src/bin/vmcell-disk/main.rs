@@ -1,5 +1,5 @@
-//! `vmcell-disk`: look into the disk of a stopped VM, or into any raw or qcow2
-//! image with an ext2, ext3 or ext4 file system. Nothing is booted or mounted.
+//! `vmcell-disk`: inspects the disk of a stopped VM, or any raw or qcow2 image
+//! with an ext2, ext3 or ext4 file system, without booting or mounting it.
 
 mod arguments;
 mod cat;

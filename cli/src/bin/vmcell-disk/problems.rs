@@ -1,4 +1,4 @@
-//! What could not be read, and does not keep the rest from being told.
+//! Collects errors about single entries, which do not stop a command.
 
 use std::{io, path::Path};
 
@@ -11,10 +11,10 @@ use vmcell_cli::{
 
 use crate::failure::{as_json, say, words};
 
-/// The first are told one by one.
+/// How many problems are printed one by one.
 const TOLD: usize = 20;
 
-/// Problems so far. People are told of them at the end, machines at once.
+/// The problems so far. As JSON they are printed at once, as text at the end.
 pub(crate) struct Problems {
     json: bool,
     first: Vec<String>,
@@ -30,12 +30,12 @@ impl Problems {
         }
     }
 
-    /// One more.
+    /// Adds a problem.
     pub(crate) fn add(&mut self, problem: &DiskProblem, page: &mut Page) -> io::Result<()> {
         self.add_at(&problem.path, &problem.error, page)
     }
 
-    /// One more, at a path.
+    /// Adds an error at a path.
     pub(crate) fn add_at(
         &mut self,
         path: &Path,
@@ -54,7 +54,7 @@ impl Problems {
         Ok(())
     }
 
-    /// So many more, of which nothing else is known.
+    /// Adds a number of problems without details.
     pub(crate) fn add_more(&mut self, count: u64, page: &mut Page) -> io::Result<()> {
         let message = unnamed(count, self.count > 0);
         self.count += count;
@@ -64,13 +64,13 @@ impl Problems {
         }
     }
 
-    /// Tells people, and answers with the exit code: the given one, or that not
-    /// all could be done.
+    /// Prints the problems, and returns the exit code: `code`, or
+    /// [`INCOMPLETE`] if there were problems.
     pub(crate) fn finish(self, code: u8) -> u8 {
         self.finish_with(code, INCOMPLETE)
     }
 
-    /// The same with another code for that not all could be done.
+    /// Like [`finish`](Self::finish), with another exit code for problems.
     pub(crate) fn finish_with(self, code: u8, incomplete: u8) -> u8 {
         if self.count == 0 {
             return code;
@@ -89,7 +89,7 @@ impl Problems {
     }
 }
 
-/// How many problems there are whose places are not told, beside those that are.
+/// Returns a message about problems that are not printed one by one.
 fn unnamed(count: u64, beside_others: bool) -> String {
     let more = if beside_others { " more" } else { "" };
     match count {

@@ -1,4 +1,4 @@
-//! `vmcell-disk seal`: a layer that is never written again.
+//! `vmcell-disk seal`: makes a layer read-only.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,10 @@ Example:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SealArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// Print what was sealed as JSON.
+    /// Print the sealed layer as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `vmcell-disk sha256`: digests of files.
+//! `vmcell-disk sha256`: prints checksums of files.
 
 use std::{
     io::{self, Write},
@@ -29,10 +29,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Sha256Arguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// Files, and directories with all files that are below them.
+    /// Files, or directories to search for files recursively.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Print JSON, one file on each line.
@@ -96,7 +96,7 @@ fn walk() -> Walk {
     Walk::new().with_sha256()
 }
 
-/// What is named must have a digest, or be a directory.
+/// Fails for a path that is neither a file nor a directory.
 fn check(disk: &Disk, path: &Path) -> Result<(), DiskError> {
     match disk.stat(path)?.kind {
         EntryKind::File | EntryKind::Directory => Ok(()),
@@ -107,7 +107,7 @@ fn check(disk: &Disk, path: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// A name on one line, as `sha256sum` writes it.
+/// Escapes a name so that it fits on one line, like `sha256sum`.
 fn escaped(name: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(name.len());
     for byte in name {

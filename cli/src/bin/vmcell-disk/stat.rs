@@ -1,4 +1,4 @@
-//! `vmcell-disk stat`: everything about files, directories or links.
+//! `vmcell-disk stat`: prints the metadata of files, directories or links.
 
 use std::{
     io::{self, Write},
@@ -27,13 +27,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// Files, directories or anything else. A link is told itself.
+    /// Files, directories or other entries. Symbolic links are not followed.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// The SHA-256 of files too.
+    /// Also print the SHA-256 of files.
     #[arg(long)]
     sha256: bool,
     /// Print JSON, one entry on each line.
@@ -104,7 +104,7 @@ fn print(details: &Details, attributes: &Attributes, page: &mut Page) -> io::Res
     lines.try_for_each(|(key, value)| writeln!(page, "{key:10} {value}"))
 }
 
-/// The value of an attribute: a text, or else its bytes.
+/// Formats the value of an attribute: as text if possible, else in hexadecimal.
 fn value(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => format!("\"{}\"", name::shown(text)),

@@ -1,4 +1,4 @@
-//! `vmcell-disk tree`: a directory with all that is below it, drawn.
+//! `vmcell-disk tree`: prints a directory tree.
 
 use std::{
     io::{self, Write},
@@ -26,16 +26,16 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TreeArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The directory.
+    /// Directory.
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
-    /// So many levels below the directory.
+    /// Descend at most N levels below the directory.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// Print the entries as JSON, one on each line, as `ls -R` does.
+    /// Print the entries as JSON, one on each line, like `ls -R`.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -67,9 +67,9 @@ pub(crate) fn tree(arguments: &TreeArguments) -> anyhow::Result<u8> {
 struct Drawing {
     page: Page,
     problems: Problems,
-    /// How many components the path of the top has.
+    /// The number of components of the top directory's path.
     levels: usize,
-    /// Whether the branch on each level has come to its end.
+    /// Whether the entry on each level is the last of its directory.
     branches: Vec<bool>,
     directories: u64,
     others: u64,
@@ -108,7 +108,7 @@ impl Drawing {
         }
         self.branches.push(is_last);
         let branch = if is_last { "└── " } else { "├── " };
-        // A drawing is for people, even in a file: names stay in their line.
+        // Names are always made printable, because a tree is meant for people.
         let name = Path::new(entry.name().unwrap_or_default());
         let label = entry::label(entry, name, self.page.is_coloured());
         writeln!(self.page, "{branch}{label}")

@@ -1,30 +1,30 @@
 use std::collections::BTreeSet;
 
-/// How the terminal differs from how it was. Undone in this order: the
-/// alternate screen is left before what counts for both screens is put right.
+/// A change of the terminal's state. Undone in this order: the alternate screen
+/// is left before state that both screens share is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Change {
-    /// What is printed belongs to a link.
+    /// Text is part of a hyperlink.
     Link,
-    /// Colours and the like.
+    /// Colours and other text attributes.
     Style,
     /// Another character set.
     CharacterSet,
-    /// What is printed moves what is there.
+    /// Insert mode: printed text moves what follows.
     Insertion,
-    /// The number pad sends other codes.
+    /// Keypad application mode.
     Keypad,
-    /// The mode at this place of [`MODES`].
+    /// The mode at this index of [`MODES`].
     Mode(usize),
-    /// Only a part of the screen scrolls.
+    /// A scrolling region.
     Margins,
     /// The shape of the cursor.
     CursorShape,
-    /// What colour numbers mean.
+    /// The colour palette.
     Palette,
-    /// The colour of text.
+    /// The default foreground colour.
     Foreground,
-    /// The colour behind it.
+    /// The default background colour.
     Background,
     /// The colour of the cursor.
     CursorColour,
@@ -35,7 +35,7 @@ pub(super) enum Change {
 /// A private mode that programs may change.
 struct Mode {
     number: u16,
-    /// How it is put back, if it lasts.
+    /// The value to restore, if the mode has a lasting state.
     normal: Option<bool>,
 }
 
@@ -53,7 +53,7 @@ const fn on(number: u16) -> Mode {
     }
 }
 
-/// Has no state, or one that something else puts back.
+/// A mode without state, or whose state something else restores.
 const fn momentary(number: u16) -> Mode {
     Mode {
         number,
@@ -64,10 +64,9 @@ const fn momentary(number: u16) -> Mode {
 /// Whether the cursor blinks.
 const BLINKING: u16 = 12;
 
-/// Modes that change what is drawn, what cursor keys and the mouse send, or how
-/// pasted text is marked. Those that change what other keys send do not pass
-/// (the sequences of keyboard protocols do not either): the key that detaches
-/// would not be recognised any more.
+/// Modes that affect drawing, cursor keys, the mouse or bracketed paste. Modes
+/// and keyboard protocols that change what other keys send do not pass, because
+/// the detach key would not be recognised any more.
 const MODES: [Mode; 24] = [
     off(2026), // Drawing waits.
     off(1),    // Cursor keys of full-screen programs.
@@ -95,7 +94,7 @@ const MODES: [Mode; 24] = [
     on(25), // The cursor is seen.
 ];
 
-/// All that differs.
+/// All changes that are not undone yet.
 #[derive(Default)]
 pub(super) struct Changes(BTreeSet<Change>);
 
@@ -108,12 +107,13 @@ impl Changes {
         self.0.remove(&change);
     }
 
-    /// Whether this is the first of its kind.
+    /// Returns whether this change has not been made yet.
     pub(super) fn is_new(&self, change: Change) -> bool {
         !self.0.contains(&change)
     }
 
-    /// The program set or reset a mode. False: it is none that may be changed.
+    /// Records that a mode was set or reset. Returns `false` if it must not be
+    /// changed.
     pub(super) fn note_mode(&mut self, number: u16, on: bool) -> bool {
         let Some(place) = MODES.iter().position(|mode| mode.number == number) else {
             return false;
@@ -129,12 +129,12 @@ impl Changes {
         true
     }
 
-    /// The terminal is as if it had just been switched on.
+    /// Records a full reset, which undoes everything but the title.
     pub(super) fn reset(&mut self) {
         self.0.retain(|change| *change == Change::Title);
     }
 
-    /// What undoes all of it.
+    /// Returns the sequences that undo all changes, and forgets the changes.
     pub(super) fn take_undo(&mut self) -> Vec<u8> {
         let changes = std::mem::take(&mut self.0);
         changes.into_iter().flat_map(undo).collect()

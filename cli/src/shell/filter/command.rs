@@ -1,14 +1,14 @@
-//! Which commands to the terminal pass.
+//! Filters operating system commands (OSC).
 
 use vmcell::printable;
 
 use super::change::{Change, Changes};
 
-/// How many characters of a title pass.
+/// The maximum length of a title in characters.
 const MAX_TITLE: usize = 256;
 
-/// Passes a command (what stands between `ESC ]` and its end) if it sets the
-/// title or a colour, or if it is a link into the web.
+/// Passes an OSC (the bytes between `ESC ]` and its terminator) if it sets the
+/// title or a colour, or if it is a link to a web page.
 pub(super) fn pass(command: &[u8], changes: &mut Changes, passed: &mut Vec<u8>) {
     let separator = command.iter().position(|byte| *byte == b';');
     let (number, rest) = command.split_at(separator.unwrap_or(command.len()));
@@ -16,7 +16,7 @@ pub(super) fn pass(command: &[u8], changes: &mut Changes, passed: &mut Vec<u8>) 
     match (number, argument) {
         (b"0" | b"1" | b"2", Some(title)) => {
             if changes.is_new(Change::Title) {
-                // Has the terminal remember the one that it has.
+                // Makes the terminal save its current title.
                 passed.extend_from_slice(b"\x1b[22;0t");
                 changes.note(Change::Title);
             }
@@ -27,8 +27,8 @@ pub(super) fn pass(command: &[u8], changes: &mut Changes, passed: &mut Vec<u8>) 
     }
 }
 
-/// A link passes if it leads into the web: others would have a click open files
-/// and programs of the user. The end of a link always passes.
+/// Passes a link to a web page. A click on another link could open files or
+/// programs of the user. The end of a link always passes.
 fn pass_link(link: &[u8], changes: &mut Changes, passed: &mut Vec<u8>) {
     let separator = link.iter().position(|byte| *byte == b';');
     let (parameters, target) = link.split_at(separator.unwrap_or(link.len()));
@@ -39,14 +39,14 @@ fn pass_link(link: &[u8], changes: &mut Changes, passed: &mut Vec<u8>) {
         changes.note(Change::Link);
         push(b"8", Some(link), passed);
     } else if !changes.is_new(Change::Link) {
-        // Whatever follows does not belong to the link before.
+        // What follows must not belong to the previous link.
         changes.forget(Change::Link);
         push(b"8", Some(b";"), passed);
     }
 }
 
-/// A colour passes if it is set or reset. Where a question mark stands in its
-/// place, the terminal would tell it.
+/// Passes a command that sets or resets a colour. With a question mark in its
+/// place, the terminal would report the colour.
 fn pass_colour(
     number: &[u8],
     argument: Option<&[u8]>,
@@ -77,8 +77,7 @@ fn push(number: &[u8], argument: Option<&[u8]>, passed: &mut Vec<u8>) {
     passed.extend_from_slice(b"\x1b\\");
 }
 
-/// A title in one line, without control characters, of a length that a window
-/// can show.
+/// Returns a title as one line of limited length, without control characters.
 fn shown(title: &[u8]) -> String {
     let line = printable(title).replace(['\n', '\t'], " ");
     line.chars().take(MAX_TITLE).collect()

@@ -1,9 +1,9 @@
-//! Which escape and control sequences pass.
+//! Filters escape and control sequences (ESC, CSI).
 
 use super::change::{Change, Changes};
 
-/// Passes an escape sequence if it only draws: its bytes between the escape
-/// character and the last one, and that one.
+/// Passes an escape sequence if it only draws. `between` has the bytes between
+/// the escape character and the final one.
 pub(super) fn pass_escape(between: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>) {
     match (between, last) {
         // Saving and restoring the cursor, line feeds, tab stops.
@@ -16,7 +16,7 @@ pub(super) fn pass_escape(between: &[u8], last: u8, changes: &mut Changes, passe
         // US, line drawing and British characters.
         (b"(" | b")" | b"*" | b"+", b'B') => {}
         (b"(" | b")" | b"*" | b"+", b'0' | b'A') => changes.note(Change::CharacterSet),
-        // Questions, other encodings, and all that is unknown.
+        // Queries, other encodings and unknown sequences do not pass.
         _ => return,
     }
     passed.push(0x1b);
@@ -24,8 +24,8 @@ pub(super) fn pass_escape(between: &[u8], last: u8, changes: &mut Changes, passe
     passed.push(last);
 }
 
-/// Passes a control sequence if it only draws: its bytes between `ESC [` and
-/// the last one, and that one.
+/// Passes a control sequence if it only draws. `between` has the bytes between
+/// `ESC [` and the final one.
 pub(super) fn pass_control(between: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>) {
     let Some(parts) = Parts::of(between) else {
         return;
@@ -35,7 +35,8 @@ pub(super) fn pass_control(between: &[u8], last: u8, changes: &mut Changes, pass
         // stops; saving and restoring the cursor.
         (None, b"", b'@'..=b'M' | b'P' | b'S' | b'X' | b'Z' | b'`') => {}
         (None, b"", b'a' | b'b' | b'd'..=b'g' | b's' | b'u') => {}
-        // With more parameters, xterm watches the mouse and tells where it is.
+        // With more parameters, xterm tracks the mouse and reports its
+        // position.
         (None, b"", b'T') if !parts.parameters.contains(&b';') => {}
         (None, b"", b'm') => match parts.parameters {
             b"" | b"0" => changes.forget(Change::Style),
@@ -55,8 +56,8 @@ pub(super) fn pass_control(between: &[u8], last: u8, changes: &mut Changes, pass
         (Some(b'?'), b"", b'h' | b'l') => {
             return pass_modes(parts.parameters, last, changes, passed);
         }
-        // Questions and reports, windows, printers, keyboard protocols, and
-        // all that is unknown.
+        // Queries and reports, windows, printers, keyboard protocols and
+        // unknown sequences do not pass.
         _ => return,
     }
     push_control(between, last, passed);
@@ -87,7 +88,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Passes those modes of a list that may be changed.
+/// Passes the modes of a list that may be changed.
 fn pass_modes(list: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>) {
     let numbers = list.split(|byte| *byte == b';');
     let allowed: Vec<&[u8]> = numbers

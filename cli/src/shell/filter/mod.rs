@@ -1,11 +1,11 @@
-//! What a guest prints, made safe for the user's own terminal.
+//! Makes a guest's output safe for the user's terminal.
 //!
-//! The guest is hostile, and a terminal obeys what is printed on it: it answers
-//! questions as if the user had typed the answer, writes into the clipboard,
-//! moves its window, opens files. So only what draws passes. That is text, some
-//! control characters, and the sequences that `control.rs` and `command.rs` list;
-//! whatever is not known is left out. A sequence passes when it is complete, so
-//! the result never ends in the middle of one.
+//! The guest is untrusted, and a terminal interprets what is printed on it: it
+//! answers queries as if the user had typed the answer, writes to the
+//! clipboard, moves its window, opens files. So only what draws passes: text,
+//! some control characters, and the sequences that `escape.rs` and `osc.rs`
+//! list. Unknown sequences are dropped. A sequence passes only when it is
+//! complete, so the output never ends in the middle of one.
 //!
 //! ```text
 //!   Ground ─ESC─> Escape ─[─> Control ──final──> Ground
@@ -25,10 +25,11 @@ use std::borrow::Cow;
 
 use change::{Change, Changes};
 
-/// The longest sequence that passes, without its first two and its last byte.
+/// The longest escape or control sequence that passes, without its first two
+/// bytes and its last.
 const MAX_SEQUENCE: usize = 256;
 
-/// The longest command to the terminal that passes: a title, a colour, a link.
+/// The longest OSC that passes: a title, a colour, a link.
 const MAX_COMMAND: usize = 4096;
 
 const BELL: u8 = 0x07;
@@ -38,46 +39,47 @@ const ESCAPE: u8 = 0x1b;
 const SHIFT_OUT: u8 = 0x0e;
 const SHIFT_IN: u8 = 0x0f;
 
-/// Lets through what draws, and remembers how to undo what it changed. Pieces
-/// may be cut anywhere.
+/// Passes what draws, and records how to undo changes of the terminal's state.
+/// Input may be split anywhere.
 #[derive(Default)]
 pub(super) struct Filter {
     state: State,
-    /// What has come of an unfinished sequence. At its limit it is too long.
+    /// The bytes of an unfinished sequence. At its limit it is too long to
+    /// pass.
     held: Vec<u8>,
-    /// The beginning of an unfinished character.
+    /// The first bytes of an unfinished UTF-8 character.
     cut: Vec<u8>,
     changes: Changes,
 }
 
-/// What is under way.
+/// The state of the parser.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum State {
     /// Text.
     #[default]
     Ground,
-    /// Behind an escape character.
+    /// After an escape character.
     Escape,
-    /// A control sequence.
+    /// In a control sequence.
     Control,
-    /// A command to the terminal.
+    /// In an OSC.
     Command,
-    /// Behind an escape character within a command.
+    /// After an escape character in an OSC.
     CommandEnd,
-    /// Some other string.
+    /// In another string (DCS, SOS, PM, APC), which does not pass.
     Ignored,
 }
 
-/// What became of a byte.
+/// What happened to a byte.
 #[derive(PartialEq, Eq)]
 enum Step {
     Taken,
-    /// It ended something and belongs to what follows.
+    /// The byte ended a sequence and must be processed again.
     Again,
 }
 
 impl Filter {
-    /// What of these bytes may be printed.
+    /// Returns the bytes that may be printed.
     pub(super) fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let unfinished = self.state != State::Ground || !self.cut.is_empty();
         if !unfinished && plain_length(bytes) == bytes.len() {
@@ -94,7 +96,7 @@ impl Filter {
         Cow::Owned(passed)
     }
 
-    /// What puts the terminal back to how it was.
+    /// Returns the sequences that restore the terminal's state.
     pub(super) fn undo(&mut self) -> Vec<u8> {
         self.changes.take_undo()
     }
@@ -109,7 +111,7 @@ impl Filter {
         }
     }
 
-    /// Takes text and a control character behind it. Answers what follows.
+    /// Processes text and a control character after it. Returns the rest.
     fn take_text<'a>(&mut self, bytes: &'a [u8], passed: &mut Vec<u8>) -> &'a [u8] {
         let (plain, rest) = bytes.split_at(plain_length(bytes));
         passed.extend_from_slice(plain);
@@ -134,8 +136,8 @@ impl Filter {
         }
     }
 
-    /// Takes text that is not ASCII. What is no UTF-8 is replaced: some
-    /// terminals would take single bytes for control characters.
+    /// Processes text that is not ASCII. Invalid UTF-8 is replaced, because
+    /// some terminals interpret single bytes as control characters.
     fn take_unicode(&mut self, mut text: &[u8], last: bool, passed: &mut Vec<u8>) {
         while !text.is_empty() {
             let error = match std::str::from_utf8(text) {
@@ -155,7 +157,7 @@ impl Filter {
         }
     }
 
-    /// Takes a byte of something unfinished.
+    /// Processes a byte of an unfinished sequence.
     fn step(&mut self, byte: u8, passed: &mut Vec<u8>) -> Step {
         if matches!(byte, CANCEL | SUBSTITUTE) {
             self.state = State::Ground;
@@ -176,7 +178,7 @@ impl Filter {
                 self.begin(State::Escape);
                 return Step::Again;
             }
-            // What follows is for sequences that terminals read to their end.
+            // The rest is for sequences that a terminal reads to their end.
             (_, ESCAPE) => self.begin(State::Escape),
             (_, ..0x20) => self.execute(byte, passed),
             (_, 0x7f) => {}
@@ -217,8 +219,8 @@ impl Filter {
         }
     }
 
-    /// Passes a control character, also from within a sequence, if it only
-    /// moves the cursor, rings, or chooses a character set.
+    /// Passes a control character, also within a sequence, if it only moves the
+    /// cursor, rings the bell or selects a character set.
     fn execute(&mut self, byte: u8, passed: &mut Vec<u8>) {
         match byte {
             SHIFT_OUT => self.changes.note(Change::CharacterSet),
@@ -230,14 +232,14 @@ impl Filter {
     }
 }
 
-/// Whether a byte is text, or a control character that needs no attention: the
-/// bell, backspace, tab, newline, vertical tab, form feed and return.
+/// Returns whether a byte is text or a control character that always passes:
+/// bell, backspace, tab, newline, vertical tab, form feed and carriage return.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, 0x20..0x7f | 0x07..0x0e)
 }
 
-/// How many bytes at the beginning are plain. Most are, so it looks at many at
-/// once.
+/// Returns how many bytes at the start are plain. Checks blocks, because most
+/// bytes are plain.
 fn plain_length(bytes: &[u8]) -> usize {
     const BLOCK: usize = 32;
     let is_plain_block = |block: &&[u8]| block.iter().fold(true, |all, byte| all & is_plain(*byte));
@@ -246,10 +248,10 @@ fn plain_length(bytes: &[u8]) -> usize {
     blocks * BLOCK + rest.take_while(|byte| is_plain(**byte)).count()
 }
 
-/// Passes characters but U+0080 to U+009F, which begin sequences as escape
-/// characters do.
+/// Passes characters except U+0080 to U+009F, the C1 controls, which begin
+/// sequences as an escape character does.
 fn push_characters(text: &str, passed: &mut Vec<u8>) {
-    // Their first byte.
+    // The first byte of their UTF-8 encoding.
     if !text.as_bytes().contains(&0xc2) {
         passed.extend_from_slice(text.as_bytes());
         return;

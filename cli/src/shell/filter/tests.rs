@@ -14,7 +14,7 @@ fn assert_unchanged(bytes: &str) {
     );
 }
 
-/// Nothing of it passes, and what stands around it does.
+/// Asserts that nothing of `bytes` passes, and that the text around it does.
 #[track_caller]
 fn assert_left_out(bytes: &[u8]) {
     let around = [b"before ", bytes, b" behind"].concat();
@@ -73,7 +73,7 @@ fn what_a_terminal_would_answer_is_left_out() {
         "\x1b]11;?\x1b\\",
         "\x1b]12;?\x07",
         "\x1b]52;c;?\x07",
-        // The same in the midst of others.
+        // Modes that make a terminal send reports.
         "\x1b[?2048h",
         "\x1b[?2031h",
         "\x1b[?996n",
@@ -85,7 +85,7 @@ fn what_a_terminal_would_answer_is_left_out() {
 #[test]
 fn what_would_do_more_than_draw_is_left_out() {
     for command in [
-        // The clipboard, notifications, files, pictures, fonts, other strings.
+        // Clipboard, notifications, files, images, fonts, other strings.
         "\x1b]52;c;cm0gLXJmIH4=\x07",
         "\x1b]9;notify\x1b\\",
         "\x1b]777;notify;a;b\x07",
@@ -97,7 +97,7 @@ fn what_would_do_more_than_draw_is_left_out() {
         "\x1b_Gf=100;AAAA\x1b\\",
         "\x1b^private\x1b\\",
         "\x1bXstring\x1b\\",
-        // The window and the printer.
+        // Window and printer.
         "\x1b[8;100;100t",
         "\x1b[2t",
         "\x1b[3;0;0t",
@@ -105,29 +105,30 @@ fn what_would_do_more_than_draw_is_left_out() {
         "\x1b[5i",
         "\x1b[?5i",
         "\x1b[?3h",
-        // What keys send, so that the key that detaches would not be known.
+        // Modes that change what keys send: the detach key would not be
+        // recognised.
         "\x1b[>4;2m",
         "\x1b[>1u",
         "\x1b[=5;1u",
         "\x1b[<u",
         "\x1b[?9001h",
         "\x1b[?1034h",
-        // Other encodings, in which text would be control characters.
+        // Other encodings, in which text could be control characters.
         "\x1b%@",
         "\x1b%G",
         "\x1b F",
         "\u{9b}",
         "\u{90}",
-        // Links that open more than a page of the web.
+        // Links that open anything but web pages.
         "\x1b]8;;file:///etc/passwd\x1b\\",
         "\x1b]8;;javascript:alert(1)\x1b\\",
         "\x1b]8;;",
-        // What nobody knows.
+        // Unknown sequences.
         "\x1b[?12345h",
         "\x1b[1;2;3~",
         "\x1b]987654;x\x07",
     ] {
-        // Those that are not finished are finished here.
+        // Terminate those that are not terminated.
         let finished = match command.strip_prefix("\x1b]") {
             Some(_) if !command.ends_with(['\x07', '\\']) => [command, "\x07"].concat(),
             _ => command.to_owned(),
@@ -155,7 +156,8 @@ fn a_title_is_one_line_without_control_characters_and_of_bounded_length() {
     assert_eq!(String::from_utf8(passed).unwrap().matches('ä').count(), 256);
 }
 
-/// An escape character within ends the title, so what it begins is judged too.
+/// An escape character ends the title, so the sequence it begins is filtered
+/// too.
 #[test]
 fn a_title_cannot_hide_a_sequence() {
     assert_eq!(pass("\x1b]2;a\x1b[6nb\x1b\\"), b"b");
@@ -220,7 +222,7 @@ fn a_terminal_that_was_reset_has_nothing_but_its_title_to_undo() {
     assert_eq!(filter.undo(), b"\x1b[23;0t");
 }
 
-/// Pieces of which hostile output is made.
+/// Generates output from fragments of escape sequences.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![
@@ -234,8 +236,8 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-/// Whether this is text and complete sequences, none of which makes a terminal
-/// do more than draw: told apart without the filter's help.
+/// Returns whether a text has only complete sequences that draw. Does not use
+/// the filter's code.
 fn is_harmless(mut text: &str) -> bool {
     while let Some(first) = text.chars().next() {
         let length = match first {
@@ -252,7 +254,7 @@ fn is_harmless(mut text: &str) -> bool {
     true
 }
 
-/// The length of a harmless sequence at the beginning.
+/// Returns the length of a harmless sequence at the start.
 fn sequence(text: &str) -> Option<usize> {
     if let Some(command) = text.strip_prefix("\x1b]") {
         let end = command.find('\x1b')?;
