@@ -13,7 +13,7 @@ use crate::{
     },
     machine_options::MachineOptions,
     port::PublishArguments,
-    process_name,
+    process_selector,
     screen::ScreenArguments,
     service::{HELP_HEADING, ServiceArguments, ServiceFlags},
     shell::ShellArguments,
@@ -25,11 +25,11 @@ use crate::{
 #[command(name = "vmcell", version, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) task: Task,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Task {
+pub(crate) enum CliCommand {
     /// Boot a VM, run a command in it, then end the VM.
     Run(RunArguments),
     /// Run a command in a running VM.
@@ -73,7 +73,7 @@ pub(crate) enum Task {
     Man(ManArguments),
 }
 
-impl Task {
+impl CliCommand {
     /// Returns whether errors are printed as JSON.
     pub(crate) fn json(&self) -> bool {
         match self {
@@ -182,7 +182,7 @@ pub(crate) struct LogsArguments {
     pub(crate) id: String,
     /// Process: its tag, its ID in `vmcell ps ID`, or `pid:` and its PID in the
     /// guest.
-    #[arg(value_name = "PROCESS", value_parser = process_name::parse)]
+    #[arg(value_name = "PROCESS", value_parser = process_selector::parse)]
     pub(crate) process: ProcessSelector,
     /// Keep printing until the process ends.
     #[arg(long, short)]
@@ -209,7 +209,7 @@ pub(crate) struct KillArguments {
     pub(crate) id: String,
     /// Kill only this process and its descendants: its tag, its ID in `vmcell
     /// ps ID`, or `pid:` and its PID in the guest.
-    #[arg(value_name = "PROCESS", value_parser = process_name::parse)]
+    #[arg(value_name = "PROCESS", value_parser = process_selector::parse)]
     pub(crate) process: Option<ProcessSelector>,
     /// Only send this signal, by name or number, to the process and its process
     /// group.

@@ -7,9 +7,9 @@ use vmcell::Command;
 use vmcell_cli::options::size;
 
 use crate::{
-    input::{self, Source},
+    input::{self, StdinSource},
     limits::LimitOptions,
-    start_options::{Start, StartOptions},
+    start_options::{StartOptions, StartSettings},
 };
 
 #[derive(Debug, Args)]
@@ -18,8 +18,8 @@ pub(crate) struct CommandOptions {
     start: StartOptions,
     /// Standard input of the command: `inherit` (or `-`), `none`, or the path
     /// of a file.
-    #[arg(long, value_name = "SOURCE", default_value = "inherit", value_parser = Source::parse)]
-    stdin: Source,
+    #[arg(long, value_name = "SOURCE", default_value = "inherit", value_parser = StdinSource::parse)]
+    stdin: StdinSource,
     #[command(flatten)]
     limits: LimitOptions,
     /// End the command after this many seconds. Default: no limit.
@@ -42,10 +42,10 @@ pub(crate) struct CommandOptions {
 }
 
 /// A command that is ready to run, with all files of its options read.
-pub(crate) struct Job {
+pub(crate) struct PreparedCommand {
     pub(crate) command: Command,
     /// User, working directory and environment of the command.
-    pub(crate) start: Start,
+    pub(crate) start: StartSettings,
     pub(crate) stdin: Option<input::Reader>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_output: Option<u64>,
@@ -54,13 +54,13 @@ pub(crate) struct Job {
 
 impl CommandOptions {
     /// Sets the working directory, unless the user has chosen one.
-    pub(crate) fn prefer_directory(&mut self, directory: &str) {
-        self.start.prefer_directory(directory);
+    pub(crate) fn set_default_directory(&mut self, directory: &str) {
+        self.start.set_default_directory(directory);
     }
 
     /// Reads the files that the options name.
-    pub(crate) fn into_job(self) -> Result<Job, vmcell::Error> {
-        let start = self.start.read()?;
+    pub(crate) fn prepare(self) -> Result<PreparedCommand, vmcell::Error> {
+        let start = self.start.load()?;
         let mut command = start.clone().apply_to(Command::from_argv(self.command));
         command = self.limits.apply_to(command);
         if let Some(tag) = self.tag {
@@ -72,7 +72,7 @@ impl CommandOptions {
         if let Some(bytes) = self.max_output_bytes {
             command = command.max_output(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
-        Ok(Job {
+        Ok(PreparedCommand {
             command,
             start,
             stdin: self.stdin.open()?,

@@ -10,15 +10,15 @@ use clap::Args;
 use serde_json::json;
 use vmcell::{Health, Output, printable};
 use vmcell_cli::{
-    exit::UNREAD,
-    show::voice::{print_json, say},
+    exit::BROKEN_PIPE,
+    show::message::{print_json, report},
     signals::Signals,
 };
 
 use crate::{
+    boot_disk::BootDisk,
     doctor::{self, Findings},
     exit_code::{self, of_exit},
-    root::Root,
     runtime::block_on,
 };
 
@@ -30,7 +30,7 @@ pub(crate) struct DemoArguments {
 }
 
 /// The command that runs in the VM.
-const QUESTION: [&str; 2] = ["uname", "-a"];
+const COMMAND: [&str; 2] = ["uname", "-a"];
 
 pub(crate) fn demo(arguments: &DemoArguments) -> anyhow::Result<u8> {
     let findings = doctor::findings();
@@ -38,11 +38,11 @@ pub(crate) fn demo(arguments: &DemoArguments) -> anyhow::Result<u8> {
         // Also printed where no VM can boot.
         findings.print(&mut io::stdout())?;
     }
-    let root = Root::prepare(OsStr::new("base"), None)?;
+    let boot_disk = BootDisk::prepare(OsStr::new("base"), None)?;
     let result = block_on(async {
         let mut signals = Signals::new()?;
         tokio::select! {
-            result = DemoResult::of_a_vm(root) => Ok(Ok(result?)),
+            result = DemoResult::measure(boot_disk) => Ok(Ok(result?)),
             code = signals.next() => Ok(Err(code)),
         }
     })?;
@@ -61,12 +61,12 @@ struct DemoResult {
 }
 
 impl DemoResult {
-    async fn of_a_vm(root: Root) -> anyhow::Result<Self> {
+    async fn measure(boot_disk: BootDisk) -> anyhow::Result<Self> {
         let began = Instant::now();
-        let vm = root.builder().start().await?;
+        let vm = boot_disk.builder().start().await?;
         let boot = began.elapsed();
         let began = Instant::now();
-        let output = vm.exec(QUESTION).await?;
+        let output = vm.exec(COMMAND).await?;
         let command = began.elapsed();
         let health = vm.health().await;
         vm.kill().await;
@@ -83,7 +83,7 @@ impl DemoResult {
             print_json(&self.as_json(findings));
         } else if let Err(error) = self.print(&mut io::stdout()) {
             return match error.kind() {
-                io::ErrorKind::BrokenPipe => Ok(UNREAD),
+                io::ErrorKind::BrokenPipe => Ok(BROKEN_PIPE),
                 _ => Err(error.into()),
             };
         }
@@ -91,7 +91,7 @@ impl DemoResult {
             .output
             .exit
             .as_ref()
-            .map_or(exit_code::OUR_OWN, of_exit))
+            .map_or(exit_code::TOOL_FAILED, of_exit))
     }
 
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
@@ -102,7 +102,9 @@ impl DemoResult {
             warnings,
             ..
         } = &self.health;
-        warnings.iter().for_each(|warning| say("vmcell", warning));
+        warnings
+            .iter()
+            .for_each(|warning| report("vmcell", warning));
         writeln!(out, "backend       {backend}")?;
         if let Some(choice) = acceleration {
             writeln!(
@@ -116,7 +118,7 @@ impl DemoResult {
         writeln!(
             out,
             "`{}` took {} ms, and answered:",
-            QUESTION.join(" "),
+            COMMAND.join(" "),
             self.command.as_millis()
         )?;
         // The guest must not control the user's terminal.
@@ -141,7 +143,7 @@ impl DemoResult {
             "link": { "name": link.kind.name(), "reason": link.reason },
             "warnings": warnings,
             "boot_ms": milliseconds(self.boot),
-            "command": QUESTION,
+            "command": COMMAND,
             "command_ms": milliseconds(self.command),
             "answer": String::from_utf8_lossy(&self.output.stdout),
         })

@@ -14,14 +14,14 @@ use crate::arguments::DoctorArguments;
 
 pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
     let findings = findings();
-    let printed = if arguments.json {
-        let report = json!({ "able": findings.are_enough(), "findings": findings.as_json() });
+    let written = if arguments.json {
+        let report = json!({ "able": findings.can_run_vms(), "findings": findings.as_json() });
         writeln!(io::stdout(), "{}", show::json::lines(&report))
     } else {
         findings.print(&mut io::stdout())
     };
-    match printed {
-        Ok(()) if findings.are_enough() => ExitCode::SUCCESS,
+    match written {
+        Ok(()) if findings.can_run_vms() => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
 }
@@ -38,20 +38,20 @@ pub(crate) fn findings() -> Findings {
 
 impl Findings {
     /// Returns whether VMs can run here.
-    fn are_enough(&self) -> bool {
+    fn can_run_vms(&self) -> bool {
         let mut findings = self.0.iter();
         findings.all(|finding| finding.status != Status::Missing)
     }
 
     pub(crate) fn as_json(&self) -> Value {
-        let told = self.0.iter().map(|finding| {
+        let findings = self.0.iter().map(|finding| {
             json!({
                 "name": finding.name,
-                "status": word(finding.status),
+                "status": status_name(finding.status),
                 "detail": finding.detail,
             })
         });
-        told.collect()
+        findings.collect()
     }
 
     pub(crate) fn print(&self, out: &mut (impl Write + IsTerminal)) -> io::Result<()> {
@@ -63,16 +63,16 @@ impl Findings {
             ..
         } in &self.0
         {
-            let word = word(*status);
-            let (on, off) = match (coloured, status) {
+            let status_text = status_name(*status);
+            let (colour, reset) = match (coloured, status) {
                 (false, _) | (true, Status::Absent) => ("", ""),
                 (true, Status::Good) => ("\x1b[32m", "\x1b[0m"),
                 (true, Status::Poor) => ("\x1b[33m", "\x1b[0m"),
                 (true, _) => ("\x1b[31m", "\x1b[0m"),
             };
-            writeln!(out, "{on}{word:8}{off}{name:18}{detail}")?;
+            writeln!(out, "{colour}{status_text:8}{reset}{name:18}{detail}")?;
         }
-        let verdict = match self.are_enough() {
+        let verdict = match self.can_run_vms() {
             true => "VMs can run here.",
             false => "VMs cannot run here yet.",
         };
@@ -95,7 +95,7 @@ fn environment() -> Finding {
     }
 }
 
-fn word(status: Status) -> &'static str {
+fn status_name(status: Status) -> &'static str {
     match status {
         Status::Good => "good",
         Status::Poor => "poor",

@@ -11,14 +11,14 @@ use vmcell::Error;
 
 /// Returns the variables in a file, in their order.
 pub(crate) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
-    let bad = |reason: String| Error::BadFile {
+    let bad_file = |reason: String| Error::BadFile {
         what: "environment file",
         path: PathBuf::from(path),
         reason,
     };
-    let contents = fs::read(path).map_err(|error| bad(error.to_string()))?;
+    let contents = fs::read(path).map_err(|error| bad_file(error.to_string()))?;
     // The bad line itself is not printed: it may hold a secret.
-    parse(&contents).map_err(|line| bad(format!("line {line}: write it as NAME=value")))
+    parse(&contents).map_err(|line| bad_file(format!("line {line}: write it as NAME=value")))
 }
 
 /// Parses lines of the form NAME=value. Values are literal: quotes and spaces
@@ -33,8 +33,8 @@ fn parse(contents: &[u8]) -> Result<Vec<(OsString, OsString)>, usize> {
         let equals = line.iter().position(|byte| *byte == b'=');
         let (name, value) = line.split_at(equals.ok_or(index + 1)?);
         // A space in a name means `export NAME=value` or an indented comment.
-        let nameless = name.is_empty() || name.iter().any(u8::is_ascii_whitespace);
-        if nameless || line.contains(&0) {
+        let invalid_name = name.is_empty() || name.iter().any(u8::is_ascii_whitespace);
+        if invalid_name || line.contains(&0) {
             return Err(index + 1);
         }
         let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());

@@ -14,19 +14,19 @@ pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
         detach,
         options,
     } = arguments;
-    let job = options.into_job()?;
+    let prepared = options.prepare()?;
     block_on(async move {
         let vm = Vm::attach(&id).await?;
         if detach {
-            return in_background(&vm, job.command, job.json).await;
+            return in_background(&vm, prepared.command, prepared.json).await;
         }
         let mut signals = Signals::new()?;
-        let outcome = foreground::run(&vm, job, &mut signals).await?;
+        let outcome = foreground::run(&vm, prepared, &mut signals).await?;
         if let Some(result) = &outcome.result {
             print_json(result);
         }
         // The caller's next step may rely on the command being gone.
-        outcome.settle(&vm).await;
+        outcome.wait_until_ended(&vm).await;
         Ok(outcome.code)
     })
 }

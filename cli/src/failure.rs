@@ -2,42 +2,42 @@
 
 use serde_json::{Value, json};
 use vmcell::{Error, ExecStage, service::ServiceError};
-pub(crate) use vmcell_cli::show::voice::print_json;
-use vmcell_cli::show::voice::{self, with_causes};
+pub(crate) use vmcell_cli::show::message::print_json;
+use vmcell_cli::show::message::{self, with_causes};
 
 /// Prints an error, on standard error or as JSON on standard output.
-pub(crate) fn report(error: &anyhow::Error, json: bool) {
+pub(crate) fn report_error(error: &anyhow::Error, json: bool) {
     if json {
         print_json(&json!({ "error": error_as_json(error) }));
     } else {
-        say(&message(error));
+        report(&describe_any(error));
     }
 }
 
 /// Returns an error as JSON.
 pub(crate) fn error_as_json(error: &anyhow::Error) -> Value {
-    let mut told = json!({ "code": code(error), "message": message(error) });
+    let mut object = json!({ "code": error_code(error), "message": describe_any(error) });
     if let Some(cause) = error.downcast_ref::<Error>().and_then(Error::cause) {
-        told["cause"] = cause.name().into();
+        object["cause"] = cause.name().into();
     }
-    told
+    object
 }
 
-fn message(error: &anyhow::Error) -> String {
+fn describe_any(error: &anyhow::Error) -> String {
     match error.downcast_ref::<Error>() {
-        Some(error) => words(error),
+        Some(error) => describe(error),
         None => format!("{error:#}"),
     }
 }
 
 /// Prints a message on standard error, prefixed with the program's name.
-pub(crate) fn say(text: &str) {
-    voice::say("vmcell", text);
+pub(crate) fn report(text: &str) {
+    message::report("vmcell", text);
 }
 
 /// Returns the message of an error, with what to do next in terms of this
 /// program.
-pub(crate) fn words(error: &Error) -> String {
+pub(crate) fn describe(error: &Error) -> String {
     match error {
         Error::NoSuchVm { id } => {
             format!("no VM with the id {id:?} runs: `vmcell ps` lists those that do")
@@ -61,7 +61,7 @@ pub(crate) fn words(error: &Error) -> String {
     }
 }
 
-fn code(error: &anyhow::Error) -> &'static str {
+fn error_code(error: &anyhow::Error) -> &'static str {
     if let Some(error) = error.downcast_ref::<Error>() {
         return error.code();
     }

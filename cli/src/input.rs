@@ -15,7 +15,7 @@ use crate::failure;
 
 /// Where a command's standard input comes from.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+pub(crate) enum StdinSource {
     /// Our own standard input.
     Inherited,
     /// Nothing: standard input is empty.
@@ -27,7 +27,7 @@ pub(crate) enum Source {
 /// An open source.
 pub(crate) type Reader = Box<dyn Read + Send>;
 
-impl Source {
+impl StdinSource {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text {
             "" => Err("name a file, or `none`".to_owned()),
@@ -78,7 +78,7 @@ pub(crate) fn forward(mut reader: Reader, input: ExecInput) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // The command sees end of file, so report that the input was
                 // cut short.
-                Err(error) => return failure::say(&format!("standard input: {error}")),
+                Err(error) => return failure::report(&format!("standard input: {error}")),
             }
         }
     });

@@ -4,8 +4,8 @@
 //! This is not a public API: it changes with the two programs. Other programs
 //! use the library `vmcell`.
 
+pub mod atomic_file;
 pub mod exit;
 pub mod options;
-pub mod saving;
 pub mod show;
 pub mod signals;

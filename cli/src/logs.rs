@@ -46,10 +46,10 @@ struct Log {
 
 impl Log {
     async fn next(&mut self) -> Result<Option<ExecEvent>, Error> {
-        let there = self.events.offsets();
-        let complete = self
-            .until
-            .is_some_and(|until| there.stdout >= until.stdout && there.stderr >= until.stderr);
+        let position = self.events.offsets();
+        let complete = self.until.is_some_and(|until| {
+            position.stdout >= until.stdout && position.stderr >= until.stderr
+        });
         if complete {
             return Ok(None);
         }
@@ -58,7 +58,7 @@ impl Log {
 }
 
 async fn print(mut log: Log) -> anyhow::Result<u8> {
-    let outputs = Outputs::start();
+    let outputs = Outputs::for_command();
     let read = loop {
         match log.next().await {
             Ok(Some(event)) => {
@@ -75,7 +75,7 @@ async fn print(mut log: Log) -> anyhow::Result<u8> {
     read?;
     Ok(match written {
         Written::All => 0,
-        Written::Unread => exit_code::UNREAD,
+        Written::ReaderGone => exit_code::BROKEN_PIPE,
     })
 }
 

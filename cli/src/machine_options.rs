@@ -23,7 +23,7 @@ pub(crate) struct MachineOptions {
 
 impl MachineOptions {
     /// Returns whether any of the options was given.
-    pub(crate) fn are_given(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.backend.is_some() || self.link.is_some() || self.allow_host_compat
     }
 

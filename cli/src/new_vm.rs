@@ -5,12 +5,12 @@ use vmcell::{EndKind, Vm, VmEnd, VmState};
 use vmcell_cli::signals::Signals;
 
 use crate::{
-    exit_code::OUR_OWN,
-    failure::{print_json, say},
-    files::{Pushes, keep_baseline},
+    boot_disk::BootDisk,
+    exit_code::TOOL_FAILED,
+    failure::{print_json, report},
+    files::{Pushes, store_baseline},
     machine_options::MachineOptions,
-    result::of_end,
-    root::Root,
+    result::vm_end_as_json,
 };
 
 /// The options of a new VM.
@@ -24,19 +24,19 @@ pub(crate) struct VmOptions {
 
 /// A VM that is ready to boot.
 pub(crate) struct NewVm {
-    pub(crate) root: Root,
+    pub(crate) disk: BootDisk,
     pub(crate) options: VmOptions,
 }
 
 /// What the work in the VM returned.
-pub(crate) struct Finished {
+pub(crate) struct WorkResult {
     /// The exit code.
     pub(crate) code: u8,
     /// The result as JSON, if it was asked for.
     pub(crate) result: Option<Value>,
 }
 
-impl From<u8> for Finished {
+impl From<u8> for WorkResult {
     fn from(code: u8) -> Self {
         Self { code, result: None }
     }
@@ -49,7 +49,7 @@ impl NewVm {
     pub(crate) async fn run(
         self,
         signals: &mut Signals,
-        work: impl AsyncFnOnce(&Vm, &mut Signals) -> anyhow::Result<Finished>,
+        work: impl AsyncFnOnce(&Vm, &mut Signals) -> anyhow::Result<WorkResult>,
     ) -> anyhow::Result<u8> {
         let VmOptions {
             id,
@@ -60,8 +60,8 @@ impl NewVm {
         } = self.options;
         // Only a VM that others can find, or one with pushed files, is worth a
         // diff.
-        let compared = id.is_some() || !pushes.is_empty();
-        let builder = self.root.builder().vcpus(vcpu_count).memory_mib(mem_mib);
+        let keeps_baseline = id.is_some() || !pushes.is_empty();
+        let builder = self.disk.builder().vcpus(vcpu_count).memory_mib(mem_mib);
         let mut builder = machine.apply(builder);
         if let Some(id) = id {
             builder = builder.id(id);
@@ -71,10 +71,10 @@ impl NewVm {
             code = signals.next() => return Ok(code),
         };
         let preparing = async {
-            vm.warnings().iter().for_each(|warning| say(warning));
+            vm.warnings().iter().for_each(|warning| report(warning));
             pushes.run(&vm).await?;
-            if compared {
-                keep_baseline(&vm).await?;
+            if keeps_baseline {
+                store_baseline(&vm).await?;
             }
             anyhow::Ok(())
         };
@@ -82,21 +82,21 @@ impl NewVm {
             prepared = preparing => prepared.map(|()| None),
             code = signals.next() => Ok(Some(code)),
         };
-        let worked = match interrupted {
+        let work_result = match interrupted {
             Ok(None) => work(&vm, signals).await,
             Ok(Some(code)) => Ok(code.into()),
             Err(error) => Err(error),
         };
         // From here on signals are ignored: ending the VM takes a bounded time.
         let end = end(&vm).await;
-        let mut finished = worked?;
+        let mut finished = work_result?;
         if vm.keeps_disk() {
             if let Some(result) = &mut finished.result {
-                result["vm_end"] = of_end(end);
+                result["vm_end"] = vm_end_as_json(end);
             }
             if end.kind() != EndKind::Clean {
-                say(&format!("the disk was not left clean: {end}"));
-                finished.code = OUR_OWN;
+                report(&format!("the disk was not left clean: {end}"));
+                finished.code = TOOL_FAILED;
             }
         }
         if let Some(result) = finished.result {

@@ -21,18 +21,18 @@ pub(crate) struct Outputs {
 pub(crate) enum Written {
     All,
     /// The reader has closed its end of the pipe.
-    Unread,
+    ReaderGone,
 }
 
 impl Outputs {
     /// Starts writers for the output of a command. On a terminal, colours are
     /// kept.
-    pub(crate) fn start() -> Self {
+    pub(crate) fn for_command() -> Self {
         Self::with(guest_colours::policy())
     }
 
     /// Starts writers for the contents of a file.
-    pub(crate) fn of_file() -> Self {
+    pub(crate) fn for_file() -> Self {
         Self::with(ColourPolicy::Replace)
     }
 
@@ -47,22 +47,22 @@ impl Outputs {
     /// [`finish`](Self::finish) then returns the error.
     pub(crate) async fn write(&self, event: ExecEvent) -> bool {
         match event {
-            ExecEvent::Stdout(bytes) => self.stdout.write(Piece::OfGuest(bytes)).await,
-            ExecEvent::Stderr(bytes) => self.stderr.write(Piece::OfGuest(bytes)).await,
-            ExecEvent::Gap { output, bytes } => self.note_gap(name(output), bytes).await,
+            ExecEvent::Stdout(bytes) => self.stdout.write(Chunk::Guest(bytes)).await,
+            ExecEvent::Stderr(bytes) => self.stderr.write(Chunk::Guest(bytes)).await,
+            ExecEvent::Gap { output, bytes } => self.report_gap(name(output), bytes).await,
             _ => true,
         }
     }
 
     /// Writes to standard output, like [`write`](Self::write).
     pub(crate) async fn print(&self, bytes: Bytes) -> bool {
-        self.stdout.write(Piece::OfGuest(bytes)).await
+        self.stdout.write(Chunk::Guest(bytes)).await
     }
 
     /// Reports on standard error that output is missing.
-    pub(crate) async fn note_gap(&self, name: &str, bytes: u64) -> bool {
+    pub(crate) async fn report_gap(&self, name: &str, bytes: u64) -> bool {
         let note = format!("vmcell: {bytes} bytes of {name} are not kept any more\n");
-        self.stderr.write(Piece::Ours(note)).await
+        self.stderr.write(Chunk::Own(note)).await
     }
 
     /// Waits until everything is written.
@@ -74,7 +74,7 @@ impl Outputs {
             match writer.finish().await {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    return Ok(Written::Unread);
+                    return Ok(Written::ReaderGone);
                 }
                 Err(error) => return Err(error).context(name(output)),
             }
@@ -94,7 +94,7 @@ pub(crate) fn name(output: OutputKind) -> &'static str {
 /// One of our outputs. A separate thread writes to it, so that a reader that
 /// does not read cannot block signals or timeouts.
 struct Writer {
-    queue: mpsc::Sender<Piece>,
+    queue: mpsc::Sender<Chunk>,
     outcome: oneshot::Receiver<io::Result<()>>,
 }
 
@@ -103,24 +103,24 @@ impl Writer {
     where
         W: Write + IsTerminal + Send + 'static,
     {
-        let (queue, mut queued) = mpsc::channel::<Piece>(1);
-        let (told, outcome) = oneshot::channel();
+        let (queue, mut receiver) = mpsc::channel::<Chunk>(1);
+        let (outcome_sender, outcome) = oneshot::channel();
         thread::spawn(move || {
-            let mut destination = Destination::new(writer, output, colours);
+            let mut destination = SanitizingWriter::new(writer, output, colours);
             let mut written = Ok(());
-            while let (Ok(()), Some(piece)) = (&written, queued.blocking_recv()) {
-                written = destination.write(&piece);
+            while let (Ok(()), Some(chunk)) = (&written, receiver.blocking_recv()) {
+                written = destination.write(&chunk);
             }
-            drop(queued);
-            let _ = told.send(written.and_then(|()| destination.finish()));
+            drop(receiver);
+            let _ = outcome_sender.send(written.and_then(|()| destination.finish()));
         });
         Self { queue, outcome }
     }
 
     /// Queues bytes. Returns `false` if they cannot be written;
     /// [`finish`](Self::finish) then returns the error.
-    async fn write(&self, piece: Piece) -> bool {
-        self.queue.send(piece).await.is_ok()
+    async fn write(&self, chunk: Chunk) -> bool {
+        self.queue.send(chunk).await.is_ok()
     }
 
     /// Waits until everything is written.
@@ -131,23 +131,23 @@ impl Writer {
 }
 
 /// A unit of output.
-enum Piece {
-    OfGuest(Bytes),
+enum Chunk {
+    Guest(Bytes),
     /// A line of our own.
-    Ours(String),
+    Own(String),
 }
 
 /// Writes the bytes of one output.
 ///
 /// Into a pipe or file, bytes go unchanged. On a terminal, bytes that could
 /// control it are replaced, because the guest is untrusted.
-struct Destination<W> {
+struct SanitizingWriter<W> {
     writer: W,
     output: Output,
     sanitizer: Option<Sanitizer>,
 }
 
-impl<W: Write + IsTerminal> Destination<W> {
+impl<W: Write + IsTerminal> SanitizingWriter<W> {
     fn new(writer: W, output: Output, colours: ColourPolicy) -> Self {
         let sanitizer = writer.is_terminal().then(|| Sanitizer::new(colours));
         Self {
@@ -157,16 +157,16 @@ impl<W: Write + IsTerminal> Destination<W> {
         }
     }
 
-    fn write(&mut self, piece: &Piece) -> io::Result<()> {
-        match (piece, &mut self.sanitizer) {
-            (Piece::OfGuest(bytes), None) => self.writer.write_all(bytes)?,
-            (Piece::OfGuest(bytes), Some(sanitizer)) => {
+    fn write(&mut self, chunk: &Chunk) -> io::Result<()> {
+        match (chunk, &mut self.sanitizer) {
+            (Chunk::Guest(bytes), None) => self.writer.write_all(bytes)?,
+            (Chunk::Guest(bytes), Some(sanitizer)) => {
                 let text = sanitizer.pass(bytes);
                 // Recorded before it is written, in case of an interrupt.
-                guest_colours::note(self.output, sanitizer.is_coloured());
+                guest_colours::record(self.output, sanitizer.is_coloured());
                 self.writer.write_all(text.as_bytes())?;
             }
-            (Piece::Ours(line), _) => write!(self.writer, "{}{line}", guest_colours::end())?,
+            (Chunk::Own(line), _) => write!(self.writer, "{}{line}", guest_colours::reset())?,
         }
         self.writer.flush()
     }
@@ -178,7 +178,7 @@ impl<W: Write + IsTerminal> Destination<W> {
         };
         self.writer.write_all(sanitizer.finish().as_bytes())?;
         self.writer.flush()?;
-        guest_colours::note(self.output, sanitizer.is_coloured());
+        guest_colours::record(self.output, sanitizer.is_coloured());
         Ok(())
     }
 }

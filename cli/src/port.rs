@@ -11,7 +11,7 @@ use vmcell::{
 use vmcell_cli::signals::Signals;
 
 use crate::{
-    failure::{print_json, say},
+    failure::{print_json, report},
     runtime::block_on,
 };
 
@@ -38,9 +38,9 @@ pub(crate) fn publish(arguments: PublishArguments) -> anyhow::Result<u8> {
             for mapping in arguments.ports {
                 published.push(vm.ports().publish(mapping).await?);
             }
-            tell(&vm, &published, arguments.json);
+            print_ports(&vm, &published, arguments.json);
             let end = vm.ended().await;
-            say(&format!("the VM is gone: {end}"));
+            report(&format!("the VM is gone: {end}"));
             anyhow::Ok(0)
         };
         tokio::select! {
@@ -51,7 +51,7 @@ pub(crate) fn publish(arguments: PublishArguments) -> anyhow::Result<u8> {
 }
 
 /// Returns a published port as text.
-pub(crate) fn words(port: &PublishedPort) -> String {
+pub(crate) fn describe(port: &PublishedPort) -> String {
     format!("{} -> {}", port.address(), port.guest_port())
 }
 
@@ -62,13 +62,13 @@ pub(crate) fn as_json(port: &PublishedPort) -> Value {
 
 /// Prints the published ports. A write error is ignored: the ports are open
 /// anyway.
-fn tell(vm: &Vm, ports: &[PublishedPort], json: bool) {
+fn print_ports(vm: &Vm, ports: &[PublishedPort], json: bool) {
     if json {
         let list: Vec<_> = ports.iter().map(as_json).collect();
         print_json(&json!({ "sandbox_id": vm.id(), "published": list }));
         return;
     }
     for port in ports {
-        let _ = writeln!(io::stdout(), "{}", words(port));
+        let _ = writeln!(io::stdout(), "{}", describe(port));
     }
 }

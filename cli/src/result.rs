@@ -7,7 +7,7 @@ use vmcell::{Cause, Cut, Exit, Output, VmEnd};
 
 /// Returns a command's result. The cause may be known even if the guest did not
 /// confirm the exit.
-pub(crate) fn of_output(vm: &str, output: &Output, cause: Option<Cause>) -> Value {
+pub(crate) fn output_as_json(vm: &str, output: &Output, cause: Option<Cause>) -> Value {
     let dropped = |cut: Option<Cut>| cut.map_or(0, |cut| cut.bytes);
     let mut result = json!({
         "sandbox_id": vm,
@@ -41,7 +41,7 @@ pub(crate) fn add_end(result: &mut Value, exit: Option<&Exit>, cause: Option<Cau
 
 /// Returns how a VM ended, and the exit status of its VMM. What is unknown or
 /// does not apply is null.
-pub(crate) fn of_end(end: VmEnd) -> Value {
+pub(crate) fn vm_end_as_json(end: VmEnd) -> Value {
     json!({
         "kind": end.kind().name(),
         "reason": end.reason.name(),

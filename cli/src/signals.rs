@@ -8,7 +8,7 @@ use std::{
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::SIGNALLED;
+use crate::exit::SIGNAL_BASE;
 
 /// Receives some signals, which have no other effect once this exists.
 pub struct Signals(Vec<(Signal, u8)>);
@@ -19,7 +19,7 @@ impl Signals {
     /// # Errors
     /// If a handler cannot be installed.
     pub fn new() -> io::Result<Self> {
-        Self::of(&[SignalKind::interrupt(), SignalKind::terminate()])
+        Self::for_kinds(&[SignalKind::interrupt(), SignalKind::terminate()])
     }
 
     /// Also receives SIGQUIT and SIGHUP, for commands that have to clean up
@@ -37,14 +37,14 @@ impl Signals {
         if !ignores(SignalKind::hangup())? {
             kinds.push(SignalKind::hangup());
         }
-        Self::of(&kinds)
+        Self::for_kinds(&kinds)
     }
 
-    fn of(kinds: &[SignalKind]) -> io::Result<Self> {
+    fn for_kinds(kinds: &[SignalKind]) -> io::Result<Self> {
         let streams = kinds.iter().map(|kind| {
             // Signal numbers are small.
             let number = u8::try_from(kind.as_raw_value()).unwrap_or(0);
-            Ok((signal(*kind)?, SIGNALLED.saturating_add(number)))
+            Ok((signal(*kind)?, SIGNAL_BASE.saturating_add(number)))
         });
         Ok(Self(streams.collect::<io::Result<_>>()?))
     }

@@ -44,7 +44,7 @@ impl fmt::Debug for Variable {
 
 /// The options with all their files read.
 #[derive(Clone)]
-pub(crate) struct Start {
+pub(crate) struct StartSettings {
     user: Option<String>,
     directory: Option<OsString>,
     create_directory: bool,
@@ -53,20 +53,20 @@ pub(crate) struct Start {
 
 impl StartOptions {
     /// Sets the working directory, unless the user has chosen one.
-    pub(crate) fn prefer_directory(&mut self, directory: &str) {
+    pub(crate) fn set_default_directory(&mut self, directory: &str) {
         self.cwd.get_or_insert_with(|| directory.into());
     }
 
     /// Reads the files that the options name. Done before a VM boots, so that a
     /// missing file fails at once.
-    pub(crate) fn read(self) -> Result<Start, Error> {
+    pub(crate) fn load(self) -> Result<StartSettings, Error> {
         let mut variables = Vec::new();
         for path in &self.env_files {
             variables.extend(env_file::read(path)?);
         }
-        let told = self.variables.into_iter();
-        variables.extend(told.map(|told| (told.name.into(), told.value.into())));
-        Ok(Start {
+        let from_options = self.variables.into_iter();
+        variables.extend(from_options.map(|option| (option.name.into(), option.value.into())));
+        Ok(StartSettings {
             user: self.user,
             directory: self.cwd,
             create_directory: self.create_cwd,
@@ -75,7 +75,7 @@ impl StartOptions {
     }
 }
 
-impl Start {
+impl StartSettings {
     pub(crate) fn apply_to(self, command: Command) -> Command {
         let mut command = command.envs(self.variables);
         if let Some(user) = self.user {

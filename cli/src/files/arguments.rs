@@ -3,20 +3,20 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, value_parser};
 use vmcell_cli::options::size;
 
-use super::{place::Place, transfer::TransferOptions};
+use super::{path::PathArgument, transfer::TransferOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct CpArguments {
     /// Source: a path on this machine, or ID:PATH in a VM. A relative PATH
     /// starts at /workspace. Write a local name that contains a colon as
     /// ./NAME.
-    #[arg(value_name = "SRC", value_parser = Place::parser())]
-    pub(super) source: Place,
+    #[arg(value_name = "SRC", value_parser = PathArgument::parser())]
+    pub(super) source: PathArgument,
     /// Destination. If it is an existing directory or ends with `/`, the copy
     /// is placed in it under SRC's name. Out of a VM, no component of DST may
     /// be a symbolic link.
-    #[arg(value_name = "DST", value_parser = Place::parser())]
-    pub(super) destination: Place,
+    #[arg(value_name = "DST", value_parser = PathArgument::parser())]
+    pub(super) destination: PathArgument,
     /// The local path is a .tar, .tar.gz, .tgz or .tar.zst archive: unpack it
     /// into the VM's directory, or create it from that directory.
     #[arg(long)]

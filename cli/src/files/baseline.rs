@@ -9,26 +9,26 @@ use vmcell::{
     files::{FileFailureKind, ManifestOptions},
 };
 
-use super::place::WORKSPACE;
-use crate::failure::say;
+use super::path::WORKSPACE;
+use crate::failure::report;
 
 /// How many bytes of file contents a manifest keeps, so that a diff can show
 /// lines.
-const TEXTS: u64 = 32 << 20;
+const MAX_TEXT_BYTES: u64 = 32 << 20;
 
 /// Returns options for a manifest that keeps contents.
 pub(super) fn with_texts() -> ManifestOptions {
-    ManifestOptions::new().keep_texts(TEXTS)
+    ManifestOptions::new().keep_texts(MAX_TEXT_BYTES)
 }
 
 /// Stores a manifest of the workspace with the VM, for `vmcell diff`.
-pub(crate) async fn keep_baseline(vm: &Vm) -> Result<(), Error> {
+pub(crate) async fn store_baseline(vm: &Vm) -> Result<(), Error> {
     match vm.files().manifest(WORKSPACE, &with_texts()).await {
         Ok(manifest) => vm.set_baseline(&manifest),
         // Not every image has a workspace.
         Err(Error::File(failure)) if failure.kind == FileFailureKind::NotFound => Ok(()),
         Err(error @ (Error::File(_) | Error::Invalid(_))) => {
-            say(&format!(
+            report(&format!(
                 "`vmcell diff` will have nothing to compare with: {error}"
             ));
             Ok(())
@@ -38,7 +38,7 @@ pub(crate) async fn keep_baseline(vm: &Vm) -> Result<(), Error> {
 }
 
 /// Returns the part of the baseline that is below a directory.
-pub(super) async fn baseline_of(vm: &Vm, directory: &Path) -> Result<Manifest, Error> {
+pub(super) async fn baseline_below(vm: &Vm, directory: &Path) -> Result<Manifest, Error> {
     let Ok(below) = directory.strip_prefix(WORKSPACE) else {
         return Err(nothing_to_compare_with(&format!(
             "only {WORKSPACE} has a manifest from when the VM began its work"

@@ -12,9 +12,9 @@ use vmcell::{
     files::{PatchOptions, PatchedFile},
     patch::{FilePatchKind, Strip},
 };
-use vmcell_cli::show::{Page, name};
+use vmcell_cli::show::{SafeStdout, name};
 
-use super::{PatchArguments, place::guest_path};
+use super::{PatchArguments, path::guest_path};
 use crate::{
     failure::{self, print_json},
     runtime::block_on,
@@ -43,7 +43,7 @@ pub(crate) fn patch(arguments: PatchArguments) -> anyhow::Result<u8> {
             }
             Ok(files) => print(&files),
             Err(error @ Error::PatchMismatch(_)) => {
-                failure::report(&error.into(), arguments.json);
+                failure::report_error(&error.into(), arguments.json);
                 Ok(MISMATCH)
             }
             Err(error) => Err(error.into()),
@@ -76,7 +76,7 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
 }
 
 fn print(files: &[PatchedFile]) -> anyhow::Result<u8> {
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let written = files.iter().try_for_each(|file| {
         let letter = match file.kind {
             FilePatchKind::Added => "A ",
@@ -85,14 +85,14 @@ fn print(files: &[PatchedFile]) -> anyhow::Result<u8> {
             FilePatchKind::Copied => "C ",
             _ => "M ",
         };
-        page.named(letter, &file.path, "", "")
+        out.path_line(letter, &file.path, "", "")
     });
-    page.finish(written)
+    out.finish(written)
 }
 
 fn print_as_json(vm: &str, files: &[PatchedFile]) {
     let files = files.iter().map(|file| {
-        let mut told = json!({
+        let mut object = json!({
             "change": match file.kind {
                 FilePatchKind::Added => "added",
                 FilePatchKind::Deleted => "deleted",
@@ -101,8 +101,8 @@ fn print_as_json(vm: &str, files: &[PatchedFile]) {
                 _ => "modified",
             },
         });
-        name::put(&mut told, "path", &file.path);
-        told
+        name::insert(&mut object, "path", &file.path);
+        object
     });
     print_json(&json!({ "sandbox_id": vm, "files": files.collect::<Vec<_>>() }));
 }

@@ -6,12 +6,12 @@ use vmcell::{
     files::{FileOwner, Pull, Push},
     tree::TreeLimits,
 };
-use vmcell_cli::options::{Selection, size};
+use vmcell_cli::options::{PathFilter, size};
 
 #[derive(Debug, Args)]
 pub(crate) struct TransferOptions {
     #[command(flatten)]
-    selection: Selection,
+    path_filter: PathFilter,
     /// Owner of the copies in the VM, by name or number. Default: the owner of
     /// the directory that they are created in.
     #[arg(long, value_name = "USER[:GROUP]", conflicts_with = "keep_owners")]
@@ -40,18 +40,18 @@ pub(crate) struct TransferOptions {
 
 impl TransferOptions {
     /// Applies the options to a copy into a VM.
-    pub(super) fn push(self, push: Push) -> Result<Push, Error> {
+    pub(super) fn apply_to_push(self, push: Push) -> Result<Push, Error> {
         if self.allow_symlink {
             return Err(Error::Invalid(
                 "--allow-symlink is for copies out of a VM".to_owned(),
             ));
         }
         let mut push = push.limits(self.limits());
-        for line in self.selection.included() {
-            push = push.include(line);
+        for pattern in self.path_filter.include_patterns() {
+            push = push.include(pattern);
         }
-        for line in self.selection.excluded()? {
-            push = push.exclude(line);
+        for pattern in self.path_filter.exclude_patterns()? {
+            push = push.exclude(pattern);
         }
         if let Some(owner) = self.owner {
             push = push.owner(FileOwner::user(owner));
@@ -69,18 +69,18 @@ impl TransferOptions {
     }
 
     /// Applies the options to a copy out of a VM.
-    pub(super) fn pull(self, pull: Pull) -> Result<Pull, Error> {
+    pub(super) fn apply_to_pull(self, pull: Pull) -> Result<Pull, Error> {
         if self.owner.is_some() || self.checksum || self.all {
             return Err(Error::Invalid(
                 "--owner, --checksum and --all are for copies into a VM".to_owned(),
             ));
         }
         let mut pull = pull.limits(self.limits());
-        for line in self.selection.included() {
-            pull = pull.include(line);
+        for pattern in self.path_filter.include_patterns() {
+            pull = pull.include(pattern);
         }
-        for line in self.selection.excluded()? {
-            pull = pull.exclude(line);
+        for pattern in self.path_filter.exclude_patterns()? {
+            pull = pull.exclude(pattern);
         }
         if self.keep_owners {
             pull = pull.keep_owners();

@@ -11,7 +11,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::{saving, show::Page};
+use crate::{atomic_file, show::SafeStdout};
 
 /// The arguments of `completions`.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub fn man(mut program: Command, arguments: &ManArguments) -> anyhow::Result<u8>
     match &arguments.dir {
         None => print(&page(&program)?),
         Some(folder) => {
-            fs::create_dir_all(folder).with_context(|| shown(folder))?;
+            fs::create_dir_all(folder).with_context(|| error_context(folder))?;
             write_all(&program, folder)?;
             Ok(0)
         }
@@ -60,21 +60,21 @@ pub fn man(mut program: Command, arguments: &ManArguments) -> anyhow::Result<u8>
 }
 
 fn print(text: &[u8]) -> anyhow::Result<u8> {
-    let mut page = Page::new();
-    let written = page.write_all(text);
-    page.finish(written)
+    let mut out = SafeStdout::new();
+    let written = out.write_all(text);
+    out.finish(written)
 }
 
 /// Writes the pages of a program and of its commands.
 fn write_all(program: &Command, folder: &Path) -> anyhow::Result<()> {
-    let mut waiting = vec![program.clone()];
-    while let Some(command) = waiting.pop() {
+    let mut pending = vec![program.clone()];
+    while let Some(command) = pending.pop() {
         let path = folder.join(Man::new(command.clone()).get_filename());
-        saving::publish(&path, &page(&command)?).with_context(|| shown(&path))?;
-        let below = command
+        atomic_file::write_public(&path, &page(&command)?).with_context(|| error_context(&path))?;
+        let subcommand = command
             .get_subcommands()
-            .filter(|below| !below.is_hide_set());
-        waiting.extend(below.cloned());
+            .filter(|subcommand| !subcommand.is_hide_set());
+        pending.extend(subcommand.cloned());
     }
     Ok(())
 }
@@ -85,6 +85,6 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn shown(path: &Path) -> String {
+fn error_context(path: &Path) -> String {
     format!("manual page {}", path.display())
 }

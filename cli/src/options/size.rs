@@ -34,7 +34,7 @@ pub fn parse_positive(text: &str) -> Result<u64, String> {
 
 /// Formats a size like `du -h`: `1.5M`. Rounds up, so that only 0 is shown as
 /// 0.
-pub fn rough(bytes: u64) -> String {
+pub fn human_readable(bytes: u64) -> String {
     let mut unit: u64 = 1 << 10;
     if bytes < unit {
         return bytes.to_string();
@@ -108,7 +108,7 @@ mod tests {
             (3 << 29, "1.5G"),
             (u64::MAX, "16E"),
         ] {
-            assert_eq!(rough(bytes), text);
+            assert_eq!(human_readable(bytes), text);
         }
     }
 }

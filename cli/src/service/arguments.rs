@@ -2,44 +2,44 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 
-use super::settings::Settings;
+use super::settings::ServiceSettings;
 use crate::{limits::LimitOptions, start_options::StartOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServiceArguments {
     #[command(subcommand)]
-    pub(super) task: ServiceTask,
+    pub(super) command: ServiceCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum ServiceTask {
+pub(super) enum ServiceCommand {
     /// Start a service and wait until it is ready.
     Start(Box<StartArguments>),
     /// List the services of a VM.
     Ls(ListArguments),
     /// Show the status of a service.
-    Status(OneArguments),
+    Status(NamedServiceArguments),
     /// Print the log of a service.
     Logs(LogArguments),
     /// Stop a service: ask it to end, and kill it if it does not end in time.
-    Stop(OneArguments),
+    Stop(NamedServiceArguments),
     /// Restart a service and wait until it is ready.
-    Restart(OneArguments),
+    Restart(NamedServiceArguments),
     /// Remove a service that has ended, and its log.
-    Rm(OneArguments),
+    Rm(NamedServiceArguments),
 }
 
 impl ServiceArguments {
     /// Returns whether errors are printed as JSON.
     pub(crate) fn json(&self) -> bool {
-        match &self.task {
-            ServiceTask::Start(arguments) => arguments.json,
-            ServiceTask::Ls(arguments) => arguments.json,
-            ServiceTask::Logs(arguments) => arguments.json,
-            ServiceTask::Status(arguments)
-            | ServiceTask::Stop(arguments)
-            | ServiceTask::Restart(arguments)
-            | ServiceTask::Rm(arguments) => arguments.json,
+        match &self.command {
+            ServiceCommand::Start(arguments) => arguments.json,
+            ServiceCommand::Ls(arguments) => arguments.json,
+            ServiceCommand::Logs(arguments) => arguments.json,
+            ServiceCommand::Status(arguments)
+            | ServiceCommand::Stop(arguments)
+            | ServiceCommand::Restart(arguments)
+            | ServiceCommand::Rm(arguments) => arguments.json,
         }
     }
 }
@@ -53,7 +53,7 @@ pub(super) struct StartArguments {
     #[arg(value_name = "NAME")]
     pub(super) name: String,
     #[command(flatten)]
-    pub(super) settings: Settings,
+    pub(super) settings: ServiceSettings,
     #[command(flatten)]
     pub(super) start: StartOptions,
     #[command(flatten)]
@@ -83,7 +83,7 @@ pub(super) struct ListArguments {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct OneArguments {
+pub(super) struct NamedServiceArguments {
     /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,

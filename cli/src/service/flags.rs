@@ -6,8 +6,8 @@ use clap::{ArgMatches, Args, Error, FromArgMatches, error::ErrorKind};
 use vmcell::service::{Probe, Restart};
 
 use super::{
-    about::About,
-    plan::{Placed, Plan, Planned, Twice},
+    for_service::ForService,
+    plan::{AlreadySet, PlannedService, Positioned, ServicePlan},
     settings::parse_restart,
 };
 use crate::command::parse_seconds;
@@ -38,7 +38,7 @@ struct Flags {
         value_parser = parse_ready,
         help_heading = HELP_HEADING
     )]
-    ready: Vec<About<Probe>>,
+    ready: Vec<ForService<Probe>>,
     /// Seconds a service may take to become ready. Default: 30.
     #[arg(
         long,
@@ -46,7 +46,7 @@ struct Flags {
         value_parser = parse_ready_timeout,
         help_heading = HELP_HEADING
     )]
-    ready_timeout: Vec<About<Duration>>,
+    ready_timeout: Vec<ForService<Duration>>,
     /// Start a service only when OTHER is ready.
     #[arg(
         long,
@@ -54,7 +54,7 @@ struct Flags {
         value_parser = parse_needs,
         help_heading = HELP_HEADING
     )]
-    needs: Vec<About<String>>,
+    needs: Vec<ForService<String>>,
     /// When to restart a service that ends: never, on-failure or always.
     /// Default: never.
     #[arg(
@@ -63,12 +63,12 @@ struct Flags {
         value_parser = parse_restart_of,
         help_heading = HELP_HEADING
     )]
-    restart: Vec<About<Restart>>,
+    restart: Vec<ForService<Restart>>,
 }
 
 /// The requested services, in the order of the command line.
 #[derive(Debug, Default)]
-pub(crate) struct ServiceFlags(pub(crate) Vec<Planned>);
+pub(crate) struct ServiceFlags(pub(crate) Vec<PlannedService>);
 
 impl FromArgMatches for ServiceFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
@@ -80,29 +80,29 @@ impl FromArgMatches for ServiceFlags {
             restart,
         } = Flags::from_arg_matches(matches)?;
         let plan = || {
-            let mut plan = Plan::new(placed(matches, "service", service))?;
-            let ready = placed(matches, "ready", ready);
+            let mut plan = ServicePlan::new(with_positions(matches, "service", service))?;
+            let ready = with_positions(matches, "ready", ready);
             plan.add("--ready", ready, |settings, probe| {
-                once(&mut settings.ready, probe)
+                set_once(&mut settings.ready, probe)
             })?;
-            let ready_timeout = placed(matches, "ready_timeout", ready_timeout);
+            let ready_timeout = with_positions(matches, "ready_timeout", ready_timeout);
             plan.add("--ready-timeout", ready_timeout, |settings, time| {
-                once(&mut settings.ready_timeout, time)
+                set_once(&mut settings.ready_timeout, time)
             })?;
-            let needs = placed(matches, "needs", needs);
+            let needs = with_positions(matches, "needs", needs);
             plan.add("--needs", needs, |settings, other| {
                 settings.needs.push(other);
                 Ok(())
             })?;
-            let restart = placed(matches, "restart", restart);
+            let restart = with_positions(matches, "restart", restart);
             plan.add("--restart", restart, |settings, when| {
-                once(&mut settings.restart, when)
+                set_once(&mut settings.restart, when)
             })?;
             plan.finish()
         };
         plan()
             .map(Self)
-            .map_err(|told: String| Error::raw(ErrorKind::ValueValidation, told))
+            .map_err(|message: String| Error::raw(ErrorKind::ValueValidation, message))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -122,15 +122,15 @@ impl Args for ServiceFlags {
 }
 
 /// Pairs the values of an option with their positions on the command line.
-fn placed<T>(matches: &ArgMatches, option: &str, values: Vec<T>) -> Vec<Placed<T>> {
-    let places = matches.indices_of(option).into_iter().flatten();
-    places.zip(values).collect()
+fn with_positions<T>(matches: &ArgMatches, option: &str, values: Vec<T>) -> Vec<Positioned<T>> {
+    let positions = matches.indices_of(option).into_iter().flatten();
+    positions.zip(values).collect()
 }
 
-fn once<T>(there: &mut Option<T>, value: T) -> Result<(), Twice> {
-    match there.replace(value) {
+fn set_once<T>(setting: &mut Option<T>, value: T) -> Result<(), AlreadySet> {
+    match setting.replace(value) {
         None => Ok(()),
-        Some(_) => Err(Twice),
+        Some(_) => Err(AlreadySet),
     }
 }
 
@@ -143,21 +143,21 @@ fn parse_service(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn parse_ready(text: &str) -> Result<About<Probe>, String> {
-    About::parse(text, Probe::from_str)
+fn parse_ready(text: &str) -> Result<ForService<Probe>, String> {
+    ForService::parse(text, Probe::from_str)
 }
 
-fn parse_ready_timeout(text: &str) -> Result<About<Duration>, String> {
-    About::parse(text, parse_seconds)
+fn parse_ready_timeout(text: &str) -> Result<ForService<Duration>, String> {
+    ForService::parse(text, parse_seconds)
 }
 
-fn parse_needs(text: &str) -> Result<About<String>, String> {
-    About::parse(text, |other| match other {
+fn parse_needs(text: &str) -> Result<ForService<String>, String> {
+    ForService::parse(text, |other| match other {
         "" => Err("name another service".to_owned()),
         other => Ok(other.to_owned()),
     })
 }
 
-fn parse_restart_of(text: &str) -> Result<About<Restart>, String> {
-    About::parse(text, parse_restart)
+fn parse_restart_of(text: &str) -> Result<ForService<Restart>, String> {
+    ForService::parse(text, parse_restart)
 }

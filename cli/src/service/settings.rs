@@ -12,7 +12,7 @@ use crate::command::parse_seconds;
 
 /// The settings of one service.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Settings {
+pub(crate) struct ServiceSettings {
     /// When the service is ready: tcp:PORT or unix:PATH accepts connections,
     /// http:PORT/PATH answers, file:PATH exists, a line of its log matches
     /// log:REGEX, or the shell command line after cmd: succeeds. Default: as
@@ -31,9 +31,9 @@ pub(crate) struct Settings {
     pub(super) restart: Option<Restart>,
 }
 
-impl Settings {
+impl ServiceSettings {
     /// Returns how long the service may take to become ready.
-    pub(crate) fn longest(&self) -> Duration {
+    pub(crate) fn ready_timeout(&self) -> Duration {
         self.ready_timeout.unwrap_or(Readiness::DEFAULT_TIMEOUT)
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use vmcell::service::{ServicePhase, ServiceStatus};
 use vmcell_cli::show::Table;
 
-use crate::{ps::rough, result::add_end};
+use crate::{ps::human_readable, result::add_end};
 
 pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -> Table<7> {
     let mut table = Table::new([
@@ -20,7 +20,7 @@ pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -
         table.add([
             service.name.clone(),
             service.phase.name().to_owned(),
-            rough(service.since),
+            human_readable(service.since),
             service.pid.map_or("-".to_owned(), |pid| pid.to_string()),
             service.restarts.to_string(),
             last_exit(service).unwrap_or("-".to_owned()),
@@ -38,9 +38,9 @@ pub(crate) fn as_json(service: &ServiceStatus) -> Value {
         _ => None,
     };
     let last_exit = service.last_exit.map(|exit| {
-        let mut told = json!({});
-        add_end(&mut told, Some(&exit), Some(exit.cause));
-        told
+        let mut object = json!({});
+        add_end(&mut object, Some(&exit), Some(exit.cause));
+        object
     });
     json!({
         "name": service.name,

@@ -24,11 +24,11 @@ impl DetachKey {
     /// Returns where in the input the key was pressed. A terminal sends the
     /// bytes of a key at once, so they are never split.
     pub(super) fn find(&self, typed: &[u8]) -> Option<usize> {
-        let places = self.codes.iter().filter_map(|code| {
-            let mut pieces = typed.windows(code.len());
-            pieces.position(|piece| piece == code)
+        let positions = self.codes.iter().filter_map(|code| {
+            let mut windows = typed.windows(code.len());
+            windows.position(|window| window == code)
         });
-        places.min()
+        positions.min()
     }
 }
 
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn the_key_is_found_where_it_was_pressed() {
-        for (name, typed, place) in [
+        for (name, typed, position) in [
             ("ctrl+]", &b"ab\x1dc\x1d"[..], Some(2)),
             ("ctrl+]", b"ab", None),
             ("ctrl+]", b"", None),
@@ -50,7 +50,7 @@ mod tests {
             ("none", b"\x1d", None),
         ] {
             let key = DetachKey::parse(name).unwrap();
-            assert_eq!(key.find(typed), place, "{name}");
+            assert_eq!(key.find(typed), position, "{name}");
         }
         assert!(DetachKey::parse("no such key").is_err());
         assert!(DetachKey::parse("").is_err());

@@ -18,10 +18,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::filter::Filter;
 
 /// How much is printed at once. Between two chunks we may be told to stop.
-const PIECE: usize = 16 * 1024;
+const CHUNK_SIZE: usize = 16 * 1024;
 
 /// How long to wait at exit for a terminal that does not accept output.
-const PATIENCE: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Prints to the user's terminal from a separate thread, so that a terminal
 /// that does not accept output cannot block keys or signals.
@@ -40,21 +40,21 @@ impl Display {
     /// Takes standard output.
     pub(super) fn start() -> io::Result<Self> {
         let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        let (queue, queued) = mpsc::channel(1);
-        let (told, outcome) = oneshot::channel();
+        let (queue, receiver) = mpsc::channel(1);
+        let (outcome_sender, outcome) = oneshot::channel();
         let (alive, ended) = channel::channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let mut thread = Drawing {
+        let mut thread = DisplayThread {
             output,
             filter: Filter::default(),
-            queued,
+            receiver,
             stop: stop.clone(),
         };
         thread::Builder::new().spawn(move || {
-            let drawn = thread.run();
-            let undone = thread.undo();
+            let printed = thread.run();
+            let restored = thread.restore();
             drop(thread);
-            let _ = told.send(drawn.and(undone));
+            let _ = outcome_sender.send(printed.and(restored));
             drop(alive);
         })?;
         Ok(Self {
@@ -66,7 +66,7 @@ impl Display {
     }
 
     /// Prints output of the guest. Returns `false` if the terminal is gone.
-    pub(super) async fn draw(&self, bytes: Bytes) -> bool {
+    pub(super) async fn print(&self, bytes: Bytes) -> bool {
         match &self.queue {
             Some(queue) => queue.send(bytes).await.is_ok(),
             None => false,
@@ -85,31 +85,31 @@ impl Drop for Display {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.queue = None;
-        let _ = self.ended.recv_timeout(PATIENCE);
+        let _ = self.ended.recv_timeout(EXIT_TIMEOUT);
     }
 }
 
-struct Drawing {
+struct DisplayThread {
     output: File,
     filter: Filter,
-    queued: mpsc::Receiver<Bytes>,
+    receiver: mpsc::Receiver<Bytes>,
     stop: Arc<AtomicBool>,
 }
 
-impl Drawing {
+impl DisplayThread {
     fn run(&mut self) -> io::Result<()> {
-        while let Some(bytes) = self.queued.blocking_recv() {
-            for piece in bytes.chunks(PIECE) {
+        while let Some(bytes) = self.receiver.blocking_recv() {
+            for chunk in bytes.chunks(CHUNK_SIZE) {
                 if self.stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                self.output.write_all(&self.filter.pass(piece))?;
+                self.output.write_all(&self.filter.pass(chunk))?;
             }
         }
         Ok(())
     }
 
-    fn undo(&mut self) -> io::Result<()> {
+    fn restore(&mut self) -> io::Result<()> {
         self.output.write_all(&self.filter.undo())
     }
 }

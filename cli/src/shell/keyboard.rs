@@ -9,8 +9,8 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 /// The size of a read, and how many reads are buffered.
-const PIECE: usize = 4096;
-const PIECES: usize = 16;
+const READ_SIZE: usize = 4096;
+const MAX_BUFFERED_READS: usize = 16;
 
 /// Reads the keyboard of the user's terminal.
 ///
@@ -22,9 +22,9 @@ impl Keyboard {
     /// Takes standard input.
     pub(super) fn start() -> io::Result<Self> {
         let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let (sender, receiver) = mpsc::channel(PIECES);
+        let (sender, receiver) = mpsc::channel(MAX_BUFFERED_READS);
         thread::Builder::new().spawn(move || {
-            let mut buffer = [0; PIECE];
+            let mut buffer = [0; READ_SIZE];
             loop {
                 let typed = match input.read(&mut buffer) {
                     Ok(count) => buffer.get(..count).unwrap_or_default(),

@@ -18,7 +18,7 @@ use super::{
     display::Display,
     keyboard::Keyboard,
     raw_mode::RawMode,
-    window::{self, Window},
+    window::{self, WindowWatcher},
 };
 
 /// How a session ended.
@@ -41,7 +41,7 @@ pub(super) async fn run(
     signals: &mut Signals,
 ) -> anyhow::Result<End> {
     let end = connect(terminal, key, signals).await;
-    if !matches!(end, Ok(End::Exited(_))) && is_heard() {
+    if !matches!(end, Ok(End::Exited(_))) && stderr_is_writable() {
         // The next message starts on a line of its own.
         let _ = writeln!(io::stderr());
     }
@@ -49,7 +49,7 @@ pub(super) async fn run(
 }
 
 /// Returns whether standard error accepts output now. A terminal may be stuck.
-pub(super) fn is_heard() -> bool {
+pub(super) fn stderr_is_writable() -> bool {
     let stderr = io::stderr();
     let mut wanted = [PollFd::new(&stderr, PollFlags::OUT)];
     poll(&mut wanted, Some(&Timespec::default())).is_ok_and(|ready| ready == 1)
@@ -60,24 +60,24 @@ async fn connect(
     key: &DetachKey,
     signals: &mut Signals,
 ) -> anyhow::Result<End> {
-    let mut window = Window::watch()?;
+    let mut window = WindowWatcher::watch()?;
     let mut keyboard = Keyboard::start()?;
     // Dropped in reverse order: first the screen's state is restored, then the
     // terminal's mode.
     let mode = RawMode::enter()?;
     let mut display = Display::start()?;
     tokio::select! {
-        end = draw(terminal, &mut display) => Ok(end?),
-        end = send(terminal, &mut keyboard, key) => Ok(end),
+        end = print_output(terminal, &mut display) => Ok(end?),
+        end = send_input(terminal, &mut keyboard, key) => Ok(end),
         end = follow_size(terminal, &mut window, &mode) => Ok(end),
         code = signals.next() => Ok(End::Signalled(code)),
     }
 }
 
-async fn draw(terminal: &Terminal, display: &mut Display) -> Result<End, Error> {
+async fn print_output(terminal: &Terminal, display: &mut Display) -> Result<End, Error> {
     let mut output = terminal.follow();
     while let Some(bytes) = output.next().await {
-        if !display.draw(bytes).await {
+        if !display.print(bytes).await {
             return Ok(End::HungUp);
         }
     }
@@ -87,7 +87,7 @@ async fn draw(terminal: &Terminal, display: &mut Display) -> Result<End, Error> 
     Ok(End::Exited(terminal.wait().await?))
 }
 
-async fn send(terminal: &Terminal, keyboard: &mut Keyboard, key: &DetachKey) -> End {
+async fn send_input(terminal: &Terminal, keyboard: &mut Keyboard, key: &DetachKey) -> End {
     let input = terminal.input();
     while let Some(mut typed) = keyboard.next().await {
         let detached = key.find(&typed);
@@ -106,7 +106,7 @@ async fn send(terminal: &Terminal, keyboard: &mut Keyboard, key: &DetachKey) -> 
 
 /// Sets the size of the guest's terminal to that of the user's, at the start
 /// and on every change.
-async fn follow_size(terminal: &Terminal, window: &mut Window, mode: &RawMode) -> End {
+async fn follow_size(terminal: &Terminal, window: &mut WindowWatcher, mode: &RawMode) -> End {
     loop {
         if let Some(size) = window::size() {
             // Fails if the program has ended, which is reported elsewhere.

@@ -5,12 +5,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use vmcell::terminal::TerminalSize;
 
 /// Watches the size of the user's terminal.
-pub(super) struct Window {
+pub(super) struct WindowWatcher {
     changed: Signal,
     continued: Signal,
 }
 
-impl Window {
+impl WindowWatcher {
     /// Starts watching for changes.
     pub(super) fn watch() -> io::Result<Self> {
         let continued = rustix::process::Signal::CONT.as_raw();

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use vmcell::files::{Entry, EntryKind};
 
-use super::{Table, date::Date, name, page::OFF};
+use super::{Table, date::Date, name, safe_stdout::RESET_STYLE};
 
 /// The columns of a long listing, without the name.
 pub const HEADER: [&str; 6] = ["MODE", "LINKS", "OWNER", "GROUP", "SIZE", "MODIFIED (UTC)"];
 
 /// Returns the empty table of a long listing.
 pub fn table() -> Table<6> {
-    Table::with_tail(HEADER, "NAME")
+    Table::with_raw_column(HEADER, "NAME")
 }
 
 /// Returns the cells of a long listing, without the name.
@@ -30,14 +30,14 @@ pub fn row(entry: &Entry) -> [String; 6] {
 /// Returns a path, and its target if it is a link, safe for a terminal: one
 /// line without control characters, except for the path's colour.
 pub fn label(entry: &Entry, path: &Path, coloured: bool) -> String {
-    let path = name::shown(path);
+    let path = name::printable(path);
     let mut label = match colour(entry) {
-        on if coloured && !on.is_empty() => format!("{on}{path}{OFF}"),
+        on if coloured && !on.is_empty() => format!("{on}{path}{RESET_STYLE}"),
         _ => path,
     };
     if let Some(target) = &entry.target {
         label += " -> ";
-        label += &name::shown(target);
+        label += &name::printable(target);
     }
     label
 }
@@ -57,7 +57,7 @@ pub fn colour(entry: &Entry) -> &'static str {
 pub fn lines(entry: &Entry) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("path", label(entry, &absolute(entry), false)),
-        ("type", kind(entry.kind).to_owned()),
+        ("type", kind_name(entry.kind).to_owned()),
         ("size", entry.size.to_string()),
         ("allocated", entry.allocated.to_string()),
         (
@@ -91,7 +91,7 @@ fn group(entry: &Entry) -> String {
 
 fn name_or_number(name: Option<&str>, number: u32) -> String {
     match name {
-        Some(name) => name::shown(name),
+        Some(name) => name::printable(name),
         None => number.to_string(),
     }
 }
@@ -103,7 +103,7 @@ pub fn absolute(entry: &Entry) -> PathBuf {
 
 /// Returns the entry's path relative to the listed directory. If the listed
 /// path is not a directory, its only entry is itself, with its absolute path.
-pub fn listed(entry: &Entry, directory: &Path) -> PathBuf {
+pub fn relative(entry: &Entry, directory: &Path) -> PathBuf {
     let path = absolute(entry);
     match path.strip_prefix(directory) {
         Ok(below) if !below.as_os_str().is_empty() => below.to_owned(),
@@ -112,7 +112,7 @@ pub fn listed(entry: &Entry, directory: &Path) -> PathBuf {
 }
 
 /// Returns the name of a type.
-pub fn kind(kind: EntryKind) -> &'static str {
+pub fn kind_name(kind: EntryKind) -> &'static str {
     match kind {
         EntryKind::File => "file",
         EntryKind::Directory => "directory",
@@ -127,8 +127,8 @@ pub fn kind(kind: EntryKind) -> &'static str {
 
 /// Returns all metadata as JSON.
 pub fn as_json(entry: &Entry) -> Value {
-    let mut told = json!({
-        "type": kind(entry.kind),
+    let mut object = json!({
+        "type": kind_name(entry.kind),
         "size": entry.size,
         "allocated": entry.allocated,
         "mode": format!("{:04o}", entry.mode),
@@ -137,18 +137,18 @@ pub fn as_json(entry: &Entry) -> Value {
         "gid": entry.gid,
         "owner": entry.owner,
         "group": entry.group,
-        "modified": Date::of(entry.modified).exact(),
+        "modified": Date::of(entry.modified).rfc3339(),
         "links": entry.links,
         "inode": entry.inode,
         "target": null,
         "sha256": entry.sha256.map(|digest| name::hex(&digest)),
     });
     let path = absolute(entry);
-    name::put(&mut told, "path", path);
+    name::insert(&mut object, "path", path);
     let last = entry.name().unwrap_or_default();
-    name::put(&mut told, "name", last);
+    name::insert(&mut object, "name", last);
     if let Some(target) = &entry.target {
-        name::put(&mut told, "target", target);
+        name::insert(&mut object, "target", target);
     }
-    told
+    object
 }

@@ -12,7 +12,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use vmcell::ColourPolicy;
 
-use super::page::{OFF, colours_are_wanted};
+use super::safe_stdout::{RESET_STYLE, colours_allowed};
 
 /// One of our outputs, as a bit.
 #[derive(Clone, Copy, Debug)]
@@ -24,55 +24,55 @@ pub enum Output {
 }
 
 /// The outputs on which a colour is still on.
-static LEFT_ON: AtomicU8 = AtomicU8::new(0);
+static COLOURED_OUTPUTS: AtomicU8 = AtomicU8::new(0);
 
 /// Returns how colours that a command prints are treated on a terminal: kept,
 /// unless the user wants none.
 pub fn policy() -> ColourPolicy {
-    match colours_are_wanted() {
+    match colours_allowed() {
         true => ColourPolicy::Keep,
         false => ColourPolicy::Remove,
     }
 }
 
 /// Records whether the last text on an output left a colour on.
-pub fn note(output: Output, is_coloured: bool) {
+pub fn record(output: Output, is_coloured: bool) {
     let bit = output as u8;
     match is_coloured {
-        true => LEFT_ON.fetch_or(bit, Ordering::Relaxed),
-        false => LEFT_ON.fetch_and(!bit, Ordering::Relaxed),
+        true => COLOURED_OUTPUTS.fetch_or(bit, Ordering::Relaxed),
+        false => COLOURED_OUTPUTS.fetch_and(!bit, Ordering::Relaxed),
     };
 }
 
 /// Returns the sequence that resets the guest's colours before we print to
 /// standard error. Empty if none are on, or if standard error is not a
 /// terminal.
-pub fn end() -> &'static str {
-    match io::stderr().is_terminal() && LEFT_ON.swap(0, Ordering::Relaxed) != 0 {
-        true => OFF,
+pub fn reset() -> &'static str {
+    match io::stderr().is_terminal() && COLOURED_OUTPUTS.swap(0, Ordering::Relaxed) != 0 {
+        true => RESET_STYLE,
         false => "",
     }
 }
 
 /// Resets the guest's colours at exit if some are still on, for example after
 /// an interrupt. Never blocks on a terminal that does not read.
-pub fn end_at_exit() {
-    if LEFT_ON.swap(0, Ordering::Relaxed) == 0 {
+pub fn reset_at_exit() {
+    if COLOURED_OUTPUTS.swap(0, Ordering::Relaxed) == 0 {
         return;
     }
     let (stdout, stderr) = (io::stdout(), io::stderr());
     // Bypasses locks and buffers, which a blocked thread may hold.
     if stderr.is_terminal() {
-        write_at_once(&stderr);
+        write_reset_without_blocking(&stderr);
     } else if stdout.is_terminal() {
-        write_at_once(&stdout);
+        write_reset_without_blocking(&stdout);
     }
 }
 
-fn write_at_once(terminal: &impl rustix::fd::AsFd) {
+fn write_reset_without_blocking(terminal: &impl rustix::fd::AsFd) {
     let mut wanted = [PollFd::new(terminal, PollFlags::OUT)];
     if poll(&mut wanted, Some(&Timespec::default())) == Ok(1) {
         // There is nobody left to report an error to.
-        let _ = rustix::io::write(terminal, OFF.as_bytes());
+        let _ = rustix::io::write(terminal, RESET_STYLE.as_bytes());
     }
 }

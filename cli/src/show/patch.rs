@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use vmcell::printable;
 
-use super::page::OFF;
+use super::safe_stdout::RESET_STYLE;
 
 /// A part of a patch. The same line means something else in a hunk.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub fn write(patch: &[u8], coloured: bool, out: &mut impl Write) -> io::Result<(
             (Part::Hunk, [b'-', ..]) => "\x1b[31m",
             (Part::Hunk, _) => "",
         };
-        let end = if colour.is_empty() { "" } else { OFF };
+        let end = if colour.is_empty() { "" } else { RESET_STYLE };
         let text = printable(line);
         let text = text.strip_suffix('\n').unwrap_or(&text);
         writeln!(out, "{colour}{text}{end}")?;

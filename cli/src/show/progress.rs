@@ -30,20 +30,20 @@ impl Progress {
     }
 
     /// Sets how many bytes are done.
-    pub fn reach(&self, bytes: u64) {
+    pub fn set_position(&self, bytes: u64) {
         self.bar.set_position(bytes);
     }
 
     /// Returns a callback for the progress of a transfer. `None` if the bar is
     /// hidden.
-    pub fn watcher(&self) -> Option<impl FnMut(TreeProgress<'_>) + Send + use<>> {
+    pub fn callback(&self) -> Option<impl FnMut(TreeProgress<'_>) + Send + use<>> {
         if self.bar.is_hidden() {
             return None;
         }
         self.bar.enable_steady_tick(Duration::from_millis(100));
         let bar = self.bar.clone();
         Some(move |progress: TreeProgress<'_>| {
-            let path = name::shown_bytes(progress.path);
+            let path = name::printable_bytes(progress.path);
             bar.set_position(progress.bytes);
             bar.set_message(format!("{} entries {path}", progress.entries));
         })

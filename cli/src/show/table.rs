@@ -16,53 +16,53 @@ pub struct Table<const N: usize> {
 struct Row<const N: usize> {
     cells: [String; N],
     /// Text behind the last column, printed without escaping or padding.
-    tail: String,
+    raw: String,
 }
 
 /// The number of rows in a chunk.
-const PORTION: usize = 1000;
+const ROWS_PER_CHUNK: usize = 1000;
 
 impl<const N: usize> Table<N> {
     /// Creates an empty table.
     pub fn new(header: [&str; N]) -> Self {
-        Self::with_tail(header, "")
+        Self::with_raw_column(header, "")
     }
 
     /// Creates an empty table whose rows have text behind their columns.
-    pub fn with_tail(header: [&str; N], tail: &str) -> Self {
+    pub fn with_raw_column(header: [&str; N], raw: &str) -> Self {
         let mut table = Self {
             rows: Vec::new(),
             widths: [0; N],
         };
-        table.add_with_tail(header.map(str::to_owned), tail.to_owned());
+        table.add_with_raw_column(header.map(str::to_owned), raw.to_owned());
         table
     }
 
     /// Adds a row. Line breaks and control characters are replaced.
     pub fn add(&mut self, cells: [String; N]) {
-        self.add_with_tail(cells, String::new());
+        self.add_with_raw_column(cells, String::new());
     }
 
     /// Adds a row with text behind its columns. The text is printed as is: the
     /// caller must have removed line breaks and control characters.
-    pub fn add_with_tail(&mut self, cells: [String; N], tail: String) {
-        let cells = cells.map(in_its_line);
+    pub fn add_with_raw_column(&mut self, cells: [String; N], raw: String) {
+        let cells = cells.map(sanitized_cell);
         for (width, cell) in self.widths.iter_mut().zip(&cells) {
             *width = (*width).max(cell.chars().count());
         }
-        self.rows.push(Row { cells, tail });
+        self.rows.push(Row { cells, raw });
     }
 
     /// Returns whether there are enough rows to print a chunk of them.
-    pub fn has_portion(&self) -> bool {
-        self.rows.len() >= PORTION
+    pub fn has_chunk(&self) -> bool {
+        self.rows.len() >= ROWS_PER_CHUNK
     }
 
     /// Prints the table to standard output.
     ///
     /// # Errors
     /// If that fails, except because the reader has closed the pipe.
-    pub fn show(&mut self) -> anyhow::Result<()> {
+    pub fn print_to_stdout(&mut self) -> anyhow::Result<()> {
         match self.print(&mut io::stdout()) {
             // A reader that has closed the pipe has read enough.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -75,21 +75,21 @@ impl<const N: usize> Table<N> {
     /// # Errors
     /// If they cannot be written.
     pub fn print(&mut self, writer: &mut impl Write) -> io::Result<()> {
-        for Row { cells, tail } in self.rows.drain(..) {
+        for Row { cells, raw } in self.rows.drain(..) {
             let mut line = String::new();
             for (cell, width) in cells.iter().zip(self.widths) {
-                let missing = width.saturating_sub(cell.chars().count());
+                let padding = width.saturating_sub(cell.chars().count());
                 line.push_str(cell);
-                line.extend(std::iter::repeat_n(' ', missing + 2));
+                line.extend(std::iter::repeat_n(' ', padding + 2));
             }
-            line.push_str(&tail);
+            line.push_str(&raw);
             writeln!(writer, "{}", line.trim_end())?;
         }
         Ok(())
     }
 }
 
-fn in_its_line(cell: String) -> String {
+fn sanitized_cell(cell: String) -> String {
     if cell.bytes().all(|byte| matches!(byte, b'!'..=b'~')) {
         return cell;
     }
@@ -118,14 +118,14 @@ ID   TAG    COMMAND
 
     #[test]
     fn later_portions_have_the_columns_of_the_first() {
-        let mut table = Table::with_tail(["SIZE"], "NAME");
-        table.add_with_tail(["100000".to_owned()], "\x1b[1mx\x1b[0m".to_owned());
+        let mut table = Table::with_raw_column(["SIZE"], "NAME");
+        table.add_with_raw_column(["100000".to_owned()], "\x1b[1mx\x1b[0m".to_owned());
         let mut text = Vec::new();
         table.print(&mut text).unwrap();
-        table.add_with_tail(["1".to_owned()], "y".to_owned());
+        table.add_with_raw_column(["1".to_owned()], "y".to_owned());
         table.print(&mut text).unwrap();
         let expected = "SIZE    NAME\n100000  \x1b[1mx\x1b[0m\n1       y\n";
         assert_eq!(String::from_utf8(text).unwrap(), expected);
-        assert!(!table.has_portion());
+        assert!(!table.has_chunk());
     }
 }

@@ -26,11 +26,11 @@ Examples:
 #[command(name = "vmcell-disk", version, max_term_width = 100, after_help = MORE)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) task: Task,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Task {
+pub(crate) enum CliCommand {
     /// List a directory.
     Ls(LsArguments),
     /// Print a directory tree.
@@ -65,7 +65,7 @@ pub(crate) enum Task {
     Man(ManArguments),
 }
 
-impl Task {
+impl CliCommand {
     /// Returns whether errors are printed as JSON.
     pub(crate) fn json(&self) -> bool {
         match self {

@@ -7,10 +7,10 @@ use std::{
 
 use clap::Args;
 use vmcell::disk::{Disk, DiskError, DiskLimit};
-use vmcell_cli::{options::size, show::Page};
+use vmcell_cli::{options::size, show::SafeStdout};
 
 use crate::{
-    image::{ImageOptions, rooted},
+    image::{ImageOptions, absolute},
     problems::Problems,
 };
 
@@ -39,34 +39,34 @@ pub(crate) struct CatArguments {
 }
 
 /// The size of a read.
-const PIECE: usize = 256 << 10;
+const READ_SIZE: usize = 256 << 10;
 
 pub(crate) fn cat(arguments: &CatArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let mut problems = Problems::new(false);
     let written = arguments.paths.iter().try_for_each(|path| {
-        let path = rooted(path);
-        match copy(&disk, &path, arguments, &mut page) {
+        let path = absolute(path);
+        match copy(&disk, &path, arguments, &mut out) {
             Ok(()) => Ok(()),
-            Err(Failure::Read(error)) => problems.add_at(&path, &error, &mut page),
-            Err(Failure::Written(error)) => Err(error),
+            Err(Failure::Read(error)) => problems.add_at(&path, &error, &mut out),
+            Err(Failure::Write(error)) => Err(error),
         }
     });
-    let code = page.finish(written)?;
+    let code = out.finish(written)?;
     Ok(problems.finish(code))
 }
 
 enum Failure {
     Read(DiskError),
-    Written(io::Error),
+    Write(io::Error),
 }
 
 fn copy(
     disk: &Disk,
     path: &Path,
     arguments: &CatArguments,
-    page: &mut Page,
+    out: &mut SafeStdout,
 ) -> Result<(), Failure> {
     let unreadable = |error: io::Error| {
         Failure::Read(error.downcast().unwrap_or_else(|source| DiskError::Read {
@@ -75,10 +75,10 @@ fn copy(
         }))
     };
     let mut reader = disk.reader(path).map_err(Failure::Read)?;
-    let rest = reader.size().saturating_sub(arguments.offset);
-    let mut rest = rest.min(arguments.max_bytes.unwrap_or(u64::MAX));
+    let left = reader.size().saturating_sub(arguments.offset);
+    let mut left = left.min(arguments.max_bytes.unwrap_or(u64::MAX));
     let limit = arguments.options.limits().bytes;
-    if rest > limit {
+    if left > limit {
         return Err(Failure::Read(DiskError::Limit {
             what: DiskLimit::Bytes,
             limit,
@@ -87,15 +87,15 @@ fn copy(
     }
     let start = SeekFrom::Start(arguments.offset);
     reader.seek(start).map_err(unreadable)?;
-    let mut buffer = vec![0; PIECE];
-    while rest > 0 {
-        let wanted = usize::try_from(rest).map_or(PIECE, |rest| rest.min(PIECE));
+    let mut buffer = vec![0; READ_SIZE];
+    while left > 0 {
+        let wanted = usize::try_from(left).map_or(READ_SIZE, |left| left.min(READ_SIZE));
         let count = reader.read(&mut buffer[..wanted]).map_err(unreadable)?;
         if count == 0 {
             break;
         }
-        page.bytes(&buffer[..count]).map_err(Failure::Written)?;
-        rest = rest.saturating_sub(count as u64);
+        out.file_bytes(&buffer[..count]).map_err(Failure::Write)?;
+        left = left.saturating_sub(count as u64);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use vmcell::disk::{DiskError, image::create_child};
-use vmcell_cli::show::Page;
+use vmcell_cli::show::SafeStdout;
 
 use crate::{image::ImageOptions, interrupt::Interrupt, layer};
 
@@ -34,13 +34,13 @@ pub(crate) struct ChildArguments {
 pub(crate) fn child(arguments: &ChildArguments) -> anyhow::Result<u8> {
     // It takes milliseconds, so an interrupt does not cancel it.
     let interrupt = Interrupt::watch()?;
-    let options = arguments.options.for_image(&arguments.base);
+    let options = arguments.options.image_options(&arguments.base);
     let made = create_child(&arguments.base, &arguments.new, &options);
     let layer = made.map_err(DiskError::from)?;
     if arguments.json {
-        let mut page = Page::new();
-        let written = page.json(&layer::as_json(&layer));
-        return page.finish(written);
+        let mut out = SafeStdout::new();
+        let written = out.json(&layer::as_json(&layer));
+        return out.finish(written);
     }
     Ok(interrupt.code().unwrap_or(0))
 }

@@ -10,11 +10,11 @@ use serde_json::json;
 use vmcell::disk::{DirectoryUsage, DirectoryUsages};
 use vmcell_cli::{
     options::size,
-    show::{Page, name},
+    show::{SafeStdout, name},
 };
 
 use crate::{
-    image::{ImageOptions, rooted},
+    image::{ImageOptions, absolute},
     problems::Problems,
 };
 
@@ -62,58 +62,58 @@ pub(crate) fn du(arguments: &DuArguments) -> anyhow::Result<u8> {
         true => 0,
         false => arguments.depth.unwrap_or(usize::MAX),
     };
-    let usages = disk.usage_by_directory(rooted(&arguments.path), depth)?;
-    let mut page = Page::new();
+    let usages = disk.usage_by_directory(absolute(&arguments.path), depth)?;
+    let mut out = SafeStdout::new();
     let mut problems = Problems::new(arguments.json);
-    let written = print(usages, arguments, &mut page, &mut problems);
-    let code = page.finish(written)?;
+    let written = print(usages, arguments, &mut out, &mut problems);
+    let code = out.finish(written)?;
     Ok(problems.finish(code))
 }
 
 fn print(
     usages: DirectoryUsages<'_>,
     arguments: &DuArguments,
-    page: &mut Page,
+    out: &mut SafeStdout,
     problems: &mut Problems,
 ) -> io::Result<()> {
     // The problems of the last directory, which contains all others.
-    let mut unread = 0;
+    let mut unreadable = 0;
     for usage in usages {
         match usage {
             Ok(directory) => {
-                unread = directory.usage.problems;
-                arguments.print(&directory, page)?;
+                unreadable = directory.usage.problems;
+                arguments.print(&directory, out)?;
             }
-            Err(problem) => problems.add(&problem, page)?,
+            Err(problem) => problems.add(&problem, out)?,
         }
     }
-    problems.add_more(unread, page)
+    problems.add_more(unreadable, out)
 }
 
 impl DuArguments {
-    fn print(&self, directory: &DirectoryUsage, page: &mut Page) -> io::Result<()> {
+    fn print(&self, directory: &DirectoryUsage, out: &mut SafeStdout) -> io::Result<()> {
         let DirectoryUsage { path, usage, .. } = directory;
         let path = Path::new("/").join(path);
         if self.json {
-            let mut told = json!({
+            let mut object = json!({
                 "entries": usage.entries,
                 "directories": usage.directories,
                 "bytes": usage.bytes,
                 "allocated": usage.allocated,
                 "problems": usage.problems,
             });
-            name::put(&mut told, "path", path);
-            return page.json(&told);
+            name::insert(&mut object, "path", path);
+            return out.json(&object);
         }
         let bytes = match self.bytes {
             true => usage.bytes,
             false => usage.allocated,
         };
         let size = match (self.human_readable, self.bytes) {
-            (true, _) => size::rough(bytes),
+            (true, _) => size::human_readable(bytes),
             (false, true) => bytes.to_string(),
             (false, false) => bytes.div_ceil(1024).to_string(),
         };
-        page.named(&format!("{size}\t"), &path, "", "")
+        out.path_line(&format!("{size}\t"), &path, "", "")
     }
 }

@@ -9,13 +9,13 @@ use vmcell::disk::{
     image::{ImageError, partition::PartitionError},
 };
 use vmcell_cli::{
-    exit::OUR_OWN,
-    show::{Page, voice},
+    exit::TOOL_FAILED,
+    show::{SafeStdout, message},
 };
 
 /// Prints an error as text or JSON, and returns the exit code.
-pub(crate) fn report(error: &anyhow::Error, json: bool) -> u8 {
-    let told = match error.downcast_ref::<DiskError>() {
+pub(crate) fn report_error(error: &anyhow::Error, json: bool) -> u8 {
+    let object = match error.downcast_ref::<DiskError>() {
         Some(error) => as_json(error),
         None => {
             let ours = error.downcast_ref::<vmcell::Error>();
@@ -23,34 +23,34 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> u8 {
         }
     };
     if !json {
-        say(told["message"].as_str().unwrap_or_default());
-        return OUR_OWN;
+        report(object["message"].as_str().unwrap_or_default());
+        return TOOL_FAILED;
     }
-    let mut page = Page::new();
-    let written = page.json(&json!({ "error": told }));
+    let mut out = SafeStdout::new();
+    let written = out.json(&json!({ "error": object }));
     // There is nowhere to report that standard output cannot be written.
-    let _ = page.finish(written);
-    OUR_OWN
+    let _ = out.finish(written);
+    TOOL_FAILED
 }
 
 /// Prints a message on standard error, prefixed with the program's name.
-pub(crate) fn say(text: &str) {
-    voice::say("vmcell-disk", text);
+pub(crate) fn report(text: &str) {
+    message::report("vmcell-disk", text);
 }
 
 pub(crate) fn as_json(error: &DiskError) -> Value {
-    json!({ "code": error.code(), "message": words(error) })
+    json!({ "code": error.code(), "message": describe(error) })
 }
 
 /// Returns the message of an error, with what to do next in terms of this
 /// program.
-pub(crate) fn words(error: &DiskError) -> String {
-    voice::with_causes(&advice(error), error)
+pub(crate) fn describe(error: &DiskError) -> String {
+    message::with_causes(&message_with_advice(error), error)
 }
 
-fn advice(error: &DiskError) -> String {
+fn message_with_advice(error: &DiskError) -> String {
     match error {
-        DiskError::Image(error) => of_image(error),
+        DiskError::Image(error) => describe_image_error(error),
         // Paths are printed from the root of the disk, as the user gives them.
         DiskError::NotFound { path } => {
             let path = path.trim_start_matches('/');
@@ -71,7 +71,7 @@ fn advice(error: &DiskError) -> String {
             problem: Problem::Checksum,
             ..
         })) => format!("{error}: --ignore-checksums reads on nevertheless"),
-        DiskError::Limit { what, .. } => match option_for(*what) {
+        DiskError::Limit { what, .. } => match option_to_raise(*what) {
             Some(option) => format!("{error}, with {option}"),
             None => error.to_string(),
         },
@@ -79,7 +79,7 @@ fn advice(error: &DiskError) -> String {
     }
 }
 
-fn of_image(error: &ImageError) -> String {
+fn describe_image_error(error: &ImageError) -> String {
     match error {
         ImageError::Read { path, .. } => {
             format!("cannot read {path:?}: check the path and the permissions")
@@ -109,7 +109,7 @@ fn of_image(error: &ImageError) -> String {
 }
 
 /// Returns the option that raises a limit.
-fn option_for(limit: DiskLimit) -> Option<&'static str> {
+fn option_to_raise(limit: DiskLimit) -> Option<&'static str> {
     match limit {
         DiskLimit::Entries => Some("--limit-entries N"),
         DiskLimit::Depth => Some("--limit-depth N"),

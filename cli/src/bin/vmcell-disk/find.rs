@@ -8,13 +8,13 @@ use vmcell::{
     files::{EntryKind, Walk},
 };
 use vmcell_cli::{
-    options::{moment, size},
+    options::{size, timestamp},
     show::entry,
 };
 
 use crate::{
-    image::{ImageOptions, rooted},
-    listing::{self, Number, Style},
+    image::{ImageOptions, absolute},
+    listing::{self, Inodes, Style},
 };
 
 const EXAMPLES: &str = "\
@@ -43,10 +43,10 @@ pub(crate) struct FindArguments {
     size: Option<SizeRange>,
     /// Only entries modified after TIME: a date in UTC (2026-01-31 or
     /// 2026-01-31T12:00:59), or an age such as 30m, 36h or 7d.
-    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    #[arg(long, value_name = "TIME", value_parser = timestamp::parse)]
     newer: Option<SystemTime>,
     /// Only entries modified before TIME.
-    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    #[arg(long, value_name = "TIME", value_parser = timestamp::parse)]
     older: Option<SystemTime>,
     /// Descend at most N levels below the directory.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
@@ -112,19 +112,19 @@ impl SizeRange {
 
 pub(crate) fn find(arguments: &FindArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let path = rooted(&arguments.path);
+    let path = absolute(&arguments.path);
     let style = match (arguments.json, arguments.long, arguments.print0) {
         (true, _, _) => Style::Json,
         (_, true, _) => Style::Long,
-        (_, _, true) => Style::Zero,
+        (_, _, true) => Style::NulTerminated,
         _ => Style::Names,
     };
-    let found = disk.find(&path, arguments.wanted(style))?;
-    listing::print(found, style, Number::None, entry::absolute)
+    let entries = disk.find(&path, arguments.to_find(style))?;
+    listing::print(entries, style, Inodes::Hidden, entry::absolute)
 }
 
 impl FindArguments {
-    fn wanted(&self, style: Style) -> Find {
+    fn to_find(&self, style: Style) -> Find {
         let mut walk = Walk::new().with_top().depth(self.depth.unwrap_or(u32::MAX));
         if self.unsorted {
             walk = walk.unsorted();

@@ -9,7 +9,7 @@ use vmcell::disk::{
     DiskError,
     image::{self, Image, ImageError},
 };
-use vmcell_cli::show::{Page, Progress};
+use vmcell_cli::show::{Progress, SafeStdout};
 
 use crate::{image::ImageOptions, interrupt::Interrupt};
 
@@ -37,12 +37,12 @@ pub(crate) struct FlattenArguments {
 
 pub(crate) fn flatten(arguments: &FlattenArguments) -> anyhow::Result<u8> {
     let interrupt = Interrupt::watch()?;
-    let options = arguments.options.for_image(&arguments.image);
+    let options = arguments.options.image_options(&arguments.image);
     let image = Image::open(&arguments.image, &options).map_err(DiskError::from)?;
     let limit = arguments.options.limits().bytes;
     let bar = Progress::new(Some(image.size()));
     let flattened = image::flatten(&image, &arguments.destination, limit, &mut |progress| {
-        bar.reach(progress.done);
+        bar.set_position(progress.done);
         match interrupt.code() {
             None => ControlFlow::Continue(()),
             Some(_) => ControlFlow::Break(()),
@@ -56,11 +56,11 @@ pub(crate) fn flatten(arguments: &FlattenArguments) -> anyhow::Result<u8> {
     if !arguments.json {
         return Ok(0);
     }
-    let mut page = Page::new();
-    let written = page.json(&json!({
+    let mut out = SafeStdout::new();
+    let written = out.json(&json!({
         "size": flattened.size,
         "written": flattened.written,
         "allocated": flattened.allocated,
     }));
-    page.finish(written)
+    out.finish(written)
 }

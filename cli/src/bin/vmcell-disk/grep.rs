@@ -13,11 +13,11 @@ use vmcell::{
     disk::{Disk, Grep, GrepMatch, MatchedLine},
     files::{EntryKind, Walk},
 };
-use vmcell_cli::show::{Page, name};
+use vmcell_cli::show::{SafeStdout, name};
 
 use crate::{
-    failure::say,
-    image::{ImageOptions, rooted},
+    failure::report,
+    image::{ImageOptions, absolute},
     problems::Problems,
 };
 
@@ -71,36 +71,36 @@ pub(crate) struct GrepArguments {
 }
 
 /// The exit code if nothing matched, as that of grep(1).
-const NOTHING: u8 = 1;
+const NO_MATCH: u8 = 1;
 /// The exit code if not everything could be searched, as that of grep(1).
-const TROUBLE: u8 = 2;
+const INCOMPLETE_SEARCH: u8 = 2;
 
 pub(crate) fn grep(arguments: &GrepArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let paths: Vec<_> = arguments.paths.iter().map(|path| rooted(path)).collect();
+    let paths: Vec<_> = arguments.paths.iter().map(|path| absolute(path)).collect();
     let mut search = Search {
         arguments,
-        with_path: names_files(&disk, &paths),
-        page: Page::new(),
+        prints_paths: prints_paths(&disk, &paths),
+        out: SafeStdout::new(),
         problems: Problems::new(arguments.json),
-        has_found: false,
+        has_matches: false,
     };
-    let grep = arguments.wanted();
+    let grep = arguments.to_grep();
     // An invalid pattern is an error of the command, not a problem of a path.
     disk.grep("/", &grep)?;
     let written = paths
         .iter()
         .try_for_each(|path| search.path(&disk, path, &grep));
-    let code = search.page.finish(written)?;
-    let found = if search.has_found { 0 } else { NOTHING };
+    let code = search.out.finish(written)?;
+    let found = if search.has_matches { 0 } else { NO_MATCH };
     Ok(match code {
-        0 => search.problems.finish_with(found, TROUBLE),
-        unread => unread,
+        0 => search.problems.finish_with(found, INCOMPLETE_SEARCH),
+        broken_pipe => broken_pipe,
     })
 }
 
 /// Returns whether lines are printed with their file: not for a single file.
-fn names_files(disk: &Disk, paths: &[PathBuf]) -> bool {
+fn prints_paths(disk: &Disk, paths: &[PathBuf]) -> bool {
     match paths {
         [path] => disk
             .stat(path)
@@ -110,7 +110,7 @@ fn names_files(disk: &Disk, paths: &[PathBuf]) -> bool {
 }
 
 impl GrepArguments {
-    fn wanted(&self) -> Grep {
+    fn to_grep(&self) -> Grep {
         let mut walk = Walk::new();
         if let Some(pattern) = &self.glob {
             walk = walk.glob(pattern);
@@ -126,7 +126,7 @@ impl GrepArguments {
     }
 
     /// Returns how many matches of a file are needed.
-    fn most(&self) -> u64 {
+    fn max_matches(&self) -> u64 {
         match self.files_with_matches {
             true => 1,
             false => self.max_count.unwrap_or(u64::MAX),
@@ -136,14 +136,14 @@ impl GrepArguments {
 
 struct Search<'a> {
     arguments: &'a GrepArguments,
-    with_path: bool,
-    page: Page,
+    prints_paths: bool,
+    out: SafeStdout,
     problems: Problems,
-    has_found: bool,
+    has_matches: bool,
 }
 
 /// The file of the last match, and its number of matches so far.
-struct Current {
+struct CurrentFile {
     path: PathBuf,
     matches: u64,
 }
@@ -152,28 +152,28 @@ impl Search<'_> {
     fn path(&mut self, disk: &Disk, path: &Path, grep: &Grep) -> io::Result<()> {
         let mut matches = match disk.grep(path, grep) {
             Ok(matches) => matches,
-            Err(error) => return self.problems.add_at(path, &error, &mut self.page),
+            Err(error) => return self.problems.add_at(path, &error, &mut self.out),
         };
-        let mut current: Option<Current> = None;
+        let mut current: Option<CurrentFile> = None;
         while let Some(found) = matches.next() {
             let found = match found {
                 Ok(found) => found,
                 Err(problem) => {
-                    self.problems.add(&problem, &mut self.page)?;
+                    self.problems.add(&problem, &mut self.out)?;
                     continue;
                 }
             };
-            self.has_found = true;
+            self.has_matches = true;
             let path = path_of(&found);
             if current.as_ref().is_none_or(|current| current.path != path) {
                 self.end_file(current.take())?;
             }
-            let current = current.get_or_insert(Current { path, matches: 0 });
+            let current = current.get_or_insert(CurrentFile { path, matches: 0 });
             current.matches += 1;
             if !self.arguments.count && !self.arguments.files_with_matches {
                 self.show(&current.path, &found)?;
             }
-            if current.matches >= self.arguments.most() {
+            if current.matches >= self.arguments.max_matches() {
                 matches.skip_file();
             }
         }
@@ -181,71 +181,71 @@ impl Search<'_> {
     }
 
     /// Prints the path or count of a file, if that was asked for.
-    fn end_file(&mut self, file: Option<Current>) -> io::Result<()> {
-        let Some(Current { path, matches }) = file else {
+    fn end_file(&mut self, file: Option<CurrentFile>) -> io::Result<()> {
+        let Some(CurrentFile { path, matches }) = file else {
             return Ok(());
         };
-        let (arguments, page) = (self.arguments, &mut self.page);
+        let (arguments, out) = (self.arguments, &mut self.out);
         if !arguments.files_with_matches && !arguments.count {
             return Ok(());
         }
         if arguments.json {
-            let mut told = match arguments.count {
+            let mut object = match arguments.count {
                 true => json!({ "count": matches }),
                 false => json!({}),
             };
-            name::put(&mut told, "path", path);
-            return page.json(&told);
+            name::insert(&mut object, "path", path);
+            return out.json(&object);
         }
         if arguments.files_with_matches {
-            return page.named("", &path, PATH, "");
+            return out.path_line("", &path, PATH_COLOUR, "");
         }
-        match self.with_path {
-            true => page.named("", &path, PATH, &format!(":{matches}")),
-            false => writeln!(page, "{matches}"),
+        match self.prints_paths {
+            true => out.path_line("", &path, PATH_COLOUR, &format!(":{matches}")),
+            false => writeln!(out, "{matches}"),
         }
     }
 
     fn show(&mut self, path: &Path, found: &GrepMatch) -> io::Result<()> {
         if self.arguments.json {
-            return self.page.json(&as_json(path, found));
+            return self.out.json(&as_json(path, found));
         }
         match found {
             GrepMatch::Line(line) => self.show_line(path, line),
             _ => {
                 // Keeps the order of matches if both outputs go to one
                 // terminal.
-                self.page.flush()?;
-                say(&format!("{}: binary file matches", name::shown(path)));
+                self.out.flush()?;
+                report(&format!("{}: binary file matches", name::printable(path)));
                 Ok(())
             }
         }
     }
 
     fn show_line(&mut self, path: &Path, line: &MatchedLine) -> io::Result<()> {
-        let page = &mut self.page;
-        if self.with_path {
-            page.text(path.as_os_str().as_bytes(), PATH)?;
-            page.text(b":", SEPARATOR)?;
+        let out = &mut self.out;
+        if self.prints_paths {
+            out.untrusted_text(path.as_os_str().as_bytes(), PATH_COLOUR)?;
+            out.untrusted_text(b":", SEPARATOR_COLOUR)?;
         }
         if self.arguments.line_number {
-            page.text(line.number.to_string().as_bytes(), NUMBER)?;
-            page.text(b":", SEPARATOR)?;
+            out.untrusted_text(line.number.to_string().as_bytes(), NUMBER_COLOUR)?;
+            out.untrusted_text(b":", SEPARATOR_COLOUR)?;
         }
         let part = |range| line.text.get(range).unwrap_or_default();
         let (start, end) = (line.matched.start, line.matched.end);
-        page.text(part(0..start), "")?;
-        page.text(part(start..end), MATCH)?;
-        page.text(part(end..line.text.len()), "")?;
-        writeln!(page, "{}", if line.is_cut { "..." } else { "" })
+        out.untrusted_text(part(0..start), "")?;
+        out.untrusted_text(part(start..end), MATCH_COLOUR)?;
+        out.untrusted_text(part(end..line.text.len()), "")?;
+        writeln!(out, "{}", if line.is_cut { "..." } else { "" })
     }
 }
 
 /// The colours of GNU grep.
-const PATH: &str = "\x1b[35m";
-const SEPARATOR: &str = "\x1b[36m";
-const NUMBER: &str = "\x1b[32m";
-const MATCH: &str = "\x1b[1;31m";
+const PATH_COLOUR: &str = "\x1b[35m";
+const SEPARATOR_COLOUR: &str = "\x1b[36m";
+const NUMBER_COLOUR: &str = "\x1b[32m";
+const MATCH_COLOUR: &str = "\x1b[1;31m";
 
 fn path_of(found: &GrepMatch) -> PathBuf {
     let path = match found {
@@ -257,20 +257,20 @@ fn path_of(found: &GrepMatch) -> PathBuf {
 }
 
 fn as_json(path: &Path, found: &GrepMatch) -> Value {
-    let mut told = match found {
+    let mut object = match found {
         GrepMatch::Line(line) => {
-            let mut told = json!({
+            let mut object = json!({
                 "line": line.number,
                 "offset": line.offset,
                 "matched": [line.matched.start, line.matched.end],
                 "cut": line.is_cut,
                 "binary": false,
             });
-            name::put_bytes(&mut told, "text", &line.text);
-            told
+            name::insert_bytes(&mut object, "text", &line.text);
+            object
         }
         _ => json!({ "binary": true }),
     };
-    name::put(&mut told, "path", path);
-    told
+    name::insert(&mut object, "path", path);
+    object
 }

@@ -34,12 +34,12 @@ pub(crate) struct ImageOptions {
     #[arg(long, visible_alias = "in-use")]
     torn: bool,
     #[command(flatten)]
-    reading: ReadingOptions,
+    file_system: FileSystemOptions,
 }
 
 /// Options that only matter for reading a file system.
 #[derive(Debug, Args)]
-struct ReadingOptions {
+struct FileSystemOptions {
     /// Ignore wrong checksums. The data may be garbage.
     #[arg(long, hide_short_help = true)]
     ignore_checksums: bool,
@@ -92,36 +92,36 @@ impl ImageOptions {
         if let Some(index) = self.partition {
             options = options.partition(index);
         }
-        for folder in self.allowed(path) {
+        for folder in self.backing_directories(path) {
             options = options.allow(folder);
         }
         if self.torn {
             options = options.torn();
         }
-        if self.reading.ignore_checksums {
+        if self.file_system.ignore_checksums {
             options = options.ignore_checksums();
         }
-        if self.reading.ignore_journal {
+        if self.file_system.ignore_journal {
             options = options.ignore_journal();
         }
-        if self.reading.backup_superblock {
+        if self.file_system.backup_superblock {
             options = options.backup_superblock();
         }
         options.open(path)
     }
 
     /// Returns options to open an image without reading its file system.
-    pub(crate) fn for_image(&self, path: &Path) -> OpenOptions {
+    pub(crate) fn image_options(&self, path: &Path) -> OpenOptions {
         let mut options = OpenOptions::new().torn(self.torn);
         if let Some(format) = self.format {
             options = options.format(format.into());
         }
-        let allowed = self.allowed(path).into_iter();
-        allowed.fold(options, OpenOptions::allow)
+        let backing_directories = self.backing_directories(path).into_iter();
+        backing_directories.fold(options, OpenOptions::allow)
     }
 
     /// Returns the directories in which the backing files of an image may be.
-    fn allowed(&self, image: &Path) -> Vec<PathBuf> {
+    fn backing_directories(&self, image: &Path) -> Vec<PathBuf> {
         if !self.allow_backing.is_empty() {
             return self.allow_backing.clone();
         }
@@ -138,22 +138,22 @@ impl ImageOptions {
 
     /// Returns the maximum number of entries, if it was given.
     pub(crate) fn limit_entries(&self) -> Option<u64> {
-        self.reading.limit_entries
+        self.file_system.limit_entries
     }
 
     /// Returns the maximum number of bytes, if it was given.
     pub(crate) fn limit_bytes(&self) -> Option<u64> {
-        self.reading.limit_bytes
+        self.file_system.limit_bytes
     }
 
     pub(crate) fn limits(&self) -> DiskLimits {
-        let asked = &self.reading;
+        let options = &self.file_system;
         let mut limits = DiskLimits::default();
-        limits.entries = asked.limit_entries.unwrap_or(limits.entries);
-        limits.depth = asked.limit_depth.unwrap_or(limits.depth);
-        limits.bytes = asked.limit_bytes.unwrap_or(limits.bytes);
-        limits.time = asked.limit_time.map_or(limits.time, Duration::from_secs);
-        if let Some(bytes) = asked.limit_memory {
+        limits.entries = options.limit_entries.unwrap_or(limits.entries);
+        limits.depth = options.limit_depth.unwrap_or(limits.depth);
+        limits.bytes = options.limit_bytes.unwrap_or(limits.bytes);
+        limits.time = options.limit_time.map_or(limits.time, Duration::from_secs);
+        if let Some(bytes) = options.limit_memory {
             limits.memory = usize::try_from(bytes).unwrap_or(usize::MAX);
         }
         limits
@@ -162,6 +162,6 @@ impl ImageOptions {
 
 /// Returns a path on a disk as an absolute path, without `.` and with single
 /// slashes.
-pub(crate) fn rooted(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     Path::new("/").join(path).components().collect()
 }

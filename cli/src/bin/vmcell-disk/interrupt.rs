@@ -23,8 +23,8 @@ impl Interrupt {
         let mut signals = Signals::new().context("cannot wait for signals")?;
         drop(entered);
         let code = Arc::new(AtomicU8::new(0));
-        let told = Arc::clone(&code);
-        thread::spawn(move || told.store(runtime.block_on(signals.next()), Ordering::Relaxed));
+        let received = Arc::clone(&code);
+        thread::spawn(move || received.store(runtime.block_on(signals.next()), Ordering::Relaxed));
         Ok(Self(code))
     }
 

@@ -7,8 +7,8 @@ use vmcell::files::Walk;
 use vmcell_cli::show::entry;
 
 use crate::{
-    image::{ImageOptions, rooted},
-    listing::{self, Number, Style},
+    image::{ImageOptions, absolute},
+    listing::{self, Inodes, Style},
 };
 
 const EXAMPLES: &str = "\
@@ -53,18 +53,20 @@ pub(crate) struct LsArguments {
 
 pub(crate) fn ls(arguments: &LsArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let path = rooted(&arguments.path);
+    let path = absolute(&arguments.path);
     let style = match (arguments.json, arguments.long) {
         (true, _) => Style::Json,
         (false, true) => Style::Long,
         (false, false) => Style::Names,
     };
-    let number = match arguments.inode {
-        true => Number::Inode,
-        false => Number::None,
+    let inodes = match arguments.inode {
+        true => Inodes::Shown,
+        false => Inodes::Hidden,
     };
     let entries = disk.walk(&path, arguments.walk(style))?;
-    listing::print(entries, style, number, |entry| entry::listed(entry, &path))
+    listing::print(entries, style, inodes, |entry| {
+        entry::relative(entry, &path)
+    })
 }
 
 impl LsArguments {

@@ -6,13 +6,13 @@ use serde_json::json;
 use vmcell::disk::{DiskError, DiskProblem};
 use vmcell_cli::{
     exit::INCOMPLETE,
-    show::{Page, name},
+    show::{SafeStdout, name},
 };
 
-use crate::failure::{as_json, say, words};
+use crate::failure::{as_json, describe, report};
 
 /// How many problems are printed one by one.
-const TOLD: usize = 20;
+const MAX_PRINTED: usize = 20;
 
 /// The problems so far. As JSON they are printed at once, as text at the end.
 pub(crate) struct Problems {
@@ -31,8 +31,8 @@ impl Problems {
     }
 
     /// Adds a problem.
-    pub(crate) fn add(&mut self, problem: &DiskProblem, page: &mut Page) -> io::Result<()> {
-        self.add_at(&problem.path, &problem.error, page)
+    pub(crate) fn add(&mut self, problem: &DiskProblem, out: &mut SafeStdout) -> io::Result<()> {
+        self.add_at(&problem.path, &problem.error, out)
     }
 
     /// Adds an error at a path.
@@ -40,26 +40,26 @@ impl Problems {
         &mut self,
         path: &Path,
         error: &DiskError,
-        page: &mut Page,
+        out: &mut SafeStdout,
     ) -> io::Result<()> {
         self.count += 1;
         if self.json {
-            let mut told = as_json(error);
-            name::put(&mut told, "path", Path::new("/").join(path));
-            return page.json(&json!({ "problem": told }));
+            let mut object = as_json(error);
+            name::insert(&mut object, "path", Path::new("/").join(path));
+            return out.json(&json!({ "problem": object }));
         }
-        if self.first.len() < TOLD {
-            self.first.push(words(error));
+        if self.first.len() < MAX_PRINTED {
+            self.first.push(describe(error));
         }
         Ok(())
     }
 
     /// Adds a number of problems without details.
-    pub(crate) fn add_more(&mut self, count: u64, page: &mut Page) -> io::Result<()> {
-        let message = unnamed(count, self.count > 0);
+    pub(crate) fn add_more(&mut self, count: u64, out: &mut SafeStdout) -> io::Result<()> {
+        let message = count_message(count, self.count > 0);
         self.count += count;
         match self.json && count > 0 {
-            true => page.json(&json!({ "problem": { "code": "more", "message": message } })),
+            true => out.json(&json!({ "problem": { "code": "more", "message": message } })),
             false => Ok(()),
         }
     }
@@ -76,10 +76,10 @@ impl Problems {
             return code;
         }
         if !self.json {
-            self.first.iter().for_each(|problem| say(problem));
+            self.first.iter().for_each(|problem| report(problem));
             match self.count - self.first.len() as u64 {
                 0 => {}
-                count => say(&unnamed(count, !self.first.is_empty())),
+                count => report(&count_message(count, !self.first.is_empty())),
             }
         }
         match code {
@@ -90,8 +90,8 @@ impl Problems {
 }
 
 /// Returns a message about problems that are not printed one by one.
-fn unnamed(count: u64, beside_others: bool) -> String {
-    let more = if beside_others { " more" } else { "" };
+fn count_message(count: u64, after_others: bool) -> String {
+    let more = if after_others { " more" } else { "" };
     match count {
         1 => format!("one{more} entry could not be read"),
         count => format!("{count}{more} entries could not be read"),

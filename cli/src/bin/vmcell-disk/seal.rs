@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use vmcell::disk::{DiskError, image};
-use vmcell_cli::show::Page;
+use vmcell_cli::show::SafeStdout;
 
 use crate::{image::ImageOptions, layer};
 
@@ -28,13 +28,13 @@ pub(crate) struct SealArguments {
 pub(crate) fn seal(arguments: &SealArguments) -> anyhow::Result<u8> {
     let sealed = image::seal(
         &arguments.image,
-        &arguments.options.for_image(&arguments.image),
+        &arguments.options.image_options(&arguments.image),
     );
     let layer = sealed.map_err(DiskError::from)?;
     if !arguments.json {
         return Ok(0);
     }
-    let mut page = Page::new();
-    let written = page.json(&layer::as_json(&layer));
-    page.finish(written)
+    let mut out = SafeStdout::new();
+    let written = out.json(&layer::as_json(&layer));
+    out.finish(written)
 }

@@ -8,29 +8,29 @@
 //! complete, so the output never ends in the middle of one.
 //!
 //! ```text
-//!   Ground ─ESC─> Escape ─[─> Control ──final──> Ground
-//!                    ├───]──> Command ──BEL or ESC \──> Ground
-//!                    ├─P X ^ _─> Ignored ──ESC──> Escape
+//!   Ground ─ESC─> Escape ─[─> Csi ──final──> Ground
+//!                    ├───]──> Osc ──BEL or ESC \──> Ground
+//!                    ├─P X ^ _─> IgnoredString ──ESC──> Escape
 //!                    └─final─> Ground
 //! ```
 //! CAN and SUB lead back to `Ground` from everywhere.
 
-mod change;
-mod command;
-mod control;
+mod escape;
+mod osc;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 
-use change::{Change, Changes};
+use state::{Change, Changes};
 
 /// The longest escape or control sequence that passes, without its first two
 /// bytes and its last.
 const MAX_SEQUENCE: usize = 256;
 
 /// The longest OSC that passes: a title, a colour, a link.
-const MAX_COMMAND: usize = 4096;
+const MAX_OSC: usize = 4096;
 
 const BELL: u8 = 0x07;
 const CANCEL: u8 = 0x18;
@@ -46,9 +46,9 @@ pub(super) struct Filter {
     state: State,
     /// The bytes of an unfinished sequence. At its limit it is too long to
     /// pass.
-    held: Vec<u8>,
+    sequence: Vec<u8>,
     /// The first bytes of an unfinished UTF-8 character.
-    cut: Vec<u8>,
+    partial_character: Vec<u8>,
     changes: Changes,
 }
 
@@ -61,58 +61,58 @@ enum State {
     /// After an escape character.
     Escape,
     /// In a control sequence.
-    Control,
+    Csi,
     /// In an OSC.
-    Command,
+    Osc,
     /// After an escape character in an OSC.
-    CommandEnd,
+    OscEscape,
     /// In another string (DCS, SOS, PM, APC), which does not pass.
-    Ignored,
+    IgnoredString,
 }
 
 /// What happened to a byte.
 #[derive(PartialEq, Eq)]
 enum Step {
-    Taken,
+    Consumed,
     /// The byte ended a sequence and must be processed again.
-    Again,
+    Reprocess,
 }
 
 impl Filter {
     /// Returns the bytes that may be printed.
     pub(super) fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let unfinished = self.state != State::Ground || !self.cut.is_empty();
+        let unfinished = self.state != State::Ground || !self.partial_character.is_empty();
         if !unfinished && plain_length(bytes) == bytes.len() {
             return Cow::Borrowed(bytes);
         }
         let mut passed = Vec::with_capacity(bytes.len());
-        if self.cut.is_empty() {
-            self.take(bytes, &mut passed);
+        if self.partial_character.is_empty() {
+            self.process(bytes, &mut passed);
         } else {
-            let mut joined = std::mem::take(&mut self.cut);
+            let mut joined = std::mem::take(&mut self.partial_character);
             joined.extend_from_slice(bytes);
-            self.take(&joined, &mut passed);
+            self.process(&joined, &mut passed);
         }
         Cow::Owned(passed)
     }
 
     /// Returns the sequences that restore the terminal's state.
     pub(super) fn undo(&mut self) -> Vec<u8> {
-        self.changes.take_undo()
+        self.changes.take_undo_sequences()
     }
 
-    fn take(&mut self, mut bytes: &[u8], passed: &mut Vec<u8>) {
+    fn process(&mut self, mut bytes: &[u8], passed: &mut Vec<u8>) {
         while let [first, rest @ ..] = bytes {
             if self.state == State::Ground {
-                bytes = self.take_text(bytes, passed);
-            } else if self.step(*first, passed) == Step::Taken {
+                bytes = self.process_text(bytes, passed);
+            } else if self.step(*first, passed) == Step::Consumed {
                 bytes = rest;
             }
         }
     }
 
     /// Processes text and a control character after it. Returns the rest.
-    fn take_text<'a>(&mut self, bytes: &'a [u8], passed: &mut Vec<u8>) -> &'a [u8] {
+    fn process_text<'a>(&mut self, bytes: &'a [u8], passed: &mut Vec<u8>) -> &'a [u8] {
         let (plain, rest) = bytes.split_at(plain_length(bytes));
         passed.extend_from_slice(plain);
         let [first, behind @ ..] = rest else {
@@ -122,7 +122,7 @@ impl Filter {
             0x80.. => {
                 let end = rest.iter().position(u8::is_ascii);
                 let (text, behind) = rest.split_at(end.unwrap_or(rest.len()));
-                self.take_unicode(text, behind.is_empty(), passed);
+                self.process_non_ascii(text, behind.is_empty(), passed);
                 behind
             }
             ESCAPE => {
@@ -138,7 +138,7 @@ impl Filter {
 
     /// Processes text that is not ASCII. Invalid UTF-8 is replaced, because
     /// some terminals interpret single bytes as control characters.
-    fn take_unicode(&mut self, mut text: &[u8], last: bool, passed: &mut Vec<u8>) {
+    fn process_non_ascii(&mut self, mut text: &[u8], is_last: bool, passed: &mut Vec<u8>) {
         while !text.is_empty() {
             let error = match std::str::from_utf8(text) {
                 Ok(text) => return push_characters(text, passed),
@@ -146,8 +146,8 @@ impl Filter {
             };
             let (valid, rest) = text.split_at(error.valid_up_to());
             push_characters(&String::from_utf8_lossy(valid), passed);
-            if error.error_len().is_none() && last {
-                self.cut = rest.to_vec();
+            if error.error_len().is_none() && is_last {
+                self.partial_character = rest.to_vec();
                 return;
             }
             passed.extend_from_slice("\u{fffd}".as_bytes());
@@ -161,22 +161,22 @@ impl Filter {
     fn step(&mut self, byte: u8, passed: &mut Vec<u8>) -> Step {
         if matches!(byte, CANCEL | SUBSTITUTE) {
             self.state = State::Ground;
-            return Step::Taken;
+            return Step::Consumed;
         }
         match (self.state, byte) {
-            (State::Ignored, ESCAPE) => self.begin(State::Escape),
-            (State::Ignored, _) => {}
-            (State::Command, BELL) | (State::CommandEnd, b'\\') => {
+            (State::IgnoredString, ESCAPE) => self.begin(State::Escape),
+            (State::IgnoredString, _) => {}
+            (State::Osc, BELL) | (State::OscEscape, b'\\') => {
                 self.state = State::Ground;
-                if self.held.len() < MAX_COMMAND {
-                    command::pass(&self.held, &mut self.changes, passed);
+                if self.sequence.len() < MAX_OSC {
+                    osc::pass(&self.sequence, &mut self.changes, passed);
                 }
             }
-            (State::Command, ESCAPE) => self.state = State::CommandEnd,
-            (State::Command, byte) => self.hold(byte, MAX_COMMAND),
-            (State::CommandEnd, _) => {
+            (State::Osc, ESCAPE) => self.state = State::OscEscape,
+            (State::Osc, byte) => self.append(byte, MAX_OSC),
+            (State::OscEscape, _) => {
                 self.begin(State::Escape);
-                return Step::Again;
+                return Step::Reprocess;
             }
             // The rest is for sequences that a terminal reads to their end.
             (_, ESCAPE) => self.begin(State::Escape),
@@ -184,38 +184,38 @@ impl Filter {
             (_, 0x7f) => {}
             (_, 0x80..) => {
                 self.state = State::Ground;
-                return Step::Again;
+                return Step::Reprocess;
             }
-            (State::Escape, b'[') if self.held.is_empty() => self.begin(State::Control),
-            (State::Escape, b']') if self.held.is_empty() => self.begin(State::Command),
-            (State::Escape, b'P' | b'X' | b'^' | b'_') if self.held.is_empty() => {
-                self.begin(State::Ignored);
+            (State::Escape, b'[') if self.sequence.is_empty() => self.begin(State::Csi),
+            (State::Escape, b']') if self.sequence.is_empty() => self.begin(State::Osc),
+            (State::Escape, b'P' | b'X' | b'^' | b'_') if self.sequence.is_empty() => {
+                self.begin(State::IgnoredString);
             }
-            (State::Escape, 0x20..0x30) | (State::Control, 0x20..0x40) => {
-                self.hold(byte, MAX_SEQUENCE)
+            (State::Escape, 0x20..0x30) | (State::Csi, 0x20..0x40) => {
+                self.append(byte, MAX_SEQUENCE)
             }
             (state, last) => {
                 self.state = State::Ground;
-                if self.held.len() < MAX_SEQUENCE {
+                if self.sequence.len() < MAX_SEQUENCE {
                     let decide = match state {
-                        State::Escape => control::pass_escape,
-                        _ => control::pass_control,
+                        State::Escape => escape::pass_escape,
+                        _ => escape::pass_csi,
                     };
-                    decide(&self.held, last, &mut self.changes, passed);
+                    decide(&self.sequence, last, &mut self.changes, passed);
                 }
             }
         }
-        Step::Taken
+        Step::Consumed
     }
 
     fn begin(&mut self, state: State) {
         self.state = state;
-        self.held.clear();
+        self.sequence.clear();
     }
 
-    fn hold(&mut self, byte: u8, limit: usize) {
-        if self.held.len() < limit {
-            self.held.push(byte);
+    fn append(&mut self, byte: u8, limit: usize) {
+        if self.sequence.len() < limit {
+            self.sequence.push(byte);
         }
     }
 
@@ -223,7 +223,7 @@ impl Filter {
     /// cursor, rings the bell or selects a character set.
     fn execute(&mut self, byte: u8, passed: &mut Vec<u8>) {
         match byte {
-            SHIFT_OUT => self.changes.note(Change::CharacterSet),
+            SHIFT_OUT => self.changes.record(Change::CharacterSet),
             SHIFT_IN => {}
             _ if is_plain(byte) => {}
             _ => return,

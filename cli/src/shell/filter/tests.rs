@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Filter, MAX_COMMAND};
+use super::{Filter, MAX_OSC};
 
 fn pass(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     Filter::default().pass(bytes.as_ref()).into_owned()
@@ -84,7 +84,7 @@ fn what_a_terminal_would_answer_is_left_out() {
 
 #[test]
 fn what_would_do_more_than_draw_is_left_out() {
-    for command in [
+    for sequence in [
         // Clipboard, notifications, files, images, fonts, other strings.
         "\x1b]52;c;cm0gLXJmIH4=\x07",
         "\x1b]9;notify\x1b\\",
@@ -129,9 +129,9 @@ fn what_would_do_more_than_draw_is_left_out() {
         "\x1b]987654;x\x07",
     ] {
         // Terminate those that are not terminated.
-        let finished = match command.strip_prefix("\x1b]") {
-            Some(_) if !command.ends_with(['\x07', '\\']) => [command, "\x07"].concat(),
-            _ => command.to_owned(),
+        let finished = match sequence.strip_prefix("\x1b]") {
+            Some(_) if !sequence.ends_with(['\x07', '\\']) => [sequence, "\x07"].concat(),
+            _ => sequence.to_owned(),
         };
         assert_left_out(finished.as_bytes());
     }
@@ -187,7 +187,7 @@ fn strings_without_an_end_take_no_memory_and_end_with_the_next_sequence() {
         for _ in 0..100 {
             assert!(filter.pass(&[b'1'; 65536]).is_empty());
         }
-        assert!(filter.held.capacity() <= 2 * MAX_COMMAND);
+        assert!(filter.sequence.capacity() <= 2 * MAX_OSC);
         assert_eq!(&*filter.pass(b"\x1b[31mback"), b"\x1b[31mback");
     }
 }
@@ -256,23 +256,22 @@ fn is_harmless(mut text: &str) -> bool {
 
 /// Returns the length of a harmless sequence at the start.
 fn sequence(text: &str) -> Option<usize> {
-    if let Some(command) = text.strip_prefix("\x1b]") {
-        let end = command.find('\x1b')?;
+    if let Some(osc) = text.strip_prefix("\x1b]") {
+        let end = osc.find('\x1b')?;
         let quiet = [
             "0;", "1;", "2;", "8;", "4;", "10;", "11;", "12;", "104", "110", "111", "112",
         ];
-        let known = quiet.iter().any(|start| command.starts_with(start));
-        let harmless = known && !command[..end].contains(char::is_control);
-        return (harmless && command[end..].starts_with("\x1b\\")).then_some(2 + end + 2);
+        let known = quiet.iter().any(|start| osc.starts_with(start));
+        let harmless = known && !osc[..end].contains(char::is_control);
+        return (harmless && osc[end..].starts_with("\x1b\\")).then_some(2 + end + 2);
     }
-    if let Some(control) = text.strip_prefix("\x1b[") {
-        if control.starts_with("22;0t") {
+    if let Some(csi) = text.strip_prefix("\x1b[") {
+        if csi.starts_with("22;0t") {
             return Some(7);
         }
-        let end = control.find(|character: char| ('@'..='~').contains(&character))?;
-        let last = control[end..].chars().next()?;
-        let harmless =
-            !"cntixyzwv{|oNOQRUVWY".contains(last) && !control.starts_with(['>', '=', '<']);
+        let end = csi.find(|character: char| ('@'..='~').contains(&character))?;
+        let last = csi[end..].chars().next()?;
+        let harmless = !"cntixyzwv{|oNOQRUVWY".contains(last) && !csi.starts_with(['>', '=', '<']);
         return harmless.then_some(2 + end + 1);
     }
     let end = text[1..].find(|character: char| ('0'..='~').contains(&character))?;

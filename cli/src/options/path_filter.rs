@@ -10,21 +10,21 @@ use vmcell::Error;
 
 /// Which paths of a tree are included.
 #[derive(Debug, Args)]
-pub struct Selection {
+pub struct PathFilter {
     /// Only include paths that match PATTERN (.gitignore syntax).
-    #[arg(long, value_name = "LINE")]
+    #[arg(long, value_name = "PATTERN")]
     include: Vec<OsString>,
     /// Exclude paths that match PATTERN (.gitignore syntax).
-    #[arg(long, value_name = "LINE")]
+    #[arg(long, value_name = "PATTERN")]
     exclude: Vec<OsString>,
     /// Exclude paths that match patterns in FILE, for example a .gitignore.
     #[arg(long, value_name = "FILE")]
     exclude_from: Vec<PathBuf>,
 }
 
-impl Selection {
+impl PathFilter {
     /// Returns the patterns of paths to include. None: all are included.
-    pub fn included(&self) -> &[OsString] {
+    pub fn include_patterns(&self) -> &[OsString] {
         &self.include
     }
 
@@ -33,7 +33,7 @@ impl Selection {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn excluded(&self) -> Result<Vec<OsString>, Error> {
+    pub fn exclude_patterns(&self) -> Result<Vec<OsString>, Error> {
         let mut lines = Vec::new();
         for path in &self.exclude_from {
             lines.extend(read_lines(path)?);

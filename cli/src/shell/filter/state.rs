@@ -62,22 +62,22 @@ const fn momentary(number: u16) -> Mode {
 }
 
 /// Whether the cursor blinks.
-const BLINKING: u16 = 12;
+const CURSOR_BLINK: u16 = 12;
 
 /// Modes that affect drawing, cursor keys, the mouse or bracketed paste. Modes
 /// and keyboard protocols that change what other keys send do not pass, because
 /// the detach key would not be recognised any more.
 const MODES: [Mode; 24] = [
-    off(2026), // Drawing waits.
-    off(1),    // Cursor keys of full-screen programs.
-    off(66),   // The number pad likewise.
-    off(5),    // Reversed colours.
-    off(6),    // Places are counted from the margins.
-    on(7),     // Long lines go on in the next one.
-    off(45),   // Backspace goes on in the line above.
+    off(2026), // Synchronized output.
+    off(1),    // Application cursor keys.
+    off(66),   // Application keypad.
+    off(5),    // Reverse video.
+    off(6),    // Origin mode.
+    on(7),     // Autowrap.
+    off(45),   // Reverse wraparound.
     off(69),   // Left and right margins.
-    momentary(BLINKING),
-    off(9), // The mouse, in the ways of several generations.
+    momentary(CURSOR_BLINK),
+    off(9), // Mouse reports, in several protocols.
     off(1000),
     off(1002),
     off(1003),
@@ -85,13 +85,13 @@ const MODES: [Mode; 24] = [
     off(1006),
     off(1015),
     off(1016),
-    off(1004),       // Focus.
-    off(2004),       // Marks around what is pasted.
-    momentary(1048), // Saves the cursor.
-    off(47),         // The alternate screen.
+    off(1004),       // Focus reports.
+    off(2004),       // Bracketed paste.
+    momentary(1048), // Saved cursor.
+    off(47),         // Alternate screen.
     off(1047),
     off(1049),
-    on(25), // The cursor is seen.
+    on(25), // Cursor visibility.
 ];
 
 /// All changes that are not undone yet.
@@ -99,11 +99,11 @@ const MODES: [Mode; 24] = [
 pub(super) struct Changes(BTreeSet<Change>);
 
 impl Changes {
-    pub(super) fn note(&mut self, change: Change) {
+    pub(super) fn record(&mut self, change: Change) {
         self.0.insert(change);
     }
 
-    pub(super) fn forget(&mut self, change: Change) {
+    pub(super) fn clear(&mut self, change: Change) {
         self.0.remove(&change);
     }
 
@@ -114,17 +114,17 @@ impl Changes {
 
     /// Records that a mode was set or reset. Returns `false` if it must not be
     /// changed.
-    pub(super) fn note_mode(&mut self, number: u16, on: bool) -> bool {
-        let Some(place) = MODES.iter().position(|mode| mode.number == number) else {
+    pub(super) fn record_mode(&mut self, number: u16, on: bool) -> bool {
+        let Some(index) = MODES.iter().position(|mode| mode.number == number) else {
             return false;
         };
-        let normal = MODES.get(place).and_then(|mode| mode.normal);
-        if number == BLINKING {
-            self.note(Change::CursorShape);
+        let normal = MODES.get(index).and_then(|mode| mode.normal);
+        if number == CURSOR_BLINK {
+            self.record(Change::CursorShape);
         } else if normal.is_none_or(|normal| normal == on) {
-            self.forget(Change::Mode(place));
+            self.clear(Change::Mode(index));
         } else {
-            self.note(Change::Mode(place));
+            self.record(Change::Mode(index));
         }
         true
     }
@@ -135,7 +135,7 @@ impl Changes {
     }
 
     /// Returns the sequences that undo all changes, and forgets the changes.
-    pub(super) fn take_undo(&mut self) -> Vec<u8> {
+    pub(super) fn take_undo_sequences(&mut self) -> Vec<u8> {
         let changes = std::mem::take(&mut self.0);
         changes.into_iter().flat_map(undo).collect()
     }
@@ -148,7 +148,7 @@ fn undo(change: Change) -> Vec<u8> {
         Change::CharacterSet => b"\x0f\x1b(B",
         Change::Insertion => b"\x1b[4l",
         Change::Keypad => b"\x1b>",
-        Change::Mode(place) => return undo_mode(place),
+        Change::Mode(index) => return undo_mode(index),
         // Setting margins moves the cursor.
         Change::Margins => b"\x1b7\x1b[r\x1b8",
         Change::CursorShape => b"\x1b[0 q",
@@ -161,8 +161,8 @@ fn undo(change: Change) -> Vec<u8> {
     sequence.to_vec()
 }
 
-fn undo_mode(place: usize) -> Vec<u8> {
-    match MODES.get(place) {
+fn undo_mode(index: usize) -> Vec<u8> {
+    match MODES.get(index) {
         Some(Mode {
             number,
             normal: Some(on),

@@ -14,7 +14,7 @@ use crate::exit;
 /// Buffered standard output for untrusted data. On a terminal, control
 /// characters are replaced; into a pipe or file, bytes go unchanged.
 #[derive(Debug)]
-pub struct Page {
+pub struct SafeStdout {
     out: BufWriter<Stdout>,
     is_terminal: bool,
     is_coloured: bool,
@@ -22,9 +22,9 @@ pub struct Page {
 }
 
 /// Size of the buffer.
-const BUFFER: usize = 64 << 10;
+const BUFFER_SIZE: usize = 64 << 10;
 
-impl Page {
+impl SafeStdout {
     /// Takes standard output.
     #[expect(clippy::new_without_default, reason = "there is only one")]
     pub fn new() -> Self {
@@ -32,8 +32,8 @@ impl Page {
         let is_terminal = out.is_terminal();
         Self {
             is_terminal,
-            is_coloured: is_terminal && colours_are_wanted(),
-            out: BufWriter::with_capacity(BUFFER, out),
+            is_coloured: is_terminal && colours_allowed(),
+            out: BufWriter::with_capacity(BUFFER_SIZE, out),
             sanitizer: Sanitizer::new(ColourPolicy::Replace),
         }
     }
@@ -53,7 +53,7 @@ impl Page {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn named(
+    pub fn path_line(
         &mut self,
         before: &str,
         path: &Path,
@@ -61,7 +61,7 @@ impl Page {
         after: &str,
     ) -> io::Result<()> {
         self.out.write_all(before.as_bytes())?;
-        self.text(path.as_os_str().as_bytes(), colour)?;
+        self.untrusted_text(path.as_os_str().as_bytes(), colour)?;
         writeln!(self.out, "{after}")
     }
 
@@ -69,13 +69,13 @@ impl Page {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn text(&mut self, bytes: &[u8], colour: &str) -> io::Result<()> {
+    pub fn untrusted_text(&mut self, bytes: &[u8], colour: &str) -> io::Result<()> {
         if !self.is_terminal {
             return self.out.write_all(bytes);
         }
         let text = printable_name(bytes);
         if self.is_coloured && !colour.is_empty() && !text.is_empty() {
-            return write!(self.out, "{colour}{text}{OFF}");
+            return write!(self.out, "{colour}{text}{RESET_STYLE}");
         }
         self.out.write_all(text.as_bytes())
     }
@@ -84,7 +84,7 @@ impl Page {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn file_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self.is_terminal {
             true => self.out.write_all(self.sanitizer.pass(bytes).as_bytes()),
             false => self.out.write_all(bytes),
@@ -112,14 +112,14 @@ impl Page {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 // Drop the buffer, which would fail to be written again.
                 let _ = self.out.into_parts();
-                Ok(exit::UNREAD)
+                Ok(exit::BROKEN_PIPE)
             }
             Err(error) => Err(error).context("standard output"),
         }
     }
 }
 
-impl Write for Page {
+impl Write for SafeStdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.out.write(bytes)
     }
@@ -130,9 +130,9 @@ impl Write for Page {
 }
 
 /// Resets colours and other attributes.
-pub(super) const OFF: &str = "\x1b[0m";
+pub(super) const RESET_STYLE: &str = "\x1b[0m";
 
 /// Returns whether the user wants colours: see <https://no-color.org>.
-pub(super) fn colours_are_wanted() -> bool {
+pub(super) fn colours_allowed() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -11,69 +11,69 @@ use vmcell::{
 };
 
 use crate::{
-    failure::say,
+    failure::report,
     port,
-    service::{self, Planned},
-    start_options::Start,
+    service::{self, PlannedService},
+    start_options::StartSettings,
 };
 
 /// How long a guest may take to answer once the command has ended. After that
 /// the VM is ended anyway.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a guest may take beyond the ready timeouts of the services.
-const MARGIN: Duration = Duration::from_secs(30);
+const READY_MARGIN: Duration = Duration::from_secs(30);
 
 /// The services and ports to start with the command.
-pub(crate) struct Surroundings {
+pub(crate) struct RunServices {
     /// In the order in which they are started.
     services: Vec<(String, ServiceSpec)>,
     /// When all must be ready, by this machine's clock: the guest's is not
     /// trusted.
-    longest: Duration,
+    ready_timeout: Duration,
     ports: Vec<PortMapping>,
 }
 
 /// The services and ports that were started.
-pub(crate) struct Present {
+pub(crate) struct StartedServices {
     services: Vec<Service>,
     ports: Vec<PublishedPort>,
 }
 
-impl Surroundings {
+impl RunServices {
     /// Checks the options before a VM boots, so that a mistake fails at once.
     /// Services run as the command's user and in its directory.
     pub(crate) fn new(
-        services: Vec<Planned>,
-        start: &Start,
+        services: Vec<PlannedService>,
+        start: &StartSettings,
         ports: Vec<PortMapping>,
     ) -> Result<Self, Error> {
         // Each may have to wait for the one before it.
-        let longest = services
+        let ready_timeout = services
             .iter()
-            .map(|service| service.settings.longest())
-            .fold(MARGIN, Duration::saturating_add);
+            .map(|service| service.settings.ready_timeout())
+            .fold(READY_MARGIN, Duration::saturating_add);
         let services = services.into_iter().map(|service| {
             let command = start.clone().apply_to(Command::shell(service.line));
             (service.name, service.settings.into_spec(command))
         });
         Ok(Self {
             services: in_order(services)?,
-            longest,
+            ready_timeout,
             ports,
         })
     }
 
     /// Starts everything. Returns when all services are ready and all ports are
     /// open.
-    pub(crate) async fn set_up(self, vm: &Vm) -> anyhow::Result<Present> {
+    pub(crate) async fn start(self, vm: &Vm) -> anyhow::Result<StartedServices> {
         let services = match self.services.is_empty() {
             true => Vec::new(),
             false => vm.services().start_all(self.services).await?,
         };
-        timeout(self.longest, all_ready(&services))
+        timeout(self.ready_timeout, all_ready(&services))
             .await
-            .unwrap_or_else(|_| Err(Error::Unresponsive(self.longest).into()))?;
+            .unwrap_or_else(|_| Err(Error::Unresponsive(self.ready_timeout).into()))?;
         let mut ports = Vec::new();
         for mapping in self.ports {
             ports.push(vm.ports().publish(mapping).await?);
@@ -81,22 +81,22 @@ impl Surroundings {
         // Printed with `--json` too: the JSON result comes at the end, too late
         // to use the port.
         for published in &ports {
-            say(&format!("published {}", port::words(published)));
+            report(&format!("published {}", port::describe(published)));
         }
-        Ok(Present { services, ports })
+        Ok(StartedServices { services, ports })
     }
 }
 
-impl Present {
+impl StartedServices {
     /// Returns the status of the services that the guest reports in time.
-    pub(crate) async fn look(&self) -> Vec<ServiceStatus> {
-        let mut seen = Vec::new();
+    pub(crate) async fn statuses(&self) -> Vec<ServiceStatus> {
+        let mut statuses = Vec::new();
         for service in &self.services {
-            if let Ok(Ok(status)) = timeout(PATIENCE, service.status()).await {
-                seen.push(status);
+            if let Ok(Ok(status)) = timeout(REPLY_TIMEOUT, service.status()).await {
+                statuses.push(status);
             }
         }
-        seen
+        statuses
     }
 
     /// Adds services and ports to the result of a command.
@@ -111,7 +111,7 @@ impl Present {
     pub(crate) async fn stop(self) {
         for service in self.services.iter().rev() {
             // An error does not matter: the service ends with the VM.
-            let _ = timeout(ServiceSpec::DEFAULT_GRACE + PATIENCE, service.stop()).await;
+            let _ = timeout(ServiceSpec::DEFAULT_GRACE + REPLY_TIMEOUT, service.stop()).await;
         }
     }
 }
@@ -123,19 +123,19 @@ async fn all_ready(services: &[Service]) -> anyhow::Result<()> {
         let service = service.clone();
         waiting.spawn(async move { service.ready().await });
     }
-    let mut held_up = None;
+    let mut blocked = None;
     while let Some(outcome) = waiting.join_next().await {
         match outcome? {
             Ok(_) => {}
             // The failure of the needed service explains more, and comes now.
-            Err(error) if is_for_a_need(&error) => held_up = Some(error),
+            Err(error) if is_failed_need(&error) => blocked = Some(error),
             Err(error) => return Err(error.into()),
         }
     }
-    held_up.map_or(Ok(()), |error| Err(error.into()))
+    blocked.map_or(Ok(()), |error| Err(error.into()))
 }
 
-fn is_for_a_need(error: &Error) -> bool {
+fn is_failed_need(error: &Error) -> bool {
     let Error::Service(ServiceError::Failed(failure)) = error else {
         return false;
     };

@@ -11,10 +11,10 @@ use vmcell::printable;
 use super::{guest_colours, json};
 
 /// Prints a message on standard error, prefixed with the program's name.
-pub fn say(program: &str, text: &str) {
+pub fn report(program: &str, text: &str) {
     let text = printable(text.as_bytes());
     // There is nowhere to report that standard error cannot be written.
-    let _ = writeln!(io::stderr(), "{}{program}: {text}", guest_colours::end());
+    let _ = writeln!(io::stderr(), "{}{program}: {text}", guest_colours::reset());
 }
 
 /// Prints a JSON value to standard output.

@@ -13,12 +13,12 @@ pub(crate) const WORKSPACE: &str = "/workspace";
 
 /// A path on this machine, or in a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PathArgument {
     Host(PathBuf),
     Guest { id: String, path: PathBuf },
 }
 
-impl Place {
+impl PathArgument {
     pub(super) fn parser() -> impl TypedValueParser<Value = Self> {
         OsStringValueParser::new().try_map(|text| Self::parse(&text))
     }
@@ -49,11 +49,11 @@ impl Place {
 
 /// Returns an absolute path of a VM. Relative paths start at the workspace.
 pub(super) fn guest_path(text: &OsStr) -> PathBuf {
-    tidy(&Path::new(WORKSPACE).join(text))
+    normalized(&Path::new(WORKSPACE).join(text))
 }
 
 /// Removes `.` components and duplicate slashes.
-pub(super) fn tidy(path: &Path) -> PathBuf {
+pub(super) fn normalized(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
@@ -61,8 +61,8 @@ pub(super) fn tidy(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Place, String> {
-        Place::parse(OsStr::new(text))
+    fn parse(text: &str) -> Result<PathArgument, String> {
+        PathArgument::parse(OsStr::new(text))
     }
 
     #[test]
@@ -73,17 +73,17 @@ mod tests {
             ("web:", "web", "/workspace/"),
             ("web:a:b", "web", "/workspace/a:b"),
         ] {
-            let expected = Place::Guest {
+            let expected = PathArgument::Guest {
                 id: id.to_owned(),
                 path: path.into(),
             };
             assert_eq!(parse(text), Ok(expected), "{text}");
         }
         for text in ["./web:x", "/web:x", "dir/web:x", "web", "."] {
-            assert_eq!(parse(text), Ok(Place::Host(text.into())), "{text}");
+            assert_eq!(parse(text), Ok(PathArgument::Host(text.into())), "{text}");
         }
         let odd = OsStr::from_bytes(b"\xff:x");
-        assert_eq!(Place::parse(odd), Ok(Place::Host(odd.into())));
+        assert_eq!(PathArgument::parse(odd), Ok(PathArgument::Host(odd.into())));
         for text in ["", ":", ":/x"] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -2,13 +2,13 @@
 
 /// A value of the form `[NAME=]VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct About<T> {
+pub(super) struct ForService<T> {
     /// `None`: the position on the command line decides.
     pub(super) service: Option<String>,
     pub(super) value: T,
 }
 
-impl<T> About<T> {
+impl<T> ForService<T> {
     /// Splits a text at its first `=` if a name precedes it. No value looks
     /// like that: in probes, a `:` comes first.
     pub(super) fn parse<E: ToString>(
@@ -47,12 +47,12 @@ mod tests {
             ("cmd:A=b test", None, "cmd:A=b test"),
             ("=x", None, "=x"),
         ] {
-            let about = About::parse(text, |value| Ok::<_, String>(value.to_owned()));
-            let expected = About {
+            let for_service = ForService::parse(text, |value| Ok::<_, String>(value.to_owned()));
+            let expected = ForService {
                 service: service.map(str::to_owned),
                 value: value.to_owned(),
             };
-            assert_eq!(about, Ok(expected), "{text}");
+            assert_eq!(for_service, Ok(expected), "{text}");
         }
     }
 }

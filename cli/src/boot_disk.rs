@@ -14,12 +14,12 @@ use vmcell::{
 use crate::environment;
 
 /// The image of an environment, or a persistent disk above it.
-pub(crate) struct Root {
+pub(crate) struct BootDisk {
     image: PathBuf,
     disk: Option<PathBuf>,
 }
 
-impl Root {
+impl BootDisk {
     /// Builds the image and creates the disk if they do not exist.
     pub(crate) fn prepare(environment: &OsStr, disk: Option<PathBuf>) -> anyhow::Result<Self> {
         let image = environment::image(environment)?;
@@ -39,13 +39,13 @@ impl Root {
             return Vm::builder().image(self.image);
         };
         Vm::builder()
-            .allow_backing(folder_of(&disk))
-            .allow_backing(folder_of(&self.image))
+            .allow_backing(parent_directory(&disk))
+            .allow_backing(parent_directory(&self.image))
             .disk(disk)
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
