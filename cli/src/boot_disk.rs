@@ -27,7 +27,7 @@ impl BootDisk {
             match image::create_child(&image, disk, &OpenOptions::new().format(Format::Raw)) {
                 // The existing disk is used again.
                 Ok(_) | Err(ImageError::Exists { .. }) => {}
-                Err(error) => return Err(error).context("cannot make the disk"),
+                Err(error) => return Err(error).context("cannot create the disk"),
             }
         }
         Ok(Self { image, disk })

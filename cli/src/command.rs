@@ -86,13 +86,13 @@ impl CommandOptions {
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
-        _ => Err("write whole seconds, 1 or more".to_owned()),
+        _ => Err("expected whole seconds, 1 or more".to_owned()),
     }
 }
 
 pub(crate) fn parse_tag(text: &str) -> Result<String, String> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("digits alone would be taken for the number of a process".to_owned());
+        return Err("digits only would be taken for a process ID".to_owned());
     }
     Ok(text.to_owned())
 }

@@ -88,7 +88,7 @@ fn environment() -> Finding {
             Finding::new("environment", Status::Good, detail)
         }
         Ok(None) => {
-            let detail = "base will be made on the first run";
+            let detail = "base will be built on the first run";
             Finding::new("environment", Status::Good, detail)
         }
         Err(error) => Finding::new("environment", Status::Missing, error.to_string()),

@@ -18,7 +18,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
     };
     let contents = fs::read(path).map_err(|error| bad_file(error.to_string()))?;
     // The bad line itself is not printed: it may hold a secret.
-    parse(&contents).map_err(|line| bad_file(format!("line {line}: write it as NAME=value")))
+    parse(&contents).map_err(|line| bad_file(format!("line {line}: expected NAME=value")))
 }
 
 /// Parses lines of the form NAME=value. Values are literal: quotes and spaces

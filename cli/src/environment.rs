@@ -25,6 +25,6 @@ pub(crate) fn image(environment: &OsStr) -> Result<PathBuf, Error> {
 }
 
 fn style() -> ProgressStyle {
-    ProgressStyle::with_template("making the environment {bar:30} {percent}% {msg}")
+    ProgressStyle::with_template("building the environment {bar:30} {percent}% {msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -40,20 +40,22 @@ pub(crate) fn report(text: &str) {
 pub(crate) fn describe(error: &Error) -> String {
     match error {
         Error::NoSuchVm { id } => {
-            format!("no VM with the id {id:?} runs: `vmcell ps` lists those that do")
+            format!("no running VM has the id {id:?}: `vmcell ps` lists running VMs")
         }
         Error::Exec(failure) if failure.stage == ExecStage::Lookup => {
             format!("{failure}: `vmcell ps ID` lists the processes of a VM")
         }
         Error::Service(ServiceError::Unknown { name }) => {
-            format!("there is no service {name:?}: `vmcell service ls ID` lists those of a VM")
+            format!(
+                "there is no service {name:?}: `vmcell service ls ID` lists the services of a VM"
+            )
         }
         Error::Service(ServiceError::Runs { name }) => format!(
-            "a service {name:?} runs already: `vmcell service stop ID {name}` ends it, and with \
-             --if-same one that is the same will do"
+            "a service {name:?} runs already: `vmcell service stop ID {name}` stops it, and \
+             --if-same accepts one with the same settings"
         ),
         Error::Service(ServiceError::NotOver { name }) => {
-            format!("the service {name:?} still runs: `vmcell service stop ID {name}` ends it")
+            format!("the service {name:?} still runs: `vmcell service stop ID {name}` stops it")
         }
         Error::Host { source, .. } => format!("{error}: {source}"),
         Error::Tree(failure) => with_causes(&failure.to_string(), failure),

@@ -152,7 +152,7 @@ async fn copy(
         CopyEnd::OutputLimit { output, limit } => {
             let name = output::name(output);
             report(&format!(
-                "the command printed more than {limit} bytes to {name}, and was ended"
+                "the command printed more than {limit} bytes to {name} and was killed"
             ));
             CommandEnd::new(exit_code::TOO_MUCH_OUTPUT, ExitReported::No)
         }
@@ -164,7 +164,7 @@ async fn copy(
 fn print_cause(exit: &Exit, limit: Option<Duration>) {
     match exit.cause {
         Cause::Timeout => print_timed_out(limit.unwrap_or(exit.wall_time)),
-        Cause::OutOfMemory => report("the command ran out of memory, and was ended"),
+        Cause::OutOfMemory => report("the command ran out of memory and was killed"),
         Cause::Killed => report("the command was killed"),
         _ => {}
     }

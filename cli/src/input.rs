@@ -30,7 +30,7 @@ pub(crate) type Reader = Box<dyn Read + Send>;
 impl StdinSource {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text {
-            "" => Err("name a file, or `none`".to_owned()),
+            "" => Err("expected a file or `none`".to_owned()),
             "inherit" | "-" => Ok(Self::Inherited),
             "none" => Ok(Self::Empty),
             path => Ok(Self::File(path.into())),

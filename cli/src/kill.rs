@@ -54,7 +54,7 @@ async fn kill_tree(vm: &Vm, process: ProcessSelector) -> anyhow::Result<u8> {
     let problem = match exit.tree_ended {
         Some(true) => return Ok(0),
         Some(false) => "not all its descendants have",
-        None => "the guest does not say whether all its descendants have",
+        None => "the guest does not report whether all its descendants have",
     };
     report(&format!("{name} has ended, but {problem}"));
     Ok(DESCENDANTS_LEFT)

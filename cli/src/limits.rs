@@ -35,10 +35,10 @@ impl LimitOptions {
 
 /// Parses a number of CPUs. Returns thousandths of a CPU.
 fn parse_cpus(text: &str) -> Result<u32, String> {
-    let count: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    let count: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
     if (0.01..=1024.0).contains(&count) {
         Ok((count * 1000.0).round() as u32)
     } else {
-        Err("choose 0.01 to 1024".to_owned())
+        Err("expected 0.01 to 1024".to_owned())
     }
 }

@@ -5,7 +5,7 @@ use vmcell::{LinkKind, VmBuilder};
 
 /// The options for the backend of a new VM.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options for the machine")]
+#[command(next_help_heading = "Backend options")]
 pub(crate) struct MachineOptions {
     /// Backend that runs the VM: `qemu`, `firecracker`, `cloud_hypervisor` or
     /// `process`. Default: the first one that can run here.

@@ -61,7 +61,7 @@ impl Outputs {
 
     /// Reports on standard error that output is missing.
     pub(crate) async fn report_gap(&self, name: &str, bytes: u64) -> bool {
-        let note = format!("vmcell: {bytes} bytes of {name} are not kept any more\n");
+        let note = format!("vmcell: {bytes} bytes of {name} are no longer kept\n");
         self.stderr.write(Chunk::Own(note)).await
     }
 

@@ -12,7 +12,7 @@ pub(crate) fn parse(text: &str) -> Result<ProcessSelector, String> {
         return Ok(ProcessSelector::Pid(number(pid)?));
     }
     if text.is_empty() {
-        return Err("name a process".to_owned());
+        return Err("expected a process".to_owned());
     }
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(ProcessId(number(text)?).into());

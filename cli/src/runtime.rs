@@ -8,7 +8,7 @@ use anyhow::Context;
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let outcome = runtime.block_on(future);
     // A thread that was writing a file removes the incomplete file.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);

@@ -76,10 +76,10 @@ async fn find(vm: &Vm, selector: &ProcessSelector) -> anyhow::Result<Terminal> {
     let terminals = terminals.list().await?;
     let tags: Vec<_> = terminals.into_iter().map(|terminal| terminal.tag).collect();
     let existing = match tags.is_empty() {
-        true => "it has none".to_owned(),
+        true => "it has no terminals".to_owned(),
         false => format!("it has {}", tags.join(", ")),
     };
-    anyhow::bail!("{selector} is no terminal of the VM: {existing}")
+    anyhow::bail!("{selector} is not a terminal of the VM: {existing}")
 }
 
 fn is_not_a_terminal(kind: ExecFailureKind) -> bool {
@@ -96,8 +96,8 @@ async fn wait_for_output(vm: &Vm, terminal: &Terminal) -> Result<(), Error> {
     while position < end {
         let reply = terminal.poll_output().await?;
         if reply.timed_out {
-            let what = format!("{} of {end} bytes that the terminal has printed", reply.end);
-            return Err(Error::Transport(format!("only {what} have come")));
+            let received = format!("{} of {end} bytes of terminal output", reply.end);
+            return Err(Error::Transport(format!("received only {received}")));
         }
         position = reply.end;
         if reply.raw.is_empty() && terminal.exit().is_some() {

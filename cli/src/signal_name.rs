@@ -7,15 +7,15 @@ pub(crate) fn parse(text: &str) -> Result<u8, String> {
     if let Ok(number) = text.parse() {
         return match number {
             0..=LAST => Ok(number),
-            _ => Err(format!("choose 0 to {LAST}")),
+            _ => Err(format!("expected 0 to {LAST}")),
         };
     }
     let upper = text.to_ascii_uppercase();
     let wanted = upper.strip_prefix("SIG").unwrap_or(&upper);
     let found = NAMES.iter().find(|(name, _)| *name == wanted);
-    found
-        .map(|(_, number)| *number)
-        .ok_or_else(|| "there is no such signal: write it as TERM, SIGTERM or 15".to_owned())
+    found.map(|(_, number)| *number).ok_or_else(|| {
+        "unknown signal: use a name or number such as TERM, SIGTERM or 15".to_owned()
+    })
 }
 
 const NAMES: [(&str, u8); 31] = [

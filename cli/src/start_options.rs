@@ -97,7 +97,7 @@ pub(crate) fn parse_variable(text: &str) -> Result<Variable, String> {
             name: name.to_owned(),
             value: value.to_owned(),
         }),
-        _ => Err("write it as NAME=value".to_owned()),
+        _ => Err("expected NAME=value".to_owned()),
     }
 }
 

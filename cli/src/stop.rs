@@ -50,11 +50,11 @@ pub(crate) fn report_end(vm: &Vm, end: VmEnd) -> u8 {
     match end.kind() {
         EndKind::Clean => return 0,
         EndKind::Unknown => report(&format!(
-            "whether {:?} was stopped in order is not known: {end}",
+            "unknown whether {:?} was shut down cleanly: {end}",
             vm.id()
         )),
         kind => report(&format!(
-            "{:?} was not stopped in order ({kind}): {end}",
+            "{:?} was not shut down cleanly ({kind}): {end}",
             vm.id()
         )),
     }
@@ -63,7 +63,7 @@ pub(crate) fn report_end(vm: &Vm, end: VmEnd) -> u8 {
 
 pub(crate) fn owner_not_responding(vm: &Vm) -> anyhow::Error {
     anyhow::anyhow!(
-        "the program that owns the VM {:?} does not end it: `vmcell ps` tells its process id",
+        "the program that owns the VM {:?} does not end it: `vmcell ps` shows its PID",
         vm.id()
     )
 }

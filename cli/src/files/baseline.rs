@@ -41,24 +41,24 @@ pub(crate) async fn store_baseline(vm: &Vm) -> Result<(), Error> {
 pub(super) async fn baseline_below(vm: &Vm, directory: &Path) -> Result<Manifest, Error> {
     let Ok(below) = directory.strip_prefix(WORKSPACE) else {
         return Err(nothing_to_compare_with(&format!(
-            "only {WORKSPACE} has a manifest from when the VM began its work"
+            "only {WORKSPACE} has a manifest of its initial contents"
         )));
     };
     if below.components().any(|part| part == Component::ParentDir) {
-        return Err(Error::Invalid("write PATH without `..`".to_owned()));
+        return Err(Error::Invalid("PATH must not contain `..`".to_owned()));
     }
     match vm.baseline().await? {
         Some(baseline) => Ok(part_of(baseline, below)),
         None => Err(nothing_to_compare_with(
-            "the program that runs the VM has kept no manifest",
+            "the program that runs the VM has stored no manifest",
         )),
     }
 }
 
 fn nothing_to_compare_with(why: &str) -> Error {
     Error::Invalid(format!(
-        "{why}: write one with `vmcell diff ID PATH --save FILE`, \
-         and compare with it later by `--against FILE`"
+        "{why}: create one with `vmcell diff ID PATH --save FILE`, \
+         and compare with it later with `--against FILE`"
     ))
 }
 

@@ -158,6 +158,6 @@ fn print_problems(entries: &Entries) {
     printed.for_each(|problem| report(&describe(problem)));
     match entries.problem_count().saturating_sub(MAX_PRINTED as u64) {
         0 => {}
-        more => report(&format!("{more} more entries could not be looked at")),
+        more => report(&format!("{more} more entries could not be read")),
     }
 }

@@ -62,10 +62,7 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
     };
     let reason = match read {
         Ok(count) if (count as u64) < most => return Ok(text),
-        Ok(_) => format!(
-            "it has more than {} MiB: cut it into several",
-            MAX_PATCH >> 20
-        ),
+        Ok(_) => format!("it is larger than {} MiB: split it", MAX_PATCH >> 20),
         Err(error) => error.to_string(),
     };
     Err(Error::BadFile {

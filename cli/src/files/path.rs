@@ -31,12 +31,12 @@ impl PathArgument {
         let end = bytes.iter().position(|byte| matches!(byte, b':' | b'/'));
         let Some((id, [b':', path @ ..])) = end.map(|end| bytes.split_at(end)) else {
             return match bytes {
-                b"" => Err("name a path".to_owned()),
+                b"" => Err("expected a path".to_owned()),
                 _ => host(),
             };
         };
         match std::str::from_utf8(id) {
-            Ok("") => Err("there is no ID before the colon: write ID:PATH, or ./:PATH".to_owned()),
+            Ok("") => Err("missing ID before the colon: write ID:PATH, or ./:PATH".to_owned()),
             Ok(id) => Ok(Self::Guest {
                 id: id.to_owned(),
                 path: Path::new(WORKSPACE).join(OsStr::from_bytes(path)),

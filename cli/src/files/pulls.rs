@@ -38,7 +38,7 @@ impl PullArgument {
                 let to = copy_target(&from, Path::new(OsStr::from_bytes(to)), false);
                 Ok(Self { from, to })
             }
-            _ => Err("write it as PATH=HOST: a path of the VM, and one of this machine".to_owned()),
+            _ => Err("expected PATH=HOST: a path in the VM and a local path".to_owned()),
         }
     }
 }

@@ -16,18 +16,18 @@ pub fn parse(text: &str) -> Result<u64, String> {
     };
     // `parse` would accept a sign.
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("write a number of bytes, or as in 100k, 64m, 2g".to_owned());
+        return Err("expected a number of bytes, such as 1000, 100k, 64m or 2g".to_owned());
     }
     let count: Option<u64> = digits.parse().ok();
     count
         .and_then(|count| count.checked_mul(1 << shift))
-        .ok_or_else(|| "it is too large".to_owned())
+        .ok_or_else(|| "the number is too large".to_owned())
 }
 
 /// Parses a size for limits where 0 would mean no limit.
 pub fn parse_positive(text: &str) -> Result<u64, String> {
     match parse(text)? {
-        0 => Err("choose more than 0".to_owned()),
+        0 => Err("must be greater than 0".to_owned()),
         size => Ok(size),
     }
 }

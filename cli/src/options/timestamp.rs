@@ -12,7 +12,7 @@ use crate::show::date::Date;
 pub fn parse(text: &str) -> Result<SystemTime, String> {
     let past = parse_age(text).and_then(|age| SystemTime::now().checked_sub(age));
     past.or_else(|| Date::parse(text)).ok_or_else(|| {
-        "write a date as 2026-01-31 or 2026-01-31T12:00:59, or how long ago as in 30m, 36h, 7d"
+        "expected a date such as 2026-01-31 or 2026-01-31T12:00:59, or an age such as 30m, 36h or 7d"
             .to_owned()
     })
 }

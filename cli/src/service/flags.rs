@@ -139,7 +139,7 @@ fn parse_service(text: &str) -> Result<(String, String), String> {
         Some((name, line)) if !name.is_empty() && !line.trim().is_empty() => {
             Ok((name.to_owned(), line.to_owned()))
         }
-        _ => Err("write it as NAME=LINE: a name, and a line for the shell".to_owned()),
+        _ => Err("expected NAME=LINE: a name and a shell command line".to_owned()),
     }
 }
 
@@ -153,7 +153,7 @@ fn parse_ready_timeout(text: &str) -> Result<ForService<Duration>, String> {
 
 fn parse_needs(text: &str) -> Result<ForService<String>, String> {
     ForService::parse(text, |other| match other {
-        "" => Err("name another service".to_owned()),
+        "" => Err("expected the name of another service".to_owned()),
         other => Ok(other.to_owned()),
     })
 }

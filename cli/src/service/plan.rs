@@ -28,7 +28,7 @@ impl ServicePlan {
         for (position, (name, line)) in services {
             if plan.0.iter().any(|(_, there)| there.name == name) {
                 return Err(format!(
-                    "--service {name} is there twice: give each its own name"
+                    "--service {name} is given twice: use different names"
                 ));
             }
             let settings = ServiceSettings::default();
@@ -54,7 +54,7 @@ impl ServicePlan {
         for (position, for_service) in values {
             let service = self.find(option, position, for_service.service.as_deref())?;
             if let Err(AlreadySet) = set(&mut service.settings, for_service.value) {
-                return Err(format!("{option} is there twice for {:?}", service.name));
+                return Err(format!("{option} is given twice for {:?}", service.name));
             }
         }
         Ok(())
@@ -67,7 +67,7 @@ impl ServicePlan {
         for PlannedService { name, settings, .. } in &services {
             if settings.ready_timeout.is_some() && settings.ready.is_none() {
                 return Err(format!(
-                    "--ready-timeout without --ready for {name:?}: say when it is ready"
+                    "--ready-timeout without --ready for {name:?}: add --ready"
                 ));
             }
             let is_there = |need: &&String| services.iter().any(|other| other.name == **need);
@@ -96,7 +96,7 @@ impl ServicePlan {
         found.map(|(_, service)| service).ok_or_else(|| match name {
             Some(name) => format!("{option} {name}=…: there is no --service {name}=…"),
             None => format!(
-                "{option}: say for which service: write it behind its --service, or \
+                "{option} does not name a service: put it after its --service, or write \
                      {option} NAME=…"
             ),
         })
@@ -164,7 +164,7 @@ mod tests {
     fn what_is_about_no_service_is_explained() {
         let mut two = plan(&[(5, "a"), (9, "b")]).unwrap();
         let error = needs(&mut two, &[(1, None, "x")]).unwrap_err();
-        assert!(error.contains("say for which service"), "{error}");
+        assert!(error.contains("does not name a service"), "{error}");
         let error = needs(&mut two, &[(1, Some("c"), "x")]).unwrap_err();
         assert!(error.contains("there is no --service c"), "{error}");
         let error = needs(&mut plan(&[]).unwrap(), &[(1, None, "x")]).unwrap_err();

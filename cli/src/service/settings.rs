@@ -61,6 +61,6 @@ pub(super) fn parse_restart(text: &str) -> Result<Restart, String> {
         "never" => Ok(Restart::never()),
         "on-failure" => Ok(Restart::on_failure()),
         "always" => Ok(Restart::always()),
-        _ => Err("choose never, on-failure or always".to_owned()),
+        _ => Err("expected never, on-failure or always".to_owned()),
     }
 }

@@ -61,11 +61,11 @@ pub(crate) fn note(service: &ServiceStatus) -> Option<String> {
     let what = match (&service.phase, reason(&service.phase)) {
         (ServicePhase::Failed(_), Some(reason)) => format!("has failed: {reason}"),
         (ServicePhase::Stopped, _) => "has ended".to_owned(),
-        (ServicePhase::Restarting, _) => "has ended, and was to be started again".to_owned(),
+        (ServicePhase::Restarting, _) => "has ended, and was about to be restarted".to_owned(),
         _ => match service.restarts {
             0 => return None,
-            1 => "was started again".to_owned(),
-            times => format!("was started again {times} times"),
+            1 => "was restarted".to_owned(),
+            times => format!("was restarted {times} times"),
         },
     };
     let exit = last_exit(service).map_or(String::new(), |exit| format!(" ({exit})"));

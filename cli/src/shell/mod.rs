@@ -67,7 +67,7 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
     if let Some(id) = vm {
         ensure!(
             !machine.is_set(),
-            "--backend, --link and --allow-host-compat are for a new VM: leave out {id}"
+            "--backend, --link and --allow-host-compat need a new VM: omit {id}"
         );
         return block_on(request.run_in_existing_vm(&id));
     }
@@ -170,7 +170,7 @@ impl TerminalRequest {
         if session::stderr_is_writable() {
             let tag = connected.tag;
             report(&format!(
-                "the terminal goes on: `vmcell shell {id} --tag {tag}` comes back to it"
+                "the terminal keeps running: `vmcell shell {id} --tag {tag}` attaches to it"
             ));
         }
         Ok(code)
@@ -192,8 +192,8 @@ impl TerminalRequest {
         if let Some(exit) = info.exit.filter(|_| !is_new) {
             let (id, tag) = (vm.id(), info.tag);
             anyhow::bail!(
-                "the terminal {tag:?} has ended ({}): `vmcell screen {id} {tag}` shows what is \
-                 left of it, and with another tag you get a new one",
+                "the terminal {tag:?} has ended ({}): `vmcell screen {id} {tag}` shows its last \
+                 screen, and another --tag opens a new terminal",
                 exit.cause
             );
         }

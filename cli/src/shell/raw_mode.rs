@@ -23,7 +23,7 @@ impl RawMode {
             _ => "standard output",
         };
         anyhow::bail!(
-            "{stream} is no terminal: `vmcell exec ID -- CMD` and `vmcell run -- CMD` need none"
+            "{stream} is not a terminal: use `vmcell exec ID -- CMD` or `vmcell run -- CMD`"
         )
     }
 

@@ -46,7 +46,7 @@ impl Summary {
             (self.lost_xattrs, "extended attributes were lost"),
             (
                 self.resized,
-                "files changed meanwhile, and were cut off or filled up",
+                "files changed while being copied, and were truncated or padded",
             ),
         ] {
             if count > 0 {

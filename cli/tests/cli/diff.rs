@@ -94,7 +94,7 @@ M src/main
 
     for (options, words) in [
         (&["/etc"][..], "vmcell diff ID PATH --save FILE"),
-        (&["../etc"], "without `..`"),
+        (&["../etc"], "must not contain `..`"),
         (&["src/main"], "/workspace/src/main is not a directory"),
         (&["nothing"], "/workspace/nothing"),
         (
@@ -123,6 +123,6 @@ fn a_vm_without_a_manifest_says_how_to_make_one() {
     let ended = Vmcell::new(["diff", id]).finish();
     ended.assert_failed(
         125,
-        "has kept no manifest: write one with `vmcell diff ID PATH --save",
+        "has stored no manifest: create one with `vmcell diff ID PATH --save",
     );
 }

@@ -151,5 +151,5 @@ fn the_end_of_the_vm_is_told() {
     running.finish().assert_failed(125, "the VM is gone");
     Vmcell::exec(&id, [], ["true"])
         .finish()
-        .assert_failed(125, "`vmcell ps` lists those that do");
+        .assert_failed(125, "`vmcell ps` lists running VMs");
 }

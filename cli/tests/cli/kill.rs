@@ -104,7 +104,7 @@ fn the_command_of_run_can_be_killed_from_outside() {
 #[test]
 fn what_is_not_there_cannot_be_killed() {
     let ended = Vmcell::new(["kill", "nobody-has-this"]).finish();
-    ended.assert_failed(125, "`vmcell ps` lists those that do");
+    ended.assert_failed(125, "`vmcell ps` lists running VMs");
     let keeper = Keeper::start("no-kill");
     let ended = keeper.visit("kill", ["nothing"]).finish();
     ended.assert_failed(125, "process \"nothing\": no such process");

@@ -76,7 +76,7 @@ fn what_is_not_kept_any_more_is_told() {
     let ended = keeper.visit("logs", ["chatty"]).finish();
     assert_eq!(ended.stdout(), text);
     assert!(text.ends_with("y\nend\n"));
-    let note = format!("vmcell: {dropped} bytes of standard output are not kept any more\n");
+    let note = format!("vmcell: {dropped} bytes of standard output are no longer kept\n");
     assert_eq!((ended.code(), ended.stderr), (0, note));
 }
 

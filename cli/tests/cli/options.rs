@@ -70,7 +70,7 @@ fn files_that_cannot_be_used_are_named_with_the_place_of_the_mistake() {
     ] {
         fs::write(&file, contents).unwrap();
         let ended = Vmcell::run(["--env-file", path], ["true"]).finish();
-        let words = format!("environment file {path}: line {line}: write it as NAME=value\n");
+        let words = format!("environment file {path}: line {line}: expected NAME=value\n");
         ended.assert_failed(125, &words);
         assert!(!ended.stderr.contains("secret"), "{ended:?}");
     }

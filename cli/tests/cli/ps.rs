@@ -172,7 +172,7 @@ fn a_vm_that_is_not_there_is_named() {
     let ended = Vmcell::new(["ps", "nobody-has-this"]).finish();
     ended.assert_failed(
         125,
-        "no VM with the id \"nobody-has-this\" runs: `vmcell ps` lists",
+        "no running VM has the id \"nobody-has-this\": `vmcell ps` lists",
     );
     let ended = Vmcell::new(["ps", "nobody-has-this", "--json"]).finish();
     assert_eq!(ended.json()["error"]["code"], json!("no-such-vm"));

@@ -107,7 +107,7 @@ fn a_terminal_does_not_notice_that_it_is_looked_at() {
 fn what_is_no_terminal_is_told_with_those_there_are() {
     let keeper = Keeper::start("unknown");
     let ended = keeper.visit("screen", ["work"]).finish();
-    ended.assert_failed(125, "is no terminal of the VM: it has none");
+    ended.assert_failed(125, "is not a terminal of the VM: it has no terminals");
     drawn(&keeper, "one", "waits");
     drawn(&keeper, "two", "waits");
     let ended = keeper.visit("screen", ["work"]).finish();

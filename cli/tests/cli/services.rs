@@ -205,11 +205,11 @@ fn a_service_that_dies_is_started_again_if_it_should() {
         let status = ["service", "status", options[7], "side", "--json"];
         Vmcell::new(status).finish().json()["service"]["restarts"] == json!(1)
     });
-    assert!(again, "it is not started again");
+    assert!(again, "it is not restarted");
     let writing = running.write_all_and_close(b"done\n".to_vec());
     let ended = running.finish();
     writing.join().unwrap();
-    let note = "vmcell: the service \"side\" was started again (exit code 7)\n";
+    let note = "vmcell: the service \"side\" was restarted (exit code 7)\n";
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, note));
 }
 

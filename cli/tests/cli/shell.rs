@@ -158,7 +158,7 @@ fn signals_and_the_end_of_the_vm_leave_the_terminal_as_it_was() {
         let left = user.left();
         assert_eq!(left.code, code, "{left:?}");
         assert!(
-            left.printed.contains("vmcell: the terminal goes on"),
+            left.printed.contains("vmcell: the terminal keeps running"),
             "{left:?}"
         );
     }
@@ -221,7 +221,7 @@ fn without_a_terminal_or_with_options_that_make_no_sense_nothing_begins() {
     let ended = Vmcell::new(["shell"]).finish();
     ended.assert_failed(
         125,
-        "standard input is no terminal: `vmcell exec ID -- CMD`",
+        "standard input is not a terminal: use `vmcell exec ID -- CMD`",
     );
     for options in [
         &["shell", "id", "--mem-mib", "64"][..],
@@ -234,7 +234,10 @@ fn without_a_terminal_or_with_options_that_make_no_sense_nothing_begins() {
     }
     let left = User::run(["shell", "nobody-has-this"]).left();
     assert_eq!(left.code, 125, "{left:?}");
-    assert!(left.printed.contains("no VM with the id"), "{left:?}");
+    assert!(
+        left.printed.contains("no running VM has the id"),
+        "{left:?}"
+    );
     let keeper = Keeper::start("senseless");
     let left = User::run(["shell", &keeper.id, "--", "no-such-program"]).left();
     assert_eq!(left.code, 127, "{left:?}");

@@ -86,7 +86,7 @@ fn stop_ends_a_vm_in_order_and_says_so() {
     assert_asked_to_end(keeper.running);
     assert_in_order(&disk);
     let ended = Vmcell::new(["stop", &keeper.id]).finish();
-    ended.assert_failed(125, "`vmcell ps` lists those that do");
+    ended.assert_failed(125, "`vmcell ps` lists running VMs");
 
     // VMs without a persistent disk can be stopped too.
     let keeper = Keeper::start("stopped-scratch");

@@ -32,7 +32,7 @@ fn a_stranger_neither_sees_nor_enters_nor_ends_a_vm() {
         keeper.visit("kill", []),
     ] {
         let ended = task.by_stranger(&program).finish();
-        ended.assert_failed(125, "no VM with the id");
+        ended.assert_failed(125, "no running VM has the id");
     }
     keeper
         .exec([], ["echo", "untouched"])

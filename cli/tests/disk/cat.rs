@@ -35,7 +35,7 @@ fn one_bad_path_does_not_keep_the_others_from_being_printed() {
     let sample = Sample::new();
     let ended = cat(&sample, &["/nowhere", "/src", "/link"]);
     ended.assert_said(1, "there is nothing at /nowhere");
-    ended.assert_said(1, "/src is no regular file");
+    ended.assert_said(1, "/src is not a regular file");
     assert_eq!(ended.stdout(), "root:x:0:\n");
     let ended = cat(&sample, &["/sparse", "--limit-bytes", "1m"]);
     ended.assert_said(1, "with --limit-bytes SIZE");

@@ -106,7 +106,7 @@ fn a_broken_superblock_has_a_copy() {
     let mut bytes = std::fs::read(&image).unwrap();
     bytes[1024 + 4] ^= 0xff;
     std::fs::write(&image, bytes).unwrap();
-    on("ls", &image, &["/src/deep"]).assert_said(125, "--backup-superblock reads the copy");
+    on("ls", &image, &["/src/deep"]).assert_said(125, "--backup-superblock reads the backup copy");
     let ended = on("ls", &image, &["/src/deep", "--backup-superblock"]);
     assert_eq!(ended.stdout(), "er\n", "{ended:?}");
 }

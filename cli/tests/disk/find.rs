@@ -66,8 +66,8 @@ fn paths_come_in_the_form_that_is_wanted() {
 fn what_makes_no_sense_is_refused() {
     let sample = Sample::new();
     for (arguments, words) in [
-        (&["--size", "10x"][..], "write a number of bytes"),
-        (&["--newer", "yesterday"], "write a date as"),
+        (&["--size", "10x"][..], "expected a number of bytes"),
+        (&["--newer", "yesterday"], "expected a date"),
         (&["--type", "x"], "possible values"),
         (&["-0", "--json"], "cannot be used with"),
     ] {

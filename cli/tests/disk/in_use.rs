@@ -14,7 +14,7 @@ fn a_disk_in_use_is_refused_unless_a_torn_look_will_do() {
     let file = File::open(&image).unwrap();
     flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
     let ended = disk(["ls".as_ref(), image.as_os_str()]);
-    ended.assert_said(125, "is in use: stop the VM that has it, or");
+    ended.assert_said(125, "is in use: stop the VM that uses it, or");
     ended.assert_said(125, "--torn");
     let ended = disk(["ls".as_ref(), image.as_os_str(), "--json".as_ref()]);
     assert_eq!(ended.json()[0]["error"]["code"], json!("disk-in-use"));

@@ -9,12 +9,12 @@ use crate::{
 };
 
 const MORE: &str = "\
-With --json, each line of the output is one JSON object: an entry, or {\"problem\": ...} for what
+With --json, each line of output is a JSON object: an entry, or {\"problem\": ...} for an entry that
 could not be read. If the command fails, the last line is {\"error\": ...}.
 
-Exit codes: 0 done; 1 not everything could be read, and standard error says what; 125 failed.
-`grep` and `diff` have the codes of those programs: 1 nothing found, 1 different; and 2 if not
-everything could be read.
+Exit codes: 0 success; 1 some entries could not be read (listed on standard error); 125 failure.
+`grep` and `diff` exit like those programs: 1 if nothing matched or something differs, 2 if some
+entries could not be read.
 
 Examples:
   vmcell-disk ls stopped.qcow2 /workspace -l

@@ -10,7 +10,7 @@ use vmcell_cli::show::SafeStdout;
 use crate::{image::ImageOptions, interrupt::Interrupt, layer};
 
 const EXAMPLES: &str = "\
-BASE must not be written any more: `vmcell-disk seal` sees to it.
+BASE must not be modified any more: `vmcell-disk seal` makes it read-only.
 
 Example:
   vmcell-disk child base.ext4 work.qcow2";

@@ -24,10 +24,11 @@ use crate::{
 };
 
 const EXAMPLES: &str = "\
-The patch is what `git apply`, `patch -p1` and `vmcell patch` take. What patches do not know is left
-out of it and counted on standard error: directories, devices, owners, and the contents of binary
-files; --name-status has all of it. Exit codes: 0 the same, 1 different, 2 not everything could be
-compared.
+The patch can be applied with `git apply`, `patch -p1` or `vmcell patch`. It omits what a patch
+cannot represent: directories, devices, owners and the contents of binary files. Their number is
+printed on standard error, and --name-status lists them.
+
+Exit codes: 0 same, 1 different, 2 not everything could be compared.
 
 Examples:
   vmcell-disk diff base.ext4 stopped.qcow2 /workspace
@@ -77,7 +78,7 @@ pub(crate) fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
     );
     if let (None, None) = (&old, &new) {
         return Err(DiskError::Invalid(
-            "A and B are directories of this machine: compare those with `diff -r`".to_owned(),
+            "A and B are both local directories: compare them with `diff -r`".to_owned(),
         )
         .into());
     }
@@ -184,7 +185,7 @@ fn report_changes_not_in_patch(diff: &DiskDiff) {
     let named = count(|change| change.file.shown() == Shown::Named);
     if missing > 0 {
         report(&format!(
-            "changes of directories, special files or owners, which are not in the patch: {missing} \
+            "changes to directories, special files or owners that are not in the patch: {missing} \
              (--name-status lists them)"
         ));
     }

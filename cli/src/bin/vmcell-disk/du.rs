@@ -19,7 +19,7 @@ use crate::{
 };
 
 const EXAMPLES: &str = "\
-A file of many names counts once. Directories come before the one that they are in.
+A file with several hard links counts once. Directories are printed before their parent.
 
 Examples:
   vmcell-disk du stopped.qcow2 /var -h --depth 1

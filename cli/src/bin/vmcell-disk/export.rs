@@ -28,8 +28,8 @@ use crate::{
 };
 
 const EXAMPLES: &str = "\
-Nothing is written outside of DEST, no symbolic link is followed, not even one of yours on the way to
-DEST, and no device is made.
+Nothing is written outside of DEST. No symbolic link is followed, not even your own in the path of
+DEST, and no device is created.
 
 Examples:
   vmcell-disk export stopped.qcow2 /workspace ./workspace --exclude target/
@@ -132,7 +132,7 @@ impl ExportArguments {
             let stdout = io::stdout();
             if stdout.is_terminal() {
                 return Err(DiskError::Invalid(
-                    "an archive is nothing for a terminal: write it to a file or a pipe".to_owned(),
+                    "cannot write an archive to a terminal: use a file or a pipe".to_owned(),
                 )
                 .into());
             }

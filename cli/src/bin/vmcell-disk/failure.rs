@@ -58,7 +58,7 @@ fn message_with_advice(error: &DiskError) -> String {
         }
         DiskError::WrongKind { path, wanted } => {
             let path = path.trim_start_matches('/');
-            format!("/{path} is no {wanted}: ask for what it is")
+            format!("/{path} is not a {wanted}: check the path")
         }
         DiskError::Partition(PartitionError::Several(_)) => {
             format!("{error}: choose with --partition N")
@@ -66,11 +66,11 @@ fn message_with_advice(error: &DiskError) -> String {
         DiskError::FileSystem(ext4::Error::Damaged(Damage {
             structure: Structure::Superblock,
             ..
-        })) => format!("{error}: --backup-superblock reads the copy of what is damaged"),
+        })) => format!("{error}: --backup-superblock reads the backup copy"),
         DiskError::FileSystem(ext4::Error::Damaged(Damage {
             problem: Problem::Checksum,
             ..
-        })) => format!("{error}: --ignore-checksums reads on nevertheless"),
+        })) => format!("{error}: --ignore-checksums reads it anyway"),
         DiskError::Limit { what, .. } => match option_to_raise(*what) {
             Some(option) => format!("{error}, with {option}"),
             None => error.to_string(),
@@ -85,16 +85,16 @@ fn describe_image_error(error: &ImageError) -> String {
             format!("cannot read {path:?}: check the path and the permissions")
         }
         ImageError::InUse { path } => format!(
-            "{path:?} is in use: stop the VM that has it, or take a look that may be torn with \
-             --torn"
+            "{path:?} is in use: stop the VM that uses it, or read it with --torn (the data may be \
+             inconsistent)"
         ),
         ImageError::Lock { path, .. } => {
-            format!("cannot tell whether {path:?} is in use: if it is not, look with --torn")
+            format!("cannot determine whether {path:?} is in use: if it is not, use --torn")
         }
         ImageError::Outside { path } => {
             let folder = path.parent().unwrap_or(Path::new("/"));
             format!(
-                "the backing file {path:?} is in no folder that is allowed: if it may be read, \
+                "the backing file {path:?} is not in an allowed directory: if it may be read, \
                  allow it with --allow-backing {folder:?}"
             )
         }

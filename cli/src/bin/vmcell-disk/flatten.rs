@@ -14,7 +14,7 @@ use vmcell_cli::show::{Progress, SafeStdout};
 use crate::{image::ImageOptions, interrupt::Interrupt};
 
 const EXAMPLES: &str = "\
-Zeroes become holes. The file has its name when it is complete; what is interrupted leaves nothing.
+Zeroes become holes. The file gets its name when it is complete; an interrupted run leaves nothing.
 
 Example:
   vmcell-disk flatten stopped.qcow2 whole.ext4";

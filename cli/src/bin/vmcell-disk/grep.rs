@@ -22,8 +22,8 @@ use crate::{
 };
 
 const EXAMPLES: &str = "\
-Files without a match are not counted by -c, and only the first match of a line is coloured. The
-pattern is a regular expression as Rust's crate `regex` has it.
+The pattern has the syntax of Rust's crate `regex`. -c omits files without a match, and only the
+first match of a line is coloured.
 
 Examples:
   vmcell-disk grep stopped.qcow2 -n 'password *=' /etc

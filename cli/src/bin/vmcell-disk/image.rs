@@ -14,7 +14,7 @@ use vmcell_cli::options::size;
 use vmcell_rootfs::Cache;
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options for images")]
+#[command(next_help_heading = "Image options")]
 pub(crate) struct ImageOptions {
     /// Format of the image. Default: detected from its first bytes. Always set
     /// `raw` for a raw disk that a guest has written, which could be made to

@@ -19,7 +19,7 @@ use crate::{
 };
 
 const EXAMPLES: &str = "\
-Paths are told from the root of the disk on, so that `sha256sum -c` can check an exported tree.
+Paths are relative to the root of the disk, so that `sha256sum -c` can check an exported tree.
 
 Examples:
   vmcell-disk sha256 stopped.qcow2 /etc/passwd /bin
