@@ -9,25 +9,25 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
-    keeper::Keeper,
     pairs::{Expected, IS_SYMLINK, Pairs, THROUGH_SYMLINK, Way},
+    shared_vm::SharedVm,
     vmcell::{Ended, Vmcell},
 };
 
-const PRECIOUS: &str = "keys of the user\n";
+const USER_KEYS: &str = "keys of the user\n";
 
 /// A home directory with keys that a guest would like to replace.
-struct User {
+struct UserFiles {
     folder: TempDir,
 }
 
-impl User {
+impl UserFiles {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let user = Self { folder };
         fs::create_dir(user.path("ssh")).unwrap();
         fs::create_dir(user.path("work")).unwrap();
-        fs::write(user.path("ssh/authorized_keys"), PRECIOUS).unwrap();
+        fs::write(user.path("ssh/authorized_keys"), USER_KEYS).unwrap();
         user
     }
 
@@ -56,7 +56,7 @@ impl User {
     #[track_caller]
     fn assert_untouched(&self) {
         let keys = fs::read_to_string(self.path("ssh/authorized_keys")).unwrap();
-        assert_eq!(keys, PRECIOUS);
+        assert_eq!(keys, USER_KEYS);
         assert_eq!(fs::read_dir(self.path("ssh")).unwrap().count(), 1);
     }
 }
@@ -66,7 +66,7 @@ const DIRECTORY: &str = "mkdir y; echo evil > y/authorized_keys; echo evil > y/n
 
 #[test]
 fn the_link_of_one_pull_does_not_lead_the_pull_of_the_next_run_outside() {
-    let user = User::new();
+    let user = UserFiles::new();
     let first = user.run(&["--pull", "y=./outp"], LINK);
     first.assert_failed(1, IS_SYMLINK);
     assert!(first.stderr.contains("--allow-symlink"), "{first:?}");
@@ -82,7 +82,7 @@ fn the_link_of_one_pull_does_not_lead_the_pull_of_the_next_run_outside() {
 
 #[test]
 fn the_link_of_one_pull_does_not_lead_the_next_one_of_the_same_run_outside() {
-    let user = User::new();
+    let user = UserFiles::new();
     let script = "mkdir a b; ln -s SSH a/b; echo evil > b/authorized_keys; mkdir -p b/new";
     let options = ["--pull", "a=./o1", "--pull", "b=./o1/b"];
     let ended = user.run(&options, script);
@@ -93,14 +93,14 @@ fn the_link_of_one_pull_does_not_lead_the_next_one_of_the_same_run_outside() {
 
 #[test]
 fn the_link_of_one_copy_does_not_lead_the_next_one_outside() {
-    let user = User::new();
-    let keeper = Keeper::start("exports");
+    let user = UserFiles::new();
+    let shared = SharedVm::start("exports");
     let change = |script: &str| {
         let script = user.script(script);
-        keeper.exec([], ["sh", "-ec", &script]).assert_printed("");
+        shared.exec([], ["sh", "-ec", &script]).assert_printed("");
     };
     let copy_in = |folder: &Path, from: &str, to: &str, more: &[&str]| {
-        let from = format!("{}:{from}", keeper.id);
+        let from = format!("{}:{from}", shared.id);
         let words = ["cp", &from, to];
         let words = words.iter().chain(more);
         Vmcell::new(words).current_dir(folder).finish()
@@ -161,10 +161,10 @@ fn the_link_of_one_copy_does_not_lead_the_next_one_outside() {
 
 #[test]
 fn whatever_is_copied_wherever_nothing_outside_of_the_destination_changes() {
-    let keeper = Keeper::start("exports-pairs");
+    let shared = SharedVm::start("exports-pairs");
     for way in [Way::LikeCp, Way::Archive] {
         let pairs = Pairs::new(way);
-        let (grown, top) = (pairs.grow(), format!("{}:{way:?}", keeper.id));
+        let (grown, top) = (pairs.grow(), format!("{}:{way:?}", shared.id));
         let pushed = Vmcell::new(["cp", grown.to_str().unwrap(), &top]).finish();
         pushed.assert_printed("");
         for pair in pairs.all() {

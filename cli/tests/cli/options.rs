@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::{
-    keeper::unique,
+    shared_vm::unique,
     vmcell::{READY_AND_WAIT, Vmcell},
 };
 
@@ -46,13 +46,13 @@ fn a_command_without_input_reads_the_end_of_it() {
 
 #[test]
 fn what_the_guest_does_not_have_is_named_and_the_command_not_started() {
-    let keeper = crate::keeper::Keeper::start("absent");
+    let shared = crate::shared_vm::SharedVm::start("absent");
     for (options, words) in [
         (["--cwd", "/no/such/place"], "working directory"),
         (["--user", "no-such-user"], "no such user"),
         (["--tag", "main"], "a process has this tag"),
     ] {
-        let ended = keeper.exec(options, ["echo", "started"]);
+        let ended = shared.exec(options, ["echo", "started"]);
         ended.assert_failed(126, words);
     }
 }

@@ -6,23 +6,24 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
-    keeper::unique,
     processes::Process,
+    shared_vm::unique,
     vmcell::{READY_AND_WAIT, Running, Vmcell, eventually},
     web::{SERVER, host_port, is_free, page},
 };
 
 /// Timeout for what is immediate on an idle machine.
-const SOON: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads a line, and prints it.
 const WAIT_FOR_A_LINE: [&str; 3] = ["sh", "-c", "read line; echo $line"];
 
 /// Start of a service that runs until it can read from a FIFO.
-const SIDE: &str = "mkfifo /tmp/fifo; echo $$ > /tmp/pid; echo up; cat /tmp/fifo;";
+const SIDE_SERVICE: &str = "mkfifo /tmp/fifo; echo $$ > /tmp/pid; echo up; cat /tmp/fifo;";
 
 /// Makes that service end, and waits until its process is gone.
-const END_SIDE: &str = "echo > /tmp/fifo; while kill -0 $(cat /tmp/pid) 2> /dev/null; do :; done;";
+const END_SIDE_SERVICE: &str =
+    "echo > /tmp/fifo; while kill -0 $(cat /tmp/pid) 2> /dev/null; do :; done;";
 
 /// The value of `--service` for the web server.
 fn web() -> String {
@@ -32,8 +33,8 @@ fn web() -> String {
 /// Returns the host port that the run reports.
 fn published(running: &mut Running) -> u16 {
     let line = running.stderr_line();
-    let told = line.strip_prefix("vmcell: published ");
-    host_port(told.unwrap_or_else(|| panic!("{line:?}")))
+    let address = line.strip_prefix("vmcell: published ");
+    host_port(address.unwrap_or_else(|| panic!("{line:?}")))
 }
 
 #[test]
@@ -90,13 +91,13 @@ fn services_start_when_what_they_need_is_ready_and_stop_the_other_way_round() {
     let folder = tempfile::tempdir().unwrap();
     let order = folder.path().join("order");
     let pull = format!("/tmp/order={}", order.to_str().unwrap());
-    let tell = |name: &str| {
+    let service = |name: &str| {
         format!(
             "{name}=trap 'echo {name} ends >> /tmp/order; exit 0' TERM; \
              echo {name} begins >> /tmp/order; touch /tmp/{name}; sleep 1000 & wait"
         )
     };
-    let (web, db) = (tell("web"), tell("db"));
+    let (web, db) = (service("web"), service("db"));
     let options = [
         "--service",
         &web,
@@ -114,9 +115,9 @@ fn services_start_when_what_they_need_is_ready_and_stop_the_other_way_round() {
     let command = ["sh", "-c", "echo command >> /tmp/order; exit 7"];
     let ended = Vmcell::run(options, command).finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (7, ""));
-    let told = fs::read_to_string(order).unwrap();
+    let logged = fs::read_to_string(order).unwrap();
     let expected = "db begins\nweb begins\ncommand\nweb ends\ndb ends\n";
-    assert_eq!(told, expected);
+    assert_eq!(logged, expected);
 }
 
 #[test]
@@ -171,9 +172,9 @@ fn of_services_that_cannot_start_the_one_that_is_to_blame_is_named() {
 
 #[test]
 fn a_service_that_dies_under_the_command_is_told_at_the_end() {
-    let dies = format!("side={SIDE} exit 7");
+    let dies = format!("side={SIDE_SERVICE} exit 7");
     let options = ["--service", &dies, "--ready", "log:up"];
-    let script = format!("{END_SIDE} echo went on; exit 4");
+    let script = format!("{END_SIDE_SERVICE} echo went on; exit 4");
     let ended = Vmcell::run(options, ["sh", "-c", &script]).finish();
     assert_eq!((ended.code(), ended.stdout()), (4, "went on\n"));
     let note = ended.stderr.strip_prefix("vmcell: ").unwrap();
@@ -187,7 +188,8 @@ fn a_service_that_dies_under_the_command_is_told_at_the_end() {
 #[test]
 fn a_service_that_dies_is_started_again_if_it_should() {
     // The second time it keeps running.
-    let line = format!("side=test -e /tmp/pid && echo up && exec sleep 1000; {SIDE} exit 7");
+    let line =
+        format!("side=test -e /tmp/pid && echo up && exec sleep 1000; {SIDE_SERVICE} exit 7");
     let options = [
         "--service",
         &line,
@@ -198,7 +200,7 @@ fn a_service_that_dies_is_started_again_if_it_should() {
         "--id",
         &unique("restart"),
     ];
-    let script = format!("{END_SIDE} echo ended; read line");
+    let script = format!("{END_SIDE_SERVICE} echo ended; read line");
     let mut running = Vmcell::run(options, ["sh", "-c", &script]).start();
     assert_eq!(running.line(), "ended\n");
     let again = eventually(|| {
@@ -215,7 +217,7 @@ fn a_service_that_dies_is_started_again_if_it_should() {
 
 #[test]
 fn a_result_tells_machines_of_services_and_ports() {
-    let (web, side) = (web(), format!("side={SIDE} exit 0"));
+    let (web, side) = (web(), format!("side={SIDE_SERVICE} exit 0"));
     let options = [
         "--json",
         "--service",
@@ -229,7 +231,7 @@ fn a_result_tells_machines_of_services_and_ports() {
         "--publish",
         "8080",
     ];
-    let script = format!("{END_SIDE} read line; echo $line");
+    let script = format!("{END_SIDE_SERVICE} read line; echo $line");
     let mut running = Vmcell::run(options, ["sh", "-c", &script]).start();
     let port = published(&mut running);
     let writing = running.write_all_and_close(b"done\n".to_vec());
@@ -303,8 +305,8 @@ fn ctrl_c_ends_services_and_ports_with_the_vm() {
     assert_eq!(running.line(), "ready\n");
     let vmm = Process::only_child_of(running.pid());
     running.signal(Signal::INT);
-    assert!(running.ends_within(SOON), "it goes on");
-    assert!(vmm.ends_within(SOON), "the VMM goes on");
+    assert!(running.ends_within(TIMEOUT), "it did not end");
+    assert!(vmm.ends_within(TIMEOUT), "the VMM did not end");
     assert_eq!(running.finish().code(), 130);
     assert!(is_free(port));
 }
@@ -317,7 +319,7 @@ fn ctrl_c_ends_a_run_that_waits_for_the_end_of_a_service() {
     let mut running = Vmcell::run(options, ["echo", "done"]).start();
     assert_eq!(running.line(), "done\n");
     running.signal(Signal::INT);
-    assert!(running.ends_within(SOON), "it goes on");
+    assert!(running.ends_within(TIMEOUT), "it did not end");
     assert_eq!(running.finish().code(), 130);
 }
 
@@ -341,8 +343,8 @@ fn ctrl_c_ends_a_run_whose_services_are_not_ready() {
     assert!(there, "the service does not start");
     let vmm = Process::only_child_of(running.pid());
     running.signal(Signal::INT);
-    assert!(running.ends_within(SOON), "it goes on");
-    assert!(vmm.ends_within(SOON), "the VMM goes on");
+    assert!(running.ends_within(TIMEOUT), "it did not end");
+    assert!(vmm.ends_within(TIMEOUT), "the VMM did not end");
     let ended = running.finish();
     assert_eq!((ended.code(), ended.stdout()), (130, ""));
 }

@@ -19,7 +19,7 @@ use rustix::{
 use crate::processes::Process;
 
 /// Long enough for a VM to boot on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The user's shell: prints the terminal's settings before and after. It waits
 /// for Enter at the end, because unread output would be lost when it exits.
@@ -45,7 +45,7 @@ pub(crate) struct User {
 
 /// How the program ended.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct SessionEnd {
     pub(crate) code: i32,
     /// Output that the test has not consumed yet.
     pub(crate) printed: String,
@@ -104,7 +104,7 @@ impl User {
     /// Waits until a text is printed. Returns the output before it.
     #[track_caller]
     pub(crate) fn sees(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + OUTPUT_TIMEOUT;
         loop {
             let mut places = self.unseen.windows(text.len());
             if let Some(place) = places.position(|piece| piece == text.as_bytes()) {
@@ -158,7 +158,7 @@ impl User {
     /// Waits for the end of the program, and asserts that the terminal is
     /// restored.
     #[track_caller]
-    pub(crate) fn left(mut self) -> Left {
+    pub(crate) fn finish(mut self) -> SessionEnd {
         let printed = self.sees("code:");
         let code = self.sees(":").parse().unwrap();
         assert_eq!(
@@ -167,10 +167,13 @@ impl User {
             "the terminal was changed"
         );
         let flags = fcntl_getfl(&self.device).unwrap();
-        assert!(!flags.contains(OFlags::NONBLOCK), "nobody waits for input");
+        assert!(
+            !flags.contains(OFlags::NONBLOCK),
+            "the terminal is non-blocking"
+        );
         self.types("\r");
         self.shell.wait().unwrap();
-        Left { code, printed }
+        SessionEnd { code, printed }
     }
 
     fn field(&mut self, name: &str) -> String {

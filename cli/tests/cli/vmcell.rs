@@ -17,13 +17,13 @@ use serde_json::Value;
 use crate::processes::Process;
 
 /// Long enough for a VM to boot on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Prints a line when it has started, and sleeps.
 pub(crate) const READY_AND_WAIT: [&str; 3] = ["sh", "-c", "echo ready; exec sleep 1000"];
 
 /// The user ID of another user than the one who runs the tests.
-pub(crate) const STRANGER: u32 = 65534;
+pub(crate) const OTHER_UID: u32 = 65534;
 
 /// A run of the program that is not started yet.
 pub(crate) struct Vmcell(Command);
@@ -91,13 +91,13 @@ impl Vmcell {
 
     /// Runs it as another user, from a copy of the program which that user can
     /// read. Needs root.
-    pub(crate) fn by_stranger(self, program: &Path) -> Self {
+    pub(crate) fn by_other_user(self, program: &Path) -> Self {
         let mut command = Command::new(program);
         command
             .args(self.0.get_args())
             .current_dir("/")
-            .uid(STRANGER)
-            .gid(STRANGER)
+            .uid(OTHER_UID)
+            .gid(OTHER_UID)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -152,7 +152,7 @@ impl Running {
 
     /// Returns the next line of standard error.
     pub(crate) fn stderr_line(&mut self) -> String {
-        let line = self.stderr.recv_timeout(PATIENCE);
+        let line = self.stderr.recv_timeout(TEST_TIMEOUT);
         line.unwrap_or_else(|error| panic!("no line on standard error: {error}"))
     }
 
@@ -185,7 +185,7 @@ impl Running {
             }
             bytes
         });
-        let in_time = self.ends_within(PATIENCE);
+        let in_time = self.ends_within(TEST_TIMEOUT);
         // Ends the threads too, if the program has not ended.
         let _ = self.child.kill();
         let status = self.child.wait().unwrap();
@@ -194,14 +194,14 @@ impl Running {
             stdout: stdout.join().unwrap(),
             stderr: self.stderr.iter().collect(),
         };
-        assert!(in_time, "it does not end: {ended:?}");
+        assert!(in_time, "timed out: {ended:?}");
         ended
     }
 }
 
 /// Calls a condition until it holds, and returns whether it did in time.
 pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while Instant::now() < deadline {
         if is_so() {
             return true;

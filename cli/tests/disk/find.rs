@@ -57,9 +57,9 @@ fn paths_come_in_the_form_that_is_wanted() {
         long.lines().nth(1).unwrap().ends_with("  /bin/tool"),
         "{long}"
     );
-    let told = find(&sample, &["--name", "tool", "--json"]).json();
-    assert_eq!(told[0]["path"], json!("/bin/tool"));
-    assert_eq!(told.len(), 1);
+    let parsed = find(&sample, &["--name", "tool", "--json"]).json();
+    assert_eq!(parsed[0]["path"], json!("/bin/tool"));
+    assert_eq!(parsed.len(), 1);
 }
 
 #[test]
@@ -75,5 +75,5 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!(ended.code(), 2, "{ended:?}");
         assert!(ended.stderr().contains(words), "{ended:?}");
     }
-    find(&sample, &["--name", "["]).assert_said(125, "[");
+    find(&sample, &["--name", "["]).assert_failed(125, "[");
 }

@@ -36,7 +36,7 @@ fn stopped_in_the_middle(image: &Path, out: &Path) -> Option<Child> {
         .spawn()
         .unwrap();
     while !has_begun(&child, out) && child.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < deadline, "it does not begin");
+        assert!(Instant::now() < deadline, "it did not start");
     }
     // Fails only if the program has ended.
     let _ = kill_process(Pid::from_child(&child), Signal::STOP);

@@ -121,14 +121,14 @@ fn machines_get_an_object_for_each_entry() {
 #[test]
 fn what_is_not_there_is_said_with_what_to_do() {
     let sample = Sample::new();
-    ls(&sample, &["/nowhere"]).assert_said(125, "there is nothing at /nowhere: check the path");
-    ls(&sample, &["/etc/group/below"]).assert_said(125, "is no directory");
+    ls(&sample, &["/nowhere"]).assert_failed(125, "there is nothing at /nowhere: check the path");
+    ls(&sample, &["/etc/group/below"]).assert_failed(125, "is no directory");
     let ended = ls(&sample, &["/nowhere", "--json"]);
     assert_eq!((ended.code(), ended.stderr().as_str()), (125, ""));
     assert_eq!(ended.json()[0]["error"]["code"], json!("not-found"));
     let missing = sample.path("no.ext4");
-    disk(["ls".as_ref(), missing.as_os_str()]).assert_said(125, "check the path");
+    disk(["ls".as_ref(), missing.as_os_str()]).assert_failed(125, "check the path");
     let tree = sample.tree();
-    disk(["ls".as_ref(), tree.as_os_str()]).assert_said(125, "is not a regular file");
-    ls(&sample, &["--limit-entries", "12", "-R"]).assert_said(1, "with --limit-entries N");
+    disk(["ls".as_ref(), tree.as_os_str()]).assert_failed(125, "is not a regular file");
+    ls(&sample, &["--limit-entries", "12", "-R"]).assert_failed(1, "with --limit-entries N");
 }

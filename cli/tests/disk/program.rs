@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 
 /// Seconds after which a run is killed.
-const PATIENCE: &str = "60";
+const TIMEOUT_SECONDS: &str = "60";
 
 /// Runs the program with these arguments.
 pub(crate) fn disk(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ended {
@@ -19,7 +19,7 @@ pub(crate) fn disk(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> En
 pub(crate) fn command(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new("timeout");
     command
-        .args([PATIENCE, env!("CARGO_BIN_EXE_vmcell-disk")])
+        .args([TIMEOUT_SECONDS, env!("CARGO_BIN_EXE_vmcell-disk")])
         .args(arguments)
         .env_remove("NO_COLOR")
         .stdin(Stdio::null());
@@ -65,7 +65,7 @@ impl Ended {
     /// Asserts the exit code, and that standard error contains `words` and
     /// starts with the program's name.
     #[track_caller]
-    pub(crate) fn assert_said(&self, code: i32, words: &str) {
+    pub(crate) fn assert_failed(&self, code: i32, words: &str) {
         assert_eq!(self.code(), code, "{self:?}");
         assert!(self.stderr().starts_with("vmcell-disk: "), "{self:?}");
         assert!(self.stderr().contains(words), "{self:?}");

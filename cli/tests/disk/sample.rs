@@ -36,7 +36,7 @@ impl Sample {
         let sample = Self {
             folder: tempfile::tempdir().unwrap(),
         };
-        grow(&sample.tree());
+        create_tree(&sample.tree());
         sample.make(&sample.tree(), "base.ext4");
         sample
     }
@@ -78,7 +78,7 @@ impl Sample {
     }
 }
 
-fn grow(tree: &Path) {
+fn create_tree(tree: &Path) {
     let write = |path: &str, content: &[u8], mode: u32| {
         let path = tree.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

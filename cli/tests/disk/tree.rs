@@ -53,5 +53,5 @@ fn branches_end_where_directories_do() {
     let entries = tree(&["/src", "--json"]).json();
     assert_eq!(entries.len(), 6);
     assert_eq!(entries[2]["path"], json!("/src/deep/er/lib.rs"));
-    tree(&["/nowhere"]).assert_said(125, "nothing at /nowhere");
+    tree(&["/nowhere"]).assert_failed(125, "nothing at /nowhere");
 }

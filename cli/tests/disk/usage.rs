@@ -30,7 +30,7 @@ fn room_is_told_by_directory() {
     assert_eq!(usage(&["/bin", "-h"]), "300K\t/bin\n");
     assert_eq!(usage(&["/bin", "-hb"]), "293K\t/bin\n");
     assert_eq!(usage(&["/etc/group"]), "4\t/etc/group\n");
-    let told = du(&sample, &["/src", "--max-depth", "0", "--json"]).json();
+    let parsed = du(&sample, &["/src", "--max-depth", "0", "--json"]).json();
     let expected = json!({
         "path": "/src",
         "entries": 7,
@@ -39,7 +39,7 @@ fn room_is_told_by_directory() {
         "allocated": 20480,
         "problems": 0,
     });
-    assert_eq!(told, [expected]);
-    du(&sample, &["/nowhere"]).assert_said(125, "nothing at /nowhere");
+    assert_eq!(parsed, [expected]);
+    du(&sample, &["/nowhere"]).assert_failed(125, "nothing at /nowhere");
     assert!(usage(&["--help"]).contains("--human-readable"));
 }

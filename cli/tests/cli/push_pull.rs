@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::json;
 
 use crate::{
-    tree::{describe, plant},
+    tree::{create_tree, describe},
     vmcell::Vmcell,
 };
 
@@ -13,7 +13,7 @@ use crate::{
 fn a_command_that_fails_works_on_what_was_pushed_and_its_results_come_out() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
-    plant(&folder.join("tree"));
+    create_tree(&folder.join("tree"));
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let pulls = [
         format!("result={}", path("result")),

@@ -6,12 +6,12 @@ use crate::vmcell::{Ended, READY_AND_WAIT, Running, Vmcell};
 
 /// A `vmcell run` with the tag `main` whose command only sleeps. The run and
 /// its VM end on drop.
-pub(crate) struct Keeper {
+pub(crate) struct SharedVm {
     pub(crate) id: String,
     pub(crate) running: Running,
 }
 
-impl Keeper {
+impl SharedVm {
     pub(crate) fn start(test: &str) -> Self {
         Self::start_with(test, &[])
     }
@@ -22,7 +22,7 @@ impl Keeper {
         let named = ["--id", &id, "--tag", "main"];
         let options = named.iter().chain(options).copied();
         let mut running = Vmcell::run(options, READY_AND_WAIT).start();
-        assert_eq!(running.line(), "ready\n", "{id} does not come up");
+        assert_eq!(running.line(), "ready\n", "{id} did not start");
         Self { id, running }
     }
 
@@ -43,17 +43,17 @@ impl Keeper {
     }
 
     /// Returns a subcommand of the program, for this VM.
-    pub(crate) fn visit<'a>(
+    pub(crate) fn cli<'a>(
         &'a self,
-        task: &'a str,
+        subcommand: &'a str,
         rest: impl IntoIterator<Item = &'a str>,
     ) -> Vmcell {
-        Vmcell::new([task, &self.id].into_iter().chain(rest))
+        Vmcell::new([subcommand, &self.id].into_iter().chain(rest))
     }
 
     /// Returns what `ps --json` prints about the process with this tag.
     pub(crate) fn process(&self, tag: &str) -> Option<Value> {
-        let ended = self.visit("ps", ["--json"]).finish();
+        let ended = self.cli("ps", ["--json"]).finish();
         assert_eq!(ended.code(), 0, "{ended:?}");
         let list = ended.json();
         let mut processes = list["processes"].as_array().unwrap().iter();
