@@ -9,16 +9,13 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use vmcell::{Health, Output, printable};
-use vmcell_cli::{
-    exit::BROKEN_PIPE,
-    show::message::{print_json, report},
-    signals::Signals,
-};
+use vmcell_cli::{exit::BROKEN_PIPE, signals::Signals};
 
 use crate::{
     boot_disk::BootDisk,
     doctor::{self, Findings},
     exit_code::{self, of_exit},
+    failure::{print_json, report},
     runtime::block_on,
 };
 
@@ -102,9 +99,7 @@ impl DemoResult {
             warnings,
             ..
         } = &self.health;
-        warnings
-            .iter()
-            .for_each(|warning| report("vmcell", warning));
+        warnings.iter().for_each(|warning| report(warning));
         writeln!(out, "backend       {backend}")?;
         if let Some(choice) = acceleration {
             writeln!(

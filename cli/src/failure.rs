@@ -46,9 +46,7 @@ pub(crate) fn describe(error: &Error) -> String {
             format!("{failure}: `vmcell ps ID` lists the processes of a VM")
         }
         Error::Service(ServiceError::Unknown { name }) => {
-            format!(
-                "there is no service {name:?}: `vmcell service ls ID` lists the services of a VM"
-            )
+            format!("there is no service {name:?}: `vmcell service ls ID` lists all services")
         }
         Error::Service(ServiceError::Runs { name }) => format!(
             "a service {name:?} runs already: `vmcell service stop ID {name}` stops it, and \

@@ -54,9 +54,7 @@ async fn copy_events(
         }
     }
     // A stream always ends with the command's exit or an error.
-    Err(Error::Transport(
-        "the exit of the command is missing".to_owned(),
-    ))
+    Err(Error::Transport("the exit is missing".to_owned()))
 }
 
 /// How many bytes may still be printed. `None`: no limit.

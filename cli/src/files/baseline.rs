@@ -58,7 +58,7 @@ pub(super) async fn baseline_below(vm: &Vm, directory: &Path) -> Result<Manifest
 fn nothing_to_compare_with(why: &str) -> Error {
     Error::Invalid(format!(
         "{why}: create one with `vmcell diff ID PATH --save FILE`, \
-         and compare with it later with `--against FILE`"
+         and compare later with `--against FILE`"
     ))
 }
 

@@ -64,7 +64,7 @@ async fn print_names(listing: &mut Listing) -> anyhow::Result<u8> {
         let Some(entry) = listing.entries.next().await? else {
             break Ok(());
         };
-        let path = entry::relative(&entry, &listing.path);
+        let path = entry::listed(&entry, &listing.path);
         let written = out.path_line("", &path, entry::colour(&entry), "");
         if written.is_err() {
             break written;
@@ -81,7 +81,7 @@ async fn print_long(listing: &mut Listing) -> anyhow::Result<u8> {
     let mut out = SafeStdout::new();
     let mut written = Ok(());
     while let (Ok(()), Some(entry)) = (&written, listing.entries.next().await?) {
-        let path = entry::relative(&entry, &listing.path);
+        let path = entry::listed(&entry, &listing.path);
         let label = entry::label(&entry, &path, out.is_coloured());
         table.add_with_raw_column(entry::row(&entry), label);
         if table.has_chunk() {

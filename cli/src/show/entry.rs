@@ -103,7 +103,7 @@ pub fn absolute(entry: &Entry) -> PathBuf {
 
 /// Returns the entry's path relative to the listed directory. If the listed
 /// path is not a directory, its only entry is itself, with its absolute path.
-pub fn relative(entry: &Entry, directory: &Path) -> PathBuf {
+pub fn listed(entry: &Entry, directory: &Path) -> PathBuf {
     let path = absolute(entry);
     match path.strip_prefix(directory) {
         Ok(below) if !below.as_os_str().is_empty() => below.to_owned(),

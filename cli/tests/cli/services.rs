@@ -19,11 +19,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const WAIT_FOR_A_LINE: [&str; 3] = ["sh", "-c", "read line; echo $line"];
 
 /// Start of a service that runs until it can read from a FIFO.
-const SIDE_SERVICE: &str = "mkfifo /tmp/fifo; echo $$ > /tmp/pid; echo up; cat /tmp/fifo;";
+const SIDE: &str = "mkfifo /tmp/fifo; echo $$ > /tmp/pid; echo up; cat /tmp/fifo;";
 
 /// Makes that service end, and waits until its process is gone.
-const END_SIDE_SERVICE: &str =
-    "echo > /tmp/fifo; while kill -0 $(cat /tmp/pid) 2> /dev/null; do :; done;";
+const END_SIDE: &str = "echo > /tmp/fifo; while kill -0 $(cat /tmp/pid) 2> /dev/null; do :; done;";
 
 /// The value of `--service` for the web server.
 fn web() -> String {
@@ -172,9 +171,9 @@ fn of_services_that_cannot_start_the_one_that_is_to_blame_is_named() {
 
 #[test]
 fn a_service_that_dies_under_the_command_is_told_at_the_end() {
-    let dies = format!("side={SIDE_SERVICE} exit 7");
+    let dies = format!("side={SIDE} exit 7");
     let options = ["--service", &dies, "--ready", "log:up"];
-    let script = format!("{END_SIDE_SERVICE} echo went on; exit 4");
+    let script = format!("{END_SIDE} echo went on; exit 4");
     let ended = Vmcell::run(options, ["sh", "-c", &script]).finish();
     assert_eq!((ended.code(), ended.stdout()), (4, "went on\n"));
     let note = ended.stderr.strip_prefix("vmcell: ").unwrap();
@@ -188,8 +187,7 @@ fn a_service_that_dies_under_the_command_is_told_at_the_end() {
 #[test]
 fn a_service_that_dies_is_started_again_if_it_should() {
     // The second time it keeps running.
-    let line =
-        format!("side=test -e /tmp/pid && echo up && exec sleep 1000; {SIDE_SERVICE} exit 7");
+    let line = format!("side=test -e /tmp/pid && echo up && exec sleep 1000; {SIDE} exit 7");
     let options = [
         "--service",
         &line,
@@ -200,7 +198,7 @@ fn a_service_that_dies_is_started_again_if_it_should() {
         "--id",
         &unique("restart"),
     ];
-    let script = format!("{END_SIDE_SERVICE} echo ended; read line");
+    let script = format!("{END_SIDE} echo ended; read line");
     let mut running = Vmcell::run(options, ["sh", "-c", &script]).start();
     assert_eq!(running.line(), "ended\n");
     let again = eventually(|| {
@@ -217,7 +215,7 @@ fn a_service_that_dies_is_started_again_if_it_should() {
 
 #[test]
 fn a_result_tells_machines_of_services_and_ports() {
-    let (web, side) = (web(), format!("side={SIDE_SERVICE} exit 0"));
+    let (web, side) = (web(), format!("side={SIDE} exit 0"));
     let options = [
         "--json",
         "--service",
@@ -231,7 +229,7 @@ fn a_result_tells_machines_of_services_and_ports() {
         "--publish",
         "8080",
     ];
-    let script = format!("{END_SIDE_SERVICE} read line; echo $line");
+    let script = format!("{END_SIDE} read line; echo $line");
     let mut running = Vmcell::run(options, ["sh", "-c", &script]).start();
     let port = published(&mut running);
     let writing = running.write_all_and_close(b"done\n".to_vec());

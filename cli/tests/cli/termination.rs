@@ -86,10 +86,7 @@ fn a_reader_that_has_seen_enough_ends_the_run() {
     assert_eq!(running.line(), "y\n");
     let vmm = Process::only_child_of(running.pid());
     running.close_stdout();
-    assert!(
-        running.ends_within(TIMEOUT),
-        "it did not end without a reader"
-    );
+    assert!(running.ends_within(TIMEOUT), "it did not end");
     assert!(vmm.ends_within(TIMEOUT));
     assert_ne!(running.finish().code(), 0);
 }
@@ -101,10 +98,7 @@ fn a_reader_that_does_not_read_keeps_no_signal_and_no_timeout_from_ending_the_ru
     assert_eq!(signalled.line(), "y\n");
     let mut timed = Vmcell::run(["--timeout-seconds", "1"], ["yes"]).start();
     assert_eq!(timed.line(), "y\n");
-    assert!(
-        timed.ends_within(A_SECOND + TIMEOUT),
-        "it ignores its timeout"
-    );
+    assert!(timed.ends_within(A_SECOND + TIMEOUT), "no timeout");
     assert_eq!(timed.finish().code(), 124);
     // By now the first one has filled its pipe.
     signalled.signal(Signal::TERM);

@@ -167,10 +167,7 @@ impl User {
             "the terminal was changed"
         );
         let flags = fcntl_getfl(&self.device).unwrap();
-        assert!(
-            !flags.contains(OFlags::NONBLOCK),
-            "the terminal is non-blocking"
-        );
+        assert!(!flags.contains(OFlags::NONBLOCK), "it is non-blocking");
         self.types("\r");
         self.shell.wait().unwrap();
         SessionEnd { code, printed }

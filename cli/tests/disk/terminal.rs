@@ -168,7 +168,7 @@ fn a_patch_is_coloured_and_an_archive_is_nothing_for_a_terminal() {
     let words = ["export", "/", "-"].map(OsStr::new);
     let (code, text) = run_on_terminal([words[0], image.as_os_str(), words[1], words[2]], &[]);
     assert_eq!(code, 125);
-    assert!(text.contains("to a terminal"), "{text:?}");
+    assert!(text.contains("an archive to a terminal"), "{text:?}");
 }
 
 #[test]

@@ -27,7 +27,6 @@ const EXAMPLES: &str = "\
 The patch can be applied with `git apply`, `patch -p1` or `vmcell patch`. It omits what a patch
 cannot represent: directories, devices, owners and the contents of binary files. Their number is
 printed on standard error, and --name-status lists them.
-
 Exit codes: 0 same, 1 different, 2 not everything could be compared.
 
 Examples:

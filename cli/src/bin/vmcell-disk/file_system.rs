@@ -57,7 +57,7 @@ pub(crate) fn lines(info: &Info) -> Vec<(&'static str, String)> {
 /// Returns all information as JSON.
 pub(crate) fn as_json(info: &Info) -> Value {
     let date =
-        |time: Option<Timestamp>| json!(time.map(|time| Date::of(to_system_time(time)).rfc3339()));
+        |time: Option<Timestamp>| json!(time.map(|time| Date::of(system_time(time)).rfc3339()));
     let recorded = |error: &Option<RecordedError>| {
         json!(error.as_ref().map(|error| {
             let mut object = json!({
@@ -141,11 +141,11 @@ fn uuid(bytes: &[u8; 16]) -> String {
 }
 
 fn short(time: Timestamp) -> String {
-    format!("{} UTC", Date::of(to_system_time(time)).short())
+    format!("{} UTC", Date::of(system_time(time)).short())
 }
 
 /// Converts a time of a file system. One that does not fit becomes 1970.
-fn to_system_time(time: Timestamp) -> SystemTime {
+fn system_time(time: Timestamp) -> SystemTime {
     let distance = Duration::from_secs(time.seconds.unsigned_abs());
     let whole = match time.seconds {
         0.. => SystemTime::UNIX_EPOCH.checked_add(distance),

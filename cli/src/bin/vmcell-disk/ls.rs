@@ -64,9 +64,7 @@ pub(crate) fn ls(arguments: &LsArguments) -> anyhow::Result<u8> {
         false => Inodes::Hidden,
     };
     let entries = disk.walk(&path, arguments.walk(style))?;
-    listing::print(entries, style, inodes, |entry| {
-        entry::relative(entry, &path)
-    })
+    listing::print(entries, style, inodes, |entry| entry::listed(entry, &path))
 }
 
 impl LsArguments {
