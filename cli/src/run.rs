@@ -99,8 +99,8 @@ async fn finish(
         result
     });
     if result.is_none() {
-        let notes = services.iter().filter_map(service::note);
-        notes.for_each(|note| report(&note));
+        let warnings = services.iter().filter_map(service::warning);
+        warnings.for_each(|warning| report(&warning));
     }
     if !pulls.is_empty() {
         // Wait, so that files which the command writes while it ends are

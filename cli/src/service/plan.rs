@@ -26,7 +26,7 @@ impl ServicePlan {
     pub(super) fn new(services: Vec<Positioned<(String, String)>>) -> Result<Self, String> {
         let mut plan = Self::default();
         for (position, (name, line)) in services {
-            if plan.0.iter().any(|(_, there)| there.name == name) {
+            if plan.0.iter().any(|(_, other)| other.name == name) {
                 return Err(format!(
                     "--service {name} is given twice: use different names"
                 ));

@@ -56,7 +56,7 @@ pub(crate) fn as_json(service: &ServiceStatus) -> Value {
 }
 
 /// Returns a message if a service did not keep running, else `None`.
-pub(crate) fn note(service: &ServiceStatus) -> Option<String> {
+pub(crate) fn warning(service: &ServiceStatus) -> Option<String> {
     let name = &service.name;
     let what = match (&service.phase, reason(&service.phase)) {
         (ServicePhase::Failed(_), Some(reason)) => format!("has failed: {reason}"),

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::filter::Filter;
 
-/// How much is printed at once. Between two chunks we may be told to stop.
+/// How much is printed before the thread checks whether to stop.
 const CHUNK_SIZE: usize = 16 * 1024;
 
 /// How long to wait at exit for a terminal that does not accept output.

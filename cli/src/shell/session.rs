@@ -51,8 +51,8 @@ pub(super) async fn run(
 /// Returns whether standard error accepts output now. A terminal may be stuck.
 pub(super) fn stderr_is_writable() -> bool {
     let stderr = io::stderr();
-    let mut wanted = [PollFd::new(&stderr, PollFlags::OUT)];
-    poll(&mut wanted, Some(&Timespec::default())).is_ok_and(|ready| ready == 1)
+    let mut poll_fds = [PollFd::new(&stderr, PollFlags::OUT)];
+    poll(&mut poll_fds, Some(&Timespec::default())).is_ok_and(|ready| ready == 1)
 }
 
 async fn connect(

@@ -70,8 +70,8 @@ pub fn reset_at_exit() {
 }
 
 fn write_reset_without_blocking(terminal: &impl rustix::fd::AsFd) {
-    let mut wanted = [PollFd::new(terminal, PollFlags::OUT)];
-    if poll(&mut wanted, Some(&Timespec::default())) == Ok(1) {
+    let mut poll_fds = [PollFd::new(terminal, PollFlags::OUT)];
+    if poll(&mut poll_fds, Some(&Timespec::default())) == Ok(1) {
         // There is nobody left to report an error to.
         let _ = rustix::io::write(terminal, RESET_STYLE.as_bytes());
     }

@@ -15,7 +15,7 @@ pub struct Table<const N: usize> {
 #[derive(Debug)]
 struct Row<const N: usize> {
     cells: [String; N],
-    /// Text behind the last column, printed without escaping or padding.
+    /// Text after the last column, printed without escaping or padding.
     raw: String,
 }
 
@@ -28,7 +28,7 @@ impl<const N: usize> Table<N> {
         Self::with_raw_column(header, "")
     }
 
-    /// Creates an empty table whose rows have text behind their columns.
+    /// Creates an empty table whose rows have text after their columns.
     pub fn with_raw_column(header: [&str; N], raw: &str) -> Self {
         let mut table = Self {
             rows: Vec::new(),
@@ -43,7 +43,7 @@ impl<const N: usize> Table<N> {
         self.add_with_raw_column(cells, String::new());
     }
 
-    /// Adds a row with text behind its columns. The text is printed as is: the
+    /// Adds a row with text after its columns. The text is printed as is: the
     /// caller must have removed line breaks and control characters.
     pub fn add_with_raw_column(&mut self, cells: [String; N], raw: String) {
         let cells = cells.map(sanitized_cell);

@@ -42,9 +42,9 @@ impl Process {
 
     /// Waits for its end, and returns whether it came in time.
     pub(crate) fn ends_within(&self, time: Duration) -> bool {
-        let mut wanted = [PollFd::new(&self.handle, PollFlags::IN)];
+        let mut poll_fds = [PollFd::new(&self.handle, PollFlags::IN)];
         let time = Timespec::try_from(time).unwrap();
-        poll(&mut wanted, Some(&time)).unwrap() == 1
+        poll(&mut poll_fds, Some(&time)).unwrap() == 1
     }
 
     pub(crate) fn arguments(&self) -> String {

@@ -180,9 +180,9 @@ impl User {
 
     /// Reads output. Returns `false` if none came in time.
     fn read(&mut self, time: Duration) -> bool {
-        let mut wanted = [PollFd::new(&self.terminal, PollFlags::IN)];
+        let mut poll_fds = [PollFd::new(&self.terminal, PollFlags::IN)];
         let time = Timespec::try_from(time).unwrap();
-        if poll(&mut wanted, Some(&time)).unwrap() == 0 {
+        if poll(&mut poll_fds, Some(&time)).unwrap() == 0 {
             return false;
         }
         let mut buffer = [0; 65536];

@@ -47,8 +47,8 @@ fn run_on_terminal<'a>(
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).unwrap();
-        let mut wanted = [PollFd::new(&terminal, PollFlags::IN)];
-        assert_eq!(poll(&mut wanted, Some(&left)).unwrap(), 1, "it hangs");
+        let mut poll_fds = [PollFd::new(&terminal, PollFlags::IN)];
+        assert_eq!(poll(&mut poll_fds, Some(&left)).unwrap(), 1, "it hangs");
         let mut buffer = [0; 65536];
         match terminal.read(&mut buffer) {
             Ok(count @ 1..) => printed.extend_from_slice(&buffer[..count]),

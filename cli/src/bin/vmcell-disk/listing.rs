@@ -15,7 +15,7 @@ use crate::problems::Problems;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Names,
-    /// Names, unchanged and each with a NUL byte behind it.
+    /// Names, unchanged and each followed by a NUL byte.
     NulTerminated,
     Long,
     Json,

@@ -115,23 +115,23 @@ impl Filter {
     fn process_text<'a>(&mut self, bytes: &'a [u8], passed: &mut Vec<u8>) -> &'a [u8] {
         let (plain, rest) = bytes.split_at(plain_length(bytes));
         passed.extend_from_slice(plain);
-        let [first, behind @ ..] = rest else {
+        let [first, after @ ..] = rest else {
             return rest;
         };
         match *first {
             0x80.. => {
                 let end = rest.iter().position(u8::is_ascii);
-                let (text, behind) = rest.split_at(end.unwrap_or(rest.len()));
-                self.process_non_ascii(text, behind.is_empty(), passed);
-                behind
+                let (text, after) = rest.split_at(end.unwrap_or(rest.len()));
+                self.process_non_ascii(text, after.is_empty(), passed);
+                after
             }
             ESCAPE => {
                 self.begin(State::Escape);
-                behind
+                after
             }
             byte => {
                 self.execute(byte, passed);
-                behind
+                after
             }
         }
     }
