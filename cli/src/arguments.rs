@@ -13,67 +13,68 @@ use crate::{
     },
     machine_options::MachineOptions,
     port::PublishArguments,
-    process_name,
+    process_selector,
     screen::ScreenArguments,
     service::{HELP_HEADING, ServiceArguments, ServiceFlags},
     shell::ShellArguments,
     signal_name,
 };
 
-/// Run untrusted work inside microVMs.
+/// Run untrusted work in microVMs.
 #[derive(Debug, Parser)]
 #[command(name = "vmcell", version, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) task: Task,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Task {
-    /// Boot a VM, run a command in it, and leave nothing behind.
+pub(crate) enum CliCommand {
+    /// Boot a VM, run a command in it, then end the VM.
     Run(RunArguments),
-    /// Run a command in a VM that another program runs.
+    /// Run a command in a running VM.
     Exec(ExecArguments),
-    /// Open a terminal in a new VM, or in one that another program runs.
+    /// Open a terminal in a running VM, or in a new one.
     Shell(ShellArguments),
-    /// Print what the screen of a terminal looks like.
+    /// Print the current screen of a terminal.
     Screen(ScreenArguments),
-    /// List your VMs, or the processes of one.
+    /// List your VMs, or the processes of a VM.
     Ps(PsArguments),
-    /// Print what a process has printed, as far as its VM has kept it.
+    /// Print the output of a process that its VM has kept.
     Logs(LogsArguments),
-    /// Stop a VM in order: its processes are asked to end, its disk is made clean.
+    /// Shut down a VM: ask its processes to end and leave its disk clean.
     Stop(StopArguments),
-    /// End a VM, in order if its disk is kept, or a process with all its descendants.
+    /// Kill a VM (shut it down if its disk is kept), or a process with all its
+    /// descendants.
     Kill(KillArguments),
-    /// Start, list, watch and end the services of a VM.
+    /// Manage the services of a VM.
     Service(ServiceArguments),
-    /// Have ports of a VM answer on 127.0.0.1, until you press Ctrl-C.
+    /// Forward ports of 127.0.0.1 to a VM until interrupted.
     Publish(PublishArguments),
-    /// Copy files into a VM, or out of it: one of SRC and DST is ID:PATH.
+    /// Copy files into or out of a VM: SRC or DST is ID:PATH.
     Cp(CpArguments),
-    /// List a directory of a VM.
+    /// List a directory in a VM.
     Ls(LsArguments),
-    /// Print a file of a VM.
+    /// Print a file in a VM.
     Cat(CatArguments),
-    /// Tell everything about a file of a VM.
+    /// Show the metadata of a file in a VM.
     Stat(StatArguments),
-    /// Apply a text patch to files of a VM: all of it, or nothing.
+    /// Apply a unified diff to files in a VM, completely or not at all.
     Patch(PatchArguments),
-    /// Print as a patch what has changed in a VM since it began its work.
+    /// Print changes in a directory of a VM as a patch.
     Diff(DiffArguments),
-    /// Say what was found on this machine, boot a VM, and ask it who it is.
+    /// Check this machine, boot a VM and run `uname -a` in it.
     Demo(DemoArguments),
-    /// Say what this machine has and lacks for running VMs.
+    /// Check whether this machine can run VMs.
     Doctor(DoctorArguments),
-    /// Print completions for a shell.
+    /// Print a shell completion script.
     Completions(CompletionsArguments),
-    /// Print the manual page, or write those of all commands.
+    /// Print the manual page, or write the pages of all commands.
     Man(ManArguments),
 }
 
-impl Task {
-    /// Whether failures are told as JSON.
+impl CliCommand {
+    /// Returns whether errors are printed as JSON.
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::Run(arguments) => arguments.options.json,
@@ -107,44 +108,44 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArguments {
-    /// The environment to boot: `base`, `debian`, or the path of an ext4 image.
+    /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
     #[arg(value_name = "ENVIRONMENT", default_value = "base")]
     pub(crate) environment: OsString,
-    /// Keep what the VM writes in this disk, and boot from it again next time.
-    /// If it is not there, it is made of ENVIRONMENT. `vmcell-disk` looks into
-    /// it.
+    /// Keep the VM's writes in this disk and boot from it again next time. It
+    /// is created from ENVIRONMENT if it does not exist. Inspect it with
+    /// `vmcell-disk`.
     #[arg(long, value_name = "FILE")]
     pub(crate) disk: Option<PathBuf>,
-    /// A name for the VM, by which other programs of yours find it.
+    /// Name of the VM, by which your other programs find it.
     #[arg(long, value_name = "NAME")]
     pub(crate) id: Option<String>,
-    /// How many virtual processors the VM has.
+    /// Number of virtual CPUs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) vcpu_count: u32,
-    /// How much memory the VM has, in MiB.
+    /// Memory of the VM in MiB.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) mem_mib: u32,
     #[command(flatten)]
     pub(crate) machine: MachineOptions,
-    /// Bring this into /workspace before the command, which then runs there: a
-    /// directory's contents, a file, or the contents of a .tar, .tar.gz, .tgz or
-    /// .tar.zst.
+    /// Copy PATH into /workspace before the command runs, and run the command
+    /// there. Of a directory, the contents are copied; a .tar, .tar.gz, .tgz or
+    /// .tar.zst is unpacked.
     #[arg(long, value_name = "PATH")]
     pub(crate) push: Vec<PathBuf>,
-    /// Bring a file or directory out after the command, even if it failed: PATH
-    /// (if relative, from /workspace on) becomes HOST. No part of HOST may be a
-    /// symbolic link.
+    /// Copy PATH of the VM to HOST after the command, even if the command
+    /// failed. A relative PATH starts at /workspace. No component of HOST may
+    /// be a symbolic link.
     #[arg(long, value_name = "PATH=HOST", value_parser = PullArgument::parser())]
     pub(crate) pull: Vec<PullArgument>,
-    /// If a PATH of --pull is a symbolic link, make it one here. It leads
-    /// wherever the VM says.
+    /// Allow a PATH of --pull to be a symbolic link. The link is created on
+    /// this machine with whatever target the VM has set.
     #[arg(long, requires = "pull")]
     pub(crate) allow_symlink: bool,
     #[command(flatten)]
     pub(crate) services: ServiceFlags,
-    /// Have port GUEST of the VM's loopback answer on port HOST of 127.0.0.1, or
-    /// without HOST on a free one, which is told on standard error. It is open
-    /// when the services are ready, until the VM ends.
+    /// Forward port HOST of 127.0.0.1 to port GUEST of the VM's loopback
+    /// interface, from when the services are ready until the VM ends. Without
+    /// HOST, a free port is chosen and printed on standard error.
     #[arg(long, value_name = "[HOST:]GUEST", help_heading = HELP_HEADING)]
     pub(crate) publish: Vec<PortMapping>,
     #[command(flatten)]
@@ -153,11 +154,11 @@ pub(crate) struct RunArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExecArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Let the command run in the background, with an empty standard input,
-    /// and print its tag.
+    /// Run the command in the background with empty standard input, and print
+    /// its tag.
     #[arg(long, short, conflicts_with_all = ["stdin", "max_output_bytes"])]
     pub(crate) detach: bool,
     #[command(flatten)]
@@ -166,7 +167,7 @@ pub(crate) struct ExecArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PsArguments {
-    /// The VM whose processes are wanted.
+    /// List the processes of this VM.
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
     /// Print the list as JSON.
@@ -176,45 +177,46 @@ pub(crate) struct PsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// The process: its tag, its number in `vmcell ps ID`, or `pid:` and its
-    /// process id in the guest.
-    #[arg(value_name = "PROCESS", value_parser = process_name::parse)]
+    /// Process: its tag, its ID in `vmcell ps ID`, or `pid:` and its PID in the
+    /// guest.
+    #[arg(value_name = "PROCESS", value_parser = process_selector::parse)]
     pub(crate) process: ProcessSelector,
-    /// Go on until the process ends.
+    /// Keep printing until the process ends.
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Print what there is as one JSON object, at the end.
+    /// Print the output as one JSON object at the end.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StopArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Print how it ended as JSON.
+    /// Print how the VM ended as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct KillArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// A process of it, in place of all of it: its tag, its number in
-    /// `vmcell ps ID`, or `pid:` and its process id in the guest.
-    #[arg(value_name = "PROCESS", value_parser = process_name::parse)]
+    /// Kill only this process and its descendants: its tag, its ID in `vmcell
+    /// ps ID`, or `pid:` and its PID in the guest.
+    #[arg(value_name = "PROCESS", value_parser = process_selector::parse)]
     pub(crate) process: Option<ProcessSelector>,
-    /// Only send this signal to the process and its group: a name or a number.
+    /// Only send this signal, by name or number, to the process and its process
+    /// group.
     #[arg(long, short, value_name = "SIGNAL", requires = "process", value_parser = signal_name::parse)]
     pub(crate) signal: Option<u8>,
-    /// End the VM at once, also if its disk is kept: as after a power cut, what
-    /// was written in the last two seconds may be missing.
+    /// Kill the VM at once even if its disk is kept. As after a power cut,
+    /// writes of the last two seconds may be lost.
     #[arg(long, conflicts_with = "process")]
     pub(crate) force: bool,
 }

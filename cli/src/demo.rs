@@ -1,4 +1,4 @@
-//! `vmcell demo`: what was found on this machine, and a VM that shows that it works.
+//! `vmcell demo`: checks this machine, then boots a VM and runs a command.
 
 use std::{
     ffi::OsStr,
@@ -9,40 +9,37 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use vmcell::{Health, Output, printable};
-use vmcell_cli::{
-    exit::UNREAD,
-    show::voice::{print_json, say},
-    signals::Signals,
-};
+use vmcell_cli::{exit::BROKEN_PIPE, signals::Signals};
 
 use crate::{
+    boot_disk::BootDisk,
     doctor::{self, Findings},
     exit_code::{self, of_exit},
-    root::Root,
+    failure::{print_json, report},
     runtime::block_on,
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Print all of it as JSON, one object.
+    /// Print everything as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What the VM is asked.
-const QUESTION: [&str; 2] = ["uname", "-a"];
+/// The command that runs in the VM.
+const COMMAND: [&str; 2] = ["uname", "-a"];
 
 pub(crate) fn demo(arguments: &DemoArguments) -> anyhow::Result<u8> {
     let findings = doctor::findings();
     if !arguments.json {
-        // Also where no VM can be booted.
+        // Also printed where no VM can boot.
         findings.print(&mut io::stdout())?;
     }
-    let root = Root::prepare(OsStr::new("base"), None)?;
+    let boot_disk = BootDisk::prepare(OsStr::new("base"), None)?;
     let result = block_on(async {
         let mut signals = Signals::new()?;
         tokio::select! {
-            result = DemoResult::of_a_vm(root) => Ok(Ok(result?)),
+            result = DemoResult::measure(boot_disk) => Ok(Ok(result?)),
             code = signals.next() => Ok(Err(code)),
         }
     })?;
@@ -52,7 +49,7 @@ pub(crate) fn demo(arguments: &DemoArguments) -> anyhow::Result<u8> {
     }
 }
 
-/// What a VM has shown, and how long it took.
+/// What the command in the VM printed, and how long booting and running took.
 struct DemoResult {
     health: Health,
     boot: Duration,
@@ -61,12 +58,12 @@ struct DemoResult {
 }
 
 impl DemoResult {
-    async fn of_a_vm(root: Root) -> anyhow::Result<Self> {
+    async fn measure(boot_disk: BootDisk) -> anyhow::Result<Self> {
         let began = Instant::now();
-        let vm = root.builder().start().await?;
+        let vm = boot_disk.builder().start().await?;
         let boot = began.elapsed();
         let began = Instant::now();
-        let output = vm.exec(QUESTION).await?;
+        let output = vm.exec(COMMAND).await?;
         let command = began.elapsed();
         let health = vm.health().await;
         vm.kill().await;
@@ -83,7 +80,7 @@ impl DemoResult {
             print_json(&self.as_json(findings));
         } else if let Err(error) = self.print(&mut io::stdout()) {
             return match error.kind() {
-                io::ErrorKind::BrokenPipe => Ok(UNREAD),
+                io::ErrorKind::BrokenPipe => Ok(BROKEN_PIPE),
                 _ => Err(error.into()),
             };
         }
@@ -91,7 +88,7 @@ impl DemoResult {
             .output
             .exit
             .as_ref()
-            .map_or(exit_code::OUR_OWN, of_exit))
+            .map_or(exit_code::TOOL_FAILED, of_exit))
     }
 
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
@@ -102,7 +99,7 @@ impl DemoResult {
             warnings,
             ..
         } = &self.health;
-        warnings.iter().for_each(|warning| say("vmcell", warning));
+        warnings.iter().for_each(|warning| report(warning));
         writeln!(out, "backend       {backend}")?;
         if let Some(choice) = acceleration {
             writeln!(
@@ -116,10 +113,10 @@ impl DemoResult {
         writeln!(
             out,
             "`{}` took {} ms, and answered:",
-            QUESTION.join(" "),
+            COMMAND.join(" "),
             self.command.as_millis()
         )?;
-        // The guest is not trusted with a terminal.
+        // The guest must not control the user's terminal.
         write!(out, "{}", printable(&self.output.stdout))
     }
 
@@ -141,7 +138,7 @@ impl DemoResult {
             "link": { "name": link.kind.name(), "reason": link.reason },
             "warnings": warnings,
             "boot_ms": milliseconds(self.boot),
-            "command": QUESTION,
+            "command": COMMAND,
             "command_ms": milliseconds(self.command),
             "answer": String::from_utf8_lossy(&self.output.stdout),
         })

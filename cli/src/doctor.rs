@@ -1,4 +1,4 @@
-//! `vmcell doctor`: what is there, what is missing, what to do.
+//! `vmcell doctor`: what this machine has and lacks for running VMs.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -14,14 +14,14 @@ use crate::arguments::DoctorArguments;
 
 pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
     let findings = findings();
-    let printed = if arguments.json {
-        let report = json!({ "able": findings.are_enough(), "findings": findings.as_json() });
+    let written = if arguments.json {
+        let report = json!({ "able": findings.can_run_vms(), "findings": findings.as_json() });
         writeln!(io::stdout(), "{}", show::json::lines(&report))
     } else {
         findings.print(&mut io::stdout())
     };
-    match printed {
-        Ok(()) if findings.are_enough() => ExitCode::SUCCESS,
+    match written {
+        Ok(()) if findings.can_run_vms() => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
 }
@@ -29,7 +29,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
 /// What was found on this machine.
 pub(crate) struct Findings(Vec<Finding>);
 
-/// Looks at this machine.
+/// Examines this machine.
 pub(crate) fn findings() -> Findings {
     let mut findings = examine();
     findings.push(environment());
@@ -37,21 +37,21 @@ pub(crate) fn findings() -> Findings {
 }
 
 impl Findings {
-    /// Whether VMs can run.
-    fn are_enough(&self) -> bool {
+    /// Returns whether VMs can run here.
+    fn can_run_vms(&self) -> bool {
         let mut findings = self.0.iter();
         findings.all(|finding| finding.status != CheckStatus::Missing)
     }
 
     pub(crate) fn as_json(&self) -> Value {
-        let told = self.0.iter().map(|finding| {
+        let findings = self.0.iter().map(|finding| {
             json!({
                 "name": finding.name,
-                "status": word(finding.status),
+                "status": status_name(finding.status),
                 "detail": finding.detail,
             })
         });
-        told.collect()
+        findings.collect()
     }
 
     pub(crate) fn print(&self, out: &mut (impl Write + IsTerminal)) -> io::Result<()> {
@@ -63,16 +63,16 @@ impl Findings {
             ..
         } in &self.0
         {
-            let word = word(*status);
-            let (on, off) = match (coloured, status) {
+            let status_text = status_name(*status);
+            let (colour, reset) = match (coloured, status) {
                 (false, _) | (true, CheckStatus::Absent) => ("", ""),
                 (true, CheckStatus::Good) => ("\x1b[32m", "\x1b[0m"),
                 (true, CheckStatus::Poor) => ("\x1b[33m", "\x1b[0m"),
                 (true, _) => ("\x1b[31m", "\x1b[0m"),
             };
-            writeln!(out, "{on}{word:8}{off}{name:18}{detail}")?;
+            writeln!(out, "{colour}{status_text:8}{reset}{name:18}{detail}")?;
         }
-        let verdict = match self.are_enough() {
+        let verdict = match self.can_run_vms() {
             true => "VMs can run here.",
             false => "VMs cannot run here yet.",
         };
@@ -88,14 +88,14 @@ fn environment() -> Finding {
             Finding::new("environment", CheckStatus::Good, detail)
         }
         Ok(None) => {
-            let detail = "base will be made on the first run";
+            let detail = "base will be built on the first run";
             Finding::new("environment", CheckStatus::Good, detail)
         }
         Err(error) => Finding::new("environment", CheckStatus::Missing, error.to_string()),
     }
 }
 
-fn word(status: CheckStatus) -> &'static str {
+fn status_name(status: CheckStatus) -> &'static str {
     match status {
         CheckStatus::Good => "good",
         CheckStatus::Poor => "poor",

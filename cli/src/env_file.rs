@@ -1,4 +1,4 @@
-//! Files with variables of an environment.
+//! Files that hold environment variables (`--env-file`).
 
 use std::{
     ffi::OsString,
@@ -9,20 +9,20 @@ use std::{
 
 use vmcell::Error;
 
-/// The variables in a file, in its order.
+/// Returns the variables in a file, in their order.
 pub(crate) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
-    let bad = |reason: String| Error::BadFile {
+    let bad_file = |reason: String| Error::BadFile {
         what: "environment file",
         path: PathBuf::from(path),
         reason,
     };
-    let contents = fs::read(path).map_err(|error| bad(error.to_string()))?;
-    // A bad line is not repeated: it may hold a secret.
-    parse(&contents).map_err(|line| bad(format!("line {line}: write it as NAME=value")))
+    let contents = fs::read(path).map_err(|error| bad_file(error.to_string()))?;
+    // The bad line itself is not printed: it may hold a secret.
+    parse(&contents).map_err(|line| bad_file(format!("line {line}: expected NAME=value")))
 }
 
-/// Lines of the form NAME=value, taken as they are: quotes and spaces belong to
-/// the value. The error is the number of the line that is none.
+/// Parses lines of the form NAME=value. Values are literal: quotes and spaces
+/// belong to them. The error is the number of the first malformed line.
 fn parse(contents: &[u8]) -> Result<Vec<(OsString, OsString)>, usize> {
     let mut variables = Vec::new();
     for (index, line) in contents.split(|byte| *byte == b'\n').enumerate() {
@@ -32,9 +32,9 @@ fn parse(contents: &[u8]) -> Result<Vec<(OsString, OsString)>, usize> {
         }
         let equals = line.iter().position(|byte| *byte == b'=');
         let (name, value) = line.split_at(equals.ok_or(index + 1)?);
-        // A space in a name is `export NAME=value`, or an indented comment.
-        let nameless = name.is_empty() || name.iter().any(u8::is_ascii_whitespace);
-        if nameless || line.contains(&0) {
+        // A space in a name means `export NAME=value` or an indented comment.
+        let invalid_name = name.is_empty() || name.iter().any(u8::is_ascii_whitespace);
+        if invalid_name || line.contains(&0) {
             return Err(index + 1);
         }
         let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());

@@ -1,14 +1,14 @@
-//! From the name of an environment to an image.
+//! Finds or builds the image of an environment.
 
 use std::{ffi::OsStr, path::PathBuf, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use vmcell_rootfs::{Error, Progress, recipe};
 
-/// The image of an environment. One that is not there yet is made, which is
-/// shown on a terminal.
+/// Returns the image of an environment. If it is not cached yet, it is built,
+/// with a progress bar on a terminal.
 pub(crate) fn image(environment: &OsStr) -> Result<PathBuf, Error> {
-    // It draws on standard error, and only if that is a terminal.
+    // The bar goes to standard error, and only if that is a terminal.
     let bar = ProgressBar::new(100).with_style(style());
     let show = |progress: Progress| {
         bar.enable_steady_tick(Duration::from_millis(100));
@@ -25,6 +25,6 @@ pub(crate) fn image(environment: &OsStr) -> Result<PathBuf, Error> {
 }
 
 fn style() -> ProgressStyle {
-    ProgressStyle::with_template("making the environment {bar:30} {percent}% {msg}")
+    ProgressStyle::with_template("building the environment {bar:30} {percent}% {msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())
 }

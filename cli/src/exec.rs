@@ -1,4 +1,4 @@
-//! `vmcell exec`: a command in a VM that another program runs.
+//! `vmcell exec`: runs a command in a VM that another program owns.
 
 use std::io::{self, Write};
 
@@ -14,19 +14,19 @@ pub(crate) fn exec(arguments: ExecArguments) -> anyhow::Result<u8> {
         detach,
         options,
     } = arguments;
-    let job = options.into_job()?;
+    let prepared = options.prepare()?;
     block_on(async move {
         let vm = Vm::attach(&id).await?;
         if detach {
-            return in_background(&vm, job.command, job.json).await;
+            return in_background(&vm, prepared.command, prepared.json).await;
         }
         let mut signals = Signals::new()?;
-        let outcome = foreground::run(&vm, job, &mut signals).await?;
+        let outcome = foreground::run(&vm, prepared, &mut signals).await?;
         if let Some(result) = &outcome.result {
             print_json(result);
         }
-        // Who runs us next may rely on its being gone.
-        outcome.settle(&vm).await;
+        // The caller's next step may rely on the command being gone.
+        outcome.wait_until_ended(&vm).await;
         Ok(outcome.code)
     })
 }

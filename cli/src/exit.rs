@@ -1,10 +1,10 @@
-//! What the shell is told.
+//! Exit codes that both programs share.
 
-/// The program itself failed: nothing can be said about what it was to do.
-pub const OUR_OWN: u8 = 125;
-/// It was done, but not all of it could be.
+/// The program itself failed.
+pub const TOOL_FAILED: u8 = 125;
+/// The work was done, but not completely.
 pub const INCOMPLETE: u8 = 1;
-/// Added to the number of a signal.
-pub const SIGNALLED: u8 = 128;
-/// Nobody reads our output: as if SIGPIPE had ended us.
-pub const UNREAD: u8 = SIGNALLED + 13;
+/// Base of the exit codes for signals, to which the signal's number is added.
+pub const SIGNAL_BASE: u8 = 128;
+/// The reader of our output is gone, as if SIGPIPE had killed us.
+pub const BROKEN_PIPE: u8 = SIGNAL_BASE + 13;

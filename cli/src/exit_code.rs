@@ -1,21 +1,21 @@
-//! What the shell is told, by the conventions of `env`, `timeout` and shells.
+//! Exit codes of `vmcell`, by the conventions of `env`, `timeout` and shells.
 
 use vmcell::{Cause, Error, ExecFailureKind, ExecStage, Exit};
-pub(crate) use vmcell_cli::exit::{INCOMPLETE, OUR_OWN, SIGNALLED, UNREAD};
+pub(crate) use vmcell_cli::exit::{BROKEN_PIPE, INCOMPLETE, SIGNAL_BASE, TOOL_FAILED};
 
-/// The command took too long.
+/// The command ran into its timeout.
 pub(crate) const TIMED_OUT: u8 = 124;
-/// The command was found and could not be started.
+/// The command was found, but could not be started.
 const NOT_STARTED: u8 = 126;
 /// The command was not found.
 const NOT_FOUND: u8 = 127;
-/// The user's terminal is gone: SIGHUP.
-pub(crate) const HUNG_UP: u8 = SIGNALLED + 1;
-/// The command was ended by force, for want of memory or by somebody: SIGKILL.
-const KILLED: u8 = SIGNALLED + 9;
-/// The command printed too much: as if it were SIGXFSZ, which ends programs
-/// that write more than they may into a file.
-pub(crate) const TOO_MUCH_OUTPUT: u8 = SIGNALLED + 25;
+/// The user's terminal is gone (SIGHUP).
+pub(crate) const TERMINAL_GONE: u8 = SIGNAL_BASE + 1;
+/// The command was killed, by the OOM killer or by a user (SIGKILL).
+const KILLED: u8 = SIGNAL_BASE + 9;
+/// The command exceeded its output limit. SIGXFSZ is the signal for programs
+/// that exceed their file size limit.
+pub(crate) const TOO_MUCH_OUTPUT: u8 = SIGNAL_BASE + 25;
 
 pub(crate) fn of_exit(exit: &Exit) -> u8 {
     of_cause(exit.cause)
@@ -24,24 +24,24 @@ pub(crate) fn of_exit(exit: &Exit) -> u8 {
 pub(crate) fn of_cause(cause: Cause) -> u8 {
     match cause {
         Cause::Code(code) => code,
-        Cause::Signal(signal) => SIGNALLED.saturating_add(signal),
+        Cause::Signal(signal) => SIGNAL_BASE.saturating_add(signal),
         Cause::Timeout => TIMED_OUT,
         Cause::OutputLimit => TOO_MUCH_OUTPUT,
         Cause::OutOfMemory | Cause::Killed => KILLED,
-        _ => OUR_OWN,
+        _ => TOOL_FAILED,
     }
 }
 
-/// What a failure of `run` and `exec` means for their command.
+/// Returns the exit code of `run` or `exec` for an error.
 pub(crate) fn of_error(error: &Error) -> u8 {
     match (error, error.cause()) {
         (Error::Exec(failure), _) => match (failure.stage, failure.kind) {
-            // It was started and got lost.
-            (ExecStage::Lookup, _) => OUR_OWN,
+            // It was started, and cannot be found any more.
+            (ExecStage::Lookup, _) => TOOL_FAILED,
             (ExecStage::Exec, ExecFailureKind::NotFound) => NOT_FOUND,
             _ => NOT_STARTED,
         },
         (_, Some(cause)) => of_cause(cause),
-        _ => OUR_OWN,
+        _ => TOOL_FAILED,
     }
 }

@@ -1,58 +1,59 @@
-//! How failures are told.
+//! Error messages, and errors as JSON.
 
 use serde_json::{Value, json};
 use vmcell::{Error, ExecStage, service::ServiceError};
-pub(crate) use vmcell_cli::show::voice::print_json;
-use vmcell_cli::show::voice::{self, with_causes};
+pub(crate) use vmcell_cli::show::message::print_json;
+use vmcell_cli::show::message::{self, with_causes};
 
-/// Tells people or machines what went wrong.
-pub(crate) fn report(error: &anyhow::Error, json: bool) {
+/// Prints an error, on standard error or as JSON on standard output.
+pub(crate) fn report_error(error: &anyhow::Error, json: bool) {
     if json {
         print_json(&json!({ "error": error_as_json(error) }));
     } else {
-        say(&message(error));
+        report(&describe_any(error));
     }
 }
 
-/// What machines are told of an error.
+/// Returns an error as JSON.
 pub(crate) fn error_as_json(error: &anyhow::Error) -> Value {
-    let mut told = json!({ "code": code(error), "message": message(error) });
+    let mut object = json!({ "code": error_code(error), "message": describe_any(error) });
     if let Some(cause) = error.downcast_ref::<Error>().and_then(Error::cause) {
-        told["cause"] = cause.name().into();
+        object["cause"] = cause.name().into();
     }
-    told
+    object
 }
 
-fn message(error: &anyhow::Error) -> String {
+fn describe_any(error: &anyhow::Error) -> String {
     match error.downcast_ref::<Error>() {
-        Some(error) => words(error),
+        Some(error) => describe(error),
         None => format!("{error:#}"),
     }
 }
 
-/// Says something on standard error, in our own name.
-pub(crate) fn say(text: &str) {
-    voice::say("vmcell", text);
+/// Prints a message on standard error, prefixed with the program's name.
+pub(crate) fn report(text: &str) {
+    message::report("vmcell", text);
 }
 
-/// The words of an error, with what to do next in terms of this program.
-pub(crate) fn words(error: &Error) -> String {
+/// Returns the message of an error, with what to do next in terms of this
+/// program.
+pub(crate) fn describe(error: &Error) -> String {
     match error {
         Error::NoSuchVm { id } => {
-            format!("no VM with the id {id:?} runs: `vmcell ps` lists those that do")
+            format!("no running VM has the id {id:?}: `vmcell ps` lists running VMs")
         }
         Error::Exec(failure) if failure.stage == ExecStage::Lookup => {
             format!("{failure}: `vmcell ps ID` lists the processes of a VM")
         }
         Error::Service(ServiceError::Unknown { name }) => {
-            format!("there is no service {name:?}: `vmcell service ls ID` lists those of a VM")
+            format!("there is no service {name:?}: `vmcell service ls ID` lists all services")
         }
         Error::Service(ServiceError::Runs { name }) => format!(
-            "a service {name:?} runs already: `vmcell service stop ID {name}` ends it, and with \
-             --if-same one that is the same will do"
+            "a service {name:?} runs already: `vmcell service stop ID {name}` stops it, and \
+             --if-same accepts one with the same settings"
         ),
         Error::Service(ServiceError::NotOver { name }) => {
-            format!("the service {name:?} still runs: `vmcell service stop ID {name}` ends it")
+            format!("the service {name:?} still runs: `vmcell service stop ID {name}` stops it")
         }
         Error::Host { source, .. } => format!("{error}: {source}"),
         Error::Tree(failure) => with_causes(&failure.to_string(), failure),
@@ -60,7 +61,7 @@ pub(crate) fn words(error: &Error) -> String {
     }
 }
 
-fn code(error: &anyhow::Error) -> &'static str {
+fn error_code(error: &anyhow::Error) -> &'static str {
     if let Some(error) = error.downcast_ref::<Error>() {
         return error.code();
     }

@@ -1,4 +1,4 @@
-//! A command that runs while we watch it.
+//! Runs a command in the foreground: connects its streams or collects them.
 
 use std::time::Duration;
 
@@ -8,97 +8,102 @@ use vmcell::{Cause, Error, ExecStream, Exit, Output, Vm};
 use vmcell_cli::signals::Signals;
 
 use crate::{
-    command::Job,
+    command::PreparedCommand,
     exit_code::{self, of_cause, of_exit},
-    failure::say,
+    failure::report,
     input, output, result,
-    stream::{self, End},
+    stream::{self, CopyEnd},
 };
 
-/// The guest ends a command that takes too long by its own clock, and tells
-/// everything that was printed until then. If it has not by then, we do.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long after its timeout a command may still report its end. The guest
+/// enforces the timeout by its own clock, so that all output up to then
+/// arrives; only if it fails to, the timeout is enforced here.
+const TIMEOUT_GRACE: Duration = Duration::from_secs(1);
 
-/// How long we wait for the end of a command that we ended.
-const CONFIRMATION: Duration = Duration::from_secs(2);
+/// How long to wait for confirmation that a command we killed has ended.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What came of a command.
+/// How a command ended.
 pub(crate) struct Outcome {
     pub(crate) code: u8,
-    /// Whether a signal to us ended it.
+    /// Whether a signal sent to us ended it.
     pub(crate) interrupted: bool,
-    /// What there is to tell machines, if they are to be told.
+    /// The result as JSON, if it was asked for.
     pub(crate) result: Option<Value>,
-    /// The tag of a command that we ended before it had told its end.
-    ending: Option<String>,
+    /// The tag of a command that we killed and that has not reported its exit.
+    unconfirmed_tag: Option<String>,
 }
 
 impl Outcome {
-    /// Waits until a command that we ended is gone.
-    pub(crate) async fn settle(&self, vm: &Vm) {
-        if let Some(tag) = &self.ending {
-            // That there is no such process says so as well.
-            let _ = timeout(CONFIRMATION, vm.processes().kill(tag.as_str())).await;
+    /// Waits until a command that we killed has ended.
+    pub(crate) async fn wait_until_ended(&self, vm: &Vm) {
+        if let Some(tag) = &self.unconfirmed_tag {
+            // An error that there is no such process means the same.
+            let _ = timeout(KILL_TIMEOUT, vm.processes().kill(tag.as_str())).await;
         }
     }
 }
 
 /// Runs a command until it ends, or until something ends it.
-pub(crate) async fn run(vm: &Vm, mut job: Job, signals: &mut Signals) -> anyhow::Result<Outcome> {
-    if job.stdin.is_some() {
-        job.command = job.command.stdin_stream();
+pub(crate) async fn run(
+    vm: &Vm,
+    mut prepared: PreparedCommand,
+    signals: &mut Signals,
+) -> anyhow::Result<Outcome> {
+    if prepared.stdin.is_some() {
+        prepared.command = prepared.command.stdin_stream();
     }
-    let events = vm.exec_stream(job.command)?;
+    let events = vm.exec_stream(prepared.command)?;
     let tag = events.tag().map(str::to_owned);
-    if let Some(reader) = job.stdin {
+    if let Some(reader) = prepared.stdin {
         input::forward(reader, events.input());
     }
-    let watching = async {
-        if job.json {
+    let finished = async {
+        if prepared.json {
             collect(vm, events).await
         } else {
-            copy(events, job.timeout, job.max_output).await
+            copy(events, prepared.timeout, prepared.max_output).await
         }
     };
-    // Dropping the future that watches the command ends it.
-    let (seen, interrupted) = tokio::select! {
-        seen = watching => (seen?, false),
-        code = signals.next() => (Seen::new(code, Ended::No), true),
+    // Dropping the future that reads the command's events kills the command.
+    let (end, interrupted) = tokio::select! {
+        end = finished => (end?, false),
+        code = signals.next() => (CommandEnd::new(code, ExitReported::No), true),
     };
     Ok(Outcome {
-        code: seen.code,
+        code: end.code,
         interrupted,
-        result: seen.result,
-        ending: tag.filter(|_| seen.ended == Ended::No),
+        result: end.result,
+        unconfirmed_tag: tag.filter(|_| end.exit_reported == ExitReported::No),
     })
 }
 
-/// What was seen of a command.
-struct Seen {
+/// What was learned of a command.
+struct CommandEnd {
     code: u8,
-    ended: Ended,
+    exit_reported: ExitReported,
     result: Option<Value>,
 }
 
-impl Seen {
-    fn new(code: u8, ended: Ended) -> Self {
+impl CommandEnd {
+    fn new(code: u8, exit_reported: ExitReported) -> Self {
         Self {
             code,
-            ended,
+            exit_reported,
             result: None,
         }
     }
 }
 
-/// Whether a command has told its end.
+/// Whether a command has reported its exit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum ExitReported {
     Yes,
     No,
 }
 
-/// Collects what the command prints.
-async fn collect(vm: &Vm, events: ExecStream) -> anyhow::Result<Seen> {
+/// Collects the command's output, for JSON.
+async fn collect(vm: &Vm, events: ExecStream) -> anyhow::Result<CommandEnd> {
     let (output, cause) = match events.wait_with_output().await {
         Ok(output) => {
             let cause = output.exit.map(|exit| exit.cause);
@@ -108,63 +113,63 @@ async fn collect(vm: &Vm, events: ExecStream) -> anyhow::Result<Seen> {
         Err(Error::OutputLimit { partial, .. }) => (*partial, Some(Cause::OutputLimit)),
         Err(error) => return Err(error.into()),
     };
-    let code = cause.map_or(exit_code::OUR_OWN, of_cause);
-    Ok(Seen {
-        result: Some(result::of_output(vm.id(), &output, cause)),
-        ..Seen::new(code, ended(&output))
+    let code = cause.map_or(exit_code::TOOL_FAILED, of_cause);
+    Ok(CommandEnd {
+        result: Some(result::output_as_json(vm.id(), &output, cause)),
+        ..CommandEnd::new(code, exit_reported(&output))
     })
 }
 
-fn ended(output: &Output) -> Ended {
+fn exit_reported(output: &Output) -> ExitReported {
     match output.exit {
-        Some(_) => Ended::Yes,
-        None => Ended::No,
+        Some(_) => ExitReported::Yes,
+        None => ExitReported::No,
     }
 }
 
-/// Connects the command's outputs to ours.
+/// Copies the command's outputs to ours.
 async fn copy(
     events: ExecStream,
-    time: Option<Duration>,
+    limit: Option<Duration>,
     max_output: Option<u64>,
-) -> anyhow::Result<Seen> {
+) -> anyhow::Result<CommandEnd> {
     let copying = stream::copy(events, max_output);
-    let end = match time {
+    let end = match limit {
         None => copying.await?,
-        Some(time) => match timeout(time.saturating_add(GRACE), copying).await {
+        Some(limit) => match timeout(limit.saturating_add(TIMEOUT_GRACE), copying).await {
             Ok(end) => end?,
             Err(_) => {
-                say_timed_out(time);
-                return Ok(Seen::new(exit_code::TIMED_OUT, Ended::No));
+                print_timed_out(limit);
+                return Ok(CommandEnd::new(exit_code::TIMED_OUT, ExitReported::No));
             }
         },
     };
     Ok(match end {
-        End::Exited(exit) => {
-            explain(&exit, time);
-            Seen::new(of_exit(&exit), Ended::Yes)
+        CopyEnd::Exited(exit) => {
+            print_cause(&exit, limit);
+            CommandEnd::new(of_exit(&exit), ExitReported::Yes)
         }
-        End::TooMuch { output, limit } => {
+        CopyEnd::OutputLimit { output, limit } => {
             let name = output::name(output);
-            say(&format!(
-                "the command printed more than {limit} bytes to {name}, and was ended"
+            report(&format!(
+                "the command printed more than {limit} bytes to {name} and was killed"
             ));
-            Seen::new(exit_code::TOO_MUCH_OUTPUT, Ended::No)
+            CommandEnd::new(exit_code::TOO_MUCH_OUTPUT, ExitReported::No)
         }
-        End::Unread => Seen::new(exit_code::UNREAD, Ended::No),
+        CopyEnd::ReaderGone => CommandEnd::new(exit_code::BROKEN_PIPE, ExitReported::No),
     })
 }
 
-/// An exit code alone does not tell who ended the command.
-fn explain(exit: &Exit, time: Option<Duration>) {
+/// Explains an exit that the exit code alone leaves ambiguous.
+fn print_cause(exit: &Exit, limit: Option<Duration>) {
     match exit.cause {
-        Cause::Timeout => say_timed_out(time.unwrap_or(exit.wall_time)),
-        Cause::OutOfMemory => say("the command ran out of memory, and was ended"),
-        Cause::Killed => say("the command was killed"),
+        Cause::Timeout => print_timed_out(limit.unwrap_or(exit.wall_time)),
+        Cause::OutOfMemory => report("the command ran out of memory and was killed"),
+        Cause::Killed => report("the command was killed"),
         _ => {}
     }
 }
 
-fn say_timed_out(time: Duration) {
-    say(&format!("timed out after {} s", time.as_secs()));
+fn print_timed_out(limit: Duration) {
+    report(&format!("timed out after {} s", limit.as_secs()));
 }

@@ -1,4 +1,4 @@
-//! The command's standard input, on its way to the guest.
+//! Forwards a source to the standard input of a command in the guest.
 
 use std::{
     fs::File,
@@ -15,29 +15,29 @@ use crate::failure;
 
 /// Where a command's standard input comes from.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
-    /// From ours.
+pub(crate) enum StdinSource {
+    /// Our own standard input.
     Inherited,
-    /// From nowhere: it is empty.
+    /// Nothing: standard input is empty.
     Empty,
-    /// From a file.
+    /// A file.
     File(PathBuf),
 }
 
-/// A source that is open.
+/// An open source.
 pub(crate) type Reader = Box<dyn Read + Send>;
 
-impl Source {
+impl StdinSource {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text {
-            "" => Err("name a file, or `none`".to_owned()),
+            "" => Err("expected a file or `none`".to_owned()),
             "inherit" | "-" => Ok(Self::Inherited),
             "none" => Ok(Self::Empty),
             path => Ok(Self::File(path.into())),
         }
     }
 
-    /// What to read from. None if there is nothing to read.
+    /// Opens the source. Returns `None` if there is nothing to read.
     pub(crate) fn open(&self) -> Result<Option<Reader>, Error> {
         match self {
             Self::Inherited => Ok(Some(Box::new(io::stdin()))),
@@ -58,10 +58,10 @@ impl Source {
     }
 }
 
-/// Copies a source to the command's standard input, until one of them ends.
+/// Copies a source to the command's standard input until either of them ends.
 ///
-/// A thread of its own reads it: a read from a terminal cannot be taken back,
-/// and must not keep the program from ending.
+/// A separate thread reads: a blocking read from a terminal cannot be
+/// cancelled, and must not keep the program from exiting.
 pub(crate) fn forward(mut reader: Reader, input: ExecInput) {
     let (sender, mut receiver) = mpsc::channel::<Bytes>(1);
     thread::spawn(move || {
@@ -76,9 +76,9 @@ pub(crate) fn forward(mut reader: Reader, input: ExecInput) {
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The command gets an end, so somebody must be told that it
-                // is not the real one.
-                Err(error) => return failure::say(&format!("standard input: {error}")),
+                // The command sees end of file, so report that the input was
+                // cut short.
+                Err(error) => return failure::report(&format!("standard input: {error}")),
             }
         }
     });

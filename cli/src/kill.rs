@@ -1,4 +1,4 @@
-//! `vmcell kill`: ends a VM, or a process of it.
+//! `vmcell kill`: ends a VM, or a process in it.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use vmcell::{Error, ProcessSelector, Vm};
 
 use crate::{
     arguments::KillArguments,
-    failure::say,
+    failure::report,
     runtime::block_on,
-    stop::{does_not_end, stop_vm, tell},
+    stop::{owner_not_responding, report_end, stop_vm},
 };
 
-/// How long the end of a VM that was killed may take to reach us.
-const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the end of a killed VM may take to be reported to us.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Something may be left of what was to be ended.
-const SOMETHING_LEFT: u8 = 1;
+/// Not all descendants of a killed process are known to have ended.
+const DESCENDANTS_LEFT: u8 = 1;
 
 pub(crate) fn kill(arguments: KillArguments) -> anyhow::Result<u8> {
     block_on(async move {
@@ -24,7 +24,7 @@ pub(crate) fn kill(arguments: KillArguments) -> anyhow::Result<u8> {
         match (arguments.process, arguments.signal) {
             (None, _) if vm.keeps_disk() && !arguments.force => {
                 let end = stop_vm(&vm).await?;
-                Ok(tell(&vm, end))
+                Ok(report_end(&vm, end))
             }
             (None, _) => kill_vm(&vm).await,
             (Some(process), None) => kill_tree(&vm, process).await,
@@ -38,24 +38,24 @@ pub(crate) fn kill(arguments: KillArguments) -> anyhow::Result<u8> {
 
 async fn kill_vm(vm: &Vm) -> anyhow::Result<u8> {
     vm.kill().await;
-    // It is the owner who does it, and an owner may be standing still.
-    let ended = timeout(END_TIMEOUT, vm.ended()).await;
-    ended.map_err(|_| does_not_end(vm))?;
+    // The owner does the killing, and it may be suspended (SIGSTOP).
+    let ended = timeout(REPORT_TIMEOUT, vm.ended()).await;
+    ended.map_err(|_| owner_not_responding(vm))?;
     Ok(0)
 }
 
 async fn kill_tree(vm: &Vm, process: ProcessSelector) -> anyhow::Result<u8> {
     let name = process.to_string();
     let exit = match vm.processes().kill(process).await {
-        // The VM went with the command that it was for, and nothing is left.
+        // The VM ended together with its command, so nothing is left.
         Err(Error::Gone(_)) => return Ok(0),
         exit => exit?,
     };
-    let doubt = match exit.tree_ended {
+    let problem = match exit.tree_ended {
         Some(true) => return Ok(0),
         Some(false) => "not all its descendants have",
-        None => "the guest does not say whether all its descendants have",
+        None => "the guest does not report whether all its descendants have",
     };
-    say(&format!("{name} has ended, but {doubt}"));
-    Ok(SOMETHING_LEFT)
+    report(&format!("{name} has ended, but {problem}"));
+    Ok(DESCENDANTS_LEFT)
 }

@@ -1,11 +1,11 @@
-//! The half that the programs `vmcell` and `vmcell-disk` share: how things are
-//! asked for, printed and told to the shell.
+//! Code that the programs `vmcell` and `vmcell-disk` share: options, output and
+//! exit codes.
 //!
-//! It is no API. Programs embed the library `vmcell`; this changes as its two
-//! programs do.
+//! This is not a public API: it changes with the two programs. Other programs
+//! use the library `vmcell`.
 
+pub mod atomic_file;
 pub mod exit;
 pub mod options;
-pub mod saving;
 pub mod show;
 pub mod signals;

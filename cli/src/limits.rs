@@ -1,4 +1,4 @@
-//! What a program of a guest may use, with all its descendants.
+//! Resource limits of a command and its descendants.
 
 use clap::{Args, value_parser};
 use vmcell::Command;
@@ -6,14 +6,14 @@ use vmcell_cli::options::size;
 
 #[derive(Debug, Args)]
 pub(crate) struct LimitOptions {
-    /// How much memory the command may use, with all its descendants, in bytes
-    /// or as in 64m (k, m, g). If it needs more, it is ended.
+    /// Memory limit of the command and its descendants, in bytes or with a
+    /// suffix (k, m, g). Beyond it, the command is killed.
     #[arg(long, value_name = "SIZE", value_parser = size::parse_positive)]
     memory_max: Option<u64>,
-    /// How many processes and threads the command may be.
+    /// Maximum number of processes and threads of the command.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pids_max: Option<u32>,
-    /// How many processors the command may keep busy, such as 0.5.
+    /// Number of CPUs the command may use, for example 0.5.
     #[arg(long, value_name = "N", value_parser = parse_cpus)]
     cpus: Option<u32>,
 }
@@ -33,12 +33,12 @@ impl LimitOptions {
     }
 }
 
-/// Thousandths of a processor.
+/// Parses a number of CPUs. Returns thousandths of a CPU.
 fn parse_cpus(text: &str) -> Result<u32, String> {
-    let count: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    let count: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
     if (0.01..=1024.0).contains(&count) {
         Ok((count * 1000.0).round() as u32)
     } else {
-        Err("choose 0.01 to 1024".to_owned())
+        Err("expected 0.01 to 1024".to_owned())
     }
 }

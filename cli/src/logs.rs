@@ -1,4 +1,4 @@
-//! `vmcell logs`: what a process has printed.
+//! `vmcell logs`: prints the kept output of a process.
 
 use serde_json::json;
 use vmcell::{Error, ExecEvent, ExecStream, Offsets, OutputKind, ProcessInfo, ReadFrom, Vm};
@@ -21,7 +21,7 @@ pub(crate) fn logs(arguments: LogsArguments) -> anyhow::Result<u8> {
         let info = list.into_iter().find(|info| info.id == process.id());
         let log = Log {
             events: process.attach(ReadFrom::Start)?,
-            // One that was forgotten meanwhile is missed when it is read.
+            // If the VM has forgotten the process meanwhile, reading fails.
             until: info
                 .as_ref()
                 .filter(|_| !arguments.follow)
@@ -37,19 +37,19 @@ pub(crate) fn logs(arguments: LogsArguments) -> anyhow::Result<u8> {
     })
 }
 
-/// What there is to read.
+/// The output to read.
 struct Log {
     events: ExecStream,
-    /// Where to end. None: where the process does.
+    /// Where to stop reading. `None`: at the process's exit.
     until: Option<Offsets>,
 }
 
 impl Log {
     async fn next(&mut self) -> Result<Option<ExecEvent>, Error> {
-        let there = self.events.offsets();
-        let complete = self
-            .until
-            .is_some_and(|until| there.stdout >= until.stdout && there.stderr >= until.stderr);
+        let position = self.events.offsets();
+        let complete = self.until.is_some_and(|until| {
+            position.stdout >= until.stdout && position.stderr >= until.stderr
+        });
         if complete {
             return Ok(None);
         }
@@ -58,7 +58,7 @@ impl Log {
 }
 
 async fn print(mut log: Log) -> anyhow::Result<u8> {
-    let outputs = Outputs::start();
+    let outputs = Outputs::for_command();
     let read = loop {
         match log.next().await {
             Ok(Some(event)) => {
@@ -70,12 +70,12 @@ async fn print(mut log: Log) -> anyhow::Result<u8> {
             Err(error) => break Err(error),
         }
     };
-    // What came before a failure is worth printing too.
+    // Print what came before a failure.
     let written = outputs.finish().await?;
     read?;
     Ok(match written {
         Written::All => 0,
-        Written::Unread => exit_code::UNREAD,
+        Written::ReaderGone => exit_code::BROKEN_PIPE,
     })
 }
 

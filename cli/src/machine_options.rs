@@ -1,33 +1,33 @@
-//! What runs a VM of our own.
+//! Options for how a new VM is run.
 
 use clap::Args;
 use vmcell::{LinkKind, VmBuilder};
 
-/// The options for it.
+/// The options for the backend of a new VM.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options for the machine")]
+#[command(next_help_heading = "Backend options")]
 pub(crate) struct MachineOptions {
-    /// What runs the VM: `qemu`, `firecracker`, `cloud_hypervisor` or `process`.
-    /// Without it, the first that can.
+    /// Backend that runs the VM: `qemu`, `firecracker`, `cloud_hypervisor` or
+    /// `process`. Default: the first one that can run here.
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
-    /// What carries the bytes between us and the VM: `serial`, `vsock` or
-    /// `hybrid-vsock`. Without it, the best that the backend has.
+    /// Transport between host and guest: `serial`, `vsock` or `hybrid-vsock`.
+    /// Default: the best one that the backend supports.
     #[arg(long, value_name = "KIND")]
     link: Option<LinkKind>,
-    /// Allow the backend `process`, which is no VM and no security boundary: the
-    /// command runs in namespaces on the kernel of this machine.
+    /// Allow the backend `process`, which is not a VM and not a security
+    /// boundary: the command runs in namespaces on this machine's kernel.
     #[arg(long)]
     allow_host_compat: bool,
 }
 
 impl MachineOptions {
-    /// Whether anything was asked for.
-    pub(crate) fn are_given(&self) -> bool {
+    /// Returns whether any of the options was given.
+    pub(crate) fn is_set(&self) -> bool {
         self.backend.is_some() || self.link.is_some() || self.allow_host_compat
     }
 
-    /// Has a VM run so.
+    /// Applies the options to a VM.
     pub(crate) fn apply(self, mut builder: VmBuilder) -> VmBuilder {
         if let Some(backend) = self.backend {
             builder = builder.backend(backend);

@@ -1,6 +1,7 @@
 //! `vmcell`: run commands in microVMs.
 
 mod arguments;
+mod boot_disk;
 mod command;
 mod demo;
 mod doctor;
@@ -19,11 +20,11 @@ mod machine_options;
 mod new_vm;
 mod output;
 mod port;
-mod process_name;
+mod process_selector;
 mod ps;
 mod result;
-mod root;
 mod run;
+mod run_services;
 mod runtime;
 mod screen;
 mod service;
@@ -32,7 +33,6 @@ mod signal_name;
 mod start_options;
 mod stop;
 mod stream;
-mod surroundings;
 mod tail;
 
 use std::process::ExitCode;
@@ -41,7 +41,7 @@ use clap::{CommandFactory, Parser};
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 use vmcell_cli::{options::manual, show::guest_colours};
 
-use arguments::{Arguments, Task};
+use arguments::{Arguments, CliCommand};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -50,40 +50,40 @@ fn main() -> ExitCode {
         .with_span_events(FmtSpan::CLOSE)
         .with_writer(std::io::stderr)
         .init();
-    let json = arguments.task.json();
+    let json = arguments.command.json();
     let runs_a_command = matches!(
-        arguments.task,
-        Task::Run(_) | Task::Exec(_) | Task::Shell(_)
+        arguments.command,
+        CliCommand::Run(_) | CliCommand::Exec(_) | CliCommand::Shell(_)
     );
-    let outcome = match arguments.task {
-        Task::Run(arguments) => run::run(arguments),
-        Task::Exec(arguments) => exec::exec(arguments),
-        Task::Shell(arguments) => shell::shell(arguments),
-        Task::Screen(arguments) => screen::screen(arguments),
-        Task::Ps(arguments) => ps::ps(&arguments),
-        Task::Logs(arguments) => logs::logs(arguments),
-        Task::Stop(arguments) => stop::stop(arguments),
-        Task::Kill(arguments) => kill::kill(arguments),
-        Task::Service(arguments) => service::service(arguments),
-        Task::Publish(arguments) => port::publish(arguments),
-        Task::Cp(arguments) => files::cp(arguments),
-        Task::Ls(arguments) => files::ls(arguments),
-        Task::Cat(arguments) => files::cat(arguments),
-        Task::Stat(arguments) => files::stat(arguments),
-        Task::Patch(arguments) => files::patch(arguments),
-        Task::Diff(arguments) => files::diff(arguments),
-        Task::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
-        Task::Man(arguments) => manual::man(Arguments::command(), &arguments),
-        Task::Demo(arguments) => demo::demo(&arguments),
-        Task::Doctor(arguments) => return doctor::doctor(&arguments),
+    let outcome = match arguments.command {
+        CliCommand::Run(arguments) => run::run(arguments),
+        CliCommand::Exec(arguments) => exec::exec(arguments),
+        CliCommand::Shell(arguments) => shell::shell(arguments),
+        CliCommand::Screen(arguments) => screen::screen(arguments),
+        CliCommand::Ps(arguments) => ps::ps(&arguments),
+        CliCommand::Logs(arguments) => logs::logs(arguments),
+        CliCommand::Stop(arguments) => stop::stop(arguments),
+        CliCommand::Kill(arguments) => kill::kill(arguments),
+        CliCommand::Service(arguments) => service::service(arguments),
+        CliCommand::Publish(arguments) => port::publish(arguments),
+        CliCommand::Cp(arguments) => files::cp(arguments),
+        CliCommand::Ls(arguments) => files::ls(arguments),
+        CliCommand::Cat(arguments) => files::cat(arguments),
+        CliCommand::Stat(arguments) => files::stat(arguments),
+        CliCommand::Patch(arguments) => files::patch(arguments),
+        CliCommand::Diff(arguments) => files::diff(arguments),
+        CliCommand::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
+        CliCommand::Man(arguments) => manual::man(Arguments::command(), &arguments),
+        CliCommand::Demo(arguments) => demo::demo(&arguments),
+        CliCommand::Doctor(arguments) => return doctor::doctor(&arguments),
     };
     let code = outcome.unwrap_or_else(|error| {
-        failure::report(&error, json);
+        failure::report_error(&error, json);
         match error.downcast_ref() {
             Some(error) if runs_a_command => exit_code::of_error(error),
-            _ => exit_code::OUR_OWN,
+            _ => exit_code::TOOL_FAILED,
         }
     });
-    guest_colours::end_at_exit();
+    guest_colours::reset_at_exit();
     code.into()
 }

@@ -1,19 +1,19 @@
-//! A VM of our own.
+//! Boots a VM for the duration of a command or shell.
 
 use serde_json::Value;
 use vmcell::{EndKind, Vm, VmEnd, VmState};
 use vmcell_cli::signals::Signals;
 
 use crate::{
-    exit_code::OUR_OWN,
-    failure::{print_json, say},
-    files::{Pushes, keep_baseline},
+    boot_disk::BootDisk,
+    exit_code::TOOL_FAILED,
+    failure::{print_json, report},
+    files::{Pushes, store_baseline},
     machine_options::MachineOptions,
-    result::of_end,
-    root::Root,
+    result::vm_end_as_json,
 };
 
-/// What is asked of it.
+/// The options of a new VM.
 pub(crate) struct VmOptions {
     pub(crate) id: Option<String>,
     pub(crate) vcpu_count: u32,
@@ -22,34 +22,34 @@ pub(crate) struct VmOptions {
     pub(crate) pushes: Pushes,
 }
 
-/// A VM that is ready to be booted.
+/// A VM that is ready to boot.
 pub(crate) struct NewVm {
-    pub(crate) root: Root,
+    pub(crate) disk: BootDisk,
     pub(crate) options: VmOptions,
 }
 
-/// What came of the work in a VM of our own.
-pub(crate) struct Finished {
+/// What the work in the VM returned.
+pub(crate) struct WorkResult {
     /// The exit code.
     pub(crate) code: u8,
-    /// What there is to tell machines, if they are to be told.
+    /// The result as JSON, if it was asked for.
     pub(crate) result: Option<Value>,
 }
 
-impl From<u8> for Finished {
+impl From<u8> for WorkResult {
     fn from(code: u8) -> Self {
         Self { code, result: None }
     }
 }
 
 impl NewVm {
-    /// Boots it, brings into it what it begins with, does the work in it and
-    /// tells machines what came of that. However it goes, the VM has ended
-    /// afterwards: in order, if its disk is kept.
+    /// Boots the VM, pushes files into it, does the work and prints the result
+    /// if it is JSON. The VM has ended when this returns, with an error too. It
+    /// is shut down cleanly if its disk is kept.
     pub(crate) async fn run(
         self,
         signals: &mut Signals,
-        work: impl AsyncFnOnce(&Vm, &mut Signals) -> anyhow::Result<Finished>,
+        work: impl AsyncFnOnce(&Vm, &mut Signals) -> anyhow::Result<WorkResult>,
     ) -> anyhow::Result<u8> {
         let VmOptions {
             id,
@@ -58,9 +58,10 @@ impl NewVm {
             machine,
             pushes,
         } = self.options;
-        // Others can only ask for changes if they know the VM.
-        let compared = id.is_some() || !pushes.is_empty();
-        let builder = self.root.builder().vcpus(vcpu_count).memory_mib(mem_mib);
+        // Only a VM that others can find, or one with pushed files, is worth a
+        // diff.
+        let keeps_baseline = id.is_some() || !pushes.is_empty();
+        let builder = self.disk.builder().vcpus(vcpu_count).memory_mib(mem_mib);
         let mut builder = machine.apply(builder);
         if let Some(id) = id {
             builder = builder.id(id);
@@ -70,10 +71,10 @@ impl NewVm {
             code = signals.next() => return Ok(code),
         };
         let preparing = async {
-            vm.warnings().iter().for_each(|warning| say(warning));
+            vm.warnings().iter().for_each(|warning| report(warning));
             pushes.run(&vm).await?;
-            if compared {
-                keep_baseline(&vm).await?;
+            if keeps_baseline {
+                store_baseline(&vm).await?;
             }
             anyhow::Ok(())
         };
@@ -81,21 +82,21 @@ impl NewVm {
             prepared = preparing => prepared.map(|()| None),
             code = signals.next() => Ok(Some(code)),
         };
-        let worked = match interrupted {
+        let work_result = match interrupted {
             Ok(None) => work(&vm, signals).await,
             Ok(Some(code)) => Ok(code.into()),
             Err(error) => Err(error),
         };
-        // From here on no signal ends us: the end takes a bounded time.
+        // From here on signals are ignored: ending the VM takes a bounded time.
         let end = end(&vm).await;
-        let mut finished = worked?;
+        let mut finished = work_result?;
         if vm.keeps_disk() {
             if let Some(result) = &mut finished.result {
-                result["vm_end"] = of_end(end);
+                result["vm_end"] = vm_end_as_json(end);
             }
             if end.kind() != EndKind::Clean {
-                say(&format!("the disk was not left clean: {end}"));
-                finished.code = OUR_OWN;
+                report(&format!("the disk was not left clean: {end}"));
+                finished.code = TOOL_FAILED;
             }
         }
         if let Some(result) = finished.result {
@@ -105,11 +106,11 @@ impl NewVm {
     }
 }
 
-/// Ends a VM of our own. If its disk goes with it, there is nothing to make
-/// clean, unless another program has asked for that.
+/// Ends the VM. A disk that is discarded need not be left clean, so the VM is
+/// killed then, unless another program is stopping it already.
 async fn end(vm: &Vm) -> VmEnd {
     if vm.keeps_disk() || vm.state() == VmState::Stopping {
-        // How it ended tells whether that worked.
+        // `vm.ended` reports whether that worked.
         let _ = vm.stop().await;
     } else {
         vm.kill().await;

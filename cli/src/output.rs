@@ -1,4 +1,4 @@
-//! Outputs of the guest, on their way to ours.
+//! Copies the guest's output to our standard output and standard error.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -11,27 +11,28 @@ use tokio::sync::{mpsc, oneshot};
 use vmcell::{ColourPolicy, ExecEvent, OutputKind, Sanitizer};
 use vmcell_cli::show::guest_colours::{self, Output};
 
-/// Our outputs, for what the guest prints.
+/// Writers for our standard output and standard error.
 pub(crate) struct Outputs {
     stdout: Writer,
     stderr: Writer,
 }
 
-/// What became of what was to be written.
+/// How writing ended.
 pub(crate) enum Written {
     All,
-    /// Whoever read it has seen enough.
-    Unread,
+    /// The reader has closed its end of the pipe.
+    ReaderGone,
 }
 
 impl Outputs {
-    /// For what a command prints: on a terminal, its colours are kept.
-    pub(crate) fn start() -> Self {
+    /// Starts writers for the output of a command. On a terminal, colours are
+    /// kept.
+    pub(crate) fn for_command() -> Self {
         Self::with(guest_colours::policy())
     }
 
-    /// For what is in a file.
-    pub(crate) fn of_file() -> Self {
+    /// Starts writers for the contents of a file.
+    pub(crate) fn for_file() -> Self {
         Self::with(ColourPolicy::Replace)
     }
 
@@ -42,26 +43,26 @@ impl Outputs {
         }
     }
 
-    /// Writes what an event has to be written. False: it cannot be, and
-    /// [`finish`](Self::finish) says why.
+    /// Writes the output in an event. Returns `false` if it cannot be written;
+    /// [`finish`](Self::finish) then returns the error.
     pub(crate) async fn write(&self, event: ExecEvent) -> bool {
         match event {
-            ExecEvent::Stdout(bytes) => self.stdout.write(Piece::OfGuest(bytes)).await,
-            ExecEvent::Stderr(bytes) => self.stderr.write(Piece::OfGuest(bytes)).await,
-            ExecEvent::Gap { output, bytes } => self.note_gap(name(output), bytes).await,
+            ExecEvent::Stdout(bytes) => self.stdout.write(Chunk::Guest(bytes)).await,
+            ExecEvent::Stderr(bytes) => self.stderr.write(Chunk::Guest(bytes)).await,
+            ExecEvent::Gap { output, bytes } => self.report_gap(name(output), bytes).await,
             _ => true,
         }
     }
 
-    /// Writes to standard output, as [`write`](Self::write) does.
+    /// Writes to standard output, like [`write`](Self::write).
     pub(crate) async fn print(&self, bytes: Bytes) -> bool {
-        self.stdout.write(Piece::OfGuest(bytes)).await
+        self.stdout.write(Chunk::Guest(bytes)).await
     }
 
-    /// Says on standard error that something cannot be printed.
-    pub(crate) async fn note_gap(&self, name: &str, bytes: u64) -> bool {
-        let note = format!("vmcell: {bytes} bytes of {name} are not kept any more\n");
-        self.stderr.write(Piece::Ours(note)).await
+    /// Reports on standard error that output is missing.
+    pub(crate) async fn report_gap(&self, name: &str, bytes: u64) -> bool {
+        let note = format!("vmcell: {bytes} bytes of {name} are no longer kept\n");
+        self.stderr.write(Chunk::Own(note)).await
     }
 
     /// Waits until everything is written.
@@ -73,7 +74,7 @@ impl Outputs {
             match writer.finish().await {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    return Ok(Written::Unread);
+                    return Ok(Written::ReaderGone);
                 }
                 Err(error) => return Err(error).context(name(output)),
             }
@@ -82,7 +83,7 @@ impl Outputs {
     }
 }
 
-/// One of a command's outputs, to people.
+/// Returns the name of an output for messages.
 pub(crate) fn name(output: OutputKind) -> &'static str {
     match output {
         OutputKind::Stdout => "standard output",
@@ -90,10 +91,10 @@ pub(crate) fn name(output: OutputKind) -> &'static str {
     }
 }
 
-/// One of our outputs, written by a thread of its own: a reader that does not
-/// read must keep neither signals nor timeouts from ending the run.
+/// One of our outputs. A separate thread writes to it, so that a reader that
+/// does not read cannot block signals or timeouts.
 struct Writer {
-    queue: mpsc::Sender<Piece>,
+    queue: mpsc::Sender<Chunk>,
     outcome: oneshot::Receiver<io::Result<()>>,
 }
 
@@ -102,24 +103,24 @@ impl Writer {
     where
         W: Write + IsTerminal + Send + 'static,
     {
-        let (queue, mut queued) = mpsc::channel::<Piece>(1);
-        let (told, outcome) = oneshot::channel();
+        let (queue, mut receiver) = mpsc::channel::<Chunk>(1);
+        let (outcome_sender, outcome) = oneshot::channel();
         thread::spawn(move || {
-            let mut destination = Destination::new(writer, output, colours);
+            let mut destination = SanitizingWriter::new(writer, output, colours);
             let mut written = Ok(());
-            while let (Ok(()), Some(piece)) = (&written, queued.blocking_recv()) {
-                written = destination.write(&piece);
+            while let (Ok(()), Some(chunk)) = (&written, receiver.blocking_recv()) {
+                written = destination.write(&chunk);
             }
-            drop(queued);
-            let _ = told.send(written.and_then(|()| destination.finish()));
+            drop(receiver);
+            let _ = outcome_sender.send(written.and_then(|()| destination.finish()));
         });
         Self { queue, outcome }
     }
 
-    /// Hands bytes over. False: they cannot be written, and
-    /// [`finish`](Self::finish) says why.
-    async fn write(&self, piece: Piece) -> bool {
-        self.queue.send(piece).await.is_ok()
+    /// Queues bytes. Returns `false` if they cannot be written;
+    /// [`finish`](Self::finish) then returns the error.
+    async fn write(&self, chunk: Chunk) -> bool {
+        self.queue.send(chunk).await.is_ok()
     }
 
     /// Waits until everything is written.
@@ -129,24 +130,24 @@ impl Writer {
     }
 }
 
-/// What is written at once.
-enum Piece {
-    OfGuest(Bytes),
-    /// A line in our own name.
-    Ours(String),
+/// A unit of output.
+enum Chunk {
+    Guest(Bytes),
+    /// A line of our own.
+    Own(String),
 }
 
-/// Where the bytes of one output go.
+/// Writes the bytes of one output.
 ///
-/// Into a pipe or file they go as they are. On a terminal, bytes that could
-/// drive it are replaced: the guest is not trusted with it.
-struct Destination<W> {
+/// Into a pipe or file, bytes go unchanged. On a terminal, bytes that could
+/// control it are replaced, because the guest is untrusted.
+struct SanitizingWriter<W> {
     writer: W,
     output: Output,
     sanitizer: Option<Sanitizer>,
 }
 
-impl<W: Write + IsTerminal> Destination<W> {
+impl<W: Write + IsTerminal> SanitizingWriter<W> {
     fn new(writer: W, output: Output, colours: ColourPolicy) -> Self {
         let sanitizer = writer.is_terminal().then(|| Sanitizer::new(colours));
         Self {
@@ -156,28 +157,28 @@ impl<W: Write + IsTerminal> Destination<W> {
         }
     }
 
-    fn write(&mut self, piece: &Piece) -> io::Result<()> {
-        match (piece, &mut self.sanitizer) {
-            (Piece::OfGuest(bytes), None) => self.writer.write_all(bytes)?,
-            (Piece::OfGuest(bytes), Some(sanitizer)) => {
+    fn write(&mut self, chunk: &Chunk) -> io::Result<()> {
+        match (chunk, &mut self.sanitizer) {
+            (Chunk::Guest(bytes), None) => self.writer.write_all(bytes)?,
+            (Chunk::Guest(bytes), Some(sanitizer)) => {
                 let text = sanitizer.pass(bytes);
-                // An interruption finds it noted.
-                guest_colours::note(self.output, sanitizer.is_coloured());
+                // Recorded before it is written, in case of an interrupt.
+                guest_colours::record(self.output, sanitizer.is_coloured());
                 self.writer.write_all(text.as_bytes())?;
             }
-            (Piece::Ours(line), _) => write!(self.writer, "{}{line}", guest_colours::end())?,
+            (Chunk::Own(line), _) => write!(self.writer, "{}{line}", guest_colours::reset())?,
         }
         self.writer.flush()
     }
 
-    /// Writes what was held back, and ends the guest's colours.
+    /// Writes what was held back, and records whether a colour is still on.
     fn finish(mut self) -> io::Result<()> {
         let Some(mut sanitizer) = self.sanitizer else {
             return Ok(());
         };
         self.writer.write_all(sanitizer.finish().as_bytes())?;
         self.writer.flush()?;
-        guest_colours::note(self.output, sanitizer.is_coloured());
+        guest_colours::record(self.output, sanitizer.is_coloured());
         Ok(())
     }
 }

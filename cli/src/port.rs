@@ -1,4 +1,4 @@
-//! `vmcell publish`: ports of a VM on this machine.
+//! `vmcell publish`: forwards ports of this machine to a VM.
 
 use std::io::{self, Write};
 
@@ -11,20 +11,20 @@ use vmcell::{
 use vmcell_cli::signals::Signals;
 
 use crate::{
-    failure::{print_json, say},
+    failure::{print_json, report},
     runtime::block_on,
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct PublishArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     id: String,
-    /// A port of the VM's loopback, and the port of 127.0.0.1 where it answers;
-    /// without HOST, a free one.
+    /// Port GUEST of the VM's loopback interface and the port HOST of 127.0.0.1
+    /// that is forwarded to it. Default for HOST: a free port.
     #[arg(value_name = "[HOST:]GUEST", required = true)]
     ports: Vec<PortMapping>,
-    /// Print the list of open ports as JSON.
+    /// Print the list of forwarded ports as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -38,9 +38,9 @@ pub(crate) fn publish(arguments: PublishArguments) -> anyhow::Result<u8> {
             for mapping in arguments.ports {
                 published.push(vm.ports().publish(mapping).await?);
             }
-            tell(&vm, &published, arguments.json);
+            print_ports(&vm, &published, arguments.json);
             let end = vm.ended().await;
-            say(&format!("the VM is gone: {end}"));
+            report(&format!("the VM is gone: {end}"));
             anyhow::Ok(0)
         };
         tokio::select! {
@@ -50,24 +50,25 @@ pub(crate) fn publish(arguments: PublishArguments) -> anyhow::Result<u8> {
     })
 }
 
-/// A port in words.
-pub(crate) fn words(port: &PublishedPort) -> String {
+/// Returns a published port as text.
+pub(crate) fn describe(port: &PublishedPort) -> String {
     format!("{} -> {}", port.address(), port.guest_port())
 }
 
-/// What machines are told about a port.
+/// Returns a published port as JSON.
 pub(crate) fn as_json(port: &PublishedPort) -> Value {
     json!({ "host": port.host_port(), "guest": port.guest_port() })
 }
 
-/// Where nobody reads it, the ports are open all the same.
-fn tell(vm: &Vm, ports: &[PublishedPort], json: bool) {
+/// Prints the published ports. A write error is ignored: the ports are open
+/// anyway.
+fn print_ports(vm: &Vm, ports: &[PublishedPort], json: bool) {
     if json {
         let list: Vec<_> = ports.iter().map(as_json).collect();
         print_json(&json!({ "sandbox_id": vm.id(), "published": list }));
         return;
     }
     for port in ports {
-        let _ = writeln!(io::stdout(), "{}", words(port));
+        let _ = writeln!(io::stdout(), "{}", describe(port));
     }
 }

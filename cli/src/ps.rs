@@ -1,4 +1,4 @@
-//! `vmcell ps`: which VMs there are, and what runs in them.
+//! `vmcell ps`: lists VMs, or the processes of one.
 
 use std::{
     collections::HashSet,
@@ -30,19 +30,19 @@ async fn list_vms(json: bool) -> anyhow::Result<()> {
     }
     let mut table = Table::new(["ID", "OWNER", "STATE", "UPTIME", "VCPUS", "MEMORY", "IMAGE"]);
     for vm in vms {
-        let told = |text: fn(&VmDetails) -> String| vm.details().map_or(UNKNOWN.to_owned(), text);
+        let detail = |text: fn(&VmDetails) -> String| vm.details().map_or(UNKNOWN.to_owned(), text);
         table.add([
             vm.id.clone(),
             vm.owner_pid
                 .map_or(UNKNOWN.to_owned(), |pid| pid.to_string()),
             vm_state(&vm).replace('-', " "),
-            told(|details| rough(uptime(details))),
-            told(|details| details.vcpus.to_string()),
-            told(|details| format!("{} MiB", details.memory_mib)),
-            told(|details| details.image.display().to_string()),
+            detail(|details| human_readable(uptime(details))),
+            detail(|details| details.vcpus.to_string()),
+            detail(|details| format!("{} MiB", details.memory_mib)),
+            detail(|details| details.image.display().to_string()),
         ]);
     }
-    table.show()
+    table.print_to_stdout()
 }
 
 async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
@@ -53,9 +53,9 @@ async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
     let is_terminal = |process: &ProcessInfo| terminals.contains(&process.id.0);
     if json {
         let list = processes.iter().map(|process| {
-            let mut told = process_as_json(process);
-            told["terminal"] = is_terminal(process).into();
-            told
+            let mut object = process_as_json(process);
+            object["terminal"] = is_terminal(process).into();
+            object
         });
         let list: Vec<_> = list.collect();
         print_json(&json!({ "sandbox_id": id, "processes": list }));
@@ -71,17 +71,17 @@ async fn list_processes(id: &str, json: bool) -> anyhow::Result<()> {
             process.tag.clone(),
             if is_terminal(&process) { "yes" } else { "no" }.to_owned(),
             state(&process),
-            rough(process.age),
+            human_readable(process.age),
             process.stdout.end.to_string(),
             process.stderr.end.to_string(),
             process.uid.to_string(),
-            shortened(&process.command.join(" ")),
+            truncated(&process.command.join(" ")),
         ]);
     }
-    table.show()
+    table.print_to_stdout()
 }
 
-/// What stands in a cell that the owner of a VM would have to fill.
+/// Shown for what the VM's owner has not reported.
 const UNKNOWN: &str = "-";
 
 fn vm_as_json(vm: &VmInfo) -> Value {
@@ -107,10 +107,10 @@ fn vm_state(vm: &VmInfo) -> &'static str {
     }
 }
 
-/// What machines are told about a process.
+/// Returns a process as JSON.
 pub(crate) fn process_as_json(process: &ProcessInfo) -> Value {
     let kept = |kept: KeptOutput| json!({ "bytes": kept.end, "kept_from": kept.start });
-    let mut told = json!({
+    let mut object = json!({
         "id": process.id.0,
         "pid": process.pid,
         "tag": process.tag,
@@ -124,11 +124,11 @@ pub(crate) fn process_as_json(process: &ProcessInfo) -> Value {
     });
     let left = process.left.iter();
     let left = left.map(|left| json!({ "pid": left.pid, "name": left.name }));
-    told["left"] = left.collect();
-    told["left_more"] = process.left_more.into();
+    object["left"] = left.collect();
+    object["left_more"] = process.left_more.into();
     let cause = process.exit.map(|exit| exit.cause);
-    result::add_end(&mut told, process.exit.as_ref(), cause);
-    told
+    result::add_end(&mut object, process.exit.as_ref(), cause);
+    object
 }
 
 fn state(process: &ProcessInfo) -> String {
@@ -138,17 +138,18 @@ fn state(process: &ProcessInfo) -> String {
     }
 }
 
-/// The processes that a command left behind, as far as a row has room.
+/// Returns the first few processes that a command left behind, for a table
+/// cell.
 fn left_behind(process: &ProcessInfo) -> String {
-    const SHOWN: usize = 3;
-    let shown = process.left.iter().take(SHOWN);
+    const MAX_SHOWN: usize = 3;
+    let shown = process.left.iter().take(MAX_SHOWN);
     let mut shown: Vec<_> = shown
         .map(|left| format!("{}:{}", left.pid, left.name))
         .collect();
     if shown.is_empty() {
         return String::new();
     }
-    if process.left_more || process.left.len() > SHOWN {
+    if process.left_more || process.left.len() > MAX_SHOWN {
         shown.push("…".to_owned());
     }
     format!(", left {}", shown.join(" "))
@@ -160,8 +161,8 @@ fn uptime(vm: &VmDetails) -> Duration {
         .unwrap_or_default()
 }
 
-/// A time in its two largest units.
-pub(crate) fn rough(time: Duration) -> String {
+/// Formats a duration in its two largest units.
+pub(crate) fn human_readable(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match (days, hours, minutes) {
@@ -172,10 +173,10 @@ pub(crate) fn rough(time: Duration) -> String {
     }
 }
 
-/// The beginning of a command: a script would not fit.
-fn shortened(command: &str) -> String {
-    const MOST: usize = 60;
-    match command.char_indices().nth(MOST) {
+/// Truncates a command so that it fits into a table.
+fn truncated(command: &str) -> String {
+    const MAX_LENGTH: usize = 60;
+    match command.char_indices().nth(MAX_LENGTH) {
         None => command.to_owned(),
         Some((end, _)) => format!("{}…", &command[..end]),
     }
@@ -195,14 +196,14 @@ mod tests {
             (7_260, "2h 1m"),
             (200_000, "2d 7h"),
         ] {
-            assert_eq!(rough(Duration::from_secs(seconds)), text);
+            assert_eq!(human_readable(Duration::from_secs(seconds)), text);
         }
     }
 
     #[test]
     fn long_commands_are_cut_between_characters() {
-        assert_eq!(shortened("echo"), "echo");
-        let cut = shortened(&"ä".repeat(61));
+        assert_eq!(truncated("echo"), "echo");
+        let cut = truncated(&"ä".repeat(61));
         assert_eq!(cut, format!("{}…", "ä".repeat(60)));
     }
 }

@@ -1,13 +1,13 @@
-//! What machines are told about a command.
+//! Results of commands as JSON.
 
 use std::os::unix::process::ExitStatusExt as _;
 
 use serde_json::{Value, json};
 use vmcell::{Cause, Exit, Output, Truncation, VmEnd};
 
-/// A command that was run. The cause may be known although the guest did not
-/// confirm the end.
-pub(crate) fn of_output(vm: &str, output: &Output, cause: Option<Cause>) -> Value {
+/// Returns a command's result. The cause may be known even if the guest did not
+/// confirm the exit.
+pub(crate) fn output_as_json(vm: &str, output: &Output, cause: Option<Cause>) -> Value {
     let dropped = |cut: Option<Truncation>| cut.map_or(0, |cut| cut.bytes);
     let mut result = json!({
         "sandbox_id": vm,
@@ -22,7 +22,7 @@ pub(crate) fn of_output(vm: &str, output: &Output, cause: Option<Cause>) -> Valu
     result
 }
 
-/// Adds how a command ended; null is what is not known or not so.
+/// Adds how a command ended. What is unknown or does not apply is null.
 pub(crate) fn add_end(result: &mut Value, exit: Option<&Exit>, cause: Option<Cause>) {
     result["cause"] = json!(cause.map(|cause| cause.name()));
     result["exit_code"] = match cause {
@@ -39,9 +39,9 @@ pub(crate) fn add_end(result: &mut Value, exit: Option<&Exit>, cause: Option<Cau
     result["tree_ended"] = json!(exit.and_then(|exit| exit.tree_ended));
 }
 
-/// How a VM ended, and the exit status of its VMM; null is what is not known or
-/// not so.
-pub(crate) fn of_end(end: VmEnd) -> Value {
+/// Returns how a VM ended, and the exit status of its VMM. What is unknown or
+/// does not apply is null.
+pub(crate) fn vm_end_as_json(end: VmEnd) -> Value {
     json!({
         "kind": end.kind().name(),
         "reason": end.reason.name(),

@@ -1,20 +1,20 @@
-//! `vmcell run`: one VM for one command.
+//! `vmcell run`: boots a VM for one command.
 
 use vmcell::Vm;
 use vmcell_cli::signals::Signals;
 
 use crate::{
     arguments::RunArguments,
-    command::Job,
+    boot_disk::BootDisk,
+    command::PreparedCommand,
     exit_code::INCOMPLETE,
-    failure::say,
+    failure::report,
     files::{Pulls, Pushes, WORKSPACE},
     foreground::{self, Outcome},
-    new_vm::{Finished, NewVm, VmOptions},
-    root::Root,
+    new_vm::{NewVm, VmOptions, WorkResult},
+    run_services::{RunServices, StartedServices},
     runtime::block_on,
     service,
-    surroundings::{Present, Surroundings},
 };
 
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
@@ -32,16 +32,16 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         publish,
         mut options,
     } = arguments;
-    let pushes = Pushes::find(push)?;
+    let pushes = Pushes::check(push)?;
     if !pushes.is_empty() {
-        options.prefer_directory(WORKSPACE);
+        options.set_default_directory(WORKSPACE);
     }
-    let job = options.into_job()?;
-    let errand = Errand {
-        surroundings: Surroundings::new(services.0, &job.start, publish)?,
-        job,
+    let prepared = options.prepare()?;
+    let plan = RunPlan {
+        services: RunServices::new(services.0, &prepared.start, publish)?,
+        prepared,
         pulls: Pulls {
-            wanted: pull,
+            paths: pull,
             allow_symlink,
         },
     };
@@ -52,60 +52,66 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<u8> {
         machine,
         pushes,
     };
-    let root = Root::prepare(&environment, disk)?;
-    let new = NewVm { root, options };
+    let disk = BootDisk::prepare(&environment, disk)?;
+    let new = NewVm { disk, options };
     block_on(async move {
         let mut signals = Signals::all()?;
-        let work = async |vm: &Vm, signals: &mut Signals| errand.run(vm, signals).await;
+        let work = async |vm: &Vm, signals: &mut Signals| plan.run(vm, signals).await;
         new.run(&mut signals, work).await
     })
 }
 
-/// What a VM is booted for.
-struct Errand {
-    surroundings: Surroundings,
-    job: Job,
+/// The work that a VM is booted for.
+struct RunPlan {
+    services: RunServices,
+    prepared: PreparedCommand,
     pulls: Pulls,
 }
 
-impl Errand {
-    async fn run(self, vm: &Vm, signals: &mut Signals) -> anyhow::Result<Finished> {
-        let present = tokio::select! {
-            present = self.surroundings.set_up(vm) => present?,
+impl RunPlan {
+    async fn run(self, vm: &Vm, signals: &mut Signals) -> anyhow::Result<WorkResult> {
+        let started = tokio::select! {
+            started = self.services.start(vm) => started?,
             code = signals.next() => return Ok(code.into()),
         };
-        let outcome = foreground::run(vm, self.job, signals).await?;
+        let outcome = foreground::run(vm, self.prepared, signals).await?;
         if outcome.interrupted {
             return Ok(outcome.code.into());
         }
         tokio::select! {
-            finished = finish(vm, outcome, present, self.pulls) => Ok(finished),
+            finished = finish(vm, outcome, started, self.pulls) => Ok(finished),
             code = signals.next() => Ok(code.into()),
         }
     }
 }
 
-/// Looks what came of the command, ends what was around it, and brings out what
-/// is wanted.
-async fn finish(vm: &Vm, mut outcome: Outcome, present: Present, pulls: Pulls) -> Finished {
-    let services = present.look().await;
+/// Collects the status of the services, stops them, and pulls files out of the
+/// VM.
+async fn finish(
+    vm: &Vm,
+    mut outcome: Outcome,
+    started: StartedServices,
+    pulls: Pulls,
+) -> WorkResult {
+    let services = started.statuses().await;
     let result = outcome.result.take().map(|mut result| {
-        present.add_to(&mut result, &services);
+        started.add_to(&mut result, &services);
         result
     });
     if result.is_none() {
-        let notes = services.iter().filter_map(service::note);
-        notes.for_each(|note| say(&note));
+        let warnings = services.iter().filter_map(service::warning);
+        warnings.for_each(|warning| report(&warning));
     }
     if !pulls.is_empty() {
-        // What it writes while it ends would be missed, or be half there.
-        outcome.settle(vm).await;
+        // Wait, so that files which the command writes while it ends are
+        // complete.
+        outcome.wait_until_ended(vm).await;
     }
-    present.stop().await;
+    started.stop().await;
     let code = match outcome.code {
         code if pulls.run(vm).await => code,
         0 => INCOMPLETE,
         code => code,
     };
-    Finished { code, result }
+    WorkResult { code, result }
 }

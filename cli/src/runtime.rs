@@ -1,16 +1,16 @@
-//! The runtime that the library needs.
+//! The async runtime that the library needs.
 
 use std::time::Duration;
 
 use anyhow::Context;
 
-/// How long a thread that was told to end may take to clean up.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long blocking threads may take to clean up at exit.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let outcome = runtime.block_on(future);
-    // A thread that was writing a file removes what is half there.
-    runtime.shutdown_timeout(PATIENCE);
+    // A thread that was writing a file removes the incomplete file.
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     outcome
 }

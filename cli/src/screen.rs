@@ -1,4 +1,4 @@
-//! `vmcell screen`: what the screen of a terminal looks like.
+//! `vmcell screen`: prints the current screen of a terminal.
 
 use std::{
     io::{self, Write},
@@ -12,29 +12,29 @@ use vmcell::{
     Error, ExecFailureKind, ProcessSelector, Vm,
     terminal::{Screen, ScreenHealth, Terminal, TerminalInfo, TerminalOptions},
 };
-use vmcell_cli::saving;
+use vmcell_cli::atomic_file;
 
-use crate::{exit_code, failure::print_json, process_name, result::add_end, runtime::block_on};
+use crate::{exit_code, failure::print_json, process_selector, result::add_end, runtime::block_on};
 
 #[derive(Debug, Args)]
 pub(crate) struct ScreenArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     id: String,
-    /// The terminal: its tag, its number in `vmcell ps ID`, or `pid:` and its
-    /// process id in the guest.
-    #[arg(value_name = "TAG", value_parser = process_name::parse)]
+    /// Terminal: its tag, its ID in `vmcell ps ID`, or `pid:` and its PID in
+    /// the guest.
+    #[arg(value_name = "TAG", value_parser = process_selector::parse)]
     terminal: ProcessSelector,
-    /// Print the screen as a picture in the format SVG.
+    /// Print the screen as an SVG image.
     #[arg(long, conflicts_with_all = ["png", "scrollback", "json"])]
     svg: bool,
-    /// Write the screen as a picture into this PNG file.
+    /// Write the screen as a PNG image to FILE.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["scrollback", "json"])]
     png: Option<PathBuf>,
-    /// Also print the last N lines that have left the screen.
+    /// Also print the last N lines that have scrolled off the screen.
     #[arg(long, value_name = "N", default_value_t = 0)]
     scrollback: usize,
-    /// Print what is known of the terminal and its screen as JSON.
+    /// Print the terminal's state and its screen as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) fn screen(arguments: ScreenArguments) -> anyhow::Result<u8> {
     block_on(async move {
         let vm = Vm::attach(&arguments.id).await?;
         let terminal = find(&vm, &arguments.terminal).await?;
-        catch_up(&vm, &terminal).await?;
+        wait_for_output(&vm, &terminal).await?;
         if arguments.json {
             let info = terminal.info().await?;
             let scrollback = terminal.scrollback(arguments.scrollback);
@@ -52,7 +52,8 @@ pub(crate) fn screen(arguments: ScreenArguments) -> anyhow::Result<u8> {
         }
         if let Some(path) = &arguments.png {
             let picture = terminal.screen().to_picture().to_png();
-            saving::write(path, &picture).with_context(|| format!("picture {}", path.display()))?;
+            atomic_file::write_private(path, &picture)
+                .with_context(|| format!("picture {}", path.display()))?;
             return Ok(0);
         }
         if arguments.svg {
@@ -64,43 +65,43 @@ pub(crate) fn screen(arguments: ScreenArguments) -> anyhow::Result<u8> {
     })
 }
 
-/// The terminal that was named. It is never made.
+/// Returns the terminal with this name. Never creates one.
 async fn find(vm: &Vm, selector: &ProcessSelector) -> anyhow::Result<Terminal> {
-    let looking = TerminalOptions::new().view_only();
+    let view_only = TerminalOptions::new().view_only();
     let terminals = vm.terminals();
-    match terminals.attach_with(selector.clone(), looking).await {
-        Err(Error::Exec(failure)) if is_no_terminal(failure.kind) => {}
+    match terminals.attach_with(selector.clone(), view_only).await {
+        Err(Error::Exec(failure)) if is_not_a_terminal(failure.kind) => {}
         found => return Ok(found?),
     }
     let terminals = terminals.list().await?;
     let tags: Vec<_> = terminals.into_iter().map(|terminal| terminal.tag).collect();
-    let there = match tags.is_empty() {
-        true => "it has none".to_owned(),
+    let existing = match tags.is_empty() {
+        true => "it has no terminals".to_owned(),
         false => format!("it has {}", tags.join(", ")),
     };
-    anyhow::bail!("{selector} is no terminal of the VM: {there}")
+    anyhow::bail!("{selector} is not a terminal of the VM: {existing}")
 }
 
-fn is_no_terminal(kind: ExecFailureKind) -> bool {
+fn is_not_a_terminal(kind: ExecFailureKind) -> bool {
     matches!(kind, ExecFailureKind::NotFound | ExecFailureKind::Invalid)
 }
 
-/// Waits until all that was printed until now has been drawn.
-async fn catch_up(vm: &Vm, terminal: &Terminal) -> Result<(), Error> {
+/// Waits until everything printed so far has been applied to the screen.
+async fn wait_for_output(vm: &Vm, terminal: &Terminal) -> Result<(), Error> {
     let list = vm.terminals().list().await?;
     let info = list.iter().find(|info| info.id == terminal.id());
-    // One that was forgotten meanwhile has nothing to wait for.
+    // If it was forgotten meanwhile, there is nothing to wait for.
     let end = info.map_or(0, |info| info.stdout.end);
-    let mut there = 0;
-    while there < end {
+    let mut position = 0;
+    while position < end {
         let reply = terminal.poll_output().await?;
         if reply.timed_out {
-            let what = format!("{} of {end} bytes that the terminal has printed", reply.end);
-            return Err(Error::Transport(format!("only {what} have come")));
+            let received = format!("{} of {end} bytes of terminal output", reply.end);
+            return Err(Error::Transport(format!("received only {received}")));
         }
-        there = reply.end;
+        position = reply.end;
         if reply.raw.is_empty() && terminal.exit().is_some() {
-            // All that there is.
+            // The program has ended, and there is no more output.
             break;
         }
     }
@@ -110,13 +111,13 @@ async fn catch_up(vm: &Vm, terminal: &Terminal) -> Result<(), Error> {
 fn print(text: &str) -> anyhow::Result<u8> {
     match writeln!(io::stdout(), "{text}") {
         Ok(()) => Ok(0),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit_code::UNREAD),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit_code::BROKEN_PIPE),
         Err(error) => Err(error).context("standard output"),
     }
 }
 
 fn as_json(vm: &str, info: &TerminalInfo, screen: &Screen, scrollback: &[String]) -> Value {
-    let mut told = json!({
+    let mut object = json!({
         "sandbox_id": vm,
         "id": info.id.0,
         "pid": info.pid,
@@ -140,8 +141,8 @@ fn as_json(vm: &str, info: &TerminalInfo, screen: &Screen, scrollback: &[String]
         "text": screen.text(),
     });
     let cause = info.exit.map(|exit| exit.cause);
-    add_end(&mut told, info.exit.as_ref(), cause);
-    told
+    add_end(&mut object, info.exit.as_ref(), cause);
+    object
 }
 
 fn health(health: ScreenHealth) -> &'static str {

@@ -1,21 +1,21 @@
-//! How people name a signal.
+//! Parses how the user names a signal.
 
-/// A number, or a name with or without `SIG`. The numbers are those of Linux on
-/// x86-64: see signal(7).
+/// Parses a number, or a name with or without `SIG`. The numbers are those of
+/// Linux on x86-64: see signal(7).
 pub(crate) fn parse(text: &str) -> Result<u8, String> {
     const LAST: u8 = 64;
     if let Ok(number) = text.parse() {
         return match number {
             0..=LAST => Ok(number),
-            _ => Err(format!("choose 0 to {LAST}")),
+            _ => Err(format!("expected 0 to {LAST}")),
         };
     }
     let upper = text.to_ascii_uppercase();
     let wanted = upper.strip_prefix("SIG").unwrap_or(&upper);
     let found = NAMES.iter().find(|(name, _)| *name == wanted);
-    found
-        .map(|(_, number)| *number)
-        .ok_or_else(|| "there is no such signal: write it as TERM, SIGTERM or 15".to_owned())
+    found.map(|(_, number)| *number).ok_or_else(|| {
+        "unknown signal: use a name or number such as TERM, SIGTERM or 15".to_owned()
+    })
 }
 
 const NAMES: [(&str, u8); 31] = [

@@ -1,4 +1,4 @@
-//! The signals that end us in order.
+//! Signals that make the program end cleanly.
 
 use std::{
     future::poll_fn,
@@ -8,25 +8,26 @@ use std::{
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::SIGNALLED;
+use crate::exit::SIGNAL_BASE;
 
-/// From when this is made, some signals come here and do nothing else.
+/// Receives some signals, which have no other effect once this exists.
 pub struct Signals(Vec<(Signal, u8)>);
 
 impl Signals {
-    /// SIGINT and SIGTERM.
+    /// Receives SIGINT and SIGTERM.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If a handler cannot be installed.
     pub fn new() -> io::Result<Self> {
-        Self::of(&[SignalKind::interrupt(), SignalKind::terminate()])
+        Self::for_kinds(&[SignalKind::interrupt(), SignalKind::terminate()])
     }
 
-    /// Also SIGQUIT and SIGHUP, for who has something to put right before the
-    /// end. A SIGHUP that is ignored stays so: `nohup` has switched it off.
+    /// Also receives SIGQUIT and SIGHUP, for commands that have to clean up
+    /// before they exit. A SIGHUP that is ignored, as under `nohup`, stays
+    /// ignored.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If a handler cannot be installed.
     pub fn all() -> io::Result<Self> {
         let mut kinds = vec![
             SignalKind::interrupt(),
@@ -36,19 +37,19 @@ impl Signals {
         if !ignores(SignalKind::hangup())? {
             kinds.push(SignalKind::hangup());
         }
-        Self::of(&kinds)
+        Self::for_kinds(&kinds)
     }
 
-    fn of(kinds: &[SignalKind]) -> io::Result<Self> {
+    fn for_kinds(kinds: &[SignalKind]) -> io::Result<Self> {
         let streams = kinds.iter().map(|kind| {
-            // Their numbers are small.
+            // Signal numbers are small.
             let number = u8::try_from(kind.as_raw_value()).unwrap_or(0);
-            Ok((signal(*kind)?, SIGNALLED.saturating_add(number)))
+            Ok((signal(*kind)?, SIGNAL_BASE.saturating_add(number)))
         });
         Ok(Self(streams.collect::<io::Result<_>>()?))
     }
 
-    /// Waits for the next one, and says which exit code it means.
+    /// Waits for the next signal, and returns the exit code for it.
     pub async fn next(&mut self) -> u8 {
         poll_fn(|context| self.poll(context)).await
     }
@@ -63,8 +64,8 @@ impl Signals {
     }
 }
 
-/// Whether this process ignores a signal, by the mask of proc_pid_status(5), in
-/// which the lowest bit is signal 1.
+/// Returns whether this process ignores a signal, by the mask `SigIgn` of
+/// proc_pid_status(5), in which the lowest bit is signal 1.
 fn ignores(kind: SignalKind) -> io::Result<bool> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let mask = status

@@ -1,4 +1,4 @@
-//! Where, as whom and with what environment a program of a guest runs.
+//! User, working directory and environment of a command in the guest.
 
 use std::{ffi::OsString, fmt, path::PathBuf};
 
@@ -9,28 +9,27 @@ use crate::env_file;
 
 #[derive(Debug, Args)]
 pub(crate) struct StartOptions {
-    /// Who the command runs as, names or numbers. Without it, root.
+    /// User and group to run as, by name or number. Default: root.
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
-    /// Where the command runs. Without it, in `/`, or after `run --push` in
-    /// `/workspace`.
+    /// Working directory. Default: `/`, or `/workspace` with `run --push`.
     #[arg(long, value_name = "DIR")]
     cwd: Option<OsString>,
-    /// Make that directory if it is not there.
+    /// Create the working directory if it does not exist.
     #[arg(long, requires = "cwd")]
     create_cwd: bool,
-    /// Set a variable of the command's environment.
+    /// Set an environment variable.
     #[arg(long = "env", value_name = "K=V", value_parser = parse_variable)]
     variables: Vec<Variable>,
-    /// Set the variables in this file: lines of the form NAME=value, taken as
-    /// they are. Empty lines and those that begin with `#` are skipped. `--env`
-    /// wins over it.
+    /// Set the environment variables in FILE: lines of the form NAME=value,
+    /// without quoting or expansion. Empty lines and lines that start with `#`
+    /// are ignored. `--env` takes precedence.
     #[arg(long = "env-file", value_name = "FILE")]
     env_files: Vec<PathBuf>,
 }
 
-/// A variable of an environment. Its [`Debug`] leaves the value out, which may be
-/// a secret.
+/// An environment variable. Its [`Debug`] omits the value, which may be a
+/// secret.
 #[derive(Clone)]
 pub(crate) struct Variable {
     pub(crate) name: String,
@@ -43,9 +42,9 @@ impl fmt::Debug for Variable {
     }
 }
 
-/// The same, with all files read.
+/// The options with all their files read.
 #[derive(Clone)]
-pub(crate) struct Start {
+pub(crate) struct StartSettings {
     user: Option<String>,
     directory: Option<OsString>,
     create_directory: bool,
@@ -53,21 +52,21 @@ pub(crate) struct Start {
 }
 
 impl StartOptions {
-    /// Has the command run there, if nobody said where.
-    pub(crate) fn prefer_directory(&mut self, directory: &str) {
+    /// Sets the working directory, unless the user has chosen one.
+    pub(crate) fn set_default_directory(&mut self, directory: &str) {
         self.cwd.get_or_insert_with(|| directory.into());
     }
 
-    /// Reads the files that the options name: before a VM is booted, so that a
-    /// file that is not there costs no time.
-    pub(crate) fn read(self) -> Result<Start, Error> {
+    /// Reads the files that the options name. Done before a VM boots, so that a
+    /// missing file fails at once.
+    pub(crate) fn load(self) -> Result<StartSettings, Error> {
         let mut variables = Vec::new();
         for path in &self.env_files {
             variables.extend(env_file::read(path)?);
         }
-        let told = self.variables.into_iter();
-        variables.extend(told.map(|told| (told.name.into(), told.value.into())));
-        Ok(Start {
+        let from_options = self.variables.into_iter();
+        variables.extend(from_options.map(|option| (option.name.into(), option.value.into())));
+        Ok(StartSettings {
             user: self.user,
             directory: self.cwd,
             create_directory: self.create_cwd,
@@ -76,7 +75,7 @@ impl StartOptions {
     }
 }
 
-impl Start {
+impl StartSettings {
     pub(crate) fn apply_to(self, command: Command) -> Command {
         let mut command = command.envs(self.variables);
         if let Some(user) = self.user {
@@ -98,7 +97,7 @@ pub(crate) fn parse_variable(text: &str) -> Result<Variable, String> {
             name: name.to_owned(),
             value: value.to_owned(),
         }),
-        _ => Err("write it as NAME=value".to_owned()),
+        _ => Err("expected NAME=value".to_owned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `vmcell stop`: ends a VM in order.
+//! `vmcell stop`: shuts down a VM.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use vmcell::{EndKind, Error, Vm, VmEnd};
 
 use crate::{
     arguments::StopArguments,
-    failure::{print_json, say},
-    result::of_end,
+    failure::{print_json, report},
+    result::vm_end_as_json,
     runtime::block_on,
 };
 
-/// How long the end of a VM may take to reach us, beyond what it may take to
-/// stop.
-const TOLD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the end of a VM may take to be reported to us, beyond the time that
+/// stopping it may take.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The VM has ended, but not in order.
+/// The VM has ended, but was not shut down cleanly.
 const NOT_CLEAN: u8 = 1;
 
 pub(crate) fn stop(arguments: StopArguments) -> anyhow::Result<u8> {
@@ -25,14 +25,14 @@ pub(crate) fn stop(arguments: StopArguments) -> anyhow::Result<u8> {
         let vm = Vm::attach(&arguments.id).await?;
         let end = stop_vm(&vm).await?;
         if arguments.json {
-            print_json(&json!({ "sandbox_id": vm.id(), "vm_end": of_end(end) }));
+            print_json(&json!({ "sandbox_id": vm.id(), "vm_end": vm_end_as_json(end) }));
         }
-        Ok(tell(&vm, end))
+        Ok(report_end(&vm, end))
     })
 }
 
-/// Has the owner stop a VM, and waits until it has ended. It is the owner who
-/// does it, and an owner may be standing still.
+/// Asks the owner to stop a VM, and waits until the VM has ended. Fails after a
+/// timeout, because the owner may be suspended (SIGSTOP).
 pub(crate) async fn stop_vm(vm: &Vm) -> anyhow::Result<VmEnd> {
     let stopping = async {
         match vm.stop().await {
@@ -40,29 +40,30 @@ pub(crate) async fn stop_vm(vm: &Vm) -> anyhow::Result<VmEnd> {
             Err(error) => Err(error),
         }
     };
-    let stopped = timeout(Vm::STOP_TIMEOUT + TOLD_TIMEOUT, stopping).await;
-    Ok(stopped.map_err(|_| does_not_end(vm))??)
+    let stopped = timeout(Vm::STOP_TIMEOUT + REPORT_TIMEOUT, stopping).await;
+    Ok(stopped.map_err(|_| owner_not_responding(vm))??)
 }
 
-/// Says that a VM did not end in order, and returns the exit code.
-pub(crate) fn tell(vm: &Vm, end: VmEnd) -> u8 {
+/// Prints a message if a VM was not shut down cleanly, and returns the exit
+/// code.
+pub(crate) fn report_end(vm: &Vm, end: VmEnd) -> u8 {
     match end.kind() {
         EndKind::Clean => return 0,
-        EndKind::Unknown => say(&format!(
-            "whether {:?} was stopped in order is not known: {end}",
+        EndKind::Unknown => report(&format!(
+            "unknown whether {:?} was shut down cleanly: {end}",
             vm.id()
         )),
-        kind => say(&format!(
-            "{:?} was not stopped in order ({kind}): {end}",
+        kind => report(&format!(
+            "{:?} was not shut down cleanly ({kind}): {end}",
             vm.id()
         )),
     }
     NOT_CLEAN
 }
 
-pub(crate) fn does_not_end(vm: &Vm) -> anyhow::Error {
+pub(crate) fn owner_not_responding(vm: &Vm) -> anyhow::Error {
     anyhow::anyhow!(
-        "the program that owns the VM {:?} does not end it: `vmcell ps` tells its process id",
+        "the program that owns the VM {:?} does not end it: `vmcell ps` shows its PID",
         vm.id()
     )
 }

@@ -1,69 +1,69 @@
-//! From the events of a command to our own outputs.
+//! Copies a command's output events to our outputs.
 
 use bytes::Bytes;
 use vmcell::{Error, ExecEvent, ExecStream, Exit, OutputKind};
 
 use crate::output::{Outputs, Written};
 
-/// How copying ended.
-pub(crate) enum End {
-    /// With the command.
+/// Why copying ended.
+pub(crate) enum CopyEnd {
+    /// The command exited.
     Exited(Exit),
-    /// The command printed more than it may.
-    TooMuch { output: OutputKind, limit: u64 },
-    /// Nobody reads what we print.
-    Unread,
+    /// The command exceeded its output limit.
+    OutputLimit { output: OutputKind, limit: u64 },
+    /// The reader of our output is gone.
+    ReaderGone,
 }
 
-/// Copies what a command prints to our outputs until it ends, or ends it if it
+/// Copies what a command prints to our outputs until it exits. Kills it if it
 /// prints more than `limit` bytes to one of its outputs.
-pub(crate) async fn copy(mut events: ExecStream, limit: Option<u64>) -> anyhow::Result<End> {
-    let outputs = Outputs::start();
-    let end = pass_on(&mut events, &outputs, limit).await;
-    // It must not go on while we wait for a reader.
+pub(crate) async fn copy(mut events: ExecStream, limit: Option<u64>) -> anyhow::Result<CopyEnd> {
+    let outputs = Outputs::for_command();
+    let end = copy_events(&mut events, &outputs, limit).await;
+    // Kills the command, which must not go on while we wait for a reader.
     drop(events);
-    // What came before a failure is worth printing too.
+    // Print what came before a failure.
     let written = outputs.finish().await?;
     match written {
         Written::All => Ok(end?),
-        Written::Unread => Ok(End::Unread),
+        Written::ReaderGone => Ok(CopyEnd::ReaderGone),
     }
 }
 
-async fn pass_on(
+async fn copy_events(
     events: &mut ExecStream,
     outputs: &Outputs,
     limit: Option<u64>,
-) -> Result<End, Error> {
+) -> Result<CopyEnd, Error> {
     let mut budgets = Budgets {
         stdout: limit,
         stderr: limit,
     };
     while let Some(mut event) = events.next().await? {
         let exceeded = match &mut event {
-            ExecEvent::Exited(exit) => return Ok(End::Exited(*exit)),
+            ExecEvent::Exited(exit) => return Ok(CopyEnd::Exited(*exit)),
             ExecEvent::Stdout(bytes) => spend(&mut budgets.stdout, bytes, OutputKind::Stdout),
             ExecEvent::Stderr(bytes) => spend(&mut budgets.stderr, bytes, OutputKind::Stderr),
             _ => None,
         };
         if !outputs.write(event).await {
-            return Ok(End::Unread);
+            return Ok(CopyEnd::ReaderGone);
         }
         if let (Some(output), Some(limit)) = (exceeded, limit) {
-            return Ok(End::TooMuch { output, limit });
+            return Ok(CopyEnd::OutputLimit { output, limit });
         }
     }
-    // A stream does not end without telling the end of its command.
-    Err(Error::Transport("the end is missing".to_owned()))
+    // A stream always ends with the command's exit or an error.
+    Err(Error::Transport("the exit is missing".to_owned()))
 }
 
-/// How many bytes may still be printed. None: as many as there are.
+/// How many bytes may still be printed. `None`: no limit.
 struct Budgets {
     stdout: Option<u64>,
     stderr: Option<u64>,
 }
 
-/// Cuts off what is beyond the budget, and names the output if that is anything.
+/// Truncates bytes to the budget. Returns the output if anything was cut off.
 fn spend(budget: &mut Option<u64>, bytes: &mut Bytes, output: OutputKind) -> Option<OutputKind> {
     let left = budget.as_mut()?;
     let count = bytes.len() as u64;

@@ -1,10 +1,10 @@
-//! Outputs that are collected.
+//! Collects the end of an output.
 
 use std::collections::VecDeque;
 
 use vmcell::Command;
 
-/// The end of an output, no more of it than a guest may keep.
+/// The last bytes of an output, at most as many as a guest may keep.
 #[derive(Default)]
 pub(crate) struct Tail {
     bytes: VecDeque<u8>,
@@ -20,8 +20,8 @@ impl Tail {
         self.dropped += excess as u64;
     }
 
-    /// What stood before a gap would look as if it were followed by what stood
-    /// behind it.
+    /// Records a gap. What came before it is dropped, so that the text is
+    /// contiguous.
     pub(crate) fn gap(&mut self, bytes: u64) {
         self.dropped = self.dropped.saturating_add(bytes + self.bytes.len() as u64);
         self.bytes.clear();

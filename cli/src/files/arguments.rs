@@ -3,22 +3,22 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, value_parser};
 use vmcell_cli::options::size;
 
-use super::{place::Place, transfer::TransferOptions};
+use super::{path::PathArgument, transfer::TransferOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct CpArguments {
-    /// What to copy: a path of this machine, or ID:PATH for one of a VM. A path
-    /// of a VM is absolute, or begins in /workspace; a name of this machine
-    /// with a colon in it is written as ./NAME.
-    #[arg(value_name = "SRC", value_parser = Place::parser())]
-    pub(super) source: Place,
-    /// Where to. If it is a directory or ends with `/`, the copy gets SRC's name
-    /// in it; otherwise it becomes DST. Out of a VM, no part of DST may be a
-    /// symbolic link.
-    #[arg(value_name = "DST", value_parser = Place::parser())]
-    pub(super) destination: Place,
-    /// The path of this machine is a .tar, .tar.gz, .tgz or .tar.zst: it is
-    /// unpacked into the VM's directory, or made from it.
+    /// Source: a path on this machine, or ID:PATH in a VM. A relative PATH
+    /// starts at /workspace. Write a local name that contains a colon as
+    /// ./NAME.
+    #[arg(value_name = "SRC", value_parser = PathArgument::parser())]
+    pub(super) source: PathArgument,
+    /// Destination. If it is an existing directory or ends with `/`, the copy
+    /// is placed in it under SRC's name. Out of a VM, no component of DST may
+    /// be a symbolic link.
+    #[arg(value_name = "DST", value_parser = PathArgument::parser())]
+    pub(super) destination: PathArgument,
+    /// The local path is a .tar, .tar.gz, .tgz or .tar.zst archive: unpack it
+    /// into the VM's directory, or create it from that directory.
     #[arg(long)]
     pub(super) archive: bool,
     #[command(flatten)]
@@ -30,23 +30,23 @@ pub(crate) struct CpArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The directory; a relative path begins in /workspace.
+    /// Directory. A relative path starts at /workspace.
     #[arg(value_name = "PATH", default_value = "/workspace")]
     pub(super) path: OsString,
-    /// Permissions, owners, sizes and times too.
+    /// Also print permissions, owners, sizes and times.
     #[arg(long, short)]
     pub(super) long: bool,
-    /// Everything below, not only what is in it.
+    /// List subdirectories recursively.
     #[arg(long, short = 'R')]
     pub(super) recursive: bool,
-    /// So many levels below the directory.
+    /// Descend at most N levels below the directory.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub(super) depth: Option<u32>,
-    /// Only paths below the directory that match: `*` and `?` match within a
-    /// name, `**` any number of directories.
+    /// Only list paths below the directory that match PATTERN: `*` and `?`
+    /// match within a name, `**` matches any number of directories.
     #[arg(long, value_name = "PATTERN")]
     pub(super) glob: Option<OsString>,
     /// Print the entries as JSON.
@@ -56,82 +56,81 @@ pub(crate) struct LsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CatArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The file; a relative path begins in /workspace.
+    /// File. A relative path starts at /workspace.
     #[arg(value_name = "PATH")]
     pub(super) path: OsString,
-    /// Where to begin, in bytes or as in 64m (k, m, g).
+    /// Offset to start at, in bytes or with a suffix (k, m, g).
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size::parse)]
     pub(super) offset: u64,
-    /// How much to print at most.
+    /// Print at most this much.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(super) max_bytes: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StatArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The file, directory or link; a relative path begins in /workspace.
+    /// File, directory or link. A relative path starts at /workspace.
     #[arg(value_name = "PATH")]
     pub(super) path: OsString,
-    /// The SHA-256 of a file too.
+    /// Also print the SHA-256 of a file.
     #[arg(long)]
     pub(super) sha256: bool,
-    /// A link itself, not what it points to.
+    /// Do not follow a symbolic link.
     #[arg(long)]
     pub(super) no_follow: bool,
-    /// Print it as JSON.
+    /// Print the metadata as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PatchArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The patch, as `git diff` or `diff -u` writes it. Without it, standard
-    /// input.
+    /// Patch, as written by `git diff` or `diff -u`. Default: standard input.
     #[arg(value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
-    /// The directory that it is for; a relative path begins in /workspace.
+    /// Directory to apply the patch in. A relative path starts at /workspace.
     #[arg(long, short, value_name = "DIR", default_value = "/workspace")]
     pub(super) directory: OsString,
-    /// How many lines at the beginning and the end of a hunk's context may
-    /// differ.
+    /// Number of lines that may differ at the start and end of a hunk's
+    /// context.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) fuzz: u32,
-    /// How many directories to take off the names in the patch. Without it, as
-    /// many as the patch suggests.
+    /// Strip N leading components from the names in the patch. Default: derived
+    /// from the patch.
     #[arg(long, short = 'p', value_name = "N")]
     pub(super) strip: Option<usize>,
-    /// Print what was done as JSON.
+    /// Print the patched files as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The directory; a relative path begins in /workspace. The lines that are
-    /// shown have 64 MiB together at most: files beyond that are only named.
+    /// Directory to compare. A relative path starts at /workspace. The patch
+    /// shows at most 64 MiB of lines; files beyond that are only named.
     #[arg(value_name = "PATH", default_value = "/workspace")]
     pub(super) path: OsString,
-    /// Compare with this manifest, not with what was there when the VM began
-    /// its work.
+    /// Compare with the manifest in FILE. Default: the workspace as it was when
+    /// the VM's work began.
     #[arg(long, value_name = "FILE")]
     pub(super) against: Option<PathBuf>,
-    /// Compare nothing: write a manifest of what is there now.
+    /// Write a manifest of the current contents to FILE instead of comparing.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["against", "name_status", "exit_code", "json"])]
     pub(super) save: Option<PathBuf>,
-    /// Only say what changed, directories and special files included: A, D, M,
-    /// or T for another type.
+    /// Only list what changed, including directories and special files: A
+    /// (added), D (deleted), M (modified) or T (type changed).
     #[arg(long, conflicts_with = "json")]
     pub(super) name_status: bool,
     /// Exit with 1 if anything changed.

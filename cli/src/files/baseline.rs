@@ -1,4 +1,5 @@
-//! What was in the workspace of a VM when its work began.
+//! The manifest of a VM's workspace at the start of its work, for `vmcell
+//! diff`.
 
 use std::path::{Component, Path};
 
@@ -8,25 +9,26 @@ use vmcell::{
     files::{FileFailureKind, ManifestOptions},
 };
 
-use super::place::WORKSPACE;
-use crate::failure::say;
+use super::path::WORKSPACE;
+use crate::failure::report;
 
-/// How many bytes of texts a manifest keeps, so that lines can be shown.
-const TEXTS: u64 = 32 << 20;
+/// How many bytes of file contents a manifest keeps, so that a diff can show
+/// lines.
+const MAX_TEXT_BYTES: u64 = 32 << 20;
 
-/// What a manifest of ours tells.
+/// Returns options for a manifest that keeps contents.
 pub(super) fn with_texts() -> ManifestOptions {
-    ManifestOptions::new().keep_texts(TEXTS)
+    ManifestOptions::new().keep_texts(MAX_TEXT_BYTES)
 }
 
-/// Keeps a manifest of the workspace with the VM, for `vmcell diff`.
-pub(crate) async fn keep_baseline(vm: &Vm) -> Result<(), Error> {
+/// Stores a manifest of the workspace with the VM, for `vmcell diff`.
+pub(crate) async fn store_baseline(vm: &Vm) -> Result<(), Error> {
     match vm.files().manifest(WORKSPACE, &with_texts()).await {
         Ok(manifest) => vm.set_baseline(&manifest),
         // Not every image has a workspace.
         Err(Error::File(failure)) if failure.kind == FileFailureKind::NotFound => Ok(()),
         Err(error @ (Error::File(_) | Error::Invalid(_))) => {
-            say(&format!(
+            report(&format!(
                 "`vmcell diff` will have nothing to compare with: {error}"
             ));
             Ok(())
@@ -35,28 +37,28 @@ pub(crate) async fn keep_baseline(vm: &Vm) -> Result<(), Error> {
     }
 }
 
-/// The part of it that is below a directory.
-pub(super) async fn baseline_of(vm: &Vm, directory: &Path) -> Result<Manifest, Error> {
+/// Returns the part of the baseline that is below a directory.
+pub(super) async fn baseline_below(vm: &Vm, directory: &Path) -> Result<Manifest, Error> {
     let Ok(below) = directory.strip_prefix(WORKSPACE) else {
         return Err(nothing_to_compare_with(&format!(
-            "only {WORKSPACE} has a manifest from when the VM began its work"
+            "only {WORKSPACE} has a manifest of its initial contents"
         )));
     };
     if below.components().any(|part| part == Component::ParentDir) {
-        return Err(Error::Invalid("write PATH without `..`".to_owned()));
+        return Err(Error::Invalid("PATH must not contain `..`".to_owned()));
     }
     match vm.baseline().await? {
         Some(baseline) => Ok(part_of(baseline, below)),
         None => Err(nothing_to_compare_with(
-            "the program that runs the VM has kept no manifest",
+            "the program that runs the VM has stored no manifest",
         )),
     }
 }
 
 fn nothing_to_compare_with(why: &str) -> Error {
     Error::Invalid(format!(
-        "{why}: write one with `vmcell diff ID PATH --save FILE`, \
-         and compare with it later by `--against FILE`"
+        "{why}: create one with `vmcell diff ID PATH --save FILE`, \
+         and compare later with `--against FILE`"
     ))
 }
 
@@ -69,7 +71,7 @@ fn part_of(whole: Manifest, below: &Path) -> Manifest {
         let Ok(path) = path.strip_prefix(below) else {
             continue;
         };
-        // The directory itself is not in its own manifest.
+        // A manifest has no entry for its own top directory.
         if part.insert(path, entry.clone()).is_err() {
             continue;
         }

@@ -1,11 +1,11 @@
-//! `vmcell cat`: the bytes of a file.
+//! `vmcell cat`: prints a file.
 
 use vmcell::{
     ExecEvent, Vm,
     files::{FileReader, ReadOptions},
 };
 
-use super::{CatArguments, place::guest_path};
+use super::{CatArguments, path::guest_path};
 use crate::{
     exit_code,
     output::{Outputs, Written},
@@ -19,14 +19,14 @@ pub(crate) fn cat(arguments: CatArguments) -> anyhow::Result<u8> {
         let vm = Vm::attach(&arguments.id).await?;
         let path = guest_path(&arguments.path);
         let mut reader = vm.files().reader(path, range).await?;
-        let outputs = Outputs::of_file();
+        let outputs = Outputs::for_file();
         let read = copy(&mut reader, &outputs).await;
-        // What came before a failure is worth printing too.
+        // Print what came before a failure.
         let written = outputs.finish().await?;
         read?;
         Ok(match written {
             Written::All => 0,
-            Written::Unread => exit_code::UNREAD,
+            Written::ReaderGone => exit_code::BROKEN_PIPE,
         })
     })
 }

@@ -1,4 +1,4 @@
-//! `vmcell cp`: files into a VM, and out of it.
+//! `vmcell cp`: copies files into and out of a VM.
 
 use std::{fs, path::Path};
 
@@ -8,18 +8,18 @@ use vmcell::{
     tree::ArchiveFormat,
 };
 use vmcell_cli::{
-    options::landing::{is_directory_to_enter, landing},
+    options::copy_target::{copy_target, is_real_directory},
     show::{Progress, Summary},
     signals::Signals,
 };
 
 use super::{
     CpArguments,
-    place::{Place, tidy},
+    path::{PathArgument, normalized},
     transfer::TransferOptions,
 };
 use crate::{
-    failure::{print_json, say},
+    failure::{print_json, report},
     runtime::block_on,
 };
 
@@ -35,29 +35,30 @@ pub(crate) fn cp(arguments: CpArguments) -> anyhow::Result<u8> {
         let mut signals = Signals::new()?;
         let copying = async {
             let (vm, summary) = match (source, destination) {
-                (Place::Host(from), Place::Guest { id, path: to }) => {
+                (PathArgument::Host(from), PathArgument::Guest { id, path: to }) => {
                     let vm = Vm::attach(&id).await?;
                     let summary = push(&vm.files(), &from, &to, archive, options).await?;
                     (vm, summary)
                 }
-                (Place::Guest { id, path: from }, Place::Host(to)) => {
+                (PathArgument::Guest { id, path: from }, PathArgument::Host(to)) => {
                     let vm = Vm::attach(&id).await?;
                     let summary = pull(&vm.files(), &from, &to, archive, options).await?;
                     (vm, summary)
                 }
-                _ => return Err(Error::Invalid(ONE_OF_EACH.to_owned())),
+                _ => return Err(Error::Invalid(WRONG_PATHS.to_owned())),
             };
             match json {
                 true => {
-                    let mut told = summary.as_json();
-                    told["sandbox_id"] = vm.id().into();
-                    print_json(&told);
+                    let mut object = summary.as_json();
+                    object["sandbox_id"] = vm.id().into();
+                    print_json(&object);
                 }
-                false => summary.lines().iter().for_each(|line| say(line)),
+                false => summary.lines().iter().for_each(|line| report(line)),
             }
             Ok(0)
         };
-        // Dropping the future ends the transfer, and nothing is left half done.
+        // Dropping the future cancels the transfer, and leaves no partial
+        // files.
         tokio::select! {
             copied = copying => Ok(copied?),
             code = signals.next() => Ok(code),
@@ -65,7 +66,7 @@ pub(crate) fn cp(arguments: CpArguments) -> anyhow::Result<u8> {
     })
 }
 
-const ONE_OF_EACH: &str = "one of SRC and DST must be ID:PATH, the other a path of this machine";
+const WRONG_PATHS: &str = "one of SRC and DST must be ID:PATH, the other a path of this machine";
 
 async fn push(
     files: &Files,
@@ -75,18 +76,18 @@ async fn push(
     options: TransferOptions,
 ) -> Result<Summary, Error> {
     let push = if archive {
-        files.push_archive(from, tidy(to))?
+        files.push_archive(from, normalized(to))?
     } else {
         let is_directory = entry_at(files, to)
             .await?
             .is_some_and(|entry| entry.kind == EntryKind::Directory);
-        files.push(from, tidy(&landing(from, to, is_directory)))
+        files.push(from, normalized(&copy_target(from, to, is_directory)))
     };
-    // Of an archive it is not known what will come out.
+    // The unpacked size of an archive is not known.
     let progress = Progress::new(size_of_file(from).filter(|_| !archive));
-    let mut push = options.push(push)?;
-    if let Some(watcher) = progress.watcher() {
-        push = push.progress(watcher);
+    let mut push = options.apply_to_push(push)?;
+    if let Some(callback) = progress.callback() {
+        push = push.progress(callback);
     }
     Ok(push.run().await?.into())
 }
@@ -98,30 +99,30 @@ async fn pull(
     archive: bool,
     options: TransferOptions,
 ) -> Result<Summary, Error> {
-    let source = tidy(from);
+    let source = normalized(from);
     let pull = if archive {
         files.pull_archive(&source, to, format_of(to)?)
     } else {
-        files.pull(&source, landing(from, to, is_directory_to_enter(to)))
+        files.pull(&source, copy_target(from, to, is_real_directory(to)))
     };
-    let mut pull = options.pull(pull)?;
+    let mut pull = options.apply_to_pull(pull)?;
     let entry = files.stat_link(&source).await?;
     let progress = Progress::new((entry.kind == EntryKind::File).then_some(entry.size));
-    if let Some(watcher) = progress.watcher() {
-        pull = pull.progress(watcher);
+    if let Some(callback) = progress.callback() {
+        pull = pull.progress(callback);
     }
     Ok(pull.run().await?.into())
 }
 
 async fn entry_at(files: &Files, path: &Path) -> Result<Option<Entry>, Error> {
-    match files.stat(tidy(path)).await {
+    match files.stat(normalized(path)).await {
         Ok(entry) => Ok(Some(entry)),
         Err(Error::File(failure)) if failure.kind == FileFailureKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// How much there is to read, if it is one file.
+/// Returns the size of a regular file.
 fn size_of_file(path: &Path) -> Option<u64> {
     let found = fs::symlink_metadata(path).ok()?;
     found.is_file().then_some(found.len())

@@ -1,4 +1,4 @@
-//! `vmcell diff`: what has changed in a directory of a VM.
+//! `vmcell diff`: prints what has changed in a directory of a VM.
 
 use std::{
     fs::File,
@@ -13,24 +13,24 @@ use vmcell::{
     files::{EntryKind, ManifestOptions},
 };
 use vmcell_cli::{
-    saving,
-    show::{Page, change, name},
+    atomic_file,
+    show::{SafeStdout, change, name},
 };
 
 use super::{
     DiffArguments,
-    baseline::{baseline_of, with_texts},
-    place::guest_path,
+    baseline::{baseline_below, with_texts},
+    path::guest_path,
 };
 use crate::{
-    failure::{print_json, say},
+    failure::{print_json, report},
     runtime::block_on,
 };
 
-/// There are changes, and somebody wants to know from the exit code.
+/// The exit code for changes, with `--exit-code`.
 const CHANGED: u8 = 1;
 
-/// A longer file is no manifest of ours.
+/// The size above which a file cannot be one of our manifests.
 const MAX_MANIFEST: u64 = 512 << 20;
 
 pub(crate) fn diff(arguments: DiffArguments) -> anyhow::Result<u8> {
@@ -40,7 +40,7 @@ pub(crate) fn diff(arguments: DiffArguments) -> anyhow::Result<u8> {
         let directory = guest_path(&arguments.path);
         let entry = vm.files().stat(&directory).await?;
         if entry.kind != EntryKind::Directory {
-            let directory = name::shown(&directory);
+            let directory = name::printable(&directory);
             return Err(Error::Invalid(format!("{directory} is not a directory")).into());
         }
         if let Some(file) = &arguments.save {
@@ -50,7 +50,7 @@ pub(crate) fn diff(arguments: DiffArguments) -> anyhow::Result<u8> {
         }
         let since = match against {
             Some(manifest) => manifest,
-            None => baseline_of(&vm, &directory).await?,
+            None => baseline_below(&vm, &directory).await?,
         };
         let options = ManifestOptions::new();
         let diff = vm.files().diff(&directory, &since, &options).await?;
@@ -67,54 +67,54 @@ fn print(vm: &Vm, directory: &Path, diff: &Diff, arguments: &DiffArguments) -> a
         print_as_json(vm.id(), directory, diff);
         return Ok(0);
     }
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let written = diff.files().iter().try_for_each(|file| {
         if arguments.name_status {
-            change::print_name(file.change(), "", &mut page)
+            change::print_name(file.change(), "", &mut out)
         } else {
-            change::print_patch(file, &mut page)
+            change::print_patch(file, &mut out)
         }
     });
-    let code = page.finish(written)?;
+    let code = out.finish(written)?;
     if !arguments.name_status {
-        say_what_is_only_named(diff);
+        report_omitted_contents(diff);
     }
     Ok(code)
 }
 
-fn say_what_is_only_named(diff: &Diff) {
+fn report_omitted_contents(diff: &Diff) {
     let files = diff.files().iter();
-    let named = files.filter(|file| file.shown() == Shown::Named).count();
-    if named > 0 {
-        say(&format!(
+    let omitted = files.filter(|file| file.shown() == Shown::Named).count();
+    if omitted > 0 {
+        report(&format!(
             "binary or large files, or too many, which the patch only names, so that it cannot be \
-             applied: {named}"
+             applied: {omitted}"
         ));
     }
 }
 
 fn print_as_json(vm: &str, directory: &Path, diff: &Diff) {
     let changes: Vec<_> = diff.files().iter().map(change::as_json).collect();
-    let mut told = json!({ "sandbox_id": vm, "changes": changes });
-    name::put(&mut told, "directory", directory);
-    print_json(&told);
+    let mut object = json!({ "sandbox_id": vm, "changes": changes });
+    name::insert(&mut object, "directory", directory);
+    print_json(&object);
 }
 
 fn read(path: &Path) -> Result<Manifest, Error> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(MAX_MANIFEST).read_to_end(&mut bytes))
-        .map_err(|error| bad(path, error))?;
-    Manifest::from_bytes(&bytes).map_err(|error| bad(path, error))
+        .map_err(|error| bad_file(path, error))?;
+    Manifest::from_bytes(&bytes).map_err(|error| bad_file(path, error))
 }
 
-/// The file gets its name when it is complete.
+/// Writes the file atomically.
 fn save(manifest: &Manifest, path: &Path) -> Result<(), Error> {
-    let bytes = manifest.to_bytes().map_err(|error| bad(path, error))?;
-    saving::write(path, &bytes).map_err(|error| bad(path, error))
+    let bytes = manifest.to_bytes().map_err(|error| bad_file(path, error))?;
+    atomic_file::write_private(path, &bytes).map_err(|error| bad_file(path, error))
 }
 
-fn bad(path: &Path, reason: impl ToString) -> Error {
+fn bad_file(path: &Path, reason: impl ToString) -> Error {
     Error::BadFile {
         what: "manifest",
         path: PathBuf::from(path),

@@ -1,4 +1,4 @@
-//! `vmcell ls`: what is in a directory of a VM.
+//! `vmcell ls`: lists a directory of a VM.
 
 use std::{
     io::{self, Write as _},
@@ -10,12 +10,12 @@ use vmcell::{
     Vm,
     files::{Entries, WalkOptions, WalkProblem},
 };
-use vmcell_cli::show::{Page, entry, json as safe_json, name};
+use vmcell_cli::show::{SafeStdout, entry, json as safe_json, name};
 
-use super::{LsArguments, place::guest_path};
+use super::{LsArguments, path::guest_path};
 use crate::{
-    exit_code::{INCOMPLETE, OUR_OWN},
-    failure::{error_as_json, say},
+    exit_code::{INCOMPLETE, TOOL_FAILED},
+    failure::{error_as_json, report},
     runtime::block_on,
 };
 
@@ -51,66 +51,66 @@ fn walk(arguments: &LsArguments) -> WalkOptions {
     }
 }
 
-/// The entries of a directory, as they come.
+/// The entries of a directory, received one by one.
 struct Listing {
     entries: Entries,
     path: PathBuf,
 }
 
-/// Prints names as they come: their number does not matter.
+/// Prints names as they arrive, so that memory does not grow with their number.
 async fn print_names(listing: &mut Listing) -> anyhow::Result<u8> {
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let written = loop {
         let Some(entry) = listing.entries.next().await? else {
             break Ok(());
         };
         let path = entry::listed(&entry, &listing.path);
-        let written = page.named("", &path, entry::colour(&entry), "");
+        let written = out.path_line("", &path, entry::colour(&entry), "");
         if written.is_err() {
             break written;
         }
     };
-    let code = page.finish(written)?;
-    say_problems(&listing.entries);
+    let code = out.finish(written)?;
+    print_problems(&listing.entries);
     Ok(code)
 }
 
-/// Prints rows as they come, in portions.
+/// Prints rows as they arrive, in chunks.
 async fn print_long(listing: &mut Listing) -> anyhow::Result<u8> {
     let mut table = entry::table();
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let mut written = Ok(());
     while let (Ok(()), Some(entry)) = (&written, listing.entries.next().await?) {
         let path = entry::listed(&entry, &listing.path);
-        let label = entry::label(&entry, &path, page.is_coloured());
-        table.add_with_tail(entry::row(&entry), label);
-        if table.has_portion() {
-            written = table.print(&mut page);
+        let label = entry::label(&entry, &path, out.is_coloured());
+        table.add_with_raw_column(entry::row(&entry), label);
+        if table.has_chunk() {
+            written = table.print(&mut out);
         }
     }
-    let written = written.and_then(|()| table.print(&mut page));
-    let code = page.finish(written)?;
-    say_problems(&listing.entries);
+    let written = written.and_then(|()| table.print(&mut out));
+    let code = out.finish(written)?;
+    print_problems(&listing.entries);
     Ok(code)
 }
 
-/// Prints one object with all entries, piece by piece as they come, so that
-/// their number does not matter. What goes wrong when some were printed is part
-/// of the object, as `error`.
+/// Prints one object with all entries, as they arrive, so that memory does not
+/// grow with their number. A failure after the first entry becomes the member
+/// `error` of the object.
 async fn print_as_json(vm: &str, listing: &mut Listing) -> anyhow::Result<u8> {
-    // Most failures come first, and are told as those of other tasks are.
+    // Most failures happen here, and are reported as for other commands.
     let mut next = listing.entries.next().await?;
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let mut head = json!({ "sandbox_id": vm });
-    name::put(&mut head, "path", &listing.path);
-    let mut written = begin_object(&mut page, &head);
+    name::insert(&mut head, "path", &listing.path);
+    let mut written = begin_object(&mut out, &head);
     let mut separator = "\n";
     let failed = loop {
         let (Ok(()), Some(entry)) = (&written, next) else {
             break None;
         };
         written = write!(
-            page,
+            out,
             "{separator}{}",
             safe_json::line(&entry::as_json(&entry))
         );
@@ -120,7 +120,7 @@ async fn print_as_json(vm: &str, listing: &mut Listing) -> anyhow::Result<u8> {
             Err(error) => break Some(anyhow::Error::from(error)),
         };
     };
-    let problems: Vec<_> = listing.entries.problems().iter().map(words).collect();
+    let problems: Vec<_> = listing.entries.problems().iter().map(describe).collect();
     let mut tail = json!({
         "problems": problems,
         "problem_count": listing.entries.problem_count(),
@@ -128,36 +128,36 @@ async fn print_as_json(vm: &str, listing: &mut Listing) -> anyhow::Result<u8> {
     if let Some(error) = &failed {
         tail["error"] = error_as_json(error);
     }
-    let written = written.and_then(|()| end_object(&mut page, &tail));
-    let code = page.finish(written)?;
-    Ok(if failed.is_some() { OUR_OWN } else { code })
+    let written = written.and_then(|()| end_object(&mut out, &tail));
+    let code = out.finish(written)?;
+    Ok(if failed.is_some() { TOOL_FAILED } else { code })
 }
 
-/// Writes an object up to the beginning of its list of entries.
-fn begin_object(page: &mut Page, head: &Value) -> io::Result<()> {
+/// Writes an object up to the start of its list of entries.
+fn begin_object(out: &mut SafeStdout, head: &Value) -> io::Result<()> {
     let head = safe_json::line(head);
     let open = head.strip_suffix('}').unwrap_or(&head);
-    write!(page, "{open},\"entries\":[")
+    write!(out, "{open},\"entries\":[")
 }
 
-/// Writes the end of that list, and what else the object has.
-fn end_object(page: &mut Page, tail: &Value) -> io::Result<()> {
+/// Writes the end of the list, and the other members of the object.
+fn end_object(out: &mut SafeStdout, tail: &Value) -> io::Result<()> {
     let tail = safe_json::line(tail);
-    writeln!(page, "\n],{}", tail.strip_prefix('{').unwrap_or(&tail))
+    writeln!(out, "\n],{}", tail.strip_prefix('{').unwrap_or(&tail))
 }
 
-fn words(problem: &WalkProblem) -> String {
+fn describe(problem: &WalkProblem) -> String {
     problem.failure.to_string()
 }
 
-/// How many are told one by one.
-const TOLD: usize = 20;
+/// How many problems are printed one by one.
+const MAX_PRINTED: usize = 20;
 
-fn say_problems(entries: &Entries) {
-    let told = entries.problems().iter().take(TOLD);
-    told.for_each(|problem| say(&words(problem)));
-    match entries.problem_count().saturating_sub(TOLD as u64) {
+fn print_problems(entries: &Entries) {
+    let printed = entries.problems().iter().take(MAX_PRINTED);
+    printed.for_each(|problem| report(&describe(problem)));
+    match entries.problem_count().saturating_sub(MAX_PRINTED as u64) {
         0 => {}
-        more => say(&format!("{more} more entries could not be looked at")),
+        more => report(&format!("{more} more entries could not be read")),
     }
 }

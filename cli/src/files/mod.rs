@@ -1,4 +1,4 @@
-//! Files of a VM: in and out, looked at, patched and compared.
+//! Commands on files of a VM.
 
 mod arguments;
 mod baseline;
@@ -7,7 +7,7 @@ mod cp;
 mod diff;
 mod ls;
 mod patch;
-mod place;
+mod path;
 mod pulls;
 mod pushes;
 mod stat;
@@ -16,13 +16,13 @@ mod transfer;
 pub(crate) use arguments::{
     CatArguments, CpArguments, DiffArguments, LsArguments, PatchArguments, StatArguments,
 };
-pub(crate) use baseline::keep_baseline;
+pub(crate) use baseline::store_baseline;
 pub(crate) use cat::cat;
 pub(crate) use cp::cp;
 pub(crate) use diff::diff;
 pub(crate) use ls::ls;
 pub(crate) use patch::patch;
-pub(crate) use place::WORKSPACE;
+pub(crate) use path::WORKSPACE;
 pub(crate) use pulls::{PullArgument, Pulls};
 pub(crate) use pushes::Pushes;
 pub(crate) use stat::stat;

@@ -1,4 +1,4 @@
-//! `vmcell patch`: a text patch, applied to files of a VM.
+//! `vmcell patch`: applies a patch to files of a VM.
 
 use std::{
     fs::File,
@@ -12,18 +12,18 @@ use vmcell::{
     files::{PatchOptions, PatchedFile},
     patch::{FilePatchKind, Strip},
 };
-use vmcell_cli::show::{Page, name};
+use vmcell_cli::show::{SafeStdout, name};
 
-use super::{PatchArguments, place::guest_path};
+use super::{PatchArguments, path::guest_path};
 use crate::{
     failure::{self, print_json},
     runtime::block_on,
 };
 
-/// The patch does not fit, and nothing was changed.
+/// The exit code for a patch that does not apply. Nothing was changed.
 const MISMATCH: u8 = 1;
 
-/// A longer patch is refused.
+/// The largest patch that is accepted.
 const MAX_PATCH: u64 = 512 << 20;
 
 pub(crate) fn patch(arguments: PatchArguments) -> anyhow::Result<u8> {
@@ -43,7 +43,7 @@ pub(crate) fn patch(arguments: PatchArguments) -> anyhow::Result<u8> {
             }
             Ok(files) => print(&files),
             Err(error @ Error::PatchMismatch(_)) => {
-                failure::report(&error.into(), arguments.json);
+                failure::report_error(&error.into(), arguments.json);
                 Ok(MISMATCH)
             }
             Err(error) => Err(error.into()),
@@ -51,7 +51,7 @@ pub(crate) fn patch(arguments: PatchArguments) -> anyhow::Result<u8> {
     })
 }
 
-/// Reads the patch; without a file, or with `-` for one, from standard input.
+/// Reads the patch from a file, or from standard input without one or for `-`.
 fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
     let named = file.filter(|path| *path != Path::new("-"));
     let mut text = Vec::new();
@@ -62,10 +62,7 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
     };
     let reason = match read {
         Ok(count) if (count as u64) < most => return Ok(text),
-        Ok(_) => format!(
-            "it has more than {} MiB: cut it into several",
-            MAX_PATCH >> 20
-        ),
+        Ok(_) => format!("it is larger than {} MiB: split it", MAX_PATCH >> 20),
         Err(error) => error.to_string(),
     };
     Err(Error::BadFile {
@@ -76,7 +73,7 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
 }
 
 fn print(files: &[PatchedFile]) -> anyhow::Result<u8> {
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let written = files.iter().try_for_each(|file| {
         let letter = match file.kind {
             FilePatchKind::Added => "A ",
@@ -85,14 +82,14 @@ fn print(files: &[PatchedFile]) -> anyhow::Result<u8> {
             FilePatchKind::Copied => "C ",
             _ => "M ",
         };
-        page.named(letter, &file.path, "", "")
+        out.path_line(letter, &file.path, "", "")
     });
-    page.finish(written)
+    out.finish(written)
 }
 
 fn print_as_json(vm: &str, files: &[PatchedFile]) {
     let files = files.iter().map(|file| {
-        let mut told = json!({
+        let mut object = json!({
             "change": match file.kind {
                 FilePatchKind::Added => "added",
                 FilePatchKind::Deleted => "deleted",
@@ -101,8 +98,8 @@ fn print_as_json(vm: &str, files: &[PatchedFile]) {
                 _ => "modified",
             },
         });
-        name::put(&mut told, "path", &file.path);
-        told
+        name::insert(&mut object, "path", &file.path);
+        object
     });
     print_json(&json!({ "sandbox_id": vm, "files": files.collect::<Vec<_>>() }));
 }

@@ -1,4 +1,4 @@
-//! What `run` brings out of its VM after the command.
+//! What `run` copies out of its VM after the command.
 
 use std::{
     ffi::OsStr,
@@ -9,14 +9,14 @@ use std::{
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use vmcell::{Error, Vm};
 use vmcell_cli::{
-    options::landing::landing,
+    options::copy_target::copy_target,
     show::{Progress, Summary},
 };
 
-use super::place::guest_path;
-use crate::failure::{say, words};
+use super::path::guest_path;
+use crate::failure::{describe, report};
 
-/// A path of the VM, and what it becomes on this machine.
+/// A path in the VM, and the local path that it is copied to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PullArgument {
     from: PathBuf,
@@ -28,42 +28,42 @@ impl PullArgument {
         OsStringValueParser::new().try_map(|text| Self::parse(&text))
     }
 
-    /// `PATH=HOST`, parted by the first `=`.
+    /// Parses `PATH=HOST`, split at the first `=`.
     fn parse(text: &OsStr) -> Result<Self, String> {
         let bytes = text.as_bytes();
         let equals = bytes.iter().position(|byte| *byte == b'=');
         match equals.map(|end| bytes.split_at(end)) {
             Some((from @ [_, ..], [b'=', to @ ..])) if !to.is_empty() => {
                 let from = guest_path(OsStr::from_bytes(from));
-                let to = landing(&from, Path::new(OsStr::from_bytes(to)), false);
+                let to = copy_target(&from, Path::new(OsStr::from_bytes(to)), false);
                 Ok(Self { from, to })
             }
-            _ => Err("write it as PATH=HOST: a path of the VM, and one of this machine".to_owned()),
+            _ => Err("expected PATH=HOST: a path in the VM and a local path".to_owned()),
         }
     }
 }
 
-/// Trees that are wanted.
+/// The paths to copy out of a VM.
 pub(crate) struct Pulls {
-    pub(crate) wanted: Vec<PullArgument>,
-    /// Whether one that is a symbolic link becomes one here.
+    pub(crate) paths: Vec<PullArgument>,
+    /// Whether a path may be a symbolic link, which is then created here.
     pub(crate) allow_symlink: bool,
 }
 
 impl Pulls {
     pub(crate) fn is_empty(&self) -> bool {
-        self.wanted.is_empty()
+        self.paths.is_empty()
     }
 
-    /// Brings out what there is. False: something was not to be had, which is
-    /// said.
+    /// Copies what it can. Prints what could not be copied, and returns whether
+    /// everything was.
     pub(crate) async fn run(self, vm: &Vm) -> bool {
         let mut complete = true;
-        for wanted in self.wanted {
-            match wanted.pull(vm, self.allow_symlink).await {
-                Ok(summary) => summary.losses().iter().for_each(|line| say(line)),
+        for path in self.paths {
+            match path.pull(vm, self.allow_symlink).await {
+                Ok(summary) => summary.warnings().iter().for_each(|line| report(line)),
                 Err(error) => {
-                    say(&format!("--pull: {}", words(&error)));
+                    report(&format!("--pull: {}", describe(&error)));
                     complete = false;
                 }
             }
@@ -79,8 +79,8 @@ impl PullArgument {
         if allow_symlink {
             pull = pull.allow_symlink();
         }
-        if let Some(watcher) = progress.watcher() {
-            pull = pull.progress(watcher);
+        if let Some(callback) = progress.callback() {
+            pull = pull.progress(callback);
         }
         Ok(pull.run().await?.into())
     }

@@ -1,4 +1,4 @@
-//! What `run` brings into its VM before the command.
+//! What `run` copies into its VM before the command.
 
 use std::{
     ffi::OsString,
@@ -8,78 +8,77 @@ use std::{
 
 use vmcell::{Error, Vm, tree::ArchiveFormat};
 use vmcell_cli::{
-    options::landing::last_name,
+    options::copy_target::last_component,
     show::{Progress, Summary},
 };
 
-use super::place::WORKSPACE;
-use crate::failure::say;
+use super::path::WORKSPACE;
+use crate::failure::report;
 
-/// Trees for the workspace, found to be there.
-pub(crate) struct Pushes(Vec<Parcel>);
+/// Paths to copy into the workspace, checked to exist.
+pub(crate) struct Pushes(Vec<PushSource>);
 
-/// One of them.
-struct Parcel {
+/// A path to copy into the workspace.
+struct PushSource {
     from: PathBuf,
-    kind: Kind,
+    kind: SourceKind,
 }
 
-enum Kind {
-    /// What is in it goes into the workspace.
+enum SourceKind {
+    /// Its contents are copied.
     Directory,
-    /// It is unpacked there.
+    /// It is unpacked.
     Archive,
-    /// It goes there under its name.
+    /// It is copied under this name.
     File(OsString),
 }
 
 impl Pushes {
-    /// Looks at what is to be pushed: before a VM is booted, so that a path
-    /// where nothing is costs no time.
-    pub(crate) fn find(paths: Vec<PathBuf>) -> Result<Self, Error> {
-        let parcels = paths.into_iter().map(|path| {
-            Parcel::find(&path).map_err(|error| Error::BadFile {
+    /// Checks the paths before a VM boots, so that a mistake fails at once.
+    pub(crate) fn check(paths: Vec<PathBuf>) -> Result<Self, Error> {
+        let sources = paths.into_iter().map(|path| {
+            PushSource::check(&path).map_err(|error| Error::BadFile {
                 what: "--push",
                 path,
                 reason: error.to_string(),
             })
         });
-        Ok(Self(parcels.collect::<Result<_, _>>()?))
+        Ok(Self(sources.collect::<Result<_, _>>()?))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Brings everything into the workspace, in the order that was asked for.
+    /// Copies everything into the workspace, in the order of the command line.
     pub(crate) async fn run(self, vm: &Vm) -> Result<(), Error> {
-        for parcel in self.0 {
-            let losses = parcel.push(vm).await?.losses();
-            losses.iter().for_each(|line| say(line));
+        for source in self.0 {
+            let warnings = source.push(vm).await?.warnings();
+            warnings.iter().for_each(|line| report(line));
         }
         Ok(())
     }
 }
 
-impl Parcel {
-    fn find(path: &Path) -> io::Result<Self> {
-        // A link would be pushed as a link.
+impl PushSource {
+    fn check(path: &Path) -> io::Result<Self> {
+        // A link would be copied as a link.
         let from = fs::canonicalize(path)?;
-        let found = fs::metadata(&from)?;
-        let kind = if found.is_dir() {
-            Kind::Directory
-        } else if !found.is_file() {
+        let metadata = fs::metadata(&from)?;
+        let kind = if metadata.is_dir() {
+            SourceKind::Directory
+        } else if !metadata.is_file() {
             let reason = "it is neither a directory nor a file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         } else if ArchiveFormat::of_name(path).is_some() {
-            Kind::Archive
+            SourceKind::Archive
         } else {
-            // A path that ends without a name is a directory.
-            Kind::File(last_name(path).unwrap_or_default())
+            // A path without a file name is a directory.
+            SourceKind::File(last_component(path).unwrap_or_default())
         };
-        // What may not be read is known now.
+        // Fail now if it cannot be read.
         match kind {
-            Kind::Directory => drop(fs::read_dir(&from)?),
+            SourceKind::Directory => drop(fs::read_dir(&from)?),
             _ => drop(fs::File::open(&from)?),
         }
         Ok(Self { from, kind })
@@ -89,13 +88,13 @@ impl Parcel {
         let files = vm.files();
         let workspace = Path::new(WORKSPACE);
         let mut push = match self.kind {
-            Kind::Directory => files.push(self.from, workspace),
-            Kind::Archive => files.push_archive(self.from, workspace)?,
-            Kind::File(name) => files.push(self.from, workspace.join(name)),
+            SourceKind::Directory => files.push(self.from, workspace),
+            SourceKind::Archive => files.push_archive(self.from, workspace)?,
+            SourceKind::File(name) => files.push(self.from, workspace.join(name)),
         };
         let progress = Progress::new(None);
-        if let Some(watcher) = progress.watcher() {
-            push = push.progress(watcher);
+        if let Some(callback) = progress.callback() {
+            push = push.progress(callback);
         }
         Ok(push.run().await?.into())
     }

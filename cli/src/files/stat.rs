@@ -1,4 +1,4 @@
-//! `vmcell stat`: everything about one file of a VM.
+//! `vmcell stat`: prints the metadata of a file of a VM.
 
 use std::io::Write;
 
@@ -6,14 +6,14 @@ use vmcell::{
     Error, Vm,
     files::{Entry, EntryKind},
 };
-use vmcell_cli::show::{Page, entry};
+use vmcell_cli::show::{SafeStdout, entry};
 
-use super::{StatArguments, place::guest_path};
+use super::{StatArguments, path::guest_path};
 use crate::{failure::print_json, runtime::block_on};
 
 pub(crate) fn stat(arguments: StatArguments) -> anyhow::Result<u8> {
     let json = arguments.json;
-    let entry = block_on(async { Ok(look(&arguments).await?) })?;
+    let entry = block_on(async { Ok(read_entry(&arguments).await?) })?;
     if json {
         print_json(&entry::as_json(&entry));
         return Ok(0);
@@ -21,7 +21,7 @@ pub(crate) fn stat(arguments: StatArguments) -> anyhow::Result<u8> {
     print(&entry)
 }
 
-async fn look(arguments: &StatArguments) -> Result<Entry, Error> {
+async fn read_entry(arguments: &StatArguments) -> Result<Entry, Error> {
     let vm = Vm::attach(&arguments.id).await?;
     let path = guest_path(&arguments.path);
     let files = vm.files();
@@ -36,9 +36,9 @@ async fn look(arguments: &StatArguments) -> Result<Entry, Error> {
 }
 
 fn print(entry: &Entry) -> anyhow::Result<u8> {
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let lines = entry::lines(entry);
     let mut lines = lines.iter();
-    let written = lines.try_for_each(|(key, value)| writeln!(page, "{key:10} {value}"));
-    page.finish(written)
+    let written = lines.try_for_each(|(key, value)| writeln!(out, "{key:10} {value}"));
+    out.finish(written)
 }

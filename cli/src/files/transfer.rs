@@ -1,4 +1,4 @@
-//! What is taken of a tree on its way into a VM or out of it, and how.
+//! Options for copying trees into and out of a VM.
 
 use clap::Args;
 use vmcell::{
@@ -6,54 +6,52 @@ use vmcell::{
     files::{FileOwner, Pull, Push},
     tree::TreeLimits,
 };
-use vmcell_cli::options::{Selection, size};
+use vmcell_cli::options::{PathFilter, size};
 
 #[derive(Debug, Args)]
 pub(crate) struct TransferOptions {
     #[command(flatten)]
-    selection: Selection,
-    /// Whose the copies are in the VM, names or numbers. Without it, they
-    /// belong to whoever has the directory that they are in.
+    path_filter: PathFilter,
+    /// Owner of the copies in the VM, by name or number. Default: the owner of
+    /// the directory that they are created in.
     #[arg(long, value_name = "USER[:GROUP]", conflicts_with = "keep_owners")]
     owner: Option<String>,
-    /// Copies keep the numbers of their owners and groups. Out of a VM, that
-    /// takes privileges.
+    /// Keep numeric owners and groups. Out of a VM, this needs privileges.
     #[arg(long)]
     keep_owners: bool,
-    /// Compare the bytes of files with those that the VM has, not size and
-    /// time.
+    /// Compare files with those in the VM by content instead of size and time.
     #[arg(long, conflicts_with = "all")]
     checksum: bool,
-    /// Copy also what the VM has already.
+    /// Copy files even if the VM already has them unchanged.
     #[arg(long)]
     all: bool,
-    /// Out of a VM: if SRC is a symbolic link, make it one here. It leads
-    /// wherever the VM says.
+    /// Out of a VM: allow SRC to be a symbolic link. The link is created on
+    /// this machine with whatever target the VM has set.
     #[arg(long)]
     allow_symlink: bool,
-    /// How much may be copied at most, in bytes or as in 64m (k, m, g). Without
-    /// it, 16g.
+    /// Copy at most this much, in bytes or with a suffix (k, m, g). Default:
+    /// 16g.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     limit_bytes: Option<u64>,
-    /// How many entries may be copied at most. Without it, a million.
+    /// Copy at most N entries. Default: 1000000.
     #[arg(long, value_name = "N")]
     limit_entries: Option<u64>,
 }
 
 impl TransferOptions {
-    /// The options for a tree that goes into a VM.
-    pub(super) fn push(self, push: Push) -> Result<Push, Error> {
+    /// Applies the options to a copy into a VM.
+    pub(super) fn apply_to_push(self, push: Push) -> Result<Push, Error> {
         if self.allow_symlink {
             return Err(Error::Invalid(
                 "--allow-symlink is for copies out of a VM".to_owned(),
             ));
         }
         let mut push = push.limits(self.limits());
-        for line in self.selection.included() {
-            push = push.include(line);
+        for pattern in self.path_filter.include_patterns() {
+            push = push.include(pattern);
         }
-        for line in self.selection.excluded()? {
-            push = push.exclude(line);
+        for pattern in self.path_filter.exclude_patterns()? {
+            push = push.exclude(pattern);
         }
         if let Some(owner) = self.owner {
             push = push.owner(FileOwner::user(owner));
@@ -70,19 +68,19 @@ impl TransferOptions {
         Ok(push)
     }
 
-    /// The options for a tree that comes out of a VM.
-    pub(super) fn pull(self, pull: Pull) -> Result<Pull, Error> {
+    /// Applies the options to a copy out of a VM.
+    pub(super) fn apply_to_pull(self, pull: Pull) -> Result<Pull, Error> {
         if self.owner.is_some() || self.checksum || self.all {
             return Err(Error::Invalid(
                 "--owner, --checksum and --all are for copies into a VM".to_owned(),
             ));
         }
         let mut pull = pull.limits(self.limits());
-        for line in self.selection.included() {
-            pull = pull.include(line);
+        for pattern in self.path_filter.include_patterns() {
+            pull = pull.include(pattern);
         }
-        for line in self.selection.excluded()? {
-            pull = pull.exclude(line);
+        for pattern in self.path_filter.exclude_patterns()? {
+            pull = pull.exclude(pattern);
         }
         if self.keep_owners {
             pull = pull.keep_owners();

@@ -1,5 +1,4 @@
-//! What a program generates about itself: completions for shells, and manual
-//! pages.
+//! Generates shell completions and manual pages.
 
 use std::{
     fs,
@@ -12,12 +11,12 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::{saving, show::Page};
+use crate::{atomic_file, show::SafeStdout};
 
 /// The arguments of `completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArguments {
-    /// The shell that they are for.
+    /// Shell to generate completions for.
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
@@ -25,16 +24,16 @@ pub struct CompletionsArguments {
 /// The arguments of `man`.
 #[derive(Debug, Args)]
 pub struct ManArguments {
-    /// Write the pages of all commands into this folder. Without it, the page of
-    /// the program is printed.
+    /// Write the pages of all commands into this directory instead of printing
+    /// the main page.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-/// Prints a shell's completions of a program.
+/// Prints a program's completion script.
 ///
 /// # Errors
-/// If they cannot be printed.
+/// If it cannot be printed.
 pub fn completions(mut program: Command, arguments: &CompletionsArguments) -> anyhow::Result<u8> {
     let name = program.get_name().to_owned();
     let mut text = Vec::new();
@@ -45,15 +44,15 @@ pub fn completions(mut program: Command, arguments: &CompletionsArguments) -> an
 /// Prints or writes the manual pages of a program.
 ///
 /// # Errors
-/// If they cannot be written. No page is half there.
+/// If they cannot be written. No partial page is left.
 pub fn man(mut program: Command, arguments: &ManArguments) -> anyhow::Result<u8> {
-    // The pages name their commands in full.
+    // `build` gives commands their full names: `vmcell-run`, not `run`.
     program = program.disable_help_subcommand(true);
     program.build();
     match &arguments.dir {
         None => print(&page(&program)?),
         Some(folder) => {
-            fs::create_dir_all(folder).with_context(|| shown(folder))?;
+            fs::create_dir_all(folder).with_context(|| error_context(folder))?;
             write_all(&program, folder)?;
             Ok(0)
         }
@@ -61,21 +60,21 @@ pub fn man(mut program: Command, arguments: &ManArguments) -> anyhow::Result<u8>
 }
 
 fn print(text: &[u8]) -> anyhow::Result<u8> {
-    let mut page = Page::new();
-    let written = page.write_all(text);
-    page.finish(written)
+    let mut out = SafeStdout::new();
+    let written = out.write_all(text);
+    out.finish(written)
 }
 
-/// The pages of a program and of its commands.
+/// Writes the pages of a program and of its commands.
 fn write_all(program: &Command, folder: &Path) -> anyhow::Result<()> {
-    let mut waiting = vec![program.clone()];
-    while let Some(command) = waiting.pop() {
+    let mut pending = vec![program.clone()];
+    while let Some(command) = pending.pop() {
         let path = folder.join(Man::new(command.clone()).get_filename());
-        saving::publish(&path, &page(&command)?).with_context(|| shown(&path))?;
-        let below = command
+        atomic_file::write_public(&path, &page(&command)?).with_context(|| error_context(&path))?;
+        let subcommand = command
             .get_subcommands()
-            .filter(|below| !below.is_hide_set());
-        waiting.extend(below.cloned());
+            .filter(|subcommand| !subcommand.is_hide_set());
+        pending.extend(subcommand.cloned());
     }
     Ok(())
 }
@@ -86,6 +85,6 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn shown(path: &Path) -> String {
+fn error_context(path: &Path) -> String {
     format!("manual page {}", path.display())
 }

@@ -1,10 +1,10 @@
-//! What is asked for in the same words.
+//! Command-line options that both programs share.
 
-pub mod landing;
+pub mod copy_target;
 pub mod manual;
-pub mod moment;
 pub mod size;
+pub mod timestamp;
 
-mod selection;
+mod path_filter;
 
-pub use selection::Selection;
+pub use path_filter::PathFilter;

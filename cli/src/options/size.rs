@@ -1,6 +1,7 @@
-//! Numbers of bytes, as people write them.
+//! Sizes in bytes, as users write them.
 
-/// Bytes, or with a suffix: k, m and g are 1024, 1024 k and 1024 m.
+/// Parses a number of bytes, optionally with a suffix: k, m and g are powers of
+/// 1024.
 pub fn parse(text: &str) -> Result<u64, String> {
     let shift = match text.as_bytes().last() {
         Some(b'k' | b'K') => 10,
@@ -13,27 +14,27 @@ pub fn parse(text: &str) -> Result<u64, String> {
     } else {
         &text[..text.len() - 1]
     };
-    // Rust would take a sign.
+    // `parse` would accept a sign.
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("write a number of bytes, or as in 100k, 64m, 2g".to_owned());
+        return Err("expected a number of bytes, such as 1000, 100k, 64m or 2g".to_owned());
     }
     let count: Option<u64> = digits.parse().ok();
     count
         .and_then(|count| count.checked_mul(1 << shift))
-        .ok_or_else(|| "it is too large".to_owned())
+        .ok_or_else(|| "the number is too large".to_owned())
 }
 
-/// The same, for limits to which nothing means no limit.
+/// Parses a size for limits where 0 would mean no limit.
 pub fn parse_positive(text: &str) -> Result<u64, String> {
     match parse(text)? {
-        0 => Err("choose more than 0".to_owned()),
+        0 => Err("must be greater than 0".to_owned()),
         size => Ok(size),
     }
 }
 
-/// A number of bytes in few digits, as `du -h` has it: `1.5M`. It is rounded up,
-/// so that what is there never counts as nothing.
-pub fn rough(bytes: u64) -> String {
+/// Formats a size like `du -h`: `1.5M`. Rounds up, so that only 0 is shown as
+/// 0.
+pub fn human_readable(bytes: u64) -> String {
     let mut unit: u64 = 1 << 10;
     if bytes < unit {
         return bytes.to_string();
@@ -107,7 +108,7 @@ mod tests {
             (3 << 29, "1.5G"),
             (u64::MAX, "16E"),
         ] {
-            assert_eq!(rough(bytes), text);
+            assert_eq!(human_readable(bytes), text);
         }
     }
 }

@@ -2,79 +2,79 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 
-use super::settings::Settings;
+use super::settings::ServiceSettings;
 use crate::{limits::LimitOptions, start_options::StartOptions};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServiceArguments {
     #[command(subcommand)]
-    pub(super) task: ServiceTask,
+    pub(super) command: ServiceCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum ServiceTask {
-    /// Start a service, and wait until it is ready.
+pub(super) enum ServiceCommand {
+    /// Start a service and wait until it is ready.
     Start(Box<StartArguments>),
     /// List the services of a VM.
     Ls(ListArguments),
-    /// Tell how a service is.
-    Status(OneArguments),
-    /// Print what a service has printed.
+    /// Show the status of a service.
+    Status(NamedServiceArguments),
+    /// Print the log of a service.
     Logs(LogArguments),
-    /// End a service in order: it is asked to, and after a while made to.
-    Stop(OneArguments),
-    /// End a service if need be, start it again, and wait until it is ready.
-    Restart(OneArguments),
-    /// Forget a service that has ended, and its log.
-    Rm(OneArguments),
+    /// Stop a service: ask it to end, and kill it if it does not end in time.
+    Stop(NamedServiceArguments),
+    /// Restart a service and wait until it is ready.
+    Restart(NamedServiceArguments),
+    /// Remove a service that has ended, and its log.
+    Rm(NamedServiceArguments),
 }
 
 impl ServiceArguments {
-    /// Whether failures are told as JSON.
+    /// Returns whether errors are printed as JSON.
     pub(crate) fn json(&self) -> bool {
-        match &self.task {
-            ServiceTask::Start(arguments) => arguments.json,
-            ServiceTask::Ls(arguments) => arguments.json,
-            ServiceTask::Logs(arguments) => arguments.json,
-            ServiceTask::Status(arguments)
-            | ServiceTask::Stop(arguments)
-            | ServiceTask::Restart(arguments)
-            | ServiceTask::Rm(arguments) => arguments.json,
+        match &self.command {
+            ServiceCommand::Start(arguments) => arguments.json,
+            ServiceCommand::Ls(arguments) => arguments.json,
+            ServiceCommand::Logs(arguments) => arguments.json,
+            ServiceCommand::Status(arguments)
+            | ServiceCommand::Stop(arguments)
+            | ServiceCommand::Restart(arguments)
+            | ServiceCommand::Rm(arguments) => arguments.json,
         }
     }
 }
 
 #[derive(Debug, Args)]
 pub(super) struct StartArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// What the service is called: letters, digits, `-`, `_` and `.`.
+    /// Name of the service: letters, digits, `-`, `_` and `.`.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
     #[command(flatten)]
-    pub(super) settings: Settings,
+    pub(super) settings: ServiceSettings,
     #[command(flatten)]
     pub(super) start: StartOptions,
     #[command(flatten)]
     pub(super) limits: LimitOptions,
-    /// It is fine if the very same service runs already.
+    /// Succeed if the same service with the same settings is already running.
     #[arg(long)]
     pub(super) if_same: bool,
-    /// Do not wait until it is ready.
+    /// Do not wait until the service is ready.
     #[arg(long)]
     pub(super) no_wait: bool,
-    /// Print how it is as JSON.
+    /// Print the status as JSON.
     #[arg(long)]
     pub(super) json: bool,
-    /// The program of the service, executed as it is, without a shell.
+    /// Program of the service and its arguments, run without a shell.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ListArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
     /// Print the list as JSON.
@@ -83,27 +83,27 @@ pub(super) struct ListArguments {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct OneArguments {
-    /// The VM, as `vmcell ps` lists it.
+pub(super) struct NamedServiceArguments {
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The service, as `vmcell service ls` lists it.
+    /// Name of the service, as listed by `vmcell service ls`.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
-    /// Print how it is as JSON.
+    /// Print the status as JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct LogArguments {
-    /// The VM, as `vmcell ps` lists it.
+    /// ID of the VM, as listed by `vmcell ps`.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The service, as `vmcell service ls` lists it.
+    /// Name of the service, as listed by `vmcell service ls`.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
-    /// Only the last N lines.
+    /// Print only the last N lines.
     #[arg(
         long,
         value_name = "N",
@@ -111,13 +111,13 @@ pub(super) struct LogArguments {
         allow_negative_numbers = true
     )]
     pub(super) tail: u32,
-    /// Everything that is kept.
+    /// Print everything that is kept.
     #[arg(long, conflicts_with = "tail")]
     pub(super) all: bool,
-    /// Go on until the service has ended for good.
+    /// Keep printing until the service has ended and will not be restarted.
     #[arg(long, short)]
     pub(super) follow: bool,
-    /// Print what there is as one JSON object, at the end.
+    /// Print the log as one JSON object at the end.
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -1,4 +1,4 @@
-//! The services of `vmcell run`, as they stand on the command line.
+//! The service options of `vmcell run`.
 
 use std::{str::FromStr, time::Duration};
 
@@ -6,21 +6,20 @@ use clap::{ArgMatches, Args, Error, FromArgMatches, error::ErrorKind};
 use vmcell::service::{Probe, Restart};
 
 use super::{
-    about::About,
-    plan::{Placed, Plan, Planned, Twice},
+    for_service::ForService,
+    plan::{AlreadySet, PlannedService, Positioned, ServicePlan},
     settings::parse_restart,
 };
 use crate::command::parse_seconds;
 
-/// What stands above the options about services and ports.
+/// The help heading of the options for services and ports.
 pub(crate) const HELP_HEADING: &str = "Services and ports";
 
 #[derive(Debug, Args)]
 struct Flags {
-    /// Run a service beside the command: a name, and a line for the shell. It
-    /// runs where and as whom the command does, with the same environment. The
-    /// command starts when all services are ready; when it has ended, they are
-    /// stopped.
+    /// Run a service next to the command: a name and a shell command line. It
+    /// has the command's user, working directory and environment. The command
+    /// starts when all services are ready; they are stopped when it has ended.
     #[arg(
         long,
         value_name = "NAME=LINE",
@@ -28,48 +27,48 @@ struct Flags {
         help_heading = HELP_HEADING
     )]
     service: Vec<(String, String)>,
-    /// When a service is ready: as soon as tcp:PORT or unix:PATH takes
-    /// connections, http:PORT/PATH answers, file:PATH is there, a line of its
-    /// log matches log:REGEX, or the shell line behind `cmd:` succeeds. Without
-    /// it, as soon as it runs. Without NAME, this is about the `--service` before
-    /// it, as with the next three.
+    /// When a service is ready: tcp:PORT or unix:PATH accepts connections,
+    /// http:PORT/PATH answers, file:PATH exists, a line of its log matches
+    /// log:REGEX, or the shell command line after cmd: succeeds. Default: as
+    /// soon as it runs. Without NAME, applies to the preceding --service, like
+    /// the next three options.
     #[arg(
         long,
         value_name = "[NAME=]PROBE",
         value_parser = parse_ready,
         help_heading = HELP_HEADING
     )]
-    ready: Vec<About<Probe>>,
-    /// How long a service may take to become ready. Without it, 30.
+    ready: Vec<ForService<Probe>>,
+    /// Seconds a service may take to become ready. Default: 30.
     #[arg(
         long,
         value_name = "[NAME=]SECONDS",
         value_parser = parse_ready_timeout,
         help_heading = HELP_HEADING
     )]
-    ready_timeout: Vec<About<Duration>>,
-    /// Start a service when another one is ready.
+    ready_timeout: Vec<ForService<Duration>>,
+    /// Start a service only when OTHER is ready.
     #[arg(
         long,
         value_name = "[NAME=]OTHER",
         value_parser = parse_needs,
         help_heading = HELP_HEADING
     )]
-    needs: Vec<About<String>>,
-    /// Whether to start a service again when it ends: never, on-failure or
-    /// always. Without it, never.
+    needs: Vec<ForService<String>>,
+    /// When to restart a service that ends: never, on-failure or always.
+    /// Default: never.
     #[arg(
         long,
         value_name = "[NAME=]WHEN",
         value_parser = parse_restart_of,
         help_heading = HELP_HEADING
     )]
-    restart: Vec<About<Restart>>,
+    restart: Vec<ForService<Restart>>,
 }
 
-/// The services that were asked for, in the order of the command line.
+/// The requested services, in the order of the command line.
 #[derive(Debug, Default)]
-pub(crate) struct ServiceFlags(pub(crate) Vec<Planned>);
+pub(crate) struct ServiceFlags(pub(crate) Vec<PlannedService>);
 
 impl FromArgMatches for ServiceFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
@@ -81,29 +80,29 @@ impl FromArgMatches for ServiceFlags {
             restart,
         } = Flags::from_arg_matches(matches)?;
         let plan = || {
-            let mut plan = Plan::new(placed(matches, "service", service))?;
-            let ready = placed(matches, "ready", ready);
+            let mut plan = ServicePlan::new(with_positions(matches, "service", service))?;
+            let ready = with_positions(matches, "ready", ready);
             plan.add("--ready", ready, |settings, probe| {
-                once(&mut settings.ready, probe)
+                set_once(&mut settings.ready, probe)
             })?;
-            let ready_timeout = placed(matches, "ready_timeout", ready_timeout);
+            let ready_timeout = with_positions(matches, "ready_timeout", ready_timeout);
             plan.add("--ready-timeout", ready_timeout, |settings, time| {
-                once(&mut settings.ready_timeout, time)
+                set_once(&mut settings.ready_timeout, time)
             })?;
-            let needs = placed(matches, "needs", needs);
+            let needs = with_positions(matches, "needs", needs);
             plan.add("--needs", needs, |settings, other| {
                 settings.needs.push(other);
                 Ok(())
             })?;
-            let restart = placed(matches, "restart", restart);
+            let restart = with_positions(matches, "restart", restart);
             plan.add("--restart", restart, |settings, when| {
-                once(&mut settings.restart, when)
+                set_once(&mut settings.restart, when)
             })?;
             plan.finish()
         };
         plan()
             .map(Self)
-            .map_err(|told: String| Error::raw(ErrorKind::ValueValidation, told))
+            .map_err(|message: String| Error::raw(ErrorKind::ValueValidation, message))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -122,16 +121,16 @@ impl Args for ServiceFlags {
     }
 }
 
-/// Values of an option with their places on the command line.
-fn placed<T>(matches: &ArgMatches, option: &str, values: Vec<T>) -> Vec<Placed<T>> {
-    let places = matches.indices_of(option).into_iter().flatten();
-    places.zip(values).collect()
+/// Pairs the values of an option with their positions on the command line.
+fn with_positions<T>(matches: &ArgMatches, option: &str, values: Vec<T>) -> Vec<Positioned<T>> {
+    let positions = matches.indices_of(option).into_iter().flatten();
+    positions.zip(values).collect()
 }
 
-fn once<T>(there: &mut Option<T>, value: T) -> Result<(), Twice> {
-    match there.replace(value) {
+fn set_once<T>(setting: &mut Option<T>, value: T) -> Result<(), AlreadySet> {
+    match setting.replace(value) {
         None => Ok(()),
-        Some(_) => Err(Twice),
+        Some(_) => Err(AlreadySet),
     }
 }
 
@@ -140,25 +139,25 @@ fn parse_service(text: &str) -> Result<(String, String), String> {
         Some((name, line)) if !name.is_empty() && !line.trim().is_empty() => {
             Ok((name.to_owned(), line.to_owned()))
         }
-        _ => Err("write it as NAME=LINE: a name, and a line for the shell".to_owned()),
+        _ => Err("expected NAME=LINE: a name and a shell command line".to_owned()),
     }
 }
 
-fn parse_ready(text: &str) -> Result<About<Probe>, String> {
-    About::parse(text, Probe::from_str)
+fn parse_ready(text: &str) -> Result<ForService<Probe>, String> {
+    ForService::parse(text, Probe::from_str)
 }
 
-fn parse_ready_timeout(text: &str) -> Result<About<Duration>, String> {
-    About::parse(text, parse_seconds)
+fn parse_ready_timeout(text: &str) -> Result<ForService<Duration>, String> {
+    ForService::parse(text, parse_seconds)
 }
 
-fn parse_needs(text: &str) -> Result<About<String>, String> {
-    About::parse(text, |other| match other {
-        "" => Err("name another service".to_owned()),
+fn parse_needs(text: &str) -> Result<ForService<String>, String> {
+    ForService::parse(text, |other| match other {
+        "" => Err("expected the name of another service".to_owned()),
         other => Ok(other.to_owned()),
     })
 }
 
-fn parse_restart_of(text: &str) -> Result<About<Restart>, String> {
-    About::parse(text, parse_restart)
+fn parse_restart_of(text: &str) -> Result<ForService<Restart>, String> {
+    ForService::parse(text, parse_restart)
 }

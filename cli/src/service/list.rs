@@ -1,4 +1,4 @@
-//! `vmcell service ls`.
+//! `vmcell service ls`: lists services.
 
 use serde_json::json;
 use vmcell::Vm;
@@ -13,7 +13,7 @@ pub(super) async fn list(arguments: &ListArguments) -> anyhow::Result<u8> {
         let list: Vec<_> = services.iter().map(status::as_json).collect();
         print_json(&json!({ "sandbox_id": vm.id(), "services": list }));
     } else {
-        status::table(&services).show()?;
+        status::table(&services).print_to_stdout()?;
     }
     Ok(0)
 }

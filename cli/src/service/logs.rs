@@ -1,4 +1,4 @@
-//! `vmcell service logs`.
+//! `vmcell service logs`: prints a service's log.
 
 use serde_json::json;
 use vmcell::{
@@ -17,12 +17,12 @@ use crate::{
 pub(super) async fn logs(arguments: &LogArguments) -> anyhow::Result<u8> {
     let vm = Vm::attach(&arguments.id).await?;
     let service = vm.services().get(&arguments.name).await?;
-    let wanted = service.logs().follow(arguments.follow);
-    let wanted = match arguments.all {
-        true => wanted.all(),
-        false => wanted.tail(arguments.tail),
+    let request = service.logs().follow(arguments.follow);
+    let request = match arguments.all {
+        true => request.all(),
+        false => request.tail(arguments.tail),
     };
-    let log = wanted.stream().await?;
+    let log = request.stream().await?;
     match arguments.json {
         true => print_collected(&vm, &service, log).await,
         false => print(log).await,
@@ -30,25 +30,25 @@ pub(super) async fn logs(arguments: &LogArguments) -> anyhow::Result<u8> {
 }
 
 async fn print(mut log: LogStream) -> anyhow::Result<u8> {
-    let outputs = Outputs::start();
+    let outputs = Outputs::for_command();
     let read = loop {
-        let heard = match log.next().await {
+        let keep_reading = match log.next().await {
             Ok(Some(LogEvent::Bytes { bytes, .. })) => outputs.print(bytes).await,
-            Ok(Some(LogEvent::Dropped { bytes })) => outputs.note_gap("the log", bytes).await,
+            Ok(Some(LogEvent::Dropped { bytes })) => outputs.report_gap("the log", bytes).await,
             Ok(Some(_)) => true,
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
-        if !heard {
+        if !keep_reading {
             break Ok(());
         }
     };
-    // What came before a failure is worth printing too.
+    // Print what came before a failure.
     let written = outputs.finish().await?;
     read?;
     Ok(match written {
         Written::All => 0,
-        Written::Unread => exit_code::UNREAD,
+        Written::ReaderGone => exit_code::BROKEN_PIPE,
     })
 }
 

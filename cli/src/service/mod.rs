@@ -1,14 +1,14 @@
-//! Services of a VM: `vmcell service`, and those of `vmcell run`.
+//! Services of a VM: `vmcell service`, and the services of `vmcell run`.
 //!
-//! What `run` is told about its services stands on the command line in any
-//! order. [`flags`] reads it, [`plan`] says what is about which service.
+//! The options of `run` for several services may come in any order. [`flags`]
+//! parses them, [`plan`] assigns them to their services.
 
-mod about;
 mod arguments;
+mod control;
 mod flags;
+mod for_service;
 mod list;
 mod logs;
-mod one;
 mod plan;
 mod settings;
 mod start;
@@ -16,24 +16,24 @@ mod status;
 
 pub(crate) use arguments::ServiceArguments;
 pub(crate) use flags::{HELP_HEADING, ServiceFlags};
-pub(crate) use plan::Planned;
-pub(crate) use status::{as_json, note};
+pub(crate) use plan::PlannedService;
+pub(crate) use status::{as_json, warning};
 
-use arguments::ServiceTask;
-use one::Change;
+use arguments::ServiceCommand;
+use control::Action;
 
 use crate::runtime::block_on;
 
 pub(crate) fn service(arguments: ServiceArguments) -> anyhow::Result<u8> {
     block_on(async move {
-        match arguments.task {
-            ServiceTask::Start(arguments) => start::start(*arguments).await,
-            ServiceTask::Ls(arguments) => list::list(&arguments).await,
-            ServiceTask::Logs(arguments) => logs::logs(&arguments).await,
-            ServiceTask::Status(arguments) => one::status(&arguments).await,
-            ServiceTask::Stop(arguments) => one::change(&arguments, Change::Stop).await,
-            ServiceTask::Restart(arguments) => one::change(&arguments, Change::Restart).await,
-            ServiceTask::Rm(arguments) => one::remove(&arguments).await,
+        match arguments.command {
+            ServiceCommand::Start(arguments) => start::start(*arguments).await,
+            ServiceCommand::Ls(arguments) => list::list(&arguments).await,
+            ServiceCommand::Logs(arguments) => logs::logs(&arguments).await,
+            ServiceCommand::Status(arguments) => control::status(&arguments).await,
+            ServiceCommand::Stop(arguments) => control::apply(&arguments, Action::Stop).await,
+            ServiceCommand::Restart(arguments) => control::apply(&arguments, Action::Restart).await,
+            ServiceCommand::Rm(arguments) => control::remove(&arguments).await,
         }
     })
 }

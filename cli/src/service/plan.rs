@@ -1,40 +1,40 @@
-//! Which of the options about services are about which service.
+//! Assigns the service options of `vmcell run` to their services.
 
-use super::{about::About, settings::Settings};
+use super::{for_service::ForService, settings::ServiceSettings};
 
-/// A service that is to be started.
+/// A service to start.
 #[derive(Clone, Debug)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedService {
     pub(crate) name: String,
-    /// The shell line that it runs.
+    /// The shell command line that it runs.
     pub(crate) line: String,
-    pub(crate) settings: Settings,
+    pub(crate) settings: ServiceSettings,
 }
 
-/// Services in the making. Everything has its place on the command line, by
-/// which it is known what belongs together.
+/// The services with the positions of their `--service` options, by which other
+/// options are assigned to them.
 #[derive(Debug, Default)]
-pub(super) struct Plan(Vec<(usize, Planned)>);
+pub(super) struct ServicePlan(Vec<(usize, PlannedService)>);
 
-/// Something on the command line, and where it stands there.
-pub(super) type Placed<T> = (usize, T);
+/// A value with its position on the command line.
+pub(super) type Positioned<T> = (usize, T);
 
-/// A setting that a service has already.
-pub(super) struct Twice;
+/// The error that a service already has this setting.
+pub(super) struct AlreadySet;
 
-impl Plan {
-    pub(super) fn new(services: Vec<Placed<(String, String)>>) -> Result<Self, String> {
+impl ServicePlan {
+    pub(super) fn new(services: Vec<Positioned<(String, String)>>) -> Result<Self, String> {
         let mut plan = Self::default();
-        for (place, (name, line)) in services {
-            if plan.0.iter().any(|(_, there)| there.name == name) {
+        for (position, (name, line)) in services {
+            if plan.0.iter().any(|(_, other)| other.name == name) {
                 return Err(format!(
-                    "--service {name} is there twice: give each its own name"
+                    "--service {name} is given twice: use different names"
                 ));
             }
-            let settings = Settings::default();
+            let settings = ServiceSettings::default();
             plan.0.push((
-                place,
-                Planned {
+                position,
+                PlannedService {
                     name,
                     line,
                     settings,
@@ -44,30 +44,30 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Gives each of the values of an option to its service.
+    /// Assigns each value of an option to its service.
     pub(super) fn add<T>(
         &mut self,
         option: &str,
-        said: Vec<Placed<About<T>>>,
-        put: impl Fn(&mut Settings, T) -> Result<(), Twice>,
+        values: Vec<Positioned<ForService<T>>>,
+        set: impl Fn(&mut ServiceSettings, T) -> Result<(), AlreadySet>,
     ) -> Result<(), String> {
-        for (place, about) in said {
-            let service = self.find(option, place, about.service.as_deref())?;
-            if let Err(Twice) = put(&mut service.settings, about.value) {
-                return Err(format!("{option} is there twice for {:?}", service.name));
+        for (position, for_service) in values {
+            let service = self.find(option, position, for_service.service.as_deref())?;
+            if let Err(AlreadySet) = set(&mut service.settings, for_service.value) {
+                return Err(format!("{option} is given twice for {:?}", service.name));
             }
         }
         Ok(())
     }
 
-    /// Looks at each service as a whole.
-    pub(super) fn finish(self) -> Result<Vec<Planned>, String> {
+    /// Validates each service as a whole, and returns all of them.
+    pub(super) fn finish(self) -> Result<Vec<PlannedService>, String> {
         let services = self.0.into_iter().map(|(_, service)| service);
         let services: Vec<_> = services.collect();
-        for Planned { name, settings, .. } in &services {
+        for PlannedService { name, settings, .. } in &services {
             if settings.ready_timeout.is_some() && settings.ready.is_none() {
                 return Err(format!(
-                    "--ready-timeout without --ready for {name:?}: say when it is ready"
+                    "--ready-timeout without --ready for {name:?}: add --ready"
                 ));
             }
             let is_there = |need: &&String| services.iter().any(|other| other.name == **need);
@@ -80,23 +80,23 @@ impl Plan {
         Ok(services)
     }
 
-    /// The service of this name. Without a name, the only one, or the last one
-    /// that is named before this place.
+    /// Returns the service with this name. Without a name, returns the only
+    /// service, or the last one before this position.
     fn find(
         &mut self,
         option: &str,
-        place: usize,
+        position: usize,
         name: Option<&str>,
-    ) -> Result<&mut Planned, String> {
+    ) -> Result<&mut PlannedService, String> {
         let only = self.0.len() == 1;
         let found = self.0.iter_mut().rev().find(|(start, service)| match name {
             Some(name) => service.name == name,
-            None => only || *start < place,
+            None => only || *start < position,
         });
         found.map(|(_, service)| service).ok_or_else(|| match name {
             Some(name) => format!("{option} {name}=…: there is no --service {name}=…"),
             None => format!(
-                "{option}: say for which service: write it behind its --service, or \
+                "{option} does not name a service: put it after its --service, or write \
                      {option} NAME=…"
             ),
         })
@@ -107,29 +107,29 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn plan(names: &[(usize, &str)]) -> Result<Plan, String> {
+    fn plan(names: &[(usize, &str)]) -> Result<ServicePlan, String> {
         let services = names
             .iter()
-            .map(|(place, name)| (*place, ((*name).to_owned(), "true".to_owned())));
-        Plan::new(services.collect())
+            .map(|(position, name)| (*position, ((*name).to_owned(), "true".to_owned())));
+        ServicePlan::new(services.collect())
     }
 
-    fn needs(plan: &mut Plan, said: &[(usize, Option<&str>, &str)]) -> Result<(), String> {
-        let said = said.iter().map(|(place, service, value)| {
-            let about = About {
+    fn needs(plan: &mut ServicePlan, values: &[(usize, Option<&str>, &str)]) -> Result<(), String> {
+        let values = values.iter().map(|(position, service, value)| {
+            let for_service = ForService {
                 service: service.map(str::to_owned),
                 value: (*value).to_owned(),
             };
-            (*place, about)
+            (*position, for_service)
         });
-        plan.add("--needs", said.collect(), |settings, other| {
+        plan.add("--needs", values.collect(), |settings, other| {
             settings.needs.push(other);
             Ok(())
         })
     }
 
-    /// What each of the services needs.
-    fn told(plan: Plan) -> Vec<(String, String)> {
+    /// Returns the needs of each service.
+    fn needs_of(plan: ServicePlan) -> Vec<(String, String)> {
         let services = plan.0.into_iter();
         services
             .map(|(_, service)| (service.name, service.settings.needs.join(" ")))
@@ -139,16 +139,16 @@ mod tests {
     #[test]
     fn an_option_is_about_the_service_that_it_names_or_follows() {
         let mut plan = plan(&[(2, "a"), (6, "b"), (10, "c")]).unwrap();
-        let said = [
+        let values = [
             (4, None, "x"),
             (8, None, "y"),
             (12, Some("a"), "z"),
             (14, None, "w"),
         ];
-        needs(&mut plan, &said).unwrap();
+        needs(&mut plan, &values).unwrap();
         let expected = [("a", "x z"), ("b", "y"), ("c", "w")];
         assert_eq!(
-            told(plan),
+            needs_of(plan),
             expected.map(|(name, needs)| (name.to_owned(), needs.to_owned()))
         );
     }
@@ -157,23 +157,23 @@ mod tests {
     fn the_only_service_may_come_behind_what_is_said_about_it() {
         let mut plan = plan(&[(9, "web")]).unwrap();
         needs(&mut plan, &[(1, None, "db")]).unwrap();
-        assert_eq!(told(plan), [("web".to_owned(), "db".to_owned())]);
+        assert_eq!(needs_of(plan), [("web".to_owned(), "db".to_owned())]);
     }
 
     #[test]
     fn what_is_about_no_service_is_explained() {
         let mut two = plan(&[(5, "a"), (9, "b")]).unwrap();
-        let told = needs(&mut two, &[(1, None, "x")]).unwrap_err();
-        assert!(told.contains("say for which service"), "{told}");
-        let told = needs(&mut two, &[(1, Some("c"), "x")]).unwrap_err();
-        assert!(told.contains("there is no --service c"), "{told}");
-        let told = needs(&mut plan(&[]).unwrap(), &[(1, None, "x")]).unwrap_err();
-        assert!(told.contains("--service"), "{told}");
-        let told = plan(&[(1, "a"), (3, "a")]).unwrap_err();
-        assert!(told.contains("twice"), "{told}");
+        let error = needs(&mut two, &[(1, None, "x")]).unwrap_err();
+        assert!(error.contains("does not name a service"), "{error}");
+        let error = needs(&mut two, &[(1, Some("c"), "x")]).unwrap_err();
+        assert!(error.contains("there is no --service c"), "{error}");
+        let error = needs(&mut plan(&[]).unwrap(), &[(1, None, "x")]).unwrap_err();
+        assert!(error.contains("--service"), "{error}");
+        let error = plan(&[(1, "a"), (3, "a")]).unwrap_err();
+        assert!(error.contains("twice"), "{error}");
         let mut one = plan(&[(1, "a")]).unwrap();
         needs(&mut one, &[(3, None, "b")]).unwrap();
-        let told = one.finish().unwrap_err();
-        assert!(told.contains("there is no --service b"), "{told}");
+        let error = one.finish().unwrap_err();
+        assert!(error.contains("there is no --service b"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! How a service is looked after.
+//! Settings of one service.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use vmcell::{
 
 use crate::command::parse_seconds;
 
-/// What is said about one service.
+/// The settings of one service.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Settings {
-    /// When it is ready: as soon as tcp:PORT or unix:PATH takes connections,
-    /// http:PORT/PATH answers, file:PATH is there, a line of its log matches
-    /// log:REGEX, or the shell line behind `cmd:` succeeds. Without it, as soon
-    /// as it runs.
+pub(crate) struct ServiceSettings {
+    /// When the service is ready: tcp:PORT or unix:PATH accepts connections,
+    /// http:PORT/PATH answers, file:PATH exists, a line of its log matches
+    /// log:REGEX, or the shell command line after cmd: succeeds. Default: as
+    /// soon as it runs.
     #[arg(long, value_name = "PROBE")]
     pub(super) ready: Option<Probe>,
-    /// How long it may take to become ready. Without it, 30.
+    /// Seconds it may take to become ready. Default: 30.
     #[arg(long, value_name = "SECONDS", requires = "ready", value_parser = parse_seconds)]
     pub(super) ready_timeout: Option<Duration>,
-    /// Start it when this other service is ready.
+    /// Start it only when OTHER is ready.
     #[arg(long, value_name = "OTHER")]
     pub(super) needs: Vec<String>,
-    /// Whether to start it again when it ends: never, on-failure or always.
-    /// Without it, never.
+    /// When to restart it after it ends: never, on-failure or always. Default:
+    /// never.
     #[arg(long, value_name = "WHEN", value_parser = parse_restart)]
     pub(super) restart: Option<Restart>,
 }
 
-impl Settings {
-    /// How long it may take to become ready.
-    pub(crate) fn longest(&self) -> Duration {
+impl ServiceSettings {
+    /// Returns how long the service may take to become ready.
+    pub(crate) fn ready_timeout(&self) -> Duration {
         self.ready_timeout.unwrap_or(Readiness::DEFAULT_TIMEOUT)
     }
 
@@ -61,6 +61,6 @@ pub(super) fn parse_restart(text: &str) -> Result<Restart, String> {
         "never" => Ok(Restart::never()),
         "on-failure" => Ok(Restart::on_failure()),
         "always" => Ok(Restart::always()),
-        _ => Err("choose never, on-failure or always".to_owned()),
+        _ => Err("expected never, on-failure or always".to_owned()),
     }
 }

@@ -1,12 +1,12 @@
-//! `vmcell service start`.
+//! `vmcell service start`: starts a service.
 
 use vmcell::{Command, Vm};
 
-use super::{arguments::StartArguments, one};
+use super::{arguments::StartArguments, control};
 
 pub(super) async fn start(arguments: StartArguments) -> anyhow::Result<u8> {
     let command = Command::from_argv(arguments.command);
-    let command = arguments.start.read()?.apply_to(command);
+    let command = arguments.start.load()?.apply_to(command);
     let spec = arguments
         .settings
         .into_spec(arguments.limits.apply_to(command));
@@ -15,12 +15,12 @@ pub(super) async fn start(arguments: StartArguments) -> anyhow::Result<u8> {
         true => vm.services().start_same(&arguments.name, spec).await?,
         false => vm.services().start(&arguments.name, spec).await?,
     };
-    let now = match arguments.no_wait {
+    let status = match arguments.no_wait {
         true => service.status().await?,
         false => service.ready().await?,
     };
     if arguments.json {
-        one::tell(&vm, &now);
+        control::print_status(&vm, &status);
     }
     Ok(0)
 }

@@ -1,10 +1,10 @@
-//! How services are, in words and for machines.
+//! The status of services, as text and as JSON.
 
 use serde_json::{Value, json};
 use vmcell::service::{ServicePhase, ServiceStatus};
 use vmcell_cli::show::Table;
 
-use crate::{ps::rough, result::add_end};
+use crate::{ps::human_readable, result::add_end};
 
 pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -> Table<7> {
     let mut table = Table::new([
@@ -20,7 +20,7 @@ pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -
         table.add([
             service.name.clone(),
             service.phase.name().to_owned(),
-            rough(service.since),
+            human_readable(service.since),
             service.pid.map_or("-".to_owned(), |pid| pid.to_string()),
             service.restarts.to_string(),
             last_exit(service).unwrap_or("-".to_owned()),
@@ -30,16 +30,17 @@ pub(super) fn table<'a>(services: impl IntoIterator<Item = &'a ServiceStatus>) -
     table
 }
 
-/// What machines are told about a service; null is what is not known or not so.
+/// Returns the status of a service as JSON. What is unknown or does not apply
+/// is null.
 pub(crate) fn as_json(service: &ServiceStatus) -> Value {
     let trouble = match &service.phase {
         ServicePhase::Failed(trouble) => Some(trouble.name()),
         _ => None,
     };
     let last_exit = service.last_exit.map(|exit| {
-        let mut told = json!({});
-        add_end(&mut told, Some(&exit), Some(exit.cause));
-        told
+        let mut object = json!({});
+        add_end(&mut object, Some(&exit), Some(exit.cause));
+        object
     });
     json!({
         "name": service.name,
@@ -54,17 +55,17 @@ pub(crate) fn as_json(service: &ServiceStatus) -> Value {
     })
 }
 
-/// What is worth a word about a service that was to go on: that it did not.
-pub(crate) fn note(service: &ServiceStatus) -> Option<String> {
+/// Returns a message if a service did not keep running, else `None`.
+pub(crate) fn warning(service: &ServiceStatus) -> Option<String> {
     let name = &service.name;
     let what = match (&service.phase, reason(&service.phase)) {
         (ServicePhase::Failed(_), Some(reason)) => format!("has failed: {reason}"),
         (ServicePhase::Stopped, _) => "has ended".to_owned(),
-        (ServicePhase::Restarting, _) => "has ended, and was to be started again".to_owned(),
+        (ServicePhase::Restarting, _) => "has ended, and was about to be restarted".to_owned(),
         _ => match service.restarts {
             0 => return None,
-            1 => "was started again".to_owned(),
-            times => format!("was started again {times} times"),
+            1 => "was restarted".to_owned(),
+            times => format!("was restarted {times} times"),
         },
     };
     let exit = last_exit(service).map_or(String::new(), |exit| format!(" ({exit})"));
@@ -75,7 +76,7 @@ fn last_exit(service: &ServiceStatus) -> Option<String> {
     service.last_exit.map(|exit| exit.cause.to_string())
 }
 
-/// Why it is in this phase, if there is more to say than its name.
+/// Returns why a service is in this phase, if the phase does not say it.
 fn reason(phase: &ServicePhase) -> Option<String> {
     match phase {
         ServicePhase::Waiting { need } => Some(format!("it waits for {need:?}")),

@@ -11,11 +11,11 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct ShellArguments {
-    /// The VM, as `vmcell ps` lists it. Without it, one is booted, and ended
+    /// ID of the VM, as listed by `vmcell ps`. Default: boot a new VM that ends
     /// with the shell.
     #[arg(value_name = "ID")]
     pub(super) vm: Option<String>,
-    /// The environment to boot: `base`, `debian`, or the path of an ext4 image.
+    /// Environment to boot: `base`, `debian`, or the path of an ext4 image.
     #[arg(
         long,
         value_name = "ENVIRONMENT",
@@ -23,56 +23,56 @@ pub(crate) struct ShellArguments {
         conflicts_with = "vm"
     )]
     pub(super) environment: OsString,
-    /// Keep what the new VM writes in this disk, and boot from it again next
-    /// time. If it is not there, it is made of ENVIRONMENT.
+    /// Keep the new VM's writes in this disk and boot from it again next time.
+    /// It is created from ENVIRONMENT if it does not exist.
     #[arg(long, value_name = "FILE", conflicts_with = "vm")]
     pub(super) disk: Option<PathBuf>,
-    /// A name for the new VM, by which other programs of yours find it.
+    /// Name of the new VM, by which your other programs find it.
     #[arg(long, value_name = "NAME", conflicts_with = "vm")]
     pub(super) id: Option<String>,
-    /// How many virtual processors the new VM has.
+    /// Number of virtual CPUs of the new VM.
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "vm")]
     pub(super) vcpu_count: u32,
-    /// How much memory the new VM has, in MiB.
+    /// Memory of the new VM in MiB.
     #[arg(long, value_name = "N", default_value_t = 1024, conflicts_with = "vm")]
     pub(super) mem_mib: u32,
     #[command(flatten)]
     pub(super) machine: MachineOptions,
-    /// Bring this into /workspace of the new VM, where the shell then begins: a
-    /// directory's contents, a file, or the contents of a .tar, .tar.gz, .tgz or
-    /// .tar.zst.
+    /// Copy PATH into /workspace of the new VM, and start the shell there. Of a
+    /// directory, the contents are copied; a .tar, .tar.gz, .tgz or .tar.zst is
+    /// unpacked.
     #[arg(long, value_name = "PATH", conflicts_with = "vm")]
     pub(super) push: Vec<PathBuf>,
-    /// The terminal with this tag, whoever has opened it. If there is none, a
-    /// new one gets the tag. Without it, a new one is opened.
+    /// Attach to the terminal with this tag, or open a new one with it if there
+    /// is none. Default: open a new terminal.
     #[arg(long, value_name = "TAG", value_parser = parse_tag)]
     pub(super) tag: Option<String>,
-    /// Leave with this key, such as ctrl+a or f12, or with none. A terminal in
-    /// another program's VM goes on, and `--tag` comes back to it. A VM of our
-    /// own is ended.
+    /// Key that detaches, for example ctrl+a or f12, or `none`. In a VM of
+    /// another program the terminal keeps running, and `--tag` attaches to it
+    /// again. A new VM is ended.
     #[arg(long, value_name = "KEY", default_value = "ctrl+]", value_parser = DetachKey::parse)]
     pub(super) detach_key: DetachKey,
-    /// Write down all that is printed in this new folder.
+    /// Record the terminal's output in this new directory.
     #[arg(long, value_name = "DIR")]
     pub(super) record: Option<PathBuf>,
     #[command(flatten)]
     pub(super) program: ProgramOptions,
 }
 
-/// What a new terminal is opened with.
+/// The program of a new terminal, and how it is started.
 #[derive(Debug, Args)]
 pub(crate) struct ProgramOptions {
-    /// Who the shell of a new terminal runs as, names or numbers. Without it,
-    /// root.
+    /// User and group the shell of a new terminal runs as, by name or number.
+    /// Default: root.
     #[arg(long, value_name = "USER[:GROUP]")]
     pub(super) user: Option<String>,
-    /// Where it begins. Without it, in `/`, or after `--push` in `/workspace`.
+    /// Working directory. Default: `/`, or `/workspace` with `--push`.
     #[arg(long, value_name = "DIR", visible_alias = "workdir")]
     pub(super) cwd: Option<OsString>,
-    /// Set a variable of its environment.
+    /// Set an environment variable.
     #[arg(long = "env", value_name = "K=V", value_parser = parse_variable)]
     pub(super) variables: Vec<Variable>,
-    /// Another program in its place. Without it, bash, or sh where there is no
+    /// Program to run instead of a shell. Default: bash, or sh if there is no
     /// bash.
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,

@@ -1,9 +1,10 @@
 use vmcell::terminal::{CursorKeys, KeyError, KeyPress};
 
-/// The key that leaves a terminal.
+/// The key that detaches from a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct DetachKey {
-    /// What it sends; some keys send something else in full-screen programs.
+    /// The byte sequences that it sends, which for some keys depend on the
+    /// cursor key mode.
     codes: Vec<Vec<u8>>,
 }
 
@@ -20,14 +21,14 @@ impl DetachKey {
         })
     }
 
-    /// Where the key was pressed in what was typed, if it was. A terminal sends
-    /// the bytes of a key at once, so they are never cut.
+    /// Returns where in the input the key was pressed. A terminal sends the
+    /// bytes of a key at once, so they are never split.
     pub(super) fn find(&self, typed: &[u8]) -> Option<usize> {
-        let places = self.codes.iter().filter_map(|code| {
-            let mut pieces = typed.windows(code.len());
-            pieces.position(|piece| piece == code)
+        let positions = self.codes.iter().filter_map(|code| {
+            let mut windows = typed.windows(code.len());
+            windows.position(|window| window == code)
         });
-        places.min()
+        positions.min()
     }
 }
 
@@ -37,7 +38,7 @@ mod tests {
 
     #[test]
     fn the_key_is_found_where_it_was_pressed() {
-        for (name, typed, place) in [
+        for (name, typed, position) in [
             ("ctrl+]", &b"ab\x1dc\x1d"[..], Some(2)),
             ("ctrl+]", b"ab", None),
             ("ctrl+]", b"", None),
@@ -49,7 +50,7 @@ mod tests {
             ("none", b"\x1d", None),
         ] {
             let key = DetachKey::parse(name).unwrap();
-            assert_eq!(key.find(typed), place, "{name}");
+            assert_eq!(key.find(typed), position, "{name}");
         }
         assert!(DetachKey::parse("no such key").is_err());
         assert!(DetachKey::parse("").is_err());

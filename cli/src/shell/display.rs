@@ -17,22 +17,22 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::filter::Filter;
 
-/// So much is printed at once; in between we may be told to stop.
-const PIECE: usize = 16 * 1024;
+/// How much is printed before the thread checks whether to stop.
+const CHUNK_SIZE: usize = 16 * 1024;
 
-/// How long a terminal that takes nothing more is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait at exit for a terminal that does not accept output.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The screen of the user's terminal, drawn by a thread of its own: one that
-/// takes nothing must keep no key and no signal from ending us.
+/// Prints to the user's terminal from a separate thread, so that a terminal
+/// that does not accept output cannot block keys or signals.
 ///
-/// When it is dropped, what was not drawn yet is left out, and what the guest's
-/// programs changed is undone.
+/// On drop, pending output is discarded, and the terminal state that the
+/// guest's programs changed is restored.
 pub(super) struct Display {
     queue: Option<mpsc::Sender<Bytes>>,
     stop: Arc<AtomicBool>,
     outcome: oneshot::Receiver<io::Result<()>>,
-    /// Ends with the thread.
+    /// Disconnected when the thread ends.
     ended: channel::Receiver<Infallible>,
 }
 
@@ -40,21 +40,21 @@ impl Display {
     /// Takes standard output.
     pub(super) fn start() -> io::Result<Self> {
         let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        let (queue, queued) = mpsc::channel(1);
-        let (told, outcome) = oneshot::channel();
+        let (queue, receiver) = mpsc::channel(1);
+        let (outcome_sender, outcome) = oneshot::channel();
         let (alive, ended) = channel::channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let mut thread = Drawing {
+        let mut thread = DisplayThread {
             output,
             filter: Filter::default(),
-            queued,
+            receiver,
             stop: stop.clone(),
         };
         thread::Builder::new().spawn(move || {
-            let drawn = thread.run();
-            let undone = thread.undo();
+            let printed = thread.run();
+            let restored = thread.restore();
             drop(thread);
-            let _ = told.send(drawn.and(undone));
+            let _ = outcome_sender.send(printed.and(restored));
             drop(alive);
         })?;
         Ok(Self {
@@ -65,18 +65,18 @@ impl Display {
         })
     }
 
-    /// Draws what a guest has printed. False: the terminal is gone.
-    pub(super) async fn draw(&self, bytes: Bytes) -> bool {
+    /// Prints output of the guest. Returns `false` if the terminal is gone.
+    pub(super) async fn print(&self, bytes: Bytes) -> bool {
         match &self.queue {
             Some(queue) => queue.send(bytes).await.is_ok(),
             None => false,
         }
     }
 
-    /// Waits until everything is drawn, and undoes what was changed.
+    /// Waits until everything is printed, and restores the terminal's state.
     pub(super) async fn finish(&mut self) -> io::Result<()> {
         self.queue = None;
-        // Without an outcome the thread has panicked, which was told.
+        // Without an outcome the thread has panicked, which was reported.
         (&mut self.outcome).await.unwrap_or(Ok(()))
     }
 }
@@ -85,31 +85,31 @@ impl Drop for Display {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.queue = None;
-        let _ = self.ended.recv_timeout(PATIENCE);
+        let _ = self.ended.recv_timeout(EXIT_TIMEOUT);
     }
 }
 
-struct Drawing {
+struct DisplayThread {
     output: File,
     filter: Filter,
-    queued: mpsc::Receiver<Bytes>,
+    receiver: mpsc::Receiver<Bytes>,
     stop: Arc<AtomicBool>,
 }
 
-impl Drawing {
+impl DisplayThread {
     fn run(&mut self) -> io::Result<()> {
-        while let Some(bytes) = self.queued.blocking_recv() {
-            for piece in bytes.chunks(PIECE) {
+        while let Some(bytes) = self.receiver.blocking_recv() {
+            for chunk in bytes.chunks(CHUNK_SIZE) {
                 if self.stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                self.output.write_all(&self.filter.pass(piece))?;
+                self.output.write_all(&self.filter.pass(chunk))?;
             }
         }
         Ok(())
     }
 
-    fn undo(&mut self) -> io::Result<()> {
+    fn restore(&mut self) -> io::Result<()> {
         self.output.write_all(&self.filter.undo())
     }
 }

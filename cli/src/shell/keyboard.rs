@@ -8,24 +8,23 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-/// How much is read at once, and how many such pieces wait.
-const PIECE: usize = 4096;
-const PIECES: usize = 16;
+/// The size of a read, and how many reads are buffered.
+const READ_SIZE: usize = 4096;
+const MAX_BUFFERED_READS: usize = 16;
 
-/// The keyboard of the user's terminal.
+/// Reads the keyboard of the user's terminal.
 ///
-/// A thread of its own reads it. It could also be read without waiting, but that
-/// is a property of the open terminal, which we share with the shell that
-/// started us, and shells do not expect it.
+/// A separate thread does blocking reads. Non-blocking mode would affect the
+/// open file description, which we share with the user's shell.
 pub(super) struct Keyboard(mpsc::Receiver<Bytes>);
 
 impl Keyboard {
     /// Takes standard input.
     pub(super) fn start() -> io::Result<Self> {
         let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let (sender, receiver) = mpsc::channel(PIECES);
+        let (sender, receiver) = mpsc::channel(MAX_BUFFERED_READS);
         thread::Builder::new().spawn(move || {
-            let mut buffer = [0; PIECE];
+            let mut buffer = [0; READ_SIZE];
             loop {
                 let typed = match input.read(&mut buffer) {
                     Ok(count) => buffer.get(..count).unwrap_or_default(),
@@ -41,7 +40,7 @@ impl Keyboard {
         Ok(Self(receiver))
     }
 
-    /// What was typed next. None: the terminal is gone.
+    /// Returns the next input. `None`: the terminal is gone.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         self.0.recv().await
     }

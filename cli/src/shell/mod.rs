@@ -1,4 +1,4 @@
-//! `vmcell shell`: a terminal in a guest, for the user at ours.
+//! `vmcell shell`: connects the user's terminal to one in a guest.
 
 mod arguments;
 mod detach_key;
@@ -23,17 +23,17 @@ use vmcell::{
 use vmcell_cli::signals::Signals;
 
 use crate::{
-    exit_code::{HUNG_UP, of_exit},
-    failure::say,
+    boot_disk::BootDisk,
+    exit_code::{TERMINAL_GONE, of_exit},
+    failure::report,
     files::{Pushes, WORKSPACE},
     new_vm::{NewVm, VmOptions},
-    root::Root,
     runtime::block_on,
     start_options::Variable,
 };
 
 pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
-    RawMode::check()?;
+    RawMode::check_terminal()?;
     let ShellArguments {
         vm,
         environment,
@@ -48,9 +48,9 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         record,
         mut program,
     } = arguments;
-    let pushes = Pushes::find(push)?;
+    let pushes = Pushes::check(push)?;
     if !pushes.is_empty() {
-        program.prefer_directory(WORKSPACE);
+        program.set_default_directory(WORKSPACE);
     }
     let mut options = program.into_options();
     if let Some(size) = window::size() {
@@ -59,17 +59,17 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
     if let Some(folder) = record {
         options = options.record(folder);
     }
-    let wanted = Wanted {
+    let request = TerminalRequest {
         options,
         tag,
         detach_key,
     };
     if let Some(id) = vm {
         ensure!(
-            !machine.are_given(),
-            "--backend, --link and --allow-host-compat are for a new VM: leave out {id}"
+            !machine.is_set(),
+            "--backend, --link and --allow-host-compat need a new VM: omit {id}"
         );
-        return block_on(wanted.run_in(&id));
+        return block_on(request.run_in_existing_vm(&id));
     }
     let options = VmOptions {
         id,
@@ -78,13 +78,13 @@ pub(crate) fn shell(arguments: ShellArguments) -> anyhow::Result<u8> {
         machine,
         pushes,
     };
-    let root = Root::prepare(&environment, disk)?;
-    block_on(wanted.run_in_new(NewVm { root, options }))
+    let disk = BootDisk::prepare(&environment, disk)?;
+    block_on(request.run_in_new_vm(NewVm { disk, options }))
 }
 
 impl ProgramOptions {
-    /// Has it begin there, if nobody said where.
-    fn prefer_directory(&mut self, directory: &str) {
+    /// Sets the working directory, unless the user has chosen one.
+    fn set_default_directory(&mut self, directory: &str) {
         self.cwd.get_or_insert_with(|| directory.into());
     }
 
@@ -106,105 +106,106 @@ impl ProgramOptions {
     }
 }
 
-/// The terminal that the user wants.
-struct Wanted {
+/// The terminal to attach to or open.
+struct TerminalRequest {
     options: TerminalOptions,
     tag: Option<String>,
     detach_key: DetachKey,
 }
 
-/// A terminal that is there.
-struct Found {
+/// A terminal that exists.
+struct ConnectedTerminal {
     terminal: Terminal,
     tag: String,
     /// Whether we have opened it.
-    opened: bool,
+    is_new: bool,
 }
 
-impl Wanted {
-    /// In a VM of our own, which ends with it.
-    async fn run_in_new(self, new: NewVm) -> anyhow::Result<u8> {
+impl TerminalRequest {
+    /// Runs the terminal in a new VM, which ends with it.
+    async fn run_in_new_vm(self, new: NewVm) -> anyhow::Result<u8> {
         let mut signals = Signals::all()?;
         let work = async |vm: &Vm, signals: &mut Signals| {
-            let found = tokio::select! {
-                found = self.find_or_open(vm) => found?,
+            let connected = tokio::select! {
+                connected = self.find_or_open(vm) => connected?,
                 code = signals.next() => return Ok(code.into()),
             };
-            let end = session::run(&found.terminal, &self.detach_key, signals).await?;
+            let end = session::run(&connected.terminal, &self.detach_key, signals).await?;
             let code = match end {
                 End::Exited(exit) => of_exit(&exit),
                 End::Detached => 0,
                 End::Signalled(code) => code,
-                End::HungUp => HUNG_UP,
+                End::HungUp => TERMINAL_GONE,
             };
             Ok(code.into())
         };
         new.run(&mut signals, work).await
     }
 
-    /// In a VM that another program runs, where it goes on when we leave.
-    async fn run_in(self, id: &str) -> anyhow::Result<u8> {
+    /// Runs the terminal in another program's VM, where it keeps running after
+    /// a detach.
+    async fn run_in_existing_vm(self, id: &str) -> anyhow::Result<u8> {
         let mut signals = Signals::all()?;
-        let opening = async {
+        let connecting = async {
             let vm = Vm::attach(id).await?;
             self.find_or_open(&vm).await
         };
-        let found = tokio::select! {
-            found = opening => found?,
+        let connected = tokio::select! {
+            connected = connecting => connected?,
             code = signals.next() => return Ok(code),
         };
-        let end = session::run(&found.terminal, &self.detach_key, &mut signals).await?;
+        let end = session::run(&connected.terminal, &self.detach_key, &mut signals).await?;
         let code = match end {
             End::Exited(exit) => {
-                if found.opened {
-                    // Nobody else knows it, and its tag is free again.
-                    let _ = found.terminal.forget().await;
+                if connected.is_new {
+                    // Nobody else uses it; this frees its tag.
+                    let _ = connected.terminal.forget().await;
                 }
                 return Ok(of_exit(&exit));
             }
             End::Detached => 0,
             End::Signalled(code) => code,
-            End::HungUp => HUNG_UP,
+            End::HungUp => TERMINAL_GONE,
         };
-        if session::is_heard() {
-            let tag = found.tag;
-            say(&format!(
-                "the terminal goes on: `vmcell shell {id} --tag {tag}` comes back to it"
+        if session::stderr_is_writable() {
+            let tag = connected.tag;
+            report(&format!(
+                "the terminal keeps running: `vmcell shell {id} --tag {tag}` attaches to it"
             ));
         }
         Ok(code)
     }
 
-    async fn find_or_open(&self, vm: &Vm) -> anyhow::Result<Found> {
-        let there = match &self.tag {
+    async fn find_or_open(&self, vm: &Vm) -> anyhow::Result<ConnectedTerminal> {
+        let existing = match &self.tag {
             None => None,
             Some(tag) => attach(vm, tag, &self.options).await?,
         };
-        let opened = there.is_none();
-        let terminal = match (there, &self.tag) {
+        let is_new = existing.is_none();
+        let terminal = match (existing, &self.tag) {
             (Some(terminal), _) => terminal,
-            // Somebody else may have opened it just now.
+            // Another program may have opened it just now.
             (None, Some(tag)) => vm.terminals().session(tag, self.options.clone()).await?,
             (None, None) => vm.terminals().open(self.options.clone()).await?,
         };
         let info = terminal.info().await?;
-        if let Some(exit) = info.exit.filter(|_| !opened) {
+        if let Some(exit) = info.exit.filter(|_| !is_new) {
             let (id, tag) = (vm.id(), info.tag);
             anyhow::bail!(
-                "the terminal {tag:?} has ended ({}): `vmcell screen {id} {tag}` shows what is \
-                 left of it, and with another tag you get a new one",
+                "the terminal {tag:?} has ended ({}): `vmcell screen {id} {tag}` shows its last \
+                 screen, and another --tag opens a new terminal",
                 exit.cause
             );
         }
-        Ok(Found {
+        Ok(ConnectedTerminal {
             terminal,
             tag: info.tag,
-            opened,
+            is_new,
         })
     }
 }
 
-/// The terminal with this tag, if there is one.
+/// Returns the terminal with this tag, if there is one.
 async fn attach(vm: &Vm, tag: &str, options: &TerminalOptions) -> Result<Option<Terminal>, Error> {
     match vm.terminals().attach_with(tag, options.clone()).await {
         Ok(terminal) => Ok(Some(terminal)),

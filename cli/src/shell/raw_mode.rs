@@ -7,42 +7,41 @@ use std::{
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// The user's terminal while it does nothing by itself: it shows and interprets
-/// no key. When this is dropped, it is as it was.
+/// Puts the user's terminal into raw mode, and restores it on drop.
 pub(super) struct RawMode {
     terminal: OwnedFd,
-    before: Termios,
-    last_words: LastWords,
+    original: Termios,
+    panics: DeferredPanics,
 }
 
 impl RawMode {
-    /// Whether we have a terminal to work with.
-    pub(super) fn check() -> anyhow::Result<()> {
-        let missing = match (io::stdin().is_terminal(), io::stdout().is_terminal()) {
+    /// Fails if standard input or standard output is not a terminal.
+    pub(super) fn check_terminal() -> anyhow::Result<()> {
+        let stream = match (io::stdin().is_terminal(), io::stdout().is_terminal()) {
             (true, true) => return Ok(()),
             (false, _) => "standard input",
             _ => "standard output",
         };
         anyhow::bail!(
-            "{missing} is no terminal: `vmcell exec ID -- CMD` and `vmcell run -- CMD` need none"
+            "{stream} is not a terminal: use `vmcell exec ID -- CMD` or `vmcell run -- CMD`"
         )
     }
 
     pub(super) fn enter() -> io::Result<Self> {
         let terminal = io::stdin().as_fd().try_clone_to_owned()?;
         let mode = Self {
-            before: tcgetattr(&terminal)?,
+            original: tcgetattr(&terminal)?,
             terminal,
-            last_words: LastWords::keep(),
+            panics: DeferredPanics::install_hook(),
         };
         mode.apply()?;
         Ok(mode)
     }
 
-    /// Makes sure of it. Who stopped us and lets us go on may have used the
-    /// terminal meanwhile.
+    /// Sets raw mode again: after SIGSTOP and SIGCONT, other programs may have
+    /// changed the terminal.
     pub(super) fn apply(&self) -> io::Result<()> {
-        let mut raw = self.before.clone();
+        let mut raw = self.original.clone();
         raw.make_raw();
         Ok(tcsetattr(&self.terminal, OptionalActions::Now, &raw)?)
     }
@@ -50,45 +49,45 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
-        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
-        self.last_words.tell();
+        // Fails only if the terminal is gone.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.original);
+        self.panics.release();
     }
 }
 
-/// What panics say. In the midst of a full-screen program nobody could read it,
-/// so it waits until the terminal is the user's again.
-struct LastWords(Arc<Mutex<Waiting>>);
+/// Holds back panic messages until the terminal is restored: in the middle of a
+/// full-screen program they would be unreadable.
+struct DeferredPanics(Arc<Mutex<PanicMessages>>);
 
 #[derive(Default)]
-struct Waiting {
-    told: bool,
+struct PanicMessages {
+    released: bool,
     text: String,
 }
 
-impl LastWords {
-    /// How much of it is kept: bugs repeat themselves.
-    const LIMIT: usize = 4096;
+impl DeferredPanics {
+    /// How many bytes of messages are kept.
+    const MAX_BYTES: usize = 4096;
 
-    fn keep() -> Self {
-        let waiting = Arc::new(Mutex::new(Waiting::default()));
-        let before = panic::take_hook();
-        let hook_waiting = waiting.clone();
+    fn install_hook() -> Self {
+        let messages = Arc::new(Mutex::new(PanicMessages::default()));
+        let previous_hook = panic::take_hook();
+        let hook_messages = messages.clone();
         panic::set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {
-            let mut waiting = hook_waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            if waiting.told {
-                drop(waiting);
-                before(panic);
-            } else if waiting.text.len() < Self::LIMIT {
-                waiting.text.push_str(&format!("{panic}\n"));
+            let mut messages = hook_messages.lock().unwrap_or_else(PoisonError::into_inner);
+            if messages.released {
+                drop(messages);
+                previous_hook(panic);
+            } else if messages.text.len() < Self::MAX_BYTES {
+                messages.text.push_str(&format!("{panic}\n"));
             }
         }));
-        Self(waiting)
+        Self(messages)
     }
 
-    fn tell(&self) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.told = true;
-        let _ = io::stderr().write_all(waiting.text.as_bytes());
+    fn release(&self) {
+        let mut messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        messages.released = true;
+        let _ = io::stderr().write_all(messages.text.as_bytes());
     }
 }

@@ -1,8 +1,8 @@
-//! The user's terminal, connected to one of a guest.
+//! Connects the user's terminal to a terminal of a guest.
 //!
-//! Four things go on at once until one of them ends it: what the guest prints
-//! is drawn, what the user types is sent, the guest's terminal follows the size
-//! of the user's, and signals come in.
+//! Four loops run concurrently until one of them ends: the guest's output is
+//! printed, the user's input is sent, the guest's terminal follows the size of
+//! the user's, and signals are received.
 
 use std::{
     future::pending,
@@ -18,42 +18,41 @@ use super::{
     display::Display,
     keyboard::Keyboard,
     raw_mode::RawMode,
-    window::{self, Window},
+    window::{self, WindowWatcher},
 };
 
 /// How a session ended.
 pub(super) enum End {
-    /// With its program.
+    /// The program exited.
     Exited(Exit),
-    /// The user left.
+    /// The user pressed the detach key.
     Detached,
-    /// A signal to us, as an exit code.
+    /// We received a signal. The value is the exit code for it.
     Signalled(u8),
     /// The user's terminal is gone.
     HungUp,
 }
 
-/// Connects both until one ends. However it ends, the user's terminal is then
-/// as it was before.
+/// Connects the terminals until the session ends. In any case, the user's
+/// terminal is restored.
 pub(super) async fn run(
     terminal: &Terminal,
     key: &DetachKey,
     signals: &mut Signals,
 ) -> anyhow::Result<End> {
     let end = connect(terminal, key, signals).await;
-    if !matches!(end, Ok(End::Exited(_))) && is_heard() {
-        // What is said next does not belong to the guest's last line.
+    if !matches!(end, Ok(End::Exited(_))) && stderr_is_writable() {
+        // The next message starts on a line of its own.
         let _ = writeln!(io::stderr());
     }
     end
 }
 
-/// Whether something can be said without waiting for the user's terminal, which
-/// may take nothing any more.
-pub(super) fn is_heard() -> bool {
+/// Returns whether standard error accepts output now. A terminal may be stuck.
+pub(super) fn stderr_is_writable() -> bool {
     let stderr = io::stderr();
-    let mut wanted = [PollFd::new(&stderr, PollFlags::OUT)];
-    poll(&mut wanted, Some(&Timespec::default())).is_ok_and(|ready| ready == 1)
+    let mut poll_fds = [PollFd::new(&stderr, PollFlags::OUT)];
+    poll(&mut poll_fds, Some(&Timespec::default())).is_ok_and(|ready| ready == 1)
 }
 
 async fn connect(
@@ -61,24 +60,24 @@ async fn connect(
     key: &DetachKey,
     signals: &mut Signals,
 ) -> anyhow::Result<End> {
-    let mut window = Window::watch()?;
+    let mut window = WindowWatcher::watch()?;
     let mut keyboard = Keyboard::start()?;
-    // They are dropped in the opposite order: what was drawn is put right
-    // first, and then the terminal.
+    // Dropped in reverse order: first the screen's state is restored, then the
+    // terminal's mode.
     let mode = RawMode::enter()?;
     let mut display = Display::start()?;
     tokio::select! {
-        end = draw(terminal, &mut display) => Ok(end?),
-        end = send(terminal, &mut keyboard, key) => Ok(end),
+        end = print_output(terminal, &mut display) => Ok(end?),
+        end = send_input(terminal, &mut keyboard, key) => Ok(end),
         end = follow_size(terminal, &mut window, &mode) => Ok(end),
         code = signals.next() => Ok(End::Signalled(code)),
     }
 }
 
-async fn draw(terminal: &Terminal, display: &mut Display) -> Result<End, Error> {
+async fn print_output(terminal: &Terminal, display: &mut Display) -> Result<End, Error> {
     let mut output = terminal.follow();
     while let Some(bytes) = output.next().await {
-        if !display.draw(bytes).await {
+        if !display.print(bytes).await {
             return Ok(End::HungUp);
         }
     }
@@ -88,7 +87,7 @@ async fn draw(terminal: &Terminal, display: &mut Display) -> Result<End, Error> 
     Ok(End::Exited(terminal.wait().await?))
 }
 
-async fn send(terminal: &Terminal, keyboard: &mut Keyboard, key: &DetachKey) -> End {
+async fn send_input(terminal: &Terminal, keyboard: &mut Keyboard, key: &DetachKey) -> End {
     let input = terminal.input();
     while let Some(mut typed) = keyboard.next().await {
         let detached = key.find(&typed);
@@ -98,19 +97,19 @@ async fn send(terminal: &Terminal, keyboard: &mut Keyboard, key: &DetachKey) -> 
             return End::Detached;
         }
         if !taken {
-            // The program has ended: what it printed last is still on its way.
+            // The program has ended; its last output is still on its way.
             return pending().await;
         }
     }
     End::HungUp
 }
 
-/// Gives the guest's terminal the size of the user's, at first and whenever that
-/// changes.
-async fn follow_size(terminal: &Terminal, window: &mut Window, mode: &RawMode) -> End {
+/// Sets the size of the guest's terminal to that of the user's, at the start
+/// and on every change.
+async fn follow_size(terminal: &Terminal, window: &mut WindowWatcher, mode: &RawMode) -> End {
     loop {
         if let Some(size) = window::size() {
-            // One that has ended has no size, and how it ended is told soon.
+            // Fails if the program has ended, which is reported elsewhere.
             let _ = terminal.resize(size).await;
         }
         window.changed().await;

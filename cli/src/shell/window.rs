@@ -4,14 +4,14 @@ use rustix::termios::tcgetwinsize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vmcell::terminal::TerminalSize;
 
-/// The size of the user's terminal.
-pub(super) struct Window {
+/// Watches the size of the user's terminal.
+pub(super) struct WindowWatcher {
     changed: Signal,
     continued: Signal,
 }
 
-impl Window {
-    /// From now on changes are noticed.
+impl WindowWatcher {
+    /// Starts watching for changes.
     pub(super) fn watch() -> io::Result<Self> {
         let continued = rustix::process::Signal::CONT.as_raw();
         Ok(Self {
@@ -20,8 +20,8 @@ impl Window {
         })
     }
 
-    /// Waits until the size may be another, or the terminal was used by others
-    /// while we were stopped.
+    /// Waits until the size may have changed, or until we continue after
+    /// SIGSTOP, while other programs may have used the terminal.
     pub(super) async fn changed(&mut self) {
         tokio::select! {
             _ = self.changed.recv() => {}
@@ -30,8 +30,8 @@ impl Window {
     }
 }
 
-/// The size of the user's terminal, as far as a guest's can be like it. None if
-/// it does not know its size.
+/// Returns the size of the user's terminal, clamped to what a guest terminal
+/// supports. `None` if the terminal does not know its size.
 pub(super) fn size() -> Option<TerminalSize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     if size.ws_col == 0 || size.ws_row == 0 {

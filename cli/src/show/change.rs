@@ -1,29 +1,29 @@
-//! What people and machines are told of what differs between two trees.
+//! Differences between two trees, as text and as JSON.
 
 use std::io;
 
 use serde_json::{Value, json};
 use vmcell::diff::{Change, ChangeKind, FileDiff, ManifestEntry, ManifestKind, Shown};
 
-use super::{Page, name, patch};
+use super::{SafeStdout, name, patch};
 
-/// Prints the patch of a change. Into a pipe it goes as it is, so that it can be
-/// applied.
+/// Prints the patch of a change. Into a pipe it goes unchanged, so that it can
+/// be applied.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn print_patch(file: &FileDiff, page: &mut Page) -> io::Result<()> {
-    match page.is_terminal() {
-        true => patch::write(file.patch(), page.is_coloured(), page),
-        false => page.bytes(file.patch()),
+pub fn print_patch(file: &FileDiff, out: &mut SafeStdout) -> io::Result<()> {
+    match out.is_terminal() {
+        true => patch::write(file.patch(), out.is_coloured(), out),
+        false => out.file_bytes(file.patch()),
     }
 }
 
-/// Prints what sort of change it is, the path, and what there is to add.
+/// Prints the kind of a change, the path, a change of mode, and `more`.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn print_name(change: &Change, more: &str, page: &mut Page) -> io::Result<()> {
+pub fn print_name(change: &Change, more: &str, out: &mut SafeStdout) -> io::Result<()> {
     let letter = match change.kind() {
         ChangeKind::Added => "A ",
         ChangeKind::Removed => "D ",
@@ -36,13 +36,13 @@ pub fn print_name(change: &Change, more: &str, page: &mut Page) -> io::Result<()
         }
         _ => String::new(),
     };
-    page.named(letter, &change.path, "", &format!("{mode}{more}"))
+    out.path_line(letter, &change.path, "", &format!("{mode}{more}"))
 }
 
-/// A change with its patch, for machines.
+/// Returns a change with its patch as JSON.
 pub fn as_json(file: &FileDiff) -> Value {
     let change = file.change();
-    let mut told = json!({
+    let mut object = json!({
         "change": match change.kind() {
             ChangeKind::Added => "added",
             ChangeKind::Removed => "removed",
@@ -50,31 +50,31 @@ pub fn as_json(file: &FileDiff) -> Value {
             ChangeKind::ModeChanged => "mode-changed",
             _ => "modified",
         },
-        "old": change.old.as_ref().map(side),
-        "new": change.new.as_ref().map(side),
+        "old": change.old.as_ref().map(side_as_json),
+        "new": change.new.as_ref().map(side_as_json),
         "patch": match file.shown() {
             Shown::Whole => String::from_utf8_lossy(file.patch()).into(),
             _ => Value::Null,
         },
     });
-    name::put(&mut told, "path", &change.path);
-    told
+    name::insert(&mut object, "path", &change.path);
+    object
 }
 
-fn side(entry: &ManifestEntry) -> Value {
-    let mut told = json!({ "mode": format!("{:04o}", entry.mode) });
-    told["type"] = match &entry.kind {
+fn side_as_json(entry: &ManifestEntry) -> Value {
+    let mut object = json!({ "mode": format!("{:04o}", entry.mode) });
+    object["type"] = match &entry.kind {
         ManifestKind::File { size, sha256 } => {
-            told["size"] = (*size).into();
-            told["sha256"] = name::hex(sha256).into();
+            object["size"] = (*size).into();
+            object["sha256"] = name::hex(sha256).into();
             "file".into()
         }
         ManifestKind::Directory => "directory".into(),
         ManifestKind::Symlink { target } => {
-            name::put_bytes(&mut told, "target", target);
+            name::insert_bytes(&mut object, "target", target);
             "symlink".into()
         }
         ManifestKind::Other => "other".into(),
     };
-    told
+    object
 }

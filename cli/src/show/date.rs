@@ -1,8 +1,8 @@
-//! Times of files, as people and machines read them.
+//! Formats and parses dates.
 
 use std::time::{Duration, SystemTime};
 
-/// A moment in UTC.
+/// A point in time, in UTC.
 #[derive(Clone, Copy, Debug)]
 pub struct Date {
     year: i64,
@@ -13,7 +13,7 @@ pub struct Date {
 }
 
 impl Date {
-    /// The date of a time.
+    /// Returns the date of a time.
     pub fn of(time: SystemTime) -> Self {
         let (seconds, nanosecond) = match time.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(after) => (whole_seconds(after), after.subsec_nanos()),
@@ -22,7 +22,7 @@ impl Date {
                 (before, rest) => (-whole_seconds(before) - 1, 1_000_000_000 - rest),
             },
         };
-        let (year, month, day) = civil(seconds.div_euclid(DAY));
+        let (year, month, day) = civil_from_days(seconds.div_euclid(DAY));
         Self {
             year,
             month,
@@ -32,18 +32,18 @@ impl Date {
         }
     }
 
-    /// For people: `2026-01-31 12:00:59`.
+    /// Formats it for tables: `2026-01-31 12:00:59`.
     pub fn short(&self) -> String {
         format!("{} {}", self.day(), self.time())
     }
 
-    /// For machines, as RFC 3339 has it.
-    pub fn exact(&self) -> String {
+    /// Formats it by RFC 3339, with nanoseconds.
+    pub fn rfc3339(&self) -> String {
         format!("{}T{}.{:09}Z", self.day(), self.time(), self.nanosecond)
     }
 
-    /// The other way round: `2026-01-31`, and perhaps a time behind a blank or
-    /// a `T`, `12:00` or `12:00:59`. A `Z` may come last.
+    /// Parses `2026-01-31`, optionally followed by a space or `T` and a time,
+    /// `12:00` or `12:00:59`, and by `Z`.
     pub fn parse(text: &str) -> Option<SystemTime> {
         let text = text.strip_suffix('Z').unwrap_or(text);
         let (day, time) = match text.split_once([' ', 'T']) {
@@ -58,16 +58,16 @@ impl Date {
             [hour, minute, second] => (hour, minute, second),
             _ => return None,
         };
-        let days = days(year, month, day);
-        let makes_sense =
-            civil(days) == (year, month, day) && hour < 24 && minute < 60 && second < 60;
+        let days = days_from_civil(year, month, day);
+        let is_valid =
+            civil_from_days(days) == (year, month, day) && hour < 24 && minute < 60 && second < 60;
         let seconds = days * DAY + hour * 3600 + minute * 60 + second;
-        let away = Duration::from_secs(seconds.unsigned_abs());
+        let distance = Duration::from_secs(seconds.unsigned_abs());
         let time = match seconds {
-            0.. => SystemTime::UNIX_EPOCH.checked_add(away),
-            _ => SystemTime::UNIX_EPOCH.checked_sub(away),
+            0.. => SystemTime::UNIX_EPOCH.checked_add(distance),
+            _ => SystemTime::UNIX_EPOCH.checked_sub(distance),
         };
-        time.filter(|_| makes_sense)
+        time.filter(|_| is_valid)
     }
 
     fn day(&self) -> String {
@@ -83,36 +83,36 @@ impl Date {
 const DAY: i64 = 86_400;
 const DAYS_FROM_MARCH_OF_YEAR_0: i64 = 719_468;
 
-/// A system has no times that do not fit.
+/// Times of the system fit.
 fn whole_seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Year, month and day, from the days since 1970.
+/// Returns year, month and day of a number of days since 1970.
 ///
-/// The calendar repeats itself every 400 years. Years are counted from March
-/// on, so that the leap day is the last of its year.
-fn civil(days: i64) -> (i64, i64, i64) {
+/// The Gregorian calendar repeats every 400 years (an era). Years start in
+/// March here, so that the leap day is the last day of a year.
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
     const DAYS_IN_400_YEARS: i64 = 146_097;
     let days = days + DAYS_FROM_MARCH_OF_YEAR_0;
-    let round = days.div_euclid(DAYS_IN_400_YEARS);
-    let day_of_round = days.rem_euclid(DAYS_IN_400_YEARS);
-    let leap_days = day_of_round / 1460 - day_of_round / 36_524 + day_of_round / 146_096;
-    let year_of_round = (day_of_round - leap_days) / 365;
-    let first_day = year_of_round * 365 + year_of_round / 4 - year_of_round / 100;
-    let day_of_year = day_of_round - first_day;
-    // The months from March on have 31, 30, 31, 30, 31 days, and again.
+    let era = days.div_euclid(DAYS_IN_400_YEARS);
+    let day_of_era = days.rem_euclid(DAYS_IN_400_YEARS);
+    let leap_days = day_of_era / 1460 - day_of_era / 36_524 + day_of_era / 146_096;
+    let year_of_era = (day_of_era - leap_days) / 365;
+    let first_day = year_of_era * 365 + year_of_era / 4 - year_of_era / 100;
+    let day_of_year = day_of_era - first_day;
+    // Five months from March or August on have 153 days: 31, 30, 31, 30 and 31.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let year = round * 400 + year_of_round;
+    let year = era * 400 + year_of_era;
     match month_from_march {
         0..=9 => (year, month_from_march + 3, day),
         _ => (year + 1, month_from_march - 9, day),
     }
 }
 
-/// The days since 1970, from year, month and day.
-fn days(year: i64, month: i64, day: i64) -> i64 {
+/// Returns the days since 1970 of year, month and day.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let (year, month_from_march) = match month {
         3.. => (year, month - 3),
         _ => (year - 1, month + 9),
@@ -122,7 +122,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     year * 365 + leap_days + day_of_year - DAYS_FROM_MARCH_OF_YEAR_0
 }
 
-/// A few numbers of a few digits.
+/// Parses numbers of one to four digits.
 fn numbers(text: &str, separator: char) -> Option<Vec<i64>> {
     let number = |part: &str| {
         let is_number = (1..=4).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
@@ -154,16 +154,16 @@ mod tests {
     #[test]
     fn moments_before_1970_and_parts_of_a_second_are_told() {
         let time = SystemTime::UNIX_EPOCH - Duration::from_nanos(1);
-        assert_eq!(Date::of(time).exact(), "1969-12-31T23:59:59.999999999Z");
+        assert_eq!(Date::of(time).rfc3339(), "1969-12-31T23:59:59.999999999Z");
         let time = SystemTime::UNIX_EPOCH + Duration::new(1, 5);
-        assert_eq!(Date::of(time).exact(), "1970-01-01T00:00:01.000000005Z");
+        assert_eq!(Date::of(time).rfc3339(), "1970-01-01T00:00:01.000000005Z");
     }
 
     #[test]
     fn the_days_of_a_thousand_years_follow_each_other() {
-        let mut before = civil(-365_000);
+        let mut before = civil_from_days(-365_000);
         for days in -364_999..365_000 {
-            let (year, month, day) = civil(days);
+            let (year, month, day) = civil_from_days(days);
             let follows = match before {
                 (y, m, d) if (y, m, d + 1) == (year, month, day) => true,
                 (y, 12, 31) => (y + 1, 1, 1) == (year, month, day),
@@ -171,7 +171,7 @@ mod tests {
                 _ => false,
             };
             assert!(follows, "{before:?} {year} {month} {day}");
-            assert_eq!(super::days(year, month, day), days);
+            assert_eq!(super::days_from_civil(year, month, day), days);
             before = (year, month, day);
         }
     }

@@ -1,21 +1,21 @@
-//! What people and machines are told of an entry.
+//! Directory entries, as text and as JSON.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use vmcell::files::{Entry, EntryKind};
 
-use super::{Table, date::Date, name, page::OFF};
+use super::{Table, date::Date, name, safe_stdout::RESET_STYLE};
 
-/// The columns of a long listing, but for the name.
+/// The columns of a long listing, without the name.
 pub const HEADER: [&str; 6] = ["MODE", "LINKS", "OWNER", "GROUP", "SIZE", "MODIFIED (UTC)"];
 
-/// The table of a long listing.
+/// Returns the empty table of a long listing.
 pub fn table() -> Table<6> {
-    Table::with_tail(HEADER, "NAME")
+    Table::with_raw_column(HEADER, "NAME")
 }
 
-/// The cells of a long listing, but for the name.
+/// Returns the cells of a long listing, without the name.
 pub fn row(entry: &Entry) -> [String; 6] {
     [
         entry.permissions(),
@@ -27,22 +27,22 @@ pub fn row(entry: &Entry) -> [String; 6] {
     ]
 }
 
-/// A path, and where it points if it is a link: what stays in its line and
-/// drives no terminal, but for the colour of the path.
+/// Returns a path, and its target if it is a link, safe for a terminal: one
+/// line without control characters, except for the path's colour.
 pub fn label(entry: &Entry, path: &Path, coloured: bool) -> String {
-    let path = name::shown(path);
+    let path = name::printable(path);
     let mut label = match colour(entry) {
-        on if coloured && !on.is_empty() => format!("{on}{path}{OFF}"),
+        on if coloured && !on.is_empty() => format!("{on}{path}{RESET_STYLE}"),
         _ => path,
     };
     if let Some(target) = &entry.target {
         label += " -> ";
-        label += &name::shown(target);
+        label += &name::printable(target);
     }
     label
 }
 
-/// What begins the colour of a name on a terminal; empty: none.
+/// Returns the escape sequence for the colour of a name, or "".
 pub fn colour(entry: &Entry) -> &'static str {
     match entry.kind {
         EntryKind::Directory => "\x1b[1;34m",
@@ -53,11 +53,11 @@ pub fn colour(entry: &Entry) -> &'static str {
     }
 }
 
-/// All that there is to know, a line each.
+/// Returns all metadata as keys and values.
 pub fn lines(entry: &Entry) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("path", label(entry, &absolute(entry), false)),
-        ("type", kind(entry.kind).to_owned()),
+        ("type", kind_name(entry.kind).to_owned()),
         ("size", entry.size.to_string()),
         ("allocated", entry.allocated.to_string()),
         (
@@ -79,30 +79,30 @@ pub fn lines(entry: &Entry) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The owner's name, or the number of one who has none.
+/// Returns the owner's name, or the user ID if it has none.
 fn owner(entry: &Entry) -> String {
     name_or_number(entry.owner.as_deref(), entry.uid)
 }
 
-/// The same for the group.
+/// Returns the group's name, or the group ID if it has none.
 fn group(entry: &Entry) -> String {
     name_or_number(entry.group.as_deref(), entry.gid)
 }
 
 fn name_or_number(name: Option<&str>, number: u32) -> String {
     match name {
-        Some(name) => name::shown(name),
+        Some(name) => name::printable(name),
         None => number.to_string(),
     }
 }
 
-/// Its path from the root on.
+/// Returns the entry's absolute path.
 pub fn absolute(entry: &Entry) -> PathBuf {
     Path::new("/").join(&entry.path)
 }
 
-/// Its path as it is listed: from this directory on. What is no directory is its
-/// own only entry.
+/// Returns the entry's path relative to the listed directory. If the listed
+/// path is not a directory, its only entry is itself, with its absolute path.
 pub fn listed(entry: &Entry, directory: &Path) -> PathBuf {
     let path = absolute(entry);
     match path.strip_prefix(directory) {
@@ -111,8 +111,8 @@ pub fn listed(entry: &Entry, directory: &Path) -> PathBuf {
     }
 }
 
-/// What it is, in a word.
-pub fn kind(kind: EntryKind) -> &'static str {
+/// Returns the name of a type.
+pub fn kind_name(kind: EntryKind) -> &'static str {
     match kind {
         EntryKind::File => "file",
         EntryKind::Directory => "directory",
@@ -125,10 +125,10 @@ pub fn kind(kind: EntryKind) -> &'static str {
     }
 }
 
-/// All that there is to know, for machines.
+/// Returns all metadata as JSON.
 pub fn as_json(entry: &Entry) -> Value {
-    let mut told = json!({
-        "type": kind(entry.kind),
+    let mut object = json!({
+        "type": kind_name(entry.kind),
         "size": entry.size,
         "allocated": entry.allocated,
         "mode": format!("{:04o}", entry.mode),
@@ -137,18 +137,18 @@ pub fn as_json(entry: &Entry) -> Value {
         "gid": entry.gid,
         "owner": entry.owner,
         "group": entry.group,
-        "modified": Date::of(entry.modified).exact(),
+        "modified": Date::of(entry.modified).rfc3339(),
         "links": entry.links,
         "inode": entry.inode,
         "target": null,
         "sha256": entry.sha256.map(|digest| name::hex(&digest)),
     });
     let path = absolute(entry);
-    name::put(&mut told, "path", path);
+    name::insert(&mut object, "path", path);
     let last = entry.name().unwrap_or_default();
-    name::put(&mut told, "name", last);
+    name::insert(&mut object, "name", last);
     if let Some(target) = &entry.target {
-        name::put(&mut told, "target", target);
+        name::insert(&mut object, "target", target);
     }
-    told
+    object
 }

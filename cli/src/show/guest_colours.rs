@@ -1,8 +1,8 @@
-//! Colours of a guest on our terminal, and who ends them.
+//! Tracks and resets colours that a guest has left on.
 //!
-//! What a command prints may leave a colour on. Standard output and standard
-//! error are mostly one terminal, so this is state of the whole program: whoever
-//! prints a line of ours ends the colours first.
+//! A command may end without resetting its colours. Standard output and
+//! standard error are usually the same terminal, so this is state of the whole
+//! program: whoever prints a line of our own resets the colours first.
 
 use std::{
     io::{self, IsTerminal},
@@ -12,7 +12,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use vmcell::ColourPolicy;
 
-use super::page::{OFF, colours_are_wanted};
+use super::safe_stdout::{RESET_STYLE, colours_allowed};
 
 /// One of our outputs, as a bit.
 #[derive(Clone, Copy, Debug)]
@@ -23,56 +23,56 @@ pub enum Output {
     Stderr = 2,
 }
 
-/// The outputs that left a colour on.
-static LEFT_ON: AtomicU8 = AtomicU8::new(0);
+/// The outputs on which a colour is still on.
+static COLOURED_OUTPUTS: AtomicU8 = AtomicU8::new(0);
 
-/// What becomes of colours that a command prints on a terminal: they pass,
+/// Returns how colours that a command prints are treated on a terminal: kept,
 /// unless the user wants none.
 pub fn policy() -> ColourPolicy {
-    match colours_are_wanted() {
+    match colours_allowed() {
         true => ColourPolicy::Keep,
         false => ColourPolicy::Remove,
     }
 }
 
-/// Remembers whether the last text on an output left a colour on.
-pub fn note(output: Output, is_coloured: bool) {
+/// Records whether the last text on an output left a colour on.
+pub fn record(output: Output, is_coloured: bool) {
     let bit = output as u8;
     match is_coloured {
-        true => LEFT_ON.fetch_or(bit, Ordering::Relaxed),
-        false => LEFT_ON.fetch_and(!bit, Ordering::Relaxed),
+        true => COLOURED_OUTPUTS.fetch_or(bit, Ordering::Relaxed),
+        false => COLOURED_OUTPUTS.fetch_and(!bit, Ordering::Relaxed),
     };
 }
 
-/// Returns what ends the guest's colours before a line of ours on standard
-/// error. Nothing if there are none, or if that is no terminal.
-pub fn end() -> &'static str {
-    match io::stderr().is_terminal() && LEFT_ON.swap(0, Ordering::Relaxed) != 0 {
-        true => OFF,
+/// Returns the sequence that resets the guest's colours before we print to
+/// standard error. Empty if none are on, or if standard error is not a
+/// terminal.
+pub fn reset() -> &'static str {
+    match io::stderr().is_terminal() && COLOURED_OUTPUTS.swap(0, Ordering::Relaxed) != 0 {
+        true => RESET_STYLE,
         false => "",
     }
 }
 
-/// Ends the guest's colours when the program does, if some are left on: it may
-/// have been interrupted in the midst of an output. Never waits for a terminal
-/// that takes nothing.
-pub fn end_at_exit() {
-    if LEFT_ON.swap(0, Ordering::Relaxed) == 0 {
+/// Resets the guest's colours at exit if some are still on, for example after
+/// an interrupt. Never blocks on a terminal that does not read.
+pub fn reset_at_exit() {
+    if COLOURED_OUTPUTS.swap(0, Ordering::Relaxed) == 0 {
         return;
     }
     let (stdout, stderr) = (io::stdout(), io::stderr());
-    // Past the locks and the buffers, which somebody may hold who waits.
+    // Bypasses locks and buffers, which a blocked thread may hold.
     if stderr.is_terminal() {
-        write_at_once(&stderr);
+        write_reset_without_blocking(&stderr);
     } else if stdout.is_terminal() {
-        write_at_once(&stdout);
+        write_reset_without_blocking(&stdout);
     }
 }
 
-fn write_at_once(terminal: &impl rustix::fd::AsFd) {
-    let mut wanted = [PollFd::new(terminal, PollFlags::OUT)];
-    if poll(&mut wanted, Some(&Timespec::default())) == Ok(1) {
-        // Nobody is left to tell if that fails.
-        let _ = rustix::io::write(terminal, OFF.as_bytes());
+fn write_reset_without_blocking(terminal: &impl rustix::fd::AsFd) {
+    let mut poll_fds = [PollFd::new(terminal, PollFlags::OUT)];
+    if poll(&mut poll_fds, Some(&Timespec::default())) == Ok(1) {
+        // There is nobody left to report an error to.
+        let _ = rustix::io::write(terminal, RESET_STYLE.as_bytes());
     }
 }

@@ -1,22 +1,22 @@
-//! JSON that is safe on a terminal too.
+//! JSON that is safe to print on a terminal.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 use vmcell::is_printable;
 
-/// A value on one line.
+/// Formats a value on one line.
 pub fn line(value: &Value) -> String {
     escaped(value.to_string())
 }
 
-/// A value on several lines.
+/// Formats a value on several lines.
 pub fn lines(value: &Value) -> String {
     escaped(format!("{value:#}"))
 }
 
-/// Escapes characters that JSON allows and that a terminal would obey, for
-/// example U+009B. They can only be within strings, so the value is the same.
+/// Escapes characters that JSON allows but a terminal would interpret, for
+/// example U+009B. They only occur within strings, so the value stays the same.
 fn escaped(json: String) -> String {
     if json.chars().all(is_printable) {
         return json;
@@ -28,7 +28,7 @@ fn escaped(json: String) -> String {
             continue;
         }
         for unit in character.encode_utf16(&mut [0; 2]) {
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = write!(escaped, "\\u{unit:04x}");
         }
     }

@@ -1,20 +1,20 @@
-//! What is printed, for people and for machines.
+//! Output, as text and as JSON.
 
 pub mod change;
 pub mod date;
 pub mod entry;
 pub mod guest_colours;
 pub mod json;
+pub mod message;
 pub mod name;
 pub mod patch;
-pub mod voice;
 
-mod page;
 mod progress;
+mod safe_stdout;
 mod summary;
 mod table;
 
-pub use page::Page;
 pub use progress::Progress;
+pub use safe_stdout::SafeStdout;
 pub use summary::Summary;
 pub use table::Table;

@@ -1,38 +1,38 @@
-//! Names of files, which are bytes, for people and machines.
+//! File names, which are bytes, as text and as JSON.
 
 use std::{fmt::Write as _, os::unix::ffi::OsStrExt, path::Path};
 
 use serde_json::Value;
 use vmcell::printable_name;
 
-/// A name that stays in its line and cannot drive a terminal.
-pub fn shown(path: impl AsRef<Path>) -> String {
-    shown_bytes(path.as_ref().as_os_str().as_bytes())
+/// Returns a name as one line that cannot control a terminal.
+pub fn printable(path: impl AsRef<Path>) -> String {
+    printable_bytes(path.as_ref().as_os_str().as_bytes())
 }
 
 /// The same for bytes.
-pub fn shown_bytes(name: &[u8]) -> String {
+pub fn printable_bytes(name: &[u8]) -> String {
     printable_name(name).into_owned()
 }
 
-/// Tells machines a name under a key. One that is not UTF-8 comes as it looks,
-/// and under the key with `_bytes` in hexadecimal digits.
-pub fn put(object: &mut Value, key: &str, path: impl AsRef<Path>) {
-    put_bytes(object, key, path.as_ref().as_os_str().as_bytes());
+/// Adds a name to a JSON object. If it is not UTF-8, the text is lossy, and the
+/// key with the suffix `_bytes` has the bytes in hexadecimal.
+pub fn insert(object: &mut Value, key: &str, path: impl AsRef<Path>) {
+    insert_bytes(object, key, path.as_ref().as_os_str().as_bytes());
 }
 
 /// The same for bytes.
-pub fn put_bytes(object: &mut Value, key: &str, name: &[u8]) {
+pub fn insert_bytes(object: &mut Value, key: &str, name: &[u8]) {
     object[key] = String::from_utf8_lossy(name).into();
     if std::str::from_utf8(name).is_err() {
         object[format!("{key}_bytes")] = hex(name).into();
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -47,8 +47,8 @@ mod tests {
     #[test]
     fn a_name_keeps_its_bytes_for_machines_and_its_line_for_people() {
         let mut object = json!({});
-        put(&mut object, "path", "schön");
-        put_bytes(&mut object, "target", b"a\xffb");
+        insert(&mut object, "path", "schön");
+        insert_bytes(&mut object, "target", b"a\xffb");
         let expected = json!({
             "path": "schön",
             "target": "a\u{fffd}b",
@@ -56,7 +56,7 @@ mod tests {
         });
         assert_eq!(object, expected);
         assert_eq!(
-            shown_bytes(b"a\nb\t\x1b[2J\x9b2J"),
+            printable_bytes(b"a\nb\t\x1b[2J\x9b2J"),
             "a\u{fffd}b\u{fffd}\u{fffd}[2J\u{fffd}2J"
         );
     }

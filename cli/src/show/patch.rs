@@ -1,19 +1,19 @@
-//! A patch, line by line.
+//! Prints and counts the lines of a patch.
 
 use std::io::{self, Write};
 
 use vmcell::printable;
 
-use super::page::OFF;
+use super::safe_stdout::RESET_STYLE;
 
-/// Where in a patch we are: the same line means something else in a hunk.
+/// A part of a patch. The same line means something else in a hunk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Header,
     Hunk,
 }
 
-/// The lines of a patch, each with whether it is in a hunk.
+/// Returns the lines of a patch, each with its part.
 fn lines(patch: &[u8]) -> impl Iterator<Item = (Part, &[u8])> {
     let lines = patch.split_inclusive(|byte| *byte == b'\n');
     lines.scan(Part::Header, |part, line| {
@@ -26,7 +26,7 @@ fn lines(patch: &[u8]) -> impl Iterator<Item = (Part, &[u8])> {
     })
 }
 
-/// Writes a patch such that it cannot drive the terminal.
+/// Writes a patch, with control characters replaced.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -40,7 +40,7 @@ pub fn write(patch: &[u8], coloured: bool, out: &mut impl Write) -> io::Result<(
             (Part::Hunk, [b'-', ..]) => "\x1b[31m",
             (Part::Hunk, _) => "",
         };
-        let end = if colour.is_empty() { "" } else { OFF };
+        let end = if colour.is_empty() { "" } else { RESET_STYLE };
         let text = printable(line);
         let text = text.strip_suffix('\n').unwrap_or(&text);
         writeln!(out, "{colour}{text}{end}")?;
@@ -48,7 +48,7 @@ pub fn write(patch: &[u8], coloured: bool, out: &mut impl Write) -> io::Result<(
     Ok(())
 }
 
-/// How many lines a patch adds, and how many it takes away.
+/// Returns how many lines a patch adds and removes.
 pub fn count(patch: &[u8]) -> (usize, usize) {
     let (mut added, mut removed) = (0, 0);
     for line in lines(patch) {

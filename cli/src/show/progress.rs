@@ -5,15 +5,16 @@ use vmcell::tree::TreeProgress;
 
 use super::name;
 
-/// How far something is: a bar on standard error, if that is a terminal. It is gone when this is
-/// dropped.
+/// A progress bar on standard error, if that is a terminal. It is removed on
+/// drop.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// For so many bytes, if that is known.
+    /// Creates a bar for a number of bytes, or a spinner if the number is
+    /// unknown.
     pub fn new(bytes: Option<u64>) -> Self {
         let bar = match bytes {
             Some(bytes) => ProgressBar::new(bytes).with_style(style(
@@ -28,20 +29,21 @@ impl Progress {
         Self { bar }
     }
 
-    /// So many bytes are done.
-    pub fn reach(&self, bytes: u64) {
+    /// Sets how many bytes are done.
+    pub fn set_position(&self, bytes: u64) {
         self.bar.set_position(bytes);
     }
 
-    /// What a transfer tells. None: nobody would see it.
-    pub fn watcher(&self) -> Option<impl FnMut(TreeProgress<'_>) + Send + use<>> {
+    /// Returns a callback for the progress of a transfer. `None` if the bar is
+    /// hidden.
+    pub fn callback(&self) -> Option<impl FnMut(TreeProgress<'_>) + Send + use<>> {
         if self.bar.is_hidden() {
             return None;
         }
         self.bar.enable_steady_tick(Duration::from_millis(100));
         let bar = self.bar.clone();
         Some(move |progress: TreeProgress<'_>| {
-            let path = name::shown_bytes(progress.path);
+            let path = name::printable_bytes(progress.path);
             bar.set_position(progress.bytes);
             bar.set_message(format!("{} entries {path}", progress.entries));
         })

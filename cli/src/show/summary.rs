@@ -9,7 +9,7 @@ use vmcell::{
 
 use super::name;
 
-/// What people and machines are told of a transfer when it is done.
+/// What a transfer has copied, and what it has not.
 #[derive(Debug)]
 pub struct Summary {
     entries: u64,
@@ -22,31 +22,31 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What is not as it was, and if somebody looks also how much is.
+    /// Returns the warnings, and the totals if standard error is a terminal.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = self.losses();
+        let mut lines = self.warnings();
         if io::stderr().is_terminal() {
-            lines.push(self.extent());
+            lines.push(self.totals());
         }
         lines
     }
 
-    /// What is not as it was.
-    pub fn losses(&self) -> Vec<String> {
+    /// Returns a message for everything that was not copied exactly.
+    pub fn warnings(&self) -> Vec<String> {
         let left_out = self.first_left_out.iter().map(|left_out| {
-            let path = name::shown_bytes(&left_out.path);
+            let path = name::printable_bytes(&left_out.path);
             format!("left out {path}: {}", left_out.reason)
         });
         let mut lines: Vec<_> = left_out.collect();
-        let more = self
+        let not_listed = self
             .left_out
             .saturating_sub(self.first_left_out.len() as u64);
         for (count, what) in [
-            (more, "more entries were left out"),
+            (not_listed, "more entries were left out"),
             (self.lost_xattrs, "extended attributes were lost"),
             (
                 self.resized,
-                "files changed meanwhile, and were cut off or filled up",
+                "files changed while being copied, and were truncated or padded",
             ),
         ] {
             if count > 0 {
@@ -56,8 +56,8 @@ impl Summary {
         lines
     }
 
-    /// How much it was.
-    fn extent(&self) -> String {
+    /// Returns how much was copied.
+    fn totals(&self) -> String {
         let (entries, bytes) = (self.entries, HumanBytes(self.bytes));
         let mut text = format!("{entries} entries, {bytes}");
         if self.unchanged > 0 {
@@ -69,12 +69,12 @@ impl Summary {
         text
     }
 
-    /// The same for machines.
+    /// Returns the summary as JSON.
     pub fn as_json(&self) -> Value {
         let first_left_out = self.first_left_out.iter().map(|left_out| {
-            let mut told = json!({ "reason": left_out.reason });
-            name::put_bytes(&mut told, "path", &left_out.path);
-            told
+            let mut object = json!({ "reason": left_out.reason });
+            name::insert_bytes(&mut object, "path", &left_out.path);
+            object
         });
         json!({
             "entries": self.entries,

@@ -4,8 +4,8 @@ use vmcell::printable;
 
 /// Rows under a header, in aligned columns.
 ///
-/// Rows may be printed in portions, so that their number does not matter: a
-/// column is as wide as its widest cell until then.
+/// Rows are printed in chunks, so that memory does not grow with their number.
+/// The width of a column is that of its widest cell so far.
 #[derive(Debug)]
 pub struct Table<const N: usize> {
     rows: Vec<Row<N>>,
@@ -15,56 +15,56 @@ pub struct Table<const N: usize> {
 #[derive(Debug)]
 struct Row<const N: usize> {
     cells: [String; N],
-    /// What follows behind the last column, as it is.
-    tail: String,
+    /// Text after the last column, printed without escaping or padding.
+    raw: String,
 }
 
-/// After so many rows the widths of the columns are known well enough.
-const PORTION: usize = 1000;
+/// The number of rows in a chunk.
+const ROWS_PER_CHUNK: usize = 1000;
 
 impl<const N: usize> Table<N> {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new(header: [&str; N]) -> Self {
-        Self::with_tail(header, "")
+        Self::with_raw_column(header, "")
     }
 
-    /// An empty table of which each row has something behind its columns.
-    pub fn with_tail(header: [&str; N], tail: &str) -> Self {
+    /// Creates an empty table whose rows have text after their columns.
+    pub fn with_raw_column(header: [&str; N], raw: &str) -> Self {
         let mut table = Self {
             rows: Vec::new(),
             widths: [0; N],
         };
-        table.add_with_tail(header.map(str::to_owned), tail.to_owned());
+        table.add_with_raw_column(header.map(str::to_owned), raw.to_owned());
         table
     }
 
-    /// Adds a row. What would not stay in its line is replaced.
+    /// Adds a row. Line breaks and control characters are replaced.
     pub fn add(&mut self, cells: [String; N]) {
-        self.add_with_tail(cells, String::new());
+        self.add_with_raw_column(cells, String::new());
     }
 
-    /// Adds a row with something behind its columns, which is printed as it is:
-    /// whoever adds it sees that it stays in its line and drives no terminal.
-    pub fn add_with_tail(&mut self, cells: [String; N], tail: String) {
-        let cells = cells.map(in_its_line);
+    /// Adds a row with text after its columns. The text is printed as is: the
+    /// caller must have removed line breaks and control characters.
+    pub fn add_with_raw_column(&mut self, cells: [String; N], raw: String) {
+        let cells = cells.map(sanitized_cell);
         for (width, cell) in self.widths.iter_mut().zip(&cells) {
             *width = (*width).max(cell.chars().count());
         }
-        self.rows.push(Row { cells, tail });
+        self.rows.push(Row { cells, raw });
     }
 
-    /// Whether there are enough rows to print a portion of them.
-    pub fn has_portion(&self) -> bool {
-        self.rows.len() >= PORTION
+    /// Returns whether there are enough rows to print a chunk of them.
+    pub fn has_chunk(&self) -> bool {
+        self.rows.len() >= ROWS_PER_CHUNK
     }
 
-    /// Prints it to standard output.
+    /// Prints the table to standard output.
     ///
     /// # Errors
-    /// If that cannot be written, but for a reader that has gone away.
-    pub fn show(&mut self) -> anyhow::Result<()> {
+    /// If that fails, except because the reader has closed the pipe.
+    pub fn print_to_stdout(&mut self) -> anyhow::Result<()> {
         match self.print(&mut io::stdout()) {
-            // Who has gone away has seen enough.
+            // A reader that has closed the pipe has read enough.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(()),
         }
@@ -75,21 +75,21 @@ impl<const N: usize> Table<N> {
     /// # Errors
     /// If they cannot be written.
     pub fn print(&mut self, writer: &mut impl Write) -> io::Result<()> {
-        for Row { cells, tail } in self.rows.drain(..) {
+        for Row { cells, raw } in self.rows.drain(..) {
             let mut line = String::new();
             for (cell, width) in cells.iter().zip(self.widths) {
-                let missing = width.saturating_sub(cell.chars().count());
+                let padding = width.saturating_sub(cell.chars().count());
                 line.push_str(cell);
-                line.extend(std::iter::repeat_n(' ', missing + 2));
+                line.extend(std::iter::repeat_n(' ', padding + 2));
             }
-            line.push_str(&tail);
+            line.push_str(&raw);
             writeln!(writer, "{}", line.trim_end())?;
         }
         Ok(())
     }
 }
 
-fn in_its_line(cell: String) -> String {
+fn sanitized_cell(cell: String) -> String {
     if cell.bytes().all(|byte| matches!(byte, b'!'..=b'~')) {
         return cell;
     }
@@ -118,14 +118,14 @@ ID   TAG    COMMAND
 
     #[test]
     fn later_portions_have_the_columns_of_the_first() {
-        let mut table = Table::with_tail(["SIZE"], "NAME");
-        table.add_with_tail(["100000".to_owned()], "\x1b[1mx\x1b[0m".to_owned());
+        let mut table = Table::with_raw_column(["SIZE"], "NAME");
+        table.add_with_raw_column(["100000".to_owned()], "\x1b[1mx\x1b[0m".to_owned());
         let mut text = Vec::new();
         table.print(&mut text).unwrap();
-        table.add_with_tail(["1".to_owned()], "y".to_owned());
+        table.add_with_raw_column(["1".to_owned()], "y".to_owned());
         table.print(&mut text).unwrap();
         let expected = "SIZE    NAME\n100000  \x1b[1mx\x1b[0m\n1       y\n";
         assert_eq!(String::from_utf8(text).unwrap(), expected);
-        assert!(!table.has_portion());
+        assert!(!table.has_chunk());
     }
 }

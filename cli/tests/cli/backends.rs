@@ -1,4 +1,4 @@
-//! What runs a VM, and what that is told of.
+//! Backends and links of a VM.
 
 use crate::vmcell::Vmcell;
 

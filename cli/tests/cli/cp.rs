@@ -5,13 +5,13 @@ use std::{fs, path::Path, time::SystemTime};
 use serde_json::json;
 
 use crate::{
-    keeper::Keeper,
-    tree::{describe, plant},
+    shared_vm::SharedVm,
+    tree::{create_tree, describe},
     vmcell::{Ended, Vmcell},
 };
 
-impl Keeper {
-    /// Copies in the temporary folder of a test; `:PATH` is one of the VM.
+impl SharedVm {
+    /// Copies files, in a temporary directory; `:PATH` is a path in the VM.
     fn cp(&self, folder: &Path, source: &str, destination: &str, options: &[&str]) -> Ended {
         let place = |text: &str| match text.strip_prefix(':') {
             Some(path) => format!("{}:{path}", self.id),
@@ -22,7 +22,7 @@ impl Keeper {
         Vmcell::new(words.iter().chain(options)).finish()
     }
 
-    /// The same for copies that work in silence.
+    /// Asserts that a copy succeeds and prints nothing.
     #[track_caller]
     fn copied(&self, folder: &Path, source: &str, destination: &str, options: &[&str]) {
         self.cp(folder, source, destination, options)
@@ -32,45 +32,45 @@ impl Keeper {
 
 #[test]
 fn a_directory_comes_back_as_it_went() {
-    let keeper = Keeper::start("cp");
+    let shared = SharedVm::start("cp");
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
-    plant(&folder.join("tree"));
+    create_tree(&folder.join("tree"));
 
-    // It becomes what is named, or lands in a directory that is there.
-    keeper.copied(folder, "tree", ":there", &[]);
-    keeper.copied(folder, ":there", "back", &[]);
-    let planted = describe(&folder.join("tree"));
-    assert_eq!(describe(&folder.join("back")), planted);
-    keeper.copied(folder, ":/workspace/there", "back", &[]);
-    assert_eq!(describe(&folder.join("back/there")), planted);
-    keeper.copied(folder, "tree/notes", ":", &[]);
-    keeper.copied(folder, "tree/notes", ":new/folder/", &[]);
-    keeper.copied(folder, ":new/folder/notes", "renamed", &[]);
+    // The copy gets the destination's name, or goes into an existing directory.
+    shared.copied(folder, "tree", ":there", &[]);
+    shared.copied(folder, ":there", "back", &[]);
+    let created = describe(&folder.join("tree"));
+    assert_eq!(describe(&folder.join("back")), created);
+    shared.copied(folder, ":/workspace/there", "back", &[]);
+    assert_eq!(describe(&folder.join("back/there")), created);
+    shared.copied(folder, "tree/notes", ":", &[]);
+    shared.copied(folder, "tree/notes", ":new/folder/", &[]);
+    shared.copied(folder, ":new/folder/notes", "renamed", &[]);
     assert_eq!(
         fs::read(folder.join("renamed")).unwrap(),
         b"one\ntwo\nthree\n"
     );
-    keeper.copied(folder, "tree/.", ":contents", &[]);
-    keeper.copied(folder, ":contents/src/link", "link", &["--allow-symlink"]);
+    shared.copied(folder, "tree/.", ":contents", &[]);
+    shared.copied(folder, ":contents/src/link", "link", &["--allow-symlink"]);
     assert_eq!(
         fs::read_link(folder.join("link")).unwrap(),
         Path::new("../notes")
     );
-    keeper
-        .visit("ls", [])
+    shared
+        .cli("ls", [])
         .finish()
         .assert_printed("contents\nnew\nnotes\nthere\n");
 
-    // A second time there is nothing to do, unless that is what is wanted.
+    // A second copy has nothing to do, unless options say otherwise.
     let again = |options: &[&str]| {
         let options = [&["--json"], options].concat();
-        let ended = keeper.cp(folder, "tree/.", ":there", &options);
+        let ended = shared.cp(folder, "tree/.", ":there", &options);
         assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""), "{ended:?}");
-        let told = ended.json();
-        ["entries", "unchanged", "bytes"].map(|key| told[key].as_u64().unwrap())
+        let parsed = ended.json();
+        ["entries", "unchanged", "bytes"].map(|key| parsed[key].as_u64().unwrap())
     };
-    let everything = planted.len() as u64 + 1;
+    let everything = created.len() as u64 + 1;
     assert_eq!(again(&[]), [0, everything, 0]);
     let script = fs::File::options()
         .append(true)
@@ -80,14 +80,14 @@ fn a_directory_comes_back_as_it_went() {
     let [entries, _, bytes] = again(&[]);
     assert!((1..everything).contains(&entries), "{entries}");
     assert_eq!(bytes, b"#!/bin/sh\n".len() as u64);
-    // Directories that are there are neither made nor replaced.
-    let directories = planted
+    // Existing directories are neither created nor replaced.
+    let directories = created
         .values()
         .filter(|text| text.starts_with("directory"));
-    let others = planted.len() - directories.count();
+    let others = created.len() - directories.count();
     let [entries, unchanged, _] = again(&["--all"]);
     assert_eq!((entries, unchanged), (others as u64, 0));
-    keeper.copied(folder, ":there", "again", &[]);
+    shared.copied(folder, ":there", "again", &[]);
     assert_eq!(
         describe(&folder.join("again")),
         describe(&folder.join("tree"))
@@ -96,10 +96,10 @@ fn a_directory_comes_back_as_it_went() {
 
 #[test]
 fn only_what_was_asked_for_is_copied_and_the_rest_is_told() {
-    let keeper = Keeper::start("cp-part");
+    let shared = SharedVm::start("cp-part");
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
-    plant(&folder.join("tree"));
+    create_tree(&folder.join("tree"));
     fs::write(folder.join("ignored"), "# not these\nsrc/deep/\nodd*\r\n").unwrap();
     let ignored = folder.join("ignored");
     let options = [
@@ -110,25 +110,25 @@ fn only_what_was_asked_for_is_copied_and_the_rest_is_told() {
         "--owner",
         "nobody",
     ];
-    keeper.copied(folder, "tree", ":part", &options);
-    let listed = keeper.visit("ls", ["part", "-R"]).finish();
+    shared.copied(folder, "tree", ":part", &options);
+    let listed = shared.cli("ls", ["part", "-R"]).finish();
     listed.assert_printed("empty\nnotes\nsrc\nsrc/link\nsrc/notes\nsrc/run.sh\n");
-    let owner = keeper.visit("stat", ["part/notes", "--json"]).finish();
+    let owner = shared.cli("stat", ["part/notes", "--json"]).finish();
     assert_eq!(owner.json()["owner"], json!("nobody"));
-    keeper.copied(folder, ":part", "included", &["--include", "*.sh"]);
+    shared.copied(folder, ":part", "included", &["--include", "*.sh"]);
     let paths: Vec<_> = describe(&folder.join("included")).into_keys().collect();
     assert_eq!(paths, ["src", "src/run.sh"].map(std::path::PathBuf::from));
 
-    // What cannot be copied is said, and the rest is copied.
-    let made = keeper.exec([], ["mkfifo", "/workspace/part/pi\x1b[2Jpe"]);
+    // What cannot be copied is reported, and the rest is copied.
+    let made = shared.exec([], ["mkfifo", "/workspace/part/pi\x1b[2Jpe"]);
     made.assert_printed("");
-    let ended = keeper.cp(folder, ":part", "without", &[]);
+    let ended = shared.cp(folder, ":part", "without", &[]);
     assert_eq!((ended.code(), ended.stdout()), (0, ""));
     assert!(
         ended.stderr.contains("left out pi\u{fffd}[2Jpe"),
         "{ended:?}"
     );
-    let ended = keeper.cp(folder, ":part", "without", &["--json"]);
+    let ended = shared.cp(folder, ":part", "without", &["--json"]);
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
     assert_eq!(ended.json()["left_out"], json!(1), "{ended:?}");
     assert_eq!(
@@ -136,9 +136,9 @@ fn only_what_was_asked_for_is_copied_and_the_rest_is_told() {
         json!("pi\u{1b}[2Jpe")
     );
 
-    // A guest cannot make us write more than we want to have.
+    // A guest cannot make us write more than the limit.
     for limit in [["--limit-bytes", "9"], ["--limit-entries", "2"]] {
-        let ended = keeper.cp(folder, ":part", "limited", &limit);
+        let ended = shared.cp(folder, ":part", "limited", &limit);
         ended.assert_failed(125, "goes beyond the limit");
     }
     for (source, destination, options, words) in [
@@ -161,10 +161,10 @@ fn only_what_was_asked_for_is_copied_and_the_rest_is_told() {
         ("nothing.tar", ":x", &["--archive"], "nothing.tar"),
         ("ignored", ":x", &["--archive"], "bad archive"),
     ] {
-        let ended = keeper.cp(folder, source, destination, options);
+        let ended = shared.cp(folder, source, destination, options);
         ended.assert_failed(125, words);
     }
-    let ended = keeper.cp(folder, ":nothing", "x", &["--json"]);
+    let ended = shared.cp(folder, ":nothing", "x", &["--json"]);
     assert_eq!(ended.json()["error"]["code"], json!("file"), "{ended:?}");
     assert!(!folder.join("x").exists() && !folder.join("x.zip").exists());
     assert!(!folder.join("limited/src/run.sh").exists());
@@ -172,59 +172,59 @@ fn only_what_was_asked_for_is_copied_and_the_rest_is_told() {
 
 #[test]
 fn a_link_of_a_user_of_the_guest_leads_no_copy_into_a_directory_of_root() {
-    let keeper = Keeper::start("cp-link");
+    let shared = SharedVm::start("cp-link");
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
     fs::write(folder.join("f"), "root::0:0::/:\n").unwrap();
     let link = "ln -s /etc dir && ln -s /etc/shadow file";
     let options = ["--user", "cell", "--cwd", "/workspace"];
-    keeper.exec(options, ["sh", "-c", link]).assert_printed("");
+    shared.exec(options, ["sh", "-c", link]).assert_printed("");
 
     let words = "a symbolic link of another user is on the way";
     for destination in [":dir/x", ":dir/", ":dir/passwd"] {
-        let ended = keeper.cp(folder, "f", destination, &[]);
+        let ended = shared.cp(folder, "f", destination, &[]);
         ended.assert_failed(125, words);
         assert!(ended.stderr.contains("workspace/dir: "), "{ended:?}");
     }
-    keeper
+    shared
         .cp(folder, ":dir/shadow", "out", &[])
         .assert_failed(125, words);
-    keeper
-        .visit("cat", ["file"])
+    shared
+        .cli("cat", ["file"])
         .finish()
         .assert_failed(125, words);
     let untouched = "test ! -e /etc/x && test ! -e /etc/f && grep -q root:x:0 /etc/passwd";
-    keeper.exec([], ["sh", "-c", untouched]).assert_printed("");
+    shared.exec([], ["sh", "-c", untouched]).assert_printed("");
     assert!(!folder.join("out").exists());
 }
 
 #[test]
 fn archives_are_packed_and_unpacked_on_the_way() {
-    let keeper = Keeper::start("cp-archive");
+    let shared = SharedVm::start("cp-archive");
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
-    plant(&folder.join("tree"));
-    keeper.copied(folder, "tree", ":tree", &[]);
+    create_tree(&folder.join("tree"));
+    shared.copied(folder, "tree", ":tree", &[]);
     for ending in ["tar", "tar.gz", "tgz", "tar.zst"] {
         let archive = format!("tree.{ending}");
         let unpacked = format!(":{ending}");
-        keeper.copied(folder, ":tree", &archive, &["--archive"]);
-        keeper.copied(folder, &archive, &unpacked, &["--archive"]);
-        keeper.copied(folder, &unpacked, ending, &[]);
-        let (back, planted) = (folder.join(ending), folder.join("tree"));
-        assert_eq!(describe(&back), describe(&planted), "{ending}");
+        shared.copied(folder, ":tree", &archive, &["--archive"]);
+        shared.copied(folder, &archive, &unpacked, &["--archive"]);
+        shared.copied(folder, &unpacked, ending, &[]);
+        let (back, created) = (folder.join(ending), folder.join("tree"));
+        assert_eq!(describe(&back), describe(&created), "{ending}");
     }
-    // Without the option an archive is a file as any other.
-    keeper.copied(folder, "tree.tgz", ":", &[]);
-    keeper.copied(folder, ":tree.tgz", "same.tgz", &[]);
+    // Without --archive, an archive is copied like any other file.
+    shared.copied(folder, "tree.tgz", ":", &[]);
+    shared.copied(folder, ":tree.tgz", "same.tgz", &[]);
     let read = |name: &str| fs::read(folder.join(name)).unwrap();
     assert!(read("same.tgz") == read("tree.tgz"));
 
-    // One that is cut off is told, wherever the cut is.
+    // A truncated archive is reported, wherever it ends.
     let whole = read("tree.tar.zst");
     for length in [whole.len() / 2, whole.len() - 1] {
         fs::write(folder.join("cut.tar.zst"), &whole[..length]).unwrap();
-        let ended = keeper.cp(folder, "cut.tar.zst", ":cut", &["--archive"]);
+        let ended = shared.cp(folder, "cut.tar.zst", ":cut", &["--archive"]);
         ended.assert_failed(125, "bad archive");
     }
 }

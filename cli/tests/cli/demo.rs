@@ -39,22 +39,22 @@ fn a_demo_says_what_was_found_how_long_it_took_and_what_the_guest_answered() {
 fn machines_are_told_the_same() {
     let ended = Vmcell::new(["demo", "--json"]).finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""), "{ended:?}");
-    let told = ended.json();
-    assert_eq!(told["backend"], "qemu", "{told}");
-    assert_eq!(told["link"]["name"], "serial", "{told}");
-    for reason in [&told["acceleration"]["reason"], &told["link"]["reason"]] {
-        assert_ne!(reason.as_str().unwrap(), "", "{told}");
+    let parsed = ended.json();
+    assert_eq!(parsed["backend"], "qemu", "{parsed}");
+    assert_eq!(parsed["link"]["name"], "serial", "{parsed}");
+    for reason in [&parsed["acceleration"]["reason"], &parsed["link"]["reason"]] {
+        assert_ne!(reason.as_str().unwrap(), "", "{parsed}");
     }
-    let milliseconds = |key: &str| told[key].as_f64().unwrap();
+    let milliseconds = |key: &str| parsed[key].as_f64().unwrap();
     assert!(milliseconds("boot_ms") > 0.0 && milliseconds("command_ms") > 0.0);
-    let findings = told["findings"].as_array().unwrap();
+    let findings = parsed["findings"].as_array().unwrap();
     assert!(
         findings.iter().any(|finding| finding["name"] == "kernel"),
-        "{told}"
+        "{parsed}"
     );
     assert!(
-        told["answer"].as_str().unwrap().starts_with("Linux "),
-        "{told}"
+        parsed["answer"].as_str().unwrap().starts_with("Linux "),
+        "{parsed}"
     );
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::{
-    keeper::Keeper,
+    shared_vm::SharedVm,
     vmcell::{READY_AND_WAIT, Vmcell},
 };
 
@@ -17,10 +17,10 @@ fn changes_are_told_and_make_the_old_tree_the_new_one() {
     fs::write(project.join("src/main"), "one\ntwo\nthree\n").unwrap();
     fs::write(project.join("gone"), "going\n").unwrap();
     fs::write(project.join("script"), "#!/bin/sh\n").unwrap();
-    let keeper = Keeper::start_with("diff", &["--push", project.to_str().unwrap()]);
-    let diff = |options: &[&'static str]| keeper.visit("diff", options.iter().copied()).finish();
+    let shared = SharedVm::start_with("diff", &["--push", project.to_str().unwrap()]);
+    let diff = |options: &[&'static str]| shared.cli("diff", options.iter().copied()).finish();
     let change = |script: &str| {
-        keeper.exec([], ["sh", "-ec", script]).assert_printed("");
+        shared.exec([], ["sh", "-ec", script]).assert_printed("");
     };
 
     // The pushed tree is the baseline.
@@ -52,10 +52,10 @@ M src/main
         part.stdout().starts_with("diff --git a/main b/main\n"),
         "{part:?}"
     );
-    let told = diff(&["--json"]).json();
-    assert_eq!(told["directory"], json!("/workspace"));
-    let changes = told["changes"].as_array().unwrap();
-    assert_eq!(changes.len(), 6, "{told}");
+    let parsed = diff(&["--json"]).json();
+    assert_eq!(parsed["directory"], json!("/workspace"));
+    let changes = parsed["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 6, "{parsed}");
     let link = changes
         .iter()
         .find(|change| change["path"] == "link")
@@ -63,27 +63,28 @@ M src/main
     assert_eq!(link["change"], json!("added"));
     assert_eq!(link["new"]["target"], json!("src/main"));
 
-    // Applied to the old tree it gives the new one, but for directories.
+    // Applied to the old tree, the patch gives the new one, except for
+    // directories.
     let manifest = folder.path().join("manifest");
     let manifest = manifest.to_str().unwrap();
-    keeper
-        .visit("diff", ["--save", manifest])
+    shared
+        .cli("diff", ["--save", manifest])
         .finish()
         .assert_printed("");
-    let mut patching = keeper.visit("patch", ["--directory", "/srv/old"]).start();
+    let mut patching = shared.cli("patch", ["--directory", "/srv/old"]).start();
     let writing = patching.write_all_and_close(patch.stdout.clone());
     let patched = patching.finish();
     writing.join().unwrap();
     assert_eq!(patched.code(), 0, "{patched:?}");
     let options = ["/srv/old", "--against", manifest, "--name-status"];
-    keeper
-        .visit("diff", options)
+    shared
+        .cli("diff", options)
         .finish()
         .assert_printed("D empty\n");
 
-    // What is binary is named, and refused as a patch.
+    // Binary files are named in a patch, which then cannot be applied.
     change("head -c 100 /dev/zero > /workspace/zeros");
-    let binary = keeper.visit("diff", ["--against", manifest]).finish();
+    let binary = shared.cli("diff", ["--against", manifest]).finish();
     assert!(
         binary
             .stdout()
@@ -93,7 +94,7 @@ M src/main
 
     for (options, words) in [
         (&["/etc"][..], "vmcell diff ID PATH --save FILE"),
-        (&["../etc"], "without `..`"),
+        (&["../etc"], "must not contain `..`"),
         (&["src/main"], "/workspace/src/main is not a directory"),
         (&["nothing"], "/workspace/nothing"),
         (
@@ -110,7 +111,7 @@ M src/main
     }
 }
 
-/// Nobody was expected to visit it.
+/// Without --id or --push, no manifest is made.
 #[test]
 fn a_vm_without_a_manifest_says_how_to_make_one() {
     let mut running = Vmcell::run([], READY_AND_WAIT).start();
@@ -122,6 +123,6 @@ fn a_vm_without_a_manifest_says_how_to_make_one() {
     let ended = Vmcell::new(["diff", id]).finish();
     ended.assert_failed(
         125,
-        "has kept no manifest: write one with `vmcell diff ID PATH --save",
+        "has stored no manifest: create one with `vmcell diff ID PATH --save",
     );
 }

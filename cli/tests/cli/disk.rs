@@ -1,4 +1,4 @@
-//! Disks that stay when their VMs have ended.
+//! Disks that outlive their VMs.
 
 use std::{
     path::Path,
@@ -55,7 +55,7 @@ fn a_disk_that_a_vm_has_is_in_use_and_survives_a_signal() {
     assert_eq!(running.finish().code(), 143);
     let info = vmcell_disk(&["info", "--json", path(&disk)]);
     let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
-    // It was stopped in order.
+    // The VM was shut down cleanly.
     assert_eq!(info["file_system"]["clean"], true, "{info}");
 }
 

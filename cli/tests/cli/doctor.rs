@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::vmcell::Vmcell;
 
-/// The name, status and detail of each finding.
+/// Returns the name, status and detail of each finding.
 fn findings(report: &Value) -> Vec<[&str; 3]> {
     let list = report["findings"].as_array().unwrap();
     list.iter()

@@ -1,4 +1,4 @@
-//! What comes out of a VM stays where it was to go, also the second time.
+//! Copies out of a VM stay within their destination, also the second time.
 
 use std::{
     fs,
@@ -9,25 +9,25 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
-    keeper::Keeper,
     pairs::{Expected, IS_SYMLINK, Pairs, THROUGH_SYMLINK, Way},
+    shared_vm::SharedVm,
     vmcell::{Ended, Vmcell},
 };
 
-const PRECIOUS: &str = "keys of the user\n";
+const USER_KEYS: &str = "keys of the user\n";
 
-/// A user with keys that a guest would like to replace.
-struct User {
+/// A home directory with keys that a guest would like to replace.
+struct UserFiles {
     folder: TempDir,
 }
 
-impl User {
+impl UserFiles {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let user = Self { folder };
         fs::create_dir(user.path("ssh")).unwrap();
         fs::create_dir(user.path("work")).unwrap();
-        fs::write(user.path("ssh/authorized_keys"), PRECIOUS).unwrap();
+        fs::write(user.path("ssh/authorized_keys"), USER_KEYS).unwrap();
         user
     }
 
@@ -35,12 +35,13 @@ impl User {
         self.folder.path().join(name)
     }
 
-    /// What is in the working directory.
+    /// Returns a path in the working directory.
     fn work(&self, name: &str) -> PathBuf {
         self.path("work").join(name)
     }
 
-    /// Runs a script in a VM of its own. `SSH` in it is where the keys are.
+    /// Runs a script in a new VM. `SSH` in it is replaced by the directory of
+    /// the keys.
     fn run(&self, options: &[&str], script: &str) -> Ended {
         let script = self.script(script);
         let run = Vmcell::run(options.iter().copied(), ["sh", "-ec", &script]);
@@ -55,7 +56,7 @@ impl User {
     #[track_caller]
     fn assert_untouched(&self) {
         let keys = fs::read_to_string(self.path("ssh/authorized_keys")).unwrap();
-        assert_eq!(keys, PRECIOUS);
+        assert_eq!(keys, USER_KEYS);
         assert_eq!(fs::read_dir(self.path("ssh")).unwrap().count(), 1);
     }
 }
@@ -65,7 +66,7 @@ const DIRECTORY: &str = "mkdir y; echo evil > y/authorized_keys; echo evil > y/n
 
 #[test]
 fn the_link_of_one_pull_does_not_lead_the_pull_of_the_next_run_outside() {
-    let user = User::new();
+    let user = UserFiles::new();
     let first = user.run(&["--pull", "y=./outp"], LINK);
     first.assert_failed(1, IS_SYMLINK);
     assert!(first.stderr.contains("--allow-symlink"), "{first:?}");
@@ -81,7 +82,7 @@ fn the_link_of_one_pull_does_not_lead_the_pull_of_the_next_run_outside() {
 
 #[test]
 fn the_link_of_one_pull_does_not_lead_the_next_one_of_the_same_run_outside() {
-    let user = User::new();
+    let user = UserFiles::new();
     let script = "mkdir a b; ln -s SSH a/b; echo evil > b/authorized_keys; mkdir -p b/new";
     let options = ["--pull", "a=./o1", "--pull", "b=./o1/b"];
     let ended = user.run(&options, script);
@@ -92,14 +93,14 @@ fn the_link_of_one_pull_does_not_lead_the_next_one_of_the_same_run_outside() {
 
 #[test]
 fn the_link_of_one_copy_does_not_lead_the_next_one_outside() {
-    let user = User::new();
-    let keeper = Keeper::start("exports");
+    let user = UserFiles::new();
+    let shared = SharedVm::start("exports");
     let change = |script: &str| {
         let script = user.script(script);
-        keeper.exec([], ["sh", "-ec", &script]).assert_printed("");
+        shared.exec([], ["sh", "-ec", &script]).assert_printed("");
     };
     let copy_in = |folder: &Path, from: &str, to: &str, more: &[&str]| {
-        let from = format!("{}:{from}", keeper.id);
+        let from = format!("{}:{from}", shared.id);
         let words = ["cp", &from, to];
         let words = words.iter().chain(more);
         Vmcell::new(words).current_dir(folder).finish()
@@ -130,7 +131,7 @@ fn the_link_of_one_copy_does_not_lead_the_next_one_outside() {
     copy("r", "./existing", &[]).assert_failed(125, THROUGH_SYMLINK);
     user.assert_untouched();
 
-    // A link inside of a tree always comes, and is not followed later either.
+    // A link inside a tree is always copied, and not followed later either.
     change("mkdir x; ln -s SSH x/sub; ln -s SSH/authorized_keys x/file");
     copy("x", "./tree", &[]).assert_printed("");
     for to in ["./tree/sub/z", "./tree/sub", "./tree/sub/", "./tree/file"] {
@@ -138,14 +139,14 @@ fn the_link_of_one_copy_does_not_lead_the_next_one_outside() {
         copy("y/new", to, &[]).assert_failed(125, THROUGH_SYMLINK);
         user.assert_untouched();
     }
-    // The tree itself is added to, and what it has instead of the link goes there.
+    // The tree itself is updated, and a directory replaces the link.
     change("rm x/sub; mkdir x/sub; echo evil > x/sub/authorized_keys");
     copy("x/.", "./tree", &[]).assert_printed("");
     assert!(user.work("tree/sub/authorized_keys").is_file());
     user.assert_untouched();
 
-    // Links of the user's own are refused as well, with what to do. What they
-    // lead to is not, and neither is a working directory behind one.
+    // The user's own links are refused too, with advice. Their targets are not,
+    // and neither is a working directory reached through a link.
     fs::create_dir(user.path("data")).unwrap();
     symlink(user.path("data"), user.work("mine")).unwrap();
     let refused = copy("y/new", "./mine", &[]);
@@ -160,10 +161,10 @@ fn the_link_of_one_copy_does_not_lead_the_next_one_outside() {
 
 #[test]
 fn whatever_is_copied_wherever_nothing_outside_of_the_destination_changes() {
-    let keeper = Keeper::start("exports-pairs");
+    let shared = SharedVm::start("exports-pairs");
     for way in [Way::LikeCp, Way::Archive] {
         let pairs = Pairs::new(way);
-        let (grown, top) = (pairs.grow(), format!("{}:{way:?}", keeper.id));
+        let (grown, top) = (pairs.grow(), format!("{}:{way:?}", shared.id));
         let pushed = Vmcell::new(["cp", grown.to_str().unwrap(), &top]).finish();
         pushed.assert_printed("");
         for pair in pairs.all() {
@@ -194,7 +195,7 @@ fn whatever_is_pulled_wherever_nothing_outside_of_host_changes() {
     options.extend(pulls.iter().flat_map(|pull| ["--pull", pull]));
     let ended = Vmcell::run(options, ["true"]).finish();
     assert_eq!(ended.code(), 1, "{ended:?}");
-    // Each that fails says so in one line, in their order.
+    // Each failure is reported on one line, in the order of the options.
     let mut lines = ended.stderr.lines();
     for pair in &all {
         let result = match pairs.expected(pair) {

@@ -1,4 +1,4 @@
-//! What is missing or wrong gets words that help, and a code of its own.
+//! Errors: messages that help, and exit codes.
 
 use std::fs;
 
@@ -55,7 +55,7 @@ fn without_qemu_it_says_what_to_install() {
 
 #[test]
 fn without_a_kernel_it_says_how_to_get_one() {
-    // A cache with the image, and without the kernel.
+    // A cache with the image, but without the kernel.
     let cache = tempfile::tempdir().unwrap();
     vmcell_rootfs::recipe::base().cached().unwrap();
     let images = vmcell_rootfs::Cache::user().unwrap();

@@ -1,4 +1,4 @@
-//! What machines read.
+//! JSON results.
 
 use serde_json::{Value, json};
 

@@ -1,18 +1,18 @@
-//! Commands that want more than they may have.
+//! Resource limits of commands.
 
 use serde_json::{Value, json};
 
 use crate::vmcell::Vmcell;
 
-/// Doubles a variable until there is no room for it.
-const GLUTTON: [&str; 3] = ["sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done"];
+/// Doubles a variable until memory runs out.
+const EXHAUST_MEMORY: [&str; 3] = ["sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done"];
 
 #[test]
 fn a_command_that_needs_too_much_memory_is_ended_and_that_is_said() {
-    let ended = Vmcell::run(["--memory-max", "16m"], GLUTTON).finish();
+    let ended = Vmcell::run(["--memory-max", "16m"], EXHAUST_MEMORY).finish();
     ended.assert_failed(137, "ran out of memory");
 
-    let ended = Vmcell::run(["--memory-max", "16m", "--json"], GLUTTON).finish();
+    let ended = Vmcell::run(["--memory-max", "16m", "--json"], EXHAUST_MEMORY).finish();
     let result = ended.json();
     assert_eq!(result["cause"], json!("out-of-memory"), "{result}");
     assert_eq!(result["exit_code"], Value::Null);

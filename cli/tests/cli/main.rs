@@ -1,7 +1,7 @@
-//! The program `vmcell`, as a shell or a script sees it.
+//! Tests of the program `vmcell`, run as a child process.
 //!
-//! Nearly every test boots a real VM. A test knows that its command runs in
-//! the guest because it has read a line that the command printed.
+//! Nearly every test boots a real VM. A test knows that its command runs in the
+//! guest because it has read a line that the command printed.
 #![allow(clippy::unwrap_used)]
 
 mod backends;
@@ -10,18 +10,16 @@ mod demo;
 mod diff;
 mod disk;
 mod doctor;
-mod ending;
 mod exec;
 mod exports;
 mod failures;
 mod json;
-mod keeper;
 mod kill;
 mod limits;
 mod logs;
-mod look;
-mod luggage;
+mod ls_cat_stat;
 mod options;
+mod other_users;
 #[path = "../../../tree/tests/pairs/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod pairs;
@@ -29,15 +27,17 @@ mod patch;
 mod processes;
 mod ps;
 mod publish;
+mod push_pull;
 mod run;
 mod screen;
 mod service;
 mod service_options;
 mod services;
+mod shared_vm;
 mod shell;
 mod stop;
-mod strangers;
 mod terminal_output;
+mod termination;
 mod tree;
 mod user;
 mod vmcell;

@@ -1,9 +1,9 @@
-//! What `run` can be told about its command.
+//! Options of `run` for its command.
 
 use std::fs;
 
 use crate::{
-    keeper::unique,
+    shared_vm::unique,
     vmcell::{READY_AND_WAIT, Vmcell},
 };
 
@@ -36,7 +36,7 @@ fn user_directory_environment_and_input_are_what_was_asked_for() {
     ended.assert_printed("nobody\n/tmp/new/place\nof the line, '2'\nfrom a file");
 }
 
-/// Our own standard input stays open all the while.
+/// Our own standard input stays open.
 #[test]
 fn a_command_without_input_reads_the_end_of_it() {
     let options = ["--stdin", "none", "--user", "12:34"];
@@ -46,18 +46,18 @@ fn a_command_without_input_reads_the_end_of_it() {
 
 #[test]
 fn what_the_guest_does_not_have_is_named_and_the_command_not_started() {
-    let keeper = crate::keeper::Keeper::start("absent");
+    let shared = crate::shared_vm::SharedVm::start("absent");
     for (options, words) in [
         (["--cwd", "/no/such/place"], "working directory"),
         (["--user", "no-such-user"], "no such user"),
         (["--tag", "main"], "a process has this tag"),
     ] {
-        let ended = keeper.exec(options, ["echo", "started"]);
+        let ended = shared.exec(options, ["echo", "started"]);
         ended.assert_failed(126, words);
     }
 }
 
-/// None of these gets as far as to boot a VM.
+/// All of these fail before a VM boots.
 #[test]
 fn files_that_cannot_be_used_are_named_with_the_place_of_the_mistake() {
     let folder = tempfile::tempdir().unwrap();
@@ -70,7 +70,7 @@ fn files_that_cannot_be_used_are_named_with_the_place_of_the_mistake() {
     ] {
         fs::write(&file, contents).unwrap();
         let ended = Vmcell::run(["--env-file", path], ["true"]).finish();
-        let words = format!("environment file {path}: line {line}: write it as NAME=value\n");
+        let words = format!("environment file {path}: line {line}: expected NAME=value\n");
         ended.assert_failed(125, &words);
         assert!(!ended.stderr.contains("secret"), "{ended:?}");
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::{keeper::Keeper, vmcell::Ended};
+use crate::{shared_vm::SharedVm, vmcell::Ended};
 
 const PATCH: &str = "\
 diff --git a/greeting b/greeting
@@ -32,10 +32,10 @@ new file mode 100755
 +new
 ";
 
-impl Keeper {
+impl SharedVm {
     /// Applies a patch from standard input.
     fn patch(&self, options: &[&str], patch: &str) -> Ended {
-        let mut running = self.visit("patch", options.iter().copied()).start();
+        let mut running = self.cli("patch", options.iter().copied()).start();
         let writing = running.write_all_and_close(patch.as_bytes().to_vec());
         let ended = running.finish();
         writing.join().unwrap();
@@ -50,47 +50,47 @@ impl Keeper {
 
 #[test]
 fn a_patch_is_applied_as_a_whole_or_not_at_all() {
-    let keeper = Keeper::start("patch");
-    let plant = "
+    let shared = SharedVm::start("patch");
+    let prepare = "
         mkdir -p /srv/other; cd /workspace
         printf 'hello\\nworld\\nend\\n' | tee greeting > /srv/other/greeting
         echo old > old; echo from > from";
-    keeper.shell(plant, "");
+    shared.shell(prepare, "");
     let all = "cd /workspace; find . -type f | sort; cat greeting";
 
-    // The first file fits, the second does not.
-    keeper.shell("echo more >> /workspace/old", "");
-    let ended = keeper.patch(&[], PATCH);
+    // The first file matches, the second does not.
+    shared.shell("echo more >> /workspace/old", "");
+    let ended = shared.patch(&[], PATCH);
     ended.assert_failed(1, "old");
     let before = "./from\n./greeting\n./old\nhello\nworld\nend\n";
-    keeper.shell(all, before);
-    keeper.shell("echo old > /workspace/old", "");
+    shared.shell(all, before);
+    shared.shell("echo old > /workspace/old", "");
 
-    keeper
+    shared
         .patch(&[], PATCH)
         .assert_printed("M greeting\nD old\nR to\nA new/file\n");
     let after = "./greeting\n./new/file\n./to\nhello\nvmcell\nend\n";
-    keeper.shell(all, after);
-    keeper.shell("test -x /workspace/new/file; cat /workspace/to", "from\n");
+    shared.shell(all, after);
+    shared.shell("test -x /workspace/new/file; cat /workspace/to", "from\n");
 
-    // Again it does not fit, which is told with the place.
-    let ended = keeper.patch(&[], &PATCH[..PATCH.find("diff --git a/old").unwrap()]);
+    // A second time it does not match, and the message says where.
+    let ended = shared.patch(&[], &PATCH[..PATCH.find("diff --git a/old").unwrap()]);
     for words in ["greeting", "line 2 should be `world`, but is `vmcell`"] {
         ended.assert_failed(1, words);
     }
-    let ended = keeper.patch(&["--json"], PATCH);
+    let ended = shared.patch(&["--json"], PATCH);
     assert_eq!(ended.json()["error"]["code"], json!("patch-mismatch"));
     assert_eq!((ended.code(), ended.stderr.as_str()), (1, ""));
-    keeper.shell(all, after);
+    shared.shell(all, after);
 
-    // From a file, elsewhere, with other names and less exact.
+    // A patch from a file, in another directory, with -p and --fuzz.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("patch");
     let plain =
         "--- x/y/greeting\n+++ x/y/greeting\n@@ -1,3 +1,3 @@\n hallo\n-world\n+earth\n end\n";
     fs::write(&file, plain).unwrap();
     let options = ["--directory", "/srv/other", "-p", "2"];
-    keeper.patch(&options, plain).assert_failed(1, "hallo");
+    shared.patch(&options, plain).assert_failed(1, "hallo");
     let path = file.to_str().unwrap();
     let options = [
         path,
@@ -102,10 +102,10 @@ fn a_patch_is_applied_as_a_whole_or_not_at_all() {
         "1",
         "--json",
     ];
-    let ended = keeper.visit("patch", options).finish();
+    let ended = shared.cli("patch", options).finish();
     let expected = json!([{ "change": "modified", "path": "greeting" }]);
     assert_eq!(ended.json()["files"], expected, "{ended:?}");
-    keeper.shell("sed -n 2p /srv/other/greeting", "earth\n");
+    shared.shell("sed -n 2p /srv/other/greeting", "earth\n");
 
     for (patch, words) in [
         ("", "there is no unified patch"),
@@ -123,9 +123,9 @@ fn a_patch_is_applied_as_a_whole_or_not_at_all() {
             "binary",
         ),
     ] {
-        keeper.patch(&[], patch).assert_failed(125, words);
+        shared.patch(&[], patch).assert_failed(125, words);
     }
-    let ended = keeper.visit("patch", ["/no/such/patch"]).finish();
+    let ended = shared.cli("patch", ["/no/such/patch"]).finish();
     ended.assert_failed(125, "patch /no/such/patch: No such file");
-    keeper.shell(all, after);
+    shared.shell(all, after);
 }

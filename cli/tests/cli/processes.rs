@@ -1,4 +1,4 @@
-//! Processes of this machine, and what they hold.
+//! Processes on this machine, and their sockets.
 
 use std::{collections::HashSet, fs, process::Child, time::Duration};
 
@@ -8,7 +8,7 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 
-/// A process, and no other that gets its number later.
+/// A process, identified by a pidfd, so that a reused PID does not matter.
 pub(crate) struct Process {
     pub(crate) pid: Pid,
     handle: OwnedFd,
@@ -19,7 +19,7 @@ impl Process {
         Self::new(Pid::from_child(child))
     }
 
-    /// The only child of a process.
+    /// Returns the only child of a process.
     pub(crate) fn only_child_of(pid: u32) -> Self {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
         let children: Vec<i32> = tasks
@@ -40,11 +40,11 @@ impl Process {
         Self { pid, handle }
     }
 
-    /// Waits for its end, and says whether it came in time.
+    /// Waits for its end, and returns whether it came in time.
     pub(crate) fn ends_within(&self, time: Duration) -> bool {
-        let mut wanted = [PollFd::new(&self.handle, PollFlags::IN)];
+        let mut poll_fds = [PollFd::new(&self.handle, PollFlags::IN)];
         let time = Timespec::try_from(time).unwrap();
-        poll(&mut wanted, Some(&time)).unwrap() == 1
+        poll(&mut poll_fds, Some(&time)).unwrap() == 1
     }
 
     pub(crate) fn arguments(&self) -> String {
@@ -52,7 +52,7 @@ impl Process {
         fs::read_to_string(path).unwrap().replace('\0', " ")
     }
 
-    /// The inode numbers of its sockets.
+    /// Returns the inode numbers of its sockets.
     pub(crate) fn sockets(&self) -> HashSet<String> {
         let folder = format!("/proc/{}/fd", self.pid.as_raw_nonzero());
         let targets = fs::read_dir(folder)
@@ -67,7 +67,7 @@ impl Process {
     }
 }
 
-/// A Unix socket of this machine: a line of `/proc/net/unix`, see proc(5).
+/// A Unix socket on this machine: a line of `/proc/net/unix`, see proc(5).
 #[derive(Debug)]
 pub(crate) struct UnixSocket {
     pub(crate) inode: String,

@@ -8,11 +8,11 @@ use rustix::{
 use serde_json::{Value, json};
 
 use crate::{
-    keeper::Keeper,
+    shared_vm::SharedVm,
     vmcell::{Ended, Vmcell, eventually},
 };
 
-/// The words of the row that has this one, as often as there is one.
+/// Returns all rows that contain a word, split into words.
 fn rows<'a>(ended: &'a Ended, word: &str) -> Vec<Vec<&'a str>> {
     let rows = ended
         .stdout()
@@ -23,8 +23,8 @@ fn rows<'a>(ended: &'a Ended, word: &str) -> Vec<Vec<&'a str>> {
 
 #[test]
 fn vms_are_listed_with_what_they_are_made_of() {
-    let small = Keeper::start_with("small", &["--mem-mib", "64"]);
-    let large = Keeper::start_with("large", &["--vcpu-count", "2"]);
+    let small = SharedVm::start_with("small", &["--mem-mib", "64"]);
+    let large = SharedVm::start_with("large", &["--vcpu-count", "2"]);
     let ended = Vmcell::new(["ps"]).finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
     let header = "ID OWNER STATE UPTIME VCPUS MEMORY IMAGE";
@@ -36,12 +36,12 @@ fn vms_are_listed_with_what_they_are_made_of() {
         .split_whitespace()
         .collect();
     assert_eq!(first.join(" "), header);
-    for (keeper, vcpus, memory) in [(&small, "1", "64"), (&large, "2", "1024")] {
-        let found = rows(&ended, &keeper.id);
+    for (shared, vcpus, memory) in [(&small, "1", "64"), (&large, "2", "1024")] {
+        let found = rows(&ended, &shared.id);
         let [words] = &found[..] else {
             panic!("{ended:?}");
         };
-        assert_eq!(words[1], keeper.running.pid().to_string());
+        assert_eq!(words[1], shared.running.pid().to_string());
         assert!(
             words
                 .windows(3)
@@ -59,7 +59,7 @@ fn vms_are_listed_with_what_they_are_made_of() {
     assert_eq!((&vm["vcpus"], &vm["memory_mib"]), (&json!(2), &json!(1024)));
     assert!(vm["uptime_seconds"].as_f64().unwrap() > 0.0);
 
-    // Each is found by its name and has processes of its own.
+    // Each VM has its own processes.
     small.spawn("here", ["sleep", "1000"]);
     assert!(small.process("here").is_some());
     assert!(large.process("here").is_none());
@@ -68,8 +68,8 @@ fn vms_are_listed_with_what_they_are_made_of() {
     assert_eq!(rows(&ended, &large.id).len(), 1, "{ended:?}");
 }
 
-/// Connects to a VM's socket until its owner's queue is full. What hangs up
-/// before it is accepted stays in the queue.
+/// Connects to a VM's socket until its accept queue is full. Closed connections
+/// stay in the queue until they are accepted.
 fn fill_queue(id: &str) {
     let uid = rustix::process::geteuid().as_raw();
     let name = format!("vmcell/{uid}/{id}");
@@ -86,33 +86,33 @@ fn fill_queue(id: &str) {
 
 #[test]
 fn a_vm_whose_owner_is_stopped_is_listed_as_not_answering() {
-    let keeper = Keeper::start("stopped");
+    let shared = SharedVm::start("stopped");
     let listed = || {
         let list = Vmcell::new(["ps", "--json"]).finish().json();
         let vms = list["vms"].as_array().unwrap().clone();
         let mut vms = vms.into_iter();
-        vms.find(|vm| vm["id"] == keeper.id.as_str()).unwrap()
+        vms.find(|vm| vm["id"] == shared.id.as_str()).unwrap()
     };
-    let owner = json!(keeper.running.pid());
-    keeper.running.signal(Signal::STOP);
+    let owner = json!(shared.running.pid());
+    shared.running.signal(Signal::STOP);
     let vm = listed();
     assert_eq!(vm["state"], json!("not-answering"), "{vm}");
     assert_eq!((&vm["owner_pid"], &vm["vcpus"]), (&owner, &Value::Null));
     let ended = Vmcell::new(["ps"]).finish();
-    let found = rows(&ended, &keeper.id);
+    let found = rows(&ended, &shared.id);
     assert_eq!(found[0][1..4], [&*owner.to_string(), "not", "answering"]);
-    let ended = keeper.exec([], ["true"]);
+    let ended = shared.exec([], ["true"]);
     ended.assert_failed(125, &format!("(process {owner}) does not answer"));
 
-    fill_queue(&keeper.id);
+    fill_queue(&shared.id);
     let vm = listed();
     assert_eq!(vm["state"], json!("not-answering"), "{vm}");
     assert_eq!(vm["owner_pid"], Value::Null);
-    let ended = keeper.exec([], ["true"]);
+    let ended = shared.exec([], ["true"]);
     ended.assert_failed(125, "does not answer");
 
-    keeper.running.signal(Signal::CONT);
-    // It has thousands of visitors to turn away first.
+    shared.running.signal(Signal::CONT);
+    // It has thousands of connections to accept first.
     assert!(eventually(|| listed()["state"] == json!("running")));
     let vm = listed();
     assert_eq!((&vm["owner_pid"], &vm["vcpus"]), (&owner, &json!(1)));
@@ -120,15 +120,15 @@ fn a_vm_whose_owner_is_stopped_is_listed_as_not_answering() {
 
 #[test]
 fn processes_are_listed_with_what_became_of_them() {
-    let keeper = Keeper::start("processes");
-    keeper.spawn("good", ["sh", "-c", "printf 12345"]);
-    keeper.spawn("bad", ["sh", "-c", "exit 3"]);
-    keeper.spawn("lost", ["sh", "-c", "printf 123 >&2; kill -TERM $$"]);
+    let shared = SharedVm::start("processes");
+    shared.spawn("good", ["sh", "-c", "printf 12345"]);
+    shared.spawn("bad", ["sh", "-c", "exit 3"]);
+    shared.spawn("lost", ["sh", "-c", "printf 123 >&2; kill -TERM $$"]);
     for tag in ["good", "bad", "lost"] {
-        // It returns when the process has ended.
-        assert_eq!(keeper.visit("logs", [tag, "--follow"]).finish().code(), 0);
+        // Returns when the process has ended.
+        assert_eq!(shared.cli("logs", [tag, "--follow"]).finish().code(), 0);
     }
-    let ended = keeper.visit("ps", []).finish();
+    let ended = shared.cli("ps", []).finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
     for (tag, state, stdout, stderr) in [
         ("main", "running", "6", "0"),
@@ -145,7 +145,7 @@ fn processes_are_listed_with_what_became_of_them() {
         assert_eq!(words[1..4], [stdout, stderr, "0"], "{row}");
         assert_eq!(words[4], "sh", "{row}");
     }
-    let lost = keeper.process("lost").unwrap();
+    let lost = shared.process("lost").unwrap();
     assert_eq!(lost["cause"], json!("signal"), "{lost}");
     assert_eq!(lost["signal"], json!(15));
     assert_eq!(lost["exit_code"], Value::Null);
@@ -153,15 +153,15 @@ fn processes_are_listed_with_what_became_of_them() {
     assert_eq!(lost["command"][0], json!("sh"));
 }
 
-/// Arguments are what the guest says they are.
+/// The guest reports the arguments, so they are untrusted.
 #[test]
 fn a_process_cannot_draw_rows_of_its_own() {
-    let keeper = Keeper::start("drawing");
-    keeper.spawn(
+    let shared = SharedVm::start("drawing");
+    shared.spawn(
         "sly",
         ["sleep", "1000", "\n7  7  fake  running\x1b[2J\u{202e}"],
     );
-    let ended = keeper.visit("ps", []).finish();
+    let ended = shared.cli("ps", []).finish();
     assert_eq!(ended.stdout().lines().count(), 3, "{ended:?}");
     assert!(!ended.stdout().contains(['\x1b', '\u{202e}']), "{ended:?}");
     assert!(ended.stdout().contains("fake"), "{ended:?}");
@@ -172,7 +172,7 @@ fn a_vm_that_is_not_there_is_named() {
     let ended = Vmcell::new(["ps", "nobody-has-this"]).finish();
     ended.assert_failed(
         125,
-        "no VM with the id \"nobody-has-this\" runs: `vmcell ps` lists",
+        "no running VM has the id \"nobody-has-this\": `vmcell ps` lists",
     );
     let ended = Vmcell::new(["ps", "nobody-has-this", "--json"]).finish();
     assert_eq!(ended.json()["error"]["code"], json!("no-such-vm"));
@@ -181,18 +181,18 @@ fn a_vm_that_is_not_there_is_named() {
 
 #[test]
 fn what_a_command_left_behind_is_listed_and_can_be_killed() {
-    let keeper = Keeper::start("left");
+    let shared = SharedVm::start("left");
     let leave = "sleep 1000 <&- >&- 2>&- & sleep 1000 <&- >&- 2>&- &";
     for tag in ["tagged", "numbered"] {
-        let ended = keeper.exec(["--tag", tag], ["sh", "-c", leave]);
+        let ended = shared.exec(["--tag", tag], ["sh", "-c", leave]);
         ended.assert_printed("");
     }
-    // All of them, and the keeper's own, have executed their program.
+    // All of them, and the VM's own command, have executed their program.
     let all = "until [ $(pidof sleep | wc -w) = 5 ]; do :; done";
-    keeper.exec([], ["sh", "-c", all]).assert_printed("");
-    let ended = keeper.visit("ps", []).finish();
+    shared.exec([], ["sh", "-c", all]).assert_printed("");
+    let ended = shared.cli("ps", []).finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
-    let process = keeper.process("tagged").unwrap();
+    let process = shared.process("tagged").unwrap();
     assert_eq!(process["state"], json!("ended"), "{process}");
     assert_eq!(process["exit_code"], json!(0));
     assert_eq!(process["left_more"], json!(false));
@@ -206,13 +206,13 @@ fn what_a_command_left_behind_is_listed_and_can_be_killed() {
     let row = rows(&ended, "tagged")[0].join(" ");
     assert!(row.contains(&expected), "{row}");
 
-    keeper.visit("kill", ["tagged"]).finish().assert_printed("");
-    let pid = &keeper.process("numbered").unwrap()["left"][0]["pid"];
+    shared.cli("kill", ["tagged"]).finish().assert_printed("");
+    let pid = &shared.process("numbered").unwrap()["left"][0]["pid"];
     let pid = format!("pid:{pid}");
-    keeper.visit("kill", [&*pid]).finish().assert_printed("");
+    shared.cli("kill", [&*pid]).finish().assert_printed("");
     for tag in ["tagged", "numbered"] {
-        assert_eq!(keeper.process(tag), None);
+        assert_eq!(shared.process(tag), None);
     }
-    let ended = keeper.visit("kill", ["tagged"]).finish();
+    let ended = shared.cli("kill", ["tagged"]).finish();
     ended.assert_failed(125, "no such process");
 }

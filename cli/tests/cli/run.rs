@@ -1,4 +1,4 @@
-//! Commands that run.
+//! Commands run by `vmcell run`.
 
 use crate::vmcell::Vmcell;
 
@@ -86,7 +86,7 @@ fn two_run_at_once() {
     let mut both = [0, 1].map(|_| Vmcell::run([], ["sh", "-c", script]).start());
     let boots = both.each_mut().map(|running| running.line());
     assert!(boots[0].len() > 30 && boots[0] != boots[1], "{boots:?}");
-    // Both are there now, and go on only when they are told to.
+    // Both are running now, and wait for input.
     for (mut running, word) in both.into_iter().zip(["one", "two"]) {
         let writing = running.write_all_and_close(format!("{word}\n").into_bytes());
         let ended = running.finish();

@@ -1,8 +1,8 @@
-//! Options about services and ports that make no sense.
+//! Invalid options for services and ports.
 
 use crate::vmcell::Vmcell;
 
-/// None of these gets as far as to boot a VM.
+/// All of these fail before a VM boots.
 #[test]
 fn options_of_run_are_explained() {
     let ended = |options: &[&str]| Vmcell::run(options.iter().copied(), ["true"]).finish();
@@ -24,11 +24,11 @@ fn options_of_run_are_explained() {
         ),
         (
             &["--service", "a=b", "--ready", "tcp:1", "--ready", "tcp:2"],
-            "--ready is there twice for \"a\"",
+            "--ready is given twice for \"a\"",
         ),
         (
             &["--ready", "tcp:1", "--service", "a=b", "--service", "c=d"],
-            "say for which service",
+            "does not name a service",
         ),
         (
             &["--service", "a=b", "--ready-timeout", "5"],
@@ -131,5 +131,5 @@ fn arguments_of_service_and_publish_are_explained() {
         assert!(ended.stderr.contains(words), "{words} in {ended:?}");
     }
     let ended = Vmcell::new(["service", "ls", "nobody-has-this"]).finish();
-    ended.assert_failed(125, "`vmcell ps` lists those that do");
+    ended.assert_failed(125, "`vmcell ps` lists running VMs");
 }

@@ -1,4 +1,4 @@
-//! Services beside the command of `vmcell run`.
+//! Services of `vmcell run`.
 
 use std::{fs, net::TcpListener, time::Duration};
 
@@ -6,34 +6,34 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
-    keeper::unique,
     processes::Process,
+    shared_vm::unique,
     vmcell::{READY_AND_WAIT, Running, Vmcell, eventually},
     web::{SERVER, host_port, is_free, page},
 };
 
-/// For what takes a moment on an idle machine.
-const SOON: Duration = Duration::from_secs(30);
+/// Timeout for what is immediate on an idle machine.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads a line, and prints it.
 const WAIT_FOR_A_LINE: [&str; 3] = ["sh", "-c", "read line; echo $line"];
 
-/// The beginning of a service that goes on until it is told to end.
+/// Start of a service that runs until it can read from a FIFO.
 const SIDE: &str = "mkfifo /tmp/fifo; echo $$ > /tmp/pid; echo up; cat /tmp/fifo;";
 
-/// Tells it so, and waits until its process is gone.
+/// Makes that service end, and waits until its process is gone.
 const END_SIDE: &str = "echo > /tmp/fifo; while kill -0 $(cat /tmp/pid) 2> /dev/null; do :; done;";
 
-/// `--service web=…` with the web server.
+/// The value of `--service` for the web server.
 fn web() -> String {
     format!("web={SERVER}")
 }
 
-/// The port of the machine, as the run tells it.
+/// Returns the host port that the run reports.
 fn published(running: &mut Running) -> u16 {
     let line = running.stderr_line();
-    let told = line.strip_prefix("vmcell: published ");
-    host_port(told.unwrap_or_else(|| panic!("{line:?}")))
+    let address = line.strip_prefix("vmcell: published ");
+    host_port(address.unwrap_or_else(|| panic!("{line:?}")))
 }
 
 #[test]
@@ -84,19 +84,19 @@ fn the_command_can_rely_on_its_services_and_shares_their_place() {
         .assert_printed("hello\n");
 }
 
-/// Each says what it does in a file that is brought out after all have ended.
+/// Each service logs its start and end to a file, which is pulled at the end.
 #[test]
 fn services_start_when_what_they_need_is_ready_and_stop_the_other_way_round() {
     let folder = tempfile::tempdir().unwrap();
     let order = folder.path().join("order");
     let pull = format!("/tmp/order={}", order.to_str().unwrap());
-    let tell = |name: &str| {
+    let service = |name: &str| {
         format!(
             "{name}=trap 'echo {name} ends >> /tmp/order; exit 0' TERM; \
              echo {name} begins >> /tmp/order; touch /tmp/{name}; sleep 1000 & wait"
         )
     };
-    let (web, db) = (tell("web"), tell("db"));
+    let (web, db) = (service("web"), service("db"));
     let options = [
         "--service",
         &web,
@@ -114,9 +114,9 @@ fn services_start_when_what_they_need_is_ready_and_stop_the_other_way_round() {
     let command = ["sh", "-c", "echo command >> /tmp/order; exit 7"];
     let ended = Vmcell::run(options, command).finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (7, ""));
-    let told = fs::read_to_string(order).unwrap();
+    let logged = fs::read_to_string(order).unwrap();
     let expected = "db begins\nweb begins\ncommand\nweb ends\ndb ends\n";
-    assert_eq!(told, expected);
+    assert_eq!(logged, expected);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_service_that_does_not_become_ready_shows_its_last_words_and_the_command_is_
     assert_eq!((ended.code(), ended.stderr.as_str()), (125, ""));
 }
 
-/// The one that fails is named, and not the one that waits for it.
+/// The failed service is named, not the one that waits for it.
 #[test]
 fn of_services_that_cannot_start_the_one_that_is_to_blame_is_named() {
     let options = [
@@ -186,7 +186,7 @@ fn a_service_that_dies_under_the_command_is_told_at_the_end() {
 
 #[test]
 fn a_service_that_dies_is_started_again_if_it_should() {
-    // The second time it goes on.
+    // The second time it keeps running.
     let line = format!("side=test -e /tmp/pid && echo up && exec sleep 1000; {SIDE} exit 7");
     let options = [
         "--service",
@@ -205,11 +205,11 @@ fn a_service_that_dies_is_started_again_if_it_should() {
         let status = ["service", "status", options[7], "side", "--json"];
         Vmcell::new(status).finish().json()["service"]["restarts"] == json!(1)
     });
-    assert!(again, "it is not started again");
+    assert!(again, "it is not restarted");
     let writing = running.write_all_and_close(b"done\n".to_vec());
     let ended = running.finish();
     writing.join().unwrap();
-    let note = "vmcell: the service \"side\" was started again (exit code 7)\n";
+    let note = "vmcell: the service \"side\" was restarted (exit code 7)\n";
     assert_eq!((ended.code(), ended.stderr.as_str()), (0, note));
 }
 
@@ -286,7 +286,7 @@ fn a_port_that_is_taken_is_named_and_the_command_is_not_run() {
 #[test]
 fn ctrl_c_ends_services_and_ports_with_the_vm() {
     let web = web();
-    // A service that does not want to end does not keep anybody waiting.
+    // A service that ignores signals does not delay the end.
     let stubborn = "stubborn=trap '' TERM INT; while :; do sleep 1000; done";
     let options = [
         "--service",
@@ -303,13 +303,13 @@ fn ctrl_c_ends_services_and_ports_with_the_vm() {
     assert_eq!(running.line(), "ready\n");
     let vmm = Process::only_child_of(running.pid());
     running.signal(Signal::INT);
-    assert!(running.ends_within(SOON), "it goes on");
-    assert!(vmm.ends_within(SOON), "the VMM goes on");
+    assert!(running.ends_within(TIMEOUT), "it did not end");
+    assert!(vmm.ends_within(TIMEOUT), "the VMM did not end");
     assert_eq!(running.finish().code(), 130);
     assert!(is_free(port));
 }
 
-/// It would have ten seconds.
+/// Stopping the service would take ten seconds.
 #[test]
 fn ctrl_c_ends_a_run_that_waits_for_the_end_of_a_service() {
     let stubborn = "stubborn=trap '' TERM; echo up; while :; do sleep 1000; done";
@@ -317,7 +317,7 @@ fn ctrl_c_ends_a_run_that_waits_for_the_end_of_a_service() {
     let mut running = Vmcell::run(options, ["echo", "done"]).start();
     assert_eq!(running.line(), "done\n");
     running.signal(Signal::INT);
-    assert!(running.ends_within(SOON), "it goes on");
+    assert!(running.ends_within(TIMEOUT), "it did not end");
     assert_eq!(running.finish().code(), 130);
 }
 
@@ -333,7 +333,7 @@ fn ctrl_c_ends_a_run_whose_services_are_not_ready() {
         "file:/no",
     ];
     let running = Vmcell::run(options, ["echo", "started"]).start();
-    // Whoever looks finds the service there, some time.
+    // The service is listed at some point.
     let there = eventually(|| {
         let ended = Vmcell::new(["service", "logs", &id, "web"]).finish();
         ended.code() == 0 && ended.stdout() == "up\n"
@@ -341,8 +341,8 @@ fn ctrl_c_ends_a_run_whose_services_are_not_ready() {
     assert!(there, "the service does not start");
     let vmm = Process::only_child_of(running.pid());
     running.signal(Signal::INT);
-    assert!(running.ends_within(SOON), "it goes on");
-    assert!(vmm.ends_within(SOON), "the VMM goes on");
+    assert!(running.ends_within(TIMEOUT), "it did not end");
+    assert!(vmm.ends_within(TIMEOUT), "the VMM did not end");
     let ended = running.finish();
     assert_eq!((ended.code(), ended.stdout()), (130, ""));
 }

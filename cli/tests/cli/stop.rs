@@ -1,4 +1,4 @@
-//! `vmcell stop`, and the other ways to end a VM whose disk is kept.
+//! `vmcell stop`, and other ways to end a VM whose disk is kept.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    keeper::Keeper,
+    shared_vm::SharedVm,
     user::User,
     vmcell::{Running, Vmcell},
 };
 
-/// For an end in order, on a machine that does many other things.
-const SOON: Duration = Duration::from_secs(60);
+/// Timeout for a clean shutdown on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn new_disk() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -25,12 +25,12 @@ fn new_disk() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// A VM in which something was written that is not on its disk yet.
-fn keeper_on(disk: &Path, test: &str) -> Keeper {
-    let keeper = Keeper::start_with(test, &["--disk", disk.to_str().unwrap()]);
+/// Starts a VM with data that is not written to its disk yet.
+fn vm_with_disk(disk: &Path, test: &str) -> SharedVm {
+    let shared = SharedVm::start_with(test, &["--disk", disk.to_str().unwrap()]);
     let write = ["sh", "-c", "echo notes >/root/notes"];
-    keeper.exec([], write).assert_printed("");
-    keeper
+    shared.exec([], write).assert_printed("");
+    shared
 }
 
 fn vmcell_disk(task: &[&str], disk: &Path) -> Vec<u8> {
@@ -53,15 +53,15 @@ fn assert_in_order(disk: &Path) {
     assert_eq!(output.unwrap().stdout, b"notes\n");
 }
 
-/// A stop asks all processes to end: the command of the run has heeded it.
+/// Asserts that a command ended by SIGTERM, which a stop sends to all
+/// processes.
 #[track_caller]
 fn assert_asked_to_end(running: Running) {
     let ended = running.finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (143, ""));
 }
 
-/// Whether SIGHUP would reach the programs that this one starts: not under
-/// `nohup`.
+/// Returns whether SIGHUP would reach child processes: not under `nohup`.
 fn has_sighup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mut lines = status.lines();
@@ -72,41 +72,38 @@ fn has_sighup() -> bool {
 #[test]
 fn stop_ends_a_vm_in_order_and_says_so() {
     let (_folder, disk) = new_disk();
-    let keeper = keeper_on(&disk, "stopped");
+    let shared = vm_with_disk(&disk, "stopped");
     let listed = Vmcell::new(["ps", "--json"]).finish().json();
     let mut vms = listed["vms"].as_array().unwrap().iter();
-    let listed = vms.find(|vm| vm["id"] == keeper.id.as_str()).unwrap();
+    let listed = vms.find(|vm| vm["id"] == shared.id.as_str()).unwrap();
     assert_eq!(listed["keeps_disk"], json!(true));
 
-    let told = keeper.visit("stop", ["--json"]).finish();
-    assert_eq!((told.code(), told.stderr.as_str()), (0, ""));
-    let end = &told.json()["vm_end"];
+    let stopped = shared.cli("stop", ["--json"]).finish();
+    assert_eq!((stopped.code(), stopped.stderr.as_str()), (0, ""));
+    let end = &stopped.json()["vm_end"];
     let expected = json!({"kind": "clean", "reason": "stopped", "exit_code": 0, "signal": null});
     assert_eq!(*end, expected);
-    assert_asked_to_end(keeper.running);
+    assert_asked_to_end(shared.running);
     assert_in_order(&disk);
-    let ended = Vmcell::new(["stop", &keeper.id]).finish();
-    ended.assert_failed(125, "`vmcell ps` lists those that do");
+    let ended = Vmcell::new(["stop", &shared.id]).finish();
+    ended.assert_failed(125, "`vmcell ps` lists running VMs");
 
-    // It is for VMs too whose disks end with them.
-    let keeper = Keeper::start("stopped-scratch");
-    keeper.visit("stop", []).finish().assert_printed("");
+    // VMs without a persistent disk can be stopped too.
+    let shared = SharedVm::start("stopped-scratch");
+    shared.cli("stop", []).finish().assert_printed("");
 }
 
 #[test]
 fn killing_a_vm_whose_disk_is_kept_is_no_power_cut_unless_it_is_forced() {
     let (_folder, disk) = new_disk();
-    let keeper = keeper_on(&disk, "killed-in-order");
-    keeper.visit("kill", []).finish().assert_printed("");
-    assert_asked_to_end(keeper.running);
+    let shared = vm_with_disk(&disk, "killed-in-order");
+    shared.cli("kill", []).finish().assert_printed("");
+    assert_asked_to_end(shared.running);
     assert_in_order(&disk);
 
-    let keeper = keeper_on(&disk, "killed-by-force");
-    keeper
-        .visit("kill", ["--force"])
-        .finish()
-        .assert_printed("");
-    let ended = keeper.running.finish();
+    let shared = vm_with_disk(&disk, "killed-by-force");
+    shared.cli("kill", ["--force"]).finish().assert_printed("");
+    let ended = shared.running.finish();
     ended.assert_failed(125, "the VM is gone: it was killed");
     assert!(!is_clean(&disk));
 }
@@ -125,15 +122,15 @@ fn every_signal_ends_a_vm_whose_disk_is_kept_in_order() {
             continue;
         }
         let (_folder, disk) = new_disk();
-        let keeper = keeper_on(&disk, &format!("signal-{code}"));
-        keeper.running.signal(signal);
-        let ended = keeper.running.finish();
+        let shared = vm_with_disk(&disk, &format!("signal-{code}"));
+        shared.running.signal(signal);
+        let ended = shared.running.finish();
         assert_eq!((ended.code(), ended.stderr.as_str()), (code, ""));
         assert_in_order(&disk);
     }
 }
 
-/// As when a window is closed: what is printed from then on goes nowhere.
+/// As when a window is closed: later output goes nowhere.
 #[test]
 fn a_terminal_that_is_closed_ends_a_vm_whose_disk_is_kept_in_order() {
     if !has_sighup() {
@@ -147,7 +144,7 @@ fn a_terminal_that_is_closed_ends_a_vm_whose_disk_is_kept_in_order() {
     user.sees("ready");
     let program = user.program();
     drop(user);
-    assert!(program.ends_within(SOON));
+    assert!(program.ends_within(TIMEOUT));
     assert_in_order(&disk);
 }
 
@@ -177,7 +174,7 @@ fn a_run_for_machines_tells_them_how_the_vm_ended() {
         (&end["kind"], &end["exit_code"]),
         (&json!("clean"), &json!(0))
     );
-    // Whose disk is gone needs to know nothing.
+    // Without a persistent disk, how the VM ended does not matter.
     let ended = Vmcell::run(["--json"], ["true"]).finish();
     assert_eq!(ended.json().get("vm_end"), None);
 }

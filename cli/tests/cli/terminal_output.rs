@@ -1,60 +1,61 @@
-//! What a guest prints and names, on the terminal of a user.
+//! Guest output and names on a user's terminal.
 
 use rustix::process::Signal;
 
-use crate::{keeper::Keeper, user::User};
+use crate::{shared_vm::SharedVm, user::User};
 
-/// Colours that are ended, controls of 7 and of 8 bits, and a colour that is left on.
+/// A colour that is reset, 7-bit and 8-bit control sequences, and a colour that
+/// is left on.
 const HOSTILE: &str =
     r"printf '\033[1;31mred\033[0m \2332J\033[2J\302\2332J\342\200\256x\r\n\033[32mgreen'";
 
 #[test]
 fn colours_of_a_command_are_kept_and_nothing_else_drives_the_terminal() {
-    let keeper = Keeper::start("colours");
-    let exec = ["exec", &keeper.id, "--", "sh", "-c", HOSTILE];
+    let shared = SharedVm::start("colours");
+    let exec = ["exec", &shared.id, "--", "sh", "-c", HOSTILE];
     let text = " \u{fffd}2J\u{fffd}[2J\u{fffd}2J\u{fffd}x\r\n";
-    let left = User::run(exec).left();
+    let left = User::run(exec).finish();
     assert_eq!(
         left.printed,
         format!("\x1b[1;31mred\x1b[0m{text}\x1b[32mgreen\x1b[0m")
     );
-    let left = User::run_with(exec, &[("NO_COLOR", "1")]).left();
+    let left = User::run_with(exec, &[("NO_COLOR", "1")]).finish();
     assert_eq!(left.printed, format!("red{text}green"));
 
-    // A line of ours has our colours.
-    let limited = ["exec", &keeper.id, "--max-output-bytes", "8"];
+    // Our own messages are not in the guest's colour.
+    let limited = ["exec", &shared.id, "--max-output-bytes", "8"];
     let arguments = limited.into_iter().chain(["--", "sh", "-c", HOSTILE]);
-    let left = User::run(arguments).left();
+    let left = User::run(arguments).finish();
     let (output, line) = left.printed.split_once("vmcell: ").unwrap();
     assert_eq!(output, "\x1b[1;31mr\x1b[0m");
     assert!(!line.contains('\x1b'), "{line:?}");
 
-    // Into a pipe all bytes go as they are.
-    let ended = keeper.exec([], ["sh", "-c", HOSTILE]);
+    // Into a pipe, all bytes go unchanged.
+    let ended = shared.exec([], ["sh", "-c", HOSTILE]);
     let bytes = b"\x1b[1;31mred\x1b[0m \x9b2J\x1b[2J\xc2\x9b2J\xe2\x80\xaex\r\n\x1b[32mgreen";
     assert_eq!(ended.stdout, bytes, "{ended:?}");
 }
 
 #[test]
 fn a_command_that_is_interrupted_leaves_no_colour_behind() {
-    let keeper = Keeper::start("interrupted-colours");
+    let shared = SharedVm::start("interrupted-colours");
     let script = r"printf '\033[31mred'; exec sleep 1000";
-    let mut user = User::run(["exec", &keeper.id, "--", "sh", "-c", script]);
+    let mut user = User::run(["exec", &shared.id, "--", "sh", "-c", script]);
     user.sees("\x1b[31mred");
     user.signals(Signal::TERM);
-    let left = user.left();
+    let left = user.finish();
     assert_eq!(left.code, 128 + 15, "{left:?}");
     assert!(left.printed.contains("\x1b[0m"), "{left:?}");
 }
 
 #[test]
 fn no_name_of_a_file_or_process_drives_the_terminal() {
-    let keeper = Keeper::start("names");
+    let shared = SharedVm::start("names");
     let make = r#"mkdir /tmp/odd; name=$(printf 'lone\2332J\302\2332J\033[31m\342\200\256x')
         echo text > "/tmp/odd/$name"; ln -s "$name" /tmp/odd/link"#;
-    let ended = keeper.exec([], ["sh", "-c", make]);
+    let ended = shared.exec([], ["sh", "-c", make]);
     assert_eq!(ended.code(), 0, "{ended:?}");
-    keeper.spawn(
+    shared.spawn(
         "odd",
         [
             "sh",
@@ -70,8 +71,8 @@ fn no_name_of_a_file_or_process_drives_the_terminal() {
         ("ps", &[]),
         ("ps", &["--json"]),
     ] {
-        let arguments = [task, &keeper.id].into_iter().chain(more.iter().copied());
-        let left = User::run_with(arguments, &[("NO_COLOR", "1")]).left();
+        let arguments = [task, &shared.id].into_iter().chain(more.iter().copied());
+        let left = User::run_with(arguments, &[("NO_COLOR", "1")]).finish();
         assert_eq!(left.code, 0, "{task}: {left:?}");
         assert!(left.printed.contains("lone"), "{task}: {left:?}");
         let drives = |letter: char| {

@@ -1,4 +1,4 @@
-//! Trees of this machine, to be copied and compared.
+//! Creates and describes trees on this machine.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +12,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// A name that is neither UTF-8 nor harmless on a terminal.
+/// A name that is not UTF-8 and has an escape sequence.
 pub(crate) const ODD_NAME: &[u8] = b"odd \xff\n\x1b[2J";
 
-/// Makes a tree with everything that a copy should keep.
-pub(crate) fn plant(top: &Path) {
+/// Creates a tree with everything that a copy should preserve.
+pub(crate) fn create_tree(top: &Path) {
     let write = |name: &OsStr, bytes: &[u8], mode: u32| {
         let path = top.join(name);
         fs::write(&path, bytes).unwrap();
@@ -38,18 +38,18 @@ pub(crate) fn plant(top: &Path) {
     fs::set_permissions(top.join("empty"), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-/// Everything below a directory that a copy should keep.
+/// Describes everything below a directory that a copy should preserve.
 pub(crate) fn describe(top: &Path) -> BTreeMap<PathBuf, String> {
-    let mut told = BTreeMap::new();
-    let mut waiting = vec![top.to_owned()];
-    while let Some(folder) = waiting.pop() {
+    let mut described = BTreeMap::new();
+    let mut pending = vec![top.to_owned()];
+    while let Some(folder) = pending.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             let found = path.symlink_metadata().unwrap();
             let text = if found.is_symlink() {
                 format!("-> {:?}", fs::read_link(&path).unwrap())
             } else if found.is_dir() {
-                waiting.push(path.clone());
+                pending.push(path.clone());
                 format!("directory {:o}", found.mode())
             } else {
                 let (mode, links) = (found.mode(), found.nlink());
@@ -58,8 +58,8 @@ pub(crate) fn describe(top: &Path) -> BTreeMap<PathBuf, String> {
                 let kept = &bytes[..bytes.len().min(40)];
                 format!("{mode:o} {links} {time:?} {} {kept:?}", bytes.len())
             };
-            told.insert(path.strip_prefix(top).unwrap().to_owned(), text);
+            described.insert(path.strip_prefix(top).unwrap().to_owned(), text);
         }
     }
-    told
+    described
 }

@@ -1,4 +1,4 @@
-//! A user at a terminal, with a shell that runs the program for them.
+//! A user at a terminal, and the shell that runs the program for them.
 
 use std::{
     fs::File,
@@ -18,12 +18,11 @@ use rustix::{
 
 use crate::processes::Process;
 
-/// Long enough for a VM to boot on a machine that does many other things.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Long enough for a VM to boot on a busy machine.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the user's shell does: tells how the terminal is, before and after. It
-/// stays until the user has read all of that, because what is on its way is
-/// lost with it.
+/// The user's shell: prints the terminal's settings before and after. It waits
+/// for Enter at the end, because unread output would be lost when it exits.
 const SHELL: &str = r#"
     echo "before:$(stty -g):"
     sh -c 'echo "pid:$$:"; exec "$@"' sh "$@"
@@ -32,23 +31,23 @@ const SHELL: &str = r#"
     read -r enter
 "#;
 
-/// The user and all they have.
+/// A user at a terminal.
 pub(crate) struct User {
     terminal: File,
-    /// The other side, whose flags the user's shell shares.
+    /// The terminal's device, whose file status flags the user's shell shares.
     device: OwnedFd,
     shell: Child,
-    /// What was printed and not yet looked at.
+    /// Output that the test has not consumed yet.
     unseen: Vec<u8>,
     before: String,
     pid: Pid,
 }
 
-/// What the user sees at the end.
+/// How the program ended.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct SessionEnd {
     pub(crate) code: i32,
-    /// What was printed and not yet looked at.
+    /// Output that the test has not consumed yet.
     pub(crate) printed: String,
 }
 
@@ -58,7 +57,7 @@ impl User {
         Self::run_with(arguments, &[])
     }
 
-    /// The same with more variables in its environment.
+    /// The same with more environment variables.
     pub(crate) fn run_with<'a>(
         arguments: impl IntoIterator<Item = &'a str>,
         variables: &[(&str, &str)],
@@ -102,16 +101,17 @@ impl User {
         user
     }
 
-    /// Waits until something is printed. Answers what came before it.
+    /// Waits until a text is printed. Returns the output before it.
     #[track_caller]
     pub(crate) fn sees(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + OUTPUT_TIMEOUT;
         loop {
             let mut places = self.unseen.windows(text.len());
             if let Some(place) = places.position(|piece| piece == text.as_bytes()) {
                 let rest = self.unseen.split_off(place + text.len());
                 let before = std::mem::replace(&mut self.unseen, rest);
-                // A terminal that reads no UTF-8 would obey lone bytes from 0x80 to 0x9F.
+                // A terminal that does not read UTF-8 would interpret single
+                // bytes from 0x80 to 0x9F.
                 let text = String::from_utf8(before[..place].to_vec());
                 return text.expect("no lone byte reaches a terminal");
             }
@@ -121,7 +121,7 @@ impl User {
         }
     }
 
-    /// Types something, and Enter.
+    /// Types a line and Enter.
     pub(crate) fn enters(&mut self, line: &str) {
         self.types(&[line, "\r"].concat());
     }
@@ -130,7 +130,7 @@ impl User {
         self.terminal.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Gives the window another size.
+    /// Resizes the window.
     pub(crate) fn resizes(&self, columns: u16, rows: u16) {
         tcsetwinsize(&self.terminal, size(columns, rows)).unwrap();
     }
@@ -139,26 +139,26 @@ impl User {
         kill_process(self.pid, signal).unwrap();
     }
 
-    /// The program.
+    /// Returns the process of the program.
     pub(crate) fn program(&self) -> Process {
         Process::only_child_of(self.shell.id())
     }
 
-    /// The number of the program.
+    /// Returns the PID of the program.
     pub(crate) fn pid(&self) -> u32 {
         u32::try_from(self.pid.as_raw_nonzero().get()).unwrap()
     }
 
-    /// Whether the terminal shows by itself what is typed.
+    /// Returns whether the terminal echoes input.
     pub(crate) fn echoes(&self) -> bool {
         let modes = tcgetattr(&self.terminal).unwrap().local_modes;
         modes.contains(LocalModes::ECHO)
     }
 
-    /// Waits for the end of the program, and asserts that the terminal is as it
-    /// was before.
+    /// Waits for the end of the program, and asserts that the terminal is
+    /// restored.
     #[track_caller]
-    pub(crate) fn left(mut self) -> Left {
+    pub(crate) fn finish(mut self) -> SessionEnd {
         let printed = self.sees("code:");
         let code = self.sees(":").parse().unwrap();
         assert_eq!(
@@ -167,10 +167,10 @@ impl User {
             "the terminal was changed"
         );
         let flags = fcntl_getfl(&self.device).unwrap();
-        assert!(!flags.contains(OFlags::NONBLOCK), "nobody waits for input");
+        assert!(!flags.contains(OFlags::NONBLOCK), "it is non-blocking");
         self.types("\r");
         self.shell.wait().unwrap();
-        Left { code, printed }
+        SessionEnd { code, printed }
     }
 
     fn field(&mut self, name: &str) -> String {
@@ -178,11 +178,11 @@ impl User {
         self.sees(":\r\n")
     }
 
-    /// Reads something. False: nothing came in time.
+    /// Reads output. Returns `false` if none came in time.
     fn read(&mut self, time: Duration) -> bool {
-        let mut wanted = [PollFd::new(&self.terminal, PollFlags::IN)];
+        let mut poll_fds = [PollFd::new(&self.terminal, PollFlags::IN)];
         let time = Timespec::try_from(time).unwrap();
-        if poll(&mut wanted, Some(&time)).unwrap() == 0 {
+        if poll(&mut poll_fds, Some(&time)).unwrap() == 0 {
             return false;
         }
         let mut buffer = [0; 65536];
@@ -194,7 +194,7 @@ impl User {
 
 impl Drop for User {
     fn drop(&mut self) {
-        // It takes the program with it: the terminal hangs up.
+        // The terminal hangs up, which ends the program too.
         let _ = self.shell.kill();
         let _ = self.shell.wait();
     }

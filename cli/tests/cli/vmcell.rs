@@ -1,4 +1,4 @@
-//! Starting the program and waiting for it, but never forever.
+//! Starts the program and waits for it, with a timeout.
 
 use std::{
     ffi::OsStr,
@@ -16,19 +16,19 @@ use serde_json::Value;
 
 use crate::processes::Process;
 
-/// Long enough for a VM to boot on a machine that does many other things.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Long enough for a VM to boot on a busy machine.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Prints a line as soon as it runs, and goes on for as long as it is let.
+/// Prints a line when it has started, and sleeps.
 pub(crate) const READY_AND_WAIT: [&str; 3] = ["sh", "-c", "echo ready; exec sleep 1000"];
 
-/// Whoever this is, it is not the one who runs the tests.
-pub(crate) const STRANGER: u32 = 65534;
+/// The user ID of another user than the one who runs the tests.
+pub(crate) const OTHER_UID: u32 = 65534;
 
-/// A run of the program to be.
+/// A run of the program that is not started yet.
 pub(crate) struct Vmcell(Command);
 
-/// The program while it runs. It ends with this.
+/// A running program, killed on drop.
 pub(crate) struct Running {
     child: Child,
     process: Process,
@@ -38,7 +38,7 @@ pub(crate) struct Running {
     stderr: mpsc::Receiver<String>,
 }
 
-/// How it ended, and what it printed that was not read before.
+/// The exit status, and all output that was not read before.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
@@ -58,7 +58,7 @@ impl Vmcell {
         Self(command)
     }
 
-    /// A line of shell that becomes the program.
+    /// A shell command line that executes the program.
     pub(crate) fn shell(line: &str) -> Self {
         let mut command = Command::new("/bin/sh");
         command
@@ -89,15 +89,15 @@ impl Vmcell {
         Self::new(arguments.chain(["--"]).chain(command))
     }
 
-    /// Has another user run it, from a copy of the program that this user can
-    /// reach. Only root can do that.
-    pub(crate) fn by_stranger(self, program: &Path) -> Self {
+    /// Runs it as another user, from a copy of the program which that user can
+    /// read. Needs root.
+    pub(crate) fn by_other_user(self, program: &Path) -> Self {
         let mut command = Command::new(program);
         command
             .args(self.0.get_args())
             .current_dir("/")
-            .uid(STRANGER)
-            .gid(STRANGER)
+            .uid(OTHER_UID)
+            .gid(OTHER_UID)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -131,7 +131,7 @@ impl Vmcell {
         }
     }
 
-    /// Runs it to its end. Its standard input stays open and empty.
+    /// Runs it to its end, with standard input open and empty.
     pub(crate) fn finish(self) -> Ended {
         self.start().finish()
     }
@@ -142,7 +142,7 @@ impl Running {
         self.child.id()
     }
 
-    /// The next line of its standard output.
+    /// Returns the next line of standard output.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         let stdout = self.stdout.as_mut().unwrap();
@@ -150,13 +150,13 @@ impl Running {
         line
     }
 
-    /// The next line of its standard error.
+    /// Returns the next line of standard error.
     pub(crate) fn stderr_line(&mut self) -> String {
-        let line = self.stderr.recv_timeout(PATIENCE);
+        let line = self.stderr.recv_timeout(TEST_TIMEOUT);
         line.unwrap_or_else(|error| panic!("no line on standard error: {error}"))
     }
 
-    /// Writes to its standard input, in a thread of its own.
+    /// Writes to standard input from a separate thread, and closes it.
     pub(crate) fn write_all_and_close(&mut self, bytes: Vec<u8>) -> JoinHandle<()> {
         let mut stdin = self.stdin.take().unwrap();
         thread::spawn(move || stdin.write_all(&bytes).unwrap())
@@ -175,7 +175,7 @@ impl Running {
         self.process.ends_within(time)
     }
 
-    /// Reads what it prints until it ends.
+    /// Reads all output until the program ends.
     pub(crate) fn finish(mut self) -> Ended {
         let stdout = self.stdout.take();
         let stdout = thread::spawn(move || {
@@ -185,8 +185,8 @@ impl Running {
             }
             bytes
         });
-        let in_time = self.ends_within(PATIENCE);
-        // Ends the threads too, should it not have ended.
+        let in_time = self.ends_within(TEST_TIMEOUT);
+        // Ends the threads too, if the program has not ended.
         let _ = self.child.kill();
         let status = self.child.wait().unwrap();
         let ended = Ended {
@@ -194,14 +194,14 @@ impl Running {
             stdout: stdout.join().unwrap(),
             stderr: self.stderr.iter().collect(),
         };
-        assert!(in_time, "it does not end: {ended:?}");
+        assert!(in_time, "timed out: {ended:?}");
         ended
     }
 }
 
-/// Tries until it is so, and says whether it ever was.
+/// Calls a condition until it holds, and returns whether it did in time.
 pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while Instant::now() < deadline {
         if is_so() {
             return true;
@@ -210,7 +210,7 @@ pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Reads lines with their ends, in a thread of its own, until there are no more.
+/// Reads lines, with their line breaks, in a separate thread.
 fn lines_of(mut reader: impl BufRead + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -232,18 +232,18 @@ impl Drop for Running {
 }
 
 impl Ended {
-    /// The exit code. A program that a signal ended has none.
+    /// Returns the exit code. Panics if a signal killed the program.
     pub(crate) fn code(&self) -> i32 {
         let code = self.status.code();
         code.unwrap_or_else(|| panic!("signal {:?}: {self:?}", self.status.signal()))
     }
 
-    /// What it printed for machines.
+    /// Parses standard output as JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Asserts that it did what it was to do, in silence but for this.
+    /// Asserts success without messages and with this output.
     #[track_caller]
     pub(crate) fn assert_printed(&self, stdout: &str) {
         assert_eq!((self.code(), self.stderr.as_str()), (0, ""), "{self:?}");
@@ -254,8 +254,8 @@ impl Ended {
         std::str::from_utf8(&self.stdout).unwrap()
     }
 
-    /// Asserts that it failed with a code and said something, in a line or
-    /// more that begin with its name.
+    /// Asserts the exit code, and that standard error contains `words` and
+    /// starts with the program's name.
     #[track_caller]
     pub(crate) fn assert_failed(&self, code: i32, words: &str) {
         assert_eq!(self.code(), code, "{self:?}");

@@ -34,10 +34,10 @@ fn files_are_printed_byte_by_byte() {
 fn one_bad_path_does_not_keep_the_others_from_being_printed() {
     let sample = Sample::new();
     let ended = cat(&sample, &["/nowhere", "/src", "/link"]);
-    ended.assert_said(1, "there is nothing at /nowhere");
-    ended.assert_said(1, "/src is no regular file");
+    ended.assert_failed(1, "there is nothing at /nowhere");
+    ended.assert_failed(1, "/src is not a regular file");
     assert_eq!(ended.stdout(), "root:x:0:\n");
     let ended = cat(&sample, &["/sparse", "--limit-bytes", "1m"]);
-    ended.assert_said(1, "with --limit-bytes SIZE");
+    ended.assert_failed(1, "with --limit-bytes SIZE");
     assert_eq!(ended.stdout(), "");
 }

@@ -1,4 +1,4 @@
-//! Disks that are not as they should be.
+//! Damaged disks.
 
 use std::{ffi::OsStr, path::Path};
 
@@ -19,10 +19,10 @@ fn what_is_damaged_is_said_and_its_neighbours_are_told() {
     let sample = Sample::new();
     let image = sample.changed("damaged.ext4", "clri /etc/secret.conf\n");
     let listed = on("ls", &image, &["/etc"]);
-    listed.assert_said(1, "etc/secret.conf");
+    listed.assert_failed(1, "etc/secret.conf");
     assert_eq!(listed.stdout(), "group\n");
     let drawn = on("tree", &image, &["/etc"]);
-    drawn.assert_said(1, "etc/secret.conf");
+    drawn.assert_failed(1, "etc/secret.conf");
     assert!(drawn.stdout().contains("group\n"), "{drawn:?}");
     let found = on("find", &image, &["--name", "group", "-l"]);
     assert_eq!((found.code(), found.stdout().lines().count()), (1, 2));
@@ -32,21 +32,21 @@ fn what_is_damaged_is_said_and_its_neighbours_are_told() {
         (2, "/etc/group:root:x:0:\n")
     );
     let used = on("du", &image, &["/etc", "-b"]);
-    used.assert_said(1, ": one entry could not be read");
+    used.assert_failed(1, ": one entry could not be read");
     assert_eq!(used.stdout(), "10\t/etc\n");
     let summed = on("sha256", &image, &["/etc"]);
     assert_eq!((summed.code(), summed.stdout().lines().count()), (1, 1));
     let out = sample.path("out");
     let exported = on("export", &image, &["/etc", out.to_str().unwrap()]);
-    exported.assert_said(1, "secret.conf");
+    exported.assert_failed(1, "secret.conf");
     assert!(out.join("group").is_file());
     let base = sample.image();
     let compared = on("diff", &base, &[image.to_str().unwrap(), "--name-status"]);
-    compared.assert_said(2, "secret.conf");
+    compared.assert_failed(2, "secret.conf");
 
-    let told = on("ls", &image, &["/etc", "--json"]);
-    assert_eq!((told.code(), told.stderr().as_str()), (1, ""));
-    let problem = told
+    let as_json = on("ls", &image, &["/etc", "--json"]);
+    assert_eq!((as_json.code(), as_json.stderr().as_str()), (1, ""));
+    let problem = as_json
         .json()
         .into_iter()
         .find_map(|line| line.get("problem").cloned());
@@ -67,10 +67,10 @@ fn only_the_first_of_many_problems_are_told_one_by_one() {
     sample.make(&tree, "base.ext4");
     let image = sample.changed("damaged.ext4", &commands);
     let listed = on("ls", &image, &["/many"]);
-    listed.assert_said(1, "30 more entries could not be read");
+    listed.assert_failed(1, "30 more entries could not be read");
     assert_eq!(listed.stderr().lines().count(), 20 + 1);
-    let told = on("ls", &image, &["/many", "--json"]).json();
-    assert_eq!(told.len(), 50);
+    let parsed = on("ls", &image, &["/many", "--json"]).json();
+    assert_eq!(parsed.len(), 50);
 }
 
 #[test]
@@ -106,7 +106,8 @@ fn a_broken_superblock_has_a_copy() {
     let mut bytes = std::fs::read(&image).unwrap();
     bytes[1024 + 4] ^= 0xff;
     std::fs::write(&image, bytes).unwrap();
-    on("ls", &image, &["/src/deep"]).assert_said(125, "--backup-superblock reads the copy");
+    on("ls", &image, &["/src/deep"])
+        .assert_failed(125, "--backup-superblock reads the backup copy");
     let ended = on("ls", &image, &["/src/deep", "--backup-superblock"]);
     assert_eq!(ended.stdout(), "er\n", "{ended:?}");
 }

@@ -51,8 +51,8 @@ impl Pair {
 fn a_patch_makes_the_one_tree_the_other() {
     let pair = Pair::new();
     let ended = pair.diff(&[]);
-    // A new directory is nothing that a patch knows.
-    ended.assert_said(1, "not in the patch: 1 (--name-status lists them)");
+    // A patch cannot represent a new empty directory.
+    ended.assert_failed(1, "not in the patch: 1 (--name-status lists them)");
     let patch = pair.sample.path("changes.patch");
     fs::write(&patch, &ended.0.stdout).unwrap();
     let image = pair.sample.image();
@@ -77,7 +77,7 @@ fn a_patch_makes_the_one_tree_the_other() {
 #[test]
 fn patch_applies_it_too() {
     let pair = Pair::new();
-    // It asks before it removes an empty file.
+    // patch(1) asks before it removes an empty file.
     let ended = pair.diff(&["/src", "--exclude", "/empty"]);
     assert_eq!(ended.code(), 1);
     let patch = pair.sample.path("changes.patch");
@@ -127,13 +127,13 @@ fn machines_get_an_object_for_each_change() {
     let pair = Pair::new();
     let ended = pair.diff(&["--json", "/src"]);
     assert_eq!((ended.code(), ended.stderr().as_str()), (1, ""));
-    let told = ended.json();
-    assert_eq!(told.len(), 5);
-    assert_eq!(told[0]["path"], json!("added"));
-    assert_eq!(told[0]["change"], json!("added"));
-    assert_eq!(told[1]["change"], json!("mode-changed"));
+    let parsed = ended.json();
+    assert_eq!(parsed.len(), 5);
+    assert_eq!(parsed[0]["path"], json!("added"));
+    assert_eq!(parsed[0]["change"], json!("added"));
+    assert_eq!(parsed[1]["change"], json!("mode-changed"));
     assert!(
-        told[3]["patch"]
+        parsed[3]["patch"]
             .as_str()
             .unwrap()
             .contains("+    goodbye();")
@@ -155,10 +155,10 @@ fn what_is_the_same_prints_nothing() {
     assert_eq!(same(&image, &[]).printed(), "");
     assert_eq!(same(&tree, &["--exclude", "/lost+found/"]).printed(), "");
     assert_eq!(same(&tree.join("src"), &["/src"]).printed(), "");
-    same(&sample.path("no"), &[]).assert_said(125, "check the path");
-    same(&image, &["/nowhere"]).assert_said(125, "nothing at /nowhere");
+    same(&sample.path("no"), &[]).assert_failed(125, "check the path");
+    same(&image, &["/nowhere"]).assert_failed(125, "nothing at /nowhere");
     let folders = disk(["diff".as_ref(), tree.as_os_str(), tree.as_os_str()]);
-    folders.assert_said(125, "`diff -r`");
+    folders.assert_failed(125, "`diff -r`");
 }
 
 #[test]

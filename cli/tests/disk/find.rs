@@ -57,17 +57,17 @@ fn paths_come_in_the_form_that_is_wanted() {
         long.lines().nth(1).unwrap().ends_with("  /bin/tool"),
         "{long}"
     );
-    let told = find(&sample, &["--name", "tool", "--json"]).json();
-    assert_eq!(told[0]["path"], json!("/bin/tool"));
-    assert_eq!(told.len(), 1);
+    let parsed = find(&sample, &["--name", "tool", "--json"]).json();
+    assert_eq!(parsed[0]["path"], json!("/bin/tool"));
+    assert_eq!(parsed.len(), 1);
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
     let sample = Sample::new();
     for (arguments, words) in [
-        (&["--size", "10x"][..], "write a number of bytes"),
-        (&["--newer", "yesterday"], "write a date as"),
+        (&["--size", "10x"][..], "expected a number of bytes"),
+        (&["--newer", "yesterday"], "expected a date"),
         (&["--type", "x"], "possible values"),
         (&["-0", "--json"], "cannot be used with"),
     ] {
@@ -75,5 +75,5 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!(ended.code(), 2, "{ended:?}");
         assert!(ended.stderr().contains(words), "{ended:?}");
     }
-    find(&sample, &["--name", "["]).assert_said(125, "[");
+    find(&sample, &["--name", "["]).assert_failed(125, "[");
 }

@@ -23,7 +23,7 @@ fn lines_are_told_as_grep_tells_them() {
         found(&["-n", "pass.*[0-9]"]),
         "/etc/secret.conf:2:password = hunter2\n"
     );
-    // One file needs no name.
+    // For a single file, no file name is printed.
     assert_eq!(found(&["-i", "KEY", "/etc/secret.conf"]), "key = value\n");
     assert_eq!(
         found(&["-F", "()", "/src", "-l"]),
@@ -51,10 +51,10 @@ fn exit_codes_are_those_of_grep() {
     let ended = grep(&sample, &["nothing has this"]);
     assert_eq!((ended.code(), ended.stderr().as_str()), (1, ""));
     let ended = grep(&sample, &["key", "/nowhere", "/etc"]);
-    ended.assert_said(2, "nothing at /nowhere");
+    ended.assert_failed(2, "nothing at /nowhere");
     assert_eq!(ended.stdout(), "/etc/secret.conf:key = value\n");
-    grep(&sample, &["nothing has this", "/nowhere"]).assert_said(2, "/nowhere");
-    grep(&sample, &["("]).assert_said(125, "unclosed group");
+    grep(&sample, &["nothing has this", "/nowhere"]).assert_failed(2, "/nowhere");
+    grep(&sample, &["("]).assert_failed(125, "unclosed group");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_binary_file_is_only_named() {
 #[test]
 fn machines_are_told_where_a_line_is() {
     let sample = Sample::new();
-    let told = grep(&sample, &["word", "--json"]).json();
+    let parsed = grep(&sample, &["word", "--json"]).json();
     let expected = json!({
         "path": "/etc/secret.conf",
         "line": 2,
@@ -85,8 +85,8 @@ fn machines_are_told_where_a_line_is() {
         "cut": false,
         "binary": false,
     });
-    assert_eq!(told, [expected]);
-    let told = grep(&sample, &["=", "-c", "--json", "/nowhere", "/etc"]).json();
-    assert_eq!(told[0]["problem"]["code"], json!("not-found"));
-    assert_eq!(told[1], json!({ "path": "/etc/secret.conf", "count": 2 }));
+    assert_eq!(parsed, [expected]);
+    let parsed = grep(&sample, &["=", "-c", "--json", "/nowhere", "/etc"]).json();
+    assert_eq!(parsed[0]["problem"]["code"], json!("not-found"));
+    assert_eq!(parsed[1], json!({ "path": "/etc/secret.conf", "count": 2 }));
 }

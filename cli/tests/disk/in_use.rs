@@ -1,4 +1,4 @@
-//! A disk that somebody writes.
+//! A disk that another program is writing.
 
 use std::fs::File;
 
@@ -14,12 +14,12 @@ fn a_disk_in_use_is_refused_unless_a_torn_look_will_do() {
     let file = File::open(&image).unwrap();
     flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
     let ended = disk(["ls".as_ref(), image.as_os_str()]);
-    ended.assert_said(125, "is in use: stop the VM that has it, or");
-    ended.assert_said(125, "--torn");
+    ended.assert_failed(125, "is in use: stop the VM that uses it, or");
+    ended.assert_failed(125, "--torn");
     let ended = disk(["ls".as_ref(), image.as_os_str(), "--json".as_ref()]);
     assert_eq!(ended.json()[0]["error"]["code"], json!("disk-in-use"));
     let ended = disk(["seal".as_ref(), image.as_os_str()]);
-    ended.assert_said(125, "is in use");
+    ended.assert_failed(125, "is in use");
     for option in ["--torn", "--in-use"] {
         let look = ["ls".as_ref(), image.as_os_str(), "/src/deep".as_ref()];
         let ended = disk(look.into_iter().chain([option.as_ref()]));

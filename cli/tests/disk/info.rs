@@ -27,16 +27,16 @@ fn a_disk_tells_what_it_is() {
     ] {
         assert!(text.contains(line), "{line:?} is not in {text}");
     }
-    let told = disk(["info".as_ref(), image.as_os_str(), "--json".as_ref()]).json();
-    assert_eq!(told.len(), 1);
-    let file_system = &told[0]["file_system"];
+    let parsed = disk(["info".as_ref(), image.as_os_str(), "--json".as_ref()]).json();
+    assert_eq!(parsed.len(), 1);
+    let file_system = &parsed[0]["file_system"];
     assert_eq!(file_system["uuid"], json!(uuid));
     assert_eq!(file_system["blocks"], json!(8192));
     assert_eq!(file_system["clean"], json!(true));
     let mut features = file_system["features"].as_array().unwrap().iter();
     assert!(features.any(|feature| feature == "extent"));
-    assert_eq!(told[0]["layers"][0]["format"], json!("raw"));
-    assert_eq!(told[0]["partitions"], json!([]));
+    assert_eq!(parsed[0]["layers"][0]["format"], json!("raw"));
+    assert_eq!(parsed[0]["partitions"], json!([]));
 }
 
 #[test]
@@ -48,12 +48,12 @@ fn of_a_disk_that_cannot_be_read_the_rest_is_told() {
         .set_len(1 << 20)
         .unwrap();
     let ended = disk(["info".as_ref(), image.as_os_str()]);
-    ended.assert_said(
+    ended.assert_failed(
         1,
         "neither an ext2, ext3 or ext4 file system nor partitions",
     );
     assert!(ended.stdout().contains("size           1048576 (1.0M)\n"));
-    let told = disk(["info".as_ref(), image.as_os_str(), "--json".as_ref()]).json();
-    assert_eq!(told[0]["problem"]["code"], json!("disk-partition"));
-    assert_eq!(told[0]["size"], json!(1 << 20));
+    let parsed = disk(["info".as_ref(), image.as_os_str(), "--json".as_ref()]).json();
+    assert_eq!(parsed[0]["problem"]["code"], json!("disk-partition"));
+    assert_eq!(parsed[0]["size"], json!(1 << 20));
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C, and worse.
+//! Interrupted and killed runs.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ fn names(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
 }
 
-/// Whether the program has a file in the folder open, with a name or without.
+/// Returns whether the program has a file in the directory open, named or not.
 fn has_begun(child: &Child, folder: &Path) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{}/fd", child.id())) else {
         return false;
@@ -24,8 +24,8 @@ fn has_begun(child: &Child, folder: &Path) -> bool {
     files.any(|file| file.starts_with(folder) && file != folder)
 }
 
-/// Has the program flatten an image, and stops it in the middle. None: it was
-/// over before that.
+/// Starts flattening an image, and stops the program (SIGSTOP) in the middle.
+/// Returns `None` if it had finished before that.
 fn stopped_in_the_middle(image: &Path, out: &Path) -> Option<Child> {
     let deadline = Instant::now() + Duration::from_secs(60);
     let flat = out.join("flat");
@@ -36,9 +36,9 @@ fn stopped_in_the_middle(image: &Path, out: &Path) -> Option<Child> {
         .spawn()
         .unwrap();
     while !has_begun(&child, out) && child.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < deadline, "it does not begin");
+        assert!(Instant::now() < deadline, "it did not start");
     }
-    // It fails only if it has ended.
+    // Fails only if the program has ended.
     let _ = kill_process(Pid::from_child(&child), Signal::STOP);
     if flat.exists() {
         child.kill().unwrap();

@@ -70,7 +70,7 @@ fn a_long_listing_has_the_columns_of_vmcell_ls() {
     assert!(main.contains(" 2017-07-14 02:40:00 "), "{main}");
     let text = ls(&sample, &["-l"]).printed();
     assert!(text.contains("  link -> etc/group\n"), "{text}");
-    // Whoever looks at a file of it with a pager sees the same.
+    // Long listings are also printed this way into a file.
     let text = ls(&sample, &["-l", "/odd"]).printed();
     assert!(!text.contains('\x1b'), "{text:?}");
     assert_eq!(text.lines().count(), 1 + ODD_NAMES.len());
@@ -121,14 +121,14 @@ fn machines_get_an_object_for_each_entry() {
 #[test]
 fn what_is_not_there_is_said_with_what_to_do() {
     let sample = Sample::new();
-    ls(&sample, &["/nowhere"]).assert_said(125, "there is nothing at /nowhere: check the path");
-    ls(&sample, &["/etc/group/below"]).assert_said(125, "is no directory");
+    ls(&sample, &["/nowhere"]).assert_failed(125, "there is nothing at /nowhere: check the path");
+    ls(&sample, &["/etc/group/below"]).assert_failed(125, "is no directory");
     let ended = ls(&sample, &["/nowhere", "--json"]);
     assert_eq!((ended.code(), ended.stderr().as_str()), (125, ""));
     assert_eq!(ended.json()[0]["error"]["code"], json!("not-found"));
     let missing = sample.path("no.ext4");
-    disk(["ls".as_ref(), missing.as_os_str()]).assert_said(125, "check the path");
+    disk(["ls".as_ref(), missing.as_os_str()]).assert_failed(125, "check the path");
     let tree = sample.tree();
-    disk(["ls".as_ref(), tree.as_os_str()]).assert_said(125, "is not a regular file");
-    ls(&sample, &["--limit-entries", "12", "-R"]).assert_said(1, "with --limit-entries N");
+    disk(["ls".as_ref(), tree.as_os_str()]).assert_failed(125, "is not a regular file");
+    ls(&sample, &["--limit-entries", "12", "-R"]).assert_failed(1, "with --limit-entries N");
 }

@@ -1,7 +1,7 @@
-//! The program `vmcell-disk`, as a shell or a script sees it.
+//! Tests of the program `vmcell-disk`, run as a child process.
 //!
-//! The images are real, made by `mke2fs` and changed by `debugfs`. The tests
-//! need what `make setup` brings, and neither a VM nor root.
+//! The images are real: created by `mke2fs` and changed by `debugfs`. The tests
+//! need what `make setup` installs, but neither a VM nor root.
 #![allow(clippy::unwrap_used)]
 
 mod cat;

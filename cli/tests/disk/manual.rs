@@ -1,4 +1,4 @@
-//! What the programs generate about themselves.
+//! Shell completions, manual pages and help texts.
 
 use std::{fs, process::Command};
 

@@ -8,7 +8,7 @@ use crate::{program::disk, sample::Sample};
 
 const MIB: usize = 1 << 20;
 
-/// A disk with an MBR whose partitions are copies of the image.
+/// Returns a disk with an MBR whose partitions are copies of the image.
 fn partitioned(sample: &Sample, count: usize) -> PathBuf {
     let part = fs::read(sample.image()).unwrap();
     let mut bytes = vec![0; MIB];
@@ -41,13 +41,13 @@ fn the_only_file_system_is_found_and_of_several_one_is_named() {
     };
     assert_eq!(look(&one, &[]).printed(), "er\n");
     let two = partitioned(&sample, 2);
-    look(&two, &[]).assert_said(125, "choose with --partition N");
-    look(&two, &[]).assert_said(125, "2 (Linux, 33554432 bytes, ext)");
+    look(&two, &[]).assert_failed(125, "choose with --partition N");
+    look(&two, &[]).assert_failed(125, "2 (Linux, 33554432 bytes, ext)");
     assert_eq!(look(&two, &["--partition", "2"]).printed(), "er\n");
-    look(&two, &["--partition", "7"]).assert_said(125, "no partition 7");
+    look(&two, &["--partition", "7"]).assert_failed(125, "no partition 7");
 
     let info = disk(["info".as_ref(), two.as_os_str()]);
-    info.assert_said(1, "choose with --partition N");
+    info.assert_failed(1, "choose with --partition N");
     let table = "PARTITION  START     SIZE  EXT  TYPE\n1          1048576   32M   yes  Linux\n";
     assert!(info.stdout().contains(table), "{info:?}");
     let info = disk(["info", two.to_str().unwrap(), "--partition", "1", "--json"]);

@@ -1,4 +1,4 @@
-//! Readers that leave.
+//! Readers that close the pipe.
 
 use std::ffi::OsStr;
 
@@ -31,7 +31,7 @@ fn a_reader_that_has_seen_enough_ends_every_command_quietly() {
         let arguments = first.into_iter().chain(more.iter().map(OsStr::new));
         let ended = Ended(command(arguments).stdout(writer).output().unwrap());
         let said = ended.stderr();
-        // A file that is no text may have been said before.
+        // A message about a binary file may have been printed before.
         let is_quiet = said
             .lines()
             .all(|line| line.ends_with("binary file matches"));

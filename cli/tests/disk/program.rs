@@ -1,4 +1,4 @@
-//! Running the program to its end, but never forever.
+//! Runs the program, with a timeout.
 
 use std::{
     ffi::OsStr,
@@ -7,26 +7,26 @@ use std::{
 
 use serde_json::Value;
 
-/// Ends what takes longer than anything here should.
-const PATIENCE: &str = "60";
+/// Seconds after which a run is killed.
+const TIMEOUT_SECONDS: &str = "60";
 
-/// The program with its arguments, in this folder or with these paths.
+/// Runs the program with these arguments.
 pub(crate) fn disk(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ended {
     Ended(command(arguments).output().unwrap())
 }
 
-/// The program, not yet started.
+/// Returns the program as a command that is not started yet.
 pub(crate) fn command(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new("timeout");
     command
-        .args([PATIENCE, env!("CARGO_BIN_EXE_vmcell-disk")])
+        .args([TIMEOUT_SECONDS, env!("CARGO_BIN_EXE_vmcell-disk")])
         .args(arguments)
         .env_remove("NO_COLOR")
         .stdin(Stdio::null());
     command
 }
 
-/// How it ended, and what it printed.
+/// The exit status and output of a run.
 #[derive(Debug)]
 pub(crate) struct Ended(pub(crate) Output);
 
@@ -43,14 +43,14 @@ impl Ended {
         String::from_utf8_lossy(&self.0.stderr).into_owned()
     }
 
-    /// What it printed, in silence but for that.
+    /// Asserts success without messages, and returns standard output.
     #[track_caller]
     pub(crate) fn printed(&self) -> String {
         assert_eq!((self.code(), self.stderr().as_str()), (0, ""), "{self:?}");
         self.stdout()
     }
 
-    /// Each line, which must be an object.
+    /// Parses each line of standard output, which must be a JSON object.
     #[track_caller]
     pub(crate) fn json(&self) -> Vec<Value> {
         let text = self.stdout();
@@ -62,10 +62,10 @@ impl Ended {
         lines.collect()
     }
 
-    /// Asserts that it ended with this code and said this on standard error, in
-    /// lines that begin with its name.
+    /// Asserts the exit code, and that standard error contains `words` and
+    /// starts with the program's name.
     #[track_caller]
-    pub(crate) fn assert_said(&self, code: i32, words: &str) {
+    pub(crate) fn assert_failed(&self, code: i32, words: &str) {
         assert_eq!(self.code(), code, "{self:?}");
         assert!(self.stderr().starts_with("vmcell-disk: "), "{self:?}");
         assert!(self.stderr().contains(words), "{self:?}");

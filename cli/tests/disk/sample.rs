@@ -1,4 +1,4 @@
-//! A tree with a bit of everything, and an image of it.
+//! A tree with many kinds of entries, and an image of it.
 
 use std::{
     env,
@@ -16,7 +16,7 @@ use std::{
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
-/// Names that are neither harmless on a terminal nor one line nor UTF-8.
+/// Names with escape sequences, line breaks, invalid UTF-8 and other oddities.
 pub(crate) const ODD_NAMES: [&[u8]; 6] = [
     b"esc\x1b[31m",
     b"new\nline",
@@ -26,7 +26,7 @@ pub(crate) const ODD_NAMES: [&[u8]; 6] = [
     "bidi\u{202e}txt.exe".as_bytes(),
 ];
 
-/// A folder with a tree and an image of it.
+/// A temporary directory with a tree and an image of it.
 pub(crate) struct Sample {
     folder: TempDir,
 }
@@ -36,7 +36,7 @@ impl Sample {
         let sample = Self {
             folder: tempfile::tempdir().unwrap(),
         };
-        grow(&sample.tree());
+        create_tree(&sample.tree());
         sample.make(&sample.tree(), "base.ext4");
         sample
     }
@@ -53,7 +53,7 @@ impl Sample {
         self.folder.path().join(name)
     }
 
-    /// Makes an image of a tree.
+    /// Creates an image of a tree.
     pub(crate) fn make(&self, tree: &Path, name: &str) -> PathBuf {
         let image = self.path(name);
         let mut command = tool("mke2fs");
@@ -62,7 +62,8 @@ impl Sample {
         image
     }
 
-    /// A copy of the image that was changed, one command of `debugfs` in a line.
+    /// Returns a copy of the image, changed by `debugfs` commands, one per
+    /// line.
     pub(crate) fn changed(&self, name: &str, commands: &str) -> PathBuf {
         let (copy, script) = (self.path(name), self.path("script"));
         fs::copy(self.image(), &copy).unwrap();
@@ -71,13 +72,13 @@ impl Sample {
         copy
     }
 
-    /// How many names the folder has.
+    /// Returns the number of entries in the temporary directory.
     pub(crate) fn count(&self) -> usize {
         fs::read_dir(self.folder.path()).unwrap().count()
     }
 }
 
-fn grow(tree: &Path) {
+fn create_tree(tree: &Path) {
     let write = |path: &str, content: &[u8], mode: u32| {
         let path = tree.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -111,7 +112,7 @@ fn grow(tree: &Path) {
     file.set_modified(time).unwrap();
 }
 
-/// Bytes that do not repeat soon, zeroes among them.
+/// Returns pseudo-random bytes, including zeroes.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let next = || {
@@ -122,7 +123,7 @@ pub(crate) fn pattern(length: usize) -> Vec<u8> {
 }
 
 pub(crate) fn tool(name: &str) -> Command {
-    // Users who are not root often do not have the folders of these.
+    // These tools are often not in the PATH of users other than root.
     let path = env::var("PATH").unwrap_or_default();
     let mut command = Command::new(name);
     command
@@ -132,7 +133,7 @@ pub(crate) fn tool(name: &str) -> Command {
     command
 }
 
-/// Runs a tool, which must succeed, and answers what it printed.
+/// Runs a tool, asserts that it succeeds, and returns its standard output.
 #[track_caller]
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command

@@ -53,10 +53,10 @@ fn files_are_named_one_by_one_and_what_has_no_sum_is_said() {
         format!("{digest}  src/empty\n")
     );
     let ended = sums(&["/pipe", "/nowhere", "/src/empty"]);
-    ended.assert_said(1, "/pipe is no regular file or directory");
-    ended.assert_said(1, "nothing at /nowhere");
+    ended.assert_failed(1, "/pipe is not a regular file or directory");
+    ended.assert_failed(1, "nothing at /nowhere");
     assert_eq!(ended.stdout().lines().count(), 1);
-    let told = sums(&["/src/empty", "--json"]).json();
-    assert_eq!(told[0]["sha256"], json!(digest));
-    assert_eq!(told[0]["path"], json!("/src/empty"));
+    let parsed = sums(&["/src/empty", "--json"]).json();
+    assert_eq!(parsed[0]["sha256"], json!(digest));
+    assert_eq!(parsed[0]["path"], json!("/src/empty"));
 }

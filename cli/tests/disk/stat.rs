@@ -48,15 +48,18 @@ fn everything_about_an_entry_is_told() {
         "{both}"
     );
 
-    let told = stat(&["/src/main.rs", "/link", "--json"]).json();
-    assert_eq!(told[0]["uid"], json!(1234));
+    let parsed = stat(&["/src/main.rs", "/link", "--json"]).json();
+    assert_eq!(parsed[0]["uid"], json!(1234));
     let colour = json!({ "name": "user.colour", "value": "blue" });
-    let mut attributes = told[0]["xattrs"].as_array().unwrap().iter();
-    assert!(attributes.any(|attribute| *attribute == colour), "{told:?}");
-    assert_eq!(told[1]["type"], json!("symlink"));
+    let mut attributes = parsed[0]["xattrs"].as_array().unwrap().iter();
+    assert!(
+        attributes.any(|attribute| *attribute == colour),
+        "{parsed:?}"
+    );
+    assert_eq!(parsed[1]["type"], json!("symlink"));
     let ended = stat(&["/nowhere", "/link"]);
-    ended.assert_said(1, "nothing at /nowhere");
+    ended.assert_failed(1, "nothing at /nowhere");
     assert!(ended.stdout().contains("type       symlink\n"));
-    let told = stat(&["/nowhere", "--json"]).json();
-    assert_eq!(told[0]["problem"]["path"], json!("/nowhere"));
+    let parsed = stat(&["/nowhere", "--json"]).json();
+    assert_eq!(parsed[0]["problem"]["path"], json!("/nowhere"));
 }

@@ -48,10 +48,10 @@ fn branches_end_where_directories_do() {
         whole.contains("└── src\n    ├── deep\n    │   └── er\n"),
         "{whole}"
     );
-    // A name cannot draw a branch of its own, even in a file.
+    // A name cannot add a line to the tree, even in a file.
     assert!(whole.contains("── new\u{fffd}line\n"), "{whole}");
     let entries = tree(&["/src", "--json"]).json();
     assert_eq!(entries.len(), 6);
     assert_eq!(entries[2]["path"], json!("/src/deep/er/lib.rs"));
-    tree(&["/nowhere"]).assert_said(125, "nothing at /nowhere");
+    tree(&["/nowhere"]).assert_failed(125, "nothing at /nowhere");
 }

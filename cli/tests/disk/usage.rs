@@ -19,7 +19,8 @@ fn du(sample: &Sample, arguments: &[&str]) -> Ended {
 fn room_is_told_by_directory() {
     let sample = Sample::new();
     let usage = |arguments: &[&str]| du(&sample, arguments).printed();
-    // Four blocks of directories and files, and the one file of two names.
+    // Directories and files have 4 KiB blocks; the file with two names counts
+    // once.
     assert_eq!(
         usage(&["/src"]),
         "8\t/src/deep/er\n12\t/src/deep\n20\t/src\n"
@@ -29,7 +30,7 @@ fn room_is_told_by_directory() {
     assert_eq!(usage(&["/bin", "-h"]), "300K\t/bin\n");
     assert_eq!(usage(&["/bin", "-hb"]), "293K\t/bin\n");
     assert_eq!(usage(&["/etc/group"]), "4\t/etc/group\n");
-    let told = du(&sample, &["/src", "--max-depth", "0", "--json"]).json();
+    let parsed = du(&sample, &["/src", "--max-depth", "0", "--json"]).json();
     let expected = json!({
         "path": "/src",
         "entries": 7,
@@ -38,7 +39,7 @@ fn room_is_told_by_directory() {
         "allocated": 20480,
         "problems": 0,
     });
-    assert_eq!(told, [expected]);
-    du(&sample, &["/nowhere"]).assert_said(125, "nothing at /nowhere");
+    assert_eq!(parsed, [expected]);
+    du(&sample, &["/nowhere"]).assert_failed(125, "nothing at /nowhere");
     assert!(usage(&["--help"]).contains("--human-readable"));
 }

@@ -9,64 +9,64 @@ use crate::{
 };
 
 const MORE: &str = "\
-With --json, each line of the output is one JSON object: an entry, or {\"problem\": ...} for what
+With --json, each line of output is a JSON object: an entry, or {\"problem\": ...} for an entry that
 could not be read. If the command fails, the last line is {\"error\": ...}.
 
-Exit codes: 0 done; 1 not everything could be read, and standard error says what; 125 failed.
-`grep` and `diff` have the codes of those programs: 1 nothing found, 1 different; and 2 if not
-everything could be read.
+Exit codes: 0 success; 1 some entries could not be read (listed on standard error); 125 failure.
+`grep` and `diff` exit like those programs: 1 if nothing matched or something differs, 2 if some
+entries could not be read.
 
 Examples:
   vmcell-disk ls stopped.qcow2 /workspace -l
   vmcell-disk diff base.ext4 stopped.qcow2 /workspace > work.patch
   vmcell-disk export stopped.qcow2 /workspace/results ./results";
 
-/// Look into the disk of a stopped VM, without booting or mounting it.
+/// Inspect the disk of a stopped VM without booting or mounting it.
 #[derive(Debug, Parser)]
 #[command(name = "vmcell-disk", version, max_term_width = 100, after_help = MORE)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) task: Task,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Task {
-    /// List a directory of a disk.
+pub(crate) enum CliCommand {
+    /// List a directory.
     Ls(LsArguments),
-    /// Draw a directory with all that is below it.
+    /// Print a directory tree.
     Tree(TreeArguments),
     /// Print files.
     Cat(CatArguments),
-    /// Tell everything about files, directories or links.
+    /// Show the metadata of files, directories or links.
     Stat(StatArguments),
     /// Find entries by name, type, size or time.
     Find(FindArguments),
-    /// Search the contents of files.
+    /// Search file contents.
     Grep(GrepArguments),
-    /// Tell how much room directories take up.
+    /// Show the disk usage of directories.
     Du(DuArguments),
-    /// Print the SHA-256 of files, as `sha256sum` does.
+    /// Print SHA-256 checksums of files, like `sha256sum`.
     Sha256(Sha256Arguments),
     /// Copy a file or a tree to this machine.
     Export(ExportArguments),
-    /// Print as a patch what differs between two disks.
+    /// Print the differences between two disks as a patch.
     Diff(DiffArguments),
-    /// Tell what a disk consists of, and how its file system is.
+    /// Show the layers, partitions and file system of a disk.
     Info(InfoArguments),
-    /// Make one raw sparse file of a disk with all its layers.
+    /// Merge a disk and its layers into one sparse raw file.
     Flatten(FlattenArguments),
-    /// Make a disk that has only what differs from another one.
+    /// Create a disk that stores only its differences from another one.
     Child(ChildArguments),
-    /// Have nobody write a disk any more, so that it can have children.
+    /// Make a disk read-only, so that it can be a base for other disks.
     Seal(SealArguments),
-    /// Print completions for a shell.
+    /// Print a shell completion script.
     Completions(CompletionsArguments),
-    /// Print the manual page, or write those of all commands.
+    /// Print the manual page, or write the pages of all commands.
     Man(ManArguments),
 }
 
-impl Task {
-    /// Whether failures are told as JSON.
+impl CliCommand {
+    /// Returns whether errors are printed as JSON.
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::Ls(arguments) => arguments.json,

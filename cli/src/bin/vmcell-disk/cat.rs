@@ -1,4 +1,4 @@
-//! `vmcell-disk cat`: the bytes of files.
+//! `vmcell-disk cat`: prints files.
 
 use std::{
     io::{self, Read, Seek, SeekFrom},
@@ -7,10 +7,10 @@ use std::{
 
 use clap::Args;
 use vmcell::disk::{Disk, DiskError, DiskLimit};
-use vmcell_cli::{options::size, show::Page};
+use vmcell_cli::{options::size, show::SafeStdout};
 
 use crate::{
-    image::{ImageOptions, rooted},
+    image::{ImageOptions, absolute},
     problems::Problems,
 };
 
@@ -22,51 +22,51 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CatArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The files.
+    /// Files to print.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Where to begin in each file, in bytes or as in 64m (k, m, g).
+    /// Offset to start at in each file, in bytes or with a suffix (k, m, g).
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size::parse)]
     offset: u64,
-    /// How much to print of each file at most.
+    /// Print at most this much of each file.
     #[arg(long, value_name = "SIZE", visible_alias = "bytes", value_parser = size::parse)]
     max_bytes: Option<u64>,
     #[command(flatten)]
     options: ImageOptions,
 }
 
-/// So much is read at once.
-const PIECE: usize = 256 << 10;
+/// The size of a read.
+const READ_SIZE: usize = 256 << 10;
 
 pub(crate) fn cat(arguments: &CatArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let mut problems = Problems::new(false);
     let written = arguments.paths.iter().try_for_each(|path| {
-        let path = rooted(path);
-        match copy(&disk, &path, arguments, &mut page) {
+        let path = absolute(path);
+        match copy(&disk, &path, arguments, &mut out) {
             Ok(()) => Ok(()),
-            Err(Failure::Read(error)) => problems.add_at(&path, &error, &mut page),
-            Err(Failure::Written(error)) => Err(error),
+            Err(Failure::Read(error)) => problems.add_at(&path, &error, &mut out),
+            Err(Failure::Write(error)) => Err(error),
         }
     });
-    let code = page.finish(written)?;
+    let code = out.finish(written)?;
     Ok(problems.finish(code))
 }
 
 enum Failure {
     Read(DiskError),
-    Written(io::Error),
+    Write(io::Error),
 }
 
 fn copy(
     disk: &Disk,
     path: &Path,
     arguments: &CatArguments,
-    page: &mut Page,
+    out: &mut SafeStdout,
 ) -> Result<(), Failure> {
     let unreadable = |error: io::Error| {
         Failure::Read(error.downcast().unwrap_or_else(|source| DiskError::Read {
@@ -75,10 +75,10 @@ fn copy(
         }))
     };
     let mut reader = disk.reader(path).map_err(Failure::Read)?;
-    let rest = reader.size().saturating_sub(arguments.offset);
-    let mut rest = rest.min(arguments.max_bytes.unwrap_or(u64::MAX));
+    let left = reader.size().saturating_sub(arguments.offset);
+    let mut left = left.min(arguments.max_bytes.unwrap_or(u64::MAX));
     let limit = arguments.options.limits().bytes;
-    if rest > limit {
+    if left > limit {
         return Err(Failure::Read(DiskError::Limit {
             what: DiskLimit::Bytes,
             limit,
@@ -87,15 +87,15 @@ fn copy(
     }
     let start = SeekFrom::Start(arguments.offset);
     reader.seek(start).map_err(unreadable)?;
-    let mut buffer = vec![0; PIECE];
-    while rest > 0 {
-        let wanted = usize::try_from(rest).map_or(PIECE, |rest| rest.min(PIECE));
+    let mut buffer = vec![0; READ_SIZE];
+    while left > 0 {
+        let wanted = usize::try_from(left).map_or(READ_SIZE, |left| left.min(READ_SIZE));
         let count = reader.read(&mut buffer[..wanted]).map_err(unreadable)?;
         if count == 0 {
             break;
         }
-        page.bytes(&buffer[..count]).map_err(Failure::Written)?;
-        rest = rest.saturating_sub(count as u64);
+        out.file_bytes(&buffer[..count]).map_err(Failure::Write)?;
+        left = left.saturating_sub(count as u64);
     }
     Ok(())
 }

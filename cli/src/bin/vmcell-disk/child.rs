@@ -1,15 +1,16 @@
-//! `vmcell-disk child`: a disk that has only what differs from another one.
+//! `vmcell-disk child`: creates a disk that stores only its differences from
+//! another one.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use vmcell::disk::{DiskError, image::create_child};
-use vmcell_cli::show::Page;
+use vmcell_cli::show::SafeStdout;
 
 use crate::{image::ImageOptions, interrupt::Interrupt, layer};
 
 const EXAMPLES: &str = "\
-BASE must not be written any more: `vmcell-disk seal` sees to it.
+BASE must not be modified any more: `vmcell-disk seal` makes it read-only.
 
 Example:
   vmcell-disk child base.ext4 work.qcow2";
@@ -17,13 +18,13 @@ Example:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ChildArguments {
-    /// The disk that the new one begins as.
+    /// Disk that the new one is based on.
     #[arg(value_name = "BASE")]
     base: PathBuf,
-    /// The new one: a qcow2 image, where nothing is yet.
+    /// New qcow2 image, which must not exist.
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// Print what was made as JSON.
+    /// Print the new disk as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -31,15 +32,15 @@ pub(crate) struct ChildArguments {
 }
 
 pub(crate) fn child(arguments: &ChildArguments) -> anyhow::Result<u8> {
-    // It takes milliseconds: who is interrupted finishes it.
+    // It takes milliseconds, so an interrupt does not cancel it.
     let interrupt = Interrupt::watch()?;
-    let options = arguments.options.for_image(&arguments.base);
+    let options = arguments.options.image_options(&arguments.base);
     let made = create_child(&arguments.base, &arguments.new, &options);
     let layer = made.map_err(DiskError::from)?;
     if arguments.json {
-        let mut page = Page::new();
-        let written = page.json(&layer::as_json(&layer));
-        return page.finish(written);
+        let mut out = SafeStdout::new();
+        let written = out.json(&layer::as_json(&layer));
+        return out.finish(written);
     }
     Ok(interrupt.code().unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! `vmcell-disk diff`: what differs between two disks.
+//! `vmcell-disk diff`: prints the differences between two disks.
 
 use std::{
     io,
@@ -12,22 +12,22 @@ use vmcell::{
     disk::{Comparison, DiffSide, Disk, DiskChange, DiskChangeKind, DiskDiff, DiskError, Owner},
 };
 use vmcell_cli::{
-    options::Selection,
-    show::{Page, change},
+    options::PathFilter,
+    show::{SafeStdout, change},
 };
 
 use crate::{
     diff_stat,
-    failure::say,
-    image::{ImageOptions, rooted},
+    failure::report,
+    image::{ImageOptions, absolute},
     problems::Problems,
 };
 
 const EXAMPLES: &str = "\
-The patch is what `git apply`, `patch -p1` and `vmcell patch` take. What patches do not know is left
-out of it and counted on standard error: directories, devices, owners, and the contents of binary
-files; --name-status has all of it. Exit codes: 0 the same, 1 different, 2 not everything could be
-compared.
+The patch can be applied with `git apply`, `patch -p1` or `vmcell patch`. It omits what a patch
+cannot represent: directories, devices, owners and the contents of binary files. Their number is
+printed on standard error, and --name-status lists them.
+Exit codes: 0 same, 1 different, 2 not everything could be compared.
 
 Examples:
   vmcell-disk diff base.ext4 stopped.qcow2 /workspace
@@ -37,28 +37,27 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DiffArguments {
-    /// What was: a disk, a layer of one, or a directory of this machine.
+    /// Old side: a disk, a layer of one, or a directory on this machine.
     #[arg(value_name = "A")]
     old: PathBuf,
-    /// What is: the same.
+    /// New side: likewise.
     #[arg(value_name = "B")]
     new: PathBuf,
-    /// The directory on the disks that is compared, or that a directory of this
-    /// machine is compared with.
+    /// Directory on the disks to compare, or to compare a local directory with.
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
-    /// Only say what changed, directories and special files included: A, D, M,
-    /// or T for another type.
+    /// Only list what changed, including directories and special files: A
+    /// (added), D (deleted), M (modified) or T (type changed).
     #[arg(long, conflicts_with_all = ["stat", "json"])]
     name_status: bool,
-    /// Only say how many lines of each file changed.
+    /// Only print the number of changed lines of each file.
     #[arg(long, conflicts_with = "json")]
     stat: bool,
-    /// Whose files are does not matter.
+    /// Ignore owners and groups.
     #[arg(long)]
     ignore_owners: bool,
     #[command(flatten)]
-    selection: Selection,
+    path_filter: PathFilter,
     /// Print the changes as JSON, one on each line.
     #[arg(long)]
     pub(crate) json: bool,
@@ -66,10 +65,10 @@ pub(crate) struct DiffArguments {
     options: ImageOptions,
 }
 
-/// There are differences, as diff says it.
+/// The exit code for differences, as that of diff(1).
 const DIFFERENT: u8 = 1;
-/// Not everything could be compared, as diff says it.
-const TROUBLE: u8 = 2;
+/// The exit code if not everything could be compared, as that of diff(1).
+const INCOMPLETE_COMPARISON: u8 = 2;
 
 pub(crate) fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
     let (old, new) = (
@@ -78,7 +77,7 @@ pub(crate) fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
     );
     if let (None, None) = (&old, &new) {
         return Err(DiskError::Invalid(
-            "A and B are directories of this machine: compare those with `diff -r`".to_owned(),
+            "A and B are both local directories: compare them with `diff -r`".to_owned(),
         )
         .into());
     }
@@ -86,27 +85,27 @@ pub(crate) fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
     let new = arguments.side(new.as_ref(), &arguments.new);
     let diff = arguments.compare(old, new)?;
 
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let mut problems = Problems::new(arguments.json);
-    let mut written = arguments.print(&diff, &mut page);
+    let mut written = arguments.print(&diff, &mut out);
     for problem in diff.problems() {
-        written = written.and_then(|()| problems.add(problem, &mut page));
+        written = written.and_then(|()| problems.add(problem, &mut out));
     }
     let more = diff.problem_count() - diff.problems().len() as u64;
-    written = written.and_then(|()| problems.add_more(more, &mut page));
-    let code = match page.finish(written)? {
+    written = written.and_then(|()| problems.add_more(more, &mut out));
+    let code = match out.finish(written)? {
         0 if diff.is_empty() => 0,
         0 => DIFFERENT,
-        unread => return Ok(unread),
+        broken_pipe => return Ok(broken_pipe),
     };
     if !arguments.json && !arguments.name_status {
-        say_what_is_not_in_the_patch(&diff);
+        report_changes_not_in_patch(&diff);
     }
-    Ok(problems.finish_with(code, TROUBLE))
+    Ok(problems.finish_with(code, INCOMPLETE_COMPARISON))
 }
 
 impl DiffArguments {
-    /// Opens a disk. None: it is a directory.
+    /// Opens a disk. Returns `None` for a directory.
     fn open(&self, path: &Path) -> Result<Option<Disk>, DiskError> {
         match path.is_dir() {
             true => Ok(None),
@@ -116,18 +115,18 @@ impl DiffArguments {
 
     fn side<'d>(&self, disk: Option<&'d Disk>, path: &Path) -> DiffSide<'d> {
         match disk {
-            Some(disk) => DiffSide::disk(disk, rooted(&self.path)),
+            Some(disk) => DiffSide::disk(disk, absolute(&self.path)),
             None => DiffSide::folder(path),
         }
     }
 
     fn compare(&self, old: DiffSide<'_>, new: DiffSide<'_>) -> anyhow::Result<DiskDiff> {
         let mut comparison = Comparison::new(old, new);
-        for line in self.selection.included() {
-            comparison = comparison.include(line);
+        for pattern in self.path_filter.include_patterns() {
+            comparison = comparison.include(pattern);
         }
-        for line in self.selection.excluded()? {
-            comparison = comparison.exclude(line);
+        for pattern in self.path_filter.exclude_patterns()? {
+            comparison = comparison.exclude(pattern);
         }
         if self.ignore_owners {
             comparison = comparison.ignore_owners();
@@ -135,18 +134,18 @@ impl DiffArguments {
         Ok(comparison.run()?)
     }
 
-    fn print(&self, diff: &DiskDiff, page: &mut Page) -> io::Result<()> {
+    fn print(&self, diff: &DiskDiff, out: &mut SafeStdout) -> io::Result<()> {
         let mut changes = diff.changes().iter();
         if self.json {
-            changes.try_for_each(|change| page.json(&as_json(change)))
+            changes.try_for_each(|change| out.json(&as_json(change)))
         } else if self.name_status {
             changes.try_for_each(|change| {
-                change::print_name(change.file.change(), &owner_change(change), page)
+                change::print_name(change.file.change(), &owner_change(change), out)
             })
         } else if self.stat {
-            diff_stat::print(diff, page)
+            diff_stat::print(diff, out)
         } else {
-            changes.try_for_each(|change| change::print_patch(&change.file, page))
+            changes.try_for_each(|change| change::print_patch(&change.file, out))
         }
     }
 }
@@ -165,32 +164,32 @@ fn owner_change(change: &DiskChange) -> String {
 
 fn as_json(change: &DiskChange) -> Value {
     let owner = |owner: Option<Owner>| json!(owner.map(|owner| [owner.uid, owner.gid]));
-    let mut told = change::as_json(&change.file);
-    told["old_owner"] = owner(change.old_owner);
-    told["new_owner"] = owner(change.new_owner);
+    let mut object = change::as_json(&change.file);
+    object["old_owner"] = owner(change.old_owner);
+    object["new_owner"] = owner(change.new_owner);
     if change.kind() == DiskChangeKind::OwnerChanged {
-        told["change"] = "owner-changed".into();
+        object["change"] = "owner-changed".into();
     }
-    told
+    object
 }
 
-fn say_what_is_not_in_the_patch(diff: &DiskDiff) {
-    let count = |is_meant: fn(&DiskChange) -> bool| {
+fn report_changes_not_in_patch(diff: &DiskDiff) {
+    let count = |is_counted: fn(&DiskChange) -> bool| {
         diff.changes()
             .iter()
-            .filter(|change| is_meant(change))
+            .filter(|change| is_counted(change))
             .count()
     };
     let missing = count(|change| change.file.patch().is_empty());
     let named = count(|change| change.file.shown() == Shown::Named);
     if missing > 0 {
-        say(&format!(
-            "changes of directories, special files or owners, which are not in the patch: {missing} \
+        report(&format!(
+            "changes to directories, special files or owners that are not in the patch: {missing} \
              (--name-status lists them)"
         ));
     }
     if named > 0 {
-        say(&format!(
+        report(&format!(
             "binary or large files, which the patch only names, so that it cannot be applied: {named}"
         ));
     }

@@ -1,55 +1,55 @@
-//! How many lines of each file changed.
+//! Counts the changed lines of each file.
 
 use std::io::{self, Write};
 
 use vmcell::{diff::Shown, disk::DiskDiff};
-use vmcell_cli::show::{Page, name, patch};
+use vmcell_cli::show::{SafeStdout, name, patch};
 
-/// So many signs stand for the file that changed most.
-const WIDTH: usize = 40;
+/// The length of the bar for the file with the most changes.
+const MAX_BAR_WIDTH: usize = 40;
 
-/// Longer paths do not make the column of the others as wide.
-const LONGEST: usize = 60;
+/// Longer paths do not widen the column.
+const MAX_PATH_WIDTH: usize = 60;
 
-/// Prints it as `git diff --stat` does.
-pub(crate) fn print(diff: &DiskDiff, page: &mut Page) -> io::Result<()> {
+/// Prints the counts like `git diff --stat`.
+pub(crate) fn print(diff: &DiskDiff, out: &mut SafeStdout) -> io::Result<()> {
     let files = diff.changes().iter().map(|change| &change.file);
     let files = files.filter(|file| !file.patch().is_empty());
     let rows: Vec<_> = files
         .map(|file| {
-            let path = name::shown(&file.change().path);
+            let path = name::printable(&file.change().path);
             (path, file.shown(), patch::count(file.patch()))
         })
         .collect();
     let width = rows.iter().map(|(path, ..)| path.chars().count()).max();
-    let width = width.unwrap_or(0).min(LONGEST);
-    let most = rows
+    let width = width.unwrap_or(0).min(MAX_PATH_WIDTH);
+    let max_changed = rows
         .iter()
         .map(|(.., (added, removed))| added + removed)
         .max();
-    let most = most.unwrap_or(0).max(1);
-    let (green, red, off) = match page.is_coloured() {
+    let max_changed = max_changed.unwrap_or(0).max(1);
+    let (green, red, reset) = match out.is_coloured() {
         true => ("\x1b[32m", "\x1b[31m", "\x1b[0m"),
         false => ("", "", ""),
     };
     let (mut all_added, mut all_removed) = (0, 0);
     for (path, shown, (added, removed)) in &rows {
         if *shown != Shown::Whole {
-            writeln!(page, " {path:width$} | Bin")?;
+            writeln!(out, " {path:width$} | Bin")?;
             continue;
         }
-        let signs = |sign: &str, lines: usize| {
-            let count = if most <= WIDTH {
+        let bar = |symbol: &str, lines: usize| {
+            let count = if max_changed <= MAX_BAR_WIDTH {
                 lines
             } else {
-                (lines * WIDTH).div_ceil(most)
+                (lines * MAX_BAR_WIDTH).div_ceil(max_changed)
             };
-            sign.repeat(count)
+            symbol.repeat(count)
         };
-        let (plus, minus) = (signs("+", *added), signs("-", *removed));
+        let (plus, minus) = (bar("+", *added), bar("-", *removed));
         let lines = added + removed;
-        let line = format!(" {path:width$} | {lines:4} {green}{plus}{off}{red}{minus}{off}");
-        writeln!(page, "{}", line.trim_end())?;
+        let line = format!(" {path:width$} | {lines:4} {green}{plus}{reset}{red}{minus}{reset}");
+        writeln!(out, "{}", line.trim_end())?;
         all_added += added;
         all_removed += removed;
     }
@@ -58,7 +58,7 @@ pub(crate) fn print(diff: &DiskDiff, page: &mut Page) -> io::Result<()> {
         return Ok(());
     }
     writeln!(
-        page,
+        out,
         " {files} files changed, {all_added} insertions(+), {all_removed} deletions(-)"
     )
 }

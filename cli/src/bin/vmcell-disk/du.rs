@@ -1,4 +1,4 @@
-//! `vmcell-disk du`: how much room directories take up.
+//! `vmcell-disk du`: prints the disk usage of directories.
 
 use std::{
     io,
@@ -10,16 +10,16 @@ use serde_json::json;
 use vmcell::disk::{DirectoryUsage, DirectoryUsages};
 use vmcell_cli::{
     options::size,
-    show::{Page, name},
+    show::{SafeStdout, name},
 };
 
 use crate::{
-    image::{ImageOptions, rooted},
+    image::{ImageOptions, absolute},
     problems::Problems,
 };
 
 const EXAMPLES: &str = "\
-A file of many names counts once. Directories come before the one that they are in.
+A file with several hard links counts once. Directories are printed before their parent.
 
 Examples:
   vmcell-disk du stopped.qcow2 /var -h --depth 1
@@ -28,23 +28,22 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct DuArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The directory.
+    /// Directory.
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
-    /// Tell only of so many levels below the directory.
+    /// Only print directories at most N levels below PATH.
     #[arg(long, short, value_name = "N", visible_alias = "max-depth")]
     depth: Option<usize>,
-    /// Tell only of the directory itself.
+    /// Only print the total of PATH.
     #[arg(long, short, conflicts_with = "depth")]
     summarize: bool,
-    /// The lengths of files, in bytes. Without it, what they take up of the
-    /// disk, in KiB.
+    /// Print file sizes in bytes. Default: allocated space in KiB.
     #[arg(long, short)]
     bytes: bool,
-    /// Sizes for people, as in 1.5M.
+    /// Print sizes with a suffix, such as 1.5M.
     #[arg(long, short)]
     human_readable: bool,
     /// Print JSON, one directory on each line.
@@ -63,58 +62,58 @@ pub(crate) fn du(arguments: &DuArguments) -> anyhow::Result<u8> {
         true => 0,
         false => arguments.depth.unwrap_or(usize::MAX),
     };
-    let usages = disk.usage_by_directory(rooted(&arguments.path), depth)?;
-    let mut page = Page::new();
+    let usages = disk.usage_by_directory(absolute(&arguments.path), depth)?;
+    let mut out = SafeStdout::new();
     let mut problems = Problems::new(arguments.json);
-    let written = print(usages, arguments, &mut page, &mut problems);
-    let code = page.finish(written)?;
+    let written = print(usages, arguments, &mut out, &mut problems);
+    let code = out.finish(written)?;
     Ok(problems.finish(code))
 }
 
 fn print(
     usages: DirectoryUsages<'_>,
     arguments: &DuArguments,
-    page: &mut Page,
+    out: &mut SafeStdout,
     problems: &mut Problems,
 ) -> io::Result<()> {
-    // Those of the last one, which has all others in it.
-    let mut unread = 0;
+    // The problems of the last directory, which contains all others.
+    let mut unreadable = 0;
     for usage in usages {
         match usage {
             Ok(directory) => {
-                unread = directory.usage.problems;
-                arguments.print(&directory, page)?;
+                unreadable = directory.usage.problems;
+                arguments.print(&directory, out)?;
             }
-            Err(problem) => problems.add(&problem, page)?,
+            Err(problem) => problems.add(&problem, out)?,
         }
     }
-    problems.add_more(unread, page)
+    problems.add_more(unreadable, out)
 }
 
 impl DuArguments {
-    fn print(&self, directory: &DirectoryUsage, page: &mut Page) -> io::Result<()> {
+    fn print(&self, directory: &DirectoryUsage, out: &mut SafeStdout) -> io::Result<()> {
         let DirectoryUsage { path, usage, .. } = directory;
         let path = Path::new("/").join(path);
         if self.json {
-            let mut told = json!({
+            let mut object = json!({
                 "entries": usage.entries,
                 "directories": usage.directories,
                 "bytes": usage.bytes,
                 "allocated": usage.allocated,
                 "problems": usage.problems,
             });
-            name::put(&mut told, "path", path);
-            return page.json(&told);
+            name::insert(&mut object, "path", path);
+            return out.json(&object);
         }
         let bytes = match self.bytes {
             true => usage.bytes,
             false => usage.allocated,
         };
         let size = match (self.human_readable, self.bytes) {
-            (true, _) => size::rough(bytes),
+            (true, _) => size::human_readable(bytes),
             (false, true) => bytes.to_string(),
             (false, false) => bytes.div_ceil(1024).to_string(),
         };
-        page.named(&format!("{size}\t"), &path, "", "")
+        out.path_line(&format!("{size}\t"), &path, "", "")
     }
 }

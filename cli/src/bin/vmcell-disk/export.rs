@@ -1,4 +1,4 @@
-//! `vmcell-disk export`: a file or a tree, to this machine.
+//! `vmcell-disk export`: copies a file or a tree to this machine.
 
 use std::{
     fs::File,
@@ -13,23 +13,23 @@ use vmcell::{
     tree::{ArchiveFormat, TreeError, TreeLimits},
 };
 use vmcell_cli::{
-    exit::UNREAD,
+    exit::BROKEN_PIPE,
     options::{
-        Selection,
-        landing::{is_directory_to_enter, landing},
+        PathFilter,
+        copy_target::{copy_target, is_real_directory},
     },
-    show::{Page, Progress, Summary},
+    show::{Progress, SafeStdout, Summary},
 };
 
 use crate::{
-    failure::say,
-    image::{ImageOptions, rooted},
+    failure::report,
+    image::{ImageOptions, absolute},
     problems::Problems,
 };
 
 const EXAMPLES: &str = "\
-Nothing is written outside of DEST, no symbolic link is followed, not even one of yours on the way to
-DEST, and no device is made.
+Nothing is written outside of DEST. No symbolic link is followed, not even your own in the path of
+DEST, and no device is created.
 
 Examples:
   vmcell-disk export stopped.qcow2 /workspace ./workspace --exclude target/
@@ -39,29 +39,29 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The file, directory or link.
+    /// File, directory or link to copy.
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Where to. If it is a directory or ends with `/`, the copy gets its name in
-    /// it; otherwise it becomes DEST. No part of it may be a symbolic link. A name that ends with .tar, .tar.gz, .tgz
-    /// or .tar.zst is an archive, and `-` is one on standard output.
+    /// Destination. If it is an existing directory or ends with `/`, the copy
+    /// is placed in it under its own name. No component may be a symbolic link.
+    /// A name that ends with .tar, .tar.gz, .tgz or .tar.zst creates an
+    /// archive, and `-` writes a tar archive to standard output.
     #[arg(value_name = "DEST")]
     destination: PathBuf,
     #[command(flatten)]
-    selection: Selection,
-    /// Copies keep the numbers of their owners and groups, which takes
-    /// privileges.
+    path_filter: PathFilter,
+    /// Keep numeric owners and groups, which needs privileges.
     #[arg(long)]
     keep_owners: bool,
-    /// Copies keep the bits setuid, setgid and sticky: programs of the disk may
-    /// then run as somebody else here.
+    /// Keep the setuid, setgid and sticky bits. Programs of the disk may then
+    /// run as other users on this machine.
     #[arg(long)]
     keep_special_bits: bool,
-    /// If PATH is a symbolic link, make it one here. It leads wherever the disk
-    /// says.
+    /// Allow PATH to be a symbolic link. The link is created on this machine
+    /// with whatever target the disk has.
     #[arg(long)]
     allow_symlink: bool,
     /// Print what was copied as JSON.
@@ -75,44 +75,44 @@ pub(crate) fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
     let progress = Progress::new(None);
     let mut export = arguments.prepare(&disk)?;
-    if let Some(watcher) = progress.watcher() {
-        export = export.progress(watcher);
+    if let Some(callback) = progress.callback() {
+        export = export.progress(callback);
     }
     let exported = export.run();
     drop(progress);
     let exported = match exported {
-        Err(error) if is_unread(&error) => return Ok(UNREAD),
+        Err(error) if is_broken_pipe(&error) => return Ok(BROKEN_PIPE),
         exported => exported?,
     };
 
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let mut problems = Problems::new(arguments.json);
     let mut written = exported
         .problems
         .iter()
-        .try_for_each(|problem| problems.add(problem, &mut page));
+        .try_for_each(|problem| problems.add(problem, &mut out));
     let more = exported.problem_count - exported.problems.len() as u64;
-    written = written.and_then(|()| problems.add_more(more, &mut page));
+    written = written.and_then(|()| problems.add_more(more, &mut out));
     let summary = Summary::from(exported.received);
     if arguments.json {
-        let mut told = summary.as_json();
-        told["problem_count"] = exported.problem_count.into();
-        written = written.and_then(|()| page.json(&told));
+        let mut object = summary.as_json();
+        object["problem_count"] = exported.problem_count.into();
+        written = written.and_then(|()| out.json(&object));
     } else {
-        summary.lines().iter().for_each(|line| say(line));
+        summary.lines().iter().for_each(|line| report(line));
     }
-    let code = page.finish(written)?;
+    let code = out.finish(written)?;
     Ok(problems.finish(code))
 }
 
 impl ExportArguments {
     fn prepare<'d>(&self, disk: &'d Disk) -> anyhow::Result<Export<'d>> {
-        let mut export = self.destined(disk)?.limits(self.limits());
-        for line in self.selection.included() {
-            export = export.include(line);
+        let mut export = self.with_destination(disk)?.limits(self.limits());
+        for pattern in self.path_filter.include_patterns() {
+            export = export.include(pattern);
         }
-        for line in self.selection.excluded()? {
-            export = export.exclude(line);
+        for pattern in self.path_filter.exclude_patterns()? {
+            export = export.exclude(pattern);
         }
         if self.keep_owners {
             export = export.keep_owners();
@@ -126,24 +126,24 @@ impl ExportArguments {
         Ok(export)
     }
 
-    fn destined<'d>(&self, disk: &'d Disk) -> anyhow::Result<Export<'d>> {
-        let (path, to) = (rooted(&self.path), self.destination.as_path());
+    fn with_destination<'d>(&self, disk: &'d Disk) -> anyhow::Result<Export<'d>> {
+        let (path, to) = (absolute(&self.path), self.destination.as_path());
         if to == Path::new("-") {
             let stdout = io::stdout();
             if stdout.is_terminal() {
                 return Err(DiskError::Invalid(
-                    "an archive is nothing for a terminal: write it to a file or a pipe".to_owned(),
+                    "cannot write an archive to a terminal: use a file or a pipe".to_owned(),
                 )
                 .into());
             }
-            // Not through the buffer of Rust, which looks for ends of lines.
+            // Bypasses the buffer of `Stdout`, which scans for line ends.
             let stdout = File::from(stdout.as_fd().try_clone_to_owned()?);
             return Ok(disk.export_archive_to(path, stdout, ArchiveFormat::Tar));
         }
-        let is_directory = is_directory_to_enter(to);
+        let is_directory = is_real_directory(to);
         Ok(match ArchiveFormat::of_name(to) {
             Some(format) if !is_directory => disk.export_archive(path, to, format),
-            _ => disk.export(&path, landing(&path, to, is_directory)),
+            _ => disk.export(&path, copy_target(&path, to, is_directory)),
         })
     }
 
@@ -160,8 +160,8 @@ impl ExportArguments {
     }
 }
 
-/// Whether somebody has read enough of an archive.
-fn is_unread(error: &DiskError) -> bool {
+/// Returns whether the reader of an archive has closed the pipe.
+fn is_broken_pipe(error: &DiskError) -> bool {
     match error {
         DiskError::Tree(TreeError::Write { source, .. }) => {
             source.kind() == io::ErrorKind::BrokenPipe

@@ -1,4 +1,4 @@
-//! How failures are told.
+//! Error messages, and errors as JSON.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use vmcell::disk::{
     image::{ImageError, partition::PartitionError},
 };
 use vmcell_cli::{
-    exit::OUR_OWN,
-    show::{Page, voice},
+    exit::TOOL_FAILED,
+    show::{SafeStdout, message},
 };
 
-/// Tells people or machines what went wrong, and answers with the exit code.
-pub(crate) fn report(error: &anyhow::Error, json: bool) -> u8 {
-    let told = match error.downcast_ref::<DiskError>() {
+/// Prints an error as text or JSON, and returns the exit code.
+pub(crate) fn report_error(error: &anyhow::Error, json: bool) -> u8 {
+    let object = match error.downcast_ref::<DiskError>() {
         Some(error) => as_json(error),
         None => {
             let ours = error.downcast_ref::<vmcell::Error>();
@@ -23,41 +23,42 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> u8 {
         }
     };
     if !json {
-        say(told["message"].as_str().unwrap_or_default());
-        return OUR_OWN;
+        report(object["message"].as_str().unwrap_or_default());
+        return TOOL_FAILED;
     }
-    let mut page = Page::new();
-    let written = page.json(&json!({ "error": told }));
-    // Where nobody listens there is nothing to be done about it.
-    let _ = page.finish(written);
-    OUR_OWN
+    let mut out = SafeStdout::new();
+    let written = out.json(&json!({ "error": object }));
+    // There is nowhere to report that standard output cannot be written.
+    let _ = out.finish(written);
+    TOOL_FAILED
 }
 
-/// Says something on standard error, in our own name.
-pub(crate) fn say(text: &str) {
-    voice::say("vmcell-disk", text);
+/// Prints a message on standard error, prefixed with the program's name.
+pub(crate) fn report(text: &str) {
+    message::report("vmcell-disk", text);
 }
 
 pub(crate) fn as_json(error: &DiskError) -> Value {
-    json!({ "code": error.code(), "message": words(error) })
+    json!({ "code": error.code(), "message": describe(error) })
 }
 
-/// The words of an error, with what to do next in terms of this program.
-pub(crate) fn words(error: &DiskError) -> String {
-    voice::with_causes(&advice(error), error)
+/// Returns the message of an error, with what to do next in terms of this
+/// program.
+pub(crate) fn describe(error: &DiskError) -> String {
+    message::with_causes(&message_with_advice(error), error)
 }
 
-fn advice(error: &DiskError) -> String {
+fn message_with_advice(error: &DiskError) -> String {
     match error {
-        DiskError::Image(error) => of_image(error),
-        // Paths are told here as they are asked for, from the root on.
+        DiskError::Image(error) => describe_image_error(error),
+        // Paths are printed from the root of the disk, as the user gives them.
         DiskError::NotFound { path } => {
             let path = path.trim_start_matches('/');
             format!("there is nothing at /{path}: check the path")
         }
         DiskError::WrongKind { path, wanted } => {
             let path = path.trim_start_matches('/');
-            format!("/{path} is no {wanted}: ask for what it is")
+            format!("/{path} is not a {wanted}: check the path")
         }
         DiskError::Partition(PartitionError::Several(_)) => {
             format!("{error}: choose with --partition N")
@@ -65,12 +66,12 @@ fn advice(error: &DiskError) -> String {
         DiskError::FileSystem(ext4::Error::Damaged(Damage {
             structure: Structure::Superblock,
             ..
-        })) => format!("{error}: --backup-superblock reads the copy of what is damaged"),
+        })) => format!("{error}: --backup-superblock reads the backup copy"),
         DiskError::FileSystem(ext4::Error::Damaged(Damage {
             problem: DamageKind::Checksum,
             ..
-        })) => format!("{error}: --ignore-checksums reads on nevertheless"),
-        DiskError::Limit { what, .. } => match option_for(*what) {
+        })) => format!("{error}: --ignore-checksums reads it anyway"),
+        DiskError::Limit { what, .. } => match option_to_raise(*what) {
             Some(option) => format!("{error}, with {option}"),
             None => error.to_string(),
         },
@@ -78,22 +79,22 @@ fn advice(error: &DiskError) -> String {
     }
 }
 
-fn of_image(error: &ImageError) -> String {
+fn describe_image_error(error: &ImageError) -> String {
     match error {
         ImageError::Read { path, .. } => {
             format!("cannot read {path:?}: check the path and the permissions")
         }
         ImageError::InUse { path } => format!(
-            "{path:?} is in use: stop the VM that has it, or take a look that may be torn with \
-             --torn"
+            "{path:?} is in use: stop the VM that uses it, or read it with --torn (the data may be \
+             inconsistent)"
         ),
         ImageError::Lock { path, .. } => {
-            format!("cannot tell whether {path:?} is in use: if it is not, look with --torn")
+            format!("cannot determine whether {path:?} is in use: if it is not, use --torn")
         }
         ImageError::Outside { path } => {
             let folder = path.parent().unwrap_or(Path::new("/"));
             format!(
-                "the backing file {path:?} is in no folder that is allowed: if it may be read, \
+                "the backing file {path:?} is not in an allowed directory: if it may be read, \
                  allow it with --allow-backing {folder:?}"
             )
         }
@@ -107,8 +108,8 @@ fn of_image(error: &ImageError) -> String {
     }
 }
 
-/// What raises a limit.
-fn option_for(limit: DiskLimit) -> Option<&'static str> {
+/// Returns the option that raises a limit.
+fn option_to_raise(limit: DiskLimit) -> Option<&'static str> {
     match limit {
         DiskLimit::Entries => Some("--limit-entries N"),
         DiskLimit::Depth => Some("--limit-depth N"),

@@ -1,4 +1,4 @@
-//! What is told of a file system.
+//! File system information, as text and as JSON.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,25 +6,25 @@ use serde_json::{Value, json};
 use vmcell::disk::ext4::{Info, JournalState, RecordedError, Timestamp};
 use vmcell_cli::show::{date::Date, name};
 
-use crate::info::{bytes, yes};
+use crate::info::{size_text, yes_no};
 
-/// All that there is to know, a line each.
+/// Returns all information as keys and values.
 pub(crate) fn lines(info: &Info) -> Vec<(&'static str, String)> {
     let block = u64::from(info.block_size);
-    let room = |blocks: u64| bytes(blocks.saturating_mul(block));
+    let size_of = |blocks: u64| size_text(blocks.saturating_mul(block));
     let mounted = match (info.mounted, info.mounted_at.as_slice()) {
         (None, _) => "never".to_owned(),
         (Some(time), []) => short(time),
-        (Some(time), place) => format!("{} at {}", short(time), name::shown_bytes(place)),
+        (Some(time), place) => format!("{} at {}", short(time), name::printable_bytes(place)),
     };
     let mut lines = vec![
-        ("label", name::shown_bytes(&info.label)),
+        ("label", name::printable_bytes(&info.label)),
         ("uuid", uuid(&info.uuid)),
         ("features", info.features.join(" ")),
         ("block size", info.block_size.to_string()),
-        ("room", room(info.blocks)),
-        ("free", room(info.free_blocks)),
-        ("reserved", room(info.reserved_blocks)),
+        ("capacity", size_of(info.blocks)),
+        ("free", size_of(info.free_blocks)),
+        ("reserved", size_of(info.reserved_blocks)),
         (
             "inodes",
             format!("{}, {} free", info.inodes, info.free_inodes),
@@ -34,11 +34,11 @@ pub(crate) fn lines(info: &Info) -> Vec<(&'static str, String)> {
         ("last write", info.written.map_or("never".to_owned(), short)),
         ("last check", info.checked.map_or("never".to_owned(), short)),
         ("mounts", format!("{} since then", info.mounts)),
-        ("clean", yes(info.clean).to_owned()),
-        ("journal", journal(&info.journal)),
+        ("clean", yes_no(info.clean).to_owned()),
+        ("journal", journal_text(&info.journal)),
     ];
     if let Some(in_use) = info.in_use {
-        lines.push(("mounted", yes(in_use).to_owned()));
+        lines.push(("mounted", yes_no(in_use).to_owned()));
     }
     if info.has_errors || info.error_count > 0 {
         lines.push(("errors", info.error_count.to_string()));
@@ -48,28 +48,29 @@ pub(crate) fn lines(info: &Info) -> Vec<(&'static str, String)> {
         ("last error", &info.last_error),
     ] {
         if let Some(error) = error {
-            lines.push((key, recorded(error)));
+            lines.push((key, error_text(error)));
         }
     }
     lines
 }
 
-/// The same for machines.
+/// Returns all information as JSON.
 pub(crate) fn as_json(info: &Info) -> Value {
-    let exact = |time: Option<Timestamp>| json!(time.map(|time| Date::of(moment(time)).exact()));
+    let date =
+        |time: Option<Timestamp>| json!(time.map(|time| Date::of(system_time(time)).rfc3339()));
     let recorded = |error: &Option<RecordedError>| {
         json!(error.as_ref().map(|error| {
-            let mut told = json!({
-                "time": exact(error.time),
+            let mut object = json!({
+                "time": date(error.time),
                 "inode": error.inode,
                 "block": error.block,
                 "line": error.line,
             });
-            name::put_bytes(&mut told, "function", &error.function);
-            told
+            name::insert_bytes(&mut object, "function", &error.function);
+            object
         }))
     };
-    let mut told = json!({
+    let mut object = json!({
         "uuid": uuid(&info.uuid),
         "features": info.features,
         "block_size": info.block_size,
@@ -79,34 +80,34 @@ pub(crate) fn as_json(info: &Info) -> Value {
         "inodes": info.inodes,
         "free_inodes": info.free_inodes,
         "inode_size": info.inode_size,
-        "created": exact(info.created),
-        "mounted": exact(info.mounted),
-        "written": exact(info.written),
-        "checked": exact(info.checked),
+        "created": date(info.created),
+        "mounted": date(info.mounted),
+        "written": date(info.written),
+        "checked": date(info.checked),
         "mounts": info.mounts,
         "clean": info.clean,
         "in_use": info.in_use,
-        "journal": journal(&info.journal),
+        "journal": journal_text(&info.journal),
         "has_errors": info.has_errors,
         "error_count": info.error_count,
         "first_error": recorded(&info.first_error),
         "last_error": recorded(&info.last_error),
     });
-    name::put_bytes(&mut told, "label", &info.label);
-    name::put_bytes(&mut told, "mounted_at", &info.mounted_at);
-    told
+    name::insert_bytes(&mut object, "label", &info.label);
+    name::insert_bytes(&mut object, "mounted_at", &info.mounted_at);
+    object
 }
 
-fn recorded(error: &RecordedError) -> String {
+fn error_text(error: &RecordedError) -> String {
     let time = error.time.map_or("unknown".to_owned(), short);
-    let function = name::shown_bytes(&error.function);
+    let function = name::printable_bytes(&error.function);
     format!(
         "{time} in {function}:{}, inode {}, block {}",
         error.line, error.inode, error.block
     )
 }
 
-fn journal(state: &JournalState) -> String {
+fn journal_text(state: &JournalState) -> String {
     match state {
         JournalState::None => "none".to_owned(),
         JournalState::Clean => "clean".to_owned(),
@@ -140,15 +141,15 @@ fn uuid(bytes: &[u8; 16]) -> String {
 }
 
 fn short(time: Timestamp) -> String {
-    format!("{} UTC", Date::of(moment(time)).short())
+    format!("{} UTC", Date::of(system_time(time)).short())
 }
 
-/// A file system's times fit into those of a system.
-fn moment(time: Timestamp) -> SystemTime {
-    let away = Duration::from_secs(time.seconds.unsigned_abs());
+/// Converts a time of a file system. One that does not fit becomes 1970.
+fn system_time(time: Timestamp) -> SystemTime {
+    let distance = Duration::from_secs(time.seconds.unsigned_abs());
     let whole = match time.seconds {
-        0.. => SystemTime::UNIX_EPOCH.checked_add(away),
-        _ => SystemTime::UNIX_EPOCH.checked_sub(away),
+        0.. => SystemTime::UNIX_EPOCH.checked_add(distance),
+        _ => SystemTime::UNIX_EPOCH.checked_sub(distance),
     };
     let exact =
         whole.and_then(|whole| whole.checked_add(Duration::from_nanos(time.nanoseconds.into())));

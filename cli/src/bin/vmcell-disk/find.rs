@@ -1,4 +1,4 @@
-//! `vmcell-disk find`: entries by name, type, size or time.
+//! `vmcell-disk find`: finds entries by name, type, size or time.
 
 use std::{ffi::OsString, ops::Bound, path::PathBuf, time::SystemTime};
 
@@ -8,13 +8,13 @@ use vmcell::{
     files::{EntryKind, WalkOptions},
 };
 use vmcell_cli::{
-    options::{moment, size},
+    options::{size, timestamp},
     show::entry,
 };
 
 use crate::{
-    image::{ImageOptions, rooted},
-    listing::{self, Number, Style},
+    image::{ImageOptions, absolute},
+    listing::{self, Inodes, Style},
 };
 
 const EXAMPLES: &str = "\
@@ -25,39 +25,39 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FindArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The directory to look below.
+    /// Directory to search.
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
-    /// Only what has a name that matches: `*`, `?` and `[a-z]`.
+    /// Only entries whose name matches PATTERN: `*`, `?` and `[a-z]`.
     #[arg(long, value_name = "PATTERN")]
     name: Option<OsString>,
-    /// Only what is of this type: a file, a directory, a link, a pipe, a socket,
-    /// a character or a block device. Can be given many times.
+    /// Only entries of this type: f (file), d (directory), l (link), p (pipe),
+    /// s (socket), c (character device) or b (block device). Can be repeated.
     #[arg(long = "type", value_name = "TYPE")]
     kinds: Vec<Kind>,
-    /// Only what has so many bytes: more (+10m), fewer (-10m) or exactly (10m).
+    /// Only entries of more (+10m), less (-10m) or exactly (10m) this size.
     #[arg(long, value_name = "[+-]SIZE", allow_hyphen_values = true, value_parser = SizeRange::parse)]
     size: Option<SizeRange>,
-    /// Only what was changed after this: a date in UTC as 2026-01-31 or
-    /// 2026-01-31T12:00:59, or how long ago as in 30m, 36h, 7d.
-    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    /// Only entries modified after TIME: a date in UTC (2026-01-31 or
+    /// 2026-01-31T12:00:59), or an age such as 30m, 36h or 7d.
+    #[arg(long, value_name = "TIME", value_parser = timestamp::parse)]
     newer: Option<SystemTime>,
-    /// Only what was changed before this.
-    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    /// Only entries modified before TIME.
+    #[arg(long, value_name = "TIME", value_parser = timestamp::parse)]
     older: Option<SystemTime>,
-    /// So many levels below the directory.
+    /// Descend at most N levels below the directory.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// In the order of the disk, not of the names.
+    /// Print entries in disk order instead of sorted by name.
     #[arg(long, short = 'U')]
     unsorted: bool,
-    /// Permissions, owners, sizes and times too.
+    /// Also print permissions, owners, sizes and times.
     #[arg(long, short)]
     long: bool,
-    /// End each path with a zero byte, for `xargs -0`.
+    /// Terminate each path with a NUL byte, for `xargs -0`.
     #[arg(long, short = '0', conflicts_with_all = ["long", "json"])]
     print0: bool,
     /// Print the entries as JSON, one on each line.
@@ -93,7 +93,7 @@ impl From<Kind> for EntryKind {
     }
 }
 
-/// More bytes than so many, fewer, or as many.
+/// A lower and an upper bound of a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SizeRange(Bound<u64>, Bound<u64>);
 
@@ -112,19 +112,19 @@ impl SizeRange {
 
 pub(crate) fn find(arguments: &FindArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let path = rooted(&arguments.path);
+    let path = absolute(&arguments.path);
     let style = match (arguments.json, arguments.long, arguments.print0) {
         (true, _, _) => Style::Json,
         (_, true, _) => Style::Long,
-        (_, _, true) => Style::Zero,
+        (_, _, true) => Style::NulTerminated,
         _ => Style::Names,
     };
-    let found = disk.find(&path, arguments.wanted(style))?;
-    listing::print(found, style, Number::None, entry::absolute)
+    let entries = disk.find(&path, arguments.to_find(style))?;
+    listing::print(entries, style, Inodes::Hidden, entry::absolute)
 }
 
 impl FindArguments {
-    fn wanted(&self, style: Style) -> Find {
+    fn to_find(&self, style: Style) -> Find {
         let mut walk = WalkOptions::new()
             .with_top()
             .depth(self.depth.unwrap_or(u32::MAX));

@@ -1,4 +1,5 @@
-//! `vmcell-disk flatten`: one raw sparse file of a disk with all its layers.
+//! `vmcell-disk flatten`: merges a disk and its layers into one sparse raw
+//! file.
 
 use std::{ops::ControlFlow, path::PathBuf};
 
@@ -8,12 +9,12 @@ use vmcell::disk::{
     DiskError,
     image::{self, Image, ImageError},
 };
-use vmcell_cli::show::{Page, Progress};
+use vmcell_cli::show::{Progress, SafeStdout};
 
 use crate::{image::ImageOptions, interrupt::Interrupt};
 
 const EXAMPLES: &str = "\
-Zeroes become holes. The file has its name when it is complete; what is interrupted leaves nothing.
+Zeroes become holes. The file gets its name when it is complete; an interrupted run leaves nothing.
 
 Example:
   vmcell-disk flatten stopped.qcow2 whole.ext4";
@@ -21,13 +22,13 @@ Example:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FlattenArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The new file, where nothing is yet.
+    /// New file, which must not exist.
     #[arg(value_name = "DEST")]
     destination: PathBuf,
-    /// Print what was made as JSON.
+    /// Print the size of the new file as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -36,12 +37,12 @@ pub(crate) struct FlattenArguments {
 
 pub(crate) fn flatten(arguments: &FlattenArguments) -> anyhow::Result<u8> {
     let interrupt = Interrupt::watch()?;
-    let options = arguments.options.for_image(&arguments.image);
+    let options = arguments.options.image_options(&arguments.image);
     let image = Image::open(&arguments.image, &options).map_err(DiskError::from)?;
     let limit = arguments.options.limits().bytes;
     let bar = Progress::new(Some(image.size()));
     let flattened = image::flatten(&image, &arguments.destination, limit, &mut |progress| {
-        bar.reach(progress.done);
+        bar.set_position(progress.done);
         match interrupt.code() {
             None => ControlFlow::Continue(()),
             Some(_) => ControlFlow::Break(()),
@@ -55,11 +56,11 @@ pub(crate) fn flatten(arguments: &FlattenArguments) -> anyhow::Result<u8> {
     if !arguments.json {
         return Ok(0);
     }
-    let mut page = Page::new();
-    let written = page.json(&json!({
+    let mut out = SafeStdout::new();
+    let written = out.json(&json!({
         "size": flattened.size,
         "written": flattened.written,
         "allocated": flattened.allocated,
     }));
-    page.finish(written)
+    out.finish(written)
 }

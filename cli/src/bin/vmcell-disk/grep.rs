@@ -1,4 +1,4 @@
-//! `vmcell-disk grep`: lines of files that match.
+//! `vmcell-disk grep`: searches file contents.
 
 use std::{
     ffi::OsString,
@@ -13,17 +13,17 @@ use vmcell::{
     disk::{Disk, Grep, GrepMatch, MatchedLine},
     files::{EntryKind, WalkOptions},
 };
-use vmcell_cli::show::{Page, name};
+use vmcell_cli::show::{SafeStdout, name};
 
 use crate::{
-    failure::say,
-    image::{ImageOptions, rooted},
+    failure::report,
+    image::{ImageOptions, absolute},
     problems::Problems,
 };
 
 const EXAMPLES: &str = "\
-Files without a match are not counted by -c, and only the first match of a line is coloured. The
-pattern is a regular expression as Rust's crate `regex` has it.
+The pattern has the syntax of Rust's crate `regex`. -c omits files without a match, and only the
+first match of a line is coloured.
 
 Examples:
   vmcell-disk grep stopped.qcow2 -n 'password *=' /etc
@@ -32,35 +32,35 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GrepArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// What to search for: a regular expression.
+    /// Regular expression to search for.
     #[arg(value_name = "PATTERN")]
     pattern: String,
-    /// Files, and directories with all that is below them.
+    /// Files, or directories to search recursively.
     #[arg(value_name = "PATH", default_value = "/")]
     paths: Vec<PathBuf>,
-    /// Capital letters are as good as small ones.
+    /// Ignore case.
     #[arg(long, short)]
     ignore_case: bool,
-    /// The pattern is a text, and no regular expression.
+    /// Treat PATTERN as a fixed string, not a regular expression.
     #[arg(long, short = 'F')]
     fixed_strings: bool,
-    /// Only the paths of files with a match.
+    /// Only print the paths of files with a match.
     #[arg(long, short = 'l')]
     files_with_matches: bool,
-    /// The numbers of lines too.
+    /// Print line numbers.
     #[arg(long, short = 'n')]
     line_number: bool,
-    /// Only how many lines of each file match.
+    /// Only print the number of matching lines of each file.
     #[arg(long, short, conflicts_with = "files_with_matches")]
     count: bool,
-    /// So many lines of each file at most.
+    /// Stop after N matching lines of each file.
     #[arg(long, short, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     max_count: Option<u64>,
-    /// Only files whose path below the directory matches: `*` and `?` match
-    /// within a name, `**` any number of directories.
+    /// Only search files whose path below the directory matches PATTERN: `*`
+    /// and `?` match within a name, `**` matches any number of directories.
     #[arg(long, value_name = "PATTERN")]
     glob: Option<OsString>,
     /// Print JSON, one match on each line.
@@ -70,37 +70,37 @@ pub(crate) struct GrepArguments {
     options: ImageOptions,
 }
 
-/// Nothing was found, as grep says it.
-const NOTHING: u8 = 1;
-/// Not everything could be searched, as grep says it.
-const TROUBLE: u8 = 2;
+/// The exit code if nothing matched, as that of grep(1).
+const NO_MATCH: u8 = 1;
+/// The exit code if not everything could be searched, as that of grep(1).
+const INCOMPLETE_SEARCH: u8 = 2;
 
 pub(crate) fn grep(arguments: &GrepArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let paths: Vec<_> = arguments.paths.iter().map(|path| rooted(path)).collect();
+    let paths: Vec<_> = arguments.paths.iter().map(|path| absolute(path)).collect();
     let mut search = Search {
         arguments,
-        with_path: names_files(&disk, &paths),
-        page: Page::new(),
+        prints_paths: prints_paths(&disk, &paths),
+        out: SafeStdout::new(),
         problems: Problems::new(arguments.json),
-        has_found: false,
+        has_matches: false,
     };
-    let grep = arguments.wanted();
-    // A pattern that makes no sense is no problem of a path.
+    let grep = arguments.to_grep();
+    // An invalid pattern is an error of the command, not a problem of a path.
     disk.grep("/", &grep)?;
     let written = paths
         .iter()
         .try_for_each(|path| search.path(&disk, path, &grep));
-    let code = search.page.finish(written)?;
-    let found = if search.has_found { 0 } else { NOTHING };
+    let code = search.out.finish(written)?;
+    let found = if search.has_matches { 0 } else { NO_MATCH };
     Ok(match code {
-        0 => search.problems.finish_with(found, TROUBLE),
-        unread => unread,
+        0 => search.problems.finish_with(found, INCOMPLETE_SEARCH),
+        broken_pipe => broken_pipe,
     })
 }
 
-/// Whether it must be said which file a line is of: not if there is only one.
-fn names_files(disk: &Disk, paths: &[PathBuf]) -> bool {
+/// Returns whether lines are printed with their file: not for a single file.
+fn prints_paths(disk: &Disk, paths: &[PathBuf]) -> bool {
     match paths {
         [path] => disk
             .stat(path)
@@ -110,7 +110,7 @@ fn names_files(disk: &Disk, paths: &[PathBuf]) -> bool {
 }
 
 impl GrepArguments {
-    fn wanted(&self) -> Grep {
+    fn to_grep(&self) -> Grep {
         let mut walk = WalkOptions::new();
         if let Some(pattern) = &self.glob {
             walk = walk.glob(pattern);
@@ -125,8 +125,8 @@ impl GrepArguments {
         grep
     }
 
-    /// Of how many matches in a file it needs to know.
-    fn most(&self) -> u64 {
+    /// Returns how many matches of a file are needed.
+    fn max_matches(&self) -> u64 {
         match self.files_with_matches {
             true => 1,
             false => self.max_count.unwrap_or(u64::MAX),
@@ -136,14 +136,14 @@ impl GrepArguments {
 
 struct Search<'a> {
     arguments: &'a GrepArguments,
-    with_path: bool,
-    page: Page,
+    prints_paths: bool,
+    out: SafeStdout,
     problems: Problems,
-    has_found: bool,
+    has_matches: bool,
 }
 
-/// The file that had the last match, and how many it had.
-struct Current {
+/// The file of the last match, and its number of matches so far.
+struct CurrentFile {
     path: PathBuf,
     matches: u64,
 }
@@ -152,99 +152,100 @@ impl Search<'_> {
     fn path(&mut self, disk: &Disk, path: &Path, grep: &Grep) -> io::Result<()> {
         let mut matches = match disk.grep(path, grep) {
             Ok(matches) => matches,
-            Err(error) => return self.problems.add_at(path, &error, &mut self.page),
+            Err(error) => return self.problems.add_at(path, &error, &mut self.out),
         };
-        let mut current: Option<Current> = None;
+        let mut current: Option<CurrentFile> = None;
         while let Some(found) = matches.next() {
             let found = match found {
                 Ok(found) => found,
                 Err(problem) => {
-                    self.problems.add(&problem, &mut self.page)?;
+                    self.problems.add(&problem, &mut self.out)?;
                     continue;
                 }
             };
-            self.has_found = true;
+            self.has_matches = true;
             let path = path_of(&found);
             if current.as_ref().is_none_or(|current| current.path != path) {
                 self.end_file(current.take())?;
             }
-            let current = current.get_or_insert(Current { path, matches: 0 });
+            let current = current.get_or_insert(CurrentFile { path, matches: 0 });
             current.matches += 1;
             if !self.arguments.count && !self.arguments.files_with_matches {
                 self.show(&current.path, &found)?;
             }
-            if current.matches >= self.arguments.most() {
+            if current.matches >= self.arguments.max_matches() {
                 matches.skip_file();
             }
         }
         self.end_file(current)
     }
 
-    /// Tells what is told of a whole file.
-    fn end_file(&mut self, file: Option<Current>) -> io::Result<()> {
-        let Some(Current { path, matches }) = file else {
+    /// Prints the path or count of a file, if that was asked for.
+    fn end_file(&mut self, file: Option<CurrentFile>) -> io::Result<()> {
+        let Some(CurrentFile { path, matches }) = file else {
             return Ok(());
         };
-        let (arguments, page) = (self.arguments, &mut self.page);
+        let (arguments, out) = (self.arguments, &mut self.out);
         if !arguments.files_with_matches && !arguments.count {
             return Ok(());
         }
         if arguments.json {
-            let mut told = match arguments.count {
+            let mut object = match arguments.count {
                 true => json!({ "count": matches }),
                 false => json!({}),
             };
-            name::put(&mut told, "path", path);
-            return page.json(&told);
+            name::insert(&mut object, "path", path);
+            return out.json(&object);
         }
         if arguments.files_with_matches {
-            return page.named("", &path, PATH, "");
+            return out.path_line("", &path, PATH_COLOUR, "");
         }
-        match self.with_path {
-            true => page.named("", &path, PATH, &format!(":{matches}")),
-            false => writeln!(page, "{matches}"),
+        match self.prints_paths {
+            true => out.path_line("", &path, PATH_COLOUR, &format!(":{matches}")),
+            false => writeln!(out, "{matches}"),
         }
     }
 
     fn show(&mut self, path: &Path, found: &GrepMatch) -> io::Result<()> {
         if self.arguments.json {
-            return self.page.json(&as_json(path, found));
+            return self.out.json(&as_json(path, found));
         }
         match found {
             GrepMatch::Line(line) => self.show_line(path, line),
             _ => {
-                // It stands where lines of the file would.
-                self.page.flush()?;
-                say(&format!("{}: binary file matches", name::shown(path)));
+                // Keeps the order of matches if both outputs go to one
+                // terminal.
+                self.out.flush()?;
+                report(&format!("{}: binary file matches", name::printable(path)));
                 Ok(())
             }
         }
     }
 
     fn show_line(&mut self, path: &Path, line: &MatchedLine) -> io::Result<()> {
-        let page = &mut self.page;
-        if self.with_path {
-            page.text(path.as_os_str().as_bytes(), PATH)?;
-            page.text(b":", SEPARATOR)?;
+        let out = &mut self.out;
+        if self.prints_paths {
+            out.untrusted_text(path.as_os_str().as_bytes(), PATH_COLOUR)?;
+            out.untrusted_text(b":", SEPARATOR_COLOUR)?;
         }
         if self.arguments.line_number {
-            page.text(line.number.to_string().as_bytes(), NUMBER)?;
-            page.text(b":", SEPARATOR)?;
+            out.untrusted_text(line.number.to_string().as_bytes(), NUMBER_COLOUR)?;
+            out.untrusted_text(b":", SEPARATOR_COLOUR)?;
         }
         let part = |range| line.text.get(range).unwrap_or_default();
         let (start, end) = (line.matched.start, line.matched.end);
-        page.text(part(0..start), "")?;
-        page.text(part(start..end), MATCH)?;
-        page.text(part(end..line.text.len()), "")?;
-        writeln!(page, "{}", if line.is_cut { "..." } else { "" })
+        out.untrusted_text(part(0..start), "")?;
+        out.untrusted_text(part(start..end), MATCH_COLOUR)?;
+        out.untrusted_text(part(end..line.text.len()), "")?;
+        writeln!(out, "{}", if line.is_cut { "..." } else { "" })
     }
 }
 
-/// The colours of grep.
-const PATH: &str = "\x1b[35m";
-const SEPARATOR: &str = "\x1b[36m";
-const NUMBER: &str = "\x1b[32m";
-const MATCH: &str = "\x1b[1;31m";
+/// The colours of GNU grep.
+const PATH_COLOUR: &str = "\x1b[35m";
+const SEPARATOR_COLOUR: &str = "\x1b[36m";
+const NUMBER_COLOUR: &str = "\x1b[32m";
+const MATCH_COLOUR: &str = "\x1b[1;31m";
 
 fn path_of(found: &GrepMatch) -> PathBuf {
     let path = match found {
@@ -256,20 +257,20 @@ fn path_of(found: &GrepMatch) -> PathBuf {
 }
 
 fn as_json(path: &Path, found: &GrepMatch) -> Value {
-    let mut told = match found {
+    let mut object = match found {
         GrepMatch::Line(line) => {
-            let mut told = json!({
+            let mut object = json!({
                 "line": line.number,
                 "offset": line.offset,
                 "matched": [line.matched.start, line.matched.end],
                 "cut": line.is_cut,
                 "binary": false,
             });
-            name::put_bytes(&mut told, "text", &line.text);
-            told
+            name::insert_bytes(&mut object, "text", &line.text);
+            object
         }
         _ => json!({ "binary": true }),
     };
-    name::put(&mut told, "path", path);
-    told
+    name::insert(&mut object, "path", path);
+    object
 }

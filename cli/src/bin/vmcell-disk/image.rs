@@ -1,4 +1,4 @@
-//! How images are opened, and how much may be done with them.
+//! Options for opening images, and limits for reading them.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,54 +14,55 @@ use vmcell_cli::options::size;
 use vmcell_rootfs::Cache;
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options for images")]
+#[command(next_help_heading = "Image options")]
 pub(crate) struct ImageOptions {
-    /// The format of the image. Without it, its first bytes tell. Say `raw` of
-    /// each raw disk that a guest has written: it could look like a qcow2 file.
+    /// Format of the image. Default: detected from its first bytes. Always set
+    /// `raw` for a raw disk that a guest has written, which could be made to
+    /// look like qcow2.
     #[arg(long)]
     format: Option<ImageFormat>,
-    /// Read this partition, by its number. Without it, it is the whole disk, or
-    /// the only partition that has a file system.
+    /// Number of the partition to read. Default: the whole disk, or the only
+    /// partition with a file system.
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-    /// Follow backing files to this folder and below it, and only there. Can be
-    /// given many times. Without it, they must be in the image's own folder or
-    /// among the environments that vmcell has made.
+    /// Only follow backing files in this directory and below. Can be repeated.
+    /// Default: the image's own directory and vmcell's environments.
     #[arg(long, value_name = "DIR")]
     allow_backing: Vec<PathBuf>,
-    /// Take a look even if a running VM may write the disk. What is read may then
-    /// be of different moments, and look damaged where nothing is.
+    /// Read the disk even if a running VM may be writing to it. The data may be
+    /// inconsistent and look damaged.
     #[arg(long, visible_alias = "in-use")]
     torn: bool,
     #[command(flatten)]
-    reading: ReadingOptions,
+    file_system: FileSystemOptions,
 }
 
-/// What only those need who read a file system.
+/// Options that only matter for reading a file system.
 #[derive(Debug, Args)]
-struct ReadingOptions {
-    /// Read on where checksums are wrong. What is found there may be nonsense.
+struct FileSystemOptions {
+    /// Ignore wrong checksums. The data may be garbage.
     #[arg(long, hide_short_help = true)]
     ignore_checksums: bool,
-    /// Do not replay a journal that waits. What is read may be torn.
+    /// Do not replay the journal. The data may be inconsistent.
     #[arg(long, hide_short_help = true)]
     ignore_journal: bool,
-    /// Use the copy of the superblock, if the first one is damaged.
+    /// Use the backup superblock if the primary one is damaged.
     #[arg(long, hide_short_help = true)]
     backup_superblock: bool,
-    /// How many entries are looked at, at most. Without it, ten million.
+    /// Maximum number of entries to visit. Default: 10000000.
     #[arg(long, hide_short_help = true, value_name = "N")]
     limit_entries: Option<u64>,
-    /// How many directories within each other are entered. Without it, 256.
+    /// Maximum depth of nested directories. Default: 256.
     #[arg(long, hide_short_help = true, value_name = "N")]
     limit_depth: Option<usize>,
-    /// How many bytes of files are read, or as in 64m (k, m, g). Without it, 1024g.
+    /// Maximum amount of file data to read, in bytes or with a suffix (k, m,
+    /// g). Default: 1024g.
     #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size::parse)]
     limit_bytes: Option<u64>,
-    /// How long it may take, in seconds. Without it, 600.
+    /// Maximum run time in seconds. Default: 600.
     #[arg(long, hide_short_help = true, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..))]
     limit_time: Option<u64>,
-    /// How much memory names, links and differences may take. Without it, 64m.
+    /// Maximum memory for names, links and differences. Default: 64m.
     #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size::parse)]
     limit_memory: Option<u64>,
 }
@@ -91,42 +92,43 @@ impl ImageOptions {
         if let Some(index) = self.partition {
             options = options.partition(index);
         }
-        for folder in self.allowed(path) {
+        for folder in self.backing_directories(path) {
             options = options.allow(folder);
         }
         if self.torn {
             options = options.torn();
         }
-        if self.reading.ignore_checksums {
+        if self.file_system.ignore_checksums {
             options = options.ignore_checksums();
         }
-        if self.reading.ignore_journal {
+        if self.file_system.ignore_journal {
             options = options.ignore_journal();
         }
-        if self.reading.backup_superblock {
+        if self.file_system.backup_superblock {
             options = options.backup_superblock();
         }
         options.open(path)
     }
 
-    /// How an image is opened whose file system does not matter.
-    pub(crate) fn for_image(&self, path: &Path) -> OpenOptions {
+    /// Returns options to open an image without reading its file system.
+    pub(crate) fn image_options(&self, path: &Path) -> OpenOptions {
         let mut options = OpenOptions::new().torn(self.torn);
         if let Some(format) = self.format {
             options = options.format(format.into());
         }
-        let allowed = self.allowed(path).into_iter();
-        allowed.fold(options, OpenOptions::allow)
+        let backing_directories = self.backing_directories(path).into_iter();
+        backing_directories.fold(options, OpenOptions::allow)
     }
 
-    /// Where the backing files of an image may be.
-    fn allowed(&self, image: &Path) -> Vec<PathBuf> {
+    /// Returns the directories in which the backing files of an image may be.
+    fn backing_directories(&self, image: &Path) -> Vec<PathBuf> {
         if !self.allow_backing.is_empty() {
             return self.allow_backing.clone();
         }
         let environments = Cache::user().map(|cache| cache.folder().to_owned());
         let environments = environments.ok().filter(|folder| folder.is_dir());
-        // Where the image is. One that cannot be found will not be opened.
+        // The image's own directory. If the image cannot be found, opening
+        // fails.
         let own = image.canonicalize();
         let own = own
             .ok()
@@ -134,32 +136,32 @@ impl ImageOptions {
         own.into_iter().chain(environments).collect()
     }
 
-    /// How many entries were asked for at most.
+    /// Returns the maximum number of entries, if it was given.
     pub(crate) fn limit_entries(&self) -> Option<u64> {
-        self.reading.limit_entries
+        self.file_system.limit_entries
     }
 
-    /// How many bytes were asked for at most.
+    /// Returns the maximum number of bytes, if it was given.
     pub(crate) fn limit_bytes(&self) -> Option<u64> {
-        self.reading.limit_bytes
+        self.file_system.limit_bytes
     }
 
     pub(crate) fn limits(&self) -> DiskLimits {
-        let asked = &self.reading;
+        let options = &self.file_system;
         let mut limits = DiskLimits::default();
-        limits.entries = asked.limit_entries.unwrap_or(limits.entries);
-        limits.depth = asked.limit_depth.unwrap_or(limits.depth);
-        limits.bytes = asked.limit_bytes.unwrap_or(limits.bytes);
-        limits.time = asked.limit_time.map_or(limits.time, Duration::from_secs);
-        if let Some(bytes) = asked.limit_memory {
+        limits.entries = options.limit_entries.unwrap_or(limits.entries);
+        limits.depth = options.limit_depth.unwrap_or(limits.depth);
+        limits.bytes = options.limit_bytes.unwrap_or(limits.bytes);
+        limits.time = options.limit_time.map_or(limits.time, Duration::from_secs);
+        if let Some(bytes) = options.limit_memory {
             limits.memory = usize::try_from(bytes).unwrap_or(usize::MAX);
         }
         limits
     }
 }
 
-/// A path on a disk, from its root on: with a slash in front, without `.` and
-/// with single slashes.
-pub(crate) fn rooted(path: &Path) -> PathBuf {
+/// Returns a path on a disk as an absolute path, without `.` and with single
+/// slashes.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     Path::new("/").join(path).components().collect()
 }

@@ -1,4 +1,4 @@
-//! `vmcell-disk info`: what a disk consists of, and how its file system is.
+//! `vmcell-disk info`: prints the layers, partitions and file system of a disk.
 
 use std::{
     io::{self, Write},
@@ -18,8 +18,8 @@ use vmcell::disk::{
 };
 use vmcell_cli::{
     exit::INCOMPLETE,
-    options::size::rough,
-    show::{Page, Table, name},
+    options::size::human_readable,
+    show::{SafeStdout, Table, name},
 };
 
 use crate::{failure, file_system, image::ImageOptions, layer};
@@ -32,29 +32,29 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InfoArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// Print it as JSON, one object.
+    /// Print everything as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     options: ImageOptions,
 }
 
-/// What there is to tell of a disk.
-struct About {
+/// What is known about a disk.
+struct DiskReport {
     size: u64,
     layers: Vec<Layer>,
     partitions: Vec<Partition>,
-    /// Or why it cannot be read.
+    /// The file system, or why it cannot be read.
     file_system: Result<Info, DiskError>,
 }
 
 pub(crate) fn info(arguments: &InfoArguments) -> anyhow::Result<u8> {
-    let options = arguments.options.for_image(&arguments.image);
+    let options = arguments.options.image_options(&arguments.image);
     let image = Image::open(&arguments.image, &options).map_err(DiskError::from)?;
-    let about = About {
+    let report = DiskReport {
         size: image.size(),
         layers: image.layers().context("layers")?,
         partitions: partitions(&image).context("partitions")?,
@@ -63,57 +63,57 @@ pub(crate) fn info(arguments: &InfoArguments) -> anyhow::Result<u8> {
             .open(&arguments.image)
             .map(|disk| disk.info()),
     };
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let written = match arguments.json {
-        true => page.json(&about.as_json()),
-        false => about.print(&mut page),
+        true => out.json(&report.as_json()),
+        false => report.print(&mut out),
     };
-    let code = page.finish(written)?;
-    match &about.file_system {
+    let code = out.finish(written)?;
+    match &report.file_system {
         Ok(_) => Ok(code),
         Err(_) if arguments.json => Ok(INCOMPLETE),
         Err(error) => {
-            failure::say(&failure::words(error));
+            failure::report(&failure::describe(error));
             Ok(INCOMPLETE)
         }
     }
 }
 
-impl About {
-    fn print(&self, page: &mut Page) -> io::Result<()> {
-        line(page, "size", &bytes(self.size))?;
+impl DiskReport {
+    fn print(&self, out: &mut SafeStdout) -> io::Result<()> {
+        line(out, "size", &size_text(self.size))?;
         if let Ok(info) = &self.file_system {
             for (key, value) in file_system::lines(info) {
-                line(page, key, &value)?;
+                line(out, key, &value)?;
             }
         }
-        writeln!(page)?;
-        let mut table = Table::with_tail(["LAYER", "SIZE", "ALLOCATED", "SEALED"], "PATH");
+        writeln!(out)?;
+        let mut table = Table::with_raw_column(["LAYER", "SIZE", "ALLOCATED", "SEALED"], "PATH");
         for layer in &self.layers {
             let cells = [
                 layer.format.to_string(),
-                rough(layer.size),
-                rough(layer.allocated),
-                yes(layer.sealed).to_owned(),
+                human_readable(layer.size),
+                human_readable(layer.allocated),
+                yes_no(layer.sealed).to_owned(),
             ];
-            table.add_with_tail(cells, name::shown(&layer.path));
+            table.add_with_raw_column(cells, name::printable(&layer.path));
         }
-        table.print(page)?;
+        table.print(out)?;
         if self.partitions.is_empty() {
             return Ok(());
         }
-        writeln!(page)?;
+        writeln!(out)?;
         let mut table = Table::new(["PARTITION", "START", "SIZE", "EXT", "TYPE"]);
         for partition in &self.partitions {
             table.add([
                 partition.index.to_string(),
                 partition.start.to_string(),
-                rough(partition.length),
-                yes(partition.has_ext).to_owned(),
+                human_readable(partition.length),
+                yes_no(partition.has_ext).to_owned(),
                 partition.kind.to_string(),
             ]);
         }
-        table.print(page)
+        table.print(out)
     }
 
     fn as_json(&self) -> Value {
@@ -127,28 +127,28 @@ impl About {
             })
         });
         let layers = self.layers.iter().map(layer::as_json);
-        let mut told = json!({
+        let mut object = json!({
             "size": self.size,
             "layers": layers.collect::<Vec<_>>(),
             "partitions": partitions.collect::<Vec<_>>(),
             "file_system": null,
         });
         match &self.file_system {
-            Ok(info) => told["file_system"] = file_system::as_json(info),
-            Err(error) => told["problem"] = failure::as_json(error),
+            Ok(info) => object["file_system"] = file_system::as_json(info),
+            Err(error) => object["problem"] = failure::as_json(error),
         }
-        told
+        object
     }
 }
 
-fn line(page: &mut Page, key: &str, value: &str) -> io::Result<()> {
-    writeln!(page, "{key:14} {value}")
+fn line(out: &mut SafeStdout, key: &str, value: &str) -> io::Result<()> {
+    writeln!(out, "{key:14} {value}")
 }
 
-pub(crate) fn bytes(count: u64) -> String {
-    format!("{count} ({})", rough(count))
+pub(crate) fn size_text(count: u64) -> String {
+    format!("{count} ({})", human_readable(count))
 }
 
-pub(crate) fn yes(is_so: bool) -> &'static str {
+pub(crate) fn yes_no(is_so: bool) -> &'static str {
     if is_so { "yes" } else { "no" }
 }

@@ -1,4 +1,4 @@
-//! Who is interrupted leaves nothing half done.
+//! Defers SIGINT and SIGTERM, so that no incomplete file is left.
 
 use std::{
     sync::{
@@ -12,7 +12,7 @@ use anyhow::Context;
 use tokio::runtime::Builder;
 use vmcell_cli::signals::Signals;
 
-/// From when this is made, SIGINT and SIGTERM do nothing but be told here.
+/// Receives SIGINT and SIGTERM, which have no other effect once this exists.
 pub(crate) struct Interrupt(Arc<AtomicU8>);
 
 impl Interrupt {
@@ -23,12 +23,12 @@ impl Interrupt {
         let mut signals = Signals::new().context("cannot wait for signals")?;
         drop(entered);
         let code = Arc::new(AtomicU8::new(0));
-        let told = Arc::clone(&code);
-        thread::spawn(move || told.store(runtime.block_on(signals.next()), Ordering::Relaxed));
+        let received = Arc::clone(&code);
+        thread::spawn(move || received.store(runtime.block_on(signals.next()), Ordering::Relaxed));
         Ok(Self(code))
     }
 
-    /// The exit code for who was interrupted. None: nobody was.
+    /// Returns the exit code for the signal that was received, if any.
     pub(crate) fn code(&self) -> Option<u8> {
         Some(self.0.load(Ordering::Relaxed)).filter(|code| *code != 0)
     }

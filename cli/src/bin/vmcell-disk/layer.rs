@@ -1,16 +1,16 @@
-//! What is told of a layer.
+//! Image layers as JSON.
 
 use serde_json::{Value, json};
 use vmcell::disk::image::Layer;
 use vmcell_cli::show::name;
 
 pub(crate) fn as_json(layer: &Layer) -> Value {
-    let mut told = json!({
+    let mut object = json!({
         "format": layer.format.to_string(),
         "size": layer.size,
         "allocated": layer.allocated,
         "sealed": layer.sealed,
     });
-    name::put(&mut told, "path", &layer.path);
-    told
+    name::insert(&mut object, "path", &layer.path);
+    object
 }

@@ -1,4 +1,5 @@
-//! Entries as they come, a line each: their number does not matter.
+//! Prints entries as they arrive, so that memory does not grow with their
+//! number.
 
 use std::{
     io::{self, Write},
@@ -6,7 +7,7 @@ use std::{
 };
 
 use vmcell::{disk::DiskProblem, files::Entry};
-use vmcell_cli::show::{Page, Table, entry};
+use vmcell_cli::show::{SafeStdout, Table, entry};
 
 use crate::problems::Problems;
 
@@ -14,80 +15,80 @@ use crate::problems::Problems;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Names,
-    /// Names with a zero byte behind each, as they are.
-    Zero,
+    /// Names, unchanged and each followed by a NUL byte.
+    NulTerminated,
     Long,
     Json,
 }
 
-/// Which number of an entry is told with its name.
+/// Whether inode numbers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Number {
-    None,
-    Inode,
+pub(crate) enum Inodes {
+    Hidden,
+    Shown,
 }
 
-/// Prints entries with the paths that `shown` makes of them.
+/// Prints entries with the paths that `path_of` returns for them.
 pub(crate) fn print(
     entries: impl Iterator<Item = Result<Entry, DiskProblem>>,
     style: Style,
-    number: Number,
-    shown: impl Fn(&Entry) -> PathBuf,
+    inodes: Inodes,
+    path_of: impl Fn(&Entry) -> PathBuf,
 ) -> anyhow::Result<u8> {
-    let mut lines = Lines {
-        page: Page::new(),
+    let mut printer = ListingPrinter {
+        out: SafeStdout::new(),
         problems: Problems::new(style == Style::Json),
-        shown,
+        path_of,
     };
-    let written = match (style, number) {
-        (Style::Names, _) => lines.names(entries, number),
-        (Style::Zero, _) => lines.zero(entries),
+    let written = match (style, inodes) {
+        (Style::Names, _) => printer.names(entries, inodes),
+        (Style::NulTerminated, _) => printer.nul_terminated(entries),
         (Style::Json, _) => {
-            lines.each(entries, |entry, _, page| page.json(&entry::as_json(&entry)))
+            printer.for_each_entry(entries, |entry, _, out| out.json(&entry::as_json(&entry)))
         }
-        (Style::Long, Number::None) => lines.rows(entries, entry::table(), entry::row),
-        (Style::Long, Number::Inode) => {
+        (Style::Long, Inodes::Hidden) => printer.rows(entries, entry::table(), entry::row),
+        (Style::Long, Inodes::Shown) => {
             let [mode, links, owner, group, size, modified] = entry::HEADER;
             let header = ["INODE", mode, links, owner, group, size, modified];
-            lines.rows(entries, Table::with_tail(header, "NAME"), |entry| {
+            printer.rows(entries, Table::with_raw_column(header, "NAME"), |entry| {
                 let [mode, links, owner, group, size, modified] = entry::row(entry);
                 let inode = entry.inode.to_string();
                 [inode, mode, links, owner, group, size, modified]
             })
         }
     };
-    let code = lines.page.finish(written)?;
-    Ok(lines.problems.finish(code))
+    let code = printer.out.finish(written)?;
+    Ok(printer.problems.finish(code))
 }
 
-struct Lines<S> {
-    page: Page,
+struct ListingPrinter<S> {
+    out: SafeStdout,
     problems: Problems,
-    shown: S,
+    path_of: S,
 }
 
-impl<S: Fn(&Entry) -> PathBuf> Lines<S> {
+impl<S: Fn(&Entry) -> PathBuf> ListingPrinter<S> {
     fn names(
         &mut self,
         entries: impl Iterator<Item = Result<Entry, DiskProblem>>,
-        number: Number,
+        inodes: Inodes,
     ) -> io::Result<()> {
-        self.each(entries, |entry, path, page| {
-            let before = match number {
-                Number::None => String::new(),
-                Number::Inode => format!("{} ", entry.inode),
+        self.for_each_entry(entries, |entry, path, out| {
+            let before = match inodes {
+                Inodes::Hidden => String::new(),
+                Inodes::Shown => format!("{} ", entry.inode),
             };
-            page.named(&before, &path, entry::colour(&entry), "")
+            out.path_line(&before, &path, entry::colour(&entry), "")
         })
     }
 
-    fn zero(
+    fn nul_terminated(
         &mut self,
         entries: impl Iterator<Item = Result<Entry, DiskProblem>>,
     ) -> io::Result<()> {
-        self.each(entries, |_, path, page| {
-            page.write_all(path.as_os_str().as_encoded_bytes())?;
-            page.write_all(b"\0")
+        self.for_each_entry(entries, |_, path, out| {
+            out.write_all(path.as_os_str().as_encoded_bytes())?;
+            out.write_all(b"\0")
         })
     }
 
@@ -97,29 +98,29 @@ impl<S: Fn(&Entry) -> PathBuf> Lines<S> {
         mut table: Table<N>,
         row: impl Fn(&Entry) -> [String; N],
     ) -> io::Result<()> {
-        self.each(entries, |entry, path, page| {
-            let label = entry::label(&entry, &path, page.is_coloured());
-            table.add_with_tail(row(&entry), label);
-            match table.has_portion() {
-                true => table.print(page),
+        self.for_each_entry(entries, |entry, path, out| {
+            let label = entry::label(&entry, &path, out.is_coloured());
+            table.add_with_raw_column(row(&entry), label);
+            match table.has_chunk() {
+                true => table.print(out),
                 false => Ok(()),
             }
         })?;
-        table.print(&mut self.page)
+        table.print(&mut self.out)
     }
 
-    fn each(
+    fn for_each_entry(
         &mut self,
         entries: impl Iterator<Item = Result<Entry, DiskProblem>>,
-        mut print: impl FnMut(Entry, PathBuf, &mut Page) -> io::Result<()>,
+        mut print: impl FnMut(Entry, PathBuf, &mut SafeStdout) -> io::Result<()>,
     ) -> io::Result<()> {
         for entry in entries {
             match entry {
                 Ok(entry) => {
-                    let path = (self.shown)(&entry);
-                    print(entry, path, &mut self.page)?;
+                    let path = (self.path_of)(&entry);
+                    print(entry, path, &mut self.out)?;
                 }
-                Err(problem) => self.problems.add(&problem, &mut self.page)?,
+                Err(problem) => self.problems.add(&problem, &mut self.out)?,
             }
         }
         Ok(())

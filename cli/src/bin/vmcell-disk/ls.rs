@@ -1,4 +1,4 @@
-//! `vmcell-disk ls`: what is in a directory.
+//! `vmcell-disk ls`: lists a directory.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -7,8 +7,8 @@ use vmcell::files::WalkOptions;
 use vmcell_cli::show::entry;
 
 use crate::{
-    image::{ImageOptions, rooted},
-    listing::{self, Number, Style},
+    image::{ImageOptions, absolute},
+    listing::{self, Inodes, Style},
 };
 
 const EXAMPLES: &str = "\
@@ -19,29 +19,29 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LsArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The directory.
+    /// Directory.
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
-    /// Permissions, owners, sizes and times too.
+    /// Also print permissions, owners, sizes and times.
     #[arg(long, short)]
     long: bool,
-    /// Everything below, not only what is in it.
+    /// List subdirectories recursively.
     #[arg(long, short = 'R')]
     recursive: bool,
-    /// So many levels below the directory.
+    /// Descend at most N levels below the directory.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// Only paths below the directory that match: `*` and `?` match within a
-    /// name, `**` any number of directories.
+    /// Only list paths below the directory that match PATTERN: `*` and `?`
+    /// match within a name, `**` matches any number of directories.
     #[arg(long, value_name = "PATTERN")]
     glob: Option<OsString>,
-    /// The numbers of inodes too.
+    /// Also print inode numbers.
     #[arg(long, short)]
     inode: bool,
-    /// In the order of the disk, not of the names.
+    /// Print entries in disk order instead of sorted by name.
     #[arg(long, short = 'U')]
     unsorted: bool,
     /// Print the entries as JSON, one on each line.
@@ -53,18 +53,18 @@ pub(crate) struct LsArguments {
 
 pub(crate) fn ls(arguments: &LsArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let path = rooted(&arguments.path);
+    let path = absolute(&arguments.path);
     let style = match (arguments.json, arguments.long) {
         (true, _) => Style::Json,
         (false, true) => Style::Long,
         (false, false) => Style::Names,
     };
-    let number = match arguments.inode {
-        true => Number::Inode,
-        false => Number::None,
+    let inodes = match arguments.inode {
+        true => Inodes::Shown,
+        false => Inodes::Hidden,
     };
     let entries = disk.walk(&path, arguments.walk(style))?;
-    listing::print(entries, style, number, |entry| entry::listed(entry, &path))
+    listing::print(entries, style, inodes, |entry| entry::listed(entry, &path))
 }
 
 impl LsArguments {

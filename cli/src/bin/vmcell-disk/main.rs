@@ -1,5 +1,5 @@
-//! `vmcell-disk`: look into the disk of a stopped VM, or into any raw or qcow2
-//! image with an ext2, ext3 or ext4 file system. Nothing is booted or mounted.
+//! `vmcell-disk`: inspects the disk of a stopped VM, or any raw or qcow2 image
+//! with an ext2, ext3 or ext4 file system, without booting or mounting it.
 
 mod arguments;
 mod cat;
@@ -30,29 +30,29 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use vmcell_cli::options::manual;
 
-use arguments::{Arguments, Task};
+use arguments::{Arguments, CliCommand};
 
 fn main() -> ExitCode {
-    let task = Arguments::parse().task;
-    let json = task.json();
-    let outcome = match task {
-        Task::Ls(arguments) => ls::ls(&arguments),
-        Task::Tree(arguments) => tree::tree(&arguments),
-        Task::Cat(arguments) => cat::cat(&arguments),
-        Task::Stat(arguments) => stat::stat(&arguments),
-        Task::Find(arguments) => find::find(&arguments),
-        Task::Grep(arguments) => grep::grep(&arguments),
-        Task::Du(arguments) => du::du(&arguments),
-        Task::Sha256(arguments) => sha256::sha256(&arguments),
-        Task::Export(arguments) => export::export(&arguments),
-        Task::Diff(arguments) => diff::diff(&arguments),
-        Task::Info(arguments) => info::info(&arguments),
-        Task::Flatten(arguments) => flatten::flatten(&arguments),
-        Task::Child(arguments) => child::child(&arguments),
-        Task::Seal(arguments) => seal::seal(&arguments),
-        Task::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
-        Task::Man(arguments) => manual::man(Arguments::command(), &arguments),
+    let command = Arguments::parse().command;
+    let json = command.json();
+    let outcome = match command {
+        CliCommand::Ls(arguments) => ls::ls(&arguments),
+        CliCommand::Tree(arguments) => tree::tree(&arguments),
+        CliCommand::Cat(arguments) => cat::cat(&arguments),
+        CliCommand::Stat(arguments) => stat::stat(&arguments),
+        CliCommand::Find(arguments) => find::find(&arguments),
+        CliCommand::Grep(arguments) => grep::grep(&arguments),
+        CliCommand::Du(arguments) => du::du(&arguments),
+        CliCommand::Sha256(arguments) => sha256::sha256(&arguments),
+        CliCommand::Export(arguments) => export::export(&arguments),
+        CliCommand::Diff(arguments) => diff::diff(&arguments),
+        CliCommand::Info(arguments) => info::info(&arguments),
+        CliCommand::Flatten(arguments) => flatten::flatten(&arguments),
+        CliCommand::Child(arguments) => child::child(&arguments),
+        CliCommand::Seal(arguments) => seal::seal(&arguments),
+        CliCommand::Completions(arguments) => manual::completions(Arguments::command(), &arguments),
+        CliCommand::Man(arguments) => manual::man(Arguments::command(), &arguments),
     };
-    let code = outcome.unwrap_or_else(|error| failure::report(&error, json));
+    let code = outcome.unwrap_or_else(|error| failure::report_error(&error, json));
     code.into()
 }

@@ -1,4 +1,4 @@
-//! What could not be read, and does not keep the rest from being told.
+//! Collects errors about single entries, which do not stop a command.
 
 use std::{io, path::Path};
 
@@ -6,15 +6,15 @@ use serde_json::json;
 use vmcell::disk::{DiskError, DiskProblem};
 use vmcell_cli::{
     exit::INCOMPLETE,
-    show::{Page, name},
+    show::{SafeStdout, name},
 };
 
-use crate::failure::{as_json, say, words};
+use crate::failure::{as_json, describe, report};
 
-/// The first are told one by one.
-const TOLD: usize = 20;
+/// How many problems are printed one by one.
+const MAX_PRINTED: usize = 20;
 
-/// Problems so far. People are told of them at the end, machines at once.
+/// The problems so far. As JSON they are printed at once, as text at the end.
 pub(crate) struct Problems {
     json: bool,
     first: Vec<String>,
@@ -30,56 +30,56 @@ impl Problems {
         }
     }
 
-    /// One more.
-    pub(crate) fn add(&mut self, problem: &DiskProblem, page: &mut Page) -> io::Result<()> {
-        self.add_at(&problem.path, &problem.error, page)
+    /// Adds a problem.
+    pub(crate) fn add(&mut self, problem: &DiskProblem, out: &mut SafeStdout) -> io::Result<()> {
+        self.add_at(&problem.path, &problem.error, out)
     }
 
-    /// One more, at a path.
+    /// Adds an error at a path.
     pub(crate) fn add_at(
         &mut self,
         path: &Path,
         error: &DiskError,
-        page: &mut Page,
+        out: &mut SafeStdout,
     ) -> io::Result<()> {
         self.count += 1;
         if self.json {
-            let mut told = as_json(error);
-            name::put(&mut told, "path", Path::new("/").join(path));
-            return page.json(&json!({ "problem": told }));
+            let mut object = as_json(error);
+            name::insert(&mut object, "path", Path::new("/").join(path));
+            return out.json(&json!({ "problem": object }));
         }
-        if self.first.len() < TOLD {
-            self.first.push(words(error));
+        if self.first.len() < MAX_PRINTED {
+            self.first.push(describe(error));
         }
         Ok(())
     }
 
-    /// So many more, of which nothing else is known.
-    pub(crate) fn add_more(&mut self, count: u64, page: &mut Page) -> io::Result<()> {
-        let message = unnamed(count, self.count > 0);
+    /// Adds a number of problems without details.
+    pub(crate) fn add_more(&mut self, count: u64, out: &mut SafeStdout) -> io::Result<()> {
+        let message = count_message(count, self.count > 0);
         self.count += count;
         match self.json && count > 0 {
-            true => page.json(&json!({ "problem": { "code": "more", "message": message } })),
+            true => out.json(&json!({ "problem": { "code": "more", "message": message } })),
             false => Ok(()),
         }
     }
 
-    /// Tells people, and answers with the exit code: the given one, or that not
-    /// all could be done.
+    /// Prints the problems, and returns the exit code: `code`, or
+    /// [`INCOMPLETE`] if there were problems.
     pub(crate) fn finish(self, code: u8) -> u8 {
         self.finish_with(code, INCOMPLETE)
     }
 
-    /// The same with another code for that not all could be done.
+    /// Like [`finish`](Self::finish), with another exit code for problems.
     pub(crate) fn finish_with(self, code: u8, incomplete: u8) -> u8 {
         if self.count == 0 {
             return code;
         }
         if !self.json {
-            self.first.iter().for_each(|problem| say(problem));
+            self.first.iter().for_each(|problem| report(problem));
             match self.count - self.first.len() as u64 {
                 0 => {}
-                count => say(&unnamed(count, !self.first.is_empty())),
+                count => report(&count_message(count, !self.first.is_empty())),
             }
         }
         match code {
@@ -89,9 +89,9 @@ impl Problems {
     }
 }
 
-/// How many problems there are whose places are not told, beside those that are.
-fn unnamed(count: u64, beside_others: bool) -> String {
-    let more = if beside_others { " more" } else { "" };
+/// Returns a message about problems that are not printed one by one.
+fn count_message(count: u64, after_others: bool) -> String {
+    let more = if after_others { " more" } else { "" };
     match count {
         1 => format!("one{more} entry could not be read"),
         count => format!("{count}{more} entries could not be read"),

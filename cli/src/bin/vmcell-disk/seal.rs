@@ -1,10 +1,10 @@
-//! `vmcell-disk seal`: a layer that is never written again.
+//! `vmcell-disk seal`: makes a layer read-only.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use vmcell::disk::{DiskError, image};
-use vmcell_cli::show::Page;
+use vmcell_cli::show::SafeStdout;
 
 use crate::{image::ImageOptions, layer};
 
@@ -15,10 +15,10 @@ Example:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SealArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// Print what was sealed as JSON.
+    /// Print the sealed layer as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -28,13 +28,13 @@ pub(crate) struct SealArguments {
 pub(crate) fn seal(arguments: &SealArguments) -> anyhow::Result<u8> {
     let sealed = image::seal(
         &arguments.image,
-        &arguments.options.for_image(&arguments.image),
+        &arguments.options.image_options(&arguments.image),
     );
     let layer = sealed.map_err(DiskError::from)?;
     if !arguments.json {
         return Ok(0);
     }
-    let mut page = Page::new();
-    let written = page.json(&layer::as_json(&layer));
-    page.finish(written)
+    let mut out = SafeStdout::new();
+    let written = out.json(&layer::as_json(&layer));
+    out.finish(written)
 }

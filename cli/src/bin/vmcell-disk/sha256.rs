@@ -1,4 +1,4 @@
-//! `vmcell-disk sha256`: digests of files.
+//! `vmcell-disk sha256`: prints checksums of files.
 
 use std::{
     io::{self, Write},
@@ -11,15 +11,15 @@ use vmcell::{
     disk::{Disk, DiskError},
     files::{Entry, EntryKind, WalkOptions},
 };
-use vmcell_cli::show::{Page, entry, name};
+use vmcell_cli::show::{SafeStdout, entry, name};
 
 use crate::{
-    image::{ImageOptions, rooted},
+    image::{ImageOptions, absolute},
     problems::Problems,
 };
 
 const EXAMPLES: &str = "\
-Paths are told from the root of the disk on, so that `sha256sum -c` can check an exported tree.
+Paths are relative to the root of the disk, so that `sha256sum -c` can check an exported tree.
 
 Examples:
   vmcell-disk sha256 stopped.qcow2 /etc/passwd /bin
@@ -29,10 +29,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Sha256Arguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// Files, and directories with all files that are below them.
+    /// Files, or directories to search for files recursively.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Print JSON, one file on each line.
@@ -44,33 +44,33 @@ pub(crate) struct Sha256Arguments {
 
 pub(crate) fn sha256(arguments: &Sha256Arguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let mut sums = Sums {
+    let mut printer = ChecksumPrinter {
         json: arguments.json,
-        page: Page::new(),
+        out: SafeStdout::new(),
         problems: Problems::new(arguments.json),
     };
     let mut paths = arguments.paths.iter();
-    let written = paths.try_for_each(|path| sums.path(&disk, &rooted(path)));
-    let code = sums.page.finish(written)?;
-    Ok(sums.problems.finish(code))
+    let written = paths.try_for_each(|path| printer.path(&disk, &absolute(path)));
+    let code = printer.out.finish(written)?;
+    Ok(printer.problems.finish(code))
 }
 
-struct Sums {
+struct ChecksumPrinter {
     json: bool,
-    page: Page,
+    out: SafeStdout,
     problems: Problems,
 }
 
-impl Sums {
+impl ChecksumPrinter {
     fn path(&mut self, disk: &Disk, path: &Path) -> io::Result<()> {
-        let entries = match check(disk, path).and_then(|()| disk.walk(path, walk())) {
+        let entries = match check_kind(disk, path).and_then(|()| disk.walk(path, walk())) {
             Ok(entries) => entries,
-            Err(error) => return self.problems.add_at(path, &error, &mut self.page),
+            Err(error) => return self.problems.add_at(path, &error, &mut self.out),
         };
         for entry in entries {
             match entry {
                 Ok(entry) => self.entry(&entry)?,
-                Err(problem) => self.problems.add(&problem, &mut self.page)?,
+                Err(problem) => self.problems.add(&problem, &mut self.out)?,
             }
         }
         Ok(())
@@ -81,14 +81,14 @@ impl Sums {
             return Ok(());
         };
         if self.json {
-            return self.page.json(&entry::as_json(entry));
+            return self.out.json(&entry::as_json(entry));
         }
         let path = entry.path.as_os_str().as_bytes();
         let escaped = escaped(path);
         let mark = if escaped == path { "" } else { "\\" };
-        write!(self.page, "{mark}{}  ", name::hex(digest))?;
-        self.page.text(&escaped, "")?;
-        self.page.write_all(b"\n")
+        write!(self.out, "{mark}{}  ", name::hex(digest))?;
+        self.out.untrusted_text(&escaped, "")?;
+        self.out.write_all(b"\n")
     }
 }
 
@@ -96,18 +96,18 @@ fn walk() -> WalkOptions {
     WalkOptions::new().with_sha256()
 }
 
-/// What is named must have a digest, or be a directory.
-fn check(disk: &Disk, path: &Path) -> Result<(), DiskError> {
+/// Fails for a path that is neither a file nor a directory.
+fn check_kind(disk: &Disk, path: &Path) -> Result<(), DiskError> {
     match disk.stat(path)?.kind {
         EntryKind::File | EntryKind::Directory => Ok(()),
         _ => Err(DiskError::WrongKind {
-            path: name::shown(path),
+            path: name::printable(path),
             wanted: "regular file or directory",
         }),
     }
 }
 
-/// A name on one line, as `sha256sum` writes it.
+/// Escapes a name so that it fits on one line, like `sha256sum`.
 fn escaped(name: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(name.len());
     for byte in name {

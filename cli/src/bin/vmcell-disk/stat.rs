@@ -1,4 +1,4 @@
-//! `vmcell-disk stat`: everything about files, directories or links.
+//! `vmcell-disk stat`: prints the metadata of files, directories or links.
 
 use std::{
     io::{self, Write},
@@ -12,10 +12,10 @@ use vmcell::{
     disk::{Details, Disk, DiskError, DiskProblem, ext4::Attribute},
     files::EntryKind,
 };
-use vmcell_cli::show::{Page, date::Date, entry, name};
+use vmcell_cli::show::{SafeStdout, date::Date, entry, name};
 
 use crate::{
-    image::{ImageOptions, rooted},
+    image::{ImageOptions, absolute},
     problems::Problems,
 };
 
@@ -27,13 +27,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// Files, directories or anything else. A link is told itself.
+    /// Files, directories or other entries. Symbolic links are not followed.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// The SHA-256 of files too.
+    /// Also print the SHA-256 of files.
     #[arg(long)]
     sha256: bool,
     /// Print JSON, one entry on each line.
@@ -45,35 +45,35 @@ pub(crate) struct StatArguments {
 
 pub(crate) fn stat(arguments: &StatArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let mut page = Page::new();
+    let mut out = SafeStdout::new();
     let mut problems = Problems::new(arguments.json);
     let mut is_first = true;
     let written = arguments.paths.iter().try_for_each(|path| {
-        let path = rooted(path);
-        let looked = look(&disk, &path, arguments.sha256);
-        let (details, attributes) = match looked {
+        let path = absolute(path);
+        let result = read(&disk, &path, arguments.sha256);
+        let (details, attributes) = match result {
             Ok(found) => found,
-            Err(error) => return problems.add_at(&path, &error, &mut page),
+            Err(error) => return problems.add_at(&path, &error, &mut out),
         };
         if arguments.json {
-            page.json(&as_json(&details, &attributes))?;
+            out.json(&as_json(&details, &attributes))?;
         } else {
             if !std::mem::take(&mut is_first) {
-                writeln!(page)?;
+                writeln!(out)?;
             }
-            print(&details, &attributes, &mut page)?;
+            print(&details, &attributes, &mut out)?;
         }
         let bad = attributes.iter().filter_map(|found| found.as_ref().err());
         bad.into_iter()
-            .try_for_each(|problem| problems.add(problem, &mut page))
+            .try_for_each(|problem| problems.add(problem, &mut out))
     });
-    let code = page.finish(written)?;
+    let code = out.finish(written)?;
     Ok(problems.finish(code))
 }
 
 type Attributes = Vec<Result<Attribute, DiskProblem>>;
 
-fn look(disk: &Disk, path: &Path, with_digest: bool) -> Result<(Details, Attributes), DiskError> {
+fn read(disk: &Disk, path: &Path, with_digest: bool) -> Result<(Details, Attributes), DiskError> {
     let mut details = disk.details(path)?;
     if with_digest && details.entry.kind == EntryKind::File {
         details.entry.sha256 = Some(disk.sha256(path)?);
@@ -81,7 +81,7 @@ fn look(disk: &Disk, path: &Path, with_digest: bool) -> Result<(Details, Attribu
     Ok((details, disk.xattrs(path)?))
 }
 
-fn print(details: &Details, attributes: &Attributes, page: &mut Page) -> io::Result<()> {
+fn print(details: &Details, attributes: &Attributes, out: &mut SafeStdout) -> io::Result<()> {
     let date = |time: SystemTime| format!("{} UTC", Date::of(time).short());
     let mut lines = entry::lines(&details.entry);
     lines.push(("accessed", date(details.accessed)));
@@ -97,36 +97,36 @@ fn print(details: &Details, attributes: &Attributes, page: &mut Page) -> io::Res
         lines.push(("encrypted", "yes".to_owned()));
     }
     for attribute in attributes.iter().flatten() {
-        let name = name::shown_bytes(&attribute.name);
+        let name = name::printable_bytes(&attribute.name);
         lines.push(("xattr", format!("{name} = {}", value(&attribute.value))));
     }
     let mut lines = lines.iter();
-    lines.try_for_each(|(key, value)| writeln!(page, "{key:10} {value}"))
+    lines.try_for_each(|(key, value)| writeln!(out, "{key:10} {value}"))
 }
 
-/// The value of an attribute: a text, or else its bytes.
+/// Formats the value of an attribute: as text if possible, else in hexadecimal.
 fn value(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
-        Ok(text) if !text.chars().any(char::is_control) => format!("\"{}\"", name::shown(text)),
+        Ok(text) if !text.chars().any(char::is_control) => format!("\"{}\"", name::printable(text)),
         _ => format!("0x{}", name::hex(bytes)),
     }
 }
 
 fn as_json(details: &Details, attributes: &Attributes) -> Value {
-    let exact = |time: SystemTime| Date::of(time).exact();
+    let exact = |time: SystemTime| Date::of(time).rfc3339();
     let attributes = attributes.iter().flatten().map(|attribute| {
-        let mut told = json!({});
-        name::put_bytes(&mut told, "name", &attribute.name);
-        name::put_bytes(&mut told, "value", &attribute.value);
-        told
+        let mut object = json!({});
+        name::insert_bytes(&mut object, "name", &attribute.name);
+        name::insert_bytes(&mut object, "value", &attribute.value);
+        object
     });
-    let mut told = entry::as_json(&details.entry);
-    told["accessed"] = exact(details.accessed).into();
-    told["changed"] = exact(details.changed).into();
-    told["created"] = json!(details.created.map(exact));
-    told["device"] = json!(details.device);
-    told["flags"] = details.flags.into();
-    told["encrypted"] = details.is_encrypted.into();
-    told["xattrs"] = attributes.collect();
-    told
+    let mut object = entry::as_json(&details.entry);
+    object["accessed"] = exact(details.accessed).into();
+    object["changed"] = exact(details.changed).into();
+    object["created"] = json!(details.created.map(exact));
+    object["device"] = json!(details.device);
+    object["flags"] = details.flags.into();
+    object["encrypted"] = details.is_encrypted.into();
+    object["xattrs"] = attributes.collect();
+    object
 }

@@ -1,4 +1,4 @@
-//! `vmcell-disk tree`: a directory with all that is below it, drawn.
+//! `vmcell-disk tree`: prints a directory tree.
 
 use std::{
     io::{self, Write},
@@ -10,11 +10,11 @@ use vmcell::{
     disk::DiskEntries,
     files::{Entry, EntryKind, WalkOptions},
 };
-use vmcell_cli::show::{Page, entry};
+use vmcell_cli::show::{SafeStdout, entry};
 
 use crate::{
-    image::{ImageOptions, rooted},
-    listing::{self, Number, Style},
+    image::{ImageOptions, absolute},
+    listing::{self, Inodes, Style},
     problems::Problems,
 };
 
@@ -26,16 +26,16 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TreeArguments {
-    /// The disk: a raw or qcow2 image.
+    /// Disk image, raw or qcow2.
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// The directory.
+    /// Directory.
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
-    /// So many levels below the directory.
+    /// Descend at most N levels below the directory.
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// Print the entries as JSON, one on each line, as `ls -R` does.
+    /// Print the entries as JSON, one on each line, like `ls -R`.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -44,45 +44,45 @@ pub(crate) struct TreeArguments {
 
 pub(crate) fn tree(arguments: &TreeArguments) -> anyhow::Result<u8> {
     let disk = arguments.options.open(&arguments.image)?;
-    let path = rooted(&arguments.path);
+    let path = absolute(&arguments.path);
     let walk = WalkOptions::new().depth(arguments.depth.unwrap_or(u32::MAX));
     if arguments.json {
         let entries = disk.walk(&path, walk)?;
-        return listing::print(entries, Style::Json, Number::None, entry::absolute);
+        return listing::print(entries, Style::Json, Inodes::Hidden, entry::absolute);
     }
     let top = disk.stat(&path)?;
-    let mut drawing = Drawing {
-        page: Page::new(),
+    let mut printer = TreePrinter {
+        out: SafeStdout::new(),
         problems: Problems::new(false),
-        levels: path.components().count(),
+        top_components: path.components().count(),
         branches: Vec::new(),
         directories: 0,
         others: 0,
     };
-    let written = drawing.draw(&top, &path, disk.walk(&path, walk.without_names())?);
-    let code = drawing.page.finish(written)?;
-    Ok(drawing.problems.finish(code))
+    let written = printer.print(&top, &path, disk.walk(&path, walk.without_names())?);
+    let code = printer.out.finish(written)?;
+    Ok(printer.problems.finish(code))
 }
 
-struct Drawing {
-    page: Page,
+struct TreePrinter {
+    out: SafeStdout,
     problems: Problems,
-    /// How many components the path of the top has.
-    levels: usize,
-    /// Whether the branch on each level has come to its end.
+    /// The number of components of the top directory's path.
+    top_components: usize,
+    /// Whether the entry on each level is the last of its directory.
     branches: Vec<bool>,
     directories: u64,
     others: u64,
 }
 
-impl Drawing {
-    fn draw(&mut self, top: &Entry, path: &Path, mut entries: DiskEntries<'_>) -> io::Result<()> {
-        self.page.named("", path, entry::colour(top), "")?;
+impl TreePrinter {
+    fn print(&mut self, top: &Entry, path: &Path, mut entries: DiskEntries<'_>) -> io::Result<()> {
+        self.out.path_line("", path, entry::colour(top), "")?;
         if top.kind == EntryKind::Directory {
             while let Some(entry) = entries.next() {
                 match entry {
                     Ok(entry) => self.entry(&entry, entries.is_last())?,
-                    Err(problem) => self.problems.add(&problem, &mut self.page)?,
+                    Err(problem) => self.problems.add(&problem, &mut self.out)?,
                 }
             }
         }
@@ -92,7 +92,7 @@ impl Drawing {
         };
         let directories = count(self.directories, "directory", "directories");
         let others = count(self.others, "file", "files");
-        writeln!(self.page, "\n{directories}, {others}")
+        writeln!(self.out, "\n{directories}, {others}")
     }
 
     fn entry(&mut self, entry: &Entry, is_last: bool) -> io::Result<()> {
@@ -100,17 +100,17 @@ impl Drawing {
             EntryKind::Directory => self.directories += 1,
             _ => self.others += 1,
         }
-        let depth = entry::absolute(entry).components().count() - self.levels;
+        let depth = entry::absolute(entry).components().count() - self.top_components;
         self.branches.truncate(depth.saturating_sub(1));
-        for is_over in &self.branches {
-            let trunk = if *is_over { "    " } else { "│   " };
-            self.page.write_all(trunk.as_bytes())?;
+        for is_last_branch in &self.branches {
+            let indent = if *is_last_branch { "    " } else { "│   " };
+            self.out.write_all(indent.as_bytes())?;
         }
         self.branches.push(is_last);
         let branch = if is_last { "└── " } else { "├── " };
-        // A drawing is for people, even in a file: names stay in their line.
+        // Names are always made printable, because a tree is meant for people.
         let name = Path::new(entry.name().unwrap_or_default());
-        let label = entry::label(entry, name, self.page.is_coloured());
-        writeln!(self.page, "{branch}{label}")
+        let label = entry::label(entry, name, self.out.is_coloured());
+        writeln!(self.out, "{branch}{label}")
     }
 }

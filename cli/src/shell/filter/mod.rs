@@ -1,35 +1,36 @@
-//! What a guest prints, made safe for the user's own terminal.
+//! Makes a guest's output safe for the user's terminal.
 //!
-//! The guest is hostile, and a terminal obeys what is printed on it: it answers
-//! questions as if the user had typed the answer, writes into the clipboard,
-//! moves its window, opens files. So only what draws passes. That is text, some
-//! control characters, and the sequences that `control.rs` and `command.rs` list;
-//! whatever is not known is left out. A sequence passes when it is complete, so
-//! the result never ends in the middle of one.
+//! The guest is untrusted, and a terminal interprets what is printed on it: it
+//! answers queries as if the user had typed the answer, writes to the
+//! clipboard, moves its window, opens files. So only what draws passes: text,
+//! some control characters, and the sequences that `escape.rs` and `osc.rs`
+//! list. Unknown sequences are dropped. A sequence passes only when it is
+//! complete, so the output never ends in the middle of one.
 //!
 //! ```text
-//!   Ground ─ESC─> Escape ─[─> Control ──final──> Ground
-//!                    ├───]──> Command ──BEL or ESC \──> Ground
-//!                    ├─P X ^ _─> Ignored ──ESC──> Escape
+//!   Ground ─ESC─> Escape ─[─> Csi ──final──> Ground
+//!                    ├───]──> Osc ──BEL or ESC \──> Ground
+//!                    ├─P X ^ _─> IgnoredString ──ESC──> Escape
 //!                    └─final─> Ground
 //! ```
 //! CAN and SUB lead back to `Ground` from everywhere.
 
-mod change;
-mod command;
-mod control;
+mod escape;
+mod osc;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 
-use change::{Change, Changes};
+use state::{Change, Changes};
 
-/// The longest sequence that passes, without its first two and its last byte.
+/// The longest escape or control sequence that passes, without its first two
+/// bytes and its last.
 const MAX_SEQUENCE: usize = 256;
 
-/// The longest command to the terminal that passes: a title, a colour, a link.
-const MAX_COMMAND: usize = 4096;
+/// The longest OSC that passes: a title, a colour, a link.
+const MAX_OSC: usize = 4096;
 
 const BELL: u8 = 0x07;
 const CANCEL: u8 = 0x18;
@@ -38,105 +39,106 @@ const ESCAPE: u8 = 0x1b;
 const SHIFT_OUT: u8 = 0x0e;
 const SHIFT_IN: u8 = 0x0f;
 
-/// Lets through what draws, and remembers how to undo what it changed. Pieces
-/// may be cut anywhere.
+/// Passes what draws, and records how to undo changes of the terminal's state.
+/// Input may be split anywhere.
 #[derive(Default)]
 pub(super) struct Filter {
     state: State,
-    /// What has come of an unfinished sequence. At its limit it is too long.
-    held: Vec<u8>,
-    /// The beginning of an unfinished character.
-    cut: Vec<u8>,
+    /// The bytes of an unfinished sequence. At its limit it is too long to
+    /// pass.
+    sequence: Vec<u8>,
+    /// The first bytes of an unfinished UTF-8 character.
+    partial_character: Vec<u8>,
     changes: Changes,
 }
 
-/// What is under way.
+/// The state of the parser.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum State {
     /// Text.
     #[default]
     Ground,
-    /// Behind an escape character.
+    /// After an escape character.
     Escape,
-    /// A control sequence.
-    Control,
-    /// A command to the terminal.
-    Command,
-    /// Behind an escape character within a command.
-    CommandEnd,
-    /// Some other string.
-    Ignored,
+    /// In a control sequence.
+    Csi,
+    /// In an OSC.
+    Osc,
+    /// After an escape character in an OSC.
+    OscEscape,
+    /// In another string (DCS, SOS, PM, APC), which does not pass.
+    IgnoredString,
 }
 
-/// What became of a byte.
+/// What happened to a byte.
 #[derive(PartialEq, Eq)]
 enum Step {
-    Taken,
-    /// It ended something and belongs to what follows.
-    Again,
+    Consumed,
+    /// The byte ended a sequence and must be processed again.
+    Reprocess,
 }
 
 impl Filter {
-    /// What of these bytes may be printed.
+    /// Returns the bytes that may be printed.
     pub(super) fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let unfinished = self.state != State::Ground || !self.cut.is_empty();
+        let unfinished = self.state != State::Ground || !self.partial_character.is_empty();
         if !unfinished && plain_length(bytes) == bytes.len() {
             return Cow::Borrowed(bytes);
         }
         let mut passed = Vec::with_capacity(bytes.len());
-        if self.cut.is_empty() {
-            self.take(bytes, &mut passed);
+        if self.partial_character.is_empty() {
+            self.process(bytes, &mut passed);
         } else {
-            let mut joined = std::mem::take(&mut self.cut);
+            let mut joined = std::mem::take(&mut self.partial_character);
             joined.extend_from_slice(bytes);
-            self.take(&joined, &mut passed);
+            self.process(&joined, &mut passed);
         }
         Cow::Owned(passed)
     }
 
-    /// What puts the terminal back to how it was.
+    /// Returns the sequences that restore the terminal's state.
     pub(super) fn undo(&mut self) -> Vec<u8> {
-        self.changes.take_undo()
+        self.changes.take_undo_sequences()
     }
 
-    fn take(&mut self, mut bytes: &[u8], passed: &mut Vec<u8>) {
+    fn process(&mut self, mut bytes: &[u8], passed: &mut Vec<u8>) {
         while let [first, rest @ ..] = bytes {
             if self.state == State::Ground {
-                bytes = self.take_text(bytes, passed);
-            } else if self.step(*first, passed) == Step::Taken {
+                bytes = self.process_text(bytes, passed);
+            } else if self.step(*first, passed) == Step::Consumed {
                 bytes = rest;
             }
         }
     }
 
-    /// Takes text and a control character behind it. Answers what follows.
-    fn take_text<'a>(&mut self, bytes: &'a [u8], passed: &mut Vec<u8>) -> &'a [u8] {
+    /// Processes text and a control character after it. Returns the rest.
+    fn process_text<'a>(&mut self, bytes: &'a [u8], passed: &mut Vec<u8>) -> &'a [u8] {
         let (plain, rest) = bytes.split_at(plain_length(bytes));
         passed.extend_from_slice(plain);
-        let [first, behind @ ..] = rest else {
+        let [first, after @ ..] = rest else {
             return rest;
         };
         match *first {
             0x80.. => {
                 let end = rest.iter().position(u8::is_ascii);
-                let (text, behind) = rest.split_at(end.unwrap_or(rest.len()));
-                self.take_unicode(text, behind.is_empty(), passed);
-                behind
+                let (text, after) = rest.split_at(end.unwrap_or(rest.len()));
+                self.process_non_ascii(text, after.is_empty(), passed);
+                after
             }
             ESCAPE => {
                 self.begin(State::Escape);
-                behind
+                after
             }
             byte => {
                 self.execute(byte, passed);
-                behind
+                after
             }
         }
     }
 
-    /// Takes text that is not ASCII. What is no UTF-8 is replaced: some
-    /// terminals would take single bytes for control characters.
-    fn take_unicode(&mut self, mut text: &[u8], last: bool, passed: &mut Vec<u8>) {
+    /// Processes text that is not ASCII. Invalid UTF-8 is replaced, because
+    /// some terminals interpret single bytes as control characters.
+    fn process_non_ascii(&mut self, mut text: &[u8], is_last: bool, passed: &mut Vec<u8>) {
         while !text.is_empty() {
             let error = match std::str::from_utf8(text) {
                 Ok(text) => return push_characters(text, passed),
@@ -144,8 +146,8 @@ impl Filter {
             };
             let (valid, rest) = text.split_at(error.valid_up_to());
             push_characters(&String::from_utf8_lossy(valid), passed);
-            if error.error_len().is_none() && last {
-                self.cut = rest.to_vec();
+            if error.error_len().is_none() && is_last {
+                self.partial_character = rest.to_vec();
                 return;
             }
             passed.extend_from_slice("\u{fffd}".as_bytes());
@@ -155,73 +157,73 @@ impl Filter {
         }
     }
 
-    /// Takes a byte of something unfinished.
+    /// Processes a byte of an unfinished sequence.
     fn step(&mut self, byte: u8, passed: &mut Vec<u8>) -> Step {
         if matches!(byte, CANCEL | SUBSTITUTE) {
             self.state = State::Ground;
-            return Step::Taken;
+            return Step::Consumed;
         }
         match (self.state, byte) {
-            (State::Ignored, ESCAPE) => self.begin(State::Escape),
-            (State::Ignored, _) => {}
-            (State::Command, BELL) | (State::CommandEnd, b'\\') => {
+            (State::IgnoredString, ESCAPE) => self.begin(State::Escape),
+            (State::IgnoredString, _) => {}
+            (State::Osc, BELL) | (State::OscEscape, b'\\') => {
                 self.state = State::Ground;
-                if self.held.len() < MAX_COMMAND {
-                    command::pass(&self.held, &mut self.changes, passed);
+                if self.sequence.len() < MAX_OSC {
+                    osc::pass(&self.sequence, &mut self.changes, passed);
                 }
             }
-            (State::Command, ESCAPE) => self.state = State::CommandEnd,
-            (State::Command, byte) => self.hold(byte, MAX_COMMAND),
-            (State::CommandEnd, _) => {
+            (State::Osc, ESCAPE) => self.state = State::OscEscape,
+            (State::Osc, byte) => self.append(byte, MAX_OSC),
+            (State::OscEscape, _) => {
                 self.begin(State::Escape);
-                return Step::Again;
+                return Step::Reprocess;
             }
-            // What follows is for sequences that terminals read to their end.
+            // The rest is for sequences that a terminal reads to their end.
             (_, ESCAPE) => self.begin(State::Escape),
             (_, ..0x20) => self.execute(byte, passed),
             (_, 0x7f) => {}
             (_, 0x80..) => {
                 self.state = State::Ground;
-                return Step::Again;
+                return Step::Reprocess;
             }
-            (State::Escape, b'[') if self.held.is_empty() => self.begin(State::Control),
-            (State::Escape, b']') if self.held.is_empty() => self.begin(State::Command),
-            (State::Escape, b'P' | b'X' | b'^' | b'_') if self.held.is_empty() => {
-                self.begin(State::Ignored);
+            (State::Escape, b'[') if self.sequence.is_empty() => self.begin(State::Csi),
+            (State::Escape, b']') if self.sequence.is_empty() => self.begin(State::Osc),
+            (State::Escape, b'P' | b'X' | b'^' | b'_') if self.sequence.is_empty() => {
+                self.begin(State::IgnoredString);
             }
-            (State::Escape, 0x20..0x30) | (State::Control, 0x20..0x40) => {
-                self.hold(byte, MAX_SEQUENCE)
+            (State::Escape, 0x20..0x30) | (State::Csi, 0x20..0x40) => {
+                self.append(byte, MAX_SEQUENCE)
             }
             (state, last) => {
                 self.state = State::Ground;
-                if self.held.len() < MAX_SEQUENCE {
+                if self.sequence.len() < MAX_SEQUENCE {
                     let decide = match state {
-                        State::Escape => control::pass_escape,
-                        _ => control::pass_control,
+                        State::Escape => escape::pass_escape,
+                        _ => escape::pass_csi,
                     };
-                    decide(&self.held, last, &mut self.changes, passed);
+                    decide(&self.sequence, last, &mut self.changes, passed);
                 }
             }
         }
-        Step::Taken
+        Step::Consumed
     }
 
     fn begin(&mut self, state: State) {
         self.state = state;
-        self.held.clear();
+        self.sequence.clear();
     }
 
-    fn hold(&mut self, byte: u8, limit: usize) {
-        if self.held.len() < limit {
-            self.held.push(byte);
+    fn append(&mut self, byte: u8, limit: usize) {
+        if self.sequence.len() < limit {
+            self.sequence.push(byte);
         }
     }
 
-    /// Passes a control character, also from within a sequence, if it only
-    /// moves the cursor, rings, or chooses a character set.
+    /// Passes a control character, also within a sequence, if it only moves the
+    /// cursor, rings the bell or selects a character set.
     fn execute(&mut self, byte: u8, passed: &mut Vec<u8>) {
         match byte {
-            SHIFT_OUT => self.changes.note(Change::CharacterSet),
+            SHIFT_OUT => self.changes.record(Change::CharacterSet),
             SHIFT_IN => {}
             _ if is_plain(byte) => {}
             _ => return,
@@ -230,14 +232,14 @@ impl Filter {
     }
 }
 
-/// Whether a byte is text, or a control character that needs no attention: the
-/// bell, backspace, tab, newline, vertical tab, form feed and return.
+/// Returns whether a byte is text or a control character that always passes:
+/// bell, backspace, tab, newline, vertical tab, form feed and carriage return.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, 0x20..0x7f | 0x07..0x0e)
 }
 
-/// How many bytes at the beginning are plain. Most are, so it looks at many at
-/// once.
+/// Returns how many bytes at the start are plain. Checks blocks, because most
+/// bytes are plain.
 fn plain_length(bytes: &[u8]) -> usize {
     const BLOCK: usize = 32;
     let is_plain_block = |block: &&[u8]| block.iter().fold(true, |all, byte| all & is_plain(*byte));
@@ -246,10 +248,10 @@ fn plain_length(bytes: &[u8]) -> usize {
     blocks * BLOCK + rest.take_while(|byte| is_plain(**byte)).count()
 }
 
-/// Passes characters but U+0080 to U+009F, which begin sequences as escape
-/// characters do.
+/// Passes characters except U+0080 to U+009F, the C1 controls, which begin
+/// sequences as an escape character does.
 fn push_characters(text: &str, passed: &mut Vec<u8>) {
-    // Their first byte.
+    // The first byte of their UTF-8 encoding.
     if !text.as_bytes().contains(&0xc2) {
         passed.extend_from_slice(text.as_bytes());
         return;

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Filter, MAX_COMMAND};
+use super::{Filter, MAX_OSC};
 
 fn pass(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     Filter::default().pass(bytes.as_ref()).into_owned()
@@ -14,7 +14,7 @@ fn assert_unchanged(bytes: &str) {
     );
 }
 
-/// Nothing of it passes, and what stands around it does.
+/// Asserts that nothing of `bytes` passes, and that the text around it does.
 #[track_caller]
 fn assert_left_out(bytes: &[u8]) {
     let around = [b"before ", bytes, b" behind"].concat();
@@ -73,7 +73,7 @@ fn what_a_terminal_would_answer_is_left_out() {
         "\x1b]11;?\x1b\\",
         "\x1b]12;?\x07",
         "\x1b]52;c;?\x07",
-        // The same in the midst of others.
+        // Modes that make a terminal send reports.
         "\x1b[?2048h",
         "\x1b[?2031h",
         "\x1b[?996n",
@@ -84,8 +84,8 @@ fn what_a_terminal_would_answer_is_left_out() {
 
 #[test]
 fn what_would_do_more_than_draw_is_left_out() {
-    for command in [
-        // The clipboard, notifications, files, pictures, fonts, other strings.
+    for sequence in [
+        // Clipboard, notifications, files, images, fonts, other strings.
         "\x1b]52;c;cm0gLXJmIH4=\x07",
         "\x1b]9;notify\x1b\\",
         "\x1b]777;notify;a;b\x07",
@@ -97,7 +97,7 @@ fn what_would_do_more_than_draw_is_left_out() {
         "\x1b_Gf=100;AAAA\x1b\\",
         "\x1b^private\x1b\\",
         "\x1bXstring\x1b\\",
-        // The window and the printer.
+        // Window and printer.
         "\x1b[8;100;100t",
         "\x1b[2t",
         "\x1b[3;0;0t",
@@ -105,32 +105,33 @@ fn what_would_do_more_than_draw_is_left_out() {
         "\x1b[5i",
         "\x1b[?5i",
         "\x1b[?3h",
-        // What keys send, so that the key that detaches would not be known.
+        // Modes that change what keys send: the detach key would not be
+        // recognised.
         "\x1b[>4;2m",
         "\x1b[>1u",
         "\x1b[=5;1u",
         "\x1b[<u",
         "\x1b[?9001h",
         "\x1b[?1034h",
-        // Other encodings, in which text would be control characters.
+        // Other encodings, in which text could be control characters.
         "\x1b%@",
         "\x1b%G",
         "\x1b F",
         "\u{9b}",
         "\u{90}",
-        // Links that open more than a page of the web.
+        // Links that open anything but web pages.
         "\x1b]8;;file:///etc/passwd\x1b\\",
         "\x1b]8;;javascript:alert(1)\x1b\\",
         "\x1b]8;;",
-        // What nobody knows.
+        // Unknown sequences.
         "\x1b[?12345h",
         "\x1b[1;2;3~",
         "\x1b]987654;x\x07",
     ] {
-        // Those that are not finished are finished here.
-        let finished = match command.strip_prefix("\x1b]") {
-            Some(_) if !command.ends_with(['\x07', '\\']) => [command, "\x07"].concat(),
-            _ => command.to_owned(),
+        // Terminate those that are not terminated.
+        let finished = match sequence.strip_prefix("\x1b]") {
+            Some(_) if !sequence.ends_with(['\x07', '\\']) => [sequence, "\x07"].concat(),
+            _ => sequence.to_owned(),
         };
         assert_left_out(finished.as_bytes());
     }
@@ -155,7 +156,8 @@ fn a_title_is_one_line_without_control_characters_and_of_bounded_length() {
     assert_eq!(String::from_utf8(passed).unwrap().matches('ä').count(), 256);
 }
 
-/// An escape character within ends the title, so what it begins is judged too.
+/// An escape character ends the title, so the sequence it begins is filtered
+/// too.
 #[test]
 fn a_title_cannot_hide_a_sequence() {
     assert_eq!(pass("\x1b]2;a\x1b[6nb\x1b\\"), b"b");
@@ -185,7 +187,7 @@ fn strings_without_an_end_take_no_memory_and_end_with_the_next_sequence() {
         for _ in 0..100 {
             assert!(filter.pass(&[b'1'; 65536]).is_empty());
         }
-        assert!(filter.held.capacity() <= 2 * MAX_COMMAND);
+        assert!(filter.sequence.capacity() <= 2 * MAX_OSC);
         assert_eq!(&*filter.pass(b"\x1b[31mback"), b"\x1b[31mback");
     }
 }
@@ -220,7 +222,7 @@ fn a_terminal_that_was_reset_has_nothing_but_its_title_to_undo() {
     assert_eq!(filter.undo(), b"\x1b[23;0t");
 }
 
-/// Pieces of which hostile output is made.
+/// Generates output from fragments of escape sequences.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![
@@ -234,8 +236,8 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-/// Whether this is text and complete sequences, none of which makes a terminal
-/// do more than draw: told apart without the filter's help.
+/// Returns whether a text has only complete sequences that draw. Does not use
+/// the filter's code.
 fn is_harmless(mut text: &str) -> bool {
     while let Some(first) = text.chars().next() {
         let length = match first {
@@ -252,25 +254,24 @@ fn is_harmless(mut text: &str) -> bool {
     true
 }
 
-/// The length of a harmless sequence at the beginning.
+/// Returns the length of a harmless sequence at the start.
 fn sequence(text: &str) -> Option<usize> {
-    if let Some(command) = text.strip_prefix("\x1b]") {
-        let end = command.find('\x1b')?;
+    if let Some(osc) = text.strip_prefix("\x1b]") {
+        let end = osc.find('\x1b')?;
         let quiet = [
             "0;", "1;", "2;", "8;", "4;", "10;", "11;", "12;", "104", "110", "111", "112",
         ];
-        let known = quiet.iter().any(|start| command.starts_with(start));
-        let harmless = known && !command[..end].contains(char::is_control);
-        return (harmless && command[end..].starts_with("\x1b\\")).then_some(2 + end + 2);
+        let known = quiet.iter().any(|start| osc.starts_with(start));
+        let harmless = known && !osc[..end].contains(char::is_control);
+        return (harmless && osc[end..].starts_with("\x1b\\")).then_some(2 + end + 2);
     }
-    if let Some(control) = text.strip_prefix("\x1b[") {
-        if control.starts_with("22;0t") {
+    if let Some(csi) = text.strip_prefix("\x1b[") {
+        if csi.starts_with("22;0t") {
             return Some(7);
         }
-        let end = control.find(|character: char| ('@'..='~').contains(&character))?;
-        let last = control[end..].chars().next()?;
-        let harmless =
-            !"cntixyzwv{|oNOQRUVWY".contains(last) && !control.starts_with(['>', '=', '<']);
+        let end = csi.find(|character: char| ('@'..='~').contains(&character))?;
+        let last = csi[end..].chars().next()?;
+        let harmless = !"cntixyzwv{|oNOQRUVWY".contains(last) && !csi.starts_with(['>', '=', '<']);
         return harmless.then_some(2 + end + 1);
     }
     let end = text[1..].find(|character: char| ('0'..='~').contains(&character))?;

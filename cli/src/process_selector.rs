@@ -1,8 +1,8 @@
-//! How people name a process of a VM.
+//! Parses how the user names a process of a VM.
 
 use vmcell::{ProcessId, ProcessSelector};
 
-/// A tag, the number of a process, or `pid:` and its process id.
+/// Parses a tag, the number of a process, or `pid:` and its PID.
 pub(crate) fn parse(text: &str) -> Result<ProcessSelector, String> {
     let number = |digits: &str| {
         let number = digits.parse();
@@ -12,7 +12,7 @@ pub(crate) fn parse(text: &str) -> Result<ProcessSelector, String> {
         return Ok(ProcessSelector::Pid(number(pid)?));
     }
     if text.is_empty() {
-        return Err("name a process".to_owned());
+        return Err("expected a process".to_owned());
     }
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(ProcessId(number(text)?).into());

@@ -8,32 +8,32 @@ use std::{
 use clap::Args;
 use vmcell::Error;
 
-/// What is taken of a tree.
+/// Which paths of a tree are included.
 #[derive(Debug, Args)]
-pub struct Selection {
-    /// Only what this line names, written as in a .gitignore file.
-    #[arg(long, value_name = "LINE")]
+pub struct PathFilter {
+    /// Only include paths that match PATTERN (.gitignore syntax).
+    #[arg(long, value_name = "PATTERN")]
     include: Vec<OsString>,
-    /// Not what this line names, written as in a .gitignore file.
-    #[arg(long, value_name = "LINE")]
+    /// Exclude paths that match PATTERN (.gitignore syntax).
+    #[arg(long, value_name = "PATTERN")]
     exclude: Vec<OsString>,
-    /// Not what the lines of this file name, for example .gitignore.
+    /// Exclude paths that match patterns in FILE, for example a .gitignore.
     #[arg(long, value_name = "FILE")]
     exclude_from: Vec<PathBuf>,
 }
 
-impl Selection {
-    /// The lines that say what is taken; none: everything.
-    pub fn included(&self) -> &[OsString] {
+impl PathFilter {
+    /// Returns the patterns of paths to include. None: all are included.
+    pub fn include_patterns(&self) -> &[OsString] {
         &self.include
     }
 
-    /// The lines that say what is not. Those of files come first, so that one of
-    /// `--exclude` can bring back what they name.
+    /// Returns the patterns of paths to exclude. Those of files come first, so
+    /// that `--exclude` can override them.
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn excluded(&self) -> Result<Vec<OsString>, Error> {
+    pub fn exclude_patterns(&self) -> Result<Vec<OsString>, Error> {
         let mut lines = Vec::new();
         for path in &self.exclude_from {
             lines.extend(read_lines(path)?);

@@ -1,4 +1,4 @@
-//! How people name a place: on this machine, or in a VM.
+//! Path arguments: on this machine or in a VM.
 
 use std::{
     ffi::OsStr,
@@ -8,52 +8,52 @@ use std::{
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-/// Where relative paths of a VM begin.
+/// The directory at which relative paths of a VM start.
 pub(crate) const WORKSPACE: &str = "/workspace";
 
-/// A path of this machine, or of a VM.
+/// A path on this machine, or in a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PathArgument {
     Host(PathBuf),
     Guest { id: String, path: PathBuf },
 }
 
-impl Place {
+impl PathArgument {
     pub(super) fn parser() -> impl TypedValueParser<Value = Self> {
         OsStringValueParser::new().try_map(|text| Self::parse(&text))
     }
 
-    /// `ID:PATH`, if there is no slash before the colon; else a path of this
-    /// machine.
+    /// Parses `ID:PATH` if there is no slash before the colon, else a local
+    /// path.
     fn parse(text: &OsStr) -> Result<Self, String> {
         let bytes = text.as_bytes();
         let host = || Ok(Self::Host(text.into()));
         let end = bytes.iter().position(|byte| matches!(byte, b':' | b'/'));
         let Some((id, [b':', path @ ..])) = end.map(|end| bytes.split_at(end)) else {
             return match bytes {
-                b"" => Err("name a path".to_owned()),
+                b"" => Err("expected a path".to_owned()),
                 _ => host(),
             };
         };
         match std::str::from_utf8(id) {
-            Ok("") => Err("there is no ID before the colon: write ID:PATH, or ./:PATH".to_owned()),
+            Ok("") => Err("missing ID before the colon: write ID:PATH, or ./:PATH".to_owned()),
             Ok(id) => Ok(Self::Guest {
                 id: id.to_owned(),
                 path: Path::new(WORKSPACE).join(OsStr::from_bytes(path)),
             }),
-            // No VM has such an id.
+            // VM ids are UTF-8.
             Err(_) => host(),
         }
     }
 }
 
-/// A path of a VM as it is named: absolute, or from the workspace on.
+/// Returns an absolute path of a VM. Relative paths start at the workspace.
 pub(super) fn guest_path(text: &OsStr) -> PathBuf {
-    tidy(&Path::new(WORKSPACE).join(text))
+    normalized(&Path::new(WORKSPACE).join(text))
 }
 
-/// Without `.` and with single slashes.
-pub(super) fn tidy(path: &Path) -> PathBuf {
+/// Removes `.` components and duplicate slashes.
+pub(super) fn normalized(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
@@ -61,8 +61,8 @@ pub(super) fn tidy(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Place, String> {
-        Place::parse(OsStr::new(text))
+    fn parse(text: &str) -> Result<PathArgument, String> {
+        PathArgument::parse(OsStr::new(text))
     }
 
     #[test]
@@ -73,17 +73,17 @@ mod tests {
             ("web:", "web", "/workspace/"),
             ("web:a:b", "web", "/workspace/a:b"),
         ] {
-            let expected = Place::Guest {
+            let expected = PathArgument::Guest {
                 id: id.to_owned(),
                 path: path.into(),
             };
             assert_eq!(parse(text), Ok(expected), "{text}");
         }
         for text in ["./web:x", "/web:x", "dir/web:x", "web", "."] {
-            assert_eq!(parse(text), Ok(Place::Host(text.into())), "{text}");
+            assert_eq!(parse(text), Ok(PathArgument::Host(text.into())), "{text}");
         }
         let odd = OsStr::from_bytes(b"\xff:x");
-        assert_eq!(Place::parse(odd), Ok(Place::Host(odd.into())));
+        assert_eq!(PathArgument::parse(odd), Ok(PathArgument::Host(odd.into())));
         for text in ["", ":", ":/x"] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! What a VM of our own boots from.
+//! What a new VM boots from.
 
 use std::{
     ffi::OsStr,
@@ -13,39 +13,39 @@ use vmcell::{
 
 use crate::environment;
 
-/// The image of an environment, or a disk above it that stays.
-pub(crate) struct Root {
+/// The image of an environment, or a persistent disk above it.
+pub(crate) struct BootDisk {
     image: PathBuf,
     disk: Option<PathBuf>,
 }
 
-impl Root {
-    /// Makes the image if it is not there yet, and so the disk.
+impl BootDisk {
+    /// Builds the image and creates the disk if they do not exist.
     pub(crate) fn prepare(environment: &OsStr, disk: Option<PathBuf>) -> anyhow::Result<Self> {
         let image = environment::image(environment)?;
         if let Some(disk) = &disk {
             match image::create_child(&image, disk, &OpenOptions::new().format(Format::Raw)) {
-                // It is used again.
+                // The existing disk is used again.
                 Ok(_) | Err(ImageError::Exists { .. }) => {}
-                Err(error) => return Err(error).context("cannot make the disk"),
+                Err(error) => return Err(error).context("cannot create the disk"),
             }
         }
         Ok(Self { image, disk })
     }
 
-    /// A VM that boots from it.
+    /// Returns a builder of a VM that boots from it.
     pub(crate) fn builder(self) -> VmBuilder {
         let Some(disk) = self.disk else {
             return Vm::builder().image(self.image);
         };
         Vm::builder()
-            .allow_backing(folder_of(&disk))
-            .allow_backing(folder_of(&self.image))
+            .allow_backing(parent_directory(&disk))
+            .allow_backing(parent_directory(&self.image))
             .disk(disk)
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -1,4 +1,4 @@
-//! Where a copy lands.
+//! Where a copy goes, by the rules of cp(1).
 
 use std::{
     ffi::{OsStr, OsString},
@@ -7,27 +7,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What `source` becomes: `destination`, or an entry of that name in it, if it
-/// is a directory or is written as one.
-pub fn landing(source: &Path, destination: &Path, is_directory: bool) -> PathBuf {
-    match last_name(source) {
-        Some(name) if is_directory || is_written_as_directory(destination) => {
-            destination.join(name)
-        }
+/// Returns the path of the copy: `destination`, or an entry with the source's
+/// name in it if it is a directory or ends with a slash.
+pub fn copy_target(source: &Path, destination: &Path, is_directory: bool) -> PathBuf {
+    match last_component(source) {
+        Some(name) if is_directory || has_trailing_slash(destination) => destination.join(name),
         _ => destination.to_owned(),
     }
 }
 
-/// Whether something that comes from a guest goes into this directory, under a
-/// name of its own. A symbolic link is not one: a guest may have sent it. What
-/// writes there refuses it then, so that nobody is surprised.
-pub fn is_directory_to_enter(path: &Path) -> bool {
+/// Returns whether a copy from a guest goes into this directory. A symbolic
+/// link to a directory does not count, because a guest may have sent it;
+/// writing to it is then refused.
+pub fn is_real_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// The last name of a path. None: the path means what is in a directory, as
-/// `.` does.
-pub fn last_name(path: &Path) -> Option<OsString> {
+/// Returns the last component of a path. `None`: the path means the contents of
+/// a directory, as `.` does.
+pub fn last_component(path: &Path) -> Option<OsString> {
     let bytes = path.as_os_str().as_bytes();
     let mut names = bytes.rsplit(|byte| *byte == b'/');
     match names.find(|name| !name.is_empty()) {
@@ -36,7 +34,7 @@ pub fn last_name(path: &Path) -> Option<OsString> {
     }
 }
 
-fn is_written_as_directory(path: &Path) -> bool {
+fn has_trailing_slash(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(b"/")
 }
 
@@ -56,8 +54,8 @@ mod tests {
             ("a/..", "c/", false, "c/"),
             ("/", "c", true, "c"),
         ] {
-            let landed = landing(source.as_ref(), destination.as_ref(), is_directory);
-            assert_eq!(landed.as_os_str(), expected, "{source} {destination}");
+            let target = copy_target(source.as_ref(), destination.as_ref(), is_directory);
+            assert_eq!(target.as_os_str(), expected, "{source} {destination}");
         }
     }
 }

@@ -1,30 +1,30 @@
 use std::collections::BTreeSet;
 
-/// How the terminal differs from how it was. Undone in this order: the
-/// alternate screen is left before what counts for both screens is put right.
+/// A change of the terminal's state. Undone in this order: the alternate screen
+/// is left before state that both screens share is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Change {
-    /// What is printed belongs to a link.
+    /// Text is part of a hyperlink.
     Link,
-    /// Colours and the like.
+    /// Colours and other text attributes.
     Style,
     /// Another character set.
     CharacterSet,
-    /// What is printed moves what is there.
+    /// Insert mode: printed text moves what follows.
     Insertion,
-    /// The number pad sends other codes.
+    /// Keypad application mode.
     Keypad,
-    /// The mode at this place of [`MODES`].
+    /// The mode at this index of [`MODES`].
     Mode(usize),
-    /// Only a part of the screen scrolls.
+    /// A scrolling region.
     Margins,
     /// The shape of the cursor.
     CursorShape,
-    /// What colour numbers mean.
+    /// The colour palette.
     Palette,
-    /// The colour of text.
+    /// The default foreground colour.
     Foreground,
-    /// The colour behind it.
+    /// The default background colour.
     Background,
     /// The colour of the cursor.
     CursorColour,
@@ -35,7 +35,7 @@ pub(super) enum Change {
 /// A private mode that programs may change.
 struct Mode {
     number: u16,
-    /// How it is put back, if it lasts.
+    /// The value to restore, if the mode has a lasting state.
     normal: Option<bool>,
 }
 
@@ -53,7 +53,7 @@ const fn on(number: u16) -> Mode {
     }
 }
 
-/// Has no state, or one that something else puts back.
+/// A mode without state, or whose state something else restores.
 const fn momentary(number: u16) -> Mode {
     Mode {
         number,
@@ -62,23 +62,22 @@ const fn momentary(number: u16) -> Mode {
 }
 
 /// Whether the cursor blinks.
-const BLINKING: u16 = 12;
+const CURSOR_BLINK: u16 = 12;
 
-/// Modes that change what is drawn, what cursor keys and the mouse send, or how
-/// pasted text is marked. Those that change what other keys send do not pass
-/// (the sequences of keyboard protocols do not either): the key that detaches
-/// would not be recognised any more.
+/// Modes that affect drawing, cursor keys, the mouse or bracketed paste. Modes
+/// and keyboard protocols that change what other keys send do not pass, because
+/// the detach key would not be recognised any more.
 const MODES: [Mode; 24] = [
-    off(2026), // Drawing waits.
-    off(1),    // Cursor keys of full-screen programs.
-    off(66),   // The number pad likewise.
-    off(5),    // Reversed colours.
-    off(6),    // Places are counted from the margins.
-    on(7),     // Long lines go on in the next one.
-    off(45),   // Backspace goes on in the line above.
+    off(2026), // Synchronized output.
+    off(1),    // Application cursor keys.
+    off(66),   // Application keypad.
+    off(5),    // Reverse video.
+    off(6),    // Origin mode.
+    on(7),     // Autowrap.
+    off(45),   // Reverse wraparound.
     off(69),   // Left and right margins.
-    momentary(BLINKING),
-    off(9), // The mouse, in the ways of several generations.
+    momentary(CURSOR_BLINK),
+    off(9), // Mouse reports, in several protocols.
     off(1000),
     off(1002),
     off(1003),
@@ -86,56 +85,57 @@ const MODES: [Mode; 24] = [
     off(1006),
     off(1015),
     off(1016),
-    off(1004),       // Focus.
-    off(2004),       // Marks around what is pasted.
-    momentary(1048), // Saves the cursor.
-    off(47),         // The alternate screen.
+    off(1004),       // Focus reports.
+    off(2004),       // Bracketed paste.
+    momentary(1048), // Saved cursor.
+    off(47),         // Alternate screen.
     off(1047),
     off(1049),
-    on(25), // The cursor is seen.
+    on(25), // Cursor visibility.
 ];
 
-/// All that differs.
+/// All changes that are not undone yet.
 #[derive(Default)]
 pub(super) struct Changes(BTreeSet<Change>);
 
 impl Changes {
-    pub(super) fn note(&mut self, change: Change) {
+    pub(super) fn record(&mut self, change: Change) {
         self.0.insert(change);
     }
 
-    pub(super) fn forget(&mut self, change: Change) {
+    pub(super) fn clear(&mut self, change: Change) {
         self.0.remove(&change);
     }
 
-    /// Whether this is the first of its kind.
+    /// Returns whether this change has not been made yet.
     pub(super) fn is_new(&self, change: Change) -> bool {
         !self.0.contains(&change)
     }
 
-    /// The program set or reset a mode. False: it is none that may be changed.
-    pub(super) fn note_mode(&mut self, number: u16, on: bool) -> bool {
-        let Some(place) = MODES.iter().position(|mode| mode.number == number) else {
+    /// Records that a mode was set or reset. Returns `false` if it must not be
+    /// changed.
+    pub(super) fn record_mode(&mut self, number: u16, on: bool) -> bool {
+        let Some(index) = MODES.iter().position(|mode| mode.number == number) else {
             return false;
         };
-        let normal = MODES.get(place).and_then(|mode| mode.normal);
-        if number == BLINKING {
-            self.note(Change::CursorShape);
+        let normal = MODES.get(index).and_then(|mode| mode.normal);
+        if number == CURSOR_BLINK {
+            self.record(Change::CursorShape);
         } else if normal.is_none_or(|normal| normal == on) {
-            self.forget(Change::Mode(place));
+            self.clear(Change::Mode(index));
         } else {
-            self.note(Change::Mode(place));
+            self.record(Change::Mode(index));
         }
         true
     }
 
-    /// The terminal is as if it had just been switched on.
+    /// Records a full reset, which undoes everything but the title.
     pub(super) fn reset(&mut self) {
         self.0.retain(|change| *change == Change::Title);
     }
 
-    /// What undoes all of it.
-    pub(super) fn take_undo(&mut self) -> Vec<u8> {
+    /// Returns the sequences that undo all changes, and forgets the changes.
+    pub(super) fn take_undo_sequences(&mut self) -> Vec<u8> {
         let changes = std::mem::take(&mut self.0);
         changes.into_iter().flat_map(undo).collect()
     }
@@ -148,7 +148,7 @@ fn undo(change: Change) -> Vec<u8> {
         Change::CharacterSet => b"\x0f\x1b(B",
         Change::Insertion => b"\x1b[4l",
         Change::Keypad => b"\x1b>",
-        Change::Mode(place) => return undo_mode(place),
+        Change::Mode(index) => return undo_mode(index),
         // Setting margins moves the cursor.
         Change::Margins => b"\x1b7\x1b[r\x1b8",
         Change::CursorShape => b"\x1b[0 q",
@@ -161,8 +161,8 @@ fn undo(change: Change) -> Vec<u8> {
     sequence.to_vec()
 }
 
-fn undo_mode(place: usize) -> Vec<u8> {
-    match MODES.get(place) {
+fn undo_mode(index: usize) -> Vec<u8> {
+    match MODES.get(index) {
         Some(Mode {
             number,
             normal: Some(on),

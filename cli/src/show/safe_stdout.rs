@@ -11,49 +11,49 @@ use vmcell::{ColourPolicy, Sanitizer, printable_name};
 use super::json;
 use crate::exit;
 
-/// Our standard output. On a terminal names are made printable; into a pipe or
-/// a file they go as they are.
+/// Buffered standard output for untrusted data. On a terminal, control
+/// characters are replaced; into a pipe or file, bytes go unchanged.
 #[derive(Debug)]
-pub struct Page {
+pub struct SafeStdout {
     out: BufWriter<Stdout>,
     is_terminal: bool,
     is_coloured: bool,
     sanitizer: Sanitizer,
 }
 
-/// So much is written at once.
-const BUFFER: usize = 64 << 10;
+/// Size of the buffer.
+const BUFFER_SIZE: usize = 64 << 10;
 
-impl Page {
-    /// Standard output as it is.
+impl SafeStdout {
+    /// Takes standard output.
     #[expect(clippy::new_without_default, reason = "there is only one")]
     pub fn new() -> Self {
         let out = io::stdout();
         let is_terminal = out.is_terminal();
         Self {
             is_terminal,
-            is_coloured: is_terminal && colours_are_wanted(),
-            out: BufWriter::with_capacity(BUFFER, out),
+            is_coloured: is_terminal && colours_allowed(),
+            out: BufWriter::with_capacity(BUFFER_SIZE, out),
             sanitizer: Sanitizer::new(ColourPolicy::Replace),
         }
     }
 
-    /// Whether somebody looks at it.
+    /// Returns whether it is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Whether it may have colours.
+    /// Returns whether colours may be printed.
     pub fn is_coloured(&self) -> bool {
         self.is_coloured
     }
 
-    /// A line with a name in it, and perhaps words around it. The colour is an
-    /// escape sequence, for a terminal that may have it.
+    /// Prints a line with a path, and text before and after it. `colour` is an
+    /// escape sequence, used only if colours may be printed.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn named(
+    pub fn path_line(
         &mut self,
         before: &str,
         path: &Path,
@@ -61,37 +61,37 @@ impl Page {
         after: &str,
     ) -> io::Result<()> {
         self.out.write_all(before.as_bytes())?;
-        self.text(path.as_os_str().as_bytes(), colour)?;
+        self.untrusted_text(path.as_os_str().as_bytes(), colour)?;
         writeln!(self.out, "{after}")
     }
 
-    /// A name, or text of a line that somebody else wrote.
+    /// Prints a name, or part of a line, that comes from a guest.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn text(&mut self, bytes: &[u8], colour: &str) -> io::Result<()> {
+    pub fn untrusted_text(&mut self, bytes: &[u8], colour: &str) -> io::Result<()> {
         if !self.is_terminal {
             return self.out.write_all(bytes);
         }
         let text = printable_name(bytes);
         if self.is_coloured && !colour.is_empty() && !text.is_empty() {
-            return write!(self.out, "{colour}{text}{OFF}");
+            return write!(self.out, "{colour}{text}{RESET_STYLE}");
         }
         self.out.write_all(text.as_bytes())
     }
 
-    /// Bytes of a file. What could drive a terminal is replaced on one.
+    /// Prints bytes of a file. On a terminal, control characters are replaced.
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn file_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self.is_terminal {
             true => self.out.write_all(self.sanitizer.pass(bytes).as_bytes()),
             false => self.out.write_all(bytes),
         }
     }
 
-    /// One object for machines, on a line of its own.
+    /// Prints a JSON value on a line of its own.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -99,26 +99,27 @@ impl Page {
         writeln!(self.out, "{}", json::line(value))
     }
 
-    /// Ends with an exit code, if everything could be written until now.
+    /// Flushes, and returns the exit code. `written` is the result of all
+    /// writes so far.
     ///
     /// # Errors
-    /// If it could not, but for a reader that has gone away.
+    /// If writing failed, except because the reader has closed the pipe.
     pub fn finish(mut self, written: io::Result<()>) -> anyhow::Result<u8> {
         let rest = self.sanitizer.finish();
         let written = written.and_then(|()| self.out.write_all(rest.as_bytes()));
         match written.and_then(|()| self.out.flush()) {
             Ok(()) => Ok(0),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                // What is left in the buffer would fail again.
+                // Drop the buffer, which would fail to be written again.
                 let _ = self.out.into_parts();
-                Ok(exit::UNREAD)
+                Ok(exit::BROKEN_PIPE)
             }
             Err(error) => Err(error).context("standard output"),
         }
     }
 }
 
-impl Write for Page {
+impl Write for SafeStdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.out.write(bytes)
     }
@@ -128,10 +129,10 @@ impl Write for Page {
     }
 }
 
-/// What ends a colour.
-pub(super) const OFF: &str = "\x1b[0m";
+/// Resets colours and other attributes.
+pub(super) const RESET_STYLE: &str = "\x1b[0m";
 
-/// Whether the user wants colours: see <https://no-color.org>.
-pub(super) fn colours_are_wanted() -> bool {
+/// Returns whether the user wants colours: see <https://no-color.org>.
+pub(super) fn colours_allowed() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

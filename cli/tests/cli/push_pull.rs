@@ -1,11 +1,11 @@
-//! What `run` brings into its VM and out of it.
+//! `--push` and `--pull` of `vmcell run`.
 
 use std::{fs, path::Path};
 
 use serde_json::json;
 
 use crate::{
-    tree::{describe, plant},
+    tree::{create_tree, describe},
     vmcell::Vmcell,
 };
 
@@ -13,7 +13,7 @@ use crate::{
 fn a_command_that_fails_works_on_what_was_pushed_and_its_results_come_out() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
-    plant(&folder.join("tree"));
+    create_tree(&folder.join("tree"));
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let pulls = [
         format!("result={}", path("result")),
@@ -30,7 +30,7 @@ fn a_command_that_fails_works_on_what_was_pushed_and_its_results_come_out() {
         (3, "/workspace\n"),
         "{ended:?}"
     );
-    // One that is not there does not keep the others from coming.
+    // A missing path does not prevent the other copies.
     assert!(
         ended.stderr.contains("--pull: /workspace/nothing"),
         "{ended:?}"
@@ -79,7 +79,7 @@ fn archives_and_files_are_pushed_in_order_and_a_missing_result_is_a_failure() {
         "--json",
     ];
     let ended = Vmcell::run(options, ["cat", "first"]).finish();
-    // The result is the only thing that machines read.
+    // Standard output has nothing but the JSON result.
     assert_eq!(ended.json()["stdout"], json!("second\n"), "{ended:?}");
     assert_eq!(ended.json()["exit_code"], json!(0));
     assert_eq!(ended.code(), 1, "{ended:?}");
@@ -90,7 +90,7 @@ fn archives_and_files_are_pushed_in_order_and_a_missing_result_is_a_failure() {
     assert!(!folder.join("nothing").exists());
 }
 
-/// None of these gets as far as to boot a VM.
+/// All of these fail before a VM boots.
 #[test]
 fn what_cannot_be_pushed_is_told_at_once() {
     let unbootable = |options: [&str; 2]| {

@@ -1,52 +1,52 @@
-//! Which commands to the terminal pass.
+//! Filters operating system commands (OSC).
 
 use vmcell::printable;
 
-use super::change::{Change, Changes};
+use super::state::{Change, Changes};
 
-/// How many characters of a title pass.
+/// The maximum length of a title in characters.
 const MAX_TITLE: usize = 256;
 
-/// Passes a command (what stands between `ESC ]` and its end) if it sets the
-/// title or a colour, or if it is a link into the web.
-pub(super) fn pass(command: &[u8], changes: &mut Changes, passed: &mut Vec<u8>) {
-    let separator = command.iter().position(|byte| *byte == b';');
-    let (number, rest) = command.split_at(separator.unwrap_or(command.len()));
+/// Passes an OSC (the bytes between `ESC ]` and its terminator) if it sets the
+/// title or a colour, or if it is a link to a web page.
+pub(super) fn pass(osc: &[u8], changes: &mut Changes, passed: &mut Vec<u8>) {
+    let separator = osc.iter().position(|byte| *byte == b';');
+    let (number, rest) = osc.split_at(separator.unwrap_or(osc.len()));
     let argument = rest.strip_prefix(b";");
     match (number, argument) {
         (b"0" | b"1" | b"2", Some(title)) => {
             if changes.is_new(Change::Title) {
-                // Has the terminal remember the one that it has.
+                // Makes the terminal save its current title.
                 passed.extend_from_slice(b"\x1b[22;0t");
-                changes.note(Change::Title);
+                changes.record(Change::Title);
             }
-            push(number, Some(shown(title).as_bytes()), passed);
+            push_osc(number, Some(sanitized_title(title).as_bytes()), passed);
         }
         (b"8", Some(link)) => pass_link(link, changes, passed),
         _ => pass_colour(number, argument, changes, passed),
     }
 }
 
-/// A link passes if it leads into the web: others would have a click open files
-/// and programs of the user. The end of a link always passes.
+/// Passes a link to a web page. A click on another link could open files or
+/// programs of the user. The end of a link always passes.
 fn pass_link(link: &[u8], changes: &mut Changes, passed: &mut Vec<u8>) {
     let separator = link.iter().position(|byte| *byte == b';');
     let (parameters, target) = link.split_at(separator.unwrap_or(link.len()));
     let target = target.strip_prefix(b";").unwrap_or(target);
-    let of_the_web = target.starts_with(b"https://") || target.starts_with(b"http://");
+    let is_web = target.starts_with(b"https://") || target.starts_with(b"http://");
     let visible = |text: &[u8]| text.iter().all(u8::is_ascii_graphic);
-    if of_the_web && visible(target) && visible(parameters) {
-        changes.note(Change::Link);
-        push(b"8", Some(link), passed);
+    if is_web && visible(target) && visible(parameters) {
+        changes.record(Change::Link);
+        push_osc(b"8", Some(link), passed);
     } else if !changes.is_new(Change::Link) {
-        // Whatever follows does not belong to the link before.
-        changes.forget(Change::Link);
-        push(b"8", Some(b";"), passed);
+        // What follows must not belong to the previous link.
+        changes.clear(Change::Link);
+        push_osc(b"8", Some(b";"), passed);
     }
 }
 
-/// A colour passes if it is set or reset. Where a question mark stands in its
-/// place, the terminal would tell it.
+/// Passes a command that sets or resets a colour. With a question mark in its
+/// place, the terminal would report the colour.
 fn pass_colour(
     number: &[u8],
     argument: Option<&[u8]>,
@@ -62,12 +62,12 @@ fn pass_colour(
     };
     let is_colour = |byte: &u8| byte.is_ascii_alphanumeric() || b"#:/;.-".contains(byte);
     if argument.is_none_or(|argument| argument.iter().all(is_colour)) {
-        changes.note(change);
-        push(number, argument, passed);
+        changes.record(change);
+        push_osc(number, argument, passed);
     }
 }
 
-fn push(number: &[u8], argument: Option<&[u8]>, passed: &mut Vec<u8>) {
+fn push_osc(number: &[u8], argument: Option<&[u8]>, passed: &mut Vec<u8>) {
     passed.extend_from_slice(b"\x1b]");
     passed.extend_from_slice(number);
     if let Some(argument) = argument {
@@ -77,9 +77,8 @@ fn push(number: &[u8], argument: Option<&[u8]>, passed: &mut Vec<u8>) {
     passed.extend_from_slice(b"\x1b\\");
 }
 
-/// A title in one line, without control characters, of a length that a window
-/// can show.
-fn shown(title: &[u8]) -> String {
+/// Returns a title as one line of limited length, without control characters.
+fn sanitized_title(title: &[u8]) -> String {
     let line = printable(title).replace(['\n', '\t'], " ");
     line.chars().take(MAX_TITLE).collect()
 }

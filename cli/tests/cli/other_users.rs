@@ -1,10 +1,10 @@
-//! What other users of the machine can do to a VM: nothing.
+//! Other users of this machine have no access to a VM.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
-use crate::{keeper::Keeper, vmcell::Vmcell};
+use crate::{shared_vm::SharedVm, vmcell::Vmcell};
 
-/// A copy of the program that everybody can run.
+/// Returns a copy of the program that everybody can run.
 fn public_copy(folder: &tempfile::TempDir) -> PathBuf {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("vmcell");
@@ -20,21 +20,21 @@ fn a_stranger_neither_sees_nor_enters_nor_ends_a_vm() {
     }
     let folder = tempfile::tempdir().unwrap();
     let program = public_copy(&folder);
-    let keeper = Keeper::start("private");
-    let ended = Vmcell::new(["ps"]).by_stranger(&program).finish();
+    let shared = SharedVm::start("private");
+    let ended = Vmcell::new(["ps"]).by_other_user(&program).finish();
     ended.assert_printed("ID  OWNER  STATE  UPTIME  VCPUS  MEMORY  IMAGE\n");
     for task in [
-        keeper.visit("ps", []),
-        keeper.visit("exec", ["--", "true"]),
-        keeper.visit("exec", ["--detach", "--", "true"]),
-        keeper.visit("logs", ["main"]),
-        keeper.visit("kill", ["main"]),
-        keeper.visit("kill", []),
+        shared.cli("ps", []),
+        shared.cli("exec", ["--", "true"]),
+        shared.cli("exec", ["--detach", "--", "true"]),
+        shared.cli("logs", ["main"]),
+        shared.cli("kill", ["main"]),
+        shared.cli("kill", []),
     ] {
-        let ended = task.by_stranger(&program).finish();
-        ended.assert_failed(125, "no VM with the id");
+        let ended = task.by_other_user(&program).finish();
+        ended.assert_failed(125, "no running VM has the id");
     }
-    keeper
+    shared
         .exec([], ["echo", "untouched"])
         .assert_printed("untouched\n");
 }

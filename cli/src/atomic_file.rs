@@ -1,4 +1,4 @@
-//! Files of ours.
+//! Writes files atomically.
 
 use std::{
     fs::{self, Permissions},
@@ -7,25 +7,25 @@ use std::{
     path::Path,
 };
 
-/// Writes a file that nobody else may read: it tells what a guest worked on. All
-/// of it is there, or nothing.
+/// Writes a file that only its owner can read, because it holds data of a
+/// guest. The file is replaced as a whole or not at all.
 ///
 /// # Errors
-/// If it cannot be written. Nothing is left then.
-pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_with(path, bytes, 0o600)
+/// If it cannot be written. No partial file is left.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(path, bytes, 0o600)
 }
 
-/// Writes a file for everybody, in the same way.
+/// Writes a file that everybody can read, in the same way.
 ///
 /// # Errors
-/// See [`write()`].
-pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_with(path, bytes, 0o666)
+/// See [`write_private`].
+pub fn write_public(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(path, bytes, 0o666)
 }
 
-fn write_with(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    // A device or a pipe is written to and not replaced.
+fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    // Devices and pipes are written to, not replaced.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, bytes);
     }
@@ -51,15 +51,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         for text in ["first", "second"] {
-            write(&path, text.as_bytes()).unwrap();
+            write_private(&path, text.as_bytes()).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o600);
-        write(Path::new("/dev/null"), b"gone").unwrap();
+        write_private(Path::new("/dev/null"), b"gone").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
         let missing = folder.path().join("missing/file");
-        assert!(write(&missing, b"text").is_err());
+        assert!(write_private(&missing, b"text").is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What is said in a program's own name.
+//! Messages of the programs themselves.
 
 use std::{
     error::Error,
@@ -10,20 +10,20 @@ use vmcell::printable;
 
 use super::{guest_colours, json};
 
-/// Says something on standard error.
-pub fn say(program: &str, text: &str) {
+/// Prints a message on standard error, prefixed with the program's name.
+pub fn report(program: &str, text: &str) {
     let text = printable(text.as_bytes());
-    // Where nobody listens there is nothing to be done about it.
-    let _ = writeln!(io::stderr(), "{}{program}: {text}", guest_colours::end());
+    // There is nowhere to report that standard error cannot be written.
+    let _ = writeln!(io::stderr(), "{}{program}: {text}", guest_colours::reset());
 }
 
-/// Prints one object for machines.
+/// Prints a JSON value to standard output.
 pub fn print_json(value: &Value) {
-    // A reader that has gone away has seen enough.
+    // A reader that has closed the pipe has read enough.
     let _ = writeln!(io::stdout(), "{}", json::lines(value));
 }
 
-/// What to do about an error, with its causes behind it.
+/// Appends the causes of an error to its message.
 pub fn with_causes(text: &str, error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     let causes: Vec<_> = causes.map(ToString::to_string).collect();

@@ -5,23 +5,23 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 use serde_json::{Value, json};
 
 use crate::{
-    keeper::Keeper,
-    tree::{ODD_NAME, plant},
+    shared_vm::SharedVm,
+    tree::{ODD_NAME, create_tree},
     vmcell::Vmcell,
 };
 
 #[test]
 fn files_are_listed_read_and_described() {
-    let keeper = Keeper::start("look");
+    let shared = SharedVm::start("look");
     let folder = tempfile::tempdir().unwrap();
-    plant(folder.path());
+    create_tree(folder.path());
     let source = folder.path().join(".");
-    let destination = format!("{}:", keeper.id);
+    let destination = format!("{}:", shared.id);
     let ended = Vmcell::new(["cp".as_ref(), source.as_os_str(), destination.as_ref()]).finish();
     ended.assert_printed("");
 
     let list = |arguments: &[&'static str]| {
-        let ended = keeper.visit("ls", arguments.iter().copied()).finish();
+        let ended = shared.cli("ls", arguments.iter().copied()).finish();
         assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""), "{ended:?}");
         ended
     };
@@ -39,7 +39,7 @@ fn files_are_listed_read_and_described() {
     );
     assert_eq!(list(&["notes"]).stdout(), "/workspace/notes\n");
     assert_eq!(list(&["empty"]).stdout(), "");
-    // Into a pipe names go as they are.
+    // Into a pipe, names go unchanged.
     let names = list(&[]).stdout;
     assert!(names.windows(ODD_NAME.len()).any(|name| name == ODD_NAME));
 
@@ -55,13 +55,13 @@ fn files_are_listed_read_and_described() {
     assert!(rows.iter().any(|row| row.ends_with("broken -> nowhere")));
     assert!(!long.stdout().contains('\x1b'), "{long:?}");
 
-    let told = list(&["--json"]).json();
-    assert_eq!(told["sandbox_id"], json!(keeper.id));
+    let parsed = list(&["--json"]).json();
+    assert_eq!(parsed["sandbox_id"], json!(shared.id));
     assert_eq!(
-        (&told["path"], &told["problem_count"]),
+        (&parsed["path"], &parsed["problem_count"]),
         (&json!("/workspace"), &json!(0))
     );
-    let entries = told["entries"].as_array().unwrap();
+    let entries = parsed["entries"].as_array().unwrap();
     let find = |name: &str| entries.iter().find(|entry| entry["name"] == name).unwrap();
     let notes = find("notes");
     for (key, value) in [
@@ -89,35 +89,33 @@ fn files_are_listed_read_and_described() {
         (&["notes", "--offset", "4", "--max-bytes", "3"], b"two"),
         (&["notes", "--offset", "1k"], b""),
     ] {
-        let ended = keeper.visit("cat", arguments.iter().copied()).finish();
+        let ended = shared.cli("cat", arguments.iter().copied()).finish();
         assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
         assert_eq!(ended.stdout, bytes);
     }
-    let large = keeper.visit("cat", ["src/deep/large"]).finish();
+    let large = shared.cli("cat", ["src/deep/large"]).finish();
     assert!(large.stdout == vec![7; 300_000]);
-    let mut unread = keeper.visit("cat", ["src/deep/large"]).start();
+    let mut unread = shared.cli("cat", ["src/deep/large"]).start();
     unread.close_stdout();
     assert_eq!(unread.finish().code(), 128 + 13);
-    let odd = [b"cat".as_slice(), keeper.id.as_bytes(), ODD_NAME];
+    let odd = [b"cat".as_slice(), shared.id.as_bytes(), ODD_NAME];
     let ended = Vmcell::new(odd.map(OsStr::from_bytes)).finish();
     ended.assert_printed("odd");
 
-    let stat = keeper.visit("stat", ["src/link", "--sha256"]).finish();
+    let stat = shared.cli("stat", ["src/link", "--sha256"]).finish();
     assert_eq!((stat.code(), stat.stderr.as_str()), (0, ""));
     assert!(stat.stdout().contains("size       14\n"), "{stat:?}");
     assert!(
         stat.stdout().contains("mode       0640 -rw-r-----\n"),
         "{stat:?}"
     );
-    let link = keeper
-        .visit("stat", ["src/link", "--no-follow", "--json"])
+    let link = shared
+        .cli("stat", ["src/link", "--no-follow", "--json"])
         .finish();
     assert_eq!(link.json()["type"], json!("symlink"));
     assert_eq!(link.json()["target"], json!("../notes"));
-    let digest = keeper
-        .visit("stat", ["notes", "--sha256", "--json"])
-        .finish();
-    let sum = keeper.exec([], ["sha256sum", "/workspace/notes"]);
+    let digest = shared.cli("stat", ["notes", "--sha256", "--json"]).finish();
+    let sum = shared.exec([], ["sha256sum", "/workspace/notes"]);
     let sum = sum.stdout().split(' ').next().unwrap();
     assert_eq!(digest.json()["sha256"], json!(sum));
 
@@ -128,11 +126,8 @@ fn files_are_listed_read_and_described() {
         ("stat", "nothing", "/workspace/nothing"),
         ("stat", "notes/below", "notes/below"),
     ] {
-        keeper
-            .visit(task, [path])
-            .finish()
-            .assert_failed(125, words);
+        shared.cli(task, [path]).finish().assert_failed(125, words);
     }
-    let ended = keeper.visit("stat", ["nothing", "--json"]).finish();
+    let ended = shared.cli("stat", ["nothing", "--json"]).finish();
     assert_eq!(ended.json()["error"]["code"], json!("file"));
 }

@@ -1,22 +1,23 @@
-//! Moments, as people write them.
+//! Points in time, as users write them.
 
 use std::time::{Duration, SystemTime};
 
 use crate::show::date::Date;
 
-/// A date in UTC, or how long ago: `2026-01-31`, `"2026-01-31 12:00"`, `36h`.
+/// Parses a date in UTC (`2026-01-31`, `"2026-01-31 12:00"`), or an age such as
+/// `36h`.
 ///
 /// # Errors
-/// What it should look like.
+/// The accepted formats, as a message.
 pub fn parse(text: &str) -> Result<SystemTime, String> {
-    let ago = ago(text).and_then(|ago| SystemTime::now().checked_sub(ago));
-    ago.or_else(|| Date::parse(text)).ok_or_else(|| {
-        "write a date as 2026-01-31 or 2026-01-31T12:00:59, or how long ago as in 30m, 36h, 7d"
+    let past = parse_age(text).and_then(|age| SystemTime::now().checked_sub(age));
+    past.or_else(|| Date::parse(text)).ok_or_else(|| {
+        "expected a date such as 2026-01-31 or 2026-01-31T12:00:59, or an age such as 30m, 36h or 7d"
             .to_owned()
     })
 }
 
-fn ago(text: &str) -> Option<Duration> {
+fn parse_age(text: &str) -> Option<Duration> {
     let unit = match text.as_bytes().last()? {
         b's' => 1,
         b'm' => 60,
@@ -26,7 +27,7 @@ fn ago(text: &str) -> Option<Duration> {
         _ => return None,
     };
     let digits = &text[..text.len() - 1];
-    // Rust would take a sign.
+    // `parse` would accept a sign.
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -40,8 +41,8 @@ mod tests {
 
     #[test]
     fn a_moment_is_a_date_or_some_time_ago() {
-        let moment = parse("1w").unwrap();
-        let week = SystemTime::now().duration_since(moment);
+        let timestamp = parse("1w").unwrap();
+        let week = SystemTime::now().duration_since(timestamp);
         let days = week.unwrap().as_secs() / 86_400;
         assert_eq!(days, 7);
         assert!(parse("90m").unwrap() < SystemTime::now());

@@ -6,58 +6,58 @@ use vmcell::{
     service::{Service, ServiceStatus},
 };
 
-use super::{arguments::OneArguments, status};
+use super::{arguments::NamedServiceArguments, status};
 use crate::failure::print_json;
 
-/// What is done to a service.
+/// What to do with a service.
 #[derive(Clone, Copy)]
-pub(super) enum Change {
+pub(super) enum Action {
     Stop,
     Restart,
 }
 
-pub(super) async fn status(arguments: &OneArguments) -> anyhow::Result<u8> {
+pub(super) async fn status(arguments: &NamedServiceArguments) -> anyhow::Result<u8> {
     let (vm, service) = find(arguments).await?;
     let service = service.status().await?;
     if arguments.json {
-        tell(&vm, &service);
+        print_status(&vm, &service);
     } else {
-        status::table([&service]).show()?;
+        status::table([&service]).print_to_stdout()?;
     }
     Ok(0)
 }
 
-pub(super) async fn change(arguments: &OneArguments, change: Change) -> anyhow::Result<u8> {
+pub(super) async fn apply(arguments: &NamedServiceArguments, action: Action) -> anyhow::Result<u8> {
     let (vm, service) = find(arguments).await?;
-    let now = match change {
-        Change::Stop => service.stop().await?,
-        Change::Restart => {
+    let status = match action {
+        Action::Stop => service.stop().await?,
+        Action::Restart => {
             service.restart().await?;
             service.ready().await?
         }
     };
     if arguments.json {
-        tell(&vm, &now);
+        print_status(&vm, &status);
     }
     Ok(0)
 }
 
-pub(super) async fn remove(arguments: &OneArguments) -> anyhow::Result<u8> {
+pub(super) async fn remove(arguments: &NamedServiceArguments) -> anyhow::Result<u8> {
     let (vm, service) = find(arguments).await?;
     let last = service.status().await?;
     service.remove().await?;
     if arguments.json {
-        tell(&vm, &last);
+        print_status(&vm, &last);
     }
     Ok(0)
 }
 
-/// Tells machines how a service is.
-pub(super) fn tell(vm: &Vm, service: &ServiceStatus) {
+/// Prints the status of a service as JSON.
+pub(super) fn print_status(vm: &Vm, service: &ServiceStatus) {
     print_json(&json!({ "sandbox_id": vm.id(), "service": status::as_json(service) }));
 }
 
-async fn find(arguments: &OneArguments) -> anyhow::Result<(Vm, Service)> {
+async fn find(arguments: &NamedServiceArguments) -> anyhow::Result<(Vm, Service)> {
     let vm = Vm::attach(&arguments.id).await?;
     let service = vm.services().get(&arguments.name).await?;
     Ok((vm, service))

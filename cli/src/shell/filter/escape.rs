@@ -1,22 +1,22 @@
-//! Which escape and control sequences pass.
+//! Filters escape and control sequences (ESC, CSI).
 
-use super::change::{Change, Changes};
+use super::state::{Change, Changes};
 
-/// Passes an escape sequence if it only draws: its bytes between the escape
-/// character and the last one, and that one.
+/// Passes an escape sequence if it only draws. `between` has the bytes between
+/// the escape character and the final one.
 pub(super) fn pass_escape(between: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>) {
     match (between, last) {
         // Saving and restoring the cursor, line feeds, tab stops.
         (b"", b'7' | b'8' | b'D' | b'E' | b'H' | b'M') => {}
-        (b"", b'=') => changes.note(Change::Keypad),
-        (b"", b'>') => changes.forget(Change::Keypad),
+        (b"", b'=') => changes.record(Change::Keypad),
+        (b"", b'>') => changes.clear(Change::Keypad),
         (b"", b'c') => changes.reset(),
         // Double height and width, and a test pattern.
         (b"#", b'3'..=b'6' | b'8') => {}
         // US, line drawing and British characters.
         (b"(" | b")" | b"*" | b"+", b'B') => {}
-        (b"(" | b")" | b"*" | b"+", b'0' | b'A') => changes.note(Change::CharacterSet),
-        // Questions, other encodings, and all that is unknown.
+        (b"(" | b")" | b"*" | b"+", b'0' | b'A') => changes.record(Change::CharacterSet),
+        // Queries, other encodings and unknown sequences do not pass.
         _ => return,
     }
     passed.push(0x1b);
@@ -24,10 +24,10 @@ pub(super) fn pass_escape(between: &[u8], last: u8, changes: &mut Changes, passe
     passed.push(last);
 }
 
-/// Passes a control sequence if it only draws: its bytes between `ESC [` and
-/// the last one, and that one.
-pub(super) fn pass_control(between: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>) {
-    let Some(parts) = Parts::of(between) else {
+/// Passes a control sequence if it only draws. `between` has the bytes between
+/// `ESC [` and the final one.
+pub(super) fn pass_csi(between: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>) {
+    let Some(parts) = CsiParts::of(between) else {
         return;
     };
     match (parts.prefix, parts.intermediate, last) {
@@ -35,19 +35,20 @@ pub(super) fn pass_control(between: &[u8], last: u8, changes: &mut Changes, pass
         // stops; saving and restoring the cursor.
         (None, b"", b'@'..=b'M' | b'P' | b'S' | b'X' | b'Z' | b'`') => {}
         (None, b"", b'a' | b'b' | b'd'..=b'g' | b's' | b'u') => {}
-        // With more parameters, xterm watches the mouse and tells where it is.
+        // With more parameters, xterm tracks the mouse and reports its
+        // position.
         (None, b"", b'T') if !parts.parameters.contains(&b';') => {}
         (None, b"", b'm') => match parts.parameters {
-            b"" | b"0" => changes.forget(Change::Style),
-            _ => changes.note(Change::Style),
+            b"" | b"0" => changes.clear(Change::Style),
+            _ => changes.record(Change::Style),
         },
         (None, b"", b'r') => match parts.parameters {
-            b"" => changes.forget(Change::Margins),
-            _ => changes.note(Change::Margins),
+            b"" => changes.clear(Change::Margins),
+            _ => changes.record(Change::Margins),
         },
-        (None, b"", b'h') if parts.parameters == b"4" => changes.note(Change::Insertion),
-        (None, b"", b'l') if parts.parameters == b"4" => changes.forget(Change::Insertion),
-        (None, b" ", b'q') => changes.note(Change::CursorShape),
+        (None, b"", b'h') if parts.parameters == b"4" => changes.record(Change::Insertion),
+        (None, b"", b'l') if parts.parameters == b"4" => changes.clear(Change::Insertion),
+        (None, b" ", b'q') => changes.record(Change::CursorShape),
         // Scrolling and inserting sideways, protected characters, a soft reset.
         (None, b" ", b'@' | b'A') | (None, b"'", b'}' | b'~') => {}
         (None, b"\"", b'q') | (None, b"!", b'p') => {}
@@ -55,21 +56,21 @@ pub(super) fn pass_control(between: &[u8], last: u8, changes: &mut Changes, pass
         (Some(b'?'), b"", b'h' | b'l') => {
             return pass_modes(parts.parameters, last, changes, passed);
         }
-        // Questions and reports, windows, printers, keyboard protocols, and
-        // all that is unknown.
+        // Queries and reports, windows, printers, keyboard protocols and
+        // unknown sequences do not pass.
         _ => return,
     }
-    push_control(between, last, passed);
+    push_csi(between, last, passed);
 }
 
 /// The parts of a control sequence: ECMA-48, 5.4.
-struct Parts<'a> {
+struct CsiParts<'a> {
     prefix: Option<u8>,
     parameters: &'a [u8],
     intermediate: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
+impl<'a> CsiParts<'a> {
     fn of(between: &'a [u8]) -> Option<Self> {
         let (prefix, rest) = match between {
             [prefix @ b'<'..=b'?', rest @ ..] => (Some(*prefix), rest),
@@ -87,18 +88,18 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Passes those modes of a list that may be changed.
+/// Passes the modes of a list that may be changed.
 fn pass_modes(list: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>) {
     let numbers = list.split(|byte| *byte == b';');
     let allowed: Vec<&[u8]> = numbers
         .filter(|number| {
             let number = std::str::from_utf8(number).ok();
             let number = number.and_then(|number| number.parse().ok());
-            number.is_some_and(|number| changes.note_mode(number, last == b'h'))
+            number.is_some_and(|number| changes.record_mode(number, last == b'h'))
         })
         .collect();
     if !allowed.is_empty() {
-        push_control(
+        push_csi(
             &[b"?", allowed.join(&b';').as_slice()].concat(),
             last,
             passed,
@@ -106,7 +107,7 @@ fn pass_modes(list: &[u8], last: u8, changes: &mut Changes, passed: &mut Vec<u8>
     }
 }
 
-fn push_control(between: &[u8], last: u8, passed: &mut Vec<u8>) {
+fn push_csi(between: &[u8], last: u8, passed: &mut Vec<u8>) {
     passed.extend_from_slice(b"\x1b[");
     passed.extend_from_slice(between);
     passed.push(last);

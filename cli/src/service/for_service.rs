@@ -1,16 +1,16 @@
-//! Something that is said about one of several services.
+//! Values of options that may name a service.
 
-/// `[NAME=]VALUE`.
+/// A value of the form `[NAME=]VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct About<T> {
-    /// None: the service is known by where it is said.
+pub(super) struct ForService<T> {
+    /// `None`: the position on the command line decides.
     pub(super) service: Option<String>,
     pub(super) value: T,
 }
 
-impl<T> About<T> {
-    /// Parts a text at its first `=` if a name stands before it. No value begins
-    /// like that: probes have a `:` first.
+impl<T> ForService<T> {
+    /// Splits a text at its first `=` if a name precedes it. No value looks
+    /// like that: in probes, a `:` comes first.
     pub(super) fn parse<E: ToString>(
         text: &str,
         parse: impl FnOnce(&str) -> Result<T, E>,
@@ -24,8 +24,8 @@ impl<T> About<T> {
     }
 }
 
-/// Whether it can be meant as one. Whether a service may be called so is for the
-/// library to say.
+/// Returns whether a text can be meant as a name. The library checks whether it
+/// is a valid one.
 fn looks_like_a_name(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -47,12 +47,12 @@ mod tests {
             ("cmd:A=b test", None, "cmd:A=b test"),
             ("=x", None, "=x"),
         ] {
-            let about = About::parse(text, |value| Ok::<_, String>(value.to_owned()));
-            let expected = About {
+            let for_service = ForService::parse(text, |value| Ok::<_, String>(value.to_owned()));
+            let expected = ForService {
                 service: service.map(str::to_owned),
                 value: value.to_owned(),
             };
-            assert_eq!(about, Ok(expected), "{text}");
+            assert_eq!(for_service, Ok(expected), "{text}");
         }
     }
 }
