@@ -208,7 +208,7 @@ impl Agent {
             for id in core::mem::take(&mut self.unfinished) {
                 self.serve(id);
             }
-            self.tasks.jobs.tell_workers();
+            self.tasks.jobs.notify_workers();
             self.tasks.write_back.look_after();
             self.keep_patience();
             if self.accept_at.is_some() {
@@ -281,7 +281,7 @@ impl Agent {
                 self.tasks.processes.pipe_is_ready(id, channel);
             }
             Event::Launch(id) => self.tasks.processes.look_at_launch(id),
-            Event::Worker(place) => self.tasks.jobs.bell_rang(place),
+            Event::Worker(place) => self.tasks.jobs.worker_notified(place),
             Event::Connection(id, ready) => {
                 self.tasks.connections.is_ready(id, ready, &self.poller);
             }

@@ -22,21 +22,21 @@ use super::{
     target::{HARMLESS, is},
     temporary::{path_of, random_name},
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// The copy gets its name when it is complete. Until then it has another one,
 /// and if it does not become complete it is removed.
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     from: &[u8],
     to: &[u8],
     owner: Owner<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let owner = NewOwner::find(owner)?;
     let (from, to) = (root.place(from)?, root.place(to)?);
     let mut copier = Copier {
-        line,
+        io,
         owner,
         around: fstat(&to.directory).map_err(copying)?,
         top: None,
@@ -54,17 +54,17 @@ pub(super) fn perform(
             let flags = RenameFlags::NOREPLACE;
             renameat_with(directory, &*temporary, directory, to.name, flags).map_err(copying)
         });
-    if let Err(stop) = copied {
+    if let Err(error) = copied {
         // The first failure is the one to be told.
         let _ = remove_tree(directory, &temporary, || Ok(()));
-        return Err(stop);
+        return Err(error);
     }
     let copy = open_entry(directory, to.name).map_err(copying)?;
-    entry::answer(line, copy.as_fd())
+    entry::answer(io, copy.as_fd())
 }
 
 struct Copier<'l> {
-    line: &'l Line,
+    io: &'l JobIo,
     owner: NewOwner,
     /// The directory that the copy is made in.
     around: Stat,
@@ -85,14 +85,14 @@ impl Copier<'_> {
         name: &CStr,
         to: BorrowedFd<'_>,
         new_name: &CStr,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JobError> {
         let mut descent = Descent::new();
         if let Some((directory, original)) = self.copy_entry(from, name, to, new_name)? {
             self.top = Some(fstat(&original.copy).map_err(copying)?);
             descent.enter(directory, CString::from(name), original);
         }
         while let Some(step) = descent.step().map_err(copying)? {
-            self.line.check()?;
+            self.io.check_cancelled()?;
             let (level, name) = match step {
                 Step::Entry { level, name, .. } => (level, name),
                 Step::Left(Level { note, .. }) => {
@@ -105,10 +105,10 @@ impl Copier<'_> {
                 Ok(None) => {}
                 Ok(Some(_)) if descent.depth() > MAX_DEPTH => return Err(too_deep()),
                 Ok(Some((directory, original))) => descent.enter(directory, name, original),
-                Err(Stop::Failed(trouble)) => {
-                    return Err(trouble.at(&descent.path_of(&name)).into());
+                Err(JobError::Failed(failure)) => {
+                    return Err(failure.with_path(&descent.path_of(&name)).into());
                 }
-                Err(stop) => return Err(stop),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -122,7 +122,7 @@ impl Copier<'_> {
         name: &CStr,
         to: BorrowedFd<'_>,
         new_name: &CStr,
-    ) -> Result<Option<(OwnedFd, Original)>, Stop> {
+    ) -> Result<Option<(OwnedFd, Original)>, JobError> {
         let private = Mode::RUSR | Mode::WUSR;
         let entry = open_entry(from, name).map_err(copying)?;
         let status = fstat(&entry).map_err(copying)?;
@@ -130,7 +130,7 @@ impl Copier<'_> {
             FileType::Directory => {
                 if self.top.is_some_and(|top| is_same(&top, &status)) {
                     let text = "a directory cannot be copied into itself";
-                    return Err(Trouble::new(FailureKind::Invalid, text).into());
+                    return Err(FileError::new(FailureKind::Invalid, text).into());
                 }
                 let directory = open_directory(entry.as_fd(), c".").map_err(copying)?;
                 mkdirat(to, new_name, private | Mode::XUSR).map_err(copying)?;
@@ -145,7 +145,7 @@ impl Copier<'_> {
                 }
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                 let copy = openat(to, new_name, flags, private).map_err(copying)?;
-                copy_content(self.line, file.as_fd(), copy.as_fd(), &status)?;
+                copy_content(self.io, file.as_fd(), copy.as_fd(), &status)?;
             }
             FileType::Symlink => {
                 let target = entry::target(entry.as_fd(), c"").map_err(copying)?;
@@ -159,7 +159,7 @@ impl Copier<'_> {
     }
 
     /// Sets owner, permissions and time.
-    fn finish(&self, copy: BorrowedFd<'_>, original: &Stat) -> Result<(), Stop> {
+    fn finish(&self, copy: BorrowedFd<'_>, original: &Stat) -> Result<(), JobError> {
         let set = || {
             if let Some(ids) = self.owner.heir(&self.around, Some(Ids::of(original))) {
                 ids.own_found(copy)?;
@@ -190,16 +190,16 @@ fn times(status: &Stat) -> Timestamps {
     }
 }
 
-fn c_name(name: &[u8]) -> Result<CString, Stop> {
+fn c_name(name: &[u8]) -> Result<CString, JobError> {
     CString::new(Vec::from(name)).map_err(|_| copying(Errno::INVAL))
 }
 
 #[cold]
-pub(super) fn copying(errno: Errno) -> Stop {
-    let trouble = match errno {
+pub(super) fn copying(errno: Errno) -> JobError {
+    let failure = match errno {
         // A path that leaves its root was refused before.
-        Errno::XDEV => Trouble::new(FailureKind::Unsupported, "copying between file systems"),
-        errno => Trouble::errno(errno, "copying it"),
+        Errno::XDEV => FileError::new(FailureKind::Unsupported, "copying between file systems"),
+        errno => FileError::from_errno(errno, "copying it"),
     };
-    trouble.into()
+    failure.into()
 }

@@ -11,7 +11,7 @@ use super::{
     owner::NewOwner,
     root::{Root, SEARCH},
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// Permissions that mkdir(2) sets by itself.
 const SIMPLE: u32 = 0o1777;
@@ -19,12 +19,12 @@ const SIMPLE: u32 = 0o1777;
 const DEFAULT_MODE: u32 = 0o755;
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     mode: Option<u16>,
     owner: Owner<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let owner = NewOwner::find(owner)?;
     let there = root.find(path, SEARCH, Mode::empty());
     if matches!(there, Err(Unresolved::Kernel(Errno::NOENT))) {
@@ -33,7 +33,7 @@ pub(super) fn perform(
         make_directory(place.directory.as_fd(), place.name, mode, &owner)?;
     }
     let directory = root.open_path(path, SEARCH, Mode::empty())?;
-    entry::answer(line, directory.as_fd())
+    entry::answer(io, directory.as_fd())
 }
 
 /// Makes a directory if the name is free. Answers whether it was.
@@ -42,9 +42,9 @@ pub(crate) fn make_directory(
     name: &[u8],
     mode: u32,
     owner: &NewOwner,
-) -> Result<bool, Stop> {
+) -> Result<bool, JobError> {
     const TRIED: &str = "making a directory";
-    let failed = |errno| Stop::from(Trouble::errno(errno, TRIED));
+    let failed = |errno| JobError::from(FileError::from_errno(errno, TRIED));
     match mkdirat(above, name, Mode::from_raw_mode(mode)) {
         Err(Errno::EXIST) => return Ok(false),
         outcome => outcome.map_err(failed)?,

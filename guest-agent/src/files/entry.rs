@@ -8,7 +8,7 @@ use rustix::{
 use vmcell_wire::files::{Answer, FileEntry, FileKind, Time};
 
 use super::names::Names;
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// What is told about what `status` is about. The caller adds names, a link's
 /// target and a digest.
@@ -59,17 +59,17 @@ pub(crate) fn kind_of(kind: FileType) -> FileKind {
 }
 
 /// Answers with the one entry that `found` stands for.
-pub(crate) fn answer(line: &mut Line, found: BorrowedFd<'_>) -> Result<(), Stop> {
-    answer_with(line, found, None)
+pub(crate) fn answer(io: &mut JobIo, found: BorrowedFd<'_>) -> Result<(), JobError> {
+    answer_with(io, found, None)
 }
 
 /// The same, with the digest of its bytes.
 pub(crate) fn answer_with(
-    line: &mut Line,
+    io: &mut JobIo,
     found: BorrowedFd<'_>,
     digest: Option<[u8; 32]>,
-) -> Result<(), Stop> {
-    let looking = |errno| Trouble::errno(errno, "looking at it");
+) -> Result<(), JobError> {
+    let looking = |errno| FileError::from_errno(errno, "looking at it");
     let status = rustix::fs::fstat(found).map_err(looking)?;
     let mut names = Names::read();
     let (owner, group) = names.of(status.st_uid, status.st_gid);
@@ -77,7 +77,7 @@ pub(crate) fn answer_with(
         FileKind::Symlink => target(found, c"").map_err(looking)?,
         _ => Vec::new(),
     };
-    line.answer(&Answer::Entry(FileEntry {
+    io.send_answer(&Answer::Entry(FileEntry {
         owner,
         group,
         target: &target,

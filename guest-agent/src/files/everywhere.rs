@@ -11,7 +11,7 @@ use super::{
     descent::{Descent, Step, open_directory, open_entry},
     target::is,
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// What is done with an entry.
 pub(super) type Change<'a> = &'a dyn Fn(BorrowedFd<'_>, &Stat) -> Result<(), Errno>;
@@ -19,13 +19,13 @@ pub(super) type Change<'a> = &'a dyn Fn(BorrowedFd<'_>, &Stat) -> Result<(), Err
 /// Changes an entry, and with `tree` all that is below it; links within are
 /// not followed. `tried` says what the change is.
 pub(super) fn change_everywhere(
-    line: &Line,
+    io: &JobIo,
     top: &OwnedFd,
     tree: bool,
     tried: &'static str,
     change: Change<'_>,
-) -> Result<(), Stop> {
-    let failed = |errno| Trouble::errno(errno, tried);
+) -> Result<(), JobError> {
+    let failed = |errno| FileError::from_errno(errno, tried);
     let status = fstat(top).map_err(failed)?;
     change(top.as_fd(), &status).map_err(failed)?;
     if !tree || !is(&status, FileType::Directory) {
@@ -35,7 +35,7 @@ pub(super) fn change_everywhere(
     let opened = open_directory(top.as_fd(), c".").map_err(failed)?;
     descent.enter(opened, CString::default(), ());
     while let Some(step) = descent.step().map_err(failed)? {
-        line.check()?;
+        io.check_cancelled()?;
         let Step::Entry { level, name, .. } = step else {
             continue;
         };
@@ -53,13 +53,13 @@ pub(super) fn change_everywhere(
             Ok(Some(directory)) => descent.enter(directory, name, ()),
             // It was removed meanwhile.
             Ok(None) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(failed(errno).at(&descent.path_of(&name)).into()),
+            Err(errno) => return Err(failed(errno).with_path(&descent.path_of(&name)).into()),
         }
     }
     Ok(())
 }
 
 #[cold]
-pub(super) fn too_deep() -> Stop {
-    Trouble::new(FailureKind::Limit, "the tree is too deep").into()
+pub(super) fn too_deep() -> JobError {
+    FileError::new(FailureKind::Limit, "the tree is too deep").into()
 }

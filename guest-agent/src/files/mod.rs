@@ -49,52 +49,52 @@ use vmcell_wire::{
 };
 
 use self::root::Root;
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// Makes permissions mean what requests say: once, when a worker starts.
-pub(crate) fn begin() {
+pub(crate) fn clear_umask() {
     rustix::process::umask(rustix::fs::Mode::empty());
 }
 
 /// Does what is asked for.
-pub(crate) fn perform(line: &mut Line, request: &Files<'_>) -> Result<(), Stop> {
+pub(crate) fn perform(io: &mut JobIo, request: &Files<'_>) -> Result<(), JobError> {
     let root = Root::open(request.root)?;
     match request.work {
         Work::Read {
             path,
             offset,
             length,
-        } => read::perform(line, &root, path, offset, length),
-        Work::Write(write) => write::perform(line, &root, &write),
+        } => read::perform(io, &root, path, offset, length),
+        Work::Write(write) => write::perform(io, &root, &write),
         Work::Stat {
             path,
             follow,
             digest,
-        } => stat::perform(line, &root, path, follow, digest),
+        } => stat::perform(io, &root, path, follow, digest),
         Work::MakeDirectory { path, mode, owner } => {
-            directory::perform(line, &root, path, mode, owner)
+            directory::perform(io, &root, path, mode, owner)
         }
-        Work::Remove { path, tree } => remove::perform(line, &root, path, tree),
-        Work::Rename { from, to, replace } => rename::perform(line, &root, from, to, replace),
-        Work::Copy { from, to, owner } => copy::perform(line, &root, from, to, owner),
-        Work::SetMode { path, mode, tree } => mode::perform(line, &root, path, mode, tree),
-        Work::SetOwner { path, owner, tree } => ownership::perform(line, &root, path, owner, tree),
+        Work::Remove { path, tree } => remove::perform(io, &root, path, tree),
+        Work::Rename { from, to, replace } => rename::perform(io, &root, from, to, replace),
+        Work::Copy { from, to, owner } => copy::perform(io, &root, from, to, owner),
+        Work::SetMode { path, mode, tree } => mode::perform(io, &root, path, mode, tree),
+        Work::SetOwner { path, owner, tree } => ownership::perform(io, &root, path, owner, tree),
         Work::Symlink {
             path,
             target,
             owner,
-        } => symlink::perform(line, &root, path, target, owner),
+        } => symlink::perform(io, &root, path, target, owner),
         Work::Touch {
             path,
             modified,
             owner,
-        } => touch::perform(line, &root, path, modified, owner),
+        } => touch::perform(io, &root, path, modified, owner),
         Work::Sync { path } => sync::perform(&root, path),
-        Work::Edit { path, owner } => edit::perform(line, &root, path, owner),
-        Work::Walk(walk) => walk::perform(line, &root, &walk),
-        Work::Usage { path } => usage::perform(line, &root, path),
-        Work::Receive(receive) => receive::perform(line, &root, &receive),
-        Work::Send(send) => send::perform(line, &root, &send),
+        Work::Edit { path, owner } => edit::perform(io, &root, path, owner),
+        Work::Walk(walk) => walk::perform(io, &root, &walk),
+        Work::Usage { path } => usage::perform(io, &root, path),
+        Work::Receive(receive) => receive::perform(io, &root, &receive),
+        Work::Send(send) => send::perform(io, &root, &send),
         Work::Watch {
             path,
             recursive,
@@ -107,8 +107,8 @@ pub(crate) fn perform(line: &mut Line, request: &Files<'_>) -> Result<(), Stop> 
                 path,
                 recursive,
             };
-            watch::perform(line, subject, debounce_ms)
+            watch::perform(io, subject, debounce_ms)
         }
-        _ => Err(Trouble::new(FailureKind::Unsupported, "no such work on files").into()),
+        _ => Err(FileError::new(FailureKind::Unsupported, "no such work on files").into()),
     }
 }

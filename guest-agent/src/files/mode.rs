@@ -4,19 +4,19 @@ use rustix::{
 };
 
 use super::{entry, everywhere::change_everywhere, root::Root, target::is, temporary::path_of};
-use crate::worker::{Line, Stop};
+use crate::worker::{JobError, JobIo};
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     mode: u16,
     tree: bool,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let mode = Mode::from_raw_mode(u32::from(mode) & 0o7777);
     let top = root.open_path(path, OFlags::PATH, Mode::empty())?;
     let tried = "setting its permissions";
-    change_everywhere(line, &top, tree, tried, &|entry, status| {
+    change_everywhere(io, &top, tree, tried, &|entry, status| {
         if is(status, FileType::Symlink) {
             return Ok(());
         }
@@ -24,5 +24,5 @@ pub(super) fn perform(
         // opened, and those have no fchmod(2).
         chmodat(CWD, path_of(entry), mode, AtFlags::empty())
     })?;
-    entry::answer(line, top.as_fd())
+    entry::answer(io, top.as_fd())
 }

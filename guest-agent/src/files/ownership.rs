@@ -10,21 +10,21 @@ use super::{
     owner::{Ids, NewOwner},
     root::{Root, unresolved},
 };
-use crate::worker::{Line, Stop};
+use crate::worker::{JobError, JobIo};
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     owner: Owner<'_>,
     tree: bool,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let ids = match NewOwner::find(owner)?.successor() {
         Some(ids) => ids,
         None => Ids::of(&fstat(root.place(path)?.directory).map_err(unresolved)?),
     };
     let top = root.open_path(path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
     let tried = "setting its owner";
-    change_everywhere(line, &top, tree, tried, &|entry, _| ids.own_found(entry))?;
-    entry::answer(line, top.as_fd())
+    change_everywhere(io, &top, tree, tried, &|entry, _| ids.own_found(entry))?;
+    entry::answer(io, top.as_fd())
 }

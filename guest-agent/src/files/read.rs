@@ -5,7 +5,7 @@ use rustix::{
 };
 
 use super::{root::Root, target::open_file};
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// What is read at once.
 const CHUNK: usize = 128 * 1024;
@@ -22,12 +22,12 @@ const BLOCK: usize = 4096;
 const BLOCK_64: u64 = 4096;
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     offset: u64,
     length: u64,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let (file, status) = open_file(root, path, OFlags::RDONLY)?;
     let end = offset.saturating_add(length);
     let size = u64::try_from(status.st_size).unwrap_or(0).min(end);
@@ -35,10 +35,10 @@ pub(super) fn perform(
     if size.saturating_sub(offset) >= LARGE && offset.is_multiple_of(BLOCK_64) {
         // The tail of the file has no whole blocks.
         let whole = size.saturating_sub(size.rem_euclid(BLOCK_64));
-        offset = read_directly(line, file.as_fd(), offset, whole)?;
+        offset = read_directly(io, file.as_fd(), offset, whole)?;
     }
     while offset < end {
-        let room = line.room()?;
+        let room = io.room()?;
         let count = room.len().min(CHUNK).min(clamp(end.saturating_sub(offset)));
         let count = read(
             file.as_fd(),
@@ -48,7 +48,7 @@ pub(super) fn perform(
         if count == 0 {
             break;
         }
-        line.fill(count);
+        io.wrote(count);
         offset = advance(offset, count);
     }
     Ok(())
@@ -57,23 +57,23 @@ pub(super) fn perform(
 /// Reads from the disk straight into what goes to the host, unless the file is
 /// in memory already or cannot be read this way. Answers how far it came.
 fn read_directly(
-    line: &mut Line,
+    io: &mut JobIo,
     file: BorrowedFd<'_>,
     mut offset: u64,
     end: u64,
-) -> Result<u64, Stop> {
-    if is_cached(line, file, offset)? || !set_direct(file, true) {
+) -> Result<u64, JobError> {
+    if is_cached(io, file, offset)? || !set_direct(file, true) {
         return Ok(offset);
     }
     while offset < end {
-        let room = line.room_for(DIRECT_CHUNK / 2)?;
+        let room = io.room_for(DIRECT_CHUNK / 2)?;
         let count = room.len().min(DIRECT_CHUNK);
         let count = count.min(clamp(end.saturating_sub(offset)));
         let count = count.saturating_sub(count.rem_euclid(BLOCK));
         let room = room.get_mut(..count).unwrap_or_default();
         match rustix::io::pread(file, room, offset) {
             Ok(count) if count > 0 => {
-                line.fill(count);
+                io.wrote(count);
                 offset = advance(offset, count);
                 if count.is_multiple_of(BLOCK) {
                     continue;
@@ -90,8 +90,8 @@ fn read_directly(
 }
 
 /// Whether the first block can be had without the disk.
-fn is_cached(line: &mut Line, file: BorrowedFd<'_>, offset: u64) -> Result<bool, Stop> {
-    let room = line.room_for(BLOCK)?;
+fn is_cached(io: &mut JobIo, file: BorrowedFd<'_>, offset: u64) -> Result<bool, JobError> {
+    let room = io.room_for(BLOCK)?;
     let block = room.get_mut(..BLOCK).unwrap_or_default();
     let mut blocks = [IoSliceMut::new(block)];
     let outcome = rustix::io::preadv2(file, &mut blocks, offset, ReadWriteFlags::NOWAIT);
@@ -106,11 +106,13 @@ pub(super) fn set_direct(file: BorrowedFd<'_>, direct: bool) -> bool {
     })
 }
 
-fn read(file: BorrowedFd<'_>, room: &mut [u8], offset: u64) -> Result<usize, Stop> {
+fn read(file: BorrowedFd<'_>, room: &mut [u8], offset: u64) -> Result<usize, JobError> {
     loop {
         match rustix::io::pread(file, &mut *room, offset) {
             Err(Errno::INTR) => {}
-            outcome => return outcome.map_err(|errno| Trouble::errno(errno, "reading it").into()),
+            outcome => {
+                return outcome.map_err(|errno| FileError::from_errno(errno, "reading it").into());
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     root::Root,
     temporary::random_name,
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// So many directories are open at once. What lies deeper is first moved to
 /// the top of the tree: so any depth will do.
@@ -22,11 +22,11 @@ const MAX_OPEN: usize = 100;
 /// meanwhile.
 const PATIENCE: u32 = 100;
 
-pub(super) fn perform(line: &Line, root: &Root, path: &[u8], tree: bool) -> Result<(), Stop> {
+pub(super) fn perform(io: &JobIo, root: &Root, path: &[u8], tree: bool) -> Result<(), JobError> {
     let place = root.place(path)?;
     let directory = place.directory.as_fd();
     if tree {
-        return remove_tree(directory, place.name, || line.check());
+        return remove_tree(directory, place.name, || io.check_cancelled());
     }
     // An entry that is not there must be told, so the first try decides.
     let outcome = match unlinkat(directory, place.name, AtFlags::empty()) {
@@ -41,8 +41,8 @@ pub(super) fn perform(line: &Line, root: &Root, path: &[u8], tree: bool) -> Resu
 pub(super) fn remove_tree(
     directory: BorrowedFd<'_>,
     name: &[u8],
-    check: impl Fn() -> Result<(), Stop>,
-) -> Result<(), Stop> {
+    check: impl Fn() -> Result<(), JobError>,
+) -> Result<(), JobError> {
     match unlinkat(directory, name, AtFlags::empty()) {
         Err(Errno::ISDIR) => {}
         outcome => return outcome.map_err(|errno| removing(errno).into()),
@@ -64,8 +64,8 @@ pub(super) fn remove_tree(
 fn empty(
     directory: BorrowedFd<'_>,
     name: &CStr,
-    check: impl Fn() -> Result<(), Stop>,
-) -> Result<u32, Stop> {
+    check: impl Fn() -> Result<(), JobError>,
+) -> Result<u32, JobError> {
     let mut moved = 0u32;
     let mut descent = Descent::new();
     if let Some(top) = open(directory, name).map_err(removing)? {
@@ -106,7 +106,7 @@ fn empty(
             }
             outcome => outcome.map(|_| ()),
         };
-        outcome.map_err(|errno| removing(errno).at(&descent.path_of(&name)))?;
+        outcome.map_err(|errno| removing(errno).with_path(&descent.path_of(&name)))?;
     }
     Ok(moved)
 }
@@ -155,6 +155,6 @@ fn erase(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Erase
 }
 
 #[cold]
-fn removing(errno: Errno) -> Trouble {
-    Trouble::errno(errno, "removing it")
+fn removing(errno: Errno) -> FileError {
+    FileError::from_errno(errno, "removing it")
 }

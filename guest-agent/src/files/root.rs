@@ -11,7 +11,7 @@ use super::{
     link_walk::{self, Start, Unresolved},
     owner::NewOwner,
 };
-use crate::worker::{Stop, Trouble};
+use crate::worker::{FileError, JobError};
 
 /// The directory that no path of a job can leave.
 ///
@@ -56,7 +56,7 @@ const TRIES: u32 = 128;
 const PARENT_MODE: u32 = 0o755;
 
 impl Root {
-    pub(crate) fn open(root: &[u8]) -> Result<Self, Stop> {
+    pub(crate) fn open(root: &[u8]) -> Result<Self, JobError> {
         if root.first() != Some(&b'/') || root.contains(&0) || root.len() >= MAX_PATH {
             return Err(invalid("the root is not an absolute path"));
         }
@@ -64,11 +64,11 @@ impl Root {
         let directory =
             openat2(rustix::fs::CWD, root, SEARCH, Mode::empty(), resolve).map_err(|errno| {
                 match errno {
-                    Errno::LOOP => Trouble::new(
+                    Errno::LOOP => FileError::new(
                         FailureKind::Denied,
                         "the root is or goes through a symbolic link: name the real directory",
                     ),
-                    errno => Trouble::errno(errno, "opening the root"),
+                    errno => FileError::from_errno(errno, "opening the root"),
                 }
             })?;
         // There is nothing outside of `/`: there a link means what it means to
@@ -116,13 +116,13 @@ impl Root {
         path: &[u8],
         flags: OFlags,
         mode: Mode,
-    ) -> Result<OwnedFd, Stop> {
+    ) -> Result<OwnedFd, JobError> {
         self.find(path, flags, mode).map_err(unresolved)
     }
 
     /// A directory below as a root of its own, within which no link is
     /// followed at all.
-    pub(crate) fn below(&self, path: &[u8]) -> Result<Self, Stop> {
+    pub(crate) fn below(&self, path: &[u8]) -> Result<Self, JobError> {
         Ok(Self {
             directory: self.open_path(path, SEARCH, Mode::empty())?,
             links: Links::NotFollowed,
@@ -134,7 +134,7 @@ impl Root {
     }
 
     /// Where the entry itself is that `path` names, be it there or not.
-    pub(crate) fn place<'a>(&self, path: &'a [u8]) -> Result<Place<'a>, Stop> {
+    pub(crate) fn place<'a>(&self, path: &'a [u8]) -> Result<Place<'a>, JobError> {
         let (above, name) = split(path)?;
         let directory = self.open_path(above, SEARCH, Mode::empty())?;
         Ok(Place { directory, name })
@@ -145,7 +145,7 @@ impl Root {
         &self,
         path: &'a [u8],
         owner: &NewOwner,
-    ) -> Result<Place<'a>, Stop> {
+    ) -> Result<Place<'a>, JobError> {
         let (above, name) = split(path)?;
         let directory = self.make_directories(above, owner)?;
         Ok(Place { directory, name })
@@ -153,7 +153,11 @@ impl Root {
 
     /// Opens a directory, and makes it and those above it if they are not
     /// there.
-    pub(crate) fn make_directories(&self, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, Stop> {
+    pub(crate) fn make_directories(
+        &self,
+        path: &[u8],
+        owner: &NewOwner,
+    ) -> Result<OwnedFd, JobError> {
         self.make_directories_and(path, owner, &mut |_| {})
     }
 
@@ -163,7 +167,7 @@ impl Root {
         path: &[u8],
         owner: &NewOwner,
         tell: &mut dyn FnMut(&[u8]),
-    ) -> Result<OwnedFd, Stop> {
+    ) -> Result<OwnedFd, JobError> {
         match self.find(path, SEARCH, Mode::empty()) {
             Err(Unresolved::Kernel(Errno::NOENT)) => {}
             found => return found.map_err(unresolved),
@@ -184,7 +188,7 @@ impl Root {
     }
 
     /// An absolute link leads out of any root but `/`.
-    pub(crate) fn allows_absolute_links(&self) -> Result<(), Stop> {
+    pub(crate) fn allows_absolute_links(&self) -> Result<(), JobError> {
         if self.links == Links::Everywhere {
             Ok(())
         } else {
@@ -215,27 +219,33 @@ impl Root {
 
 /// Says why a path leads nowhere.
 #[cold]
-pub(crate) fn unresolved(why: impl Into<Unresolved>) -> Stop {
+pub(crate) fn unresolved(why: impl Into<Unresolved>) -> JobError {
     let errno = match why.into() {
         Unresolved::Kernel(errno) => errno,
         Unresolved::LinkOfOther(path) => {
             let text = "a symbolic link of another user is on the way: \
                         name what it leads to instead";
-            return Trouble::new(FailureKind::Denied, text).at(&path).into();
+            return FileError::new(FailureKind::Denied, text)
+                .with_path(&path)
+                .into();
         }
     };
-    let trouble = match errno {
-        Errno::XDEV => Trouble::new(FailureKind::Denied, "the path leaves its root"),
-        Errno::INVAL => Trouble::new(FailureKind::Invalid, "the path makes no sense"),
-        Errno::AGAIN => Trouble::errno(errno, "directories on the path are renamed all the time"),
-        Errno::LOOP => Trouble::errno(errno, "a symbolic link on the way cannot be followed"),
-        errno => Trouble::errno(errno, "opening it"),
+    let failure = match errno {
+        Errno::XDEV => FileError::new(FailureKind::Denied, "the path leaves its root"),
+        Errno::INVAL => FileError::new(FailureKind::Invalid, "the path makes no sense"),
+        Errno::AGAIN => {
+            FileError::from_errno(errno, "directories on the path are renamed all the time")
+        }
+        Errno::LOOP => {
+            FileError::from_errno(errno, "a symbolic link on the way cannot be followed")
+        }
+        errno => FileError::from_errno(errno, "opening it"),
     };
-    trouble.into()
+    failure.into()
 }
 
 /// A path without its last name, and that name.
-pub(crate) fn split(path: &[u8]) -> Result<(&[u8], &[u8]), Stop> {
+pub(crate) fn split(path: &[u8]) -> Result<(&[u8], &[u8]), JobError> {
     let mut path = path;
     while let Some(shorter) = path.strip_suffix(b"/") {
         path = shorter;
@@ -258,9 +268,9 @@ pub(crate) fn split(path: &[u8]) -> Result<(&[u8], &[u8]), Stop> {
 fn prefixes(path: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut end = 0usize;
     path.split(|byte| *byte == b'/').filter_map(move |name| {
-        let stop = end.saturating_add(name.len());
-        end = stop.saturating_add(1);
-        (!name.is_empty()).then_some((path.get(..stop)?, name))
+        let name_end = end.saturating_add(name.len());
+        end = name_end.saturating_add(1);
+        (!name.is_empty()).then_some((path.get(..name_end)?, name))
     })
 }
 
@@ -272,6 +282,6 @@ fn without_leading_slashes(mut path: &[u8]) -> &[u8] {
 }
 
 #[cold]
-fn invalid(text: &'static str) -> Stop {
-    Trouble::new(FailureKind::Invalid, text).into()
+fn invalid(text: &'static str) -> JobError {
+    FileError::new(FailureKind::Invalid, text).into()
 }

@@ -9,23 +9,23 @@ use super::{
     root::{Root, unresolved},
     target::{is, open_file},
 };
-use crate::worker::{Line, Stop};
+use crate::worker::{JobError, JobIo};
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     follow: bool,
     digest: bool,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let mut flags = OFlags::PATH;
     flags.set(OFlags::NOFOLLOW, !follow);
     let found = root.open_path(path, flags, Mode::empty())?;
     let status = rustix::fs::fstat(&found).map_err(unresolved)?;
     if !digest || !is(&status, FileType::RegularFile) {
-        return entry::answer(line, found.as_fd());
+        return entry::answer(io, found.as_fd());
     }
     let (file, _) = open_file(root, path, OFlags::RDONLY)?;
-    let digest = Digester::new().digest(line, file.as_fd())?;
-    entry::answer_with(line, file.as_fd(), Some(digest))
+    let digest = Digester::new().digest(io, file.as_fd())?;
+    entry::answer_with(io, file.as_fd(), Some(digest))
 }

@@ -5,20 +5,20 @@ use rustix::{
 use vmcell_wire::{FailureKind, files::Owner, limits::MAX_PATH};
 
 use super::{entry, owner::NewOwner, root::Root};
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     target: &[u8],
     owner: Owner<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     if !(1..MAX_PATH).contains(&target.len()) || target.contains(&0) {
         let text = "a symbolic link cannot point to this";
-        return Err(Trouble::new(FailureKind::Invalid, text).into());
+        return Err(FileError::new(FailureKind::Invalid, text).into());
     }
-    let failed = |errno| Trouble::errno(errno, "making a symbolic link");
+    let failed = |errno| FileError::from_errno(errno, "making a symbolic link");
     let owner = NewOwner::find(owner)?;
     let place = root.place(path)?;
     symlinkat(target, &place.directory, place.name).map_err(failed)?;
@@ -27,5 +27,5 @@ pub(super) fn perform(
     if let Some(ids) = owner.heir_in(&place.directory).map_err(failed)? {
         ids.own_found(made.as_fd()).map_err(failed)?;
     }
-    entry::answer(line, made.as_fd())
+    entry::answer(io, made.as_fd())
 }

@@ -4,9 +4,9 @@ use super::{
     root::{Root, unresolved},
     target::{HARMLESS, is, open_file},
 };
-use crate::worker::{Stop, Trouble};
+use crate::worker::{FileError, JobError};
 
-pub(super) fn perform(root: &Root, path: &[u8]) -> Result<(), Stop> {
+pub(super) fn perform(root: &Root, path: &[u8]) -> Result<(), JobError> {
     let found = root.open_path(path, OFlags::PATH, Mode::empty())?;
     let status = fstat(&found).map_err(unresolved)?;
     let synced = if is(&status, FileType::Directory) {
@@ -16,5 +16,5 @@ pub(super) fn perform(root: &Root, path: &[u8]) -> Result<(), Stop> {
         let (file, _) = open_file(root, path, OFlags::RDONLY)?;
         fsync(file)
     };
-    synced.map_err(|errno| Trouble::errno(errno, "making it safe on the disk").into())
+    synced.map_err(|errno| FileError::from_errno(errno, "making it safe on the disk").into())
 }

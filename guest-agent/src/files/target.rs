@@ -14,7 +14,7 @@ use super::{
     owner::NewOwner,
     root::{Root, split, unresolved},
 };
-use crate::worker::{Stop, Trouble};
+use crate::worker::{FileError, JobError};
 
 /// Where the entry is, or would be, that a path leads to when links at its end
 /// are followed.
@@ -30,7 +30,7 @@ impl Target {
     /// Follows `path`; directories that are not there are made. Links are
     /// followed by the rule of [`link_walk`](super::link_walk); one at the end of the path leads
     /// to the file that is there, or else to the directory it would be in.
-    pub(crate) fn find(root: &Root, path: &[u8], owner: &NewOwner) -> Result<Self, Stop> {
+    pub(crate) fn find(root: &Root, path: &[u8], owner: &NewOwner) -> Result<Self, JobError> {
         let mut path = Vec::from(path);
         // Links of users, each with its owner, whom the target must belong to.
         let mut links: Vec<(Vec<u8>, u32)> = Vec::new();
@@ -79,7 +79,7 @@ impl Target {
 
     /// Fails unless the owners of these links own it, or, if it is not there,
     /// the directory that it would be in.
-    fn must_belong_to(&self, links: Vec<(Vec<u8>, u32)>) -> Result<(), Stop> {
+    fn must_belong_to(&self, links: Vec<(Vec<u8>, u32)>) -> Result<(), JobError> {
         for (path, owner) in links {
             let status = match self.status {
                 Some(status) => status,
@@ -93,12 +93,12 @@ impl Target {
     }
 
     /// Refuses what is there if it is not a regular file.
-    pub(crate) fn must_be_file(&self) -> Result<(), Stop> {
+    pub(crate) fn must_be_file(&self) -> Result<(), JobError> {
         self.status.as_ref().map_or(Ok(()), must_be_file)
     }
 
     /// Opens the file that is there.
-    pub(crate) fn open(&self, flags: OFlags) -> Result<OwnedFd, Stop> {
+    pub(crate) fn open(&self, flags: OFlags) -> Result<OwnedFd, JobError> {
         let flags = flags | OFlags::NOFOLLOW | HARMLESS;
         let file =
             openat(&self.directory, &*self.name, flags, Mode::empty()).map_err(unresolved)?;
@@ -121,7 +121,11 @@ pub(crate) const HARMLESS: OFlags = OFlags::NONBLOCK
     .union(OFlags::CLOEXEC);
 
 /// Opens the regular file that `path` leads to.
-pub(crate) fn open_file(root: &Root, path: &[u8], flags: OFlags) -> Result<(OwnedFd, Stat), Stop> {
+pub(crate) fn open_file(
+    root: &Root,
+    path: &[u8],
+    flags: OFlags,
+) -> Result<(OwnedFd, Stat), JobError> {
     // To open some devices is to do something with them, so it is looked at
     // first.
     let found = root.open_path(path, OFlags::PATH, Mode::empty())?;
@@ -145,17 +149,17 @@ pub(crate) fn is(status: &Stat, kind: FileType) -> bool {
     FileType::from_raw_mode(status.st_mode) == kind
 }
 
-fn checked(file: OwnedFd) -> Result<(OwnedFd, Stat), Stop> {
+fn checked(file: OwnedFd) -> Result<(OwnedFd, Stat), JobError> {
     let status = fstat(&file).map_err(unresolved)?;
     must_be_file(&status)?;
     Ok((file, status))
 }
 
-fn must_be_file(status: &Stat) -> Result<(), Stop> {
+fn must_be_file(status: &Stat) -> Result<(), JobError> {
     let text = match FileType::from_raw_mode(status.st_mode) {
         FileType::RegularFile => return Ok(()),
         FileType::Directory => "it is a directory",
         _ => "it is not a regular file",
     };
-    Err(Trouble::new(FailureKind::Invalid, text).into())
+    Err(FileError::new(FailureKind::Invalid, text).into())
 }

@@ -16,16 +16,16 @@ use super::{
     target::Target,
     write::NEW_MODE,
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     modified: Option<Time>,
     owner: Owner<'_>,
-) -> Result<(), Stop> {
-    let failed = |errno| Trouble::errno(errno, "touching it");
+) -> Result<(), JobError> {
+    let failed = |errno| FileError::from_errno(errno, "touching it");
     let times = times(modified)?;
     let owner = NewOwner::find(owner)?;
     let found = match root.find(path, OFlags::PATH, Mode::empty()) {
@@ -33,12 +33,12 @@ pub(super) fn perform(
         found => found.map_err(unresolved)?,
     };
     utimensat(&found, c"", &times, AtFlags::EMPTY_PATH).map_err(failed)?;
-    entry::answer(line, found.as_fd())
+    entry::answer(io, found.as_fd())
 }
 
 /// Makes an empty file.
-fn make(root: &Root, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, Stop> {
-    let failed = |errno| Trouble::errno(errno, "making the file");
+fn make(root: &Root, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, JobError> {
+    let failed = |errno| FileError::from_errno(errno, "making the file");
     let target = Target::find(root, path, owner)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(NEW_MODE);
@@ -50,11 +50,13 @@ fn make(root: &Root, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, Stop> {
 }
 
 /// What sets the time of the last change and leaves that of the last access.
-fn times(modified: Option<Time>) -> Result<Timestamps, Stop> {
+fn times(modified: Option<Time>) -> Result<Timestamps, JobError> {
     let (tv_sec, tv_nsec) = match modified {
         None => (0, UTIME_NOW),
         Some(time) if time.nanoseconds < 1_000_000_000 => (time.seconds, time.nanoseconds.into()),
-        Some(_) => return Err(Trouble::new(FailureKind::Invalid, "there is no such time").into()),
+        Some(_) => {
+            return Err(FileError::new(FailureKind::Invalid, "there is no such time").into());
+        }
     };
     Ok(Timestamps {
         last_access: Timespec {

@@ -14,10 +14,10 @@ use super::{
     target::is,
     walk::{Links, Order, READ_DIRECTORY, Step, Tour},
 };
-use crate::worker::{Line, Stop};
+use crate::worker::{JobError, JobIo};
 
 /// Tells how much a tree takes up.
-pub(super) fn perform(line: &mut Line, root: &Root, path: &[u8]) -> Result<(), Stop> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8]) -> Result<(), JobError> {
     let top = root.open_path(path, OFlags::PATH, Mode::empty())?;
     let status = fstat(&top).map_err(unresolved)?;
     let mut sum = Sum::default();
@@ -28,7 +28,7 @@ pub(super) fn perform(line: &mut Line, root: &Root, path: &[u8]) -> Result<(), S
             .map_err(unresolved)?;
         let mut tour = Tour::new(directory, Order::Any, Selection::Take);
         while let Some(step) = tour.next() {
-            line.check()?;
+            io.check_cancelled()?;
             match step {
                 Ok(Step::Entry(_)) if visit(&mut tour, &mut sum) => {}
                 Ok(Step::Left) => {}
@@ -36,7 +36,7 @@ pub(super) fn perform(line: &mut Line, root: &Root, path: &[u8]) -> Result<(), S
             }
         }
     }
-    line.answer(&Answer::Usage(sum.usage))
+    io.send_answer(&Answer::Usage(sum.usage))
 }
 
 /// Adds an entry, and enters it if it is a directory. False: it could not be

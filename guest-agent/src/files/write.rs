@@ -20,7 +20,7 @@ use super::{
     target::Target,
     temporary::Temporary,
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// What is written at once.
 const CHUNK: usize = 512 * 1024;
@@ -39,7 +39,7 @@ const LARGE: u64 = 1024 * 1024;
 
 pub(super) const NEW_MODE: u32 = 0o644;
 
-pub(super) fn perform(line: &mut Line, root: &Root, write: &Write<'_>) -> Result<(), Stop> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, write: &Write<'_>) -> Result<(), JobError> {
     let owner = NewOwner::find(write.owner)?;
     let target = Target::find(root, write.path, &owner)?;
     target.must_be_file()?;
@@ -47,29 +47,29 @@ pub(super) fn perform(line: &mut Line, root: &Root, write: &Write<'_>) -> Result
         return Err(conflict("there is such a file already"));
     }
     match write.place {
-        WritePlace::Replace => replace(line, write, &target, &owner),
-        WritePlace::Append => in_place(line, write, &target, &owner, None),
-        WritePlace::At(offset) => in_place(line, write, &target, &owner, Some(offset)),
+        WritePlace::Replace => replace(io, write, &target, &owner),
+        WritePlace::Append => in_place(io, write, &target, &owner, None),
+        WritePlace::At(offset) => in_place(io, write, &target, &owner, Some(offset)),
     }
 }
 
 fn replace(
-    line: &mut Line,
+    io: &mut JobIo,
     write: &Write<'_>,
     target: &Target,
     owner: &NewOwner,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let mut temporary = Temporary::new(target.directory.as_fd()).map_err(making)?;
     let file = temporary.file();
     let mut length = 0;
     if let Some(size) = write.size.filter(|size| *size >= DIRECT)
         && make_whole_room(file, size)?
     {
-        copy_directly(line, file, &mut length)?;
+        copy_directly(io, file, &mut length)?;
     } else {
         make_room(file, 0, write.size)?;
     }
-    copy(line, file, Some(0), &mut length)?;
+    copy(io, file, Some(0), &mut length)?;
     if write.size.is_some_and(|size| size > length) {
         ftruncate(file, length).map_err(writing)?;
     }
@@ -90,7 +90,7 @@ fn replace(
     if write.sync {
         fsync(file).map_err(writing)?;
     }
-    must_be_as_expected(line, target, write.expect)?;
+    must_be_as_expected(io, target, write.expect)?;
     let published = match target.status {
         Some(_) => temporary.replace(&target.name),
         None => match temporary.publish(&target.name) {
@@ -104,18 +104,18 @@ fn replace(
     if write.sync {
         sync_directory(target)?;
     }
-    entry::answer(line, temporary.file())
+    entry::answer(io, temporary.file())
 }
 
 /// Writes into the file itself: at `offset`, or at its end.
 fn in_place(
-    line: &mut Line,
+    io: &mut JobIo,
     write: &Write<'_>,
     target: &Target,
     owner: &NewOwner,
     offset: Option<u64>,
-) -> Result<(), Stop> {
-    must_be_as_expected(line, target, write.expect)?;
+) -> Result<(), JobError> {
+    must_be_as_expected(io, target, write.expect)?;
     let mut flags = OFlags::RDWR;
     flags.set(OFlags::APPEND, offset.is_none());
     let mut new = NewFile::default();
@@ -136,14 +136,14 @@ fn in_place(
     let start = offset.unwrap_or(before);
     make_room(file.as_fd(), start, write.size)?;
     let mut written = 0;
-    if let Err(stop) = copy(line, file.as_fd(), offset, &mut written) {
+    if let Err(error) = copy(io, file.as_fd(), offset, &mut written) {
         let ours = before.saturating_add(written);
         if offset.is_none() && length(&file).is_ok_and(|length| length == ours) {
             // Half of what was to be appended is of no use. If this fails too,
             // the first failure is the one to be told.
             let _ = ftruncate(&file, before);
         }
-        return Err(stop);
+        return Err(error);
     }
     dress(file.as_fd(), heir, write.mode.map(u32::from))?;
     if write.sync {
@@ -153,7 +153,7 @@ fn in_place(
         }
     }
     new.0 = None;
-    entry::answer(line, file.as_fd())
+    entry::answer(io, file.as_fd())
 }
 
 /// A file that was made and goes away again unless all goes well.
@@ -169,7 +169,7 @@ impl Drop for NewFile<'_> {
     }
 }
 
-fn must_be_as_expected(line: &Line, target: &Target, expect: Expect) -> Result<(), Stop> {
+fn must_be_as_expected(io: &JobIo, target: &Target, expect: Expect) -> Result<(), JobError> {
     let Expect::Digest(expected) = expect else {
         return Ok(());
     };
@@ -178,7 +178,7 @@ fn must_be_as_expected(line: &Line, target: &Target, expect: Expect) -> Result<(
     }
     let file = target.open(OFlags::RDONLY)?;
     let status = fstat(&file).map_err(unresolved)?;
-    let digest = Digester::new().digest(line, file.as_fd())?;
+    let digest = Digester::new().digest(io, file.as_fd())?;
     if digest != expected || !target.is_still(&status) {
         return Err(conflict("the file is not as expected"));
     }
@@ -186,7 +186,7 @@ fn must_be_as_expected(line: &Line, target: &Target, expect: Expect) -> Result<(
 }
 
 /// So that a disk which is too full says so before anything has changed.
-fn make_room(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> Result<(), Stop> {
+fn make_room(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> Result<(), JobError> {
     let Some(size) = size.filter(|size| *size >= LARGE) else {
         return Ok(());
     };
@@ -199,7 +199,7 @@ fn make_room(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> Result<(),
 
 /// Makes room for a file of this size, and makes it as long. Answers whether
 /// that could be done.
-fn make_whole_room(file: BorrowedFd<'_>, size: u64) -> Result<bool, Stop> {
+fn make_whole_room(file: BorrowedFd<'_>, size: u64) -> Result<bool, JobError> {
     match fallocate(file, FallocateFlags::empty(), 0, size) {
         Ok(()) => Ok(true),
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
@@ -210,12 +210,12 @@ fn make_whole_room(file: BorrowedFd<'_>, size: u64) -> Result<bool, Stop> {
 /// Writes what comes from the host straight to the disk, as long as there are
 /// whole blocks of it, and counts what was `written`. The kernel's cache would
 /// take a copy of it, and hold up everybody when it has to be written.
-fn copy_directly(line: &mut Line, file: BorrowedFd<'_>, written: &mut u64) -> Result<(), Stop> {
+fn copy_directly(io: &mut JobIo, file: BorrowedFd<'_>, written: &mut u64) -> Result<(), JobError> {
     if !set_direct(file, true) {
         return Ok(());
     }
     loop {
-        let piece = line.arrived(WORTH_WRITING)?;
+        let piece = io.peek_input(WORTH_WRITING)?;
         let whole = piece.len().min(CHUNK);
         let whole = whole.saturating_sub(whole.rem_euclid(BLOCK));
         let piece = piece.get(..whole).unwrap_or_default();
@@ -225,7 +225,7 @@ fn copy_directly(line: &mut Line, file: BorrowedFd<'_>, written: &mut u64) -> Re
         match rustix::io::pwrite(file, piece, *written) {
             Ok(count) if count > 0 => {
                 *written = written.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
-                line.take(count);
+                io.consume(count);
                 if count.is_multiple_of(BLOCK) {
                     continue;
                 }
@@ -243,13 +243,13 @@ fn copy_directly(line: &mut Line, file: BorrowedFd<'_>, written: &mut u64) -> Re
 /// Writes all that comes from the host at `offset`, or at the end, and counts
 /// what was `written`.
 fn copy(
-    line: &mut Line,
+    io: &mut JobIo,
     file: BorrowedFd<'_>,
     offset: Option<u64>,
     written: &mut u64,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     loop {
-        let piece = line.arrived(WORTH_WRITING)?;
+        let piece = io.peek_input(WORTH_WRITING)?;
         let piece = piece.get(..CHUNK).unwrap_or(piece);
         if piece.is_empty() {
             return Ok(());
@@ -257,7 +257,7 @@ fn copy(
         let offset = offset.map(|start| start.saturating_add(*written));
         let count = write_some(file, piece, offset)?;
         *written = written.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
-        line.take(count);
+        io.consume(count);
     }
 }
 
@@ -266,7 +266,7 @@ pub(super) fn write_some(
     file: BorrowedFd<'_>,
     bytes: &[u8],
     offset: Option<u64>,
-) -> Result<usize, Stop> {
+) -> Result<usize, JobError> {
     loop {
         let outcome = match offset {
             Some(offset) => rustix::io::pwrite(file, bytes, offset),
@@ -285,41 +285,41 @@ pub(super) fn dress(
     file: BorrowedFd<'_>,
     heir: Option<Ids>,
     mode: Option<u32>,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     if let Some(ids) = heir {
         ids.own(file)
-            .map_err(|errno| Trouble::errno(errno, "setting its owner"))?;
+            .map_err(|errno| FileError::from_errno(errno, "setting its owner"))?;
     }
     if let Some(mode) = mode {
         fchmod(file, Mode::from_raw_mode(mode))
-            .map_err(|errno| Trouble::errno(errno, "setting its permissions"))?;
+            .map_err(|errno| FileError::from_errno(errno, "setting its permissions"))?;
     }
     Ok(())
 }
 
-fn sync_directory(target: &Target) -> Result<(), Stop> {
+fn sync_directory(target: &Target) -> Result<(), JobError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(&target.directory, c".", flags, Mode::empty())
         .and_then(fsync)
         .map_err(writing)
 }
 
-fn length(file: &OwnedFd) -> Result<u64, Stop> {
+fn length(file: &OwnedFd) -> Result<u64, JobError> {
     let status = fstat(file).map_err(unresolved)?;
     Ok(u64::try_from(status.st_size).unwrap_or(0))
 }
 
 #[cold]
-pub(super) fn making(errno: Errno) -> Stop {
-    Trouble::errno(errno, "making the file").into()
+pub(super) fn making(errno: Errno) -> JobError {
+    FileError::from_errno(errno, "making the file").into()
 }
 
 #[cold]
-pub(super) fn writing(errno: Errno) -> Stop {
-    Trouble::errno(errno, "writing the file").into()
+pub(super) fn writing(errno: Errno) -> JobError {
+    FileError::from_errno(errno, "writing the file").into()
 }
 
 #[cold]
-pub(super) fn conflict(text: &'static str) -> Stop {
-    Trouble::new(FailureKind::Conflict, text).into()
+pub(super) fn conflict(text: &'static str) -> JobError {
+    FileError::new(FailureKind::Conflict, text).into()
 }

@@ -15,22 +15,22 @@ use crate::{
         target::{HARMLESS, is},
         write::conflict,
     },
-    worker::{Line, Stop},
+    worker::{JobError, JobIo},
 };
 
 /// Looks at everything that is to be changed. Whatever is not as expected is a
 /// conflict.
-pub(super) fn check(line: &Line, top: &Root, changes: &mut [Change]) -> Result<(), Stop> {
+pub(super) fn check(io: &JobIo, top: &Root, changes: &mut [Change]) -> Result<(), JobError> {
     let mut digester = Digester::new();
     for index in 0..changes.len() {
-        line.check()?;
+        io.check_cancelled()?;
         let Some(change) = changes.get(index) else {
             break;
         };
         let before =
-            look(line, top, changes, change, &mut digester).map_err(|stop| match stop {
-                Stop::Failed(trouble) => trouble.at(&change.path).into(),
-                stop => stop,
+            look(io, top, changes, change, &mut digester).map_err(|error| match error {
+                JobError::Failed(failure) => failure.with_path(&change.path).into(),
+                error => error,
             })?;
         if let Some(change) = changes.get_mut(index) {
             change.before = before;
@@ -40,12 +40,12 @@ pub(super) fn check(line: &Line, top: &Root, changes: &mut [Change]) -> Result<(
 }
 
 fn look(
-    line: &Line,
+    io: &JobIo,
     top: &Root,
     changes: &[Change],
     change: &Change,
     digester: &mut Digester,
-) -> Result<Option<Stat>, Stop> {
+) -> Result<Option<Stat>, JobError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW;
     let found = match top.find(&change.path, flags, Mode::empty()) {
         // A file may be in the way, which is to be removed.
@@ -77,7 +77,7 @@ fn look(
         Expect::Anything => {}
         Expect::Absent => return Err(conflict("there is such a file already")),
         Expect::Digest(expected) => {
-            if digest(line, top, change, &found, &status, digester)? != expected {
+            if digest(io, top, change, &found, &status, digester)? != expected {
                 return Err(conflict("the file is not as expected"));
             }
         }
@@ -87,13 +87,13 @@ fn look(
 
 /// The digest of a file's bytes, or of what a link points to.
 fn digest(
-    line: &Line,
+    io: &JobIo,
     top: &Root,
     change: &Change,
     found: &OwnedFd,
     status: &Stat,
     digester: &mut Digester,
-) -> Result<[u8; 32], Stop> {
+) -> Result<[u8; 32], JobError> {
     if is(status, FileType::Symlink) {
         return Ok(digest_of(
             &entry::target(found.as_fd(), c"").map_err(unresolved)?,
@@ -104,7 +104,7 @@ fn digest(
     if (opened.st_dev, opened.st_ino) != (status.st_dev, status.st_ino) {
         return Err(conflict("the file was replaced meanwhile"));
     }
-    digester.digest(line, file.as_fd())
+    digester.digest(io, file.as_fd())
 }
 
 /// Whether something below a directory is to be removed. Whether all of it is,

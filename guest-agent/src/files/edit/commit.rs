@@ -20,7 +20,7 @@ use crate::{
         temporary::path_of,
         write::{NEW_MODE, conflict},
     },
-    worker::{Stop, Trouble},
+    worker::{FileError, JobError},
 };
 
 /// Makes changes one by one, and knows how to undo them.
@@ -62,15 +62,15 @@ impl<'a> Commit<'a> {
         }
     }
 
-    pub(super) fn perform(&mut self) -> Result<(), Stop> {
+    pub(super) fn perform(&mut self) -> Result<(), JobError> {
         // What is removed may be in the way of what is new: a file where a
         // directory is to be, or the other way round.
         for removals in [true, false] {
             for (index, change) in self.changes.iter().enumerate() {
                 if matches!(change.action, Action::Remove) == removals {
-                    self.make(index, change).map_err(|stop| match stop {
-                        Stop::Failed(trouble) => trouble.at(&change.path).into(),
-                        stop => stop,
+                    self.make(index, change).map_err(|error| match error {
+                        JobError::Failed(failure) => failure.with_path(&change.path).into(),
+                        error => error,
                     })?;
                 }
             }
@@ -78,7 +78,7 @@ impl<'a> Commit<'a> {
         Ok(())
     }
 
-    fn make(&mut self, index: usize, change: &'a Change) -> Result<(), Stop> {
+    fn make(&mut self, index: usize, change: &'a Change) -> Result<(), JobError> {
         match change.action {
             Action::Remove => self.remove(index, change),
             Action::SetMode(mode) => self.set_mode(change, u32::from(mode)),
@@ -87,19 +87,19 @@ impl<'a> Commit<'a> {
         }
     }
 
-    fn remove(&mut self, index: usize, change: &'a Change) -> Result<(), Stop> {
+    fn remove(&mut self, index: usize, change: &'a Change) -> Result<(), JobError> {
         self.take_away(index, change)?;
         self.done.push(Done::Removed(index, change));
         self.must_be_known(index, change)
     }
 
-    fn set_mode(&mut self, change: &'a Change, mode: u32) -> Result<(), Stop> {
+    fn set_mode(&mut self, change: &'a Change, mode: u32) -> Result<(), JobError> {
         let before = self.change_mode(change, mode)?;
         self.done.push(Done::Mode(change, before));
         Ok(())
     }
 
-    fn put(&mut self, index: usize, change: &'a Change, mode: Option<u32>) -> Result<(), Stop> {
+    fn put(&mut self, index: usize, change: &'a Change, mode: Option<u32>) -> Result<(), JobError> {
         let (above, name) = split(&change.path)?;
         let mut made = Vec::new();
         let directory = self
@@ -159,7 +159,7 @@ impl<'a> Commit<'a> {
     }
 
     /// Whether what lies in the staging directory now is what was checked.
-    fn must_be_known(&self, index: usize, change: &Change) -> Result<(), Stop> {
+    fn must_be_known(&self, index: usize, change: &Change) -> Result<(), JobError> {
         let name = staged_name(index);
         let now = status_of(self.staging, name.as_bytes()).map_err(changing)?;
         let is_known = change
@@ -183,7 +183,7 @@ impl<'a> Commit<'a> {
         complete
     }
 
-    fn undo_one(&self, done: &Done<'_>) -> Result<(), Stop> {
+    fn undo_one(&self, done: &Done<'_>) -> Result<(), JobError> {
         let (index, change, flags) = match done {
             Done::Directory(path) => {
                 let place = self.top.place(path)?;
@@ -205,7 +205,7 @@ impl<'a> Commit<'a> {
     }
 
     /// Moves an entry to the staging directory.
-    fn take_away(&self, index: usize, change: &Change) -> Result<(), Stop> {
+    fn take_away(&self, index: usize, change: &Change) -> Result<(), JobError> {
         let place = self.top.place(&change.path)?;
         let (from, staged) = (&place.directory, staged_name(index));
         let flags = RenameFlags::NOREPLACE;
@@ -213,7 +213,7 @@ impl<'a> Commit<'a> {
     }
 
     /// Answers what the permissions were before.
-    fn change_mode(&self, change: &Change, mode: u32) -> Result<u32, Stop> {
+    fn change_mode(&self, change: &Change, mode: u32) -> Result<u32, JobError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         let file = self.top.open_path(&change.path, flags, Mode::empty())?;
         let status = fstat(&file).map_err(unresolved)?;
@@ -238,7 +238,7 @@ fn is_unchanged(before: &Stat, now: &Stat) -> bool {
     same && (bytes || is(now, FileType::Directory))
 }
 
-fn is_empty(above: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Stop> {
+fn is_empty(above: BorrowedFd<'_>, name: &[u8]) -> Result<bool, JobError> {
     let mut descent = Descent::new();
     descent.enter(
         open_directory(above, name).map_err(changing)?,
@@ -250,13 +250,13 @@ fn is_empty(above: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Stop> {
 }
 
 #[cold]
-fn changing(errno: Errno) -> Stop {
-    let trouble = match errno {
-        Errno::XDEV => Trouble::new(
+fn changing(errno: Errno) -> JobError {
+    let failure = match errno {
+        Errno::XDEV => FileError::new(
             FailureKind::Unsupported,
             "it is on another file system than the directory of the changes",
         ),
-        errno => Trouble::errno(errno, "changing it"),
+        errno => FileError::from_errno(errno, "changing it"),
     };
-    trouble.into()
+    failure.into()
 }

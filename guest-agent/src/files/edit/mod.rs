@@ -25,7 +25,7 @@ use super::{
     owner::NewOwner,
     root::{Root, split},
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// What is to be done with a path.
 struct Change {
@@ -48,23 +48,23 @@ enum Action {
 }
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     owner: Owner<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let owner = NewOwner::find(owner)?;
     let top = root.below(path)?;
     let mut staging = Staging::new(top.directory()).map_err(staging_failed)?;
-    let mut changes = stage::receive(line, &staging)?;
-    check::check(line, &top, &mut changes)?;
+    let mut changes = stage::receive(io, &staging)?;
+    check::check(io, &top, &mut changes)?;
     let mut commit = Commit::new(&top, staging.directory(), &owner, &changes);
-    if let Err(stop) = commit.perform() {
+    if let Err(error) = commit.perform() {
         if !commit.undo() {
             staging.keep();
-            return Err(not_undone(stop));
+            return Err(not_undone(error));
         }
-        return Err(stop);
+        return Err(error);
     }
     drop(staging);
     for change in &changes {
@@ -91,16 +91,16 @@ fn remove_empty_parents(top: &Root, path: &[u8]) {
 }
 
 #[cold]
-fn staging_failed(errno: Errno) -> Stop {
-    Trouble::errno(errno, "preparing the changes").into()
+fn staging_failed(errno: Errno) -> JobError {
+    FileError::from_errno(errno, "preparing the changes").into()
 }
 
 #[cold]
-fn not_undone(stop: Stop) -> Stop {
-    match stop {
-        Stop::HungUp => stop,
-        Stop::Failed(trouble) => {
-            Stop::Failed(trouble.at(b"not all could be undone: what is missing is in .vmcell-*"))
-        }
+fn not_undone(error: JobError) -> JobError {
+    match error {
+        JobError::Cancelled => error,
+        JobError::Failed(failure) => JobError::Failed(
+            failure.with_path(b"not all could be undone: what is missing is in .vmcell-*"),
+        ),
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     files::{
         descent::open_directory, remove::remove_tree, temporary::random_name, write::write_some,
     },
-    worker::{Line, Stop, Trouble},
+    worker::{FileError, JobError, JobIo},
 };
 
 /// So many changes can be made at once.
@@ -74,7 +74,7 @@ pub(super) fn staged_name(index: usize) -> DecInt {
 }
 
 /// Takes all records, and stages what they bring.
-pub(super) fn receive(line: &mut Line, staging: &Staging<'_>) -> Result<Vec<Change>, Stop> {
+pub(super) fn receive(io: &mut JobIo, staging: &Staging<'_>) -> Result<Vec<Change>, JobError> {
     let mut stage = Stage {
         directory: staging.directory(),
         changes: Vec::new(),
@@ -83,7 +83,7 @@ pub(super) fn receive(line: &mut Line, staging: &Staging<'_>) -> Result<Vec<Chan
         missing: 0,
     };
     let mut reader = Reader::new();
-    while line
+    while io
         .next_record(&mut reader, |piece| stage.take(piece))?
         .is_some()
     {}
@@ -104,7 +104,7 @@ struct Stage<'s> {
 }
 
 impl Stage<'_> {
-    fn take(&mut self, piece: Piece<'_>) -> Result<(), Stop> {
+    fn take(&mut self, piece: Piece<'_>) -> Result<(), JobError> {
         match piece {
             Piece::Raw(bytes) => self.write(bytes),
             Piece::Message(message) => {
@@ -114,7 +114,7 @@ impl Stage<'_> {
         }
     }
 
-    fn begin(&mut self, record: &EditRecord<'_>) -> Result<(), Stop> {
+    fn begin(&mut self, record: &EditRecord<'_>) -> Result<(), JobError> {
         if !record.is_valid() {
             return Err(invalid("a change makes no sense"));
         }
@@ -147,11 +147,13 @@ impl Stage<'_> {
         };
         if !is_plain(path) {
             let text = "the path of a change must be relative, without . and ..";
-            return Err(Trouble::new(FailureKind::Invalid, text).at(path).into());
+            return Err(FileError::new(FailureKind::Invalid, text)
+                .with_path(path)
+                .into());
         }
         self.paths = self.paths.saturating_add(path.len());
         if self.changes.len() >= MAX_CHANGES || self.paths > MAX_PATHS {
-            return Err(Trouble::new(FailureKind::Limit, "these are too many changes").into());
+            return Err(FileError::new(FailureKind::Limit, "these are too many changes").into());
         }
         self.changes.push(Change {
             path: Vec::from(path),
@@ -162,7 +164,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> Result<(), Stop> {
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), JobError> {
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let (Some(file), Some(missing)) = (&self.file, self.missing.checked_sub(count)) else {
             return Err(invalid("more bytes came than were announced"));
@@ -175,7 +177,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn end_file(&mut self) -> Result<(), Stop> {
+    fn end_file(&mut self) -> Result<(), JobError> {
         if self.missing > 0 {
             return Err(invalid("fewer bytes came than were announced"));
         }
@@ -193,19 +195,19 @@ fn is_plain(path: &[u8]) -> bool {
             .all(|name| !matches!(name, b"" | b"." | b".."))
 }
 
-fn must_be_different(changes: &[Change]) -> Result<(), Stop> {
+fn must_be_different(changes: &[Change]) -> Result<(), JobError> {
     let mut paths: Vec<&[u8]> = changes.iter().map(|change| &*change.path).collect();
     paths.sort_unstable();
     for (path, next) in paths.iter().zip(paths.iter().skip(1)) {
         if path == next {
-            let trouble = Trouble::new(FailureKind::Invalid, "it is to be changed twice");
-            return Err(trouble.at(path).into());
+            let failure = FileError::new(FailureKind::Invalid, "it is to be changed twice");
+            return Err(failure.with_path(path).into());
         }
     }
     Ok(())
 }
 
 #[cold]
-fn invalid(text: &'static str) -> Stop {
-    Trouble::new(FailureKind::Invalid, text).into()
+fn invalid(text: &'static str) -> JobError {
+    FileError::new(FailureKind::Invalid, text).into()
 }

@@ -12,7 +12,7 @@ use crate::{
         walk::READ_DIRECTORY,
         xattrs,
     },
-    worker::Trouble,
+    worker::FileError,
 };
 
 /// A directory that entries are made in.
@@ -22,7 +22,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    pub(super) fn new(descriptor: OwnedFd) -> Result<Self, Trouble> {
+    pub(super) fn new(descriptor: OwnedFd) -> Result<Self, FileError> {
         let status = fstat(&descriptor).map_err(making)?;
         Ok(Self { descriptor, status })
     }
@@ -31,7 +31,7 @@ impl Directory {
         &self.status
     }
 
-    fn give_to(&mut self, ids: Ids) -> Result<(), Trouble> {
+    fn give_to(&mut self, ids: Ids) -> Result<(), FileError> {
         if ids != Ids::of(&self.status) {
             ids.own(self.as_fd()).map_err(making)?;
             (self.status.st_uid, self.status.st_gid) = (ids.uid, ids.gid);
@@ -80,7 +80,7 @@ impl Entered {
         attributes: Option<&Attributes<'_>>,
         owner: &NewOwner,
         path: usize,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, FileError> {
         let mode = attributes.map_or(Mode::from_raw_mode(DEFAULT_MODE), Attributes::first_mode);
         let is_new = match mkdirat(parent, name, mode | NEEDED) {
             Ok(()) => true,
@@ -89,7 +89,7 @@ impl Entered {
         };
         let descriptor =
             openat(parent, name, READ_DIRECTORY, Mode::empty()).map_err(|errno| match errno {
-                Errno::NOTDIR | Errno::LOOP => Trouble::new(
+                Errno::NOTDIR | Errno::LOOP => FileError::new(
                     FailureKind::Conflict,
                     "something that is no directory is in the way: remove it first",
                 ),
@@ -113,7 +113,7 @@ impl Entered {
         &mut self,
         attributes: Option<&Attributes<'_>>,
         owner: &NewOwner,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), FileError> {
         let Some(attributes) = attributes else {
             return Ok(());
         };
@@ -142,7 +142,7 @@ impl Entered {
     }
 
     /// All its entries are there.
-    pub(super) fn leave(self) -> Result<Directory, Trouble> {
+    pub(super) fn leave(self) -> Result<Directory, FileError> {
         if let Some((mode, times)) = &self.last {
             if self.directory.status.st_mode & 0o7777 != *mode {
                 fchmod(&self.directory, Mode::from_raw_mode(*mode)).map_err(making)?;
@@ -153,6 +153,6 @@ impl Entered {
     }
 }
 
-fn making(errno: Errno) -> Trouble {
-    Trouble::errno(errno, "making the directory")
+fn making(errno: Errno) -> FileError {
+    FileError::from_errno(errno, "making the directory")
 }

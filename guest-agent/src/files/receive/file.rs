@@ -19,7 +19,7 @@ use crate::{
         temporary::Temporary,
         xattrs,
     },
-    worker::{Line, Stop, Trouble},
+    worker::{FileError, JobError, JobIo},
 };
 
 /// Makes a file of these bytes.
@@ -29,7 +29,7 @@ pub(super) fn make_whole(
     attributes: &Attributes<'_>,
     bytes: &[u8],
     owner: &NewOwner,
-) -> Result<(), Trouble> {
+) -> Result<(), FileError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match openat(directory, name, flags, attributes.first_mode()) {
         // Nothing can be seen of the old file while it is replaced, so the new
@@ -97,13 +97,13 @@ impl Parts {
 /// Takes a file's parts up to its end, and only then gives it its name.
 /// Answers its length.
 pub(super) fn take_parts(
-    line: &mut Line,
+    io: &mut JobIo,
     reader: &mut record::Reader,
     directory: &Directory,
     name: &[u8],
     parts: &Parts,
     owner: &NewOwner,
-) -> Result<u64, Stop> {
+) -> Result<u64, JobError> {
     let temporary = Temporary::new(directory.as_fd()).map_err(writing)?;
     let file = temporary.file();
     xattrs::set(file, parts.xattrs.as_xattrs()).map_err(writing)?;
@@ -111,7 +111,7 @@ pub(super) fn take_parts(
     let mut written = 0u64;
     let mut is_complete = false;
     while !is_complete {
-        let taken = line.next_record(reader, |piece| match piece {
+        let taken = io.next_record(reader, |piece| match piece {
             Piece::Raw(bytes) => {
                 write_at(file, bytes, length).map_err(writing)?;
                 length = longer(length, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
@@ -132,7 +132,7 @@ pub(super) fn take_parts(
         })?;
         if taken.is_none() {
             let text = "the tree ends in the middle of a file";
-            return Err(Trouble::new(FailureKind::Invalid, text).into());
+            return Err(FileError::new(FailureKind::Invalid, text).into());
         }
     }
     if length > written {
@@ -143,10 +143,10 @@ pub(super) fn take_parts(
 }
 
 /// The length of a file with these bytes more.
-fn longer(length: u64, bytes: u64) -> Result<u64, Stop> {
+fn longer(length: u64, bytes: u64) -> Result<u64, JobError> {
     let sum = length.checked_add(bytes);
     sum.filter(|sum| i64::try_from(*sum).is_ok())
-        .ok_or_else(|| Trouble::errno(Errno::FBIG, "writing it").into())
+        .ok_or_else(|| FileError::from_errno(Errno::FBIG, "writing it").into())
 }
 
 /// Gives a file that has its bytes its name and everything else. What has the
@@ -157,7 +157,7 @@ fn settle(
     name: &[u8],
     attributes: &Attributes<'_>,
     owner: &NewOwner,
-) -> Result<(), Trouble> {
+) -> Result<(), FileError> {
     let mut temporary = temporary;
     let ids = Some(attributes.ids);
     let old = match status_of(directory, name) {
@@ -198,6 +198,6 @@ fn write_at(file: BorrowedFd<'_>, mut bytes: &[u8], mut offset: u64) -> Result<(
     Ok(())
 }
 
-fn writing(errno: Errno) -> Trouble {
-    Trouble::errno(errno, "writing it")
+fn writing(errno: Errno) -> FileError {
+    FileError::from_errno(errno, "writing it")
 }

@@ -17,7 +17,7 @@ use crate::{
         target::{is, status_of},
         temporary::{TemporaryName, link},
     },
-    worker::Trouble,
+    worker::FileError,
 };
 
 /// Makes a symbolic link. What has the name is replaced, unless it is a
@@ -28,7 +28,7 @@ pub(super) fn make_symlink(
     target: &[u8],
     attributes: &Attributes<'_>,
     owner: &NewOwner,
-) -> Result<(), Trouble> {
+) -> Result<(), FileError> {
     let ids = Some(attributes.ids);
     match symlinkat(target, directory, name) {
         Err(Errno::EXIST) => {}
@@ -56,7 +56,7 @@ pub(super) fn make_symlink(
 }
 
 /// The owner of what is in the way and can be replaced.
-fn replaced(directory: &Directory, name: &[u8]) -> Result<Option<Ids>, Trouble> {
+fn replaced(directory: &Directory, name: &[u8]) -> Result<Option<Ids>, FileError> {
     match status_of(directory, name) {
         Ok(old) if is(&old, FileType::Directory) => Err(directory_in_the_way()),
         Ok(old) => Ok(Some(Ids::of(&old))),
@@ -87,13 +87,13 @@ fn dress(
 
 /// Finds a file of the tree by its path from the top. No link is followed on
 /// the way.
-pub(super) fn find(top: &Directory, path: &[u8]) -> Result<OwnedFd, Trouble> {
+pub(super) fn find(top: &Directory, path: &[u8]) -> Result<OwnedFd, FileError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let looking = |errno| Trouble::errno(errno, "looking for the file of a hard link");
+    let looking = |errno| FileError::from_errno(errno, "looking for the file of a hard link");
     let file = openat2(top, path, flags, Mode::empty(), resolve).map_err(looking)?;
     if !is(&fstat(&file).map_err(looking)?, FileType::RegularFile) {
-        return Err(Trouble::new(
+        return Err(FileError::new(
             FailureKind::Invalid,
             "only a file can have a hard link",
         ));
@@ -107,7 +107,7 @@ pub(super) fn make_hard_link(
     directory: &Directory,
     name: &[u8],
     file: BorrowedFd<'_>,
-) -> Result<(), Trouble> {
+) -> Result<(), FileError> {
     match link(file, directory.as_fd(), name) {
         Err(Errno::EXIST) => {}
         outcome => return outcome.map_err(linking),
@@ -122,13 +122,13 @@ pub(super) fn make_hard_link(
     renamed.map_err(replacing)
 }
 
-fn replacing(errno: Errno) -> Trouble {
+fn replacing(errno: Errno) -> FileError {
     match errno {
         Errno::ISDIR => directory_in_the_way(),
         errno => linking(errno),
     }
 }
 
-fn linking(errno: Errno) -> Trouble {
-    Trouble::errno(errno, "making the link")
+fn linking(errno: Errno) -> FileError {
+    FileError::from_errno(errno, "making the link")
 }

@@ -25,21 +25,21 @@ use self::{
     file::Parts,
 };
 use super::{link_walk::Unresolved, owner::NewOwner, root::Root};
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// Takes a tree.
-pub(super) fn perform(line: &mut Line, root: &Root, request: &Receive<'_>) -> Result<(), Stop> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Receive<'_>) -> Result<(), JobError> {
     let mut receiver = Receiver::new(root, request)?;
     let mut reader = record::Reader::new();
-    while let Some(taken) = line.next_record(&mut reader, |piece| receiver.take(piece))? {
+    while let Some(taken) = io.next_record(&mut reader, |piece| receiver.take(piece))? {
         if let Some(parts) = taken {
-            receiver.take_parts(line, &mut reader, parts)?;
+            receiver.take_parts(io, &mut reader, parts)?;
         }
     }
     if request.sync {
         receiver.sync()?;
     }
-    line.answer(&receiver.answer()?)
+    io.send_answer(&receiver.answer()?)
 }
 
 /// Makes the entries of a tree, as their records come.
@@ -72,7 +72,7 @@ enum Progress {
 }
 
 impl<'a> Receiver<'a> {
-    fn new(root: &'a Root, request: &'a Receive<'a>) -> Result<Self, Stop> {
+    fn new(root: &'a Root, request: &'a Receive<'a>) -> Result<Self, JobError> {
         let mut path = Vec::from(request.path);
         while path.last() == Some(&b'/') {
             path.pop();
@@ -92,7 +92,7 @@ impl<'a> Receiver<'a> {
 
     /// Takes the next piece of the stream, where no file is in parts. Answers
     /// the file that the next ones are parts of, if any.
-    fn take(&mut self, piece: Piece<'_>) -> Result<Option<Parts>, Stop> {
+    fn take(&mut self, piece: Piece<'_>) -> Result<Option<Parts>, JobError> {
         let Piece::Message(message) = piece else {
             return Err(senseless());
         };
@@ -135,7 +135,8 @@ impl<'a> Receiver<'a> {
             TreeRecord::HardLink { name, to } => {
                 // It is another name of a file in the tree.
                 let top = self.entered.first().ok_or_else(senseless)?;
-                let file = link::find(top.directory(), to).map_err(|trouble| trouble.at(to))?;
+                let file =
+                    link::find(top.directory(), to).map_err(|failure| failure.with_path(to))?;
                 self.begin(name, false)?;
                 self.make(name, |directory, name, _| {
                     link::make_hard_link(directory, name, file.as_fd())
@@ -151,14 +152,14 @@ impl<'a> Receiver<'a> {
     /// Takes a file's parts, up to its end.
     fn take_parts(
         &mut self,
-        line: &mut Line,
+        io: &mut JobIo,
         reader: &mut record::Reader,
         parts: Parts,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JobError> {
         let directory = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
         let name = last_name(&self.path);
-        let length = file::take_parts(line, reader, directory, name, &parts, &self.owner)
-            .map_err(|stop| at(stop, &self.path))?;
+        let length = file::take_parts(io, reader, directory, name, &parts, &self.owner)
+            .map_err(|error| at(error, &self.path))?;
         self.bytes = self.bytes.saturating_add(length);
         self.entries = self.entries.saturating_add(1);
         self.end_entry();
@@ -167,7 +168,7 @@ impl<'a> Receiver<'a> {
 
     /// Has `path` name the entry, and finds the place of the first one. Only
     /// the first has no name.
-    fn begin(&mut self, name: &[u8], is_directory: bool) -> Result<(), Stop> {
+    fn begin(&mut self, name: &[u8], is_directory: bool) -> Result<(), JobError> {
         if name.is_empty() != (self.progress == Progress::Nothing) {
             return Err(senseless());
         }
@@ -184,14 +185,15 @@ impl<'a> Receiver<'a> {
             return Err(directory_in_the_way().into());
         }
         let place = self.root.make_place(self.request.path, &self.owner)?;
-        let above = Directory::new(place.directory).map_err(|trouble| trouble.at(&self.path))?;
+        let above =
+            Directory::new(place.directory).map_err(|failure| failure.with_path(&self.path))?;
         self.above = Some(above);
         Ok(())
     }
 
     /// The top may be there already: then a link on the way to it means what
     /// it means to any process.
-    fn enter_existing_top(&mut self) -> Result<bool, Stop> {
+    fn enter_existing_top(&mut self) -> Result<bool, JobError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         match self.root.find(self.request.path, flags, Mode::empty()) {
             Ok(top) => {
@@ -204,18 +206,18 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn enter(&mut self, name: &[u8], attributes: Option<&Attributes<'_>>) -> Result<(), Stop> {
-        let failed = |trouble: Trouble, path: &[u8]| Stop::from(trouble.at(path));
+    fn enter(&mut self, name: &[u8], attributes: Option<&Attributes<'_>>) -> Result<(), JobError> {
+        let failed = |failure: FileError, path: &[u8]| JobError::from(failure.with_path(path));
         let is_there = name.is_empty() && !self.entered.is_empty();
         if !is_there {
             if self.entered.len() >= MAX_DEPTH {
-                let trouble = Trouble::new(FailureKind::Limit, "the tree is too deep");
-                return Err(failed(trouble, &self.path));
+                let failure = FileError::new(FailureKind::Limit, "the tree is too deep");
+                return Err(failed(failure, &self.path));
             }
             let parent = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
             let name = last_name(&self.path);
             let entered = Entered::make(parent, name, attributes, &self.owner, self.path.len())
-                .map_err(|trouble| failed(trouble, &self.path))?;
+                .map_err(|failure| failed(failure, &self.path))?;
             self.entered.push(entered);
         }
         let Some(entered) = self.entered.last_mut() else {
@@ -223,17 +225,19 @@ impl<'a> Receiver<'a> {
         };
         entered
             .dress(attributes, &self.owner)
-            .map_err(|trouble| failed(trouble, &self.path))?;
+            .map_err(|failure| failed(failure, &self.path))?;
         if entered.is_new() {
             self.entries = self.entries.saturating_add(1);
         }
         Ok(())
     }
 
-    fn leave(&mut self) -> Result<(), Stop> {
+    fn leave(&mut self) -> Result<(), JobError> {
         let entered = self.entered.pop().ok_or_else(senseless)?;
         self.path.truncate(entered.path());
-        let left = entered.leave().map_err(|trouble| trouble.at(&self.path));
+        let left = entered
+            .leave()
+            .map_err(|failure| failure.with_path(&self.path));
         // The top is still needed: see `sync`.
         if self.entered.is_empty() {
             self.above = Some(left?);
@@ -248,14 +252,14 @@ impl<'a> Receiver<'a> {
     fn make(
         &mut self,
         name: &[u8],
-        make: impl FnOnce(&Directory, &[u8], &NewOwner) -> Result<(), Trouble>,
-    ) -> Result<(), Stop> {
+        make: impl FnOnce(&Directory, &[u8], &NewOwner) -> Result<(), FileError>,
+    ) -> Result<(), JobError> {
         let directory = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
         let name = match name {
             b"" => last_name(&self.path),
             name => name,
         };
-        make(directory, name, &self.owner).map_err(|trouble| trouble.at(&self.path))?;
+        make(directory, name, &self.owner).map_err(|failure| failure.with_path(&self.path))?;
         self.entries = self.entries.saturating_add(1);
         Ok(())
     }
@@ -274,17 +278,17 @@ impl<'a> Receiver<'a> {
     }
 
     /// Waits until the file system of the tree is safe on the disk.
-    fn sync(&self) -> Result<(), Stop> {
+    fn sync(&self) -> Result<(), JobError> {
         let Some(directory) = current(&self.entered, self.above.as_ref()) else {
             return Ok(());
         };
-        let syncing = |errno| Trouble::errno(errno, "making it safe on the disk");
+        let syncing = |errno| FileError::from_errno(errno, "making it safe on the disk");
         Ok(rustix::fs::syncfs(directory.as_fd()).map_err(syncing)?)
     }
 
-    fn answer(&self) -> Result<Answer<'static>, Stop> {
+    fn answer(&self) -> Result<Answer<'static>, JobError> {
         if self.progress != Progress::Complete {
-            return Err(Trouble::new(FailureKind::Invalid, "the tree is not complete").into());
+            return Err(FileError::new(FailureKind::Invalid, "the tree is not complete").into());
         }
         Ok(Answer::Received {
             entries: self.entries,
@@ -303,21 +307,21 @@ fn last_name(path: &[u8]) -> &[u8] {
 }
 
 /// Names the entry that a failure is about.
-fn at(stop: Stop, path: &[u8]) -> Stop {
-    match stop {
-        Stop::Failed(trouble) => trouble.at(path).into(),
-        Stop::HungUp => Stop::HungUp,
+fn at(error: JobError, path: &[u8]) -> JobError {
+    match error {
+        JobError::Failed(failure) => failure.with_path(path).into(),
+        JobError::Cancelled => JobError::Cancelled,
     }
 }
 
-fn directory_in_the_way() -> Trouble {
-    Trouble::new(
+fn directory_in_the_way() -> FileError {
+    FileError::new(
         FailureKind::Conflict,
         "a directory is in the way: remove it first",
     )
 }
 
 /// The records do not make up a tree.
-fn senseless() -> Stop {
-    Trouble::new(FailureKind::Invalid, "the records make up no tree").into()
+fn senseless() -> JobError {
+    FileError::new(FailureKind::Invalid, "the records make up no tree").into()
 }

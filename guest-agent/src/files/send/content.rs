@@ -11,7 +11,7 @@ use vmcell_wire::{
     limits::MAX_INLINE,
 };
 
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// What is read from a large file at once: with its header it fills a frame.
 const BLOCK: usize = 256 * 1024 - HEADER;
@@ -65,12 +65,12 @@ pub(super) fn read_small<'b>(
 
 /// Sends a file in parts: what it has of the length that its status tells.
 pub(super) fn send_parts(
-    line: &mut Line,
+    io: &mut JobIo,
     file: BorrowedFd<'_>,
     status: &Stat,
     path: &[u8],
-) -> Result<(), Stop> {
-    let failed = |errno| Stop::from(Trouble::errno(errno, "reading it").at(path));
+) -> Result<(), JobError> {
+    let failed = |errno| JobError::from(FileError::from_errno(errno, "reading it").with_path(path));
     let end = match length(status) {
         0 => MAX_UNSIZED,
         length => length,
@@ -83,19 +83,19 @@ pub(super) fn send_parts(
             let data = next_data(file, offset, end).map_err(failed)?;
             if data > offset {
                 let bytes = data.saturating_sub(offset);
-                line.record(&TreeRecord::Hole { bytes })?;
+                io.send_record(&TreeRecord::Hole { bytes })?;
                 offset = data;
                 continue;
             }
             until = data_end(file, offset, end);
         }
-        match send_block(line, file, offset, until.saturating_sub(offset), failed)? {
+        match send_block(io, file, offset, until.saturating_sub(offset), failed)? {
             // It became shorter meanwhile.
             0 => break,
             count => offset = offset.saturating_add(count),
         }
     }
-    line.record(&TreeRecord::EndOfFile)
+    io.send_record(&TreeRecord::EndOfFile)
 }
 
 fn is_sparse(status: &Stat) -> bool {
@@ -125,32 +125,32 @@ fn data_end(file: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
 
 /// Sends a block of at most `most` bytes, and answers how many it has.
 fn send_block(
-    line: &mut Line,
+    io: &mut JobIo,
     file: BorrowedFd<'_>,
     offset: u64,
     most: u64,
-    failed: impl Fn(Errno) -> Stop,
-) -> Result<u64, Stop> {
+    failed: impl Fn(Errno) -> JobError,
+) -> Result<u64, JobError> {
     let most = usize::try_from(most).unwrap_or(BLOCK).min(BLOCK);
-    let room = line.room()?;
+    let room = io.room()?;
     if room.len() < LEAST_ROOM {
         let mut block = [0; LEAST_ROOM];
         let most = most.min(LEAST_ROOM);
         let block = block.get_mut(..most).unwrap_or_default();
         let count = read_at(file, block, offset).map_err(failed)?;
         if count > 0 {
-            line.send(&record::raw_header(count)?)?;
-            line.send(block.get(..count).unwrap_or_default())?;
+            io.send(&record::raw_header(count)?)?;
+            io.send(block.get(..count).unwrap_or_default())?;
         }
         return Ok(u64::try_from(count).unwrap_or(0));
     }
-    let (header, block) = room.split_first_chunk_mut().ok_or(Stop::HungUp)?;
+    let (header, block) = room.split_first_chunk_mut().ok_or(JobError::Cancelled)?;
     let most = most.min(block.len());
     let block = block.get_mut(..most).unwrap_or_default();
     let count = read_at(file, block, offset).map_err(failed)?;
     if count > 0 {
         *header = record::raw_header(count)?;
-        line.fill(count.saturating_add(HEADER));
+        io.wrote(count.saturating_add(HEADER));
     }
     Ok(u64::try_from(count).unwrap_or(0))
 }

@@ -2,7 +2,7 @@ use alloc::vec::Vec;
 
 use vmcell_wire::files::{Meta, TreeRecord, record};
 
-use crate::worker::{Line, Stop};
+use crate::worker::{JobError, JobIo};
 
 /// The directories that a tree's sender is in, as far as they were not told:
 /// one that was not asked for is told only when something in it is.
@@ -16,7 +16,7 @@ pub(super) struct Directories {
 
 impl Directories {
     /// Goes into a directory.
-    pub(super) fn enter(&mut self, name: &[u8], meta: Meta<'_>) -> Result<(), Stop> {
+    pub(super) fn enter(&mut self, name: &[u8], meta: Meta<'_>) -> Result<(), JobError> {
         let start = self.untold.len();
         let meta = Some(meta);
         record::encode(&mut self.untold, &TreeRecord::Enter { name, meta })?;
@@ -25,9 +25,9 @@ impl Directories {
     }
 
     /// Tells them all: something follows.
-    pub(super) fn send(&mut self, line: &mut Line) -> Result<(), Stop> {
+    pub(super) fn send(&mut self, io: &mut JobIo) -> Result<(), JobError> {
         if !self.untold.is_empty() {
-            line.send(&self.untold)?;
+            io.send(&self.untold)?;
             self.untold.clear();
             self.starts.clear();
         }
@@ -35,13 +35,13 @@ impl Directories {
     }
 
     /// Leaves the one that was entered last.
-    pub(super) fn leave(&mut self, line: &mut Line) -> Result<(), Stop> {
+    pub(super) fn leave(&mut self, io: &mut JobIo) -> Result<(), JobError> {
         match self.starts.pop() {
             Some(start) => {
                 self.untold.truncate(start);
                 Ok(())
             }
-            None => line.record(&TreeRecord::Leave),
+            None => io.send_record(&TreeRecord::Leave),
         }
     }
 }

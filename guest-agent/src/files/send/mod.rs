@@ -23,13 +23,13 @@ use super::{
     walk::{Links, Order, READ_DIRECTORY, Step, Tour, bad_pattern},
     xattrs::XattrReader,
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// Gives a tree.
-pub(super) fn perform(line: &mut Line, root: &Root, request: &Send<'_>) -> Result<(), Stop> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Send<'_>) -> Result<(), JobError> {
     let filter = Filter::new(request.include, request.exclude).map_err(bad_pattern)?;
     let mut sender = Sender {
-        line,
+        io,
         directories: Directories::default(),
         links: Links::default(),
         xattrs: XattrReader::default(),
@@ -57,10 +57,10 @@ pub(super) fn perform(line: &mut Line, root: &Root, request: &Send<'_>) -> Resul
             match sender.send_entry(&subject, kind)? {
                 Sent::Yes => Ok(()),
                 Sent::Gone => Err(unresolved(Errno::NOENT)),
-                Sent::Not(trouble) => Err(trouble.into()),
+                Sent::Not(failure) => Err(failure.into()),
             }
         }
-        _ => Err(Trouble::new(
+        _ => Err(FileError::new(
             FailureKind::Unsupported,
             "it is no file, directory or link, so it cannot be copied",
         )
@@ -69,7 +69,7 @@ pub(super) fn perform(line: &mut Line, root: &Root, request: &Send<'_>) -> Resul
 }
 
 struct Sender<'a> {
-    line: &'a mut Line,
+    io: &'a mut JobIo,
     directories: Directories,
     links: Links,
     xattrs: XattrReader,
@@ -93,39 +93,39 @@ enum Sent {
     /// It was removed since its name was read.
     Gone,
     /// It cannot be read.
-    Not(Trouble),
+    Not(FileError),
 }
 
 impl Sent {
     fn failed(errno: Errno) -> Self {
         match errno {
             Errno::NOENT => Self::Gone,
-            errno => Self::Not(Trouble::errno(errno, "reading it")),
+            errno => Self::Not(FileError::from_errno(errno, "reading it")),
         }
     }
 }
 
 impl Sender<'_> {
-    fn send_tree(&mut self, top: OwnedFd, filter: &Filter) -> Result<(), Stop> {
+    fn send_tree(&mut self, top: OwnedFd, filter: &Filter) -> Result<(), JobError> {
         let selection = filter.select_root();
         let status = fstat(&top).map_err(unresolved)?;
         let meta = meta(&status, self.xattrs.read(top.as_fd()));
         // Whatever is left out of it, the top is what was asked for.
         self.directories.enter(b"", meta)?;
-        self.directories.send(self.line)?;
+        self.directories.send(self.io)?;
         let mut tour = Tour::new(top, Order::Any, selection);
         while let Some(step) = tour.next() {
-            self.line.check()?;
+            self.io.check_cancelled()?;
             match step {
                 Ok(Step::Entry(hint)) => self.visit(&mut tour, hint, filter)?,
-                Ok(Step::Left) => self.directories.leave(self.line)?,
-                Err(trouble) => return Err(trouble.at(tour.path()).into()),
+                Ok(Step::Left) => self.directories.leave(self.io)?,
+                Err(failure) => return Err(failure.with_path(tour.path()).into()),
             }
         }
         Ok(())
     }
 
-    fn visit(&mut self, tour: &mut Tour, hint: FileType, filter: &Filter) -> Result<(), Stop> {
+    fn visit(&mut self, tour: &mut Tour, hint: FileType, filter: &Filter) -> Result<(), JobError> {
         let kind = match hint {
             FileType::Unknown => match tour.status() {
                 Ok(status) => FileType::from_raw_mode(status.st_mode),
@@ -139,7 +139,7 @@ impl Sender<'_> {
             (Selection::Skip, _) => return Ok(()),
             (_, FileType::Directory) => self.enter(tour, selection)?,
             (_, FileType::RegularFile | FileType::Symlink) => {
-                self.directories.send(self.line)?;
+                self.directories.send(self.io)?;
                 let subject = Subject {
                     directory: tour.directory(),
                     name: tour.name(),
@@ -149,8 +149,8 @@ impl Sender<'_> {
                 self.send_entry(&subject, kind)?
             }
             _ => {
-                self.directories.send(self.line)?;
-                return self.line.record(&TreeRecord::Skipped {
+                self.directories.send(self.io)?;
+                return self.io.send_record(&TreeRecord::Skipped {
                     name: tour.name(),
                     kind: Some(kind_of(kind)),
                     failure: None,
@@ -161,19 +161,19 @@ impl Sender<'_> {
     }
 
     /// Says that an entry was left out, if it was.
-    fn skip(&mut self, tour: &Tour, kind: Option<FileType>, sent: Sent) -> Result<(), Stop> {
-        let Sent::Not(trouble) = sent else {
+    fn skip(&mut self, tour: &Tour, kind: Option<FileType>, sent: Sent) -> Result<(), JobError> {
+        let Sent::Not(failure) = sent else {
             return Ok(());
         };
-        self.directories.send(self.line)?;
-        self.line.record(&TreeRecord::Skipped {
+        self.directories.send(self.io)?;
+        self.io.send_record(&TreeRecord::Skipped {
             name: tour.name(),
             kind: kind.map(kind_of),
-            failure: Some(trouble.as_failure()),
+            failure: Some(failure.as_failure()),
         })
     }
 
-    fn enter(&mut self, tour: &mut Tour, selection: Selection) -> Result<Sent, Stop> {
+    fn enter(&mut self, tour: &mut Tour, selection: Selection) -> Result<Sent, JobError> {
         let opened = tour
             .open(READ_DIRECTORY)
             .and_then(|directory| Ok((fstat(&directory)?, directory)));
@@ -182,24 +182,24 @@ impl Sender<'_> {
             Err(errno) => return Ok(Sent::failed(errno)),
         };
         let meta = meta(&status, self.xattrs.read(directory.as_fd()));
-        if let Err(trouble) = tour.enter(directory, selection) {
-            return Ok(Sent::Not(trouble));
+        if let Err(failure) = tour.enter(directory, selection) {
+            return Ok(Sent::Not(failure));
         }
         self.directories.enter(tour.name(), meta)?;
         if selection == Selection::Take {
-            self.directories.send(self.line)?;
+            self.directories.send(self.io)?;
         }
         Ok(Sent::Yes)
     }
 
-    fn send_entry(&mut self, subject: &Subject<'_>, kind: FileType) -> Result<Sent, Stop> {
+    fn send_entry(&mut self, subject: &Subject<'_>, kind: FileType) -> Result<Sent, JobError> {
         match kind {
             FileType::Symlink => self.send_link(subject),
             _ => self.send_file(subject),
         }
     }
 
-    fn send_link(&mut self, subject: &Subject<'_>) -> Result<Sent, Stop> {
+    fn send_link(&mut self, subject: &Subject<'_>) -> Result<Sent, JobError> {
         let buffer = self.buffer.get_mut(..MAX_PATH).unwrap_or_default();
         let found = status_of(subject.directory, subject.name).and_then(|status| {
             let length = readlinkat_raw(subject.directory, subject.name, buffer)?;
@@ -209,7 +209,7 @@ impl Sender<'_> {
             Ok(found) => found,
             Err(errno) => return Ok(Sent::failed(errno)),
         };
-        self.line.record(&TreeRecord::Symlink {
+        self.io.send_record(&TreeRecord::Symlink {
             name: subject.told,
             meta: meta(&status, Xattrs::NONE),
             target: self.buffer.get(..length).unwrap_or_default(),
@@ -217,7 +217,7 @@ impl Sender<'_> {
         Ok(Sent::Yes)
     }
 
-    fn send_file(&mut self, subject: &Subject<'_>) -> Result<Sent, Stop> {
+    fn send_file(&mut self, subject: &Subject<'_>) -> Result<Sent, JobError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | HARMLESS;
         let opened = openat(subject.directory, subject.name, flags, Mode::empty())
             .and_then(|file| Ok((fstat(&file)?, file)));
@@ -228,7 +228,7 @@ impl Sender<'_> {
         };
         if let Some(to) = self.links.find(&status) {
             let name = subject.told;
-            self.line.record(&TreeRecord::HardLink { name, to })?;
+            self.io.send_record(&TreeRecord::HardLink { name, to })?;
             return Ok(Sent::Yes);
         }
         let content = match content::read_small(file.as_fd(), &status, &mut self.buffer) {
@@ -238,13 +238,13 @@ impl Sender<'_> {
             },
             Err(errno) => return Ok(Sent::failed(errno)),
         };
-        self.line.record(&TreeRecord::File {
+        self.io.send_record(&TreeRecord::File {
             name: subject.told,
             meta: meta(&status, self.xattrs.read(file.as_fd())),
             content,
         })?;
         if matches!(content, Content::Parts { .. }) {
-            content::send_parts(self.line, file.as_fd(), &status, subject.path)?;
+            content::send_parts(self.io, file.as_fd(), &status, subject.path)?;
         }
         // If there are too many, a file of many names becomes many files.
         let _ = self.links.remember(&status, subject.path);

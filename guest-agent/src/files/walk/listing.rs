@@ -8,7 +8,7 @@ use rustix::{
 };
 use vmcell_wire::FailureKind;
 
-use crate::worker::Trouble;
+use crate::worker::FileError;
 
 /// In which order the names of a directory come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Listing {
         directory: BorrowedFd<'_>,
         order: Order,
         buffer: &mut Buffer,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), FileError> {
         self.bytes.clear();
         self.coming.clear();
         let read = match order {
@@ -77,11 +77,15 @@ impl Listing {
         read
     }
 
-    fn read_all(&mut self, directory: BorrowedFd<'_>, buffer: &mut Buffer) -> Result<(), Trouble> {
+    fn read_all(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        buffer: &mut Buffer,
+    ) -> Result<(), FileError> {
         while !self.is_complete {
             self.read_some(directory, buffer)?;
             if self.bytes.len() > MAX_SORTED {
-                return Err(Trouble::new(
+                return Err(FileError::new(
                     FailureKind::Limit,
                     "the directory has too many names to be sorted: ask for them in any order",
                 ));
@@ -94,7 +98,11 @@ impl Listing {
     }
 
     /// Reads as much as the buffer holds.
-    fn read_some(&mut self, directory: BorrowedFd<'_>, buffer: &mut Buffer) -> Result<(), Trouble> {
+    fn read_some(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        buffer: &mut Buffer,
+    ) -> Result<(), FileError> {
         let mut entries = RawDir::new(directory, buffer);
         loop {
             let entry = match entries.next() {
@@ -104,11 +112,13 @@ impl Listing {
                     self.is_complete = true;
                     return Ok(());
                 }
-                Some(Err(errno)) => return Err(Trouble::errno(errno, "reading the directory")),
+                Some(Err(errno)) => {
+                    return Err(FileError::from_errno(errno, "reading the directory"));
+                }
             };
             let bytes = entry.file_name().to_bytes();
             if !matches!(bytes, b"." | b"..") {
-                let too_much = |_| Trouble::new(FailureKind::Limit, "a name in it is too long");
+                let too_much = |_| FileError::new(FailureKind::Limit, "a name in it is too long");
                 self.coming.push(Named {
                     start: u32::try_from(self.bytes.len()).map_err(too_much)?,
                     length: u8::try_from(bytes.len()).map_err(too_much)?,

@@ -26,12 +26,12 @@ use super::{
     root::{Root, unresolved},
     target::{HARMLESS, is, open_file},
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo};
 
 /// Tells the entries of a tree.
-pub(super) fn perform(line: &mut Line, root: &Root, walk: &Walk<'_>) -> Result<(), Stop> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, walk: &Walk<'_>) -> Result<(), JobError> {
     let choice = Choice::new(walk)?;
-    let teller = Teller::new(line, walk.names, walk.digest);
+    let teller = Teller::new(io, walk.names, walk.digest);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | HARMLESS;
     match root.find(walk.path, flags, Mode::empty()) {
         Ok(top) => walk_directory(teller, top, walk, &choice),
@@ -47,7 +47,7 @@ struct Choice {
 }
 
 impl Choice {
-    fn new(walk: &Walk<'_>) -> Result<Self, Stop> {
+    fn new(walk: &Walk<'_>) -> Result<Self, JobError> {
         let glob = match walk.glob {
             b"" => None,
             glob => Some(Glob::new(glob).map_err(bad_pattern)?),
@@ -68,8 +68,8 @@ impl Choice {
 }
 
 /// The host has read the patterns before, and told its user what is wrong.
-pub(crate) fn bad_pattern(_: PatternError) -> Stop {
-    Trouble::new(FailureKind::Invalid, "a pattern is not well-formed").into()
+pub(crate) fn bad_pattern(_: PatternError) -> JobError {
+    FileError::new(FailureKind::Invalid, "a pattern is not well-formed").into()
 }
 
 fn walk_directory(
@@ -77,7 +77,7 @@ fn walk_directory(
     top: OwnedFd,
     walk: &Walk<'_>,
     choice: &Choice,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     if walk.top && choice.glob.is_none() {
         teller.tell_found(&[], top.as_fd())?;
     }
@@ -95,18 +95,18 @@ fn walk_directory(
         teller.check()?;
         match step {
             Ok(Step::Entry(hint)) => {
-                if let Err(trouble) = visit(&mut teller, &mut tour, hint, depth, choice)? {
-                    teller.tell_trouble(tour.path(), &trouble)?;
+                if let Err(failure) = visit(&mut teller, &mut tour, hint, depth, choice)? {
+                    teller.tell_trouble(tour.path(), &failure)?;
                 }
             }
             Ok(Step::Left) => {}
-            Err(trouble) => teller.tell_trouble(tour.path(), &trouble)?,
+            Err(failure) => teller.tell_trouble(tour.path(), &failure)?,
         }
     }
     Ok(())
 }
 
-/// Tells an entry, and enters it, as far as it is meant. The inner trouble is
+/// Tells an entry, and enters it, as far as it is meant. The inner failure is
 /// the entry's own.
 fn visit(
     teller: &mut Teller<'_>,
@@ -114,10 +114,10 @@ fn visit(
     hint: FileType,
     depth: usize,
     choice: &Choice,
-) -> Result<Result<(), Trouble>, Stop> {
+) -> Result<Result<(), FileError>, JobError> {
     if tour.path().len() > MAX_PATH {
-        let trouble = Trouble::new(FailureKind::Limit, "a path below it is too long to be told");
-        return teller.tell_trouble(tour.path_above(), &trouble).map(Ok);
+        let failure = FileError::new(FailureKind::Limit, "a path below it is too long to be told");
+        return teller.tell_trouble(tour.path_above(), &failure).map(Ok);
     }
     let kind = match hint {
         FileType::Unknown => match tour.status() {
@@ -132,8 +132,8 @@ fn visit(
         .select_within(tour.selection(), tour.path(), is_directory);
     let tells = choice.tells(selection, tour.path());
     let enters = is_directory && tour.depth() < depth && choice.enters(selection, tour.path());
-    if tells && let Err(trouble) = teller.tell(tour, kind)? {
-        return Ok(Err(trouble));
+    if tells && let Err(failure) = teller.tell(tour, kind)? {
+        return Ok(Err(failure));
     }
     if !enters {
         return Ok(Ok(()));
@@ -145,16 +145,16 @@ fn visit(
 }
 
 /// What was removed or replaced since its name was read is not there: that is
-/// no trouble.
-fn gone_is_fine(errno: Errno) -> Result<(), Trouble> {
+/// no failure.
+fn gone_is_fine(errno: Errno) -> Result<(), FileError> {
     match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Ok(()),
-        errno => Err(Trouble::errno(errno, "looking at it")),
+        errno => Err(FileError::from_errno(errno, "looking at it")),
     }
 }
 
 /// A top that is no directory is all there is.
-fn tell_lone(mut teller: Teller<'_>, root: &Root, walk: &Walk<'_>) -> Result<(), Stop> {
+fn tell_lone(mut teller: Teller<'_>, root: &Root, walk: &Walk<'_>) -> Result<(), JobError> {
     let found = root.open_path(walk.path, OFlags::PATH, Mode::empty())?;
     let status = rustix::fs::fstat(&found).map_err(unresolved)?;
     if walk.digest && is(&status, FileType::RegularFile) {

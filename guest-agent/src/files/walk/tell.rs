@@ -18,51 +18,55 @@ use crate::{
         names::Names,
         target::{HARMLESS, is},
     },
-    worker::{Line, Stop, Trouble},
+    worker::{FileError, JobError, JobIo},
 };
 
 /// Tells entries to the host.
 pub(super) struct Teller<'a> {
-    line: &'a mut Line,
+    io: &'a mut JobIo,
     names: Option<Names>,
     digester: Option<Digester>,
     target: Vec<u8>,
 }
 
 impl<'a> Teller<'a> {
-    pub(super) fn new(line: &'a mut Line, names: bool, digest: bool) -> Self {
+    pub(super) fn new(io: &'a mut JobIo, names: bool, digest: bool) -> Self {
         Self {
-            line,
+            io,
             names: names.then(Names::read),
             digester: digest.then(Digester::new),
             target: alloc::vec![0; MAX_PATH],
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), Stop> {
-        self.line.check()
+    pub(super) fn check(&self) -> Result<(), JobError> {
+        self.io.check_cancelled()
     }
 
     /// Tells an entry that could not be looked at.
-    pub(super) fn tell_trouble(&mut self, path: &[u8], trouble: &Trouble) -> Result<(), Stop> {
-        self.line.answer(&Answer::Problem {
+    pub(super) fn tell_trouble(
+        &mut self,
+        path: &[u8],
+        failure: &FileError,
+    ) -> Result<(), JobError> {
+        self.io.send_answer(&Answer::Problem {
             path,
-            failure: trouble.as_failure(),
+            failure: failure.as_failure(),
         })
     }
 
-    /// Tells the entry that came last on a tour. The inner trouble is the
+    /// Tells the entry that came last on a tour. The inner failure is the
     /// entry's own.
     pub(super) fn tell(
         &mut self,
         tour: &Tour,
         kind: FileType,
-    ) -> Result<Result<(), Trouble>, Stop> {
+    ) -> Result<Result<(), FileError>, JobError> {
         if kind == FileType::RegularFile && self.digester.is_some() {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | HARMLESS;
             return match tour.open(flags) {
                 Ok(file) => match self.tell_found(tour.path(), file.as_fd()) {
-                    Err(Stop::Failed(trouble)) => Ok(Err(trouble)),
+                    Err(JobError::Failed(failure)) => Ok(Err(failure)),
                     told => told.map(Ok),
                 },
                 Err(errno) => Ok(gone_is_fine(errno)),
@@ -92,12 +96,16 @@ impl<'a> Teller<'a> {
     }
 
     /// Tells what was opened.
-    pub(super) fn tell_found(&mut self, path: &[u8], found: BorrowedFd<'_>) -> Result<(), Stop> {
-        let looking = |errno| Trouble::errno(errno, "looking at it");
+    pub(super) fn tell_found(
+        &mut self,
+        path: &[u8],
+        found: BorrowedFd<'_>,
+    ) -> Result<(), JobError> {
+        let looking = |errno| FileError::from_errno(errno, "looking at it");
         let status = fstat(found).map_err(looking)?;
         let digest = match &mut self.digester {
             Some(digester) if is(&status, FileType::RegularFile) => {
-                Some(digester.digest(self.line, found)?)
+                Some(digester.digest(self.io, found)?)
             }
             _ => None,
         };
@@ -110,12 +118,12 @@ impl<'a> Teller<'a> {
         status: &Stat,
         target: &[u8],
         digest: Option<[u8; 32]>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JobError> {
         let (owner, group) = match &mut self.names {
             Some(names) => names.of(status.st_uid, status.st_gid),
             None => ("", ""),
         };
-        self.line.answer(&Answer::Entry(FileEntry {
+        self.io.send_answer(&Answer::Entry(FileEntry {
             owner,
             group,
             target,

@@ -9,7 +9,7 @@ use rustix::{
 use vmcell_wire::{FailureKind, limits::MAX_DEPTH, pattern::Selection};
 
 use super::listing::{BUFFER, Buffer, Listing, Order};
-use crate::worker::Trouble;
+use crate::worker::FileError;
 
 /// Everything below a directory, name by name.
 ///
@@ -71,9 +71,9 @@ impl Tour {
         }
     }
 
-    /// The next step; None: that was all. After trouble with a directory the
+    /// The next step; None: that was all. After failure with a directory the
     /// rest of it is passed over.
-    pub(crate) fn next(&mut self) -> Option<Result<Step, Trouble>> {
+    pub(crate) fn next(&mut self) -> Option<Result<Step, FileError>> {
         loop {
             let level = self.levels.last_mut()?;
             self.path.truncate(level.path);
@@ -90,8 +90,8 @@ impl Tour {
                 return Some(Ok(Step::Left));
             }
             let directory = level.directory.as_fd();
-            if let Err(trouble) = level.listing.read(directory, self.order, &mut self.buffer) {
-                return Some(Err(trouble));
+            if let Err(failure) = level.listing.read(directory, self.order, &mut self.buffer) {
+                return Some(Err(failure));
             }
         }
     }
@@ -101,9 +101,9 @@ impl Tour {
         &mut self,
         directory: OwnedFd,
         selection: Selection,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), FileError> {
         if self.levels.len() >= MAX_DEPTH {
-            return Err(Trouble::new(
+            return Err(FileError::new(
                 FailureKind::Limit,
                 "what is below is too deep: name a directory further down",
             ));

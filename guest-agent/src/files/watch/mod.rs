@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     clock::Moment,
-    worker::{Line, Stop},
+    worker::{JobError, JobIo},
 };
 
 /// What is to be watched.
@@ -42,16 +42,20 @@ pub(super) struct Subject<'a> {
 /// together, merged as [`Pending`] says. What is in a directory that is new is
 /// told too, for it may have come before the directory was watched. What was
 /// in one that is gone is not: it is gone with it.
-pub(super) fn perform(line: &mut Line, subject: Subject<'_>, debounce_ms: u32) -> Result<(), Stop> {
-    let mut watch = Watch::begin(line, subject)?;
-    entry::answer(line, subject.open(&[], OFlags::PATH)?.as_fd())?;
+pub(super) fn perform(
+    io: &mut JobIo,
+    subject: Subject<'_>,
+    debounce_ms: u32,
+) -> Result<(), JobError> {
+    let mut watch = Watch::begin(io, subject)?;
+    entry::answer(io, subject.open(&[], OFlags::PATH)?.as_fd())?;
     let mut pending = Pending::default();
     let mut due: Option<Moment> = None;
     loop {
         let wait = due.map(|due| milliseconds_until(due, Moment::now()));
         let mut is_there = true;
-        if line.wait_for(watch.watches.as_fd(), wait)? {
-            is_there = watch.read(line, &mut pending)?;
+        if io.wait_readable(watch.watches.as_fd(), wait)? {
+            is_there = watch.read(io, &mut pending)?;
         }
         if due.is_none() && !pending.is_empty() {
             due = Some(Moment::now().after_ms(debounce_ms.into()));
@@ -59,17 +63,17 @@ pub(super) fn perform(line: &mut Line, subject: Subject<'_>, debounce_ms: u32) -
         if !is_there || due.is_some_and(|due| due <= Moment::now()) {
             due = None;
             for (path, kind) in pending.take() {
-                tell(line, kind, &path)?;
+                tell(io, kind, &path)?;
             }
         }
         if !is_there {
-            return tell(line, ChangeKind::Removed, &[]);
+            return tell(io, ChangeKind::Removed, &[]);
         }
     }
 }
 
-fn tell(line: &mut Line, kind: ChangeKind, path: &[u8]) -> Result<(), Stop> {
-    line.answer(&Answer::Change(Change { kind, path }))
+fn tell(io: &mut JobIo, kind: ChangeKind, path: &[u8]) -> Result<(), JobError> {
+    io.send_answer(&Answer::Change(Change { kind, path }))
 }
 
 fn milliseconds_until(due: Moment, now: Moment) -> u32 {
@@ -79,7 +83,7 @@ fn milliseconds_until(due: Moment, now: Moment) -> u32 {
 
 impl Subject<'_> {
     /// Opens what is at a path below the top; the top if that is empty.
-    fn open(&self, below: &[u8], flags: OFlags) -> Result<OwnedFd, Stop> {
+    fn open(&self, below: &[u8], flags: OFlags) -> Result<OwnedFd, JobError> {
         let path = join(self.path, below);
         Root::open(self.root)?.open_path(&path, flags, Mode::empty())
     }
@@ -95,7 +99,7 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn begin(line: &Line, subject: Subject<'a>) -> Result<Self, Stop> {
+    fn begin(io: &JobIo, subject: Subject<'a>) -> Result<Self, JobError> {
         let found = subject.open(&[], OFlags::PATH)?;
         let status = fstat(&found).map_err(unresolved)?;
         let mut watches = Watches::new()?;
@@ -103,7 +107,7 @@ impl<'a> Watch<'a> {
         if subject.recursive && is(&status, FileType::Directory) {
             let directory = rustix::fs::openat(&found, c".", READ_DIRECTORY, Mode::empty())
                 .map_err(unresolved)?;
-            watches.add_below(line, directory, &[], |_, _| {})?;
+            watches.add_below(io, directory, &[], |_, _| {})?;
         }
         Ok(Self {
             subject,
@@ -115,33 +119,38 @@ impl<'a> Watch<'a> {
 
     /// Takes what the kernel has to tell. Answers whether the top is still
     /// there.
-    fn read(&mut self, line: &Line, pending: &mut Pending) -> Result<bool, Stop> {
+    fn read(&mut self, io: &JobIo, pending: &mut Pending) -> Result<bool, JobError> {
         for notice in self.watches.read()? {
             if notice.flags.contains(ReadFlags::QUEUE_OVERFLOW) {
                 // Directories may have come and gone unseen.
                 pending.overflow();
-                return self.begin_again(line);
+                return self.begin_again(io);
             }
-            if !self.note(line, pending, &notice)? {
+            if !self.note(io, pending, &notice)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn begin_again(&mut self, line: &Line) -> Result<bool, Stop> {
-        match Self::begin(line, self.subject) {
+    fn begin_again(&mut self, io: &JobIo) -> Result<bool, JobError> {
+        match Self::begin(io, self.subject) {
             Ok(again) => {
                 *self = again;
                 Ok(true)
             }
-            Err(Stop::Failed(trouble)) if trouble.kind() == FailureKind::NotFound => Ok(false),
-            Err(stop) => Err(stop),
+            Err(JobError::Failed(failure)) if failure.kind() == FailureKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
     /// Notes what happened. Answers whether the top is still there.
-    fn note(&mut self, line: &Line, pending: &mut Pending, notice: &Notice) -> Result<bool, Stop> {
+    fn note(
+        &mut self,
+        io: &JobIo,
+        pending: &mut Pending,
+        notice: &Notice,
+    ) -> Result<bool, JobError> {
         let Some(above) = self.watches.path(notice.watch) else {
             return Ok(true);
         };
@@ -169,7 +178,7 @@ impl<'a> Watch<'a> {
         pending.add(&path, happening, is_directory);
         if is_directory && self.subject.recursive {
             match happening {
-                Happening::Created | Happening::Arrived => self.adopt(line, pending, &path)?,
+                Happening::Created | Happening::Arrived => self.adopt(io, pending, &path)?,
                 Happening::Removed => self.watches.remove(&path),
                 Happening::Modified | Happening::Metadata => {}
             }
@@ -184,7 +193,7 @@ impl<'a> Watch<'a> {
         pending: &mut Pending,
         watch: i32,
         flags: ReadFlags,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, JobError> {
         if flags.contains(ReadFlags::IGNORED) {
             self.watches.forget(watch);
         }
@@ -209,35 +218,35 @@ impl<'a> Watch<'a> {
         Ok(true)
     }
 
-    fn is_still_there(&self) -> Result<bool, Stop> {
+    fn is_still_there(&self) -> Result<bool, JobError> {
         match self.subject.open(&[], OFlags::PATH) {
             Ok(found) => {
                 let now = fstat(&found).map_err(unresolved)?;
                 Ok((now.st_dev, now.st_ino) == (self.status.st_dev, self.status.st_ino))
             }
-            Err(Stop::Failed(trouble)) if trouble.kind() == FailureKind::NotFound => Ok(false),
-            Err(stop) => Err(stop),
+            Err(JobError::Failed(failure)) if failure.kind() == FailureKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
     /// Watches a new directory, and notes what is in it already.
-    fn adopt(&mut self, line: &Line, pending: &mut Pending, path: &[u8]) -> Result<(), Stop> {
+    fn adopt(&mut self, io: &JobIo, pending: &mut Pending, path: &[u8]) -> Result<(), JobError> {
         let directory = match self.subject.open(path, READ_DIRECTORY) {
             Ok(directory) => directory,
             // It is gone or something else by now, which will be told.
-            Err(Stop::Failed(trouble))
+            Err(JobError::Failed(failure))
                 if matches!(
-                    trouble.kind(),
+                    failure.kind(),
                     FailureKind::NotFound | FailureKind::Invalid | FailureKind::Denied
                 ) =>
             {
                 return Ok(());
             }
-            Err(stop) => return Err(stop),
+            Err(error) => return Err(error),
         };
         self.watches.add(directory.as_fd(), path)?;
         self.watches
-            .add_below(line, directory, path, |path, is_directory| {
+            .add_below(io, directory, path, |path, is_directory| {
                 pending.add(path, Happening::Created, is_directory);
             })
     }

@@ -16,7 +16,7 @@ use crate::{
         temporary::path_of,
         walk::{Order, READ_DIRECTORY, Step, Tour},
     },
-    worker::{Line, Stop, Trouble},
+    worker::{FileError, JobError, JobIo},
 };
 
 /// What the kernel watches for us: inotify(7).
@@ -54,10 +54,10 @@ const MAX_WATCHES: usize = 256 * 1024;
 const BUFFER: usize = 16 * 1024;
 
 impl Watches {
-    pub(super) fn new() -> Result<Self, Trouble> {
+    pub(super) fn new() -> Result<Self, FileError> {
         let flags = CreateFlags::NONBLOCK | CreateFlags::CLOEXEC;
-        let inotify =
-            inotify::init(flags).map_err(|errno| Trouble::errno(errno, "beginning to watch"))?;
+        let inotify = inotify::init(flags)
+            .map_err(|errno| FileError::from_errno(errno, "beginning to watch"))?;
         Ok(Self {
             inotify,
             paths: Vec::new(),
@@ -71,19 +71,19 @@ impl Watches {
     }
 
     /// Watches what was opened, and answers its number.
-    pub(super) fn add(&mut self, found: BorrowedFd<'_>, path: &[u8]) -> Result<i32, Trouble> {
+    pub(super) fn add(&mut self, found: BorrowedFd<'_>, path: &[u8]) -> Result<i32, FileError> {
         let added = if self.paths.len() < MAX_WATCHES {
             inotify::add_watch(&self.inotify, path_of(found), CHANGES)
         } else {
             Err(Errno::NOSPC)
         };
         let watch = added.map_err(|errno| match errno {
-            Errno::NOSPC => Trouble::errno(
+            Errno::NOSPC => FileError::from_errno(
                 errno,
                 "there are too many directories to watch: watch fewer, \
                  or raise fs.inotify.max_user_watches in the guest",
             ),
-            errno => Trouble::errno(errno, "watching it"),
+            errno => FileError::from_errno(errno, "watching it"),
         })?;
         let entry = (watch, Vec::from(path));
         match self.find(watch) {
@@ -106,16 +106,16 @@ impl Watches {
     /// entry, and whether it is a directory.
     pub(super) fn add_below(
         &mut self,
-        line: &Line,
+        io: &JobIo,
         directory: OwnedFd,
         path: &[u8],
         mut found: impl FnMut(&[u8], bool),
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JobError> {
         let mut tour = Tour::new(directory, Order::Any, Selection::Take);
         while let Some(step) = tour.next() {
-            line.check()?;
+            io.check_cancelled()?;
             let below = join(path, tour.path());
-            let Step::Entry(hint) = step.map_err(|trouble| trouble.at(&below))? else {
+            let Step::Entry(hint) = step.map_err(|failure| failure.with_path(&below))? else {
                 continue;
             };
             let opened = match hint {
@@ -127,12 +127,14 @@ impl Watches {
                 Ok(opened) => {
                     self.add(opened.as_fd(), &below)?;
                     tour.enter(opened, Selection::Take)
-                        .map_err(|trouble| trouble.at(&below))?;
+                        .map_err(|failure| failure.with_path(&below))?;
                 }
                 // It is no directory, or gone by now, which will be told.
                 Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT | Errno::NXIO) => {}
                 Err(errno) => {
-                    return Err(Trouble::errno(errno, "watching it").at(&below).into());
+                    return Err(FileError::from_errno(errno, "watching it")
+                        .with_path(&below)
+                        .into());
                 }
             }
         }
@@ -163,7 +165,7 @@ impl Watches {
     }
 
     /// Some of what the kernel has to tell, or nothing.
-    pub(super) fn read(&self) -> Result<Vec<Notice>, Trouble> {
+    pub(super) fn read(&self) -> Result<Vec<Notice>, FileError> {
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
         let mut notices = Vec::new();
@@ -178,7 +180,7 @@ impl Watches {
                         .unwrap_or_default(),
                 }),
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(notices),
-                Err(errno) => return Err(Trouble::errno(errno, "watching")),
+                Err(errno) => return Err(FileError::from_errno(errno, "watching")),
             }
             if reader.is_buffer_empty() {
                 return Ok(notices);
