@@ -209,12 +209,12 @@ impl Agent {
                 self.serve(id);
             }
             self.tasks.jobs.notify_workers();
-            self.tasks.write_back.look_after();
+            self.tasks.write_back.start_if_due();
             self.keep_patience();
             if self.accept_at.is_some() {
                 self.accept();
             }
-            if self.power_is_off() {
+            if self.advance_power_off() {
                 return Ok(Ending::PowerOff);
             }
             if !self.has_work() && self.quiet_from.is_some_and(|from| from <= Moment::now()) {
