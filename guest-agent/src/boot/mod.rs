@@ -7,8 +7,8 @@
 mod mounts;
 pub mod namespaces;
 mod ports;
-mod stages;
 mod shared_memory_limits;
+mod stages;
 mod vsock;
 
 use core::fmt;
@@ -132,7 +132,8 @@ pub fn boot() -> Result<Booted, BootError> {
     let file = stages::read_boot_file().map_err(kernel("read the boot file"))?;
     let boot = Boot::from_file(&file)
         .map_err(|error| stage("read the boot file")(Cause::BootFile(error)))?;
-    stages::seed_random_generator(&boot.seed).map_err(kernel("seed the random number generator"))?;
+    stages::seed_random_generator(&boot.seed)
+        .map_err(kernel("seed the random number generator"))?;
     stages::set_clock(boot.wall_time_ns).map_err(kernel("set the clock"))?;
     mounts::mount_root(boot.root_device).map_err(|errno| {
         stage("mount the root")(Cause::RootDevice(String::from(boot.root_device), errno))

@@ -57,8 +57,7 @@ fn find(started: Moment) -> Result<bool, Errno> {
         }
         // A process that has ended by now has no session.
         let is_foreign = sys::session_of(pid).is_some_and(|session| session != agent.session);
-        if is_foreign && agent.has_escaped(&proc, name) && is_alive_since(&proc, name, started)
-        {
+        if is_foreign && agent.has_escaped(&proc, name) && is_alive_since(&proc, name, started) {
             return Ok(true);
         }
     }

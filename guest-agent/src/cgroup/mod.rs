@@ -24,9 +24,9 @@
 //! third, for all processes.
 
 mod changes;
+mod escaped;
 mod limits;
 mod members;
-mod escaped;
 mod pool;
 mod tree;
 
@@ -147,7 +147,9 @@ impl Cgroup {
     /// Returns its directory, for starting a child in it, or `None` if it is
     /// [closed](Cgroups::close).
     pub(crate) fn directory(&self) -> Option<BorrowedFd<'_>> {
-        self.handles.as_ref().map(|handles| handles.directory.as_fd())
+        self.handles
+            .as_ref()
+            .map(|handles| handles.directory.as_fd())
     }
 }
 

@@ -10,7 +10,7 @@ use vmcell_wire::CgroupLimits;
 use super::{
     Cgroup,
     changes::ChangeTracker,
-    open, escaped,
+    escaped, open,
     tree::{self, MAX_DEPTH, MAX_DESCENDANTS},
     write,
 };

@@ -7,8 +7,8 @@ use vmcell_wire::files::Owner;
 
 use super::{
     entry,
-    link_walk::Unresolved,
     owner::NewOwner,
+    resolve::ResolveError,
     root::{Root, SEARCH},
 };
 use crate::worker::{FileError, JobError, JobIo};
@@ -26,11 +26,11 @@ pub(super) fn perform(
     owner: Owner<'_>,
 ) -> Result<(), JobError> {
     let owner = NewOwner::find(owner)?;
-    let there = root.find(path, SEARCH, Mode::empty());
-    if matches!(there, Err(Unresolved::Kernel(Errno::NOENT))) {
-        let place = root.make_place(path, &owner)?;
+    let there = root.resolve(path, SEARCH, Mode::empty());
+    if matches!(there, Err(ResolveError::Kernel(Errno::NOENT))) {
+        let location = root.locate_creating_parents(path, &owner)?;
         let mode = mode.map_or(DEFAULT_MODE, u32::from);
-        make_directory(place.directory.as_fd(), place.name, mode, &owner)?;
+        make_directory(location.directory.as_fd(), location.name, mode, &owner)?;
     }
     let directory = root.open_path(path, SEARCH, Mode::empty())?;
     entry::answer(io, directory.as_fd())
@@ -49,15 +49,15 @@ pub(crate) fn make_directory(
         Err(Errno::EXIST) => return Ok(false),
         outcome => outcome.map_err(failed)?,
     }
-    let heir = owner.heir_in(above).map_err(failed)?;
-    if heir.is_none() && mode & !SIMPLE == 0 {
+    let owner_for_new = owner.owner_for_new_in(above).map_err(failed)?;
+    if owner_for_new.is_none() && mode & !SIMPLE == 0 {
         return Ok(true);
     }
     // Whatever else may have that name by now is no directory of ours.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = openat(above, name, flags, Mode::empty()).map_err(failed)?;
-    if let Some(ids) = heir {
-        ids.own(made.as_fd()).map_err(failed)?;
+    if let Some(ids) = owner_for_new {
+        ids.chown(made.as_fd()).map_err(failed)?;
     }
     if mode & !SIMPLE != 0 {
         rustix::fs::fchmod(&made, Mode::from_raw_mode(mode)).map_err(failed)?;

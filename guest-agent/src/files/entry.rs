@@ -7,7 +7,7 @@ use rustix::{
 };
 use vmcell_wire::files::{Answer, FileEntry, FileKind, Time};
 
-use super::names::Names;
+use super::owner_names::OwnerNames;
 use crate::worker::{FileError, JobError, JobIo};
 
 /// What is told about what `status` is about. The caller adds names, a link's
@@ -60,21 +60,21 @@ pub(crate) fn kind_of(kind: FileType) -> FileKind {
 
 /// Answers with the one entry that `found` stands for.
 pub(crate) fn answer(io: &mut JobIo, found: BorrowedFd<'_>) -> Result<(), JobError> {
-    answer_with(io, found, None)
+    answer_with_digest(io, found, None)
 }
 
 /// The same, with the digest of its bytes.
-pub(crate) fn answer_with(
+pub(crate) fn answer_with_digest(
     io: &mut JobIo,
     found: BorrowedFd<'_>,
     digest: Option<[u8; 32]>,
 ) -> Result<(), JobError> {
-    let looking = |errno| FileError::from_errno(errno, "looking at it");
-    let status = rustix::fs::fstat(found).map_err(looking)?;
-    let mut names = Names::read();
-    let (owner, group) = names.of(status.st_uid, status.st_gid);
+    let stat_failed = |errno| FileError::from_errno(errno, "looking at it");
+    let status = rustix::fs::fstat(found).map_err(stat_failed)?;
+    let mut names = OwnerNames::read();
+    let (owner, group) = names.look_up(status.st_uid, status.st_gid);
     let target = match kind(&status) {
-        FileKind::Symlink => target(found, c"").map_err(looking)?,
+        FileKind::Symlink => link_target(found, c"").map_err(stat_failed)?,
         _ => Vec::new(),
     };
     io.send_answer(&Answer::Entry(FileEntry {
@@ -88,7 +88,7 @@ pub(crate) fn answer_with(
 
 /// What a link points to: an entry of a directory, or with an empty name the
 /// descriptor itself.
-pub(crate) fn target(
+pub(crate) fn link_target(
     directory: BorrowedFd<'_>,
     name: impl rustix::path::Arg,
 ) -> Result<Vec<u8>, Errno> {

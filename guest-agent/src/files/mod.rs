@@ -3,34 +3,34 @@
 //! Each sort of work is a file of its own. They share these:
 //!
 //! - [`root`]: paths become descriptors within the root of the job, or nothing
-//!   does; [`link_walk`]: which links are followed on the way;
+//!   does; [`resolve`]: which links are followed on the way;
 //! - [`owner`]: whose new entries are;
 //! - [`entry`]: what is told about an entry;
 //! - [`temporary`]: files that have no name yet, or one that goes away;
-//! - [`descent`]: what is below a directory, level by level.
+//! - [`stack`]: what is below a directory, level by level.
 //!
 //! Nothing is left behind, whatever happens: what is open or has a name only
 //! for a while belongs to an object whose end is its end.
 
-mod content;
 mod copy;
-mod descent;
+mod copy_content;
 mod digest;
 mod directory;
+mod directory_stack;
 mod edit;
 mod entry;
-mod everywhere;
-mod link_walk;
-mod mode;
-mod names;
 mod owner;
-mod ownership;
+mod owner_names;
 mod read;
 mod receive;
+mod recursive;
 mod remove;
 mod rename;
+mod resolve;
 mod root;
 mod send;
+mod set_mode;
+mod set_owner;
 mod stat;
 mod symlink;
 mod sync;
@@ -77,8 +77,8 @@ pub(crate) fn perform(io: &mut JobIo, request: &Files<'_>) -> Result<(), JobErro
         Work::Remove { path, tree } => remove::perform(io, &root, path, tree),
         Work::Rename { from, to, replace } => rename::perform(io, &root, from, to, replace),
         Work::Copy { from, to, owner } => copy::perform(io, &root, from, to, owner),
-        Work::SetMode { path, mode, tree } => mode::perform(io, &root, path, mode, tree),
-        Work::SetOwner { path, owner, tree } => ownership::perform(io, &root, path, owner, tree),
+        Work::SetMode { path, mode, tree } => set_mode::perform(io, &root, path, mode, tree),
+        Work::SetOwner { path, owner, tree } => set_owner::perform(io, &root, path, owner, tree),
         Work::Symlink {
             path,
             target,
@@ -102,12 +102,12 @@ pub(crate) fn perform(io: &mut JobIo, request: &Files<'_>) -> Result<(), JobErro
         } => {
             // What is held open is not seen to go away.
             drop(root);
-            let subject = watch::Subject {
+            let target = watch::WatchTarget {
                 root: request.root,
                 path,
                 recursive,
             };
-            watch::perform(io, subject, debounce_ms)
+            watch::perform(io, target, debounce_ms)
         }
         _ => Err(FileError::new(FailureKind::Unsupported, "no such work on files").into()),
     }

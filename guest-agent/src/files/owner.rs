@@ -27,13 +27,13 @@ impl Ids {
 
     /// Gives them an open file or directory. It loses its set-id bits by this,
     /// so permissions are set afterwards.
-    pub(crate) fn own(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
+    pub(crate) fn chown(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
         let (uid, gid) = self.raw();
         rustix::fs::fchown(entry, uid, gid)
     }
 
     /// Gives them what a descriptor stands for, whatever it is.
-    pub(crate) fn own_found(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
+    pub(crate) fn chown_path_fd(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
         let (uid, gid) = self.raw();
         rustix::fs::chownat(entry, c"", uid, gid, AtFlags::EMPTY_PATH)
     }
@@ -47,7 +47,7 @@ impl Ids {
 pub(crate) struct NewOwner {
     rule: Rule,
     /// Whose they are before anything is done about it.
-    ours: Ids,
+    own_ids: Ids,
 }
 
 enum Rule {
@@ -69,36 +69,36 @@ impl NewOwner {
                 },
             }),
         };
-        let ours = Ids {
+        let own_ids = Ids {
             uid: geteuid().as_raw(),
             gid: getegid().as_raw(),
         };
-        Ok(Self { rule, ours })
+        Ok(Self { rule, own_ids })
     }
 
     /// Whom a new entry of `directory` must be given to; None if it is theirs
     /// from the beginning. `record` says whose it was where it comes from.
-    pub(crate) fn heir(&self, directory: &Stat, record: Option<Ids>) -> Option<Ids> {
+    pub(crate) fn owner_for_new(&self, directory: &Stat, record: Option<Ids>) -> Option<Ids> {
         let ids = match self.rule {
             Rule::OfDirectory => Ids::of(directory),
             Rule::Given(ids) => ids,
             Rule::OfRecord => record.unwrap_or(Ids::ROOT),
         };
-        let mut first = self.ours;
+        let mut initial = self.own_ids;
         if directory.st_mode & SET_GROUP != 0 {
-            first.gid = directory.st_gid;
+            initial.gid = directory.st_gid;
         }
-        (ids != first).then_some(ids)
+        (ids != initial).then_some(ids)
     }
 
     /// Whom something must be given to that is there already and replaced;
     /// None if it stays whose it was.
-    pub(crate) fn successor(&self) -> Option<Ids> {
-        self.successor_by(None)
+    pub(crate) fn owner_for_replaced(&self) -> Option<Ids> {
+        self.owner_for_replaced_from(None)
     }
 
     /// The same, where a record says whose it was where it comes from.
-    pub(crate) fn successor_by(&self, record: Option<Ids>) -> Option<Ids> {
+    pub(crate) fn owner_for_replaced_from(&self, record: Option<Ids>) -> Option<Ids> {
         match self.rule {
             Rule::OfDirectory => None,
             Rule::Given(ids) => Some(ids),
@@ -106,9 +106,9 @@ impl NewOwner {
         }
     }
 
-    /// [`heir`](Self::heir) by the directory's descriptor.
-    pub(crate) fn heir_in(&self, directory: impl AsFd) -> Result<Option<Ids>, Errno> {
-        Ok(self.heir(&rustix::fs::fstat(directory)?, None))
+    /// [`owner_for_new`](Self::owner_for_new) by the directory's descriptor.
+    pub(crate) fn owner_for_new_in(&self, directory: impl AsFd) -> Result<Option<Ids>, Errno> {
+        Ok(self.owner_for_new(&rustix::fs::fstat(directory)?, None))
     }
 }
 

@@ -14,7 +14,7 @@ const CHUNK: usize = 128 * 1024;
 const DIRECT_CHUNK: usize = 1024 * 1024;
 
 /// From so many bytes on it pays to read past the kernel's cache.
-const LARGE: u64 = 4 * 1024 * 1024;
+const DIRECT_IO_THRESHOLD: u64 = 4 * 1024 * 1024;
 
 /// What is read past the cache is a multiple of this, and so is its place in
 /// the file and in memory.
@@ -32,7 +32,7 @@ pub(super) fn perform(
     let end = offset.saturating_add(length);
     let size = u64::try_from(status.st_size).unwrap_or(0).min(end);
     let mut offset = offset;
-    if size.saturating_sub(offset) >= LARGE && offset.is_multiple_of(BLOCK_64) {
+    if size.saturating_sub(offset) >= DIRECT_IO_THRESHOLD && offset.is_multiple_of(BLOCK_64) {
         // The tail of the file has no whole blocks.
         let whole = size.saturating_sub(size.rem_euclid(BLOCK_64));
         offset = read_directly(io, file.as_fd(), offset, whole)?;
@@ -62,7 +62,7 @@ fn read_directly(
     mut offset: u64,
     end: u64,
 ) -> Result<u64, JobError> {
-    if is_cached(io, file, offset)? || !set_direct(file, true) {
+    if is_cached(io, file, offset)? || !set_direct_io(file, true) {
         return Ok(offset);
     }
     while offset < end {
@@ -85,7 +85,7 @@ fn read_directly(
         }
         break;
     }
-    set_direct(file, false);
+    set_direct_io(file, false);
     Ok(offset)
 }
 
@@ -99,7 +99,7 @@ fn is_cached(io: &mut JobIo, file: BorrowedFd<'_>, offset: u64) -> Result<bool, 
 }
 
 /// Answers whether the file system can do it.
-pub(super) fn set_direct(file: BorrowedFd<'_>, direct: bool) -> bool {
+pub(super) fn set_direct_io(file: BorrowedFd<'_>, direct: bool) -> bool {
     fcntl_getfl(file).is_ok_and(|mut flags| {
         flags.set(OFlags::DIRECT, direct);
         fcntl_setfl(file, flags).is_ok()

@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use super::{
-    descent::{Descent, Level, Step, open_directory},
+    directory_stack::{DirectoryStack, Level, Step, open_directory},
     root::Root,
     temporary::random_name,
 };
@@ -20,20 +20,23 @@ const MAX_OPEN: usize = 100;
 
 /// So often a directory is looked through again into which something was put
 /// meanwhile.
-const PATIENCE: u32 = 100;
+const MAX_PASSES: u32 = 100;
+
+/// How often an entry may turn from a directory into something else, or back.
+const MAX_TYPE_CHANGES: u32 = 100;
 
 pub(super) fn perform(io: &JobIo, root: &Root, path: &[u8], tree: bool) -> Result<(), JobError> {
-    let place = root.place(path)?;
-    let directory = place.directory.as_fd();
+    let location = root.locate(path)?;
+    let directory = location.directory.as_fd();
     if tree {
-        return remove_tree(directory, place.name, || io.check_cancelled());
+        return remove_tree(directory, location.name, || io.check_cancelled());
     }
     // An entry that is not there must be told, so the first try decides.
-    let outcome = match unlinkat(directory, place.name, AtFlags::empty()) {
-        Err(Errno::ISDIR) => unlinkat(directory, place.name, AtFlags::REMOVEDIR),
+    let outcome = match unlinkat(directory, location.name, AtFlags::empty()) {
+        Err(Errno::ISDIR) => unlinkat(directory, location.name, AtFlags::REMOVEDIR),
         outcome => outcome,
     };
-    outcome.map_err(|errno| removing(errno).into())
+    outcome.map_err(|errno| remove_failed(errno).into())
 }
 
 /// Removes an entry with all that is below it. It ends early if `check` says
@@ -45,16 +48,18 @@ pub(super) fn remove_tree(
 ) -> Result<(), JobError> {
     match unlinkat(directory, name, AtFlags::empty()) {
         Err(Errno::ISDIR) => {}
-        outcome => return outcome.map_err(|errno| removing(errno).into()),
+        outcome => return outcome.map_err(|errno| remove_failed(errno).into()),
     }
-    let name = CString::new(name).map_err(|_| removing(Errno::INVAL))?;
-    let mut patience = PATIENCE;
-    while erase(directory, &name, FileType::Directory).map_err(removing)? == Erased::NotEmpty {
-        patience = patience
+    let name = CString::new(name).map_err(|_| remove_failed(Errno::INVAL))?;
+    let mut passes_left = MAX_PASSES;
+    while remove_entry(directory, &name, FileType::Directory).map_err(remove_failed)?
+        == Removal::NotEmpty
+    {
+        passes_left = passes_left
             .checked_sub(1)
-            .ok_or_else(|| removing(Errno::NOTEMPTY))?;
+            .ok_or_else(|| remove_failed(Errno::NOTEMPTY))?;
         let moved = empty(directory, &name, &check)?;
-        patience = patience.saturating_add(moved);
+        passes_left = passes_left.saturating_add(moved);
     }
     Ok(())
 }
@@ -67,18 +72,18 @@ fn empty(
     check: impl Fn() -> Result<(), JobError>,
 ) -> Result<u32, JobError> {
     let mut moved = 0u32;
-    let mut descent = Descent::new();
-    if let Some(top) = open(directory, name).map_err(removing)? {
-        descent.enter(top, CString::from(name), ());
+    let mut stack = DirectoryStack::new();
+    if let Some(top) = open(directory, name).map_err(remove_failed)? {
+        stack.enter(top, CString::from(name), ());
     }
-    while let Some(step) = descent.step().map_err(removing)? {
+    while let Some(step) = stack.step().map_err(remove_failed)? {
         check()?;
         let (name, outcome) = match step {
             Step::Entry { level, name, kind } => {
                 let above = level.directory.as_fd();
-                let outcome = erase(above, &name, kind).and_then(|erased| match erased {
-                    Erased::Gone => Ok(None),
-                    Erased::NotEmpty => open(above, &name),
+                let outcome = remove_entry(above, &name, kind).and_then(|removal| match removal {
+                    Removal::Gone => Ok(None),
+                    Removal::NotEmpty => open(above, &name),
                 });
                 (name, outcome)
             }
@@ -88,25 +93,25 @@ fn empty(
                 directory, name, ..
             }) => {
                 drop(directory);
-                let above = descent.deepest().map(|above| above.directory.as_fd());
-                let outcome = above.map_or(Ok(Erased::Gone), |above| {
-                    erase(above, &name, FileType::Directory)
+                let above = stack.deepest().map(|above| above.directory.as_fd());
+                let outcome = above.map_or(Ok(Removal::Gone), |above| {
+                    remove_entry(above, &name, FileType::Directory)
                 });
                 (name, outcome.map(|_| None))
             }
         };
         let outcome = match outcome {
-            Ok(Some(_)) if descent.depth() >= MAX_OPEN => {
+            Ok(Some(_)) if stack.depth() >= MAX_OPEN => {
                 moved = moved.saturating_add(1);
-                move_to_top(&descent, &name)
+                move_to_top(&stack, &name)
             }
             Ok(Some(opened)) => {
-                descent.enter(opened, name, ());
+                stack.enter(opened, name, ());
                 continue;
             }
             outcome => outcome.map(|_| ()),
         };
-        outcome.map_err(|errno| removing(errno).with_path(&descent.path_of(&name)))?;
+        outcome.map_err(|errno| remove_failed(errno).with_path(&stack.path_of(&name)))?;
     }
     Ok(moved)
 }
@@ -119,8 +124,8 @@ fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Errno
     }
 }
 
-fn move_to_top(descent: &Descent<()>, name: &CStr) -> Result<(), Errno> {
-    let (Some(top), Some(deepest)) = (descent.top(), descent.deepest()) else {
+fn move_to_top(stack: &DirectoryStack<()>, name: &CStr) -> Result<(), Errno> {
+    let (Some(top), Some(deepest)) = (stack.top(), stack.deepest()) else {
         return Ok(());
     };
     let (from, to) = (&deepest.directory, &top.directory);
@@ -131,21 +136,21 @@ fn move_to_top(descent: &Descent<()>, name: &CStr) -> Result<(), Errno> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Erased {
+enum Removal {
     Gone,
     NotEmpty,
 }
 
 /// Removes a name that may be one of a directory or not.
-fn erase(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Erased, Errno> {
+fn remove_entry(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Removal, Errno> {
     let mut flags = AtFlags::empty();
     flags.set(AtFlags::REMOVEDIR, kind == FileType::Directory);
     let mut last = Errno::NOTDIR;
     // It may change what it is meanwhile, but not for ever.
-    for _ in 0..PATIENCE {
+    for _ in 0..MAX_TYPE_CHANGES {
         match unlinkat(directory, name, flags) {
-            Ok(()) | Err(Errno::NOENT) => return Ok(Erased::Gone),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(Erased::NotEmpty),
+            Ok(()) | Err(Errno::NOENT) => return Ok(Removal::Gone),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(Removal::NotEmpty),
             Err(errno @ (Errno::ISDIR | Errno::NOTDIR)) => last = errno,
             Err(errno) => return Err(errno),
         }
@@ -155,6 +160,6 @@ fn erase(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Erase
 }
 
 #[cold]
-fn removing(errno: Errno) -> FileError {
+fn remove_failed(errno: Errno) -> FileError {
     FileError::from_errno(errno, "removing it")
 }

@@ -7,7 +7,7 @@ use vmcell_wire::FailureKind;
 
 use super::{
     entry,
-    root::{Root, unresolved},
+    root::{Root, resolve_error},
 };
 use crate::worker::{FileError, JobError, JobIo};
 
@@ -18,7 +18,7 @@ pub(super) fn perform(
     to: &[u8],
     replace: bool,
 ) -> Result<(), JobError> {
-    let (from, to) = (root.place(from)?, root.place(to)?);
+    let (from, to) = (root.locate(from)?, root.locate(to)?);
     let mut flags = RenameFlags::empty();
     flags.set(RenameFlags::NOREPLACE, !replace);
     renameat_with(&from.directory, from.name, &to.directory, to.name, flags).map_err(|errno| {
@@ -31,6 +31,6 @@ pub(super) fn perform(
         }
     })?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let renamed = openat(&to.directory, to.name, flags, Mode::empty()).map_err(unresolved)?;
+    let renamed = openat(&to.directory, to.name, flags, Mode::empty()).map_err(resolve_error)?;
     entry::answer(io, renamed.as_fd())
 }

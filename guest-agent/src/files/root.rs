@@ -8,8 +8,8 @@ use vmcell_wire::{FailureKind, limits::MAX_PATH};
 
 use super::{
     directory::make_directory,
-    link_walk::{self, Start, Unresolved},
     owner::NewOwner,
+    resolve::{self, ResolveError, Start},
 };
 use crate::worker::{FileError, JobError};
 
@@ -20,26 +20,26 @@ use crate::worker::{FileError, JobError};
 /// is a descriptor, and from there on work goes by descriptors and single
 /// names that are not followed.
 ///
-/// Links on the way are followed by the rule of [`link_walk`].
+/// Links on the way are followed by the rule of [`resolve`].
 pub(crate) struct Root {
     directory: OwnedFd,
     /// How far links lead.
-    links: Links,
+    links: LinkPolicy,
 }
 
 /// What a symbolic link on a path may do.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Links {
+enum LinkPolicy {
     /// Lead anywhere: the root is `/`, and has no outside.
-    Everywhere,
+    Anywhere,
     /// Lead to what is below the root.
     Beneath,
     /// Nothing.
-    NotFollowed,
+    Never,
 }
 
 /// A place for an entry: a directory, and a name in it.
-pub(crate) struct Place<'a> {
+pub(crate) struct EntryLocation<'a> {
     pub(crate) directory: OwnedFd,
     /// One name, neither `.` nor `..`.
     pub(crate) name: &'a [u8],
@@ -50,7 +50,7 @@ pub(crate) const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OF
 
 /// A path is resolved so often before it fails: `..` and a rename at the same
 /// time make the kernel ask for another try.
-const TRIES: u32 = 128;
+const MAX_ATTEMPTS: u32 = 128;
 
 /// Directories that a path needs are made with these permissions.
 const PARENT_MODE: u32 = 0o755;
@@ -74,21 +74,21 @@ impl Root {
         // There is nothing outside of `/`: there a link means what it means to
         // any process.
         let links = if root.iter().all(|byte| *byte == b'/') {
-            Links::Everywhere
+            LinkPolicy::Anywhere
         } else {
-            Links::Beneath
+            LinkPolicy::Beneath
         };
         Ok(Self { directory, links })
     }
 
     /// Opens what `path` leads to, and leaves it to the caller to say what
     /// went wrong.
-    pub(crate) fn find(
+    pub(crate) fn resolve(
         &self,
         path: &[u8],
         flags: OFlags,
         mode: Mode,
-    ) -> Result<OwnedFd, Unresolved> {
+    ) -> Result<OwnedFd, ResolveError> {
         if path.len() >= MAX_PATH {
             return Err(Errno::NAMETOOLONG.into());
         }
@@ -99,12 +99,12 @@ impl Root {
         let flags = flags | OFlags::CLOEXEC;
         // Nearly always there is no link, and the kernel does it in one step.
         match self.resolve_without_links(path, flags, mode) {
-            Err(Errno::LOOP) if self.links != Links::NotFollowed => {
+            Err(Errno::LOOP) if self.links != LinkPolicy::Never => {
                 let start = Start {
                     directory: self.directory.as_fd(),
-                    is_everything: self.links == Links::Everywhere,
+                    is_filesystem_root: self.links == LinkPolicy::Anywhere,
                 };
-                link_walk::open(start, path, flags, mode)
+                resolve::open(start, path, flags, mode)
             }
             outcome => Ok(outcome?),
         }
@@ -117,15 +117,15 @@ impl Root {
         flags: OFlags,
         mode: Mode,
     ) -> Result<OwnedFd, JobError> {
-        self.find(path, flags, mode).map_err(unresolved)
+        self.resolve(path, flags, mode).map_err(resolve_error)
     }
 
     /// A directory below as a root of its own, within which no link is
     /// followed at all.
-    pub(crate) fn below(&self, path: &[u8]) -> Result<Self, JobError> {
+    pub(crate) fn subdirectory(&self, path: &[u8]) -> Result<Self, JobError> {
         Ok(Self {
             directory: self.open_path(path, SEARCH, Mode::empty())?,
-            links: Links::NotFollowed,
+            links: LinkPolicy::Never,
         })
     }
 
@@ -134,21 +134,21 @@ impl Root {
     }
 
     /// Where the entry itself is that `path` names, be it there or not.
-    pub(crate) fn place<'a>(&self, path: &'a [u8]) -> Result<Place<'a>, JobError> {
+    pub(crate) fn locate<'a>(&self, path: &'a [u8]) -> Result<EntryLocation<'a>, JobError> {
         let (above, name) = split(path)?;
         let directory = self.open_path(above, SEARCH, Mode::empty())?;
-        Ok(Place { directory, name })
+        Ok(EntryLocation { directory, name })
     }
 
     /// The same, and makes the directories on the way that are not there.
-    pub(crate) fn make_place<'a>(
+    pub(crate) fn locate_creating_parents<'a>(
         &self,
         path: &'a [u8],
         owner: &NewOwner,
-    ) -> Result<Place<'a>, JobError> {
+    ) -> Result<EntryLocation<'a>, JobError> {
         let (above, name) = split(path)?;
         let directory = self.make_directories(above, owner)?;
-        Ok(Place { directory, name })
+        Ok(EntryLocation { directory, name })
     }
 
     /// Opens a directory, and makes it and those above it if they are not
@@ -158,30 +158,30 @@ impl Root {
         path: &[u8],
         owner: &NewOwner,
     ) -> Result<OwnedFd, JobError> {
-        self.make_directories_and(path, owner, &mut |_| {})
+        self.make_directories_with(path, owner, &mut |_| {})
     }
 
     /// The same, and tells the path of each one that is made.
-    pub(crate) fn make_directories_and(
+    pub(crate) fn make_directories_with(
         &self,
         path: &[u8],
         owner: &NewOwner,
-        tell: &mut dyn FnMut(&[u8]),
+        on_created: &mut dyn FnMut(&[u8]),
     ) -> Result<OwnedFd, JobError> {
-        match self.find(path, SEARCH, Mode::empty()) {
-            Err(Unresolved::Kernel(Errno::NOENT)) => {}
-            found => return found.map_err(unresolved),
+        match self.resolve(path, SEARCH, Mode::empty()) {
+            Err(ResolveError::Kernel(Errno::NOENT)) => {}
+            found => return found.map_err(resolve_error),
         }
         let mut above = self.open_path(b"", SEARCH, Mode::empty())?;
         for (prefix, name) in prefixes(path) {
-            above = match self.find(prefix, SEARCH, Mode::empty()) {
-                Err(Unresolved::Kernel(Errno::NOENT)) => {
+            above = match self.resolve(prefix, SEARCH, Mode::empty()) {
+                Err(ResolveError::Kernel(Errno::NOENT)) => {
                     if make_directory(above.as_fd(), name, PARENT_MODE, owner)? {
-                        tell(prefix);
+                        on_created(prefix);
                     }
                     self.open_path(prefix, SEARCH, Mode::empty())?
                 }
-                found => found.map_err(unresolved)?,
+                found => found.map_err(resolve_error)?,
             };
         }
         Ok(above)
@@ -189,10 +189,10 @@ impl Root {
 
     /// An absolute link leads out of any root but `/`.
     pub(crate) fn allows_absolute_links(&self) -> Result<(), JobError> {
-        if self.links == Links::Everywhere {
+        if self.links == LinkPolicy::Anywhere {
             Ok(())
         } else {
-            Err(unresolved(Errno::XDEV))
+            Err(resolve_error(Errno::XDEV))
         }
     }
 
@@ -203,11 +203,11 @@ impl Root {
         mode: Mode,
     ) -> Result<OwnedFd, Errno> {
         let confined = match self.links {
-            Links::Everywhere => ResolveFlags::IN_ROOT,
-            Links::Beneath | Links::NotFollowed => ResolveFlags::BENEATH,
+            LinkPolicy::Anywhere => ResolveFlags::IN_ROOT,
+            LinkPolicy::Beneath | LinkPolicy::Never => ResolveFlags::BENEATH,
         };
         let resolve = confined | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        for _ in 1..TRIES {
+        for _ in 1..MAX_ATTEMPTS {
             match openat2(&self.directory, path, flags, mode, resolve) {
                 Err(Errno::AGAIN | Errno::INTR) => sched_yield(),
                 outcome => return outcome,
@@ -219,10 +219,10 @@ impl Root {
 
 /// Says why a path leads nowhere.
 #[cold]
-pub(crate) fn unresolved(why: impl Into<Unresolved>) -> JobError {
-    let errno = match why.into() {
-        Unresolved::Kernel(errno) => errno,
-        Unresolved::LinkOfOther(path) => {
+pub(crate) fn resolve_error(reason: impl Into<ResolveError>) -> JobError {
+    let errno = match reason.into() {
+        ResolveError::Kernel(errno) => errno,
+        ResolveError::UntrustedLink(path) => {
             let text = "a symbolic link of another user is on the way: \
                         name what it leads to instead";
             return FileError::new(FailureKind::Denied, text)

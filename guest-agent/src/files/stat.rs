@@ -6,8 +6,8 @@ use rustix::{
 use super::{
     digest::Digester,
     entry,
-    root::{Root, unresolved},
-    target::{is, open_file},
+    root::{Root, resolve_error},
+    target::{has_type, open_file},
 };
 use crate::worker::{JobError, JobIo};
 
@@ -21,11 +21,11 @@ pub(super) fn perform(
     let mut flags = OFlags::PATH;
     flags.set(OFlags::NOFOLLOW, !follow);
     let found = root.open_path(path, flags, Mode::empty())?;
-    let status = rustix::fs::fstat(&found).map_err(unresolved)?;
-    if !digest || !is(&status, FileType::RegularFile) {
+    let status = rustix::fs::fstat(&found).map_err(resolve_error)?;
+    if !digest || !has_type(&status, FileType::RegularFile) {
         return entry::answer(io, found.as_fd());
     }
     let (file, _) = open_file(root, path, OFlags::RDONLY)?;
     let digest = Digester::new().digest(io, file.as_fd())?;
-    entry::answer_with(io, file.as_fd(), Some(digest))
+    entry::answer_with_digest(io, file.as_fd(), Some(digest))
 }

@@ -20,12 +20,15 @@ pub(super) fn perform(
     }
     let failed = |errno| FileError::from_errno(errno, "making a symbolic link");
     let owner = NewOwner::find(owner)?;
-    let place = root.place(path)?;
-    symlinkat(target, &place.directory, place.name).map_err(failed)?;
+    let location = root.locate(path)?;
+    symlinkat(target, &location.directory, location.name).map_err(failed)?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = openat(&place.directory, place.name, flags, Mode::empty()).map_err(failed)?;
-    if let Some(ids) = owner.heir_in(&place.directory).map_err(failed)? {
-        ids.own_found(made.as_fd()).map_err(failed)?;
+    let made = openat(&location.directory, location.name, flags, Mode::empty()).map_err(failed)?;
+    if let Some(ids) = owner
+        .owner_for_new_in(&location.directory)
+        .map_err(failed)?
+    {
+        ids.chown_path_fd(made.as_fd()).map_err(failed)?;
     }
     entry::answer(io, made.as_fd())
 }

@@ -11,14 +11,14 @@ use rustix::{
 };
 
 /// A new file that nobody else sees yet. It is gone when this is dropped.
-pub(crate) struct Temporary<'d> {
+pub(crate) struct TemporaryFile<'d> {
     directory: BorrowedFd<'d>,
     file: OwnedFd,
     /// The name that it has where files cannot be without one.
     name: Option<TemporaryName<'d>>,
 }
 
-impl<'d> Temporary<'d> {
+impl<'d> TemporaryFile<'d> {
     pub(crate) fn new(directory: BorrowedFd<'d>) -> Result<Self, Errno> {
         let private = Mode::RUSR | Mode::WUSR;
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -84,7 +84,7 @@ pub(crate) struct TemporaryName<'d> {
 }
 
 /// So often a name that is taken is replaced by another one.
-const TRIES: u32 = 16;
+const MAX_ATTEMPTS: u32 = 16;
 
 impl<'d> TemporaryName<'d> {
     /// Has `make` make something that has a new name.
@@ -92,7 +92,7 @@ impl<'d> TemporaryName<'d> {
         directory: BorrowedFd<'d>,
         mut make: impl FnMut(&[u8]) -> Result<T, Errno>,
     ) -> Result<(Self, T), Errno> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let name = random_name()?;
             match make(&name) {
                 Err(Errno::EXIST) => {}

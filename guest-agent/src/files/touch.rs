@@ -10,9 +10,9 @@ use vmcell_wire::{
 
 use super::{
     entry,
-    link_walk::Unresolved,
     owner::NewOwner,
-    root::{Root, unresolved},
+    resolve::ResolveError,
+    root::{Root, resolve_error},
     target::Target,
     write::NEW_MODE,
 };
@@ -28,9 +28,9 @@ pub(super) fn perform(
     let failed = |errno| FileError::from_errno(errno, "touching it");
     let times = times(modified)?;
     let owner = NewOwner::find(owner)?;
-    let found = match root.find(path, OFlags::PATH, Mode::empty()) {
-        Err(Unresolved::Kernel(Errno::NOENT)) => make(root, path, &owner)?,
-        found => found.map_err(unresolved)?,
+    let found = match root.resolve(path, OFlags::PATH, Mode::empty()) {
+        Err(ResolveError::Kernel(Errno::NOENT)) => make(root, path, &owner)?,
+        found => found.map_err(resolve_error)?,
     };
     utimensat(&found, c"", &times, AtFlags::EMPTY_PATH).map_err(failed)?;
     entry::answer(io, found.as_fd())
@@ -43,8 +43,8 @@ fn make(root: &Root, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, JobError>
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(NEW_MODE);
     let file = openat(&target.directory, &*target.name, flags, mode).map_err(failed)?;
-    if let Some(ids) = owner.heir_in(&target.directory).map_err(failed)? {
-        ids.own(file.as_fd()).map_err(failed)?;
+    if let Some(ids) = owner.owner_for_new_in(&target.directory).map_err(failed)? {
+        ids.chown(file.as_fd()).map_err(failed)?;
     }
     Ok(file)
 }

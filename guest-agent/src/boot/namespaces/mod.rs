@@ -15,9 +15,9 @@
 //! monitor and PID 1: when one of them dies, those below it die too.
 
 mod cgroup;
+mod handshake;
 mod ids;
 mod monitor;
-mod handshake;
 mod mounts;
 
 use alloc::vec::Vec;
@@ -72,17 +72,24 @@ pub fn boot() -> Result<Booted, BootError> {
 }
 
 /// Prepares PID 1 until the agent can serve.
-fn boot_init(handshake: &Handshake, plan: &Namespaces<'_>, link: OwnedFd) -> Result<Booted, BootError> {
+fn boot_init(
+    handshake: &Handshake,
+    plan: &Namespaces<'_>,
+    link: OwnedFd,
+) -> Result<Booted, BootError> {
     let stage = |stage: &'static str| move |cause| BootError { stage, cause };
     let kernel = |name: &'static str| move |errno| stage(name)(Cause::Kernel(errno));
 
-    let tree = handshake.receive().map_err(kernel("wait for the monitor"))?;
+    let tree = handshake
+        .receive()
+        .map_err(kernel("wait for the monitor"))?;
     ids::become_root(plan.ids).map_err(kernel("become root"))?;
     die_with_monitor(handshake).map_err(kernel("set the parent-death signal"))?;
     // Detaches from the host's terminal.
     rustix::process::setsid().map_err(kernel("begin a session"))?;
     // Other processes in the namespaces must not read the secrets of the boot.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(kernel("protect the agent's memory"))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(kernel("protect the agent's memory"))?;
     let cgroups = match plan.has_cgroup {
         true => Some(cgroup::enter().map_err(kernel("enter the cgroup"))?),
         false => None,

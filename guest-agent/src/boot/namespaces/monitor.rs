@@ -35,7 +35,11 @@ pub(super) fn run(child: Pid, handshake: &Handshake, plan: &Namespaces<'_>) -> B
     sys::end_this_process()
 }
 
-fn release_child(child: Pid, handshake: &Handshake, plan: &Namespaces<'_>) -> Result<(), BootError> {
+fn release_child(
+    child: Pid,
+    handshake: &Handshake,
+    plan: &Namespaces<'_>,
+) -> Result<(), BootError> {
     let failed = |stage: &'static str| {
         move |errno| BootError {
             stage,

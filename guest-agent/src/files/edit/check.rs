@@ -10,9 +10,9 @@ use crate::{
     files::{
         digest::{Digester, digest_of},
         entry,
-        link_walk::Unresolved,
-        root::{Root, unresolved},
-        target::{HARMLESS, is},
+        resolve::ResolveError,
+        root::{Root, resolve_error},
+        target::{NO_SIDE_EFFECTS, has_type},
         write::conflict,
     },
     worker::{JobError, JobIo},
@@ -28,7 +28,7 @@ pub(super) fn check(io: &JobIo, top: &Root, changes: &mut [Change]) -> Result<()
             break;
         };
         let before =
-            look(io, top, changes, change, &mut digester).map_err(|error| match error {
+            inspect(io, top, changes, change, &mut digester).map_err(|error| match error {
                 JobError::Failed(failure) => failure.with_path(&change.path).into(),
                 error => error,
             })?;
@@ -39,7 +39,7 @@ pub(super) fn check(io: &JobIo, top: &Root, changes: &mut [Change]) -> Result<()
     Ok(())
 }
 
-fn look(
+fn inspect(
     io: &JobIo,
     top: &Root,
     changes: &[Change],
@@ -47,10 +47,10 @@ fn look(
     digester: &mut Digester,
 ) -> Result<Option<Stat>, JobError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW;
-    let found = match top.find(&change.path, flags, Mode::empty()) {
+    let found = match top.resolve(&change.path, flags, Mode::empty()) {
         // A file may be in the way, which is to be removed.
-        Err(Unresolved::Kernel(Errno::NOENT | Errno::NOTDIR)) => None,
-        found => Some(found.map_err(unresolved)?),
+        Err(ResolveError::Kernel(Errno::NOENT | Errno::NOTDIR)) => None,
+        found => Some(found.map_err(resolve_error)?),
     };
     let puts = matches!(change.action, Action::Put { .. } | Action::PutLink);
     let Some(found) = found else {
@@ -60,7 +60,7 @@ fn look(
             _ => Ok(None),
         };
     };
-    let status = fstat(&found).map_err(unresolved)?;
+    let status = fstat(&found).map_err(resolve_error)?;
     match FileType::from_raw_mode(status.st_mode) {
         FileType::RegularFile => {}
         FileType::Symlink if !matches!(change.action, Action::SetMode(_)) => {}
@@ -94,13 +94,17 @@ fn digest(
     status: &Stat,
     digester: &mut Digester,
 ) -> Result<[u8; 32], JobError> {
-    if is(status, FileType::Symlink) {
+    if has_type(status, FileType::Symlink) {
         return Ok(digest_of(
-            &entry::target(found.as_fd(), c"").map_err(unresolved)?,
+            &entry::link_target(found.as_fd(), c"").map_err(resolve_error)?,
         ));
     }
-    let file = top.open_path(&change.path, OFlags::RDONLY | HARMLESS, Mode::empty())?;
-    let opened = fstat(&file).map_err(unresolved)?;
+    let file = top.open_path(
+        &change.path,
+        OFlags::RDONLY | NO_SIDE_EFFECTS,
+        Mode::empty(),
+    )?;
+    let opened = fstat(&file).map_err(resolve_error)?;
     if (opened.st_dev, opened.st_ino) != (status.st_dev, status.st_ino) {
         return Err(conflict("the file was replaced meanwhile"));
     }

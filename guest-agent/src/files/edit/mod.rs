@@ -54,9 +54,9 @@ pub(super) fn perform(
     owner: Owner<'_>,
 ) -> Result<(), JobError> {
     let owner = NewOwner::find(owner)?;
-    let top = root.below(path)?;
+    let top = root.subdirectory(path)?;
     let mut staging = Staging::new(top.directory()).map_err(staging_failed)?;
-    let mut changes = stage::receive(io, &staging)?;
+    let mut changes = stage::receive_changes(io, &staging)?;
     check::check(io, &top, &mut changes)?;
     let mut commit = Commit::new(&top, staging.directory(), &owner, &changes);
     if let Err(error) = commit.perform() {
@@ -80,9 +80,9 @@ pub(super) fn perform(
 fn remove_empty_parents(top: &Root, path: &[u8]) {
     let mut path = path;
     while let Ok((above, _)) = split(path)
-        && let Ok(place) = top.place(above)
+        && let Ok(location) = top.locate(above)
     {
-        match rustix::fs::unlinkat(&place.directory, place.name, AtFlags::REMOVEDIR) {
+        match rustix::fs::unlinkat(&location.directory, location.name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => path = above,
             // It has other entries, or is none of our business.
             Err(_) => return,

@@ -17,7 +17,8 @@ use vmcell_wire::{
 use super::{Action, Change, staging_failed};
 use crate::{
     files::{
-        descent::open_directory, remove::remove_tree, temporary::random_name, write::write_some,
+        directory_stack::open_directory, remove::remove_tree, temporary::random_name,
+        write::write_some,
     },
     worker::{FileError, JobError, JobIo},
 };
@@ -31,19 +32,19 @@ const MAX_PATHS: usize = 4 * 1024 * 1024;
 /// A directory for what is not in its place: new entries before the commit,
 /// old ones after it. Nobody but root can look into it.
 pub(super) struct Staging<'t> {
-    around: BorrowedFd<'t>,
+    parent: BorrowedFd<'t>,
     name: Vec<u8>,
     directory: OwnedFd,
     kept: bool,
 }
 
 impl<'t> Staging<'t> {
-    pub(super) fn new(around: BorrowedFd<'t>) -> Result<Self, Errno> {
+    pub(super) fn new(parent: BorrowedFd<'t>) -> Result<Self, Errno> {
         let name = random_name()?;
-        mkdirat(around, &*name, Mode::RWXU)?;
+        mkdirat(parent, &*name, Mode::RWXU)?;
         Ok(Self {
-            directory: open_directory(around, &*name)?,
-            around,
+            directory: open_directory(parent, &*name)?,
+            parent,
             name,
             kept: false,
         })
@@ -63,7 +64,7 @@ impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if !self.kept {
             // Who took it away has done what we would.
-            let _ = remove_tree(self.around, &self.name, || Ok(()));
+            let _ = remove_tree(self.parent, &self.name, || Ok(()));
         }
     }
 }
@@ -74,25 +75,28 @@ pub(super) fn staged_name(index: usize) -> DecInt {
 }
 
 /// Takes all records, and stages what they bring.
-pub(super) fn receive(io: &mut JobIo, staging: &Staging<'_>) -> Result<Vec<Change>, JobError> {
-    let mut stage = Stage {
+pub(super) fn receive_changes(
+    io: &mut JobIo,
+    staging: &Staging<'_>,
+) -> Result<Vec<Change>, JobError> {
+    let mut changes = ChangeReader {
         directory: staging.directory(),
         changes: Vec::new(),
         paths: 0,
         file: None,
-        missing: 0,
+        remaining: 0,
     };
     let mut reader = Reader::new();
     while io
-        .next_record(&mut reader, |piece| stage.take(piece))?
+        .next_record(&mut reader, |piece| changes.take(piece))?
         .is_some()
     {}
-    stage.end_file()?;
-    must_be_different(&stage.changes)?;
-    Ok(stage.changes)
+    changes.end_file()?;
+    reject_duplicate_paths(&changes.changes)?;
+    Ok(changes.changes)
 }
 
-struct Stage<'s> {
+struct ChangeReader<'s> {
     directory: BorrowedFd<'s>,
     changes: Vec<Change>,
     /// How much room the paths take.
@@ -100,10 +104,10 @@ struct Stage<'s> {
     /// The file that raw bytes are for.
     file: Option<OwnedFd>,
     /// How many of them are still to come.
-    missing: u64,
+    remaining: u64,
 }
 
-impl Stage<'_> {
+impl ChangeReader<'_> {
     fn take(&mut self, piece: Piece<'_>) -> Result<(), JobError> {
         match piece {
             Piece::Raw(bytes) => self.write(bytes),
@@ -130,7 +134,7 @@ impl Stage<'_> {
                 let private = Mode::RUSR | Mode::WUSR;
                 let file = openat(self.directory, name.as_c_str(), flags, private);
                 self.file = Some(file.map_err(staging_failed)?);
-                self.missing = length;
+                self.remaining = length;
                 (path, expect, Action::Put { mode })
             }
             EditRecord::PutLink {
@@ -145,7 +149,7 @@ impl Stage<'_> {
             EditRecord::Remove { path, expect } => (path, expect, Action::Remove),
             _ => return Err(invalid("there is no such change")),
         };
-        if !is_plain(path) {
+        if !is_normalized(path) {
             let text = "the path of a change must be relative, without . and ..";
             return Err(FileError::new(FailureKind::Invalid, text)
                 .with_path(path)
@@ -166,19 +170,19 @@ impl Stage<'_> {
 
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), JobError> {
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let (Some(file), Some(missing)) = (&self.file, self.missing.checked_sub(count)) else {
+        let (Some(file), Some(remaining)) = (&self.file, self.remaining.checked_sub(count)) else {
             return Err(invalid("more bytes came than were announced"));
         };
         while !bytes.is_empty() {
             let count = write_some(file.as_fd(), bytes, None)?;
             bytes = bytes.get(count..).unwrap_or_default();
         }
-        self.missing = missing;
+        self.remaining = remaining;
         Ok(())
     }
 
     fn end_file(&mut self) -> Result<(), JobError> {
-        if self.missing > 0 {
+        if self.remaining > 0 {
             return Err(invalid("fewer bytes came than were announced"));
         }
         self.file = None;
@@ -188,14 +192,14 @@ impl Stage<'_> {
 
 /// Whether a path is nothing but names: then two different ones are two
 /// different entries.
-fn is_plain(path: &[u8]) -> bool {
+fn is_normalized(path: &[u8]) -> bool {
     !path.contains(&0)
         && path
             .split(|byte| *byte == b'/')
             .all(|name| !matches!(name, b"" | b"." | b".."))
 }
 
-fn must_be_different(changes: &[Change]) -> Result<(), JobError> {
+fn reject_duplicate_paths(changes: &[Change]) -> Result<(), JobError> {
     let mut paths: Vec<&[u8]> = changes.iter().map(|change| &*change.path).collect();
     paths.sort_unstable();
     for (path, next) in paths.iter().zip(paths.iter().skip(1)) {

@@ -20,7 +20,7 @@ pub(super) struct Attributes<'a> {
 
 /// These permissions are lost with the first owner, and when bytes are
 /// written. So they are set last.
-const SPECIAL: u32 = 0o7000;
+const SPECIAL_BITS: u32 = 0o7000;
 
 impl<'a> Attributes<'a> {
     pub(super) fn of(meta: &Meta<'a>) -> Self {
@@ -36,23 +36,23 @@ impl<'a> Attributes<'a> {
     }
 
     /// The permissions that a new entry can have from the beginning.
-    pub(super) fn first_mode(&self) -> Mode {
-        Mode::from_raw_mode(self.mode & !SPECIAL)
+    pub(super) fn creation_mode(&self) -> Mode {
+        Mode::from_raw_mode(self.mode & !SPECIAL_BITS)
     }
 
     /// Gives a file that has its bytes everything else. `has_mode`: it was
-    /// made with its [first permissions](Self::first_mode).
-    pub(super) fn dress(
+    /// made with its [first permissions](Self::creation_mode).
+    pub(super) fn apply_metadata(
         &self,
         file: BorrowedFd<'_>,
-        heir: Option<Ids>,
+        owner_for_new: Option<Ids>,
         has_mode: bool,
     ) -> Result<(), Errno> {
         xattrs::set(file, self.xattrs)?;
-        if let Some(ids) = heir {
-            ids.own(file)?;
+        if let Some(ids) = owner_for_new {
+            ids.chown(file)?;
         }
-        if !has_mode || self.mode & SPECIAL != 0 {
+        if !has_mode || self.mode & SPECIAL_BITS != 0 {
             fchmod(file, Mode::from_raw_mode(self.mode))?;
         }
         futimens(file, &self.times())

@@ -23,7 +23,7 @@ pub(super) struct Directory {
 
 impl Directory {
     pub(super) fn new(descriptor: OwnedFd) -> Result<Self, FileError> {
-        let status = fstat(&descriptor).map_err(making)?;
+        let status = fstat(&descriptor).map_err(create_failed)?;
         Ok(Self { descriptor, status })
     }
 
@@ -31,9 +31,9 @@ impl Directory {
         &self.status
     }
 
-    fn give_to(&mut self, ids: Ids) -> Result<(), FileError> {
+    fn set_owner(&mut self, ids: Ids) -> Result<(), FileError> {
         if ids != Ids::of(&self.status) {
-            ids.own(self.as_fd()).map_err(making)?;
+            ids.chown(self.as_fd()).map_err(create_failed)?;
             (self.status.st_uid, self.status.st_gid) = (ids.uid, ids.gid);
         }
         Ok(())
@@ -47,29 +47,29 @@ impl AsFd for Directory {
 }
 
 /// A directory of the tree, until it is left.
-pub(super) struct Entered {
+pub(super) struct ReceivedDirectory {
     directory: Directory,
     /// How long its path is.
     path: usize,
     is_new: bool,
     /// What it gets when nothing changes it any more: its permissions, which
     /// may be in the way of its entries, and its times.
-    last: Option<(u32, Timestamps)>,
+    deferred: Option<(u32, Timestamps)>,
 }
 
 /// What its maker needs to make entries in it.
-const NEEDED: Mode = Mode::RWXU;
+const OWNER_ACCESS: Mode = Mode::RWXU;
 
 const DEFAULT_MODE: u32 = 0o755;
 
-impl Entered {
+impl ReceivedDirectory {
     /// The top of a tree that is there.
     pub(super) fn existing(directory: Directory, path: usize) -> Self {
         Self {
             directory,
             path,
             is_new: false,
-            last: None,
+            deferred: None,
         }
     }
 
@@ -81,11 +81,11 @@ impl Entered {
         owner: &NewOwner,
         path: usize,
     ) -> Result<Self, FileError> {
-        let mode = attributes.map_or(Mode::from_raw_mode(DEFAULT_MODE), Attributes::first_mode);
-        let is_new = match mkdirat(parent, name, mode | NEEDED) {
+        let mode = attributes.map_or(Mode::from_raw_mode(DEFAULT_MODE), Attributes::creation_mode);
+        let is_new = match mkdirat(parent, name, mode | OWNER_ACCESS) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
-            Err(errno) => return Err(making(errno)),
+            Err(errno) => return Err(create_failed(errno)),
         };
         let descriptor =
             openat(parent, name, READ_DIRECTORY, Mode::empty()).map_err(|errno| match errno {
@@ -93,13 +93,13 @@ impl Entered {
                     FailureKind::Conflict,
                     "something that is no directory is in the way: remove it first",
                 ),
-                errno => making(errno),
+                errno => create_failed(errno),
             })?;
         let mut directory = Directory::new(descriptor)?;
         if is_new {
             let ids = attributes.map(|attributes| attributes.ids);
-            if let Some(heir) = owner.heir(parent.status(), ids) {
-                directory.give_to(heir)?;
+            if let Some(owner_for_new) = owner.owner_for_new(parent.status(), ids) {
+                directory.set_owner(owner_for_new)?;
             }
         }
         Ok(Self {
@@ -109,7 +109,7 @@ impl Entered {
     }
 
     /// Gives it what its record says, or remembers it for later.
-    pub(super) fn dress(
+    pub(super) fn apply_metadata(
         &mut self,
         attributes: Option<&Attributes<'_>>,
         owner: &NewOwner,
@@ -118,12 +118,12 @@ impl Entered {
             return Ok(());
         };
         if !self.is_new
-            && let Some(ids) = owner.successor_by(Some(attributes.ids))
+            && let Some(ids) = owner.owner_for_replaced_from(Some(attributes.ids))
         {
-            self.directory.give_to(ids)?;
+            self.directory.set_owner(ids)?;
         }
-        xattrs::set(self.directory.as_fd(), attributes.xattrs).map_err(making)?;
-        self.last = Some((attributes.mode, attributes.times()));
+        xattrs::set(self.directory.as_fd(), attributes.xattrs).map_err(create_failed)?;
+        self.deferred = Some((attributes.mode, attributes.times()));
         Ok(())
     }
 
@@ -143,16 +143,16 @@ impl Entered {
 
     /// All its entries are there.
     pub(super) fn leave(self) -> Result<Directory, FileError> {
-        if let Some((mode, times)) = &self.last {
+        if let Some((mode, times)) = &self.deferred {
             if self.directory.status.st_mode & 0o7777 != *mode {
-                fchmod(&self.directory, Mode::from_raw_mode(*mode)).map_err(making)?;
+                fchmod(&self.directory, Mode::from_raw_mode(*mode)).map_err(create_failed)?;
             }
-            futimens(&self.directory, times).map_err(making)?;
+            futimens(&self.directory, times).map_err(create_failed)?;
         }
         Ok(self.directory)
     }
 }
 
-fn making(errno: Errno) -> FileError {
+fn create_failed(errno: Errno) -> FileError {
     FileError::from_errno(errno, "making the directory")
 }

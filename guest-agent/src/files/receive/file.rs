@@ -11,12 +11,12 @@ use vmcell_wire::{
     },
 };
 
-use super::{attributes::Attributes, directory::Directory, directory_in_the_way, senseless};
+use super::{attributes::Attributes, directory::Directory, directory_in_the_way, malformed_tree};
 use crate::{
     files::{
         owner::{Ids, NewOwner},
-        target::{is, status_of},
-        temporary::Temporary,
+        target::{has_type, status_of},
+        temporary::TemporaryFile,
         xattrs,
     },
     worker::{FileError, JobError, JobIo},
@@ -31,39 +31,39 @@ pub(super) fn make_whole(
     owner: &NewOwner,
 ) -> Result<(), FileError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = match openat(directory, name, flags, attributes.first_mode()) {
+    let file = match openat(directory, name, flags, attributes.creation_mode()) {
         // Nothing can be seen of the old file while it is replaced, so the new
         // one is made beside it.
         Err(Errno::EXIST) => {
-            let temporary = Temporary::new(directory.as_fd()).map_err(writing)?;
-            write_at(temporary.file(), bytes, 0).map_err(writing)?;
-            return settle(temporary, directory, name, attributes, owner);
+            let temporary = TemporaryFile::new(directory.as_fd()).map_err(write_failed)?;
+            write_at(temporary.file(), bytes, 0).map_err(write_failed)?;
+            return publish(temporary, directory, name, attributes, owner);
         }
-        file => file.map_err(writing)?,
+        file => file.map_err(write_failed)?,
     };
-    let unfinished = Unfinished { directory, name };
-    let heir = owner.heir(directory.status(), Some(attributes.ids));
-    write_at(file.as_fd(), bytes, 0).map_err(writing)?;
+    let guard = RemoveOnDrop { directory, name };
+    let owner_for_new = owner.owner_for_new(directory.status(), Some(attributes.ids));
+    write_at(file.as_fd(), bytes, 0).map_err(write_failed)?;
     attributes
-        .dress(file.as_fd(), heir, true)
-        .map_err(writing)?;
-    unfinished.keep();
+        .apply_metadata(file.as_fd(), owner_for_new, true)
+        .map_err(write_failed)?;
+    guard.keep();
     Ok(())
 }
 
 /// An entry that is removed if something goes wrong before it is complete.
-pub(super) struct Unfinished<'a> {
+pub(super) struct RemoveOnDrop<'a> {
     pub(super) directory: &'a Directory,
     pub(super) name: &'a [u8],
 }
 
-impl Unfinished<'_> {
+impl RemoveOnDrop<'_> {
     pub(super) fn keep(self) {
         core::mem::forget(self);
     }
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
         // Who took it away has done what we would.
         let _ = unlinkat(self.directory, self.name, AtFlags::empty());
@@ -71,12 +71,12 @@ impl Drop for Unfinished<'_> {
 }
 
 /// A file whose bytes come in parts.
-pub(super) struct Parts {
+pub(super) struct PartialFile {
     attributes: Attributes<'static>,
     xattrs: XattrsBuf,
 }
 
-impl Parts {
+impl PartialFile {
     pub(super) fn new(attributes: &Attributes<'_>) -> Self {
         let mut xattrs = XattrsBuf::new();
         for (name, value) in attributes.xattrs.iter() {
@@ -96,38 +96,38 @@ impl Parts {
 
 /// Takes a file's parts up to its end, and only then gives it its name.
 /// Answers its length.
-pub(super) fn take_parts(
+pub(super) fn receive_parts(
     io: &mut JobIo,
     reader: &mut record::Reader,
     directory: &Directory,
     name: &[u8],
-    parts: &Parts,
+    parts: &PartialFile,
     owner: &NewOwner,
 ) -> Result<u64, JobError> {
-    let temporary = Temporary::new(directory.as_fd()).map_err(writing)?;
+    let temporary = TemporaryFile::new(directory.as_fd()).map_err(write_failed)?;
     let file = temporary.file();
-    xattrs::set(file, parts.xattrs.as_xattrs()).map_err(writing)?;
+    xattrs::set(file, parts.xattrs.as_xattrs()).map_err(write_failed)?;
     let mut length = 0u64;
     let mut written = 0u64;
     let mut is_complete = false;
     while !is_complete {
         let taken = io.next_record(reader, |piece| match piece {
             Piece::Raw(bytes) => {
-                write_at(file, bytes, length).map_err(writing)?;
-                length = longer(length, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+                write_at(file, bytes, length).map_err(write_failed)?;
+                length = add_length(length, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
                 written = length;
                 Ok(())
             }
             Piece::Message(message) => match record::decode(message)? {
                 TreeRecord::Hole { bytes } => {
-                    length = longer(length, bytes)?;
+                    length = add_length(length, bytes)?;
                     Ok(())
                 }
                 TreeRecord::EndOfFile => {
                     is_complete = true;
                     Ok(())
                 }
-                _ => Err(senseless()),
+                _ => Err(malformed_tree()),
             },
         })?;
         if taken.is_none() {
@@ -136,14 +136,14 @@ pub(super) fn take_parts(
         }
     }
     if length > written {
-        ftruncate(file, length).map_err(writing)?;
+        ftruncate(file, length).map_err(write_failed)?;
     }
-    settle(temporary, directory, name, &parts.attributes, owner)?;
+    publish(temporary, directory, name, &parts.attributes, owner)?;
     Ok(length)
 }
 
 /// The length of a file with these bytes more.
-fn longer(length: u64, bytes: u64) -> Result<u64, JobError> {
+fn add_length(length: u64, bytes: u64) -> Result<u64, JobError> {
     let sum = length.checked_add(bytes);
     sum.filter(|sum| i64::try_from(*sum).is_ok())
         .ok_or_else(|| FileError::from_errno(Errno::FBIG, "writing it").into())
@@ -151,8 +151,8 @@ fn longer(length: u64, bytes: u64) -> Result<u64, JobError> {
 
 /// Gives a file that has its bytes its name and everything else. What has the
 /// name is replaced, unless it is a directory.
-fn settle(
-    temporary: Temporary<'_>,
+fn publish(
+    temporary: TemporaryFile<'_>,
     directory: &Directory,
     name: &[u8],
     attributes: &Attributes<'_>,
@@ -162,26 +162,26 @@ fn settle(
     let ids = Some(attributes.ids);
     let old = match status_of(directory, name) {
         Err(Errno::NOENT) => None,
-        Ok(old) if is(&old, FileType::Directory) => return Err(directory_in_the_way()),
-        old => Some(old.map_err(writing)?),
+        Ok(old) if has_type(&old, FileType::Directory) => return Err(directory_in_the_way()),
+        old => Some(old.map_err(write_failed)?),
     };
-    let heir = match &old {
-        None => owner.heir(directory.status(), ids),
-        Some(old) => Some(owner.successor_by(ids).unwrap_or(Ids::of(old))),
+    let owner_for_new = match &old {
+        None => owner.owner_for_new(directory.status(), ids),
+        Some(old) => Some(owner.owner_for_replaced_from(ids).unwrap_or(Ids::of(old))),
     };
     attributes
-        .dress(temporary.file(), heir, false)
-        .map_err(writing)?;
+        .apply_metadata(temporary.file(), owner_for_new, false)
+        .map_err(write_failed)?;
     if old.is_none() {
         match temporary.publish(name) {
             Err(Errno::EXIST) => {}
-            outcome => return outcome.map_err(writing),
+            outcome => return outcome.map_err(write_failed),
         }
     }
     match temporary.replace(name) {
         Ok(_) => Ok(()),
         Err(Errno::ISDIR) => Err(directory_in_the_way()),
-        Err(errno) => Err(writing(errno)),
+        Err(errno) => Err(write_failed(errno)),
     }
 }
 
@@ -198,6 +198,6 @@ fn write_at(file: BorrowedFd<'_>, mut bytes: &[u8], mut offset: u64) -> Result<(
     Ok(())
 }
 
-fn writing(errno: Errno) -> FileError {
+fn write_failed(errno: Errno) -> FileError {
     FileError::from_errno(errno, "writing it")
 }

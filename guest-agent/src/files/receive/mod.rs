@@ -21,19 +21,19 @@ use vmcell_wire::{
 
 use self::{
     attributes::Attributes,
-    directory::{Directory, Entered},
-    file::Parts,
+    directory::{Directory, ReceivedDirectory},
+    file::PartialFile,
 };
-use super::{link_walk::Unresolved, owner::NewOwner, root::Root};
+use super::{owner::NewOwner, resolve::ResolveError, root::Root};
 use crate::worker::{FileError, JobError, JobIo};
 
 /// Takes a tree.
 pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Receive<'_>) -> Result<(), JobError> {
     let mut receiver = Receiver::new(root, request)?;
     let mut reader = record::Reader::new();
-    while let Some(taken) = io.next_record(&mut reader, |piece| receiver.take(piece))? {
+    while let Some(taken) = io.next_record(&mut reader, |piece| receiver.receive(piece))? {
         if let Some(parts) = taken {
-            receiver.take_parts(io, &mut reader, parts)?;
+            receiver.receive_parts(io, &mut reader, parts)?;
         }
     }
     if request.sync {
@@ -54,8 +54,8 @@ struct Receiver<'a> {
     owner: NewOwner,
     /// The directory that the tree is in. None: nothing came, or the tree is
     /// the root itself.
-    above: Option<Directory>,
-    entered: Vec<Entered>,
+    parent: Option<Directory>,
+    entered: Vec<ReceivedDirectory>,
     progress: Progress,
     /// Of the entry that is made, from the root: for what goes wrong.
     path: Vec<u8>,
@@ -81,7 +81,7 @@ impl<'a> Receiver<'a> {
             root,
             request,
             owner: NewOwner::find(request.owner)?,
-            above: None,
+            parent: None,
             entered: Vec::new(),
             progress: Progress::Nothing,
             path,
@@ -92,17 +92,17 @@ impl<'a> Receiver<'a> {
 
     /// Takes the next piece of the stream, where no file is in parts. Answers
     /// the file that the next ones are parts of, if any.
-    fn take(&mut self, piece: Piece<'_>) -> Result<Option<Parts>, JobError> {
+    fn receive(&mut self, piece: Piece<'_>) -> Result<Option<PartialFile>, JobError> {
         let Piece::Message(message) = piece else {
-            return Err(senseless());
+            return Err(malformed_tree());
         };
         let record: TreeRecord<'_> = record::decode(message)?;
         if !record.is_valid() || self.progress == Progress::Complete {
-            return Err(senseless());
+            return Err(malformed_tree());
         }
         match record {
             TreeRecord::Enter { name, meta } => {
-                self.begin(name, true)?;
+                self.begin_entry(name, true)?;
                 let attributes = meta.as_ref().map(Attributes::of);
                 self.enter(name, attributes.as_ref())?;
                 return Ok(None);
@@ -113,7 +113,7 @@ impl<'a> Receiver<'a> {
                 meta,
                 content,
             } => {
-                self.begin(name, false)?;
+                self.begin_entry(name, false)?;
                 let attributes = Attributes::of(&meta);
                 match content {
                     Content::Whole(bytes) => {
@@ -122,11 +122,11 @@ impl<'a> Receiver<'a> {
                         })?;
                         self.count_bytes(bytes.len());
                     }
-                    Content::Parts { .. } => return Ok(Some(Parts::new(&attributes))),
+                    Content::Parts { .. } => return Ok(Some(PartialFile::new(&attributes))),
                 }
             }
             TreeRecord::Symlink { name, meta, target } => {
-                self.begin(name, false)?;
+                self.begin_entry(name, false)?;
                 let attributes = Attributes::of(&meta);
                 self.make(name, |directory, name, owner| {
                     link::make_symlink(directory, name, target, &attributes, owner)
@@ -134,32 +134,32 @@ impl<'a> Receiver<'a> {
             }
             TreeRecord::HardLink { name, to } => {
                 // It is another name of a file in the tree.
-                let top = self.entered.first().ok_or_else(senseless)?;
+                let top = self.entered.first().ok_or_else(malformed_tree)?;
                 let file =
                     link::find(top.directory(), to).map_err(|failure| failure.with_path(to))?;
-                self.begin(name, false)?;
+                self.begin_entry(name, false)?;
                 self.make(name, |directory, name, _| {
                     link::make_hard_link(directory, name, file.as_fd())
                 })?;
             }
-            TreeRecord::Skipped { name, .. } => self.begin(name, false)?,
-            _ => return Err(senseless()),
+            TreeRecord::Skipped { name, .. } => self.begin_entry(name, false)?,
+            _ => return Err(malformed_tree()),
         }
         self.end_entry();
         Ok(None)
     }
 
     /// Takes a file's parts, up to its end.
-    fn take_parts(
+    fn receive_parts(
         &mut self,
         io: &mut JobIo,
         reader: &mut record::Reader,
-        parts: Parts,
+        parts: PartialFile,
     ) -> Result<(), JobError> {
-        let directory = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
+        let directory = current(&self.entered, self.parent.as_ref()).ok_or_else(malformed_tree)?;
         let name = last_name(&self.path);
-        let length = file::take_parts(io, reader, directory, name, &parts, &self.owner)
-            .map_err(|error| at(error, &self.path))?;
+        let length = file::receive_parts(io, reader, directory, name, &parts, &self.owner)
+            .map_err(|error| with_path(error, &self.path))?;
         self.bytes = self.bytes.saturating_add(length);
         self.entries = self.entries.saturating_add(1);
         self.end_entry();
@@ -168,9 +168,9 @@ impl<'a> Receiver<'a> {
 
     /// Has `path` name the entry, and finds the place of the first one. Only
     /// the first has no name.
-    fn begin(&mut self, name: &[u8], is_directory: bool) -> Result<(), JobError> {
+    fn begin_entry(&mut self, name: &[u8], is_directory: bool) -> Result<(), JobError> {
         if name.is_empty() != (self.progress == Progress::Nothing) {
-            return Err(senseless());
+            return Err(malformed_tree());
         }
         if !name.is_empty() {
             self.path.push(b'/');
@@ -184,10 +184,12 @@ impl<'a> Receiver<'a> {
         if self.path.is_empty() {
             return Err(directory_in_the_way().into());
         }
-        let place = self.root.make_place(self.request.path, &self.owner)?;
-        let above =
-            Directory::new(place.directory).map_err(|failure| failure.with_path(&self.path))?;
-        self.above = Some(above);
+        let location = self
+            .root
+            .locate_creating_parents(self.request.path, &self.owner)?;
+        let parent =
+            Directory::new(location.directory).map_err(|failure| failure.with_path(&self.path))?;
+        self.parent = Some(parent);
         Ok(())
     }
 
@@ -195,14 +197,15 @@ impl<'a> Receiver<'a> {
     /// it means to any process.
     fn enter_existing_top(&mut self) -> Result<bool, JobError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        match self.root.find(self.request.path, flags, Mode::empty()) {
+        match self.root.resolve(self.request.path, flags, Mode::empty()) {
             Ok(top) => {
                 let top = Directory::new(top)?;
-                self.entered.push(Entered::existing(top, self.path.len()));
+                self.entered
+                    .push(ReceivedDirectory::existing(top, self.path.len()));
                 Ok(true)
             }
-            Err(Unresolved::Kernel(Errno::NOENT | Errno::NOTDIR)) => Ok(false),
-            Err(why) => Err(super::root::unresolved(why)),
+            Err(ResolveError::Kernel(Errno::NOENT | Errno::NOTDIR)) => Ok(false),
+            Err(why) => Err(super::root::resolve_error(why)),
         }
     }
 
@@ -214,17 +217,18 @@ impl<'a> Receiver<'a> {
                 let failure = FileError::new(FailureKind::Limit, "the tree is too deep");
                 return Err(failed(failure, &self.path));
             }
-            let parent = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
+            let parent = current(&self.entered, self.parent.as_ref()).ok_or_else(malformed_tree)?;
             let name = last_name(&self.path);
-            let entered = Entered::make(parent, name, attributes, &self.owner, self.path.len())
-                .map_err(|failure| failed(failure, &self.path))?;
+            let entered =
+                ReceivedDirectory::make(parent, name, attributes, &self.owner, self.path.len())
+                    .map_err(|failure| failed(failure, &self.path))?;
             self.entered.push(entered);
         }
         let Some(entered) = self.entered.last_mut() else {
-            return Err(senseless());
+            return Err(malformed_tree());
         };
         entered
-            .dress(attributes, &self.owner)
+            .apply_metadata(attributes, &self.owner)
             .map_err(|failure| failed(failure, &self.path))?;
         if entered.is_new() {
             self.entries = self.entries.saturating_add(1);
@@ -233,14 +237,14 @@ impl<'a> Receiver<'a> {
     }
 
     fn leave(&mut self) -> Result<(), JobError> {
-        let entered = self.entered.pop().ok_or_else(senseless)?;
+        let entered = self.entered.pop().ok_or_else(malformed_tree)?;
         self.path.truncate(entered.path());
         let left = entered
             .leave()
             .map_err(|failure| failure.with_path(&self.path));
         // The top is still needed: see `sync`.
         if self.entered.is_empty() {
-            self.above = Some(left?);
+            self.parent = Some(left?);
         } else {
             left?;
         }
@@ -254,7 +258,7 @@ impl<'a> Receiver<'a> {
         name: &[u8],
         make: impl FnOnce(&Directory, &[u8], &NewOwner) -> Result<(), FileError>,
     ) -> Result<(), JobError> {
-        let directory = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
+        let directory = current(&self.entered, self.parent.as_ref()).ok_or_else(malformed_tree)?;
         let name = match name {
             b"" => last_name(&self.path),
             name => name,
@@ -279,7 +283,7 @@ impl<'a> Receiver<'a> {
 
     /// Waits until the file system of the tree is safe on the disk.
     fn sync(&self) -> Result<(), JobError> {
-        let Some(directory) = current(&self.entered, self.above.as_ref()) else {
+        let Some(directory) = current(&self.entered, self.parent.as_ref()) else {
             return Ok(());
         };
         let syncing = |errno| FileError::from_errno(errno, "making it safe on the disk");
@@ -298,16 +302,19 @@ impl<'a> Receiver<'a> {
 }
 
 /// The directory that entries are made in now.
-fn current<'d>(entered: &'d [Entered], above: Option<&'d Directory>) -> Option<&'d Directory> {
-    entered.last().map(Entered::directory).or(above)
+fn current<'d>(
+    entered: &'d [ReceivedDirectory],
+    parent: Option<&'d Directory>,
+) -> Option<&'d Directory> {
+    entered.last().map(ReceivedDirectory::directory).or(parent)
 }
 
 fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// Names the entry that a failure is about.
-fn at(error: JobError, path: &[u8]) -> JobError {
+/// OwnerNames the entry that a failure is about.
+fn with_path(error: JobError, path: &[u8]) -> JobError {
     match error {
         JobError::Failed(failure) => failure.with_path(path).into(),
         JobError::Cancelled => JobError::Cancelled,
@@ -322,6 +329,6 @@ fn directory_in_the_way() -> FileError {
 }
 
 /// The records do not make up a tree.
-fn senseless() -> JobError {
+fn malformed_tree() -> JobError {
     FileError::new(FailureKind::Invalid, "the records make up no tree").into()
 }

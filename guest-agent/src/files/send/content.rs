@@ -17,13 +17,13 @@ use crate::worker::{FileError, JobError, JobIo};
 const BLOCK: usize = 256 * 1024 - HEADER;
 
 /// In a smaller piece of room a block is not worth a system call.
-const LEAST_ROOM: usize = 4096;
+const MIN_ROOM: usize = 4096;
 
 /// A smaller file has no holes worth keeping.
-const LEAST_SPARSE: u64 = 4096;
+const MIN_SPARSE: u64 = 4096;
 
 /// The kernel's own files say that they are empty when they are not. So many
-/// bytes of them are sent at most.
+/// bytes of them are sent at max.
 const MAX_UNSIZED: u64 = 16 * 1024 * 1024;
 
 /// The length of a file, by its status.
@@ -41,7 +41,7 @@ pub(super) fn read_small<'b>(
     let Ok(expected) = usize::try_from(length) else {
         return Ok(None);
     };
-    if expected > MAX_INLINE || (is_sparse(status) && length > LEAST_SPARSE) {
+    if expected > MAX_INLINE || (is_sparse(status) && length > MIN_SPARSE) {
         return Ok(None);
     }
     let mut filled = 0usize;
@@ -123,20 +123,20 @@ fn data_end(file: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
     }
 }
 
-/// Sends a block of at most `most` bytes, and answers how many it has.
+/// Sends a block of at max `max` bytes, and answers how many it has.
 fn send_block(
     io: &mut JobIo,
     file: BorrowedFd<'_>,
     offset: u64,
-    most: u64,
+    max: u64,
     failed: impl Fn(Errno) -> JobError,
 ) -> Result<u64, JobError> {
-    let most = usize::try_from(most).unwrap_or(BLOCK).min(BLOCK);
+    let max = usize::try_from(max).unwrap_or(BLOCK).min(BLOCK);
     let room = io.room()?;
-    if room.len() < LEAST_ROOM {
-        let mut block = [0; LEAST_ROOM];
-        let most = most.min(LEAST_ROOM);
-        let block = block.get_mut(..most).unwrap_or_default();
+    if room.len() < MIN_ROOM {
+        let mut block = [0; MIN_ROOM];
+        let max = max.min(MIN_ROOM);
+        let block = block.get_mut(..max).unwrap_or_default();
         let count = read_at(file, block, offset).map_err(failed)?;
         if count > 0 {
             io.send(&record::raw_header(count)?)?;
@@ -145,8 +145,8 @@ fn send_block(
         return Ok(u64::try_from(count).unwrap_or(0));
     }
     let (header, block) = room.split_first_chunk_mut().ok_or(JobError::Cancelled)?;
-    let most = most.min(block.len());
-    let block = block.get_mut(..most).unwrap_or_default();
+    let max = max.min(block.len());
+    let block = block.get_mut(..max).unwrap_or_default();
     let count = read_at(file, block, offset).map_err(failed)?;
     if count > 0 {
         *header = record::raw_header(count)?;

@@ -12,13 +12,13 @@ use vmcell_wire::{
 };
 
 use self::{
-    pending::{Happening, Pending},
-    watches::{Notice, Watches, join},
+    pending::{PathEvent, PendingChanges},
+    watches::{InotifyEvent, Watches, join},
 };
 use super::{
     entry,
-    root::{Root, unresolved},
-    target::is,
+    root::{Root, resolve_error},
+    target::has_type,
     walk::READ_DIRECTORY,
 };
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
 
 /// What is to be watched.
 #[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
+pub(super) struct WatchTarget<'a> {
     /// The root of the job. It is opened anew each time: see [`Watches`].
     pub(super) root: &'a [u8],
     pub(super) path: &'a [u8],
@@ -39,17 +39,17 @@ pub(super) struct Subject<'a> {
 /// be watched.
 ///
 /// Changes are held back for a while after the first one, and then told
-/// together, merged as [`Pending`] says. What is in a directory that is new is
+/// together, merged as [`PendingChanges`] says. What is in a directory that is new is
 /// told too, for it may have come before the directory was watched. What was
 /// in one that is gone is not: it is gone with it.
 pub(super) fn perform(
     io: &mut JobIo,
-    subject: Subject<'_>,
+    target: WatchTarget<'_>,
     debounce_ms: u32,
 ) -> Result<(), JobError> {
-    let mut watch = Watch::begin(io, subject)?;
-    entry::answer(io, subject.open(&[], OFlags::PATH)?.as_fd())?;
-    let mut pending = Pending::default();
+    let mut watch = Watch::begin(io, target)?;
+    entry::answer(io, target.open(&[], OFlags::PATH)?.as_fd())?;
+    let mut pending = PendingChanges::default();
     let mut due: Option<Moment> = None;
     loop {
         let wait = due.map(|due| milliseconds_until(due, Moment::now()));
@@ -63,16 +63,16 @@ pub(super) fn perform(
         if !is_there || due.is_some_and(|due| due <= Moment::now()) {
             due = None;
             for (path, kind) in pending.take() {
-                tell(io, kind, &path)?;
+                send_change(io, kind, &path)?;
             }
         }
         if !is_there {
-            return tell(io, ChangeKind::Removed, &[]);
+            return send_change(io, ChangeKind::Removed, &[]);
         }
     }
 }
 
-fn tell(io: &mut JobIo, kind: ChangeKind, path: &[u8]) -> Result<(), JobError> {
+fn send_change(io: &mut JobIo, kind: ChangeKind, path: &[u8]) -> Result<(), JobError> {
     io.send_answer(&Answer::Change(Change { kind, path }))
 }
 
@@ -81,7 +81,7 @@ fn milliseconds_until(due: Moment, now: Moment) -> u32 {
     u32::try_from(milliseconds).unwrap_or(u32::MAX)
 }
 
-impl Subject<'_> {
+impl WatchTarget<'_> {
     /// Opens what is at a path below the top; the top if that is empty.
     fn open(&self, below: &[u8], flags: OFlags) -> Result<OwnedFd, JobError> {
         let path = join(self.path, below);
@@ -90,7 +90,7 @@ impl Subject<'_> {
 }
 
 struct Watch<'a> {
-    subject: Subject<'a>,
+    target: WatchTarget<'a>,
     watches: Watches,
     /// The number of the top's watch.
     top: i32,
@@ -99,18 +99,18 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn begin(io: &JobIo, subject: Subject<'a>) -> Result<Self, JobError> {
-        let found = subject.open(&[], OFlags::PATH)?;
-        let status = fstat(&found).map_err(unresolved)?;
+    fn begin(io: &JobIo, target: WatchTarget<'a>) -> Result<Self, JobError> {
+        let found = target.open(&[], OFlags::PATH)?;
+        let status = fstat(&found).map_err(resolve_error)?;
         let mut watches = Watches::new()?;
         let top = watches.add(found.as_fd(), &[])?;
-        if subject.recursive && is(&status, FileType::Directory) {
+        if target.recursive && has_type(&status, FileType::Directory) {
             let directory = rustix::fs::openat(&found, c".", READ_DIRECTORY, Mode::empty())
-                .map_err(unresolved)?;
+                .map_err(resolve_error)?;
             watches.add_below(io, directory, &[], |_, _| {})?;
         }
         Ok(Self {
-            subject,
+            target,
             watches,
             top,
             status,
@@ -119,22 +119,22 @@ impl<'a> Watch<'a> {
 
     /// Takes what the kernel has to tell. Answers whether the top is still
     /// there.
-    fn read(&mut self, io: &JobIo, pending: &mut Pending) -> Result<bool, JobError> {
-        for notice in self.watches.read()? {
-            if notice.flags.contains(ReadFlags::QUEUE_OVERFLOW) {
+    fn read(&mut self, io: &JobIo, pending: &mut PendingChanges) -> Result<bool, JobError> {
+        for event in self.watches.read()? {
+            if event.flags.contains(ReadFlags::QUEUE_OVERFLOW) {
                 // Directories may have come and gone unseen.
                 pending.overflow();
-                return self.begin_again(io);
+                return self.restart(io);
             }
-            if !self.note(io, pending, &notice)? {
+            if !self.handle_event(io, pending, &event)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn begin_again(&mut self, io: &JobIo) -> Result<bool, JobError> {
-        match Self::begin(io, self.subject) {
+    fn restart(&mut self, io: &JobIo) -> Result<bool, JobError> {
+        match Self::begin(io, self.target) {
             Ok(again) => {
                 *self = again;
                 Ok(true)
@@ -145,42 +145,44 @@ impl<'a> Watch<'a> {
     }
 
     /// Notes what happened. Answers whether the top is still there.
-    fn note(
+    fn handle_event(
         &mut self,
         io: &JobIo,
-        pending: &mut Pending,
-        notice: &Notice,
+        pending: &mut PendingChanges,
+        event: &InotifyEvent,
     ) -> Result<bool, JobError> {
-        let Some(above) = self.watches.path(notice.watch) else {
+        let Some(above) = self.watches.path(event.watch) else {
             return Ok(true);
         };
-        let flags = notice.flags;
-        if notice.name.is_empty() {
-            return self.note_itself(pending, notice.watch, flags);
+        let flags = event.flags;
+        if event.name.is_empty() {
+            return self.handle_self_event(pending, event.watch, flags);
         }
-        let path = join(above, &notice.name);
+        let path = join(above, &event.name);
         if path.len() > MAX_PATH {
             pending.overflow();
             return Ok(true);
         }
         let is_directory = flags.contains(ReadFlags::ISDIR);
-        let happening = if flags.contains(ReadFlags::CREATE) {
-            Happening::Created
+        let event = if flags.contains(ReadFlags::CREATE) {
+            PathEvent::Created
         } else if flags.contains(ReadFlags::MOVED_TO) {
-            Happening::Arrived
+            PathEvent::MovedHere
         } else if flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
-            Happening::Removed
+            PathEvent::Removed
         } else if flags.contains(ReadFlags::MODIFY) {
-            Happening::Modified
+            PathEvent::Modified
         } else {
-            Happening::Metadata
+            PathEvent::Metadata
         };
-        pending.add(&path, happening, is_directory);
-        if is_directory && self.subject.recursive {
-            match happening {
-                Happening::Created | Happening::Arrived => self.adopt(io, pending, &path)?,
-                Happening::Removed => self.watches.remove(&path),
-                Happening::Modified | Happening::Metadata => {}
+        pending.add(&path, event, is_directory);
+        if is_directory && self.target.recursive {
+            match event {
+                PathEvent::Created | PathEvent::MovedHere => {
+                    self.watch_new_directory(io, pending, &path)?
+                }
+                PathEvent::Removed => self.watches.remove(&path),
+                PathEvent::Modified | PathEvent::Metadata => {}
             }
         }
         Ok(true)
@@ -188,9 +190,9 @@ impl<'a> Watch<'a> {
 
     /// Notes what happened to what is watched itself. The directory that it is
     /// in tells this too, but for the top.
-    fn note_itself(
+    fn handle_self_event(
         &mut self,
-        pending: &mut Pending,
+        pending: &mut PendingChanges,
         watch: i32,
         flags: ReadFlags,
     ) -> Result<bool, JobError> {
@@ -206,22 +208,22 @@ impl<'a> Watch<'a> {
             return Ok(false);
         }
         if flags.contains(ReadFlags::MODIFY) {
-            pending.add(&[], Happening::Modified, false);
+            pending.add(&[], PathEvent::Modified, false);
         }
         if flags.contains(ReadFlags::ATTRIB) {
             // A file that is still open somewhere has only fewer names.
             if !self.is_still_there()? {
                 return Ok(false);
             }
-            pending.add(&[], Happening::Metadata, false);
+            pending.add(&[], PathEvent::Metadata, false);
         }
         Ok(true)
     }
 
     fn is_still_there(&self) -> Result<bool, JobError> {
-        match self.subject.open(&[], OFlags::PATH) {
+        match self.target.open(&[], OFlags::PATH) {
             Ok(found) => {
-                let now = fstat(&found).map_err(unresolved)?;
+                let now = fstat(&found).map_err(resolve_error)?;
                 Ok((now.st_dev, now.st_ino) == (self.status.st_dev, self.status.st_ino))
             }
             Err(JobError::Failed(failure)) if failure.kind() == FailureKind::NotFound => Ok(false),
@@ -230,8 +232,13 @@ impl<'a> Watch<'a> {
     }
 
     /// Watches a new directory, and notes what is in it already.
-    fn adopt(&mut self, io: &JobIo, pending: &mut Pending, path: &[u8]) -> Result<(), JobError> {
-        let directory = match self.subject.open(path, READ_DIRECTORY) {
+    fn watch_new_directory(
+        &mut self,
+        io: &JobIo,
+        pending: &mut PendingChanges,
+        path: &[u8],
+    ) -> Result<(), JobError> {
+        let directory = match self.target.open(path, READ_DIRECTORY) {
             Ok(directory) => directory,
             // It is gone or something else by now, which will be told.
             Err(JobError::Failed(failure))
@@ -247,7 +254,7 @@ impl<'a> Watch<'a> {
         self.watches.add(directory.as_fd(), path)?;
         self.watches
             .add_below(io, directory, path, |path, is_directory| {
-                pending.add(path, Happening::Created, is_directory);
+                pending.add(path, PathEvent::Created, is_directory);
             })
     }
 }

@@ -14,7 +14,7 @@ use vmcell_wire::pattern::Selection;
 use crate::{
     files::{
         temporary::path_of,
-        walk::{Order, READ_DIRECTORY, Step, Tour},
+        walk::{Order, READ_DIRECTORY, Step, Traversal},
     },
     worker::{FileError, JobError, JobIo},
 };
@@ -31,7 +31,7 @@ pub(super) struct Watches {
 }
 
 /// Something that the kernel told.
-pub(super) struct Notice {
+pub(super) struct InotifyEvent {
     pub(super) watch: i32,
     pub(super) flags: ReadFlags,
     /// The name in the directory that is watched; empty: that itself.
@@ -111,22 +111,23 @@ impl Watches {
         path: &[u8],
         mut found: impl FnMut(&[u8], bool),
     ) -> Result<(), JobError> {
-        let mut tour = Tour::new(directory, Order::Any, Selection::Take);
-        while let Some(step) = tour.next() {
+        let mut traversal = Traversal::new(directory, Order::Any, Selection::Take);
+        while let Some(step) = traversal.next() {
             io.check_cancelled()?;
-            let below = join(path, tour.path());
+            let below = join(path, traversal.path());
             let Step::Entry(hint) = step.map_err(|failure| failure.with_path(&below))? else {
                 continue;
             };
             let opened = match hint {
-                FileType::Directory | FileType::Unknown => tour.open(READ_DIRECTORY),
+                FileType::Directory | FileType::Unknown => traversal.open(READ_DIRECTORY),
                 _ => Err(Errno::NOTDIR),
             };
             found(&below, opened.is_ok());
             match opened {
                 Ok(opened) => {
                     self.add(opened.as_fd(), &below)?;
-                    tour.enter(opened, Selection::Take)
+                    traversal
+                        .enter(opened, Selection::Take)
                         .map_err(|failure| failure.with_path(&below))?;
                 }
                 // It is no directory, or gone by now, which will be told.
@@ -165,13 +166,13 @@ impl Watches {
     }
 
     /// Some of what the kernel has to tell, or nothing.
-    pub(super) fn read(&self) -> Result<Vec<Notice>, FileError> {
+    pub(super) fn read(&self) -> Result<Vec<InotifyEvent>, FileError> {
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
-        let mut notices = Vec::new();
+        let mut events = Vec::new();
         loop {
             match reader.next() {
-                Ok(event) => notices.push(Notice {
+                Ok(event) => events.push(InotifyEvent {
                     watch: event.wd(),
                     flags: event.events(),
                     name: event
@@ -179,11 +180,11 @@ impl Watches {
                         .map(|name| Vec::from(name.to_bytes()))
                         .unwrap_or_default(),
                 }),
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(notices),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(events),
                 Err(errno) => return Err(FileError::from_errno(errno, "watching")),
             }
             if reader.is_buffer_empty() {
-                return Ok(notices);
+                return Ok(events);
             }
         }
     }

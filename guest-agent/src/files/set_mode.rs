@@ -3,7 +3,9 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, chmodat},
 };
 
-use super::{entry, everywhere::change_everywhere, root::Root, target::is, temporary::path_of};
+use super::{
+    entry, recursive::change_recursively, root::Root, target::has_type, temporary::path_of,
+};
 use crate::worker::{JobError, JobIo};
 
 pub(super) fn perform(
@@ -15,9 +17,9 @@ pub(super) fn perform(
 ) -> Result<(), JobError> {
     let mode = Mode::from_raw_mode(u32::from(mode) & 0o7777);
     let top = root.open_path(path, OFlags::PATH, Mode::empty())?;
-    let tried = "setting its permissions";
-    change_everywhere(io, &top, tree, tried, &|entry, status| {
-        if is(status, FileType::Symlink) {
+    let operation = "setting its permissions";
+    change_recursively(io, &top, tree, operation, &|entry, status| {
+        if has_type(status, FileType::Symlink) {
             return Ok(());
         }
         // The descriptor is one of a file that was found, not of one that was

@@ -10,30 +10,30 @@ use vmcell_wire::{
     limits::MAX_PATH,
 };
 
-use super::{Tour, gone_is_fine};
+use super::{Traversal, ignore_vanished};
 use crate::{
     files::{
         digest::Digester,
         entry::describe,
-        names::Names,
-        target::{HARMLESS, is},
+        owner_names::OwnerNames,
+        target::{NO_SIDE_EFFECTS, has_type},
     },
     worker::{FileError, JobError, JobIo},
 };
 
 /// Tells entries to the host.
-pub(super) struct Teller<'a> {
+pub(super) struct EntrySender<'a> {
     io: &'a mut JobIo,
-    names: Option<Names>,
+    names: Option<OwnerNames>,
     digester: Option<Digester>,
     target: Vec<u8>,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> EntrySender<'a> {
     pub(super) fn new(io: &'a mut JobIo, names: bool, digest: bool) -> Self {
         Self {
             io,
-            names: names.then(Names::read),
+            names: names.then(OwnerNames::read),
             digester: digest.then(Digester::new),
             target: alloc::vec![0; MAX_PATH],
         }
@@ -44,7 +44,7 @@ impl<'a> Teller<'a> {
     }
 
     /// Tells an entry that could not be looked at.
-    pub(super) fn tell_trouble(
+    pub(super) fn send_problem(
         &mut self,
         path: &[u8],
         failure: &FileError,
@@ -55,64 +55,69 @@ impl<'a> Teller<'a> {
         })
     }
 
-    /// Tells the entry that came last on a tour. The inner failure is the
+    /// Tells the entry that came last on a traversal. The inner failure is the
     /// entry's own.
-    pub(super) fn tell(
+    pub(super) fn send(
         &mut self,
-        tour: &Tour,
+        traversal: &Traversal,
         kind: FileType,
     ) -> Result<Result<(), FileError>, JobError> {
         if kind == FileType::RegularFile && self.digester.is_some() {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | HARMLESS;
-            return match tour.open(flags) {
-                Ok(file) => match self.tell_found(tour.path(), file.as_fd()) {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | NO_SIDE_EFFECTS;
+            return match traversal.open(flags) {
+                Ok(file) => match self.send_opened(traversal.path(), file.as_fd()) {
                     Err(JobError::Failed(failure)) => Ok(Err(failure)),
-                    told => told.map(Ok),
+                    sent => sent.map(Ok),
                 },
-                Err(errno) => Ok(gone_is_fine(errno)),
+                Err(errno) => Ok(ignore_vanished(errno)),
             };
         }
-        let status = match tour.status() {
+        let status = match traversal.status() {
             Ok(status) => status,
-            Err(errno) => return Ok(gone_is_fine(errno)),
+            Err(errno) => return Ok(ignore_vanished(errno)),
         };
         let mut target = core::mem::take(&mut self.target);
-        let length = if is(&status, FileType::Symlink) {
-            readlinkat_raw(tour.directory(), tour.name(), target.as_mut_slice())
+        let length = if has_type(&status, FileType::Symlink) {
+            readlinkat_raw(
+                traversal.directory(),
+                traversal.name(),
+                target.as_mut_slice(),
+            )
         } else {
             Ok(0)
         };
-        let told = match length {
+        let sent = match length {
             Ok(length) => {
                 let target = target.get(..length).unwrap_or_default();
-                self.tell_status(tour.path(), &status, target, None).map(Ok)
+                self.send_status(traversal.path(), &status, target, None)
+                    .map(Ok)
             }
             // It is no link any more.
             Err(Errno::INVAL) => Ok(Ok(())),
-            Err(errno) => Ok(gone_is_fine(errno)),
+            Err(errno) => Ok(ignore_vanished(errno)),
         };
         self.target = target;
-        told
+        sent
     }
 
     /// Tells what was opened.
-    pub(super) fn tell_found(
+    pub(super) fn send_opened(
         &mut self,
         path: &[u8],
         found: BorrowedFd<'_>,
     ) -> Result<(), JobError> {
-        let looking = |errno| FileError::from_errno(errno, "looking at it");
-        let status = fstat(found).map_err(looking)?;
+        let stat_failed = |errno| FileError::from_errno(errno, "looking at it");
+        let status = fstat(found).map_err(stat_failed)?;
         let digest = match &mut self.digester {
-            Some(digester) if is(&status, FileType::RegularFile) => {
+            Some(digester) if has_type(&status, FileType::RegularFile) => {
                 Some(digester.digest(self.io, found)?)
             }
             _ => None,
         };
-        self.tell_status(path, &status, &[], digest)
+        self.send_status(path, &status, &[], digest)
     }
 
-    fn tell_status(
+    fn send_status(
         &mut self,
         path: &[u8],
         status: &Stat,
@@ -120,7 +125,7 @@ impl<'a> Teller<'a> {
         digest: Option<[u8; 32]>,
     ) -> Result<(), JobError> {
         let (owner, group) = match &mut self.names {
-            Some(names) => names.of(status.st_uid, status.st_gid),
+            Some(names) => names.look_up(status.st_uid, status.st_gid),
             None => ("", ""),
         };
         self.io.send_answer(&Answer::Entry(FileEntry {

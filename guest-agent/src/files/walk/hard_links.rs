@@ -6,7 +6,7 @@ use vmcell_wire::limits::MAX_PATH;
 /// Files that have more than one name, and the path by which each was met
 /// first.
 #[derive(Default)]
-pub(crate) struct Links {
+pub(crate) struct HardLinks {
     /// By device and inode: where in `paths` the path begins.
     first: BTreeMap<(u64, u64), u32>,
     /// For each file the length of a path (two bytes), and the path.
@@ -19,7 +19,7 @@ const MAX_FILES: usize = 256 * 1024;
 /// More bytes of paths are not remembered.
 const MAX_PATHS: usize = 16 * 1024 * 1024;
 
-impl Links {
+impl HardLinks {
     /// The path by which the file was met first.
     pub(crate) fn find(&self, status: &Stat) -> Option<&[u8]> {
         if status.st_nlink < 2 {

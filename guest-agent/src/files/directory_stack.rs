@@ -9,7 +9,7 @@ use rustix::{
 
 /// A way down through directories and up again, without recursion. It goes by
 /// descriptors and follows no link.
-pub(crate) struct Descent<T> {
+pub(crate) struct DirectoryStack<T> {
     levels: Vec<Level<T>>,
     buffer: Vec<MaybeUninit<u8>>,
 }
@@ -18,8 +18,8 @@ pub(crate) struct Descent<T> {
 pub(crate) struct Level<T> {
     pub(crate) directory: OwnedFd,
     pub(crate) name: CString,
-    /// What the user of the descent keeps for it.
-    pub(crate) note: T,
+    /// What the user of the stack keeps for it.
+    pub(crate) data: T,
     /// Entries that were read and not looked at.
     pending: Vec<(CString, FileType)>,
 }
@@ -45,7 +45,7 @@ const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-impl<T> Descent<T> {
+impl<T> DirectoryStack<T> {
     pub(crate) fn new() -> Self {
         let mut buffer = Vec::new();
         buffer.resize_with(BUFFER, MaybeUninit::uninit);
@@ -69,11 +69,11 @@ impl<T> Descent<T> {
     }
 
     /// Goes down into a directory that is open.
-    pub(crate) fn enter(&mut self, directory: OwnedFd, name: CString, note: T) {
+    pub(crate) fn enter(&mut self, directory: OwnedFd, name: CString, data: T) {
         self.levels.push(Level {
             directory,
             name,
-            note,
+            data,
             pending: Vec::new(),
         });
     }

@@ -15,13 +15,13 @@ use crate::worker::FileError;
 ///
 /// It goes by descriptors and single names, so it ends up nowhere else,
 /// whatever is renamed meanwhile. It enters a directory only if it is
-/// [told to](Self::enter), and holds one descriptor for each level.
+/// [sent to](Self::enter), and holds one descriptor for each level.
 ///
 /// ```text
 ///  next ─> Entry, a directory ─> enter ─> next ─> Entry … ─> next ─> Left
 ///  next ─> Entry ─> next ─> Entry …
 /// ```
-pub(crate) struct Tour {
+pub(crate) struct Traversal {
     levels: Vec<Level>,
     /// Of the entry that came last, from the top.
     path: Vec<u8>,
@@ -31,7 +31,7 @@ pub(crate) struct Tour {
     buffer: Box<Buffer>,
 }
 
-/// What comes on a tour. [`Tour::path`] tells which one it is.
+/// What comes on a traversal. [`Traversal::path`] tells which one it is.
 pub(crate) enum Step {
     /// An entry, and what it is if the file system tells.
     Entry(FileType),
@@ -53,8 +53,8 @@ pub(crate) const READ_DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-impl Tour {
-    /// A tour of what is below `top`.
+impl Traversal {
+    /// A traversal of what is below `top`.
     pub(crate) fn new(top: OwnedFd, order: Order, selection: Selection) -> Self {
         let level = Level {
             directory: top,
@@ -117,7 +117,7 @@ impl Tour {
         Ok(())
     }
 
-    /// How many directories the tour is in, its top included.
+    /// How many directories the traversal is in, its top included.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len()
     }
@@ -149,7 +149,7 @@ impl Tour {
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         match self.levels.last() {
             Some(level) => level.directory.as_fd(),
-            // Nothing can be found here once the tour is over.
+            // Nothing can be found here once the traversal is over.
             None => rustix::fs::ABS,
         }
     }

@@ -8,8 +8,8 @@ use rustix::{
 use vmcell_wire::{FailureKind, limits::MAX_DEPTH};
 
 use super::{
-    descent::{Descent, Step, open_directory, open_entry},
-    target::is,
+    directory_stack::{DirectoryStack, Step, open_directory, open_entry},
+    target::has_type,
 };
 use crate::worker::{FileError, JobError, JobIo};
 
@@ -17,24 +17,24 @@ use crate::worker::{FileError, JobError, JobIo};
 pub(super) type Change<'a> = &'a dyn Fn(BorrowedFd<'_>, &Stat) -> Result<(), Errno>;
 
 /// Changes an entry, and with `tree` all that is below it; links within are
-/// not followed. `tried` says what the change is.
-pub(super) fn change_everywhere(
+/// not followed. `operation` says what the change is.
+pub(super) fn change_recursively(
     io: &JobIo,
     top: &OwnedFd,
     tree: bool,
-    tried: &'static str,
+    operation: &'static str,
     change: Change<'_>,
 ) -> Result<(), JobError> {
-    let failed = |errno| FileError::from_errno(errno, tried);
+    let failed = |errno| FileError::from_errno(errno, operation);
     let status = fstat(top).map_err(failed)?;
     change(top.as_fd(), &status).map_err(failed)?;
-    if !tree || !is(&status, FileType::Directory) {
+    if !tree || !has_type(&status, FileType::Directory) {
         return Ok(());
     }
-    let mut descent = Descent::new();
+    let mut stack = DirectoryStack::new();
     let opened = open_directory(top.as_fd(), c".").map_err(failed)?;
-    descent.enter(opened, CString::default(), ());
-    while let Some(step) = descent.step().map_err(failed)? {
+    stack.enter(opened, CString::default(), ());
+    while let Some(step) = stack.step().map_err(failed)? {
         io.check_cancelled()?;
         let Step::Entry { level, name, .. } = step else {
             continue;
@@ -42,18 +42,18 @@ pub(super) fn change_everywhere(
         let changed = open_entry(level.directory.as_fd(), &*name).and_then(|entry| {
             let status = fstat(&entry)?;
             change(entry.as_fd(), &status)?;
-            if is(&status, FileType::Directory) {
+            if has_type(&status, FileType::Directory) {
                 open_directory(entry.as_fd(), c".").map(Some)
             } else {
                 Ok(None)
             }
         });
         match changed {
-            Ok(Some(_)) if descent.depth() > MAX_DEPTH => return Err(too_deep()),
-            Ok(Some(directory)) => descent.enter(directory, name, ()),
+            Ok(Some(_)) if stack.depth() > MAX_DEPTH => return Err(too_deep()),
+            Ok(Some(directory)) => stack.enter(directory, name, ()),
             // It was removed meanwhile.
             Ok(None) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(failed(errno).with_path(&descent.path_of(&name)).into()),
+            Err(errno) => return Err(failed(errno).with_path(&stack.path_of(&name)).into()),
         }
     }
     Ok(())

@@ -6,9 +6,9 @@ use vmcell_wire::files::Owner;
 
 use super::{
     entry,
-    everywhere::change_everywhere,
     owner::{Ids, NewOwner},
-    root::{Root, unresolved},
+    recursive::change_recursively,
+    root::{Root, resolve_error},
 };
 use crate::worker::{JobError, JobIo};
 
@@ -19,12 +19,14 @@ pub(super) fn perform(
     owner: Owner<'_>,
     tree: bool,
 ) -> Result<(), JobError> {
-    let ids = match NewOwner::find(owner)?.successor() {
+    let ids = match NewOwner::find(owner)?.owner_for_replaced() {
         Some(ids) => ids,
-        None => Ids::of(&fstat(root.place(path)?.directory).map_err(unresolved)?),
+        None => Ids::of(&fstat(root.locate(path)?.directory).map_err(resolve_error)?),
     };
     let top = root.open_path(path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
-    let tried = "setting its owner";
-    change_everywhere(io, &top, tree, tried, &|entry, _| ids.own_found(entry))?;
+    let operation = "setting its owner";
+    change_recursively(io, &top, tree, operation, &|entry, _| {
+        ids.chown_path_fd(entry)
+    })?;
     entry::answer(io, top.as_fd())
 }

@@ -7,28 +7,28 @@ use crate::worker::{JobError, JobIo};
 /// The directories that a tree's sender is in, as far as they were not told:
 /// one that was not asked for is told only when something in it is.
 #[derive(Default)]
-pub(super) struct Directories {
+pub(super) struct PendingDirectories {
     /// Their records.
-    untold: Vec<u8>,
+    records: Vec<u8>,
     /// Where each record begins.
     starts: Vec<usize>,
 }
 
-impl Directories {
+impl PendingDirectories {
     /// Goes into a directory.
     pub(super) fn enter(&mut self, name: &[u8], meta: Meta<'_>) -> Result<(), JobError> {
-        let start = self.untold.len();
+        let start = self.records.len();
         let meta = Some(meta);
-        record::encode(&mut self.untold, &TreeRecord::Enter { name, meta })?;
+        record::encode(&mut self.records, &TreeRecord::Enter { name, meta })?;
         self.starts.push(start);
         Ok(())
     }
 
     /// Tells them all: something follows.
     pub(super) fn send(&mut self, io: &mut JobIo) -> Result<(), JobError> {
-        if !self.untold.is_empty() {
-            io.send(&self.untold)?;
-            self.untold.clear();
+        if !self.records.is_empty() {
+            io.send(&self.records)?;
+            self.records.clear();
             self.starts.clear();
         }
         Ok(())
@@ -38,7 +38,7 @@ impl Directories {
     pub(super) fn leave(&mut self, io: &mut JobIo) -> Result<(), JobError> {
         match self.starts.pop() {
             Some(start) => {
-                self.untold.truncate(start);
+                self.records.truncate(start);
                 Ok(())
             }
             None => io.send_record(&TreeRecord::Leave),

@@ -6,7 +6,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{copy::copying, write::write_some};
+use super::{copy::copy_failed, write::write_some};
 use crate::worker::{JobError, JobIo};
 
 /// What the kernel copies at once: so long nobody can be told to error.
@@ -39,7 +39,7 @@ pub(super) fn copy_content(
         copy_range(io, from, to, data, hole)?;
         offset = hole.max(offset.saturating_add(1));
     }
-    ftruncate(to, size).map_err(copying)
+    ftruncate(to, size).map_err(copy_failed)
 }
 
 /// Copies the bytes from `start` to `end`, or to the end of a file that has
@@ -60,15 +60,15 @@ fn copy_range(
             Ok(0) => return Ok(()),
             Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return copy_by_hand(io, from, to, written, end);
+                return copy_with_buffer(io, from, to, written, end);
             }
-            Err(errno) => return Err(copying(errno)),
+            Err(errno) => return Err(copy_failed(errno)),
         }
     }
     Ok(())
 }
 
-fn copy_by_hand(
+fn copy_with_buffer(
     io: &JobIo,
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
@@ -84,7 +84,7 @@ fn copy_by_hand(
             Ok(0) => return Ok(()),
             Ok(count) => count,
             Err(Errno::INTR) => continue,
-            Err(errno) => return Err(copying(errno)),
+            Err(errno) => return Err(copy_failed(errno)),
         };
         let piece = buffer.get(..count).unwrap_or_default();
         let count = write_some(to, piece, Some(offset))?;
