@@ -22,7 +22,7 @@ use super::{
     target::{NO_SIDE_EFFECTS, has_type},
     temporary::{path_of, random_name},
 };
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
 /// The copy gets its name when it is complete. Until then it has another one,
 /// and if it does not become complete it is removed.
@@ -32,7 +32,7 @@ pub(super) fn perform(
     from: &[u8],
     to: &[u8],
     owner: Owner<'_>,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     let owner = NewOwner::find(owner)?;
     let (from, to) = (root.locate(from)?, root.locate(to)?);
     let mut copier = Copier {
@@ -85,7 +85,7 @@ impl Copier<'_> {
         name: &CStr,
         to: BorrowedFd<'_>,
         new_name: &CStr,
-    ) -> Result<(), JobError> {
+    ) -> JobResult<()> {
         let mut stack = DirectoryStack::new();
         if let Some((directory, original)) = self.copy_entry(from, name, to, new_name)? {
             self.top = Some(fstat(&original.copy).map_err(copy_failed)?);
@@ -122,7 +122,7 @@ impl Copier<'_> {
         name: &CStr,
         to: BorrowedFd<'_>,
         new_name: &CStr,
-    ) -> Result<Option<(OwnedFd, CopiedDirectory)>, JobError> {
+    ) -> JobResult<Option<(OwnedFd, CopiedDirectory)>> {
         let private = Mode::RUSR | Mode::WUSR;
         let entry = open_entry(from, name).map_err(copy_failed)?;
         let status = fstat(&entry).map_err(copy_failed)?;
@@ -159,7 +159,7 @@ impl Copier<'_> {
     }
 
     /// Sets owner, permissions and time.
-    fn finish(&self, copy: BorrowedFd<'_>, original: &Stat) -> Result<(), JobError> {
+    fn finish(&self, copy: BorrowedFd<'_>, original: &Stat) -> JobResult<()> {
         let set = || {
             if let Some(ids) = self
                 .owner
@@ -193,7 +193,7 @@ fn times(status: &Stat) -> Timestamps {
     }
 }
 
-fn c_name(name: &[u8]) -> Result<CString, JobError> {
+fn c_name(name: &[u8]) -> JobResult<CString> {
     CString::new(Vec::from(name)).map_err(|_| copy_failed(Errno::INVAL))
 }
 
@@ -202,7 +202,7 @@ pub(super) fn copy_failed(errno: Errno) -> JobError {
     let failure = match errno {
         // A path that leaves its root was refused before.
         Errno::XDEV => FileError::new(FailureKind::Unsupported, "copying between file systems"),
-        errno => FileError::from_errno(errno, "copying it"),
+        errno => FileError::errno(errno, "copying it"),
     };
     failure.into()
 }

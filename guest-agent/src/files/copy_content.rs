@@ -7,7 +7,7 @@ use rustix::{
 };
 
 use super::{copy::copy_failed, write::write_some};
-use crate::worker::{JobError, JobIo};
+use crate::worker::{JobIo, JobResult};
 
 /// What the kernel copies at once: so long nobody can be told to error.
 const MAX_AT_ONCE: u64 = 16 * 1024 * 1024;
@@ -22,7 +22,7 @@ pub(super) fn copy_content(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
     status: &Stat,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     let size = u64::try_from(status.st_size).unwrap_or(0);
     if size == 0 || ioctl_ficlone(to, from).is_ok() {
         return Ok(());
@@ -50,7 +50,7 @@ fn copy_range(
     to: BorrowedFd<'_>,
     start: u64,
     end: u64,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     let (mut read, mut written) = (start, start);
     while written < end {
         io.check_cancelled()?;
@@ -74,7 +74,7 @@ fn copy_with_buffer(
     to: BorrowedFd<'_>,
     mut offset: u64,
     end: u64,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     let mut buffer: Vec<u8> = alloc::vec![0; CHUNK];
     while offset < end {
         io.check_cancelled()?;

@@ -11,7 +11,7 @@ use super::{
     resolve::ResolveError,
     root::{Root, SEARCH},
 };
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
 /// Permissions that mkdir(2) sets by itself.
 const SIMPLE: u32 = 0o1777;
@@ -24,7 +24,7 @@ pub(super) fn perform(
     path: &[u8],
     mode: Option<u16>,
     owner: Owner<'_>,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     let owner = NewOwner::find(owner)?;
     let there = root.resolve(path, SEARCH, Mode::empty());
     if matches!(there, Err(ResolveError::Kernel(Errno::NOENT))) {
@@ -42,9 +42,9 @@ pub(crate) fn make_directory(
     name: &[u8],
     mode: u32,
     owner: &NewOwner,
-) -> Result<bool, JobError> {
+) -> JobResult<bool> {
     const TRIED: &str = "making a directory";
-    let failed = |errno| JobError::from(FileError::from_errno(errno, TRIED));
+    let failed = |errno| JobError::from(FileError::errno(errno, TRIED));
     match mkdirat(above, name, Mode::from_raw_mode(mode)) {
         Err(Errno::EXIST) => return Ok(false),
         outcome => outcome.map_err(failed)?,

@@ -8,7 +8,7 @@ use rustix::{
 use vmcell_wire::files::{Answer, FileEntry, FileKind, Time};
 
 use super::owner_names::OwnerNames;
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobIo, JobResult};
 
 /// What is told about what `status` is about. The caller adds names, a link's
 /// target and a digest.
@@ -59,7 +59,7 @@ pub(crate) fn kind_of(kind: FileType) -> FileKind {
 }
 
 /// Answers with the one entry that `found` stands for.
-pub(crate) fn answer(io: &mut JobIo, found: BorrowedFd<'_>) -> Result<(), JobError> {
+pub(crate) fn answer(io: &mut JobIo, found: BorrowedFd<'_>) -> JobResult<()> {
     answer_with_digest(io, found, None)
 }
 
@@ -68,8 +68,8 @@ pub(crate) fn answer_with_digest(
     io: &mut JobIo,
     found: BorrowedFd<'_>,
     digest: Option<[u8; 32]>,
-) -> Result<(), JobError> {
-    let stat_failed = |errno| FileError::from_errno(errno, "looking at it");
+) -> JobResult<()> {
+    let stat_failed = |errno| FileError::errno(errno, "looking at it");
     let status = rustix::fs::fstat(found).map_err(stat_failed)?;
     let mut names = OwnerNames::read();
     let (owner, group) = names.look_up(status.st_uid, status.st_gid);

@@ -49,7 +49,7 @@ use vmcell_wire::{
 };
 
 use self::root::Root;
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobIo, JobResult};
 
 /// Makes permissions mean what requests say: once, when a worker starts.
 pub(crate) fn clear_umask() {
@@ -57,7 +57,7 @@ pub(crate) fn clear_umask() {
 }
 
 /// Does what is asked for.
-pub(crate) fn perform(io: &mut JobIo, request: &Files<'_>) -> Result<(), JobError> {
+pub(crate) fn perform(io: &mut JobIo, request: &Files<'_>) -> JobResult<()> {
     let root = Root::open(request.root)?;
     match request.work {
         Work::Read {

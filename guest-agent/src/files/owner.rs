@@ -6,7 +6,7 @@ use rustix::{
 };
 use vmcell_wire::files::Owner;
 
-use crate::{user::User, worker::JobError};
+use crate::{user::User, worker::JobResult};
 
 /// A user and a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ enum Rule {
 }
 
 impl NewOwner {
-    pub(crate) fn find(owner: Owner<'_>) -> Result<Self, JobError> {
+    pub(crate) fn find(owner: Owner<'_>) -> JobResult<Self> {
         let rule = match owner {
             Owner::OfDirectory => Rule::OfDirectory,
             Owner::OfRecord => Rule::OfRecord,

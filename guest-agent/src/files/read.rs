@@ -5,7 +5,7 @@ use rustix::{
 };
 
 use super::{root::Root, target::open_file};
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobIo, JobResult};
 
 /// What is read at once.
 const CHUNK: usize = 128 * 1024;
@@ -27,7 +27,7 @@ pub(super) fn perform(
     path: &[u8],
     offset: u64,
     length: u64,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     let (file, status) = open_file(root, path, OFlags::RDONLY)?;
     let end = offset.saturating_add(length);
     let size = u64::try_from(status.st_size).unwrap_or(0).min(end);
@@ -61,7 +61,7 @@ fn read_directly(
     file: BorrowedFd<'_>,
     mut offset: u64,
     end: u64,
-) -> Result<u64, JobError> {
+) -> JobResult<u64> {
     if is_cached(io, file, offset)? || !set_direct_io(file, true) {
         return Ok(offset);
     }
@@ -90,7 +90,7 @@ fn read_directly(
 }
 
 /// Whether the first block can be had without the disk.
-fn is_cached(io: &mut JobIo, file: BorrowedFd<'_>, offset: u64) -> Result<bool, JobError> {
+fn is_cached(io: &mut JobIo, file: BorrowedFd<'_>, offset: u64) -> JobResult<bool> {
     let room = io.room_for(BLOCK)?;
     let block = room.get_mut(..BLOCK).unwrap_or_default();
     let mut blocks = [IoSliceMut::new(block)];
@@ -106,12 +106,12 @@ pub(super) fn set_direct_io(file: BorrowedFd<'_>, direct: bool) -> bool {
     })
 }
 
-fn read(file: BorrowedFd<'_>, room: &mut [u8], offset: u64) -> Result<usize, JobError> {
+fn read(file: BorrowedFd<'_>, room: &mut [u8], offset: u64) -> JobResult<usize> {
     loop {
         match rustix::io::pread(file, &mut *room, offset) {
             Err(Errno::INTR) => {}
             outcome => {
-                return outcome.map_err(|errno| FileError::from_errno(errno, "reading it").into());
+                return outcome.map_err(|errno| FileError::errno(errno, "reading it").into());
             }
         }
     }

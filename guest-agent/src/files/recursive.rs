@@ -11,7 +11,7 @@ use super::{
     directory_stack::{DirectoryStack, Step, open_directory, open_entry},
     target::has_type,
 };
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
 /// What is done with an entry.
 pub(super) type Change<'a> = &'a dyn Fn(BorrowedFd<'_>, &Stat) -> Result<(), Errno>;
@@ -24,8 +24,8 @@ pub(super) fn change_recursively(
     tree: bool,
     operation: &'static str,
     change: Change<'_>,
-) -> Result<(), JobError> {
-    let failed = |errno| FileError::from_errno(errno, operation);
+) -> JobResult<()> {
+    let failed = |errno| FileError::errno(errno, operation);
     let status = fstat(top).map_err(failed)?;
     change(top.as_fd(), &status).map_err(failed)?;
     if !tree || !has_type(&status, FileType::Directory) {

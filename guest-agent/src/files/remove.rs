@@ -12,7 +12,7 @@ use super::{
     root::Root,
     temporary::random_name,
 };
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobIo, JobResult};
 
 /// So many directories are open at once. What lies deeper is first moved to
 /// the top of the tree: so any depth will do.
@@ -25,7 +25,7 @@ const MAX_PASSES: u32 = 100;
 /// How often an entry may turn from a directory into something else, or back.
 const MAX_TYPE_CHANGES: u32 = 100;
 
-pub(super) fn perform(io: &JobIo, root: &Root, path: &[u8], tree: bool) -> Result<(), JobError> {
+pub(super) fn perform(io: &JobIo, root: &Root, path: &[u8], tree: bool) -> JobResult<()> {
     let location = root.locate(path)?;
     let directory = location.directory.as_fd();
     if tree {
@@ -44,8 +44,8 @@ pub(super) fn perform(io: &JobIo, root: &Root, path: &[u8], tree: bool) -> Resul
 pub(super) fn remove_tree(
     directory: BorrowedFd<'_>,
     name: &[u8],
-    check: impl Fn() -> Result<(), JobError>,
-) -> Result<(), JobError> {
+    check: impl Fn() -> JobResult<()>,
+) -> JobResult<()> {
     match unlinkat(directory, name, AtFlags::empty()) {
         Err(Errno::ISDIR) => {}
         outcome => return outcome.map_err(|errno| remove_failed(errno).into()),
@@ -69,8 +69,8 @@ pub(super) fn remove_tree(
 fn empty(
     directory: BorrowedFd<'_>,
     name: &CStr,
-    check: impl Fn() -> Result<(), JobError>,
-) -> Result<u32, JobError> {
+    check: impl Fn() -> JobResult<()>,
+) -> JobResult<u32> {
     let mut moved = 0u32;
     let mut stack = DirectoryStack::new();
     if let Some(top) = open(directory, name).map_err(remove_failed)? {
@@ -161,5 +161,5 @@ fn remove_entry(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Resul
 
 #[cold]
 fn remove_failed(errno: Errno) -> FileError {
-    FileError::from_errno(errno, "removing it")
+    FileError::errno(errno, "removing it")
 }

@@ -9,7 +9,7 @@ use super::{
     entry,
     root::{Root, resolve_error},
 };
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobIo, JobResult};
 
 pub(super) fn perform(
     io: &mut JobIo,
@@ -17,7 +17,7 @@ pub(super) fn perform(
     from: &[u8],
     to: &[u8],
     replace: bool,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     let (from, to) = (root.locate(from)?, root.locate(to)?);
     let mut flags = RenameFlags::empty();
     flags.set(RenameFlags::NOREPLACE, !replace);
@@ -27,7 +27,7 @@ pub(super) fn perform(
                 FailureKind::Unsupported,
                 "the new name is on another file system: copy it, then remove it",
             ),
-            errno => FileError::from_errno(errno, "renaming it"),
+            errno => FileError::errno(errno, "renaming it"),
         }
     })?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -11,7 +11,7 @@ use super::{
     owner::NewOwner,
     resolve::{self, ResolveError, Start},
 };
-use crate::worker::{FileError, JobError};
+use crate::worker::{FileError, JobError, JobResult};
 
 /// The directory that no path of a job can leave.
 ///
@@ -56,7 +56,7 @@ const MAX_ATTEMPTS: u32 = 128;
 const PARENT_MODE: u32 = 0o755;
 
 impl Root {
-    pub(crate) fn open(root: &[u8]) -> Result<Self, JobError> {
+    pub(crate) fn open(root: &[u8]) -> JobResult<Self> {
         if root.first() != Some(&b'/') || root.contains(&0) || root.len() >= MAX_PATH {
             return Err(invalid("the root is not an absolute path"));
         }
@@ -68,7 +68,7 @@ impl Root {
                         FailureKind::Denied,
                         "the root is or goes through a symbolic link: name the real directory",
                     ),
-                    errno => FileError::from_errno(errno, "opening the root"),
+                    errno => FileError::errno(errno, "opening the root"),
                 }
             })?;
         // There is nothing outside of `/`: there a link means what it means to
@@ -111,18 +111,13 @@ impl Root {
     }
 
     /// Opens what `path` leads to.
-    pub(crate) fn open_path(
-        &self,
-        path: &[u8],
-        flags: OFlags,
-        mode: Mode,
-    ) -> Result<OwnedFd, JobError> {
+    pub(crate) fn open_path(&self, path: &[u8], flags: OFlags, mode: Mode) -> JobResult<OwnedFd> {
         self.resolve(path, flags, mode).map_err(resolve_error)
     }
 
     /// A directory below as a root of its own, within which no link is
     /// followed at all.
-    pub(crate) fn subdirectory(&self, path: &[u8]) -> Result<Self, JobError> {
+    pub(crate) fn subdirectory(&self, path: &[u8]) -> JobResult<Self> {
         Ok(Self {
             directory: self.open_path(path, SEARCH, Mode::empty())?,
             links: LinkPolicy::Never,
@@ -134,7 +129,7 @@ impl Root {
     }
 
     /// Where the entry itself is that `path` names, be it there or not.
-    pub(crate) fn locate<'a>(&self, path: &'a [u8]) -> Result<EntryLocation<'a>, JobError> {
+    pub(crate) fn locate<'a>(&self, path: &'a [u8]) -> JobResult<EntryLocation<'a>> {
         let (above, name) = split(path)?;
         let directory = self.open_path(above, SEARCH, Mode::empty())?;
         Ok(EntryLocation { directory, name })
@@ -145,7 +140,7 @@ impl Root {
         &self,
         path: &'a [u8],
         owner: &NewOwner,
-    ) -> Result<EntryLocation<'a>, JobError> {
+    ) -> JobResult<EntryLocation<'a>> {
         let (above, name) = split(path)?;
         let directory = self.make_directories(above, owner)?;
         Ok(EntryLocation { directory, name })
@@ -153,11 +148,7 @@ impl Root {
 
     /// Opens a directory, and makes it and those above it if they are not
     /// there.
-    pub(crate) fn make_directories(
-        &self,
-        path: &[u8],
-        owner: &NewOwner,
-    ) -> Result<OwnedFd, JobError> {
+    pub(crate) fn make_directories(&self, path: &[u8], owner: &NewOwner) -> JobResult<OwnedFd> {
         self.make_directories_with(path, owner, &mut |_| {})
     }
 
@@ -167,7 +158,7 @@ impl Root {
         path: &[u8],
         owner: &NewOwner,
         on_created: &mut dyn FnMut(&[u8]),
-    ) -> Result<OwnedFd, JobError> {
+    ) -> JobResult<OwnedFd> {
         match self.resolve(path, SEARCH, Mode::empty()) {
             Err(ResolveError::Kernel(Errno::NOENT)) => {}
             found => return found.map_err(resolve_error),
@@ -188,7 +179,7 @@ impl Root {
     }
 
     /// An absolute link leads out of any root but `/`.
-    pub(crate) fn allows_absolute_links(&self) -> Result<(), JobError> {
+    pub(crate) fn allows_absolute_links(&self) -> JobResult<()> {
         if self.links == LinkPolicy::Anywhere {
             Ok(())
         } else {
@@ -233,19 +224,15 @@ pub(crate) fn resolve_error(reason: impl Into<ResolveError>) -> JobError {
     let failure = match errno {
         Errno::XDEV => FileError::new(FailureKind::Denied, "the path leaves its root"),
         Errno::INVAL => FileError::new(FailureKind::Invalid, "the path makes no sense"),
-        Errno::AGAIN => {
-            FileError::from_errno(errno, "directories on the path are renamed all the time")
-        }
-        Errno::LOOP => {
-            FileError::from_errno(errno, "a symbolic link on the way cannot be followed")
-        }
-        errno => FileError::from_errno(errno, "opening it"),
+        Errno::AGAIN => FileError::errno(errno, "directories on the path are renamed all the time"),
+        Errno::LOOP => FileError::errno(errno, "a symbolic link on the way cannot be followed"),
+        errno => FileError::errno(errno, "opening it"),
     };
     failure.into()
 }
 
 /// A path without its last name, and that name.
-pub(crate) fn split(path: &[u8]) -> Result<(&[u8], &[u8]), JobError> {
+pub(crate) fn split(path: &[u8]) -> JobResult<(&[u8], &[u8])> {
     let mut path = path;
     while let Some(shorter) = path.strip_suffix(b"/") {
         path = shorter;

@@ -6,7 +6,7 @@ use rustix::{
 use super::{
     entry, recursive::change_recursively, root::Root, target::has_type, temporary::path_of,
 };
-use crate::worker::{JobError, JobIo};
+use crate::worker::{JobIo, JobResult};
 
 pub(super) fn perform(
     io: &mut JobIo,
@@ -14,7 +14,7 @@ pub(super) fn perform(
     path: &[u8],
     mode: u16,
     tree: bool,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     let mode = Mode::from_raw_mode(u32::from(mode) & 0o7777);
     let top = root.open_path(path, OFlags::PATH, Mode::empty())?;
     let operation = "setting its permissions";

@@ -10,7 +10,7 @@ use super::{
     recursive::change_recursively,
     root::{Root, resolve_error},
 };
-use crate::worker::{JobError, JobIo};
+use crate::worker::{JobIo, JobResult};
 
 pub(super) fn perform(
     io: &mut JobIo,
@@ -18,7 +18,7 @@ pub(super) fn perform(
     path: &[u8],
     owner: Owner<'_>,
     tree: bool,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     let ids = match NewOwner::find(owner)?.owner_for_replaced() {
         Some(ids) => ids,
         None => Ids::of(&fstat(root.locate(path)?.directory).map_err(resolve_error)?),

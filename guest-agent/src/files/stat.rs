@@ -9,7 +9,7 @@ use super::{
     root::{Root, resolve_error},
     target::{has_type, open_file},
 };
-use crate::worker::{JobError, JobIo};
+use crate::worker::{JobIo, JobResult};
 
 pub(super) fn perform(
     io: &mut JobIo,
@@ -17,7 +17,7 @@ pub(super) fn perform(
     path: &[u8],
     follow: bool,
     digest: bool,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     let mut flags = OFlags::PATH;
     flags.set(OFlags::NOFOLLOW, !follow);
     let found = root.open_path(path, flags, Mode::empty())?;

@@ -5,7 +5,7 @@ use rustix::{
 use vmcell_wire::{FailureKind, files::Owner, limits::MAX_PATH};
 
 use super::{entry, owner::NewOwner, root::Root};
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobIo, JobResult};
 
 pub(super) fn perform(
     io: &mut JobIo,
@@ -13,12 +13,12 @@ pub(super) fn perform(
     path: &[u8],
     target: &[u8],
     owner: Owner<'_>,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     if !(1..MAX_PATH).contains(&target.len()) || target.contains(&0) {
         let text = "a symbolic link cannot point to this";
         return Err(FileError::new(FailureKind::Invalid, text).into());
     }
-    let failed = |errno| FileError::from_errno(errno, "making a symbolic link");
+    let failed = |errno| FileError::errno(errno, "making a symbolic link");
     let owner = NewOwner::find(owner)?;
     let location = root.locate(path)?;
     symlinkat(target, &location.directory, location.name).map_err(failed)?;

@@ -4,9 +4,9 @@ use super::{
     root::{Root, resolve_error},
     target::{NO_SIDE_EFFECTS, has_type, open_file},
 };
-use crate::worker::{FileError, JobError};
+use crate::worker::{FileError, JobResult};
 
-pub(super) fn perform(root: &Root, path: &[u8]) -> Result<(), JobError> {
+pub(super) fn perform(root: &Root, path: &[u8]) -> JobResult<()> {
     let found = root.open_path(path, OFlags::PATH, Mode::empty())?;
     let status = fstat(&found).map_err(resolve_error)?;
     let synced = if has_type(&status, FileType::Directory) {
@@ -16,5 +16,5 @@ pub(super) fn perform(root: &Root, path: &[u8]) -> Result<(), JobError> {
         let (file, _) = open_file(root, path, OFlags::RDONLY)?;
         fsync(file)
     };
-    synced.map_err(|errno| FileError::from_errno(errno, "making it safe on the disk").into())
+    synced.map_err(|errno| FileError::errno(errno, "making it safe on the disk").into())
 }

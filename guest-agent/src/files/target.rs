@@ -14,7 +14,7 @@ use super::{
     resolve::{MAX_LINKS, ResolveError, is_trusted},
     root::{Root, resolve_error, split},
 };
-use crate::worker::{FileError, JobError};
+use crate::worker::{FileError, JobResult};
 
 /// Where the entry is, or would be, that a path leads to when links at its end
 /// are followed.
@@ -30,7 +30,7 @@ impl Target {
     /// Follows `path`; directories that are not there are made. Links are
     /// followed by the rule of [`resolve`](super::resolve); one at the end of the path leads
     /// to the file that is there, or else to the directory it would be in.
-    pub(crate) fn find(root: &Root, path: &[u8], owner: &NewOwner) -> Result<Self, JobError> {
+    pub(crate) fn find(root: &Root, path: &[u8], owner: &NewOwner) -> JobResult<Self> {
         let mut path = Vec::from(path);
         // Links of users, each with its owner, whom the target must belong to.
         let mut links: Vec<(Vec<u8>, u32)> = Vec::new();
@@ -79,7 +79,7 @@ impl Target {
 
     /// Fails unless the owners of these links own it, or, if it is not there,
     /// the directory that it would be in.
-    fn check_link_owners(&self, links: Vec<(Vec<u8>, u32)>) -> Result<(), JobError> {
+    fn check_link_owners(&self, links: Vec<(Vec<u8>, u32)>) -> JobResult<()> {
         for (path, owner) in links {
             let status = match self.status {
                 Some(status) => status,
@@ -93,12 +93,12 @@ impl Target {
     }
 
     /// Refuses what is there if it is not a regular file.
-    pub(crate) fn must_be_file(&self) -> Result<(), JobError> {
+    pub(crate) fn must_be_file(&self) -> JobResult<()> {
         self.status.as_ref().map_or(Ok(()), must_be_file)
     }
 
     /// Opens the file that is there.
-    pub(crate) fn open(&self, flags: OFlags) -> Result<OwnedFd, JobError> {
+    pub(crate) fn open(&self, flags: OFlags) -> JobResult<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | NO_SIDE_EFFECTS;
         let file =
             openat(&self.directory, &*self.name, flags, Mode::empty()).map_err(resolve_error)?;
@@ -121,11 +121,7 @@ pub(crate) const NO_SIDE_EFFECTS: OFlags = OFlags::NONBLOCK
     .union(OFlags::CLOEXEC);
 
 /// Opens the regular file that `path` leads to.
-pub(crate) fn open_file(
-    root: &Root,
-    path: &[u8],
-    flags: OFlags,
-) -> Result<(OwnedFd, Stat), JobError> {
+pub(crate) fn open_file(root: &Root, path: &[u8], flags: OFlags) -> JobResult<(OwnedFd, Stat)> {
     // To open some devices is to do something with them, so it is looked at
     // first.
     let found = root.open_path(path, OFlags::PATH, Mode::empty())?;
@@ -149,13 +145,13 @@ pub(crate) fn has_type(status: &Stat, kind: FileType) -> bool {
     FileType::from_raw_mode(status.st_mode) == kind
 }
 
-fn require_file(file: OwnedFd) -> Result<(OwnedFd, Stat), JobError> {
+fn require_file(file: OwnedFd) -> JobResult<(OwnedFd, Stat)> {
     let status = fstat(&file).map_err(resolve_error)?;
     must_be_file(&status)?;
     Ok((file, status))
 }
 
-fn must_be_file(status: &Stat) -> Result<(), JobError> {
+fn must_be_file(status: &Stat) -> JobResult<()> {
     let text = match FileType::from_raw_mode(status.st_mode) {
         FileType::RegularFile => return Ok(()),
         FileType::Directory => "it is a directory",

@@ -16,7 +16,7 @@ use super::{
     target::Target,
     write::NEW_MODE,
 };
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobIo, JobResult};
 
 pub(super) fn perform(
     io: &mut JobIo,
@@ -24,8 +24,8 @@ pub(super) fn perform(
     path: &[u8],
     modified: Option<Time>,
     owner: Owner<'_>,
-) -> Result<(), JobError> {
-    let failed = |errno| FileError::from_errno(errno, "touching it");
+) -> JobResult<()> {
+    let failed = |errno| FileError::errno(errno, "touching it");
     let times = times(modified)?;
     let owner = NewOwner::find(owner)?;
     let found = match root.resolve(path, OFlags::PATH, Mode::empty()) {
@@ -37,8 +37,8 @@ pub(super) fn perform(
 }
 
 /// Makes an empty file.
-fn make(root: &Root, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, JobError> {
-    let failed = |errno| FileError::from_errno(errno, "making the file");
+fn make(root: &Root, path: &[u8], owner: &NewOwner) -> JobResult<OwnedFd> {
+    let failed = |errno| FileError::errno(errno, "making the file");
     let target = Target::find(root, path, owner)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(NEW_MODE);
@@ -50,7 +50,7 @@ fn make(root: &Root, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, JobError>
 }
 
 /// What sets the time of the last change and leaves that of the last access.
-fn times(modified: Option<Time>) -> Result<Timestamps, JobError> {
+fn times(modified: Option<Time>) -> JobResult<Timestamps> {
     let (tv_sec, tv_nsec) = match modified {
         None => (0, UTIME_NOW),
         Some(time) if time.nanoseconds < 1_000_000_000 => (time.seconds, time.nanoseconds.into()),

@@ -14,10 +14,10 @@ use super::{
     target::has_type,
     walk::{HardLinks, Order, READ_DIRECTORY, Step, Traversal},
 };
-use crate::worker::{JobError, JobIo};
+use crate::worker::{JobIo, JobResult};
 
 /// Tells how much a tree takes up.
-pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8]) -> Result<(), JobError> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8]) -> JobResult<()> {
     let top = root.open_path(path, OFlags::PATH, Mode::empty())?;
     let status = fstat(&top).map_err(resolve_error)?;
     let mut counter = UsageCounter::default();

@@ -20,7 +20,7 @@ use super::{
     target::Target,
     temporary::TemporaryFile,
 };
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
 /// What is written at once.
 const CHUNK: usize = 512 * 1024;
@@ -39,7 +39,7 @@ const PREALLOCATE_THRESHOLD: u64 = 1024 * 1024;
 
 pub(super) const NEW_MODE: u32 = 0o644;
 
-pub(super) fn perform(io: &mut JobIo, root: &Root, write: &Write<'_>) -> Result<(), JobError> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, write: &Write<'_>) -> JobResult<()> {
     let owner = NewOwner::find(write.owner)?;
     let target = Target::find(root, write.path, &owner)?;
     target.must_be_file()?;
@@ -53,12 +53,7 @@ pub(super) fn perform(io: &mut JobIo, root: &Root, write: &Write<'_>) -> Result<
     }
 }
 
-fn replace(
-    io: &mut JobIo,
-    write: &Write<'_>,
-    target: &Target,
-    owner: &NewOwner,
-) -> Result<(), JobError> {
+fn replace(io: &mut JobIo, write: &Write<'_>, target: &Target, owner: &NewOwner) -> JobResult<()> {
     let mut temporary = TemporaryFile::new(target.directory.as_fd()).map_err(create_failed)?;
     let file = temporary.file();
     let mut length = 0;
@@ -116,7 +111,7 @@ fn in_place(
     target: &Target,
     owner: &NewOwner,
     offset: Option<u64>,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     check_expected(io, target, write.expect)?;
     let mut flags = OFlags::RDWR;
     flags.set(OFlags::APPEND, offset.is_none());
@@ -173,7 +168,7 @@ impl Drop for RemoveOnDrop<'_> {
     }
 }
 
-fn check_expected(io: &JobIo, target: &Target, expect: Expect) -> Result<(), JobError> {
+fn check_expected(io: &JobIo, target: &Target, expect: Expect) -> JobResult<()> {
     let Expect::Digest(expected) = expect else {
         return Ok(());
     };
@@ -190,7 +185,7 @@ fn check_expected(io: &JobIo, target: &Target, expect: Expect) -> Result<(), Job
 }
 
 /// So that a disk which is too full says so before anything has changed.
-fn preallocate(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> Result<(), JobError> {
+fn preallocate(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> JobResult<()> {
     let Some(size) = size.filter(|size| *size >= PREALLOCATE_THRESHOLD) else {
         return Ok(());
     };
@@ -203,7 +198,7 @@ fn preallocate(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> Result<(
 
 /// Makes room for a file of this size, and makes it as long. Answers whether
 /// that could be done.
-fn preallocate_with_size(file: BorrowedFd<'_>, size: u64) -> Result<bool, JobError> {
+fn preallocate_with_size(file: BorrowedFd<'_>, size: u64) -> JobResult<bool> {
     match fallocate(file, FallocateFlags::empty(), 0, size) {
         Ok(()) => Ok(true),
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
@@ -214,7 +209,7 @@ fn preallocate_with_size(file: BorrowedFd<'_>, size: u64) -> Result<bool, JobErr
 /// Writes what comes from the host straight to the disk, as long as there are
 /// whole blocks of it, and counts what was `written`. The kernel's cache would
 /// take a copy of it, and hold up everybody when it has to be written.
-fn write_directly(io: &mut JobIo, file: BorrowedFd<'_>, written: &mut u64) -> Result<(), JobError> {
+fn write_directly(io: &mut JobIo, file: BorrowedFd<'_>, written: &mut u64) -> JobResult<()> {
     if !set_direct_io(file, true) {
         return Ok(());
     }
@@ -251,7 +246,7 @@ fn write_input(
     file: BorrowedFd<'_>,
     offset: Option<u64>,
     written: &mut u64,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     loop {
         let piece = io.peek_input(MIN_WRITE)?;
         let piece = piece.get(..CHUNK).unwrap_or(piece);
@@ -270,7 +265,7 @@ pub(super) fn write_some(
     file: BorrowedFd<'_>,
     bytes: &[u8],
     offset: Option<u64>,
-) -> Result<usize, JobError> {
+) -> JobResult<usize> {
     loop {
         let outcome = match offset {
             Some(offset) => rustix::io::pwrite(file, bytes, offset),
@@ -289,38 +284,38 @@ pub(super) fn apply_metadata(
     file: BorrowedFd<'_>,
     owner_for_new: Option<Ids>,
     mode: Option<u32>,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     if let Some(ids) = owner_for_new {
         ids.chown(file)
-            .map_err(|errno| FileError::from_errno(errno, "setting its owner"))?;
+            .map_err(|errno| FileError::errno(errno, "setting its owner"))?;
     }
     if let Some(mode) = mode {
         fchmod(file, Mode::from_raw_mode(mode))
-            .map_err(|errno| FileError::from_errno(errno, "setting its permissions"))?;
+            .map_err(|errno| FileError::errno(errno, "setting its permissions"))?;
     }
     Ok(())
 }
 
-fn sync_directory(target: &Target) -> Result<(), JobError> {
+fn sync_directory(target: &Target) -> JobResult<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(&target.directory, c".", flags, Mode::empty())
         .and_then(fsync)
         .map_err(write_failed)
 }
 
-fn length(file: &OwnedFd) -> Result<u64, JobError> {
+fn length(file: &OwnedFd) -> JobResult<u64> {
     let status = fstat(file).map_err(resolve_error)?;
     Ok(u64::try_from(status.st_size).unwrap_or(0))
 }
 
 #[cold]
 pub(super) fn create_failed(errno: Errno) -> JobError {
-    FileError::from_errno(errno, "making the file").into()
+    FileError::errno(errno, "making the file").into()
 }
 
 #[cold]
 pub(super) fn write_failed(errno: Errno) -> JobError {
-    FileError::from_errno(errno, "writing the file").into()
+    FileError::errno(errno, "writing the file").into()
 }
 
 #[cold]

@@ -15,6 +15,9 @@ pub(crate) enum JobError {
     Failed(FileError),
 }
 
+/// The result of a step of a job.
+pub(crate) type JobResult<T> = Result<T, JobError>;
+
 /// A [`Failure`] at [`Stage::File`] that owns its text. It is boxed so that a
 /// `Result` stays small.
 #[derive(Clone, Debug)]
@@ -40,7 +43,7 @@ impl FileError {
 
     /// Creates the failure of a system call; `text` names the operation.
     #[cold]
-    pub(crate) fn from_errno(errno: Errno, text: &'static str) -> Self {
+    pub(crate) fn errno(errno: Errno, text: &'static str) -> Self {
         let number = u16::try_from(errno.raw_os_error()).unwrap_or(0);
         Self(Box::new(Inner {
             kind: FailureKind::from_errno(number),

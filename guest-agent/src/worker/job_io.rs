@@ -13,7 +13,7 @@ use vmcell_wire::{
     },
 };
 
-use super::{ControlWord, FileError, JobError, PAGE, Wakeup};
+use super::{ControlWord, FileError, JobError, JobResult, PAGE, Wakeup};
 use crate::sys::{Consumer, Producer};
 
 /// The input and output of a job: bytes from the host and to the host.
@@ -89,7 +89,7 @@ impl JobIo {
     /// Waits for input, and returns what was not consumed yet, as far as it is
     /// contiguous: at least `least` bytes unless the ring wraps or the input ends
     /// before. An empty slice means the end of the input.
-    pub(crate) fn peek_input(&mut self, least: usize) -> Result<&[u8], JobError> {
+    pub(crate) fn peek_input(&mut self, least: usize) -> JobResult<&[u8]> {
         let least = least.max(1);
         let wanted = u64::try_from(least).unwrap_or(u64::MAX);
         let wanted = self.incoming.taken().saturating_add(wanted);
@@ -122,8 +122,8 @@ impl JobIo {
     pub(crate) fn next_record<T>(
         &mut self,
         reader: &mut record::Reader,
-        mut with: impl FnMut(Piece<'_>) -> Result<T, JobError>,
-    ) -> Result<Option<T>, JobError> {
+        mut with: impl FnMut(Piece<'_>) -> JobResult<T>,
+    ) -> JobResult<Option<T>> {
         loop {
             let available = self.peek_input(1)?;
             if available.is_empty() {
@@ -148,13 +148,13 @@ impl JobIo {
 
     /// Waits for free output space, and returns it as far as it is contiguous. It
     /// is never empty.
-    pub(crate) fn room(&mut self) -> Result<&mut [u8], JobError> {
+    pub(crate) fn room(&mut self) -> JobResult<&mut [u8]> {
         self.room_for(1)
     }
 
     /// Waits until at least `least` bytes are free. Fewer are returned if the ring
     /// wraps before.
-    pub(crate) fn room_for(&mut self, least: usize) -> Result<&mut [u8], JobError> {
+    pub(crate) fn room_for(&mut self, least: usize) -> JobResult<&mut [u8]> {
         self.wait_until(NEVER, |io| io.outgoing.has_room(least))?;
         Ok(self.outgoing.room())
     }
@@ -167,7 +167,7 @@ impl JobIo {
 
     /// Sends a copy of these bytes to the host. They may be held back until there
     /// are more, the worker waits, or [`flush_now`](Self::flush_now) is called.
-    pub(crate) fn send(&mut self, mut bytes: &[u8]) -> Result<(), JobError> {
+    pub(crate) fn send(&mut self, mut bytes: &[u8]) -> JobResult<()> {
         while !bytes.is_empty() {
             let room = self.room()?;
             let count = room.len().min(bytes.len());
@@ -182,7 +182,7 @@ impl JobIo {
     }
 
     /// Sends a message to the host.
-    pub(crate) fn send_record(&mut self, message: &impl serde::Serialize) -> Result<(), JobError> {
+    pub(crate) fn send_record(&mut self, message: &impl serde::Serialize) -> JobResult<()> {
         let mut buffer = core::mem::take(&mut self.message);
         buffer.clear();
         let sent = record::encode(&mut buffer, message)
@@ -192,12 +192,12 @@ impl JobIo {
         sent
     }
 
-    pub(crate) fn send_answer(&mut self, answer: &Answer<'_>) -> Result<(), JobError> {
+    pub(crate) fn send_answer(&mut self, answer: &Answer<'_>) -> JobResult<()> {
         self.send_record(answer)
     }
 
     /// Fails if the host has cancelled the job.
-    pub(crate) fn check_cancelled(&self) -> Result<(), JobError> {
+    pub(crate) fn check_cancelled(&self) -> JobResult<()> {
         if self.control().cancelled {
             return Err(JobError::Cancelled);
         }
@@ -218,7 +218,7 @@ impl JobIo {
         &mut self,
         descriptor: BorrowedFd<'_>,
         milliseconds: Option<u32>,
-    ) -> Result<bool, JobError> {
+    ) -> JobResult<bool> {
         self.flush_now();
         self.incoming.sleep_until(NEVER);
         let mut outcome = Ok(0);
@@ -243,7 +243,7 @@ impl JobIo {
         self.check_cancelled()?;
         match outcome {
             Ok(_) | Err(Errno::INTR) => Ok(readable),
-            Err(errno) => Err(FileError::from_errno(errno, "waiting").into()),
+            Err(errno) => Err(FileError::errno(errno, "waiting").into()),
         }
     }
 
@@ -260,7 +260,7 @@ impl JobIo {
 
     /// Waits until `ready` returns true. The agent wakes the worker when the input
     /// reaches the offset `wanted`, or when anything else changes.
-    fn wait_until(&mut self, wanted: u64, ready: impl Fn(&Self) -> bool) -> Result<(), JobError> {
+    fn wait_until(&mut self, wanted: u64, ready: impl Fn(&Self) -> bool) -> JobResult<()> {
         loop {
             self.check_cancelled()?;
             if ready(self) {

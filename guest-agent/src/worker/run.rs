@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 use rustix::fd::OwnedFd;
 use vmcell_wire::{FailureKind, Outcome, Request, files::record};
 
-use super::{FileError, JobError, JobIo, Wakeup};
+use super::{FileError, JobError, JobIo, JobResult, Wakeup};
 use crate::{
     files,
     sys::{Consumer, Producer},
@@ -31,7 +31,7 @@ pub(crate) fn run(incoming: Consumer, outgoing: Producer, wakeups: [OwnedFd; 2])
     }
 }
 
-fn perform(io: &mut JobIo) -> Result<(), JobError> {
+fn perform(io: &mut JobIo) -> JobResult<()> {
     let mut reader = record::Reader::new();
     let request = io.next_record(&mut reader, |piece| match piece {
         record::Piece::Message(message) => Ok(Vec::from(message)),

@@ -15,12 +15,12 @@ use crate::{
         target::{NO_SIDE_EFFECTS, has_type},
         write::conflict,
     },
-    worker::{JobError, JobIo},
+    worker::{JobError, JobIo, JobResult},
 };
 
 /// Looks at everything that is to be changed. Whatever is not as expected is a
 /// conflict.
-pub(super) fn check(io: &JobIo, top: &Root, changes: &mut [Change]) -> Result<(), JobError> {
+pub(super) fn check(io: &JobIo, top: &Root, changes: &mut [Change]) -> JobResult<()> {
     let mut digester = Digester::new();
     for index in 0..changes.len() {
         io.check_cancelled()?;
@@ -45,7 +45,7 @@ fn inspect(
     changes: &[Change],
     change: &Change,
     digester: &mut Digester,
-) -> Result<Option<Stat>, JobError> {
+) -> JobResult<Option<Stat>> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW;
     let found = match top.resolve(&change.path, flags, Mode::empty()) {
         // A file may be in the way, which is to be removed.
@@ -93,7 +93,7 @@ fn digest(
     found: &OwnedFd,
     status: &Stat,
     digester: &mut Digester,
-) -> Result<[u8; 32], JobError> {
+) -> JobResult<[u8; 32]> {
     if has_type(status, FileType::Symlink) {
         return Ok(digest_of(
             &entry::link_target(found.as_fd(), c"").map_err(resolve_error)?,

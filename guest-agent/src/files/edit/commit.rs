@@ -20,7 +20,7 @@ use crate::{
         temporary::path_of,
         write::{NEW_MODE, conflict},
     },
-    worker::{FileError, JobError},
+    worker::{FileError, JobError, JobResult},
 };
 
 /// Makes changes one by one, and knows how to undo them.
@@ -62,7 +62,7 @@ impl<'a> Commit<'a> {
         }
     }
 
-    pub(super) fn perform(&mut self) -> Result<(), JobError> {
+    pub(super) fn perform(&mut self) -> JobResult<()> {
         // What is removed may be in the way of what is new: a file where a
         // directory is to be, or the other way round.
         for removals in [true, false] {
@@ -78,7 +78,7 @@ impl<'a> Commit<'a> {
         Ok(())
     }
 
-    fn apply(&mut self, index: usize, change: &'a Change) -> Result<(), JobError> {
+    fn apply(&mut self, index: usize, change: &'a Change) -> JobResult<()> {
         match change.action {
             Action::Remove => self.remove(index, change),
             Action::SetMode(mode) => self.set_mode(change, u32::from(mode)),
@@ -87,19 +87,19 @@ impl<'a> Commit<'a> {
         }
     }
 
-    fn remove(&mut self, index: usize, change: &'a Change) -> Result<(), JobError> {
+    fn remove(&mut self, index: usize, change: &'a Change) -> JobResult<()> {
         self.move_to_staging(index, change)?;
         self.applied.push(Applied::Removed(index, change));
         self.check_displaced(index, change)
     }
 
-    fn set_mode(&mut self, change: &'a Change, mode: u32) -> Result<(), JobError> {
+    fn set_mode(&mut self, change: &'a Change, mode: u32) -> JobResult<()> {
         let before = self.change_mode(change, mode)?;
         self.applied.push(Applied::Mode(change, before));
         Ok(())
     }
 
-    fn put(&mut self, index: usize, change: &'a Change, mode: Option<u32>) -> Result<(), JobError> {
+    fn put(&mut self, index: usize, change: &'a Change, mode: Option<u32>) -> JobResult<()> {
         let (above, name) = split(&change.path)?;
         let mut made = Vec::new();
         let directory = self
@@ -160,7 +160,7 @@ impl<'a> Commit<'a> {
     }
 
     /// Whether what lies in the staging directory now is what was checked.
-    fn check_displaced(&self, index: usize, change: &Change) -> Result<(), JobError> {
+    fn check_displaced(&self, index: usize, change: &Change) -> JobResult<()> {
         let name = staged_name(index);
         let now = status_of(self.staging, name.as_bytes()).map_err(change_failed)?;
         let is_expected = change
@@ -184,7 +184,7 @@ impl<'a> Commit<'a> {
         complete
     }
 
-    fn undo_one(&self, applied: &Applied<'_>) -> Result<(), JobError> {
+    fn undo_one(&self, applied: &Applied<'_>) -> JobResult<()> {
         let (index, change, flags) = match applied {
             Applied::Directory(path) => {
                 let location = self.top.locate(path)?;
@@ -207,7 +207,7 @@ impl<'a> Commit<'a> {
     }
 
     /// Moves an entry to the staging directory.
-    fn move_to_staging(&self, index: usize, change: &Change) -> Result<(), JobError> {
+    fn move_to_staging(&self, index: usize, change: &Change) -> JobResult<()> {
         let location = self.top.locate(&change.path)?;
         let (from, staged) = (&location.directory, staged_name(index));
         let flags = RenameFlags::NOREPLACE;
@@ -216,7 +216,7 @@ impl<'a> Commit<'a> {
     }
 
     /// Answers what the permissions were before.
-    fn change_mode(&self, change: &Change, mode: u32) -> Result<u32, JobError> {
+    fn change_mode(&self, change: &Change, mode: u32) -> JobResult<u32> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         let file = self.top.open_path(&change.path, flags, Mode::empty())?;
         let status = fstat(&file).map_err(resolve_error)?;
@@ -241,7 +241,7 @@ fn is_unchanged(before: &Stat, now: &Stat) -> bool {
     same && (bytes || has_type(now, FileType::Directory))
 }
 
-fn is_empty(above: BorrowedFd<'_>, name: &[u8]) -> Result<bool, JobError> {
+fn is_empty(above: BorrowedFd<'_>, name: &[u8]) -> JobResult<bool> {
     let mut stack = DirectoryStack::new();
     stack.enter(
         open_directory(above, name).map_err(change_failed)?,
@@ -259,7 +259,7 @@ fn change_failed(errno: Errno) -> JobError {
             FailureKind::Unsupported,
             "it is on another file system than the directory of the changes",
         ),
-        errno => FileError::from_errno(errno, "changing it"),
+        errno => FileError::errno(errno, "changing it"),
     };
     failure.into()
 }

@@ -25,7 +25,7 @@ use super::{
     owner::NewOwner,
     root::{Root, split},
 };
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
 /// What is to be done with a path.
 struct Change {
@@ -47,12 +47,7 @@ enum Action {
     Remove,
 }
 
-pub(super) fn perform(
-    io: &mut JobIo,
-    root: &Root,
-    path: &[u8],
-    owner: Owner<'_>,
-) -> Result<(), JobError> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8], owner: Owner<'_>) -> JobResult<()> {
     let owner = NewOwner::find(owner)?;
     let top = root.subdirectory(path)?;
     let mut staging = Staging::new(top.directory()).map_err(staging_failed)?;
@@ -92,7 +87,7 @@ fn remove_empty_parents(top: &Root, path: &[u8]) {
 
 #[cold]
 fn staging_failed(errno: Errno) -> JobError {
-    FileError::from_errno(errno, "preparing the changes").into()
+    FileError::errno(errno, "preparing the changes").into()
 }
 
 #[cold]

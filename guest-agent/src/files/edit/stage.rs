@@ -20,7 +20,7 @@ use crate::{
         directory_stack::open_directory, remove::remove_tree, temporary::random_name,
         write::write_some,
     },
-    worker::{FileError, JobError, JobIo},
+    worker::{FileError, JobError, JobIo, JobResult},
 };
 
 /// So many changes can be made at once.
@@ -75,10 +75,7 @@ pub(super) fn staged_name(index: usize) -> DecInt {
 }
 
 /// Takes all records, and stages what they bring.
-pub(super) fn receive_changes(
-    io: &mut JobIo,
-    staging: &Staging<'_>,
-) -> Result<Vec<Change>, JobError> {
+pub(super) fn receive_changes(io: &mut JobIo, staging: &Staging<'_>) -> JobResult<Vec<Change>> {
     let mut changes = ChangeReader {
         directory: staging.directory(),
         changes: Vec::new(),
@@ -108,7 +105,7 @@ struct ChangeReader<'s> {
 }
 
 impl ChangeReader<'_> {
-    fn take(&mut self, piece: Piece<'_>) -> Result<(), JobError> {
+    fn take(&mut self, piece: Piece<'_>) -> JobResult<()> {
         match piece {
             Piece::Raw(bytes) => self.write(bytes),
             Piece::Message(message) => {
@@ -118,7 +115,7 @@ impl ChangeReader<'_> {
         }
     }
 
-    fn begin(&mut self, record: &EditRecord<'_>) -> Result<(), JobError> {
+    fn begin(&mut self, record: &EditRecord<'_>) -> JobResult<()> {
         if !record.is_valid() {
             return Err(invalid("a change makes no sense"));
         }
@@ -168,7 +165,7 @@ impl ChangeReader<'_> {
         Ok(())
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> Result<(), JobError> {
+    fn write(&mut self, mut bytes: &[u8]) -> JobResult<()> {
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let (Some(file), Some(remaining)) = (&self.file, self.remaining.checked_sub(count)) else {
             return Err(invalid("more bytes came than were announced"));
@@ -181,7 +178,7 @@ impl ChangeReader<'_> {
         Ok(())
     }
 
-    fn end_file(&mut self) -> Result<(), JobError> {
+    fn end_file(&mut self) -> JobResult<()> {
         if self.remaining > 0 {
             return Err(invalid("fewer bytes came than were announced"));
         }
@@ -199,7 +196,7 @@ fn is_normalized(path: &[u8]) -> bool {
             .all(|name| !matches!(name, b"" | b"." | b".."))
 }
 
-fn reject_duplicate_paths(changes: &[Change]) -> Result<(), JobError> {
+fn reject_duplicate_paths(changes: &[Change]) -> JobResult<()> {
     let mut paths: Vec<&[u8]> = changes.iter().map(|change| &*change.path).collect();
     paths.sort_unstable();
     for (path, next) in paths.iter().zip(paths.iter().skip(1)) {

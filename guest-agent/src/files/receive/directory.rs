@@ -154,5 +154,5 @@ impl ReceivedDirectory {
 }
 
 fn create_failed(errno: Errno) -> FileError {
-    FileError::from_errno(errno, "making the directory")
+    FileError::errno(errno, "making the directory")
 }

@@ -19,7 +19,7 @@ use crate::{
         temporary::TemporaryFile,
         xattrs,
     },
-    worker::{FileError, JobError, JobIo},
+    worker::{FileError, JobIo, JobResult},
 };
 
 /// Makes a file of these bytes.
@@ -103,7 +103,7 @@ pub(super) fn receive_parts(
     name: &[u8],
     parts: &PartialFile,
     owner: &NewOwner,
-) -> Result<u64, JobError> {
+) -> JobResult<u64> {
     let temporary = TemporaryFile::new(directory.as_fd()).map_err(write_failed)?;
     let file = temporary.file();
     xattrs::set(file, parts.xattrs.as_xattrs()).map_err(write_failed)?;
@@ -143,10 +143,10 @@ pub(super) fn receive_parts(
 }
 
 /// The length of a file with these bytes more.
-fn add_length(length: u64, bytes: u64) -> Result<u64, JobError> {
+fn add_length(length: u64, bytes: u64) -> JobResult<u64> {
     let sum = length.checked_add(bytes);
     sum.filter(|sum| i64::try_from(*sum).is_ok())
-        .ok_or_else(|| FileError::from_errno(Errno::FBIG, "writing it").into())
+        .ok_or_else(|| FileError::errno(Errno::FBIG, "writing it").into())
 }
 
 /// Gives a file that has its bytes its name and everything else. What has the
@@ -199,5 +199,5 @@ fn write_at(file: BorrowedFd<'_>, mut bytes: &[u8], mut offset: u64) -> Result<(
 }
 
 fn write_failed(errno: Errno) -> FileError {
-    FileError::from_errno(errno, "writing it")
+    FileError::errno(errno, "writing it")
 }

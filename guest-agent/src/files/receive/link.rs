@@ -92,7 +92,7 @@ fn apply_metadata(
 pub(super) fn find(top: &Directory, path: &[u8]) -> Result<OwnedFd, FileError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let looking = |errno| FileError::from_errno(errno, "looking for the file of a hard link");
+    let looking = |errno| FileError::errno(errno, "looking for the file of a hard link");
     let file = openat2(top, path, flags, Mode::empty(), resolve).map_err(looking)?;
     if !has_type(&fstat(&file).map_err(looking)?, FileType::RegularFile) {
         return Err(FileError::new(
@@ -132,5 +132,5 @@ fn replace_failed(errno: Errno) -> FileError {
 }
 
 fn link_failed(errno: Errno) -> FileError {
-    FileError::from_errno(errno, "making the link")
+    FileError::errno(errno, "making the link")
 }

@@ -25,10 +25,10 @@ use self::{
     file::PartialFile,
 };
 use super::{owner::NewOwner, resolve::ResolveError, root::Root};
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
 /// Takes a tree.
-pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Receive<'_>) -> Result<(), JobError> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Receive<'_>) -> JobResult<()> {
     let mut receiver = Receiver::new(root, request)?;
     let mut reader = record::Reader::new();
     while let Some(taken) = io.next_record(&mut reader, |piece| receiver.receive(piece))? {
@@ -72,7 +72,7 @@ enum Progress {
 }
 
 impl<'a> Receiver<'a> {
-    fn new(root: &'a Root, request: &'a Receive<'a>) -> Result<Self, JobError> {
+    fn new(root: &'a Root, request: &'a Receive<'a>) -> JobResult<Self> {
         let mut path = Vec::from(request.path);
         while path.last() == Some(&b'/') {
             path.pop();
@@ -92,7 +92,7 @@ impl<'a> Receiver<'a> {
 
     /// Takes the next piece of the stream, where no file is in parts. Answers
     /// the file that the next ones are parts of, if any.
-    fn receive(&mut self, piece: Piece<'_>) -> Result<Option<PartialFile>, JobError> {
+    fn receive(&mut self, piece: Piece<'_>) -> JobResult<Option<PartialFile>> {
         let Piece::Message(message) = piece else {
             return Err(malformed_tree());
         };
@@ -155,7 +155,7 @@ impl<'a> Receiver<'a> {
         io: &mut JobIo,
         reader: &mut record::Reader,
         parts: PartialFile,
-    ) -> Result<(), JobError> {
+    ) -> JobResult<()> {
         let directory = current(&self.entered, self.parent.as_ref()).ok_or_else(malformed_tree)?;
         let name = last_name(&self.path);
         let length = file::receive_parts(io, reader, directory, name, &parts, &self.owner)
@@ -168,7 +168,7 @@ impl<'a> Receiver<'a> {
 
     /// Has `path` name the entry, and finds the place of the first one. Only
     /// the first has no name.
-    fn begin_entry(&mut self, name: &[u8], is_directory: bool) -> Result<(), JobError> {
+    fn begin_entry(&mut self, name: &[u8], is_directory: bool) -> JobResult<()> {
         if name.is_empty() != (self.progress == Progress::Nothing) {
             return Err(malformed_tree());
         }
@@ -195,7 +195,7 @@ impl<'a> Receiver<'a> {
 
     /// The top may be there already: then a link on the way to it means what
     /// it means to any process.
-    fn enter_existing_top(&mut self) -> Result<bool, JobError> {
+    fn enter_existing_top(&mut self) -> JobResult<bool> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         match self.root.resolve(self.request.path, flags, Mode::empty()) {
             Ok(top) => {
@@ -209,7 +209,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn enter(&mut self, name: &[u8], attributes: Option<&Attributes<'_>>) -> Result<(), JobError> {
+    fn enter(&mut self, name: &[u8], attributes: Option<&Attributes<'_>>) -> JobResult<()> {
         let failed = |failure: FileError, path: &[u8]| JobError::from(failure.with_path(path));
         let is_there = name.is_empty() && !self.entered.is_empty();
         if !is_there {
@@ -236,7 +236,7 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    fn leave(&mut self) -> Result<(), JobError> {
+    fn leave(&mut self) -> JobResult<()> {
         let entered = self.entered.pop().ok_or_else(malformed_tree)?;
         self.path.truncate(entered.path());
         let left = entered
@@ -257,7 +257,7 @@ impl<'a> Receiver<'a> {
         &mut self,
         name: &[u8],
         make: impl FnOnce(&Directory, &[u8], &NewOwner) -> Result<(), FileError>,
-    ) -> Result<(), JobError> {
+    ) -> JobResult<()> {
         let directory = current(&self.entered, self.parent.as_ref()).ok_or_else(malformed_tree)?;
         let name = match name {
             b"" => last_name(&self.path),
@@ -282,15 +282,15 @@ impl<'a> Receiver<'a> {
     }
 
     /// Waits until the file system of the tree is safe on the disk.
-    fn sync(&self) -> Result<(), JobError> {
+    fn sync(&self) -> JobResult<()> {
         let Some(directory) = current(&self.entered, self.parent.as_ref()) else {
             return Ok(());
         };
-        let syncing = |errno| FileError::from_errno(errno, "making it safe on the disk");
+        let syncing = |errno| FileError::errno(errno, "making it safe on the disk");
         Ok(rustix::fs::syncfs(directory.as_fd()).map_err(syncing)?)
     }
 
-    fn answer(&self) -> Result<Answer<'static>, JobError> {
+    fn answer(&self) -> JobResult<Answer<'static>> {
         if self.progress != Progress::Complete {
             return Err(FileError::new(FailureKind::Invalid, "the tree is not complete").into());
         }

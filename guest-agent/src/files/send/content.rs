@@ -11,7 +11,7 @@ use vmcell_wire::{
     limits::MAX_INLINE,
 };
 
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
 /// What is read from a large file at once: with its header it fills a frame.
 const BLOCK: usize = 256 * 1024 - HEADER;
@@ -69,8 +69,8 @@ pub(super) fn send_parts(
     file: BorrowedFd<'_>,
     status: &Stat,
     path: &[u8],
-) -> Result<(), JobError> {
-    let failed = |errno| JobError::from(FileError::from_errno(errno, "reading it").with_path(path));
+) -> JobResult<()> {
+    let failed = |errno| JobError::from(FileError::errno(errno, "reading it").with_path(path));
     let end = match length(status) {
         0 => MAX_UNSIZED,
         length => length,
@@ -130,7 +130,7 @@ fn send_block(
     offset: u64,
     max: u64,
     failed: impl Fn(Errno) -> JobError,
-) -> Result<u64, JobError> {
+) -> JobResult<u64> {
     let max = usize::try_from(max).unwrap_or(BLOCK).min(BLOCK);
     let room = io.room()?;
     if room.len() < MIN_ROOM {

@@ -23,10 +23,10 @@ use super::{
     walk::{HardLinks, Order, READ_DIRECTORY, Step, Traversal, bad_pattern},
     xattrs::XattrReader,
 };
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobIo, JobResult};
 
 /// Gives a tree.
-pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Send<'_>) -> Result<(), JobError> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Send<'_>) -> JobResult<()> {
     let filter = Filter::new(request.include, request.exclude).map_err(bad_pattern)?;
     let mut sender = Sender {
         io,
@@ -105,13 +105,13 @@ impl SendOutcome {
     fn failed(errno: Errno) -> Self {
         match errno {
             Errno::NOENT => Self::Vanished,
-            errno => Self::Unreadable(FileError::from_errno(errno, "reading it")),
+            errno => Self::Unreadable(FileError::errno(errno, "reading it")),
         }
     }
 }
 
 impl Sender<'_> {
-    fn send_tree(&mut self, top: OwnedFd, filter: &Filter) -> Result<(), JobError> {
+    fn send_tree(&mut self, top: OwnedFd, filter: &Filter) -> JobResult<()> {
         let selection = filter.select_root();
         let status = fstat(&top).map_err(resolve_error)?;
         let meta = meta(&status, self.xattrs.read(top.as_fd()));
@@ -135,7 +135,7 @@ impl Sender<'_> {
         traversal: &mut Traversal,
         hint: FileType,
         filter: &Filter,
-    ) -> Result<(), JobError> {
+    ) -> JobResult<()> {
         let kind = match hint {
             FileType::Unknown => match traversal.status() {
                 Ok(status) => FileType::from_raw_mode(status.st_mode),
@@ -178,7 +178,7 @@ impl Sender<'_> {
         traversal: &Traversal,
         kind: Option<FileType>,
         sent: SendOutcome,
-    ) -> Result<(), JobError> {
+    ) -> JobResult<()> {
         let SendOutcome::Unreadable(failure) = sent else {
             return Ok(());
         };
@@ -190,11 +190,7 @@ impl Sender<'_> {
         })
     }
 
-    fn enter(
-        &mut self,
-        traversal: &mut Traversal,
-        selection: Selection,
-    ) -> Result<SendOutcome, JobError> {
+    fn enter(&mut self, traversal: &mut Traversal, selection: Selection) -> JobResult<SendOutcome> {
         let opened = traversal
             .open(READ_DIRECTORY)
             .and_then(|directory| Ok((fstat(&directory)?, directory)));
@@ -213,14 +209,14 @@ impl Sender<'_> {
         Ok(SendOutcome::Sent)
     }
 
-    fn send_entry(&mut self, item: &SendItem<'_>, kind: FileType) -> Result<SendOutcome, JobError> {
+    fn send_entry(&mut self, item: &SendItem<'_>, kind: FileType) -> JobResult<SendOutcome> {
         match kind {
             FileType::Symlink => self.send_link(item),
             _ => self.send_file(item),
         }
     }
 
-    fn send_link(&mut self, item: &SendItem<'_>) -> Result<SendOutcome, JobError> {
+    fn send_link(&mut self, item: &SendItem<'_>) -> JobResult<SendOutcome> {
         let buffer = self.buffer.get_mut(..MAX_PATH).unwrap_or_default();
         let found = status_of(item.directory, item.name).and_then(|status| {
             let length = readlinkat_raw(item.directory, item.name, buffer)?;
@@ -238,7 +234,7 @@ impl Sender<'_> {
         Ok(SendOutcome::Sent)
     }
 
-    fn send_file(&mut self, item: &SendItem<'_>) -> Result<SendOutcome, JobError> {
+    fn send_file(&mut self, item: &SendItem<'_>) -> JobResult<SendOutcome> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | NO_SIDE_EFFECTS;
         let opened = openat(item.directory, item.name, flags, Mode::empty())
             .and_then(|file| Ok((fstat(&file)?, file)));

@@ -18,7 +18,7 @@ use crate::{
         owner_names::OwnerNames,
         target::{NO_SIDE_EFFECTS, has_type},
     },
-    worker::{FileError, JobError, JobIo},
+    worker::{FileError, JobError, JobIo, JobResult},
 };
 
 /// Tells entries to the host.
@@ -39,16 +39,12 @@ impl<'a> EntrySender<'a> {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), JobError> {
+    pub(super) fn check(&self) -> JobResult<()> {
         self.io.check_cancelled()
     }
 
     /// Tells an entry that could not be looked at.
-    pub(super) fn send_problem(
-        &mut self,
-        path: &[u8],
-        failure: &FileError,
-    ) -> Result<(), JobError> {
+    pub(super) fn send_problem(&mut self, path: &[u8], failure: &FileError) -> JobResult<()> {
         self.io.send_answer(&Answer::Problem {
             path,
             failure: failure.as_failure(),
@@ -61,7 +57,7 @@ impl<'a> EntrySender<'a> {
         &mut self,
         traversal: &Traversal,
         kind: FileType,
-    ) -> Result<Result<(), FileError>, JobError> {
+    ) -> JobResult<Result<(), FileError>> {
         if kind == FileType::RegularFile && self.digester.is_some() {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | NO_SIDE_EFFECTS;
             return match traversal.open(flags) {
@@ -101,12 +97,8 @@ impl<'a> EntrySender<'a> {
     }
 
     /// Tells what was opened.
-    pub(super) fn send_opened(
-        &mut self,
-        path: &[u8],
-        found: BorrowedFd<'_>,
-    ) -> Result<(), JobError> {
-        let stat_failed = |errno| FileError::from_errno(errno, "looking at it");
+    pub(super) fn send_opened(&mut self, path: &[u8], found: BorrowedFd<'_>) -> JobResult<()> {
+        let stat_failed = |errno| FileError::errno(errno, "looking at it");
         let status = fstat(found).map_err(stat_failed)?;
         let digest = match &mut self.digester {
             Some(digester) if has_type(&status, FileType::RegularFile) => {
@@ -123,7 +115,7 @@ impl<'a> EntrySender<'a> {
         status: &Stat,
         target: &[u8],
         digest: Option<[u8; 32]>,
-    ) -> Result<(), JobError> {
+    ) -> JobResult<()> {
         let (owner, group) = match &mut self.names {
             Some(names) => names.look_up(status.st_uid, status.st_gid),
             None => ("", ""),

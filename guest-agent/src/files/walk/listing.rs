@@ -113,7 +113,7 @@ impl Listing {
                     return Ok(());
                 }
                 Some(Err(errno)) => {
-                    return Err(FileError::from_errno(errno, "reading the directory"));
+                    return Err(FileError::errno(errno, "reading the directory"));
                 }
             };
             let bytes = entry.file_name().to_bytes();

@@ -26,10 +26,10 @@ use super::{
     root::{Root, resolve_error},
     target::{NO_SIDE_EFFECTS, has_type, open_file},
 };
-use crate::worker::{FileError, JobError, JobIo};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
 /// Tells the entries of a tree.
-pub(super) fn perform(io: &mut JobIo, root: &Root, walk: &Walk<'_>) -> Result<(), JobError> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, walk: &Walk<'_>) -> JobResult<()> {
     let filter = EntryFilter::new(walk)?;
     let sender = EntrySender::new(io, walk.names, walk.digest);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | NO_SIDE_EFFECTS;
@@ -47,7 +47,7 @@ struct EntryFilter {
 }
 
 impl EntryFilter {
-    fn new(walk: &Walk<'_>) -> Result<Self, JobError> {
+    fn new(walk: &Walk<'_>) -> JobResult<Self> {
         let glob = match walk.glob {
             b"" => None,
             glob => Some(Glob::new(glob).map_err(bad_pattern)?),
@@ -77,7 +77,7 @@ fn walk_directory(
     top: OwnedFd,
     walk: &Walk<'_>,
     filter: &EntryFilter,
-) -> Result<(), JobError> {
+) -> JobResult<()> {
     if walk.top && filter.glob.is_none() {
         sender.send_opened(&[], top.as_fd())?;
     }
@@ -114,7 +114,7 @@ fn visit(
     hint: FileType,
     depth: usize,
     filter: &EntryFilter,
-) -> Result<Result<(), FileError>, JobError> {
+) -> JobResult<Result<(), FileError>> {
     if traversal.path().len() > MAX_PATH {
         let failure = FileError::new(FailureKind::Limit, "a path below it is too long to be sent");
         return sender
@@ -154,12 +154,12 @@ fn visit(
 fn ignore_vanished(errno: Errno) -> Result<(), FileError> {
     match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Ok(()),
-        errno => Err(FileError::from_errno(errno, "looking at it")),
+        errno => Err(FileError::errno(errno, "looking at it")),
     }
 }
 
 /// A top that is no directory is all there is.
-fn send_single(mut sender: EntrySender<'_>, root: &Root, walk: &Walk<'_>) -> Result<(), JobError> {
+fn send_single(mut sender: EntrySender<'_>, root: &Root, walk: &Walk<'_>) -> JobResult<()> {
     let found = root.open_path(walk.path, OFlags::PATH, Mode::empty())?;
     let status = rustix::fs::fstat(&found).map_err(resolve_error)?;
     if walk.digest && has_type(&status, FileType::RegularFile) {

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     clock::Moment,
-    worker::{JobError, JobIo},
+    worker::{JobError, JobIo, JobResult},
 };
 
 /// What is to be watched.
@@ -42,11 +42,7 @@ pub(super) struct WatchTarget<'a> {
 /// together, merged as [`PendingChanges`] says. What is in a directory that is new is
 /// told too, for it may have come before the directory was watched. What was
 /// in one that is gone is not: it is gone with it.
-pub(super) fn perform(
-    io: &mut JobIo,
-    target: WatchTarget<'_>,
-    debounce_ms: u32,
-) -> Result<(), JobError> {
+pub(super) fn perform(io: &mut JobIo, target: WatchTarget<'_>, debounce_ms: u32) -> JobResult<()> {
     let mut watch = Watch::begin(io, target)?;
     entry::answer(io, target.open(&[], OFlags::PATH)?.as_fd())?;
     let mut pending = PendingChanges::default();
@@ -72,7 +68,7 @@ pub(super) fn perform(
     }
 }
 
-fn send_change(io: &mut JobIo, kind: ChangeKind, path: &[u8]) -> Result<(), JobError> {
+fn send_change(io: &mut JobIo, kind: ChangeKind, path: &[u8]) -> JobResult<()> {
     io.send_answer(&Answer::Change(Change { kind, path }))
 }
 
@@ -83,7 +79,7 @@ fn milliseconds_until(due: Moment, now: Moment) -> u32 {
 
 impl WatchTarget<'_> {
     /// Opens what is at a path below the top; the top if that is empty.
-    fn open(&self, below: &[u8], flags: OFlags) -> Result<OwnedFd, JobError> {
+    fn open(&self, below: &[u8], flags: OFlags) -> JobResult<OwnedFd> {
         let path = join(self.path, below);
         Root::open(self.root)?.open_path(&path, flags, Mode::empty())
     }
@@ -99,7 +95,7 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn begin(io: &JobIo, target: WatchTarget<'a>) -> Result<Self, JobError> {
+    fn begin(io: &JobIo, target: WatchTarget<'a>) -> JobResult<Self> {
         let found = target.open(&[], OFlags::PATH)?;
         let status = fstat(&found).map_err(resolve_error)?;
         let mut watches = Watches::new()?;
@@ -119,7 +115,7 @@ impl<'a> Watch<'a> {
 
     /// Takes what the kernel has to tell. Answers whether the top is still
     /// there.
-    fn read(&mut self, io: &JobIo, pending: &mut PendingChanges) -> Result<bool, JobError> {
+    fn read(&mut self, io: &JobIo, pending: &mut PendingChanges) -> JobResult<bool> {
         for event in self.watches.read()? {
             if event.flags.contains(ReadFlags::QUEUE_OVERFLOW) {
                 // Directories may have come and gone unseen.
@@ -133,7 +129,7 @@ impl<'a> Watch<'a> {
         Ok(true)
     }
 
-    fn restart(&mut self, io: &JobIo) -> Result<bool, JobError> {
+    fn restart(&mut self, io: &JobIo) -> JobResult<bool> {
         match Self::begin(io, self.target) {
             Ok(again) => {
                 *self = again;
@@ -150,7 +146,7 @@ impl<'a> Watch<'a> {
         io: &JobIo,
         pending: &mut PendingChanges,
         event: &InotifyEvent,
-    ) -> Result<bool, JobError> {
+    ) -> JobResult<bool> {
         let Some(above) = self.watches.path(event.watch) else {
             return Ok(true);
         };
@@ -195,7 +191,7 @@ impl<'a> Watch<'a> {
         pending: &mut PendingChanges,
         watch: i32,
         flags: ReadFlags,
-    ) -> Result<bool, JobError> {
+    ) -> JobResult<bool> {
         if flags.contains(ReadFlags::IGNORED) {
             self.watches.forget(watch);
         }
@@ -220,7 +216,7 @@ impl<'a> Watch<'a> {
         Ok(true)
     }
 
-    fn is_still_there(&self) -> Result<bool, JobError> {
+    fn is_still_there(&self) -> JobResult<bool> {
         match self.target.open(&[], OFlags::PATH) {
             Ok(found) => {
                 let now = fstat(&found).map_err(resolve_error)?;
@@ -237,7 +233,7 @@ impl<'a> Watch<'a> {
         io: &JobIo,
         pending: &mut PendingChanges,
         path: &[u8],
-    ) -> Result<(), JobError> {
+    ) -> JobResult<()> {
         let directory = match self.target.open(path, READ_DIRECTORY) {
             Ok(directory) => directory,
             // It is gone or something else by now, which will be told.

@@ -16,7 +16,7 @@ use crate::{
         temporary::path_of,
         walk::{Order, READ_DIRECTORY, Step, Traversal},
     },
-    worker::{FileError, JobError, JobIo},
+    worker::{FileError, JobIo, JobResult},
 };
 
 /// What the kernel watches for us: inotify(7).
@@ -56,8 +56,8 @@ const BUFFER: usize = 16 * 1024;
 impl Watches {
     pub(super) fn new() -> Result<Self, FileError> {
         let flags = CreateFlags::NONBLOCK | CreateFlags::CLOEXEC;
-        let inotify = inotify::init(flags)
-            .map_err(|errno| FileError::from_errno(errno, "beginning to watch"))?;
+        let inotify =
+            inotify::init(flags).map_err(|errno| FileError::errno(errno, "beginning to watch"))?;
         Ok(Self {
             inotify,
             paths: Vec::new(),
@@ -78,12 +78,12 @@ impl Watches {
             Err(Errno::NOSPC)
         };
         let watch = added.map_err(|errno| match errno {
-            Errno::NOSPC => FileError::from_errno(
+            Errno::NOSPC => FileError::errno(
                 errno,
                 "there are too many directories to watch: watch fewer, \
                  or raise fs.inotify.max_user_watches in the guest",
             ),
-            errno => FileError::from_errno(errno, "watching it"),
+            errno => FileError::errno(errno, "watching it"),
         })?;
         let entry = (watch, Vec::from(path));
         match self.find(watch) {
@@ -110,7 +110,7 @@ impl Watches {
         directory: OwnedFd,
         path: &[u8],
         mut found: impl FnMut(&[u8], bool),
-    ) -> Result<(), JobError> {
+    ) -> JobResult<()> {
         let mut traversal = Traversal::new(directory, Order::Any, Selection::Take);
         while let Some(step) = traversal.next() {
             io.check_cancelled()?;
@@ -133,7 +133,7 @@ impl Watches {
                 // It is no directory, or gone by now, which will be told.
                 Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT | Errno::NXIO) => {}
                 Err(errno) => {
-                    return Err(FileError::from_errno(errno, "watching it")
+                    return Err(FileError::errno(errno, "watching it")
                         .with_path(&below)
                         .into());
                 }
@@ -181,7 +181,7 @@ impl Watches {
                         .unwrap_or_default(),
                 }),
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(events),
-                Err(errno) => return Err(FileError::from_errno(errno, "watching")),
+                Err(errno) => return Err(FileError::errno(errno, "watching")),
             }
             if reader.is_buffer_empty() {
                 return Ok(events);
