@@ -24,8 +24,8 @@ use super::{
 };
 use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// The copy gets its name when it is complete. Until then it has another one,
-/// and if it does not become complete it is removed.
+/// Copies an entry with all that is below it. The copy has a temporary name until
+/// it is complete, and is removed if that fails.
 pub(super) fn perform(
     io: &mut JobIo,
     root: &Root,
@@ -55,7 +55,7 @@ pub(super) fn perform(
             renameat_with(directory, &*temporary, directory, to.name, flags).map_err(copy_failed)
         });
     if let Err(error) = copied {
-        // The first failure is the one to be told.
+        // The first failure is reported, not one of the removal.
         let _ = remove_tree(directory, &temporary, || Ok(()));
         return Err(error);
     }
@@ -66,13 +66,13 @@ pub(super) fn perform(
 struct Copier<'l> {
     io: &'l JobIo,
     owner: NewOwner,
-    /// The directory that the copy is made in.
+    /// The directory that the copy is created in.
     destination: Stat,
     /// The copy, if it is a directory.
     top: Option<Stat>,
 }
 
-/// A directory that is copied.
+/// A directory whose entries are being copied.
 struct CopiedDirectory {
     status: Stat,
     copy: OwnedFd,
@@ -114,8 +114,8 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Copies one entry. A directory is made, but what is in it is left to the
-    /// caller.
+    /// Copies one entry. A directory is created empty and returned, with the opened
+    /// original, for the caller to fill.
     fn copy_entry(
         &self,
         from: BorrowedFd<'_>,
@@ -181,7 +181,7 @@ fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-/// The times of the last access and the last change.
+/// Returns the times of the last access and the last modification.
 fn times(status: &Stat) -> Timestamps {
     let time = |tv_sec, nanoseconds| Timespec {
         tv_sec,
@@ -200,7 +200,7 @@ fn c_name(name: &[u8]) -> JobResult<CString> {
 #[cold]
 pub(super) fn copy_failed(errno: Errno) -> JobError {
     let failure = match errno {
-        // A path that leaves its root was refused before.
+        // A path that leaves its root was rejected before.
         Errno::XDEV => FileError::new(FailureKind::Unsupported, "copying between file systems"),
         errno => FileError::errno(errno, "copying it"),
     };

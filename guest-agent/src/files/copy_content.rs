@@ -9,14 +9,14 @@ use rustix::{
 use super::{copy::copy_failed, write::write_some};
 use crate::worker::{JobIo, JobResult};
 
-/// What the kernel copies at once: so long nobody can be told to error.
+/// How much the kernel copies at once; in between, the job can be cancelled.
 const MAX_AT_ONCE: u64 = 16 * 1024 * 1024;
 
-/// What is copied at once where the kernel cannot.
+/// The buffer size for copying without the kernel's help.
 const CHUNK: usize = 64 * 1024;
 
-/// Gives a new file the bytes of another one. Blocks are shared where the file
-/// system can; holes stay holes.
+/// Copies the bytes of a file to a new one. Blocks are shared if the file system
+/// supports that; holes stay holes.
 pub(super) fn copy_content(
     io: &JobIo,
     from: BorrowedFd<'_>,
@@ -31,7 +31,7 @@ pub(super) fn copy_content(
     while offset < size {
         let data = match seek(from, SeekFrom::Data(offset)) {
             Ok(data) => data.min(size),
-            // Nothing but a hole follows.
+            // The rest is a hole.
             Err(Errno::NXIO) => break,
             Err(_) => offset,
         };
@@ -42,7 +42,7 @@ pub(super) fn copy_content(
     ftruncate(to, size).map_err(copy_failed)
 }
 
-/// Copies the bytes from `start` to `end`, or to the end of a file that has
+/// Copies the bytes from `start` to `end`, or to the end of the file if it has
 /// become shorter.
 fn copy_range(
     io: &JobIo,

@@ -19,7 +19,7 @@ impl Digester {
         }
     }
 
-    /// The digest of a regular file's bytes, from its beginning on.
+    /// Returns the digest of a regular file's bytes.
     pub(crate) fn digest(&mut self, io: &JobIo, file: BorrowedFd<'_>) -> JobResult<[u8; 32]> {
         let mut state = Sha256::new();
         let mut offset = 0u64;
@@ -37,7 +37,7 @@ impl Digester {
     }
 }
 
-/// The digest of a few bytes.
+/// Returns the digest of a few bytes.
 pub(crate) fn digest_of(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }

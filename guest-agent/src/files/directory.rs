@@ -13,7 +13,7 @@ use super::{
 };
 use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// Permissions that mkdir(2) sets by itself.
+/// Permissions that mkdir(2) can set.
 const SIMPLE: u32 = 0o1777;
 
 const DEFAULT_MODE: u32 = 0o755;
@@ -36,7 +36,7 @@ pub(super) fn perform(
     entry::answer(io, directory.as_fd())
 }
 
-/// Makes a directory if the name is free. Answers whether it was.
+/// Creates a directory if the name is free. Returns whether it was.
 pub(crate) fn make_directory(
     above: BorrowedFd<'_>,
     name: &[u8],
@@ -53,7 +53,7 @@ pub(crate) fn make_directory(
     if owner_for_new.is_none() && mode & !SIMPLE == 0 {
         return Ok(true);
     }
-    // Whatever else may have that name by now is no directory of ours.
+    // The name may stand for something else by now, which is not followed.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = openat(above, name, flags, Mode::empty()).map_err(failed)?;
     if let Some(ids) = owner_for_new {

@@ -10,8 +10,8 @@ use vmcell_wire::files::{Answer, FileEntry, FileKind, Time};
 use super::owner_names::OwnerNames;
 use crate::worker::{FileError, JobIo, JobResult};
 
-/// What is told about what `status` is about. The caller adds names, a link's
-/// target and a digest.
+/// Describes an entry by its status. The caller adds names, a link's target and a
+/// digest.
 pub(crate) fn describe<'a>(path: &'a [u8], status: &Stat) -> FileEntry<'a> {
     FileEntry {
         path,
@@ -34,7 +34,7 @@ pub(crate) fn describe<'a>(path: &'a [u8], status: &Stat) -> FileEntry<'a> {
     }
 }
 
-/// When it was last changed.
+/// Returns the time of the last modification.
 pub(crate) fn modified(status: &Stat) -> Time {
     Time {
         seconds: status.st_mtime,
@@ -58,12 +58,12 @@ pub(crate) fn kind_of(kind: FileType) -> FileKind {
     }
 }
 
-/// Answers with the one entry that `found` stands for.
+/// Answers the request with the entry that `found` refers to.
 pub(crate) fn answer(io: &mut JobIo, found: BorrowedFd<'_>) -> JobResult<()> {
     answer_with_digest(io, found, None)
 }
 
-/// The same, with the digest of its bytes.
+/// Answers the request with an entry and the digest of its bytes.
 pub(crate) fn answer_with_digest(
     io: &mut JobIo,
     found: BorrowedFd<'_>,
@@ -86,8 +86,8 @@ pub(crate) fn answer_with_digest(
     }))
 }
 
-/// What a link points to: an entry of a directory, or with an empty name the
-/// descriptor itself.
+/// Returns the target of a link: of an entry in a directory, or of the descriptor
+/// itself if the name is empty.
 pub(crate) fn link_target(
     directory: BorrowedFd<'_>,
     name: impl rustix::path::Arg,

@@ -1,16 +1,16 @@
-//! Work on files, as a [worker](crate::worker) does it.
+//! File operations, which run in a [worker](crate::worker).
 //!
-//! Each sort of work is a file of its own. They share these:
+//! Each operation has a module. They share these:
 //!
-//! - [`root`]: paths become descriptors within the root of the job, or nothing
-//!   does; [`resolve`]: which links are followed on the way;
-//! - [`owner`]: whose new entries are;
-//! - [`entry`]: what is told about an entry;
-//! - [`temporary`]: files that have no name yet, or one that goes away;
-//! - [`stack`]: what is below a directory, level by level.
+//! - [`root`]: opens paths within the root of the job; [`resolve`]: follows
+//!   symbolic links on the way;
+//! - [`owner`]: the owner of new entries;
+//! - [`entry`]: describes an entry;
+//! - [`temporary`]: files without a name, or with a temporary one;
+//! - [`directory_stack`]: the open directories of a depth-first traversal.
 //!
-//! Nothing is left behind, whatever happens: what is open or has a name only
-//! for a while belongs to an object whose end is its end.
+//! Temporary files and names are removed when their object is dropped, so no
+//! failure leaves any behind.
 
 mod copy;
 mod copy_content;
@@ -51,12 +51,13 @@ use vmcell_wire::{
 use self::root::Root;
 use crate::worker::{FileError, JobIo, JobResult};
 
-/// Makes permissions mean what requests say: once, when a worker starts.
+/// Clears the umask, so that entries get the permissions of the request. To be
+/// called once, when a worker starts.
 pub(crate) fn clear_umask() {
     rustix::process::umask(rustix::fs::Mode::empty());
 }
 
-/// Does what is asked for.
+/// Performs a request.
 pub(crate) fn perform(io: &mut JobIo, request: &Files<'_>) -> JobResult<()> {
     let root = Root::open(request.root)?;
     match request.work {
@@ -100,7 +101,7 @@ pub(crate) fn perform(io: &mut JobIo, request: &Files<'_>) -> JobResult<()> {
             recursive,
             debounce_ms,
         } => {
-            // What is held open is not seen to go away.
+            // The kernel reports no removal of a directory that is still open.
             drop(root);
             let target = watch::WatchTarget {
                 root: request.root,
@@ -109,6 +110,10 @@ pub(crate) fn perform(io: &mut JobIo, request: &Files<'_>) -> JobResult<()> {
             };
             watch::perform(io, target, debounce_ms)
         }
-        _ => Err(FileError::new(FailureKind::Unsupported, "no such work on files").into()),
+        _ => Err(FileError::new(
+            FailureKind::Unsupported,
+            "the file operation is not supported",
+        )
+        .into()),
     }
 }

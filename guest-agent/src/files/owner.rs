@@ -8,7 +8,7 @@ use vmcell_wire::files::Owner;
 
 use crate::{user::User, worker::JobResult};
 
-/// A user and a group.
+/// A uid and a gid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ids {
     pub(crate) uid: u32,
@@ -25,14 +25,14 @@ impl Ids {
         }
     }
 
-    /// Gives them an open file or directory. It loses its set-id bits by this,
-    /// so permissions are set afterwards.
+    /// Sets the owner of an open file or directory. This clears its set-id bits, so
+    /// permissions are set afterwards.
     pub(crate) fn chown(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
         let (uid, gid) = self.raw();
         rustix::fs::fchown(entry, uid, gid)
     }
 
-    /// Gives them what a descriptor stands for, whatever it is.
+    /// Sets the owner of an entry of any type that was opened with `O_PATH`.
     pub(crate) fn chown_path_fd(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
         let (uid, gid) = self.raw();
         rustix::fs::chownat(entry, c"", uid, gid, AtFlags::EMPTY_PATH)
@@ -43,10 +43,10 @@ impl Ids {
     }
 }
 
-/// Whose new entries are.
+/// Decides who owns new entries.
 pub(crate) struct NewOwner {
     rule: Rule,
-    /// Whose they are before anything is done about it.
+    /// The ids of this process, which the kernel gives to new entries.
     own_ids: Ids,
 }
 
@@ -76,8 +76,8 @@ impl NewOwner {
         Ok(Self { rule, own_ids })
     }
 
-    /// Whom a new entry of `directory` must be given to; None if it is theirs
-    /// from the beginning. `record` says whose it was where it comes from.
+    /// Returns the owner to set for a new entry of `directory`, or `None` if the
+    /// kernel sets it already. `record` is the owner of the original.
     pub(crate) fn owner_for_new(&self, directory: &Stat, record: Option<Ids>) -> Option<Ids> {
         let ids = match self.rule {
             Rule::OfDirectory => Ids::of(directory),
@@ -91,13 +91,14 @@ impl NewOwner {
         (ids != initial).then_some(ids)
     }
 
-    /// Whom something must be given to that is there already and replaced;
-    /// None if it stays whose it was.
+    /// Returns the owner to set for an entry that replaces another one, or `None` to
+    /// keep the owner of that.
     pub(crate) fn owner_for_replaced(&self) -> Option<Ids> {
         self.owner_for_replaced_from(None)
     }
 
-    /// The same, where a record says whose it was where it comes from.
+    /// Like [`owner_for_replaced`](Self::owner_for_replaced), with the owner of the
+    /// original.
     pub(crate) fn owner_for_replaced_from(&self, record: Option<Ids>) -> Option<Ids> {
         match self.rule {
             Rule::OfDirectory => None,
@@ -106,7 +107,7 @@ impl NewOwner {
         }
     }
 
-    /// [`owner_for_new`](Self::owner_for_new) by the directory's descriptor.
+    /// Like [`owner_for_new`](Self::owner_for_new), with the directory's descriptor.
     pub(crate) fn owner_for_new_in(&self, directory: impl AsFd) -> Result<Option<Ids>, Errno> {
         Ok(self.owner_for_new(&rustix::fs::fstat(directory)?, None))
     }

@@ -2,10 +2,10 @@ use alloc::{string::String, vec::Vec};
 
 use crate::user;
 
-/// The names of owners and groups, as the image's own databases have them.
+/// The names of users and groups in the image's own databases.
 ///
-/// They are read once for a job, and what was looked up is remembered: a tree
-/// has many entries and few owners.
+/// The databases are read once for a job, and results are cached: a tree has many
+/// entries and few owners.
 pub(crate) struct OwnerNames {
     passwd: Vec<u8>,
     group: Vec<u8>,
@@ -13,18 +13,18 @@ pub(crate) struct OwnerNames {
     groups: NameCache,
 }
 
-/// OwnerNames by number.
+/// Names by id.
 #[derive(Default)]
 struct NameCache(Vec<(u32, String)>);
 
-/// More are not remembered.
+/// How many names are cached; then the cache starts anew.
 const MAX_CACHED: usize = 32;
 
-/// A longer name is as good as none.
+/// Longer names are ignored.
 const MAX_NAME: usize = 256;
 
 impl OwnerNames {
-    /// Where a database cannot be read, nobody has a name.
+    /// Reads the databases. One that cannot be read counts as empty.
     pub(crate) fn read() -> Self {
         Self::new(user::read_passwd(), user::read_group())
     }
@@ -38,7 +38,7 @@ impl OwnerNames {
         }
     }
 
-    /// The names of a user and a group; empty if they have none.
+    /// Returns the names of a user and a group, empty if they have none.
     pub(crate) fn look_up(&mut self, uid: u32, gid: u32) -> (&str, &str) {
         let owner = self
             .owners

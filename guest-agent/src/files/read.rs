@@ -7,17 +7,16 @@ use rustix::{
 use super::{root::Root, target::open_file};
 use crate::worker::{FileError, JobIo, JobResult};
 
-/// What is read at once.
+/// How much is read at once.
 const CHUNK: usize = 128 * 1024;
 
-/// The same past the kernel's cache, where each call waits for the disk.
+/// How much is read at once with direct I/O, where each call waits for the disk.
 const DIRECT_CHUNK: usize = 1024 * 1024;
 
-/// From so many bytes on it pays to read past the kernel's cache.
+/// From this size on, direct I/O is faster.
 const DIRECT_IO_THRESHOLD: u64 = 4 * 1024 * 1024;
 
-/// What is read past the cache is a multiple of this, and so is its place in
-/// the file and in memory.
+/// The alignment of direct I/O: of its length, file offset and memory address.
 const BLOCK: usize = 4096;
 const BLOCK_64: u64 = 4096;
 
@@ -33,7 +32,7 @@ pub(super) fn perform(
     let size = u64::try_from(status.st_size).unwrap_or(0).min(end);
     let mut offset = offset;
     if size.saturating_sub(offset) >= DIRECT_IO_THRESHOLD && offset.is_multiple_of(BLOCK_64) {
-        // The tail of the file has no whole blocks.
+        // The end of the file may be a partial block.
         let whole = size.saturating_sub(size.rem_euclid(BLOCK_64));
         offset = read_directly(io, file.as_fd(), offset, whole)?;
     }
@@ -54,8 +53,8 @@ pub(super) fn perform(
     Ok(())
 }
 
-/// Reads from the disk straight into what goes to the host, unless the file is
-/// in memory already or cannot be read this way. Answers how far it came.
+/// Reads with direct I/O into the output, unless the file is cached or does not
+/// support it. Returns the offset that it reached.
 fn read_directly(
     io: &mut JobIo,
     file: BorrowedFd<'_>,
@@ -80,7 +79,7 @@ fn read_directly(
                 }
             }
             Err(Errno::INTR) => continue,
-            // An error comes again without our doing, if it is one.
+            // A real error comes again without direct I/O.
             _ => {}
         }
         break;
@@ -89,7 +88,7 @@ fn read_directly(
     Ok(offset)
 }
 
-/// Whether the first block can be had without the disk.
+/// Returns whether the block at `offset` is in the kernel's cache.
 fn is_cached(io: &mut JobIo, file: BorrowedFd<'_>, offset: u64) -> JobResult<bool> {
     let room = io.room_for(BLOCK)?;
     let block = room.get_mut(..BLOCK).unwrap_or_default();
@@ -98,7 +97,7 @@ fn is_cached(io: &mut JobIo, file: BorrowedFd<'_>, offset: u64) -> JobResult<boo
     Ok(!matches!(outcome, Err(Errno::AGAIN)))
 }
 
-/// Answers whether the file system can do it.
+/// Switches direct I/O on or off. Returns whether the file system supports it.
 pub(super) fn set_direct_io(file: BorrowedFd<'_>, direct: bool) -> bool {
     fcntl_getfl(file).is_ok_and(|mut flags| {
         flags.set(OFlags::DIRECT, direct);

@@ -13,11 +13,11 @@ use super::{
 };
 use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// What is done with an entry.
+/// A change of an entry.
 pub(super) type Change<'a> = &'a dyn Fn(BorrowedFd<'_>, &Stat) -> Result<(), Errno>;
 
-/// Changes an entry, and with `tree` all that is below it; links within are
-/// not followed. `operation` says what the change is.
+/// Changes an entry, and with `tree` all that is below it. Links below it are not
+/// followed. `operation` names the change in messages.
 pub(super) fn change_recursively(
     io: &JobIo,
     top: &OwnedFd,
@@ -51,7 +51,7 @@ pub(super) fn change_recursively(
         match changed {
             Ok(Some(_)) if stack.depth() > MAX_DEPTH => return Err(too_deep()),
             Ok(Some(directory)) => stack.enter(directory, name, ()),
-            // It was removed meanwhile.
+            // The entry was removed meanwhile.
             Ok(None) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(failed(errno).with_path(&stack.path_of(&name)).into()),
         }

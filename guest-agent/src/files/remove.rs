@@ -14,12 +14,11 @@ use super::{
 };
 use crate::worker::{FileError, JobIo, JobResult};
 
-/// So many directories are open at once. What lies deeper is first moved to
-/// the top of the tree: so any depth will do.
+/// How many directories are open at once. Deeper ones are first moved to the top of
+/// the tree, so that any depth can be removed.
 const MAX_OPEN: usize = 100;
 
-/// So often a directory is looked through again into which something was put
-/// meanwhile.
+/// How often a tree is traversed again because entries were added meanwhile.
 const MAX_PASSES: u32 = 100;
 
 /// How often an entry may turn from a directory into something else, or back.
@@ -31,7 +30,7 @@ pub(super) fn perform(io: &JobIo, root: &Root, path: &[u8], tree: bool) -> JobRe
     if tree {
         return remove_tree(directory, location.name, || io.check_cancelled());
     }
-    // An entry that is not there must be told, so the first try decides.
+    // The first error is reported, so that a missing entry is an error.
     let outcome = match unlinkat(directory, location.name, AtFlags::empty()) {
         Err(Errno::ISDIR) => unlinkat(directory, location.name, AtFlags::REMOVEDIR),
         outcome => outcome,
@@ -39,8 +38,7 @@ pub(super) fn perform(io: &JobIo, root: &Root, path: &[u8], tree: bool) -> JobRe
     outcome.map_err(|errno| remove_failed(errno).into())
 }
 
-/// Removes an entry with all that is below it. It ends early if `check` says
-/// so.
+/// Removes an entry with all that is below it. It stops when `check` fails.
 pub(super) fn remove_tree(
     directory: BorrowedFd<'_>,
     name: &[u8],
@@ -64,8 +62,8 @@ pub(super) fn remove_tree(
     Ok(())
 }
 
-/// Goes through a directory once and removes what is in it. Answers how many
-/// directories were moved to its top, where they may have been overlooked.
+/// Traverses a directory once and removes what is in it. Returns how many
+/// directories were moved to its top, where they may have been missed.
 fn empty(
     directory: BorrowedFd<'_>,
     name: &CStr,
@@ -87,8 +85,7 @@ fn empty(
                 });
                 (name, outcome)
             }
-            // If something was put into it, so be it: then it is not the last
-            // time that we go through all this.
+            // If entries were added to it meanwhile, the next pass removes them.
             Step::Left(Level {
                 directory, name, ..
             }) => {
@@ -116,7 +113,7 @@ fn empty(
     Ok(moved)
 }
 
-/// Opens a directory, if that is what it still is.
+/// Opens a directory. Returns `None` if it is not a directory any more.
 fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Errno> {
     match open_directory(directory, name) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
@@ -141,12 +138,12 @@ enum Removal {
     NotEmpty,
 }
 
-/// Removes a name that may be one of a directory or not.
+/// Removes an entry, which may be a directory or not. `kind` is a hint.
 fn remove_entry(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Removal, Errno> {
     let mut flags = AtFlags::empty();
     flags.set(AtFlags::REMOVEDIR, kind == FileType::Directory);
     let mut last = Errno::NOTDIR;
-    // It may change what it is meanwhile, but not for ever.
+    // Another process may change its type meanwhile.
     for _ in 0..MAX_TYPE_CHANGES {
         match unlinkat(directory, name, flags) {
             Ok(()) | Err(Errno::NOENT) => return Ok(Removal::Gone),

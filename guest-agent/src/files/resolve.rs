@@ -1,16 +1,16 @@
-//! Resolves a path that has symbolic links on it, one name at a time.
+//! Resolves a path that contains symbolic links, one component at a time.
 //!
 //! The kernel resolves a path without links in one call; [`Root`](super::root)
-//! comes here only when that fails because of a link. Work is done as root, so
-//! a link must not give its owner what root may do. Hence this rule:
+//! uses this module only when that fails because of a link. Workers run as root,
+//! so a link must not give its owner the rights of root. Hence this rule:
 //!
 //! **A link is followed if it belongs to root, or if what it leads to belongs
 //! to the owner of the link.** What it leads to is the entry that its text
 //! names, with further links resolved, each of them by the same rule.
 //!
-//! Everything goes by descriptors: the link whose owner is checked is the link
-//! whose text is read, and the entry whose owner is compared is the one that is
-//! returned or ancestors.
+//! All of it uses descriptors: the link whose owner is checked is the link whose
+//! text is read, and the entry whose owner is compared is the one that is returned
+//! or entered.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -27,7 +27,7 @@ use vmcell_wire::limits::{MAX_DEPTH, MAX_PATH};
 
 use super::{entry, target::has_type};
 
-/// Why a path leads nowhere.
+/// The reason why a path cannot be resolved.
 #[derive(Debug)]
 pub(crate) enum ResolveError {
     Kernel(Errno),
@@ -42,21 +42,21 @@ impl From<Errno> for ResolveError {
     }
 }
 
-/// Where paths begin, and whether they may go beyond it.
+/// The directory where paths begin, and whether they may leave it.
 #[derive(Clone, Copy)]
 pub(super) struct Start<'a> {
     pub(super) directory: BorrowedFd<'a>,
-    /// The start is `/`: `..` stays there, and absolute links begin there.
-    /// Otherwise both are [`Errno::XDEV`].
+    /// The start is `/`: `..` stays there, and absolute links begin there. Otherwise
+    /// both fail with [`Errno::XDEV`].
     pub(super) is_filesystem_root: bool,
 }
 
-/// The number of links on one path, as the kernel limits it: path_resolution(7).
+/// How many links are followed on one path, as in the kernel: path_resolution(7).
 pub(super) const MAX_LINKS: usize = 40;
 
 const INSPECT: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens what `path` leads to from `start`, as openat2(2) would.
+/// Opens the entry at `path`, relative to `start`, as openat2(2) would.
 pub(super) fn open(
     start: Start<'_>,
     path: &[u8],
@@ -73,9 +73,9 @@ pub(super) fn open(
     walk.run(flags, mode)
 }
 
-/// Whether a link may be followed whatever it leads to.
+/// Returns whether a link may be followed to any owner's entry.
 pub(super) fn is_trusted(link: &Stat) -> bool {
-    // As PID 1 we are root. The agent as an ordinary program is its user.
+    // PID 1 is root. The agent as an ordinary program may be another user.
     link.st_uid == 0 || link.st_uid == geteuid().as_raw()
 }
 
@@ -94,18 +94,18 @@ struct Ancestor {
     owner: u32,
 }
 
-/// What is component on a path.
+/// A component of a path.
 enum Component {
     /// Neither empty nor `.`.
     Name(Vec<u8>),
-    /// The path must be a directory up to here: a slash or `.` follows.
+    /// A slash or `.` follows: the path up to here must be a directory.
     Directory,
-    /// The text of a link ends here, so its owner must own what is here.
+    /// The text of a link ends here: its owner must own the entry.
     EndOfLink { path: Vec<u8>, owner: u32 },
 }
 
 impl PathWalk<'_> {
-    /// Puts a path before what comes.
+    /// Puts the components of a path before the remaining ones.
     fn prepend(&mut self, path: &[u8]) {
         let mut names = Vec::new();
         for name in path.split(|byte| *byte == b'/') {
@@ -152,16 +152,16 @@ impl PathWalk<'_> {
         Ok(openat(self.directory(), c".", flags, mode)?)
     }
 
-    /// Whether no more names come, so that the last one is not a directory by
-    /// what follows it.
+    /// Returns whether the current component is the last one, so that it need not be
+    /// a directory.
     fn is_last(&self) -> bool {
         self.remaining
             .iter()
             .all(|component| matches!(component, Component::EndOfLink { .. }))
     }
 
-    /// Opens the entry at the end of the path, which is no link, or a link that
-    /// is not to be followed.
+    /// Opens the last component, which is not a link, or a link that is not to be
+    /// followed.
     fn open_last(
         self,
         name: &[u8],
@@ -202,7 +202,7 @@ impl PathWalk<'_> {
         Ok(())
     }
 
-    /// Has the text of a link come component.
+    /// Replaces a link by the components of its text.
     fn follow(&mut self, name: &[u8], link: &OwnedFd, status: &Stat) -> Result<(), Errno> {
         self.links = self.links.saturating_add(1);
         if self.links > MAX_LINKS || self.is_magic_link(name, link)? {
@@ -230,8 +230,8 @@ impl PathWalk<'_> {
         Ok(())
     }
 
-    /// Whether a link leads elsewhere than its text says, as some in `/proc`
-    /// do. The kernel alone can tell.
+    /// Returns whether a link leads elsewhere than its text says, as some in `/proc`
+    /// do: openat2(2), `RESOLVE_NO_MAGICLINKS`.
     fn is_magic_link(&self, name: &[u8], link: &OwnedFd) -> Result<bool, Errno> {
         if fstatfs(link)?.f_type != PROC_SUPER_MAGIC {
             return Ok(false);
@@ -242,7 +242,7 @@ impl PathWalk<'_> {
         Ok(matches!(followed, Err(Errno::LOOP)))
     }
 
-    /// The directory in which the component name is.
+    /// Returns the directory of the next component.
     fn directory(&self) -> BorrowedFd<'_> {
         match self.ancestors.last() {
             Some(ancestors) => ancestors.directory.as_fd(),
@@ -250,7 +250,7 @@ impl PathWalk<'_> {
         }
     }
 
-    /// The owner of that directory.
+    /// Returns the owner of that directory.
     fn owner(&self) -> Result<u32, Errno> {
         match self.ancestors.last() {
             Some(ancestors) => Ok(ancestors.owner),

@@ -15,44 +15,42 @@ use crate::worker::{FileError, JobError, JobResult};
 
 /// The directory that no path of a job can leave.
 ///
-/// Whatever processes do to links and directories meanwhile, the kernel
-/// resolves a path within the root or not at all: openat2(2). What was found
-/// is a descriptor, and from there on work goes by descriptors and single
-/// names that are not followed.
+/// Even if processes change links and directories meanwhile, the kernel resolves a
+/// path within the root or fails: openat2(2). The result is a descriptor; all later
+/// work uses descriptors and single names that are not followed.
 ///
-/// Links on the way are followed by the rule of [`resolve`].
+/// Links are followed by the rule of [`resolve`].
 pub(crate) struct Root {
     directory: OwnedFd,
-    /// How far links lead.
     links: LinkPolicy,
 }
 
-/// What a symbolic link on a path may do.
+/// Where a symbolic link on a path may lead.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LinkPolicy {
-    /// Lead anywhere: the root is `/`, and has no outside.
+    /// Anywhere: the root is `/`.
     Anywhere,
-    /// Lead to what is below the root.
+    /// To entries below the root.
     Beneath,
-    /// Nothing.
+    /// Links are not followed.
     Never,
 }
 
-/// A place for an entry: a directory, and a name in it.
+/// The location of an entry, which need not exist: a directory, and a name in it.
 pub(crate) struct EntryLocation<'a> {
     pub(crate) directory: OwnedFd,
     /// One name, neither `.` nor `..`.
     pub(crate) name: &'a [u8],
 }
 
-/// A directory, to be used but not to be read.
+/// The flags for a directory that is not read.
 pub(crate) const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// A path is resolved so often before it fails: `..` and a rename at the same
-/// time make the kernel ask for another try.
+/// How often a path is resolved before it fails: the kernel returns `EAGAIN` for a
+/// path with `..` while anything is renamed.
 const MAX_ATTEMPTS: u32 = 128;
 
-/// Directories that a path needs are made with these permissions.
+/// The permissions of parent directories that are created.
 const PARENT_MODE: u32 = 0o755;
 
 impl Root {
@@ -71,8 +69,7 @@ impl Root {
                     errno => FileError::errno(errno, "opening the root"),
                 }
             })?;
-        // There is nothing outside of `/`: there a link means what it means to
-        // any process.
+        // Nothing is outside of `/`, so links are followed as in any process.
         let links = if root.iter().all(|byte| *byte == b'/') {
             LinkPolicy::Anywhere
         } else {
@@ -81,8 +78,7 @@ impl Root {
         Ok(Self { directory, links })
     }
 
-    /// Opens what `path` leads to, and leaves it to the caller to say what
-    /// went wrong.
+    /// Opens the entry at `path`. The caller handles the error.
     pub(crate) fn resolve(
         &self,
         path: &[u8],
@@ -97,7 +93,7 @@ impl Root {
             path => path,
         };
         let flags = flags | OFlags::CLOEXEC;
-        // Nearly always there is no link, and the kernel does it in one step.
+        // Most paths have no link, and the kernel resolves them in one call.
         match self.resolve_without_links(path, flags, mode) {
             Err(Errno::LOOP) if self.links != LinkPolicy::Never => {
                 let start = Start {
@@ -110,13 +106,12 @@ impl Root {
         }
     }
 
-    /// Opens what `path` leads to.
+    /// Opens the entry at `path`.
     pub(crate) fn open_path(&self, path: &[u8], flags: OFlags, mode: Mode) -> JobResult<OwnedFd> {
         self.resolve(path, flags, mode).map_err(resolve_error)
     }
 
-    /// A directory below as a root of its own, within which no link is
-    /// followed at all.
+    /// Returns a directory below as a root within which no link is followed.
     pub(crate) fn subdirectory(&self, path: &[u8]) -> JobResult<Self> {
         Ok(Self {
             directory: self.open_path(path, SEARCH, Mode::empty())?,
@@ -128,14 +123,15 @@ impl Root {
         self.directory.as_fd()
     }
 
-    /// Where the entry itself is that `path` names, be it there or not.
+    /// Returns the location of the entry at `path`, whether it exists or not. A link
+    /// at the end is not followed.
     pub(crate) fn locate<'a>(&self, path: &'a [u8]) -> JobResult<EntryLocation<'a>> {
         let (above, name) = split(path)?;
         let directory = self.open_path(above, SEARCH, Mode::empty())?;
         Ok(EntryLocation { directory, name })
     }
 
-    /// The same, and makes the directories on the way that are not there.
+    /// Like [`locate`](Self::locate), and creates missing parent directories.
     pub(crate) fn locate_creating_parents<'a>(
         &self,
         path: &'a [u8],
@@ -146,13 +142,13 @@ impl Root {
         Ok(EntryLocation { directory, name })
     }
 
-    /// Opens a directory, and makes it and those above it if they are not
-    /// there.
+    /// Opens a directory, and creates it and its parents if they are missing.
     pub(crate) fn make_directories(&self, path: &[u8], owner: &NewOwner) -> JobResult<OwnedFd> {
         self.make_directories_with(path, owner, &mut |_| {})
     }
 
-    /// The same, and tells the path of each one that is made.
+    /// Like [`make_directories`](Self::make_directories), and calls `on_created` with
+    /// the path of each new directory.
     pub(crate) fn make_directories_with(
         &self,
         path: &[u8],
@@ -178,7 +174,7 @@ impl Root {
         Ok(above)
     }
 
-    /// An absolute link leads out of any root but `/`.
+    /// Fails unless the root is `/`: an absolute link leads out of any other root.
     pub(crate) fn allows_absolute_links(&self) -> JobResult<()> {
         if self.links == LinkPolicy::Anywhere {
             Ok(())
@@ -208,7 +204,7 @@ impl Root {
     }
 }
 
-/// Says why a path leads nowhere.
+/// Converts the reason why a path cannot be resolved to a failure with a text.
 #[cold]
 pub(crate) fn resolve_error(reason: impl Into<ResolveError>) -> JobError {
     let errno = match reason.into() {
@@ -223,7 +219,7 @@ pub(crate) fn resolve_error(reason: impl Into<ResolveError>) -> JobError {
     };
     let failure = match errno {
         Errno::XDEV => FileError::new(FailureKind::Denied, "the path leaves its root"),
-        Errno::INVAL => FileError::new(FailureKind::Invalid, "the path makes no sense"),
+        Errno::INVAL => FileError::new(FailureKind::Invalid, "the path is not valid"),
         Errno::AGAIN => FileError::errno(errno, "directories on the path are renamed all the time"),
         Errno::LOOP => FileError::errno(errno, "a symbolic link on the way cannot be followed"),
         errno => FileError::errno(errno, "opening it"),
@@ -231,7 +227,7 @@ pub(crate) fn resolve_error(reason: impl Into<ResolveError>) -> JobError {
     failure.into()
 }
 
-/// A path without its last name, and that name.
+/// Splits a path into its parent and its last name.
 pub(crate) fn split(path: &[u8]) -> JobResult<(&[u8], &[u8])> {
     let mut path = path;
     while let Some(shorter) = path.strip_suffix(b"/") {
@@ -246,12 +242,12 @@ pub(crate) fn split(path: &[u8]) -> JobResult<(&[u8], &[u8])> {
         return Err(invalid("the path does not end with a name"));
     }
     if name.contains(&0) {
-        return Err(invalid("the path makes no sense"));
+        return Err(invalid("the path contains a zero byte"));
     }
     Ok((above, name))
 }
 
-/// The beginnings of a path, each with its last name.
+/// Returns the prefixes of a path, each with its last name.
 fn prefixes(path: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut end = 0usize;
     path.split(|byte| *byte == b'/').filter_map(move |name| {

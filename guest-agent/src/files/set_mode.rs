@@ -22,8 +22,7 @@ pub(super) fn perform(
         if has_type(status, FileType::Symlink) {
             return Ok(());
         }
-        // The descriptor is one of a file that was found, not of one that was
-        // opened, and those have no fchmod(2).
+        // fchmod(2) does not work on a descriptor with `O_PATH`.
         chmodat(CWD, path_of(entry), mode, AtFlags::empty())
     })?;
     entry::answer(io, top.as_fd())

@@ -16,30 +16,30 @@ use super::{
 };
 use crate::worker::{FileError, JobResult};
 
-/// Where the entry is, or would be, that a path leads to when links at its end
-/// are followed.
+/// The location of the entry at a path, after following links at its end. The entry
+/// need not exist.
 pub(crate) struct Target {
     pub(crate) directory: OwnedFd,
-    /// One name in it, with no link behind it.
+    /// A name in the directory. It is not a link.
     pub(crate) name: Vec<u8>,
-    /// What is there now.
+    /// The status of the entry, if it exists.
     pub(crate) status: Option<Stat>,
 }
 
 impl Target {
-    /// Follows `path`; directories that are not there are made. Links are
-    /// followed by the rule of [`resolve`](super::resolve); one at the end of the path leads
-    /// to the file that is there, or else to the directory it would be in.
+    /// Resolves `path`, and creates missing directories. Links are followed by the
+    /// rule of [`resolve`](super::resolve). For a link at the end of the path to a
+    /// missing file, the rule applies to the directory that it would be in.
     pub(crate) fn find(root: &Root, path: &[u8], owner: &NewOwner) -> JobResult<Self> {
         let mut path = Vec::from(path);
-        // Links of users, each with its owner, whom the target must belong to.
+        // Links of users, each with its owner, who must own the target.
         let mut links: Vec<(Vec<u8>, u32)> = Vec::new();
         for _ in 0..MAX_LINKS {
             let (above, _) = split(&path)?;
             let location = if links.is_empty() {
                 root.locate_creating_parents(&path, owner)?
             } else {
-                // Nothing is made where a user's link leads.
+                // No directory is created where a user's link leads.
                 root.locate(&path)?
             };
             let status = match status_of(&location.directory, location.name) {
@@ -56,14 +56,14 @@ impl Target {
                 return Ok(target);
             }
             let (link, status) = match read_link(location.directory.as_fd(), location.name) {
-                // It was replaced just now.
+                // The link was replaced just now.
                 Err(Errno::INVAL | Errno::NOENT) => continue,
                 link => link.map_err(resolve_error)?,
             };
             if !is_trusted(&status) {
                 links.push((path.clone(), status.st_uid));
             }
-            // The root decides whether such a path leaves it.
+            // The root rejects the path if that leaves it.
             let mut next = Vec::new();
             if link.first() == Some(&b'/') {
                 root.allows_absolute_links()?;
@@ -77,8 +77,8 @@ impl Target {
         Err(resolve_error(Errno::LOOP))
     }
 
-    /// Fails unless the owners of these links own it, or, if it is not there,
-    /// the directory that it would be in.
+    /// Fails unless the owners of these links own the entry, or, if it does not
+    /// exist, the directory that it would be in.
     fn check_link_owners(&self, links: Vec<(Vec<u8>, u32)>) -> JobResult<()> {
         for (path, owner) in links {
             let status = match self.status {
@@ -92,12 +92,12 @@ impl Target {
         Ok(())
     }
 
-    /// Refuses what is there if it is not a regular file.
+    /// Fails if the entry exists and is not a regular file.
     pub(crate) fn must_be_file(&self) -> JobResult<()> {
         self.status.as_ref().map_or(Ok(()), must_be_file)
     }
 
-    /// Opens the file that is there.
+    /// Opens the existing file.
     pub(crate) fn open(&self, flags: OFlags) -> JobResult<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | NO_SIDE_EFFECTS;
         let file =
@@ -105,7 +105,7 @@ impl Target {
         require_file(file).map(|(file, _)| file)
     }
 
-    /// Whether the same file is still there, unchanged.
+    /// Returns whether the same file is still there, unchanged.
     pub(crate) fn is_unchanged(&self, known: &Stat) -> bool {
         status_of(&self.directory, &self.name).is_ok_and(|now| {
             (now.st_dev, now.st_ino, now.st_size) == (known.st_dev, known.st_ino, known.st_size)
@@ -115,28 +115,27 @@ impl Target {
     }
 }
 
-/// A pipe or a device must not hold us up, or become our terminal.
+/// Flags that keep a pipe or a device from blocking or becoming the terminal.
 pub(crate) const NO_SIDE_EFFECTS: OFlags = OFlags::NONBLOCK
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// Opens the regular file that `path` leads to.
+/// Opens the regular file at `path`.
 pub(crate) fn open_file(root: &Root, path: &[u8], flags: OFlags) -> JobResult<(OwnedFd, Stat)> {
-    // To open some devices is to do something with them, so it is looked at
-    // first.
+    // Opening some devices has side effects, so the type is checked first.
     let found = root.open_path(path, OFlags::PATH, Mode::empty())?;
     require_file(found)?;
     require_file(root.open_path(path, flags | NO_SIDE_EFFECTS, Mode::empty())?)
 }
 
-/// The text of a link, and the link's own status.
+/// Returns the text of a link and the link's own status.
 fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(Vec<u8>, Stat), Errno> {
     let link = open_entry(directory, name)?;
     let text = entry::link_target(link.as_fd(), c"")?;
     Ok((text, fstat(&link)?))
 }
 
-/// What a name stands for; a link stands for itself.
+/// Returns the status of an entry. Does not follow a link.
 pub(crate) fn status_of(directory: impl AsFd, name: &[u8]) -> Result<Stat, Errno> {
     statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
 }

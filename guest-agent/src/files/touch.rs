@@ -36,7 +36,7 @@ pub(super) fn perform(
     entry::answer(io, found.as_fd())
 }
 
-/// Makes an empty file.
+/// Creates an empty file.
 fn make(root: &Root, path: &[u8], owner: &NewOwner) -> JobResult<OwnedFd> {
     let failed = |errno| FileError::errno(errno, "making the file");
     let target = Target::find(root, path, owner)?;
@@ -49,7 +49,7 @@ fn make(root: &Root, path: &[u8], owner: &NewOwner) -> JobResult<OwnedFd> {
     Ok(file)
 }
 
-/// What sets the time of the last change and leaves that of the last access.
+/// Returns timestamps that set the modification time and keep the access time.
 fn times(modified: Option<Time>) -> JobResult<Timestamps> {
     let (tv_sec, tv_nsec) = match modified {
         None => (0, UTIME_NOW),

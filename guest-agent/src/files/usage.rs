@@ -16,14 +16,14 @@ use super::{
 };
 use crate::worker::{JobIo, JobResult};
 
-/// Tells how much a tree takes up.
+/// Reports how much space a tree takes.
 pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8]) -> JobResult<()> {
     let top = root.open_path(path, OFlags::PATH, Mode::empty())?;
     let status = fstat(&top).map_err(resolve_error)?;
     let mut counter = UsageCounter::default();
     counter.add(&status);
     if has_type(&status, FileType::Directory) {
-        // The very one that was looked at, now to be read.
+        // The same directory, opened for reading.
         let directory = rustix::fs::openat(top.as_fd(), c".", READ_DIRECTORY, Mode::empty())
             .map_err(resolve_error)?;
         let mut traversal = Traversal::new(directory, Order::Any, Selection::Take);
@@ -39,12 +39,11 @@ pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8]) -> JobResult<()>
     io.send_answer(&Answer::Usage(counter.usage))
 }
 
-/// Adds an entry, and enters it if it is a directory. False: it could not be
-/// looked at.
+/// Adds an entry, and enters it if it is a directory. Returns false if that failed.
 fn visit(traversal: &mut Traversal, counter: &mut UsageCounter) -> bool {
     let status = match traversal.status() {
         Ok(status) => status,
-        // It was removed since its name was read.
+        // An entry that was removed since its name was read is no failure.
         Err(errno) => return errno == Errno::NOENT,
     };
     counter.add(&status);
@@ -77,8 +76,8 @@ impl UsageCounter {
                 return;
             }
             if !self.hard_links.remember(status, &[]) {
-                // Too many to know which came before: each name of a file
-                // counts for its part of it.
+                // There are too many to remember: each name counts for its share
+                // of the file.
                 share = u64::from(describe(&[], status).links);
             }
         }

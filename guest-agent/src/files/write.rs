@@ -22,19 +22,19 @@ use super::{
 };
 use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// What is written at once.
+/// How much is written at once.
 const CHUNK: usize = 512 * 1024;
 
-/// So much must be there before it is written, or all that will come.
+/// How much input must have arrived before it is written, unless the input ends.
 const MIN_WRITE: usize = 128 * 1024;
 
-/// From so many bytes on it pays to write past the kernel's cache.
+/// From this size on, direct I/O is used.
 const DIRECT_IO_THRESHOLD: u64 = 4 * 1024 * 1024;
 
-/// What is written past the cache is a multiple of this.
+/// The alignment of direct I/O.
 const BLOCK: usize = 4096;
 
-/// For so many bytes room is made before they come.
+/// From this size on, space is allocated before the bytes arrive.
 const PREALLOCATE_THRESHOLD: u64 = 1024 * 1024;
 
 pub(super) const NEW_MODE: u32 = 0o644;
@@ -104,7 +104,7 @@ fn replace(io: &mut JobIo, write: &Write<'_>, target: &Target, owner: &NewOwner)
     entry::answer(io, temporary.file())
 }
 
-/// Writes into the file itself: at `offset`, or at its end.
+/// Writes into the existing file: at `offset`, or at its end.
 fn in_place(
     io: &mut JobIo,
     write: &Write<'_>,
@@ -138,8 +138,8 @@ fn in_place(
     if let Err(error) = write_input(io, file.as_fd(), offset, &mut written) {
         let current = before.saturating_add(written);
         if offset.is_none() && length(&file).is_ok_and(|length| length == current) {
-            // Half of what was to be appended is of no use. If this fails too,
-            // the first failure is the one to be told.
+            // Removes what was appended. If this fails too, the first failure is
+            // reported.
             let _ = ftruncate(&file, before);
         }
         return Err(error);
@@ -155,14 +155,14 @@ fn in_place(
     entry::answer(io, file.as_fd())
 }
 
-/// A file that was made and goes away again unless all goes well.
+/// Removes a new file when it is dropped, unless it was set to `None`.
 #[derive(Default)]
 struct RemoveOnDrop<'t>(Option<&'t Target>);
 
 impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(target) = self.0 {
-            // Who took it away has done what we would.
+            // Another process may have removed it.
             let _ = unlinkat(&target.directory, &*target.name, AtFlags::empty());
         }
     }
@@ -184,20 +184,20 @@ fn check_expected(io: &JobIo, target: &Target, expect: Expect) -> JobResult<()> 
     Ok(())
 }
 
-/// So that a disk which is too full says so before anything has changed.
+/// Allocates space, so that a full disk is detected before anything has changed.
 fn preallocate(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> JobResult<()> {
     let Some(size) = size.filter(|size| *size >= PREALLOCATE_THRESHOLD) else {
         return Ok(());
     };
     match fallocate(file, FallocateFlags::KEEP_SIZE, offset, size) {
-        // Not every file system can.
+        // Not every file system supports it.
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         outcome => outcome.map_err(write_failed),
     }
 }
 
-/// Makes room for a file of this size, and makes it as long. Answers whether
-/// that could be done.
+/// Allocates space for a file of this size, and sets its length. Returns whether the
+/// file system supports that.
 fn preallocate_with_size(file: BorrowedFd<'_>, size: u64) -> JobResult<bool> {
     match fallocate(file, FallocateFlags::empty(), 0, size) {
         Ok(()) => Ok(true),
@@ -206,9 +206,8 @@ fn preallocate_with_size(file: BorrowedFd<'_>, size: u64) -> JobResult<bool> {
     }
 }
 
-/// Writes what comes from the host straight to the disk, as long as there are
-/// whole blocks of it, and counts what was `written`. The kernel's cache would
-/// take a copy of it, and hold up everybody when it has to be written.
+/// Writes whole blocks of the input with direct I/O, and adds them to `written`. The
+/// kernel's cache would copy them, and block other processes when it writes them.
 fn write_directly(io: &mut JobIo, file: BorrowedFd<'_>, written: &mut u64) -> JobResult<()> {
     if !set_direct_io(file, true) {
         return Ok(());
@@ -230,7 +229,7 @@ fn write_directly(io: &mut JobIo, file: BorrowedFd<'_>, written: &mut u64) -> Jo
                 }
             }
             Err(Errno::INTR) => continue,
-            // An error comes again without our doing, if it is one.
+            // A real error comes again without direct I/O.
             _ => {}
         }
         break;
@@ -239,8 +238,7 @@ fn write_directly(io: &mut JobIo, file: BorrowedFd<'_>, written: &mut u64) -> Jo
     Ok(())
 }
 
-/// Writes all that comes from the host at `offset`, or at the end, and counts
-/// what was `written`.
+/// Writes the rest of the input at `offset`, or at the end, and adds it to `written`.
 fn write_input(
     io: &mut JobIo,
     file: BorrowedFd<'_>,

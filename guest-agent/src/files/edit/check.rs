@@ -18,8 +18,8 @@ use crate::{
     worker::{JobError, JobIo, JobResult},
 };
 
-/// Looks at everything that is to be changed. Whatever is not as expected is a
-/// conflict.
+/// Inspects every entry that is to be changed. Fails with a conflict if one is not
+/// as expected.
 pub(super) fn check(io: &JobIo, top: &Root, changes: &mut [Change]) -> JobResult<()> {
     let mut digester = Digester::new();
     for index in 0..changes.len() {
@@ -48,7 +48,7 @@ fn inspect(
 ) -> JobResult<Option<Stat>> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW;
     let found = match top.resolve(&change.path, flags, Mode::empty()) {
-        // A file may be in the way, which is to be removed.
+        // A parent may be a file that is to be removed.
         Err(ResolveError::Kernel(Errno::NOENT | Errno::NOTDIR)) => None,
         found => Some(found.map_err(resolve_error)?),
     };
@@ -85,7 +85,7 @@ fn inspect(
     Ok(Some(status))
 }
 
-/// The digest of a file's bytes, or of what a link points to.
+/// Returns the digest of a file's bytes, or of a link's target.
 fn digest(
     io: &JobIo,
     top: &Root,
@@ -111,8 +111,8 @@ fn digest(
     digester.digest(io, file.as_fd())
 }
 
-/// Whether something below a directory is to be removed. Whether all of it is,
-/// the commit will see.
+/// Returns whether something below a directory is to be removed. The commit checks
+/// whether that is all of it.
 fn is_to_be_emptied(changes: &[Change], directory: &[u8]) -> bool {
     changes.iter().any(|change| {
         matches!(change.action, Action::Remove)

@@ -23,7 +23,7 @@ use crate::{
     worker::{FileError, JobError, JobResult},
 };
 
-/// Makes changes one by one, and knows how to undo them.
+/// Applies changes one by one, and can undo them.
 pub(super) struct Commit<'a> {
     top: &'a Root,
     staging: BorrowedFd<'a>,
@@ -32,15 +32,15 @@ pub(super) struct Commit<'a> {
     applied: Vec<Applied<'a>>,
 }
 
-/// What was applied.
+/// A change that was applied.
 enum Applied<'a> {
-    /// This directory was made.
+    /// This directory was created.
     Directory(Vec<u8>),
     /// The entry was moved to the staging directory.
     Removed(usize, &'a Change),
-    /// The staged entry was moved to its place.
+    /// The staged entry was moved to its path.
     Added(usize, &'a Change),
-    /// The staged entry and the one in its place have changed places.
+    /// The staged entry and the one at its path were exchanged.
     Exchanged(usize, &'a Change),
     /// The permissions were these before.
     Mode(&'a Change, u32),
@@ -63,8 +63,8 @@ impl<'a> Commit<'a> {
     }
 
     pub(super) fn perform(&mut self) -> JobResult<()> {
-        // What is removed may be in the way of what is new: a file where a
-        // directory is to be, or the other way round.
+        // Removals come first, because a new entry may need the path: a file where
+        // a directory was, or the other way round.
         for removals in [true, false] {
             for (index, change) in self.changes.iter().enumerate() {
                 if matches!(change.action, Action::Remove) == removals {
@@ -127,7 +127,7 @@ impl<'a> Commit<'a> {
         self.check_displaced(index, change)
     }
 
-    /// Gives a staged entry its owner and its permissions.
+    /// Sets the owner and the permissions of a staged entry.
     fn apply_metadata(
         &self,
         index: usize,
@@ -135,7 +135,7 @@ impl<'a> Commit<'a> {
         parent: &Stat,
         mode: Option<u32>,
     ) -> Result<(), Errno> {
-        // A directory that becomes a file has nothing to pass on.
+        // A file does not keep the metadata of a directory that it replaces.
         let before = change
             .before
             .as_ref()
@@ -159,7 +159,8 @@ impl<'a> Commit<'a> {
         chmodat(CWD, path_of(staged.as_fd()), mode, AtFlags::empty())
     }
 
-    /// Whether what lies in the staging directory now is what was checked.
+    /// Fails unless the entry that was moved to the staging directory is the one that
+    /// was checked.
     fn check_displaced(&self, index: usize, change: &Change) -> JobResult<()> {
         let name = staged_name(index);
         let now = status_of(self.staging, name.as_bytes()).map_err(change_failed)?;
@@ -175,7 +176,7 @@ impl<'a> Commit<'a> {
         Ok(())
     }
 
-    /// Undoes everything, the last change first. Answers whether that worked.
+    /// Undoes all changes, the last one first. Returns whether that worked.
     pub(super) fn undo(&mut self) -> bool {
         let mut complete = true;
         while let Some(applied) = self.applied.pop() {
@@ -188,7 +189,7 @@ impl<'a> Commit<'a> {
         let (index, change, flags) = match applied {
             Applied::Directory(path) => {
                 let location = self.top.locate(path)?;
-                // If something was put into it, it is of use to somebody.
+                // It stays if another process has put something into it.
                 let _ = unlinkat(&location.directory, location.name, AtFlags::REMOVEDIR);
                 return Ok(());
             }
@@ -215,7 +216,7 @@ impl<'a> Commit<'a> {
             .map_err(change_failed)
     }
 
-    /// Answers what the permissions were before.
+    /// Sets the permissions, and returns the previous ones.
     fn change_mode(&self, change: &Change, mode: u32) -> JobResult<u32> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         let file = self.top.open_path(&change.path, flags, Mode::empty())?;
@@ -232,8 +233,8 @@ impl<'a> Commit<'a> {
     }
 }
 
-/// Whether it is the same file with the same bytes, as far as one can tell.
-/// What is in a directory may well have been removed since.
+/// Returns whether it is the same file with the same size and modification time. For
+/// a directory the latter are ignored, because entries of it may have been removed.
 fn is_unchanged(before: &Stat, now: &Stat) -> bool {
     let same = (before.st_dev, before.st_ino) == (now.st_dev, now.st_ino);
     let bytes = (before.st_size, before.st_mtime, before.st_mtime_nsec)
@@ -257,7 +258,7 @@ fn change_failed(errno: Errno) -> JobError {
     let failure = match errno {
         Errno::XDEV => FileError::new(
             FailureKind::Unsupported,
-            "it is on another file system than the directory of the changes",
+            "it is on another file system than the directory that is edited",
         ),
         errno => FileError::errno(errno, "changing it"),
     };

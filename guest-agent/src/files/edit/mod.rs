@@ -1,15 +1,15 @@
-//! Many changes, all of them or none.
+//! Applies many changes atomically: all of them or none.
 //!
 //! ```text
-//!  stage    new files and links are made in a directory of their own
-//!  check    everything is as the records expect
-//!  commit   each change is one rename, which can be undone: what was there
-//!           before lies in that directory now
+//!  stage    new files and links are created in a staging directory
+//!  check    every path is as its record expects
+//!  commit   each change is one rename, which can be undone: it moves the old
+//!           entry to the staging directory
 //! ```
 //!
-//! What fails, fails before the commit, or the commit is undone in reverse
-//! order. The directory goes away in the end, and with it what is old, or what
-//! was to be new.
+//! A failure before the commit changes nothing. After a failure of the commit, the
+//! changes are undone in reverse order. In the end the staging directory is removed,
+//! with the old entries or with the unused new ones.
 
 mod check;
 mod commit;
@@ -27,21 +27,21 @@ use super::{
 };
 use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// What is to be done with a path.
+/// A change of a path.
 struct Change {
     path: Vec<u8>,
     expect: Expect,
     action: Action,
-    /// What is there, once that was checked.
+    /// The status of the entry at the path, set by the check.
     before: Option<rustix::fs::Stat>,
 }
 
 enum Action {
-    /// A file that is staged takes its place.
+    /// Moves the staged file to the path.
     Put {
         mode: Option<u16>,
     },
-    /// A link that is staged takes its place.
+    /// Moves the staged link to the path.
     PutLink,
     SetMode(u16),
     Remove,
@@ -79,7 +79,7 @@ fn remove_empty_parents(top: &Root, path: &[u8]) {
     {
         match rustix::fs::unlinkat(&location.directory, location.name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => path = above,
-            // It has other entries, or is none of our business.
+            // It is not empty, or cannot be removed.
             Err(_) => return,
         }
     }
@@ -95,7 +95,8 @@ fn not_undone(error: JobError) -> JobError {
     match error {
         JobError::Cancelled => error,
         JobError::Failed(failure) => JobError::Failed(
-            failure.with_path(b"not all could be undone: what is missing is in .vmcell-*"),
+            failure
+                .with_path(b"some changes could not be undone; missing entries are in .vmcell-*"),
         ),
     }
 }

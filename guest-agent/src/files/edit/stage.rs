@@ -23,14 +23,14 @@ use crate::{
     worker::{FileError, JobError, JobIo, JobResult},
 };
 
-/// So many changes can be made at once.
+/// How many changes a request may have.
 const MAX_CHANGES: usize = 10_000;
 
-/// Their paths have this much room.
+/// How many bytes all their paths may have.
 const MAX_PATHS: usize = 4 * 1024 * 1024;
 
-/// A directory for what is not in its place: new entries before the commit,
-/// old ones after it. Nobody but root can look into it.
+/// The staging directory: it has the new entries before the commit, and the old
+/// ones after it. Only root can access it. It is removed when this is dropped.
 pub(super) struct Staging<'t> {
     parent: BorrowedFd<'t>,
     name: Vec<u8>,
@@ -54,7 +54,7 @@ impl<'t> Staging<'t> {
         self.directory.as_fd()
     }
 
-    /// It does not go away: what is in it has no other place.
+    /// Keeps the directory, because the entries in it are nowhere else.
     pub(super) fn keep(&mut self) {
         self.kept = true;
     }
@@ -63,18 +63,18 @@ impl<'t> Staging<'t> {
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            // Who took it away has done what we would.
+            // Another process may have removed it.
             let _ = remove_tree(self.parent, &self.name, || Ok(()));
         }
     }
 }
 
-/// The name that a change has in the staging directory.
+/// Returns the name of a change's entry in the staging directory.
 pub(super) fn staged_name(index: usize) -> DecInt {
     DecInt::new(index)
 }
 
-/// Takes all records, and stages what they bring.
+/// Reads all records, and stages their files and links.
 pub(super) fn receive_changes(io: &mut JobIo, staging: &Staging<'_>) -> JobResult<Vec<Change>> {
     let mut changes = ChangeReader {
         directory: staging.directory(),
@@ -96,11 +96,11 @@ pub(super) fn receive_changes(io: &mut JobIo, staging: &Staging<'_>) -> JobResul
 struct ChangeReader<'s> {
     directory: BorrowedFd<'s>,
     changes: Vec<Change>,
-    /// How much room the paths take.
+    /// How many bytes the paths have.
     paths: usize,
-    /// The file that raw bytes are for.
+    /// The file that gets the raw bytes.
     file: Option<OwnedFd>,
-    /// How many of them are still to come.
+    /// How many raw bytes are still to come.
     remaining: u64,
 }
 
@@ -117,7 +117,7 @@ impl ChangeReader<'_> {
 
     fn begin(&mut self, record: &EditRecord<'_>) -> JobResult<()> {
         if !record.is_valid() {
-            return Err(invalid("a change makes no sense"));
+            return Err(invalid("a change is not valid"));
         }
         let name = staged_name(self.changes.len());
         let (path, expect, action) = match *record {
@@ -144,7 +144,7 @@ impl ChangeReader<'_> {
             }
             EditRecord::SetMode { path, expect, mode } => (path, expect, Action::SetMode(mode)),
             EditRecord::Remove { path, expect } => (path, expect, Action::Remove),
-            _ => return Err(invalid("there is no such change")),
+            _ => return Err(invalid("the kind of a change is not supported")),
         };
         if !is_normalized(path) {
             let text = "the path of a change must be relative, without . and ..";
@@ -154,7 +154,7 @@ impl ChangeReader<'_> {
         }
         self.paths = self.paths.saturating_add(path.len());
         if self.changes.len() >= MAX_CHANGES || self.paths > MAX_PATHS {
-            return Err(FileError::new(FailureKind::Limit, "these are too many changes").into());
+            return Err(FileError::new(FailureKind::Limit, "there are too many changes").into());
         }
         self.changes.push(Change {
             path: Vec::from(path),
@@ -187,8 +187,8 @@ impl ChangeReader<'_> {
     }
 }
 
-/// Whether a path is nothing but names: then two different ones are two
-/// different entries.
+/// Returns whether a path has only names, without `.`, `..` and empty ones, so that
+/// two different paths are two different entries.
 fn is_normalized(path: &[u8]) -> bool {
     !path.contains(&0)
         && path
@@ -201,7 +201,7 @@ fn reject_duplicate_paths(changes: &[Change]) -> JobResult<()> {
     paths.sort_unstable();
     for (path, next) in paths.iter().zip(paths.iter().skip(1)) {
         if path == next {
-            let failure = FileError::new(FailureKind::Invalid, "it is to be changed twice");
+            let failure = FileError::new(FailureKind::Invalid, "two changes have this path");
             return Err(failure.with_path(path).into());
         }
     }

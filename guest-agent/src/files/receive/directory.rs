@@ -15,7 +15,7 @@ use crate::{
     worker::FileError,
 };
 
-/// A directory that entries are made in.
+/// A directory in which entries are created.
 pub(super) struct Directory {
     descriptor: OwnedFd,
     status: Stat,
@@ -46,24 +46,24 @@ impl AsFd for Directory {
     }
 }
 
-/// A directory of the tree, until it is left.
+/// A directory of the tree whose entries are being received.
 pub(super) struct ReceivedDirectory {
     directory: Directory,
-    /// How long its path is.
+    /// The length of its path.
     path: usize,
     is_new: bool,
-    /// What it gets when nothing changes it any more: its permissions, which
-    /// may be in the way of its entries, and its times.
+    /// Permissions and times, which are set when all entries are complete:
+    /// permissions may forbid to create entries, and entries change the times.
     deferred: Option<(u32, Timestamps)>,
 }
 
-/// What its maker needs to make entries in it.
+/// The permissions that the agent needs to create entries in a directory.
 const OWNER_ACCESS: Mode = Mode::RWXU;
 
 const DEFAULT_MODE: u32 = 0o755;
 
 impl ReceivedDirectory {
-    /// The top of a tree that is there.
+    /// Wraps the existing top of a tree.
     pub(super) fn existing(directory: Directory, path: usize) -> Self {
         Self {
             directory,
@@ -73,7 +73,7 @@ impl ReceivedDirectory {
         }
     }
 
-    /// Makes a directory if it is not there.
+    /// Creates a directory, or opens the existing one.
     pub(super) fn make(
         parent: &Directory,
         name: &[u8],
@@ -91,7 +91,7 @@ impl ReceivedDirectory {
             openat(parent, name, READ_DIRECTORY, Mode::empty()).map_err(|errno| match errno {
                 Errno::NOTDIR | Errno::LOOP => FileError::new(
                     FailureKind::Conflict,
-                    "something that is no directory is in the way: remove it first",
+                    "something that is not a directory is in the way: remove it first",
                 ),
                 errno => create_failed(errno),
             })?;
@@ -108,7 +108,7 @@ impl ReceivedDirectory {
         })
     }
 
-    /// Gives it what its record says, or remembers it for later.
+    /// Sets the metadata of its record, or defers it.
     pub(super) fn apply_metadata(
         &mut self,
         attributes: Option<&Attributes<'_>>,
@@ -127,7 +127,7 @@ impl ReceivedDirectory {
         Ok(())
     }
 
-    /// Whether it was made just now.
+    /// Returns whether it was created by this job.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
@@ -136,12 +136,12 @@ impl ReceivedDirectory {
         &self.directory
     }
 
-    /// How long its path is.
+    /// Returns the length of its path.
     pub(super) fn path(&self) -> usize {
         self.path
     }
 
-    /// All its entries are there.
+    /// Sets the deferred metadata, after all entries are complete.
     pub(super) fn leave(self) -> Result<Directory, FileError> {
         if let Some((mode, times)) = &self.deferred {
             if self.directory.status.st_mode & 0o7777 != *mode {

@@ -22,7 +22,7 @@ use crate::{
     worker::{FileError, JobIo, JobResult},
 };
 
-/// Makes a file of these bytes.
+/// Creates a file with these bytes.
 pub(super) fn make_whole(
     directory: &Directory,
     name: &[u8],
@@ -32,8 +32,7 @@ pub(super) fn make_whole(
 ) -> Result<(), FileError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match openat(directory, name, flags, attributes.creation_mode()) {
-        // Nothing can be seen of the old file while it is replaced, so the new
-        // one is made beside it.
+        // An existing file is replaced atomically by a temporary one.
         Err(Errno::EXIST) => {
             let temporary = TemporaryFile::new(directory.as_fd()).map_err(write_failed)?;
             write_at(temporary.file(), bytes, 0).map_err(write_failed)?;
@@ -51,7 +50,8 @@ pub(super) fn make_whole(
     Ok(())
 }
 
-/// An entry that is removed if something goes wrong before it is complete.
+/// Removes an incomplete entry when it is dropped, unless it is
+/// [kept](Self::keep).
 pub(super) struct RemoveOnDrop<'a> {
     pub(super) directory: &'a Directory,
     pub(super) name: &'a [u8],
@@ -65,7 +65,7 @@ impl RemoveOnDrop<'_> {
 
 impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
-        // Who took it away has done what we would.
+        // Another process may have removed it.
         let _ = unlinkat(self.directory, self.name, AtFlags::empty());
     }
 }
@@ -94,8 +94,8 @@ impl PartialFile {
     }
 }
 
-/// Takes a file's parts up to its end, and only then gives it its name.
-/// Answers its length.
+/// Receives a file's parts up to its end, and only then gives it its name. Returns
+/// its length.
 pub(super) fn receive_parts(
     io: &mut JobIo,
     reader: &mut record::Reader,
@@ -142,15 +142,15 @@ pub(super) fn receive_parts(
     Ok(length)
 }
 
-/// The length of a file with these bytes more.
+/// Adds to the length of a file, within the limits of the kernel.
 fn add_length(length: u64, bytes: u64) -> JobResult<u64> {
     let sum = length.checked_add(bytes);
     sum.filter(|sum| i64::try_from(*sum).is_ok())
         .ok_or_else(|| FileError::errno(Errno::FBIG, "writing it").into())
 }
 
-/// Gives a file that has its bytes its name and everything else. What has the
-/// name is replaced, unless it is a directory.
+/// Sets the metadata of a complete file and gives it its name. It replaces an
+/// existing entry, unless that is a directory.
 fn publish(
     temporary: TemporaryFile<'_>,
     directory: &Directory,

@@ -22,7 +22,7 @@ use crate::{
     worker::FileError,
 };
 
-/// Makes a symbolic link. What has the name is replaced, unless it is a
+/// Creates a symbolic link. It replaces an existing entry, unless that is a
 /// directory.
 pub(super) fn make_symlink(
     directory: &Directory,
@@ -57,7 +57,7 @@ pub(super) fn make_symlink(
         .map_err(replace_failed)
 }
 
-/// The owner of what is in the way and can be replaced.
+/// Returns the owner of the existing entry. Fails if that is a directory.
 fn replaced(directory: &Directory, name: &[u8]) -> Result<Option<Ids>, FileError> {
     match status_of(directory, name) {
         Ok(old) if has_type(&old, FileType::Directory) => Err(directory_in_the_way()),
@@ -67,9 +67,8 @@ fn replaced(directory: &Directory, name: &[u8]) -> Result<Option<Ids>, FileError
     }
 }
 
-/// Gives a new link its owner and its time. Whoever may write to the directory
-/// may have put something else in its place by now, which is not to be given
-/// away.
+/// Sets the owner and the time of a new link. Another process may have replaced it
+/// by something else, whose owner must not be changed.
 fn apply_metadata(
     directory: &Directory,
     name: &[u8],
@@ -87,8 +86,7 @@ fn apply_metadata(
     utimensat(&made, c"", &attributes.times(), AtFlags::EMPTY_PATH)
 }
 
-/// Finds a file of the tree by its path from the top. No link is followed on
-/// the way.
+/// Opens a file of the tree by its path from the top. No link is followed.
 pub(super) fn find(top: &Directory, path: &[u8]) -> Result<OwnedFd, FileError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -103,8 +101,7 @@ pub(super) fn find(top: &Directory, path: &[u8]) -> Result<OwnedFd, FileError> {
     Ok(file)
 }
 
-/// Gives a file another name. What has the name is replaced, unless it is a
-/// directory.
+/// Creates a hard link. It replaces an existing entry, unless that is a directory.
 pub(super) fn make_hard_link(
     directory: &Directory,
     name: &[u8],
@@ -119,7 +116,7 @@ pub(super) fn make_hard_link(
     let (temporary, ()) = TemporaryName::make(directory.as_fd(), make).map_err(link_failed)?;
     let temporary = temporary.into_name();
     let renamed = renameat(directory, &*temporary, directory, name);
-    // If both are names of one file already, rename(2) does nothing.
+    // If both are names of the same file already, rename(2) does nothing.
     let _ = unlinkat(directory, &*temporary, AtFlags::empty());
     renamed.map_err(replace_failed)
 }

@@ -27,7 +27,7 @@ use self::{
 use super::{owner::NewOwner, resolve::ResolveError, root::Root};
 use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// Takes a tree.
+/// Receives a tree.
 pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Receive<'_>) -> JobResult<()> {
     let mut receiver = Receiver::new(root, request)?;
     let mut reader = record::Reader::new();
@@ -42,22 +42,22 @@ pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Receive<'_>) -> Job
     io.send_answer(&receiver.answer()?)
 }
 
-/// Makes the entries of a tree, as their records come.
+/// Creates the entries of a tree as their records arrive.
 ///
 /// ```text
-///  above ── top ── directory ── directory     `entered`, the innermost last
-///                                 └ entries are made here
+///  parent ── top ── directory ── directory     `entered`, the innermost last
+///                                  └ entries are created here
 /// ```
 struct Receiver<'a> {
     root: &'a Root,
     request: &'a Receive<'a>,
     owner: NewOwner,
-    /// The directory that the tree is in. None: nothing came, or the tree is
-    /// the root itself.
+    /// The directory that the tree is in. `None` if nothing has arrived, or the tree
+    /// is the root itself.
     parent: Option<Directory>,
     entered: Vec<ReceivedDirectory>,
     progress: Progress,
-    /// Of the entry that is made, from the root: for what goes wrong.
+    /// The path of the current entry from the root, for failures.
     path: Vec<u8>,
     entries: u64,
     bytes: u64,
@@ -67,7 +67,7 @@ struct Receiver<'a> {
 enum Progress {
     Nothing,
     Begun,
-    /// The tree is there; nothing may follow.
+    /// The tree is complete; nothing may follow.
     Complete,
 }
 
@@ -90,8 +90,7 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    /// Takes the next piece of the stream, where no file is in parts. Answers
-    /// the file that the next ones are parts of, if any.
+    /// Handles the next record. Returns the file whose parts follow, if any.
     fn receive(&mut self, piece: Piece<'_>) -> JobResult<Option<PartialFile>> {
         let Piece::Message(message) = piece else {
             return Err(malformed_tree());
@@ -133,7 +132,7 @@ impl<'a> Receiver<'a> {
                 })?;
             }
             TreeRecord::HardLink { name, to } => {
-                // It is another name of a file in the tree.
+                // The target must be a file in the tree.
                 let top = self.entered.first().ok_or_else(malformed_tree)?;
                 let file =
                     link::find(top.directory(), to).map_err(|failure| failure.with_path(to))?;
@@ -149,7 +148,7 @@ impl<'a> Receiver<'a> {
         Ok(None)
     }
 
-    /// Takes a file's parts, up to its end.
+    /// Receives a file's parts up to its end.
     fn receive_parts(
         &mut self,
         io: &mut JobIo,
@@ -166,8 +165,8 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// Has `path` name the entry, and finds the place of the first one. Only
-    /// the first has no name.
+    /// Sets `path` to the entry, and locates the first entry, the only one without a
+    /// name.
     fn begin_entry(&mut self, name: &[u8], is_directory: bool) -> JobResult<()> {
         if name.is_empty() != (self.progress == Progress::Nothing) {
             return Err(malformed_tree());
@@ -193,8 +192,7 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// The top may be there already: then a link on the way to it means what
-    /// it means to any process.
+    /// Enters the top if it exists. Then links on the path to it are followed.
     fn enter_existing_top(&mut self) -> JobResult<bool> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         match self.root.resolve(self.request.path, flags, Mode::empty()) {
@@ -252,7 +250,7 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// Makes an entry where the receiver is.
+    /// Creates an entry in the current directory.
     fn make(
         &mut self,
         name: &[u8],
@@ -268,7 +266,7 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// The entry is complete.
+    /// Handles the end of an entry.
     fn end_entry(&mut self) {
         match self.entered.last() {
             Some(entered) => self.path.truncate(entered.path()),
@@ -281,7 +279,7 @@ impl<'a> Receiver<'a> {
         self.bytes = self.bytes.saturating_add(count);
     }
 
-    /// Waits until the file system of the tree is safe on the disk.
+    /// Writes the file system of the tree back to the disk.
     fn sync(&self) -> JobResult<()> {
         let Some(directory) = current(&self.entered, self.parent.as_ref()) else {
             return Ok(());
@@ -301,7 +299,7 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// The directory that entries are made in now.
+/// Returns the directory in which entries are created now.
 fn current<'d>(
     entered: &'d [ReceivedDirectory],
     parent: Option<&'d Directory>,
@@ -313,7 +311,7 @@ fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// OwnerNames the entry that a failure is about.
+/// Adds the path of the entry to a failure.
 fn with_path(error: JobError, path: &[u8]) -> JobError {
     match error {
         JobError::Failed(failure) => failure.with_path(path).into(),
@@ -328,7 +326,6 @@ fn directory_in_the_way() -> FileError {
     )
 }
 
-/// The records do not make up a tree.
 fn malformed_tree() -> JobError {
-    FileError::new(FailureKind::Invalid, "the records make up no tree").into()
+    FileError::new(FailureKind::Invalid, "the records do not form a tree").into()
 }

@@ -13,25 +13,25 @@ use vmcell_wire::{
 
 use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// What is read from a large file at once: with its header it fills a frame.
+/// How much of a large file is read at once: with its header it fills a frame.
 const BLOCK: usize = 256 * 1024 - HEADER;
 
-/// In a smaller piece of room a block is not worth a system call.
+/// With less room for output, a block is read into a separate buffer.
 const MIN_ROOM: usize = 4096;
 
-/// A smaller file has no holes worth keeping.
+/// Holes of smaller files are not kept.
 const MIN_SPARSE: u64 = 4096;
 
-/// The kernel's own files say that they are empty when they are not. So many
-/// bytes of them are sent at max.
+/// How many bytes are sent of a file that claims to be empty, as those of the kernel
+/// do.
 const MAX_UNSIZED: u64 = 16 * 1024 * 1024;
 
-/// The length of a file, by its status.
+/// Returns the length of a file.
 pub(super) fn length(status: &Stat) -> u64 {
     u64::try_from(status.st_size).unwrap_or(0)
 }
 
-/// Reads all of a file that is small enough for its record. None: it is not.
+/// Reads a whole file. Returns `None` if it is too large for its record.
 pub(super) fn read_small<'b>(
     file: BorrowedFd<'_>,
     status: &Stat,
@@ -48,7 +48,7 @@ pub(super) fn read_small<'b>(
     loop {
         let rest = buffer.get_mut(filled..).unwrap_or_default();
         if rest.is_empty() {
-            // It has grown: there may be more.
+            // The file has grown: there may be more.
             return Ok(None);
         }
         let count = match rustix::io::read(file, rest) {
@@ -56,14 +56,14 @@ pub(super) fn read_small<'b>(
             count => count?,
         };
         filled = filled.saturating_add(count);
-        // What grows behind its end meanwhile came too late.
+        // Bytes that are appended meanwhile are not sent.
         if count == 0 || filled == expected {
             return Ok(buffer.get(..filled));
         }
     }
 }
 
-/// Sends a file in parts: what it has of the length that its status tells.
+/// Sends a file in parts, up to the length in its status.
 pub(super) fn send_parts(
     io: &mut JobIo,
     file: BorrowedFd<'_>,
@@ -90,7 +90,7 @@ pub(super) fn send_parts(
             until = data_end(file, offset, end);
         }
         match send_block(io, file, offset, until.saturating_sub(offset), failed)? {
-            // It became shorter meanwhile.
+            // The file became shorter meanwhile.
             0 => break,
             count => offset = offset.saturating_add(count),
         }
@@ -102,20 +102,20 @@ fn is_sparse(status: &Stat) -> bool {
     status.st_blocks.saturating_mul(512) < status.st_size
 }
 
-/// Where the next bytes are that are not in a hole.
+/// Returns the offset of the next bytes that are not in a hole.
 fn next_data(file: BorrowedFd<'_>, offset: u64, end: u64) -> Result<u64, Errno> {
     match seek(file, SeekFrom::Data(offset)) {
         Ok(data) => Ok(data.clamp(offset, end)),
-        // There is nothing but a hole.
+        // The rest is a hole.
         Err(Errno::NXIO) => Ok(end),
-        // The file system does not tell.
+        // The file system does not support it.
         Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(offset),
         Err(errno) => Err(errno),
     }
 }
 
-/// Where the next hole is. Somebody may have punched one right here, so it is
-/// never at `offset`.
+/// Returns the offset of the next hole. It is never `offset` itself, where another
+/// process may have punched one meanwhile.
 fn data_end(file: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
     match seek(file, SeekFrom::Hole(offset)) {
         Ok(hole) if hole > offset => hole.min(end),
@@ -123,7 +123,7 @@ fn data_end(file: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
     }
 }
 
-/// Sends a block of at max `max` bytes, and answers how many it has.
+/// Sends a block of at most `max` bytes, and returns its length.
 fn send_block(
     io: &mut JobIo,
     file: BorrowedFd<'_>,

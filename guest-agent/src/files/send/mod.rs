@@ -25,7 +25,7 @@ use super::{
 };
 use crate::worker::{FileError, JobIo, JobResult};
 
-/// Gives a tree.
+/// Sends a tree.
 pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Send<'_>) -> JobResult<()> {
     let filter = Filter::new(request.include, request.exclude).map_err(bad_pattern)?;
     let mut sender = Sender {
@@ -67,7 +67,7 @@ pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Send<'_>) -> JobRes
         }
         _ => Err(FileError::new(
             FailureKind::Unsupported,
-            "it is no file, directory or link, so it cannot be copied",
+            "it is not a file, directory or link, so it cannot be copied",
         )
         .into()),
     }
@@ -78,7 +78,7 @@ struct Sender<'a> {
     directories: PendingDirectories,
     hard_links: HardLinks,
     xattrs: XattrReader,
-    /// For small files, and for what links point to.
+    /// For small files and targets of links.
     buffer: Vec<u8>,
 }
 
@@ -88,11 +88,11 @@ struct SendItem<'a> {
     name: &'a [u8],
     /// The name in its record.
     record_name: &'a [u8],
-    /// From the top of the tree.
+    /// The path from the top of the tree.
     path: &'a [u8],
 }
 
-/// What became of an entry.
+/// The result of sending an entry.
 enum SendOutcome {
     Sent,
     /// It was removed since its name was read.
@@ -115,7 +115,7 @@ impl Sender<'_> {
         let selection = filter.select_root();
         let status = fstat(&top).map_err(resolve_error)?;
         let meta = meta(&status, self.xattrs.read(top.as_fd()));
-        // Whatever is left out of it, the top is what was asked for.
+        // The top is sent even if the filter excludes all of it.
         self.directories.enter(b"", meta)?;
         self.directories.send(self.io)?;
         let mut traversal = Traversal::new(top, Order::Any, selection);
@@ -172,7 +172,7 @@ impl Sender<'_> {
         self.report_skipped(traversal, Some(kind), sent)
     }
 
-    /// Says that an entry was left out, if it was.
+    /// Reports an entry that could not be sent.
     fn report_skipped(
         &mut self,
         traversal: &Traversal,
@@ -263,7 +263,7 @@ impl Sender<'_> {
         if matches!(content, Content::Parts { .. }) {
             content::send_parts(self.io, file.as_fd(), &status, item.path)?;
         }
-        // If there are too many, a file of many names becomes many files.
+        // If there are too many to remember, each name is sent as a separate file.
         let _ = self.hard_links.remember(&status, item.path);
         Ok(SendOutcome::Sent)
     }

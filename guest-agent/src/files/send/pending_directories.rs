@@ -4,18 +4,18 @@ use vmcell_wire::files::{Meta, TreeRecord, record};
 
 use crate::worker::{JobIo, JobResult};
 
-/// The directories that a tree's sender is in, as far as they were not told:
-/// one that was not asked for is told only when something in it is.
+/// The entered directories whose records were not sent yet. A directory that is not
+/// selected itself is sent only when something in it is.
 #[derive(Default)]
 pub(super) struct PendingDirectories {
-    /// Their records.
+    /// The encoded records.
     records: Vec<u8>,
-    /// Where each record begins.
+    /// The offset of each record.
     starts: Vec<usize>,
 }
 
 impl PendingDirectories {
-    /// Goes into a directory.
+    /// Enters a directory.
     pub(super) fn enter(&mut self, name: &[u8], meta: Meta<'_>) -> JobResult<()> {
         let start = self.records.len();
         let meta = Some(meta);
@@ -24,7 +24,7 @@ impl PendingDirectories {
         Ok(())
     }
 
-    /// Tells them all: something follows.
+    /// Sends all records.
     pub(super) fn send(&mut self, io: &mut JobIo) -> JobResult<()> {
         if !self.records.is_empty() {
             io.send(&self.records)?;
@@ -34,7 +34,7 @@ impl PendingDirectories {
         Ok(())
     }
 
-    /// Leaves the one that was entered last.
+    /// Leaves the directory that was entered last.
     pub(super) fn leave(&mut self, io: &mut JobIo) -> JobResult<()> {
         match self.starts.pop() {
             Some(start) => {

@@ -21,7 +21,7 @@ use crate::{
     worker::{FileError, JobError, JobIo, JobResult},
 };
 
-/// Tells entries to the host.
+/// Sends entries to the host.
 pub(super) struct EntrySender<'a> {
     io: &'a mut JobIo,
     names: Option<OwnerNames>,
@@ -43,7 +43,7 @@ impl<'a> EntrySender<'a> {
         self.io.check_cancelled()
     }
 
-    /// Tells an entry that could not be looked at.
+    /// Reports an entry that could not be read.
     pub(super) fn send_problem(&mut self, path: &[u8], failure: &FileError) -> JobResult<()> {
         self.io.send_answer(&Answer::Problem {
             path,
@@ -51,8 +51,8 @@ impl<'a> EntrySender<'a> {
         })
     }
 
-    /// Tells the entry that came last on a traversal. The inner failure is the
-    /// entry's own.
+    /// Sends the current entry of a traversal. The inner error concerns only this
+    /// entry.
     pub(super) fn send(
         &mut self,
         traversal: &Traversal,
@@ -88,7 +88,7 @@ impl<'a> EntrySender<'a> {
                 self.send_status(traversal.path(), &status, target, None)
                     .map(Ok)
             }
-            // It is no link any more.
+            // It is not a link any more.
             Err(Errno::INVAL) => Ok(Ok(())),
             Err(errno) => Ok(ignore_vanished(errno)),
         };
@@ -96,7 +96,7 @@ impl<'a> EntrySender<'a> {
         sent
     }
 
-    /// Tells what was opened.
+    /// Sends an entry that was opened.
     pub(super) fn send_opened(&mut self, path: &[u8], found: BorrowedFd<'_>) -> JobResult<()> {
         let stat_failed = |errno| FileError::errno(errno, "looking at it");
         let status = fstat(found).map_err(stat_failed)?;

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// Tells the entries of a tree.
+/// Lists the entries of a tree.
 pub(super) fn perform(io: &mut JobIo, root: &Root, walk: &Walk<'_>) -> JobResult<()> {
     let filter = EntryFilter::new(walk)?;
     let sender = EntrySender::new(io, walk.names, walk.digest);
@@ -40,7 +40,7 @@ pub(super) fn perform(io: &mut JobIo, root: &Root, walk: &Walk<'_>) -> JobResult
     }
 }
 
-/// Which entries are meant.
+/// Selects entries by their paths.
 struct EntryFilter {
     glob: Option<Glob>,
     filter: Filter,
@@ -67,7 +67,7 @@ impl EntryFilter {
     }
 }
 
-/// The host has read the patterns before, and sent its user what is wrong.
+/// Rejects a pattern without details, because the host has checked it before.
 pub(crate) fn bad_pattern(_: PatternError) -> JobError {
     FileError::new(FailureKind::Invalid, "a pattern is not well-formed").into()
 }
@@ -106,8 +106,8 @@ fn walk_directory(
     Ok(())
 }
 
-/// Tells an entry, and enters it, as far as it is meant. The inner failure is
-/// the entry's own.
+/// Sends an entry and enters it, if the filter selects it. The inner error concerns
+/// only this entry.
 fn visit(
     sender: &mut EntrySender<'_>,
     traversal: &mut Traversal,
@@ -116,7 +116,10 @@ fn visit(
     filter: &EntryFilter,
 ) -> JobResult<Result<(), FileError>> {
     if traversal.path().len() > MAX_PATH {
-        let failure = FileError::new(FailureKind::Limit, "a path below it is too long to be sent");
+        let failure = FileError::new(
+            FailureKind::Limit,
+            "a path below it is too long to be reported",
+        );
         return sender
             .send_problem(traversal.path_above(), &failure)
             .map(Ok);
@@ -149,8 +152,8 @@ fn visit(
     })
 }
 
-/// What was removed or replaced since its name was read is not there: that is
-/// no failure.
+/// Ignores errors about entries that were removed or replaced since their names were
+/// read.
 fn ignore_vanished(errno: Errno) -> Result<(), FileError> {
     match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Ok(()),
@@ -158,7 +161,7 @@ fn ignore_vanished(errno: Errno) -> Result<(), FileError> {
     }
 }
 
-/// A top that is no directory is all there is.
+/// Sends the top of a tree that is not a directory.
 fn send_single(mut sender: EntrySender<'_>, root: &Root, walk: &Walk<'_>) -> JobResult<()> {
     let found = root.open_path(walk.path, OFlags::PATH, Mode::empty())?;
     let status = rustix::fs::fstat(&found).map_err(resolve_error)?;

@@ -29,19 +29,18 @@ use crate::{
 /// What is to be watched.
 #[derive(Clone, Copy)]
 pub(super) struct WatchTarget<'a> {
-    /// The root of the job. It is opened anew each time: see [`Watches`].
+    /// The root of the job. It is opened each time it is needed: see [`Watches`].
     pub(super) root: &'a [u8],
     pub(super) path: &'a [u8],
     pub(super) recursive: bool,
 }
 
-/// Tells what changes, until nobody wants to know or there is nothing left to
-/// be watched.
+/// Reports changes until the job is cancelled or the target is removed.
 ///
-/// Changes are held back for a while after the first one, and then told
-/// together, merged as [`PendingChanges`] says. What is in a directory that is new is
-/// told too, for it may have come before the directory was watched. What was
-/// in one that is gone is not: it is gone with it.
+/// Changes are held back for a while after the first one, and then reported
+/// together, merged as [`PendingChanges`] describes. The entries of a new directory
+/// are reported too, because they may be older than its watch. Those of a removed
+/// directory are not.
 pub(super) fn perform(io: &mut JobIo, target: WatchTarget<'_>, debounce_ms: u32) -> JobResult<()> {
     let mut watch = Watch::begin(io, target)?;
     entry::answer(io, target.open(&[], OFlags::PATH)?.as_fd())?;
@@ -78,7 +77,7 @@ fn milliseconds_until(due: Moment, now: Moment) -> u32 {
 }
 
 impl WatchTarget<'_> {
-    /// Opens what is at a path below the top; the top if that is empty.
+    /// Opens the entry at a path below the top, or the top if the path is empty.
     fn open(&self, below: &[u8], flags: OFlags) -> JobResult<OwnedFd> {
         let path = join(self.path, below);
         Root::open(self.root)?.open_path(&path, flags, Mode::empty())
@@ -88,9 +87,9 @@ impl WatchTarget<'_> {
 struct Watch<'a> {
     target: WatchTarget<'a>,
     watches: Watches,
-    /// The number of the top's watch.
+    /// The watch descriptor of the top.
     top: i32,
-    /// What the top is: another one may take its place.
+    /// The status of the top, to detect that it was replaced.
     status: Stat,
 }
 
@@ -113,12 +112,11 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Takes what the kernel has to tell. Answers whether the top is still
-    /// there.
+    /// Reads the kernel's events. Returns whether the top still exists.
     fn read(&mut self, io: &JobIo, pending: &mut PendingChanges) -> JobResult<bool> {
         for event in self.watches.read()? {
             if event.flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-                // Directories may have come and gone unseen.
+                // New directories may have been missed.
                 pending.overflow();
                 return self.restart(io);
             }
@@ -140,7 +138,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Notes what happened. Answers whether the top is still there.
+    /// Handles an event. Returns whether the top still exists.
     fn handle_event(
         &mut self,
         io: &JobIo,
@@ -184,8 +182,8 @@ impl<'a> Watch<'a> {
         Ok(true)
     }
 
-    /// Notes what happened to what is watched itself. The directory that it is
-    /// in tells this too, but for the top.
+    /// Handles an event of a watched entry itself. It matters only for the top: for
+    /// others, the watch of the parent directory reports it too.
     fn handle_self_event(
         &mut self,
         pending: &mut PendingChanges,
@@ -207,7 +205,7 @@ impl<'a> Watch<'a> {
             pending.add(&[], PathEvent::Modified, false);
         }
         if flags.contains(ReadFlags::ATTRIB) {
-            // A file that is still open somewhere has only fewer names.
+            // Removing a file that is still open is such a change too.
             if !self.is_still_there()? {
                 return Ok(false);
             }
@@ -227,7 +225,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Watches a new directory, and notes what is in it already.
+    /// Watches a new directory, and adds the entries in it as created.
     fn watch_new_directory(
         &mut self,
         io: &JobIo,
@@ -236,7 +234,7 @@ impl<'a> Watch<'a> {
     ) -> JobResult<()> {
         let directory = match self.target.open(path, READ_DIRECTORY) {
             Ok(directory) => directory,
-            // It is gone or something else by now, which will be told.
+            // It was removed or replaced: another event reports that.
             Err(JobError::Failed(failure))
                 if matches!(
                     failure.kind(),

@@ -2,37 +2,37 @@ use alloc::vec::Vec;
 
 use vmcell_wire::files::ChangeKind;
 
-/// What happened to a path.
+/// An event of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathEvent {
-    /// There was nothing, and now it is there.
+    /// The entry is new; the path was free.
     Created,
-    /// It has this name now; something else may have had it.
+    /// An entry was renamed to this path; it may have replaced another one.
     MovedHere,
     Modified,
     Metadata,
     Removed,
 }
 
-/// What happened and was not told.
+/// Changes that were not reported yet.
 ///
-/// Each path is told once, by what it was before and what it is now:
+/// Each path is reported once, by its state before and now:
 ///
-/// | before   | now           | told                          |
+/// | before   | now           | reported as                   |
 /// |----------|---------------|-------------------------------|
-/// | absent   | there         | `Created`                     |
+/// | absent   | exists        | `Created`                     |
 /// | absent   | absent        | nothing                       |
-/// | there    | absent        | `Removed`                     |
-/// | there    | changed       | `Modified` or `Metadata`      |
-/// | there    | another file  | `Modified`                    |
-/// | there    | another directory, or one of both was one | `Removed`, `Created` |
+/// | exists   | absent        | `Removed`                     |
+/// | exists   | changed       | `Modified` or `Metadata`      |
+/// | exists   | another file  | `Modified`                    |
+/// | exists   | another entry, and one of both is a directory | `Removed`, `Created` |
 #[derive(Default)]
 pub(super) struct PendingChanges {
-    /// In the order in which they began.
+    /// In the order of the first event of each path.
     changes: Vec<(Vec<u8>, PathChange)>,
-    /// Where they are in there, in the order of their paths.
+    /// Indexes of `changes`, in the order of their paths.
     by_path: Vec<usize>,
-    /// How long the paths are together.
+    /// The sum of the lengths of the paths.
     bytes: usize,
     has_overflowed: bool,
 }
@@ -59,10 +59,10 @@ enum Now {
     Metadata,
 }
 
-/// More paths are too much to be told.
+/// How many paths are kept; more are an overflow.
 const MAX_PATHS: usize = 16 * 1024;
 
-/// More bytes of paths are too much to be told.
+/// How many bytes of paths are kept; more are an overflow.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
 impl PendingChanges {
@@ -70,7 +70,7 @@ impl PendingChanges {
         self.changes.is_empty() && !self.has_overflowed
     }
 
-    /// Forgets everything: not all of it can be told.
+    /// Drops all changes, and reports an overflow in their place.
     pub(super) fn overflow(&mut self) {
         *self = Self {
             has_overflowed: true,
@@ -107,7 +107,7 @@ impl PendingChanges {
         self.changes.push((Vec::from(path), change));
     }
 
-    /// Takes everything, in the order in which it began.
+    /// Takes all changes, in the order of the first event of each path.
     pub(super) fn take(&mut self) -> Vec<(Vec<u8>, ChangeKind)> {
         let Self {
             changes,
@@ -152,7 +152,7 @@ impl PathChange {
             PathEvent::Created | PathEvent::MovedHere => self.now = Now::New,
             PathEvent::Removed => self.now = Now::Absent,
             PathEvent::Modified if self.now == Now::Metadata => self.now = Now::Modified,
-            // It is part of what is told anyway.
+            // The change that is reported includes it.
             PathEvent::Modified | PathEvent::Metadata => {}
         }
     }

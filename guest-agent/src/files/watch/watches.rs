@@ -19,22 +19,21 @@ use crate::{
     worker::{FileError, JobIo, JobResult},
 };
 
-/// What the kernel watches for us: inotify(7).
+/// The kernel's watches and their paths: inotify(7).
 ///
-/// No descriptor of it is held: else the kernel would not tell that it is
-/// gone.
+/// No watched entry is held open, because the kernel would not report its removal.
 pub(super) struct Watches {
     inotify: OwnedFd,
-    /// Paths below the top, in the order of the kernel's numbers. A new one is
+    /// Paths below the top, in the order of the watch descriptors. A new one is
     /// nearly always the largest.
     paths: Vec<(i32, Vec<u8>)>,
 }
 
-/// Something that the kernel told.
+/// An event of inotify(7).
 pub(super) struct InotifyEvent {
     pub(super) watch: i32,
     pub(super) flags: ReadFlags,
-    /// The name in the directory that is watched; empty: that itself.
+    /// The name in the watched directory; empty for the directory itself.
     pub(super) name: Vec<u8>,
 }
 
@@ -47,7 +46,7 @@ const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF);
 
-/// More directories are not watched, whatever the kernel allows.
+/// How many directories are watched, even if the kernel allows more.
 const MAX_WATCHES: usize = 256 * 1024;
 
 /// How much of the kernel's queue is read at once.
@@ -64,13 +63,13 @@ impl Watches {
         })
     }
 
-    /// The path of what is watched.
+    /// Returns the path of a watch.
     pub(super) fn path(&self, watch: i32) -> Option<&[u8]> {
         let (_, path) = self.paths.get(self.find(watch).ok()?)?;
         Some(path)
     }
 
-    /// Watches what was opened, and answers its number.
+    /// Watches an open entry, and returns the watch descriptor.
     pub(super) fn add(&mut self, found: BorrowedFd<'_>, path: &[u8]) -> Result<i32, FileError> {
         let added = if self.paths.len() < MAX_WATCHES {
             inotify::add_watch(&self.inotify, path_of(found), CHANGES)
@@ -88,7 +87,7 @@ impl Watches {
         let entry = (watch, Vec::from(path));
         match self.find(watch) {
             Err(place) => self.paths.insert(place, entry),
-            // It was watched by another path.
+            // It was watched already, under another path.
             Ok(place) => {
                 if let Some(known) = self.paths.get_mut(place) {
                     *known = entry;
@@ -102,8 +101,8 @@ impl Watches {
         self.paths.binary_search_by_key(&watch, |(known, _)| *known)
     }
 
-    /// Watches all directories below one that is watched. `found` sees every
-    /// entry, and whether it is a directory.
+    /// Watches all directories below one. Calls `found` with every entry, and whether
+    /// it is a directory.
     pub(super) fn add_below(
         &mut self,
         io: &JobIo,
@@ -130,7 +129,7 @@ impl Watches {
                         .enter(opened, Selection::Take)
                         .map_err(|failure| failure.with_path(&below))?;
                 }
-                // It is no directory, or gone by now, which will be told.
+                // It is not a directory, or was removed, which another event reports.
                 Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT | Errno::NXIO) => {}
                 Err(errno) => {
                     return Err(FileError::errno(errno, "watching it")
@@ -142,8 +141,7 @@ impl Watches {
         Ok(())
     }
 
-    /// Watches a directory and all below it no more: they have other paths
-    /// now, or none.
+    /// Stops watching a directory and all below it, because it was moved or removed.
     pub(super) fn remove(&mut self, path: &[u8]) {
         let inotify = &self.inotify;
         self.paths.retain(|(watch, known)| {
@@ -151,21 +149,21 @@ impl Watches {
                 .strip_prefix(path)
                 .is_some_and(|rest| matches!(rest.first(), None | Some(b'/')));
             if is_below {
-                // It may have ended by itself.
+                // The kernel may have removed it already.
                 let _ = inotify::remove_watch(inotify, *watch);
             }
             !is_below
         });
     }
 
-    /// The kernel watches this no more.
+    /// Drops a watch that the kernel has removed.
     pub(super) fn forget(&mut self, watch: i32) {
         if let Ok(place) = self.find(watch) {
             self.paths.remove(place);
         }
     }
 
-    /// Some of what the kernel has to tell, or nothing.
+    /// Reads some of the kernel's events, or none.
     pub(super) fn read(&self) -> Result<Vec<InotifyEvent>, FileError> {
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
@@ -196,7 +194,7 @@ impl AsFd for Watches {
     }
 }
 
-/// A path below another one.
+/// Joins two paths, of which each may be empty.
 pub(super) fn join(above: &[u8], below: &[u8]) -> Vec<u8> {
     let mut path = Vec::from(above);
     if !above.is_empty() && !below.is_empty() {
