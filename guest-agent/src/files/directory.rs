@@ -49,14 +49,14 @@ pub(crate) fn make_directory(
         Err(Errno::EXIST) => return Ok(false),
         outcome => outcome.map_err(failed)?,
     }
-    let owner_for_new = owner.owner_for_new_in(above).map_err(failed)?;
-    if owner_for_new.is_none() && mode & !SIMPLE == 0 {
+    let new_owner = owner.owner_for_new_in(above).map_err(failed)?;
+    if new_owner.is_none() && mode & !SIMPLE == 0 {
         return Ok(true);
     }
     // The name may stand for something else by now, which is not followed.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = openat(above, name, flags, Mode::empty()).map_err(failed)?;
-    if let Some(ids) = owner_for_new {
+    if let Some(ids) = new_owner {
         ids.chown(made.as_fd()).map_err(failed)?;
     }
     if mode & !SIMPLE != 0 {

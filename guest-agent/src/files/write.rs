@@ -73,7 +73,7 @@ fn replace(io: &mut JobIo, write: &Write<'_>, target: &Target, owner: &NewOwner)
         (None, Some(status)) => status.st_mode & 0o7777,
         (None, None) => NEW_MODE,
     };
-    let owner_for_new = match &target.status {
+    let new_owner = match &target.status {
         Some(status) => {
             let ids = owner.owner_for_replaced().unwrap_or(Ids::of(status));
             let current = Ids::of(&fstat(file).map_err(create_failed)?);
@@ -83,7 +83,7 @@ fn replace(io: &mut JobIo, write: &Write<'_>, target: &Target, owner: &NewOwner)
             .owner_for_new_in(&target.directory)
             .map_err(create_failed)?,
     };
-    apply_metadata(file, owner_for_new, Some(mode))?;
+    apply_metadata(file, new_owner, Some(mode))?;
     if write.sync {
         fsync(file).map_err(write_failed)?;
     }
@@ -125,7 +125,7 @@ fn in_place(
         new.0 = Some(target);
         file
     };
-    let owner_for_new = match target.status {
+    let new_owner = match target.status {
         Some(_) => owner.owner_for_replaced(),
         None => owner
             .owner_for_new_in(&target.directory)
@@ -144,7 +144,7 @@ fn in_place(
         }
         return Err(error);
     }
-    apply_metadata(file.as_fd(), owner_for_new, write.mode.map(u32::from))?;
+    apply_metadata(file.as_fd(), new_owner, write.mode.map(u32::from))?;
     if write.sync {
         fsync(&file).map_err(write_failed)?;
         if target.status.is_none() {
@@ -280,10 +280,10 @@ pub(super) fn write_some(
 /// Sets the owner, and then the permissions.
 pub(super) fn apply_metadata(
     file: BorrowedFd<'_>,
-    owner_for_new: Option<Ids>,
+    new_owner: Option<Ids>,
     mode: Option<u32>,
 ) -> JobResult<()> {
-    if let Some(ids) = owner_for_new {
+    if let Some(ids) = new_owner {
         ids.chown(file)
             .map_err(|errno| FileError::errno(errno, "setting its owner"))?;
     }

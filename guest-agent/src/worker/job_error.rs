@@ -23,6 +23,9 @@ pub(crate) type JobResult<T> = Result<T, JobError>;
 #[derive(Clone, Debug)]
 pub(crate) struct FileError(Box<Inner>);
 
+/// The result of a file operation that cannot be cancelled.
+pub(crate) type FileResult<T> = Result<T, FileError>;
+
 #[derive(Clone, Debug)]
 struct Inner {
     kind: FailureKind,

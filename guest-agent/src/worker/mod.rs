@@ -23,7 +23,7 @@ mod run;
 mod wakeup;
 
 pub(crate) use control_word::ControlWord;
-pub(crate) use job_error::{FileError, JobError, JobResult};
+pub(crate) use job_error::{FileError, FileResult, JobError, JobResult};
 pub(crate) use job_io::JobIo;
 pub(crate) use run::run;
 pub(crate) use wakeup::Wakeup;

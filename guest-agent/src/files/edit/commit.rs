@@ -141,12 +141,12 @@ impl<'a> Commit<'a> {
             .as_ref()
             .filter(|before| !has_type(before, FileType::Directory));
         let staged = open_entry(self.staging, staged_name(index).as_c_str())?;
-        let owner_for_new = match before {
+        let new_owner = match before {
             Some(before) => Some(self.owner.owner_for_replaced().unwrap_or(Ids::of(before))),
             None => self.owner.owner_for_new(parent, None),
         };
         let status = fstat(&staged)?;
-        if let Some(ids) = owner_for_new.filter(|ids| *ids != Ids::of(&status)) {
+        if let Some(ids) = new_owner.filter(|ids| *ids != Ids::of(&status)) {
             ids.chown_path_fd(staged.as_fd())?;
         }
         if matches!(change.action, Action::PutLink) {

@@ -45,11 +45,11 @@ impl<'a> Attributes<'a> {
     pub(super) fn apply_metadata(
         &self,
         file: BorrowedFd<'_>,
-        owner_for_new: Option<Ids>,
+        new_owner: Option<Ids>,
         has_mode: bool,
     ) -> Result<(), Errno> {
         xattrs::set(file, self.xattrs)?;
-        if let Some(ids) = owner_for_new {
+        if let Some(ids) = new_owner {
             ids.chown(file)?;
         }
         if !has_mode || self.mode & SPECIAL_BITS != 0 {

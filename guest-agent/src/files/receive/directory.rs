@@ -12,7 +12,7 @@ use crate::{
         walk::READ_DIRECTORY,
         xattrs,
     },
-    worker::FileError,
+    worker::{FileError, FileResult},
 };
 
 /// A directory in which entries are created.
@@ -22,7 +22,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    pub(super) fn new(descriptor: OwnedFd) -> Result<Self, FileError> {
+    pub(super) fn new(descriptor: OwnedFd) -> FileResult<Self> {
         let status = fstat(&descriptor).map_err(create_failed)?;
         Ok(Self { descriptor, status })
     }
@@ -31,7 +31,7 @@ impl Directory {
         &self.status
     }
 
-    fn set_owner(&mut self, ids: Ids) -> Result<(), FileError> {
+    fn set_owner(&mut self, ids: Ids) -> FileResult<()> {
         if ids != Ids::of(&self.status) {
             ids.chown(self.as_fd()).map_err(create_failed)?;
             (self.status.st_uid, self.status.st_gid) = (ids.uid, ids.gid);
@@ -80,7 +80,7 @@ impl ReceivedDirectory {
         attributes: Option<&Attributes<'_>>,
         owner: &NewOwner,
         path: usize,
-    ) -> Result<Self, FileError> {
+    ) -> FileResult<Self> {
         let mode = attributes.map_or(Mode::from_raw_mode(DEFAULT_MODE), Attributes::creation_mode);
         let is_new = match mkdirat(parent, name, mode | OWNER_ACCESS) {
             Ok(()) => true,
@@ -98,8 +98,8 @@ impl ReceivedDirectory {
         let mut directory = Directory::new(descriptor)?;
         if is_new {
             let ids = attributes.map(|attributes| attributes.ids);
-            if let Some(owner_for_new) = owner.owner_for_new(parent.status(), ids) {
-                directory.set_owner(owner_for_new)?;
+            if let Some(new_owner) = owner.owner_for_new(parent.status(), ids) {
+                directory.set_owner(new_owner)?;
             }
         }
         Ok(Self {
@@ -113,7 +113,7 @@ impl ReceivedDirectory {
         &mut self,
         attributes: Option<&Attributes<'_>>,
         owner: &NewOwner,
-    ) -> Result<(), FileError> {
+    ) -> FileResult<()> {
         let Some(attributes) = attributes else {
             return Ok(());
         };
@@ -142,7 +142,7 @@ impl ReceivedDirectory {
     }
 
     /// Sets the deferred metadata, after all entries are complete.
-    pub(super) fn leave(self) -> Result<Directory, FileError> {
+    pub(super) fn leave(self) -> FileResult<Directory> {
         if let Some((mode, times)) = &self.deferred {
             if self.directory.status.st_mode & 0o7777 != *mode {
                 fchmod(&self.directory, Mode::from_raw_mode(*mode)).map_err(create_failed)?;

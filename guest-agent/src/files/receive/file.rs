@@ -19,7 +19,7 @@ use crate::{
         temporary::TemporaryFile,
         xattrs,
     },
-    worker::{FileError, JobIo, JobResult},
+    worker::{FileError, FileResult, JobIo, JobResult},
 };
 
 /// Creates a file with these bytes.
@@ -29,7 +29,7 @@ pub(super) fn make_whole(
     attributes: &Attributes<'_>,
     bytes: &[u8],
     owner: &NewOwner,
-) -> Result<(), FileError> {
+) -> FileResult<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match openat(directory, name, flags, attributes.creation_mode()) {
         // An existing file is replaced atomically by a temporary one.
@@ -41,10 +41,10 @@ pub(super) fn make_whole(
         file => file.map_err(write_failed)?,
     };
     let guard = RemoveOnDrop { directory, name };
-    let owner_for_new = owner.owner_for_new(directory.status(), Some(attributes.ids));
+    let new_owner = owner.owner_for_new(directory.status(), Some(attributes.ids));
     write_at(file.as_fd(), bytes, 0).map_err(write_failed)?;
     attributes
-        .apply_metadata(file.as_fd(), owner_for_new, true)
+        .apply_metadata(file.as_fd(), new_owner, true)
         .map_err(write_failed)?;
     guard.keep();
     Ok(())
@@ -157,7 +157,7 @@ fn publish(
     name: &[u8],
     attributes: &Attributes<'_>,
     owner: &NewOwner,
-) -> Result<(), FileError> {
+) -> FileResult<()> {
     let mut temporary = temporary;
     let ids = Some(attributes.ids);
     let old = match status_of(directory, name) {
@@ -165,12 +165,12 @@ fn publish(
         Ok(old) if has_type(&old, FileType::Directory) => return Err(directory_in_the_way()),
         old => Some(old.map_err(write_failed)?),
     };
-    let owner_for_new = match &old {
+    let new_owner = match &old {
         None => owner.owner_for_new(directory.status(), ids),
         Some(old) => Some(owner.owner_for_replaced_from(ids).unwrap_or(Ids::of(old))),
     };
     attributes
-        .apply_metadata(temporary.file(), owner_for_new, false)
+        .apply_metadata(temporary.file(), new_owner, false)
         .map_err(write_failed)?;
     if old.is_none() {
         match temporary.publish(name) {

@@ -19,7 +19,7 @@ use crate::{
         target::{has_type, status_of},
         temporary::{TemporaryName, link},
     },
-    worker::FileError,
+    worker::{FileError, FileResult},
 };
 
 /// Creates a symbolic link. It replaces an existing entry, unless that is a
@@ -30,35 +30,35 @@ pub(super) fn make_symlink(
     target: &[u8],
     attributes: &Attributes<'_>,
     owner: &NewOwner,
-) -> Result<(), FileError> {
+) -> FileResult<()> {
     let ids = Some(attributes.ids);
     match symlinkat(target, directory, name) {
         Err(Errno::EXIST) => {}
         outcome => {
             outcome.map_err(link_failed)?;
             let guard = RemoveOnDrop { directory, name };
-            let owner_for_new = owner.owner_for_new(directory.status(), ids);
-            apply_metadata(directory, name, attributes, owner_for_new).map_err(link_failed)?;
+            let new_owner = owner.owner_for_new(directory.status(), ids);
+            apply_metadata(directory, name, attributes, new_owner).map_err(link_failed)?;
             guard.keep();
             return Ok(());
         }
     }
     let old = replaced(directory, name)?;
-    let owner_for_new = owner.owner_for_replaced_from(ids).or(old);
+    let new_owner = owner.owner_for_replaced_from(ids).or(old);
     let mut made = Vec::new();
     let make = |name: &[u8]| {
         made = Vec::from(name);
         symlinkat(target, directory, name)
     };
     let (mut temporary, ()) = TemporaryName::make(directory.as_fd(), make).map_err(link_failed)?;
-    apply_metadata(directory, &made, attributes, owner_for_new).map_err(link_failed)?;
+    apply_metadata(directory, &made, attributes, new_owner).map_err(link_failed)?;
     temporary
         .rename_to(directory.as_fd(), name, RenameFlags::empty())
         .map_err(replace_failed)
 }
 
 /// Returns the owner of the existing entry. Fails if that is a directory.
-fn replaced(directory: &Directory, name: &[u8]) -> Result<Option<Ids>, FileError> {
+fn replaced(directory: &Directory, name: &[u8]) -> FileResult<Option<Ids>> {
     match status_of(directory, name) {
         Ok(old) if has_type(&old, FileType::Directory) => Err(directory_in_the_way()),
         Ok(old) => Ok(Some(Ids::of(&old))),
@@ -73,21 +73,21 @@ fn apply_metadata(
     directory: &Directory,
     name: &[u8],
     attributes: &Attributes<'_>,
-    owner_for_new: Option<Ids>,
+    new_owner: Option<Ids>,
 ) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = openat(directory, name, flags, Mode::empty())?;
     if !has_type(&fstat(&made)?, FileType::Symlink) {
         return Err(Errno::AGAIN);
     }
-    if let Some(ids) = owner_for_new {
+    if let Some(ids) = new_owner {
         ids.chown_path_fd(made.as_fd())?;
     }
     utimensat(&made, c"", &attributes.times(), AtFlags::EMPTY_PATH)
 }
 
 /// Opens a file of the tree by its path from the top. No link is followed.
-pub(super) fn find(top: &Directory, path: &[u8]) -> Result<OwnedFd, FileError> {
+pub(super) fn find(top: &Directory, path: &[u8]) -> FileResult<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let looking = |errno| FileError::errno(errno, "looking for the file of a hard link");
@@ -106,7 +106,7 @@ pub(super) fn make_hard_link(
     directory: &Directory,
     name: &[u8],
     file: BorrowedFd<'_>,
-) -> Result<(), FileError> {
+) -> FileResult<()> {
     match link(file, directory.as_fd(), name) {
         Err(Errno::EXIST) => {}
         outcome => return outcome.map_err(link_failed),

@@ -25,7 +25,7 @@ use self::{
     file::PartialFile,
 };
 use super::{owner::NewOwner, resolve::ResolveError, root::Root};
-use crate::worker::{FileError, JobError, JobIo, JobResult};
+use crate::worker::{FileError, FileResult, JobError, JobIo, JobResult};
 
 /// Receives a tree.
 pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Receive<'_>) -> JobResult<()> {
@@ -254,7 +254,7 @@ impl<'a> Receiver<'a> {
     fn make(
         &mut self,
         name: &[u8],
-        make: impl FnOnce(&Directory, &[u8], &NewOwner) -> Result<(), FileError>,
+        make: impl FnOnce(&Directory, &[u8], &NewOwner) -> FileResult<()>,
     ) -> JobResult<()> {
         let directory = current(&self.entered, self.parent.as_ref()).ok_or_else(malformed_tree)?;
         let name = match name {

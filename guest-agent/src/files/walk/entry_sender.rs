@@ -18,7 +18,7 @@ use crate::{
         owner_names::OwnerNames,
         target::{NO_SIDE_EFFECTS, has_type},
     },
-    worker::{FileError, JobError, JobIo, JobResult},
+    worker::{FileError, FileResult, JobError, JobIo, JobResult},
 };
 
 /// Sends entries to the host.
@@ -57,7 +57,7 @@ impl<'a> EntrySender<'a> {
         &mut self,
         traversal: &Traversal,
         kind: FileType,
-    ) -> JobResult<Result<(), FileError>> {
+    ) -> JobResult<FileResult<()>> {
         if kind == FileType::RegularFile && self.digester.is_some() {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | NO_SIDE_EFFECTS;
             return match traversal.open(flags) {

@@ -8,7 +8,7 @@ use rustix::{
 };
 use vmcell_wire::FailureKind;
 
-use crate::worker::FileError;
+use crate::worker::{FileError, FileResult};
 
 /// The order in which the names of a directory are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Listing {
         directory: BorrowedFd<'_>,
         order: Order,
         buffer: &mut Buffer,
-    ) -> Result<(), FileError> {
+    ) -> FileResult<()> {
         self.bytes.clear();
         self.remaining.clear();
         let read = match order {
@@ -77,11 +77,7 @@ impl Listing {
         read
     }
 
-    fn read_all(
-        &mut self,
-        directory: BorrowedFd<'_>,
-        buffer: &mut Buffer,
-    ) -> Result<(), FileError> {
+    fn read_all(&mut self, directory: BorrowedFd<'_>, buffer: &mut Buffer) -> FileResult<()> {
         while !self.is_complete {
             self.read_some(directory, buffer)?;
             if self.bytes.len() > MAX_SORTED {
@@ -98,11 +94,7 @@ impl Listing {
     }
 
     /// Reads as many names as fit into the buffer.
-    fn read_some(
-        &mut self,
-        directory: BorrowedFd<'_>,
-        buffer: &mut Buffer,
-    ) -> Result<(), FileError> {
+    fn read_some(&mut self, directory: BorrowedFd<'_>, buffer: &mut Buffer) -> FileResult<()> {
         let mut entries = RawDir::new(directory, buffer);
         loop {
             let entry = match entries.next() {

@@ -26,7 +26,7 @@ use super::{
     root::{Root, resolve_error},
     target::{NO_SIDE_EFFECTS, has_type, open_file},
 };
-use crate::worker::{FileError, JobError, JobIo, JobResult};
+use crate::worker::{FileError, FileResult, JobError, JobIo, JobResult};
 
 /// Lists the entries of a tree.
 pub(super) fn perform(io: &mut JobIo, root: &Root, walk: &Walk<'_>) -> JobResult<()> {
@@ -114,7 +114,7 @@ fn visit(
     hint: FileType,
     depth: usize,
     filter: &EntryFilter,
-) -> JobResult<Result<(), FileError>> {
+) -> JobResult<FileResult<()>> {
     if traversal.path().len() > MAX_PATH {
         let failure = FileError::new(
             FailureKind::Limit,
@@ -154,7 +154,7 @@ fn visit(
 
 /// Ignores errors about entries that were removed or replaced since their names were
 /// read.
-fn ignore_vanished(errno: Errno) -> Result<(), FileError> {
+fn ignore_vanished(errno: Errno) -> FileResult<()> {
     match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Ok(()),
         errno => Err(FileError::errno(errno, "looking at it")),

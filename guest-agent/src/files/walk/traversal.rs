@@ -9,7 +9,7 @@ use rustix::{
 use vmcell_wire::{FailureKind, limits::MAX_DEPTH, pattern::Selection};
 
 use super::listing::{BUFFER, Buffer, Listing, Order};
-use crate::worker::FileError;
+use crate::worker::{FileError, FileResult};
 
 /// A traversal of everything below a directory.
 ///
@@ -73,7 +73,7 @@ impl Traversal {
 
     /// Returns the next step, or `None` at the end. After a failure the rest of the
     /// directory is skipped.
-    pub(crate) fn next(&mut self) -> Option<Result<Step, FileError>> {
+    pub(crate) fn next(&mut self) -> Option<FileResult<Step>> {
         loop {
             let level = self.levels.last_mut()?;
             self.path.truncate(level.path);
@@ -97,11 +97,7 @@ impl Traversal {
     }
 
     /// Enters the current entry, which is open as `directory`.
-    pub(crate) fn enter(
-        &mut self,
-        directory: OwnedFd,
-        selection: Selection,
-    ) -> Result<(), FileError> {
+    pub(crate) fn enter(&mut self, directory: OwnedFd, selection: Selection) -> FileResult<()> {
         if self.levels.len() >= MAX_DEPTH {
             return Err(FileError::new(
                 FailureKind::Limit,

@@ -16,7 +16,7 @@ use crate::{
         temporary::path_of,
         walk::{Order, READ_DIRECTORY, Step, Traversal},
     },
-    worker::{FileError, JobIo, JobResult},
+    worker::{FileError, FileResult, JobIo, JobResult},
 };
 
 /// The kernel's watches and their paths: inotify(7).
@@ -53,7 +53,7 @@ const MAX_WATCHES: usize = 256 * 1024;
 const BUFFER: usize = 16 * 1024;
 
 impl Watches {
-    pub(super) fn new() -> Result<Self, FileError> {
+    pub(super) fn new() -> FileResult<Self> {
         let flags = CreateFlags::NONBLOCK | CreateFlags::CLOEXEC;
         let inotify =
             inotify::init(flags).map_err(|errno| FileError::errno(errno, "beginning to watch"))?;
@@ -70,7 +70,7 @@ impl Watches {
     }
 
     /// Watches an open entry, and returns the watch descriptor.
-    pub(super) fn add(&mut self, found: BorrowedFd<'_>, path: &[u8]) -> Result<i32, FileError> {
+    pub(super) fn add(&mut self, found: BorrowedFd<'_>, path: &[u8]) -> FileResult<i32> {
         let added = if self.paths.len() < MAX_WATCHES {
             inotify::add_watch(&self.inotify, path_of(found), CHANGES)
         } else {
@@ -164,7 +164,7 @@ impl Watches {
     }
 
     /// Reads some of the kernel's events, or none.
-    pub(super) fn read(&self) -> Result<Vec<InotifyEvent>, FileError> {
+    pub(super) fn read(&self) -> FileResult<Vec<InotifyEvent>> {
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
         let mut events = Vec::new();
