@@ -208,13 +208,13 @@ impl Agent {
             for id in core::mem::take(&mut self.unfinished) {
                 self.serve(id);
             }
-            self.tasks.jobs.tell_workers();
-            self.tasks.write_back.look_after();
+            self.tasks.jobs.notify_workers();
+            self.tasks.write_back.start_if_due();
             self.keep_patience();
             if self.accept_at.is_some() {
                 self.accept();
             }
-            if self.power_is_off() {
+            if self.advance_power_off() {
                 return Ok(Ending::PowerOff);
             }
             if !self.has_work() && self.quiet_from.is_some_and(|from| from <= Moment::now()) {
@@ -281,7 +281,7 @@ impl Agent {
                 self.tasks.processes.pipe_is_ready(id, channel);
             }
             Event::Launch(id) => self.tasks.processes.look_at_launch(id),
-            Event::Worker(place) => self.tasks.jobs.bell_rang(place),
+            Event::Worker(place) => self.tasks.jobs.worker_notified(place),
             Event::Connection(id, ready) => {
                 self.tasks.connections.is_ready(id, ready, &self.poller);
             }

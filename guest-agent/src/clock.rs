@@ -3,7 +3,7 @@ use rustix::{
     time::{ClockId, Timespec, clock_gettime, clock_settime},
 };
 
-/// Sets the wall clock to so many nanoseconds since 1970.
+/// Sets the wall clock to this number of nanoseconds since 1970.
 pub(crate) fn set_wall_clock(nanoseconds: u64) -> Result<(), Errno> {
     let seconds = nanoseconds.div_euclid(1_000_000_000);
     let rest = nanoseconds.rem_euclid(1_000_000_000);

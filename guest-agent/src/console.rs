@@ -5,32 +5,32 @@ use rustix::{
     fs::{Mode, OFlags},
 };
 
-/// Where the agent tells people what goes wrong: the kernel's log, or, where it
-/// has no kernel of its own, its standard error. The host shows it when a VM
-/// does not come up.
+/// The output for the agent's error messages: the kernel's log, or standard error
+/// where the agent has no kernel of its own. The host shows it when a VM does not
+/// boot.
 pub struct Console {
     output: Option<OwnedFd>,
-    /// What a line begins with.
+    /// The log level that a record begins with.
     level: &'static str,
 }
 
-/// 2 is KERN_CRIT, which `quiet` does not hide.
-const LEVEL: &str = "<2>";
+/// KERN_CRIT, which the kernel option `quiet` does not hide.
+const CRITICAL: &str = "<2>";
 
 impl Console {
-    /// Opens the kernel's log. Without one it is standard error.
+    /// Opens the kernel's log, or standard error if there is none.
     pub fn open() -> Self {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         match rustix::fs::open("/dev/kmsg", flags, Mode::empty()) {
             Ok(log) => Self {
                 output: Some(log),
-                level: LEVEL,
+                level: CRITICAL,
             },
             Err(_) => Self::standard_error(),
         }
     }
 
-    /// Standard error. Without it, messages are lost.
+    /// Uses standard error. If it is closed, messages are lost.
     pub fn standard_error() -> Self {
         Self {
             output: crate::sys::standard_error().ok(),
@@ -38,7 +38,7 @@ impl Console {
         }
     }
 
-    /// A console that nobody sees.
+    /// Creates a console that drops all messages.
     pub fn silent() -> Self {
         Self {
             output: None,
@@ -46,26 +46,26 @@ impl Console {
         }
     }
 
-    /// Says that something failed.
+    /// Writes an error message.
     pub fn error(&self, message: fmt::Arguments<'_>) {
         let Some(output) = &self.output else {
             return;
         };
-        let mut line = Line::default();
-        // A message that is too long is cut; that is not an error.
-        let _ = write!(line, "{}vmcell: {message}", self.level);
-        line.end();
-        let _ = rustix::io::write(output, line.as_bytes());
+        let mut record = LogRecord::default();
+        // A message that is too long is truncated; that is not an error.
+        let _ = write!(record, "{}vmcell: {message}", self.level);
+        record.end();
+        let _ = rustix::io::write(output, record.as_bytes());
     }
 }
 
-/// One record of the kernel's log, without the allocator.
-struct Line {
+/// One record of the kernel's log. It does not use the allocator.
+struct LogRecord {
     bytes: [u8; 512],
     length: usize,
 }
 
-impl Default for Line {
+impl Default for LogRecord {
     fn default() -> Self {
         Self {
             bytes: [0; 512],
@@ -74,8 +74,8 @@ impl Default for Line {
     }
 }
 
-impl Line {
-    /// Ends the line, in place of its last byte if it is full.
+impl LogRecord {
+    /// Adds the newline, in place of the last byte if the record is full.
     fn end(&mut self) {
         let last = self.length.min(self.bytes.len().saturating_sub(1));
         if let Some(place) = self.bytes.get_mut(last) {
@@ -89,7 +89,7 @@ impl Line {
     }
 }
 
-impl Write for Line {
+impl Write for LogRecord {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let free = self.bytes.get_mut(self.length..).unwrap_or_default();
         let count = text.len().min(free.len());

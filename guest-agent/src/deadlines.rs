@@ -2,20 +2,20 @@ use alloc::collections::BTreeSet;
 
 use crate::{clock::Moment, process::ProcessId};
 
-/// What the agent has promised to look at again, and when.
+/// When the agent must check processes again, and for what.
 #[derive(Default)]
 pub(crate) struct Deadlines(BTreeSet<(Moment, ProcessId, Purpose)>);
 
-/// What is to be looked at.
+/// What is checked at a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Purpose {
-    /// Whether it has executed its program.
+    /// Whether the child has executed its program.
     Launch,
-    /// Whether descendants still hold it up.
+    /// Whether descendants still hold the output pipes of an ended process open.
     Hold,
-    /// Whether it still runs although its time is over.
+    /// Whether the process still runs after its timeout.
     Timeout,
-    /// Whether somebody has taken it up again.
+    /// Whether a host has resumed the process.
     Resume,
 }
 
@@ -24,19 +24,17 @@ impl Deadlines {
         self.0.insert((at, process, purpose));
     }
 
-    /// The process is gone; nothing more needs looking at.
-    pub(crate) fn forget(&mut self, process: ProcessId) {
+    /// Removes all deadlines of a process.
+    pub(crate) fn remove_all(&mut self, process: ProcessId) {
         self.0.retain(|(_, other, _)| *other != process);
     }
 
-    /// The process has ended; only whether somebody still asks for it remains
-    /// to be seen.
-    pub(crate) fn settle(&mut self, process: ProcessId) {
+    /// Removes all deadlines of an ended process but that for resuming it.
+    pub(crate) fn keep_only_resume(&mut self, process: ProcessId) {
         self.0
             .retain(|(_, other, kind)| *other != process || *kind == Purpose::Resume);
     }
 
-    /// Takes a promise back.
     pub(crate) fn remove(&mut self, process: ProcessId, purpose: Purpose) {
         self.0
             .retain(|(_, other, kind)| (*other, *kind) != (process, purpose));
@@ -46,7 +44,7 @@ impl Deadlines {
         self.0.first().map(|(at, _, _)| *at)
     }
 
-    /// A process whose time has come. One that has ended since may be named.
+    /// Takes the next deadline that has passed. Its process may have ended since.
     pub(crate) fn take_due(&mut self, now: Moment) -> Option<(ProcessId, Purpose)> {
         let (at, process, purpose) = *self.0.first()?;
         if at > now {

@@ -1,19 +1,20 @@
-//! The orderly end.
+//! The power-off of the guest.
 //!
 //! ```text
-//!               SIGTERM to all          grace over: SIGKILL to all
-//!  PowerOff  ------------------> Asked ---------------------------> Killing
-//!                                  |  no child left                    |
-//!                                  +-------> disk made clean <---------+
+//!           SIGTERM to all               grace over: SIGKILL to all
+//!  PowerOff --------------> Terminating ---------------------------> Killing
+//!                                |  no child left                       |
+//!                                +--------> disk made clean <-----------+
 //!                                                  |
 //!                                              Reported ---> off
 //!                                      host has acknowledged, or deadline
 //! ```
 //!
-//! Terminals hear SIGHUP too, which is what their shells heed. The host is told
-//! whether the disk is clean, and has a moment to hear it: what a machine has
-//! sent is lost if it resets before its VMM has taken it. Afterwards
-//! [`boot::halt`](crate::boot::halt) resets the machine, which ends the VMM.
+//! Terminals get SIGHUP too, because interactive shells ignore SIGTERM. The agent
+//! reports to the host whether the disk is clean, and waits for its
+//! acknowledgement: bytes are lost if the machine resets before its VMM has read
+//! them. Then [`boot::halt`](crate::boot::halt) resets the machine, which ends the
+//! VMM.
 
 use vmcell_wire::{Failure, Outcome, Stage};
 
@@ -25,7 +26,7 @@ use crate::{
     sys,
 };
 
-/// A power-off under way.
+/// The state of a power-off.
 pub(crate) struct PowerOff {
     caller: Caller,
     phase: Phase,
@@ -36,24 +37,24 @@ pub(crate) struct PowerOff {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    Asked,
+    Terminating,
     Killing,
     Reported,
 }
 
-/// How long killed processes may take to be gone. One that hangs in the kernel
-/// does not keep the VM from going down.
-const KILL_MS: u64 = 1000;
+/// How long killed processes may take to end. One that hangs in the kernel does
+/// not prevent the power-off.
+const KILL_TIMEOUT_MS: u64 = 1000;
 
-/// How long the host may take to acknowledge the report. One that is gone does
-/// not keep the VM from going down.
-const ACKNOWLEDGE_MS: u64 = 1000;
+/// How long the host may take to acknowledge the report. A host that is gone does
+/// not prevent the power-off.
+const ACKNOWLEDGE_TIMEOUT_MS: u64 = 1000;
 
 impl PowerOff {
     pub(crate) fn new(caller: Caller, grace_ms: u32) -> Self {
         Self {
             caller,
-            phase: Phase::Asked,
+            phase: Phase::Terminating,
             deadline: Moment::now().after_ms(grace_ms.into()),
             children_left: true,
             acknowledged: false,
@@ -68,7 +69,7 @@ impl PowerOff {
         self.children_left = children_left;
     }
 
-    /// The host knows the outcome of a stream.
+    /// Handles the host's acknowledgement of a stream's outcome.
     pub(crate) fn acknowledge(&mut self, caller: Caller) {
         if self.caller == caller {
             self.acknowledged = true;
@@ -77,13 +78,13 @@ impl PowerOff {
 }
 
 impl Agent {
-    /// Begins to end everything. A second request changes nothing but who is
-    /// told: the first link may be lost.
+    /// Starts the power-off. A second request only replaces the stream that gets
+    /// the outcome, because the first link may be lost.
     pub(crate) fn power_off(&mut self, power: PowerOff) {
         if let Some(under_way) = &mut self.power {
             under_way.caller = power.caller;
             if under_way.phase == Phase::Reported {
-                // Once more, to the new one.
+                // The outcome is reported again, to the new stream.
                 under_way.phase = Phase::Killing;
             }
             return;
@@ -101,8 +102,8 @@ impl Agent {
         self.reap();
     }
 
-    /// Moves a power-off on. Answers whether nothing is left to wait for.
-    pub(crate) fn power_is_off(&mut self) -> bool {
+    /// Advances a power-off. Returns whether it is complete.
+    pub(crate) fn advance_power_off(&mut self) -> bool {
         let Some(power) = &mut self.power else {
             return false;
         };
@@ -113,9 +114,9 @@ impl Agent {
             if Moment::now() < power.deadline {
                 return false;
             }
-            if power.phase == Phase::Asked {
+            if power.phase == Phase::Terminating {
                 power.phase = Phase::Killing;
-                power.deadline = Moment::now().after_ms(KILL_MS);
+                power.deadline = Moment::now().after_ms(KILL_TIMEOUT_MS);
                 self.tasks.processes.kill_all();
                 if self.is_init {
                     sys::signal_everyone(libc::SIGKILL);
@@ -139,7 +140,7 @@ impl Agent {
         };
         self.say_goodbye(caller, &outcome);
         if let Some(power) = &mut self.power {
-            power.deadline = Moment::now().after_ms(ACKNOWLEDGE_MS);
+            power.deadline = Moment::now().after_ms(ACKNOWLEDGE_TIMEOUT_MS);
         }
         false
     }

@@ -4,8 +4,8 @@ use rustix::io::Errno;
 
 use crate::sys::Mapping;
 
-/// The last bytes of a byte stream, in which every byte has an absolute
-/// offset, counted from the start of the stream.
+/// A ring buffer with the last bytes of a stream. Every byte has an absolute offset,
+/// counted from the start of the stream.
 ///
 /// ```text
 ///  offset 0        start               end
@@ -13,14 +13,14 @@ use crate::sys::Mapping;
 ///    +--------------+-------------------+-----------------
 /// ```
 ///
-/// It begins small and gets its whole size when it is full for the first time,
-/// so a process that prints a line costs no mapping.
+/// It starts small and grows to its maximum when it is full for the first time, so
+/// a process that prints a line costs no mapping.
 pub(crate) struct Ring {
     memory: Memory,
     capacity: usize,
-    /// What the capacity becomes when it proves too small.
-    largest: usize,
-    /// The offset that stands at the first byte of `memory`.
+    /// The capacity after growing.
+    max_capacity: usize,
+    /// The offset that is stored at the first byte of `memory`.
     origin: u64,
     start: u64,
     end: u64,
@@ -32,63 +32,64 @@ enum Memory {
     Large(Mapping),
 }
 
-const SMALL: usize = 2048;
+const INITIAL_CAPACITY: usize = 2048;
 
 impl Ring {
-    pub(crate) fn new(largest: usize) -> Self {
+    pub(crate) fn new(max_capacity: usize) -> Self {
         Self {
             memory: Memory::None,
-            capacity: SMALL.min(largest),
-            largest,
+            capacity: INITIAL_CAPACITY.min(max_capacity),
+            max_capacity,
             origin: 0,
             start: 0,
             end: 0,
         }
     }
 
-    /// The offset of the oldest byte that is kept.
+    /// Returns the offset of the oldest byte that is kept.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// The offset behind the last byte: how many bytes were ever written.
+    /// Returns the offset behind the last byte, which is the number of bytes that
+    /// were ever written.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Lets it become this large, if that is more than it may.
-    pub(crate) fn may_grow_to(&mut self, largest: usize) {
-        self.largest = self.largest.max(largest);
+    /// Raises the maximum capacity to this, if that is more.
+    pub(crate) fn may_grow_to(&mut self, max_capacity: usize) {
+        self.max_capacity = self.max_capacity.max(max_capacity);
     }
 
-    /// Lets it become so much larger than it may.
+    /// Raises the maximum capacity by this.
     pub(crate) fn may_grow_by(&mut self, more: usize) {
-        self.largest = self.largest.saturating_add(more);
+        self.max_capacity = self.max_capacity.saturating_add(more);
     }
 
-    /// Lets it become this large and no larger: what does not fit goes.
-    pub(crate) fn resize(&mut self, largest: usize) -> Result<(), Errno> {
-        self.largest = largest;
-        if self.capacity <= largest {
+    /// Sets the maximum capacity. The oldest bytes that do not fit are dropped.
+    pub(crate) fn resize(&mut self, max_capacity: usize) -> Result<(), Errno> {
+        self.max_capacity = max_capacity;
+        if self.capacity <= max_capacity {
             return Ok(());
         }
-        let oldest = self.end.saturating_sub(to_u64(largest));
+        let oldest = self.end.saturating_sub(to_u64(max_capacity));
         self.start = self.start.max(oldest);
         self.grow()
     }
 
-    /// Whether a byte can be written without overwriting one from `held` on.
+    /// Returns whether a byte can be written without overwriting one from `held` on.
     pub(crate) fn has_room(&self, held: u64) -> bool {
-        self.kept_from(held) < self.largest
+        self.kept_from(held) < self.max_capacity
     }
 
-    /// Memory to write to, as much as is in one piece, without overwriting
-    /// bytes from `held` on. Empty if there is no room.
+    /// Returns memory to write to, as far as it is contiguous and without bytes from
+    /// `held` on. It is empty if there is no room.
     pub(crate) fn room(&mut self, held: u64) -> Result<&mut [u8], Errno> {
         if matches!(self.memory, Memory::None) {
             self.memory = Memory::new(self.capacity)?;
         }
-        if self.kept_from(self.start) >= self.capacity && self.capacity < self.largest {
+        if self.kept_from(self.start) >= self.capacity && self.capacity < self.max_capacity {
             self.grow()?;
         }
         let from = self.position(self.end);
@@ -98,14 +99,14 @@ impl Ring {
         Ok(memory.get_mut(from..until).unwrap_or_default())
     }
 
-    /// Says that `count` bytes of the room were written.
+    /// Adds the first `count` bytes of the [room](Self::room) to the stream.
     pub(crate) fn wrote(&mut self, count: usize) {
         self.end = self.end.saturating_add(to_u64(count));
         let oldest = self.end.saturating_sub(to_u64(self.capacity));
         self.start = self.start.max(oldest);
     }
 
-    /// The kept bytes from `offset` on, in their two pieces.
+    /// Returns the kept bytes from `offset` on, in two pieces.
     pub(crate) fn bytes_from(&self, offset: u64) -> [&[u8]; 2] {
         if offset < self.start || offset >= self.end {
             return [&[], &[]];
@@ -119,9 +120,9 @@ impl Ring {
         [first, memory.get(..rest).unwrap_or_default()]
     }
 
-    /// Lends the kept bytes from `offset` on, as many as are in one piece, with
-    /// `prefix` in front of them: it stands in the place of the bytes before
-    /// them for as long as `with` takes. None if there is no such place.
+    /// Passes the kept bytes from `offset` on, as far as they are contiguous, to
+    /// `with`, with `prefix` in front. The prefix replaces the bytes before them for
+    /// the duration of the call. Returns `None` if there is no room for it.
     pub(crate) fn with_prefix<const N: usize, T>(
         &mut self,
         offset: u64,
@@ -140,16 +141,16 @@ impl Ring {
         Some(result)
     }
 
-    /// Forgets all bytes, but not how many there were.
+    /// Drops all bytes and their memory; offsets go on.
     pub(crate) fn clear(&mut self) {
         self.memory = Memory::None;
-        self.capacity = SMALL.min(self.largest);
+        self.capacity = INITIAL_CAPACITY.min(self.max_capacity);
         self.start = self.end;
         self.origin = self.end;
     }
 
-    /// Nothing will be written any more: gives back what it does not need.
-    pub(crate) fn finish(&mut self) {
+    /// Frees unused memory. Nothing may be written afterwards.
+    pub(crate) fn shrink_to_fit(&mut self) {
         let kept = self.kept_from(self.start);
         if kept == 0 {
             self.clear();
@@ -162,16 +163,16 @@ impl Ring {
         }
     }
 
-    /// How many bytes are kept.
+    /// Returns how many bytes are kept.
     pub(crate) fn kept(&self) -> usize {
         self.kept_from(self.start)
     }
 
     fn grow(&mut self) -> Result<(), Errno> {
-        let mut memory = Memory::new(self.largest)?;
+        let mut memory = Memory::new(self.max_capacity)?;
         self.copy_kept_to(memory.as_mut_slice());
         self.memory = memory;
-        self.capacity = self.largest;
+        self.capacity = self.max_capacity;
         self.origin = self.start;
         Ok(())
     }
@@ -186,7 +187,7 @@ impl Ring {
         }
     }
 
-    /// How many bytes stand from `offset` on, or from the start.
+    /// Returns how many bytes are kept from `offset` on.
     fn kept_from(&self, offset: u64) -> usize {
         to_usize(self.end.saturating_sub(offset.max(self.start)))
     }
@@ -199,7 +200,7 @@ impl Ring {
 
 impl Memory {
     fn new(size: usize) -> Result<Self, Errno> {
-        Ok(if size <= SMALL {
+        Ok(if size <= INITIAL_CAPACITY {
             Self::Small(vec![0; size].into_boxed_slice())
         } else {
             Self::Large(Mapping::new(size)?)
@@ -239,11 +240,11 @@ mod tests {
 
     use super::*;
 
-    /// What is done to a ring.
+    /// An operation on a ring.
     #[derive(Clone, Debug)]
     enum Step {
         Write(usize),
-        /// The reader that is waited for acknowledges up to so many bytes.
+        /// The reader acknowledges up to this many bytes.
         Acknowledge(usize),
         Enlarge(usize),
         Resize(usize),
@@ -267,13 +268,13 @@ mod tests {
         /// Against the obvious model: everything that was ever written.
         #[test]
         fn it_keeps_the_last_bytes_and_never_overwrites_what_is_held(
-            largest in prop_oneof![1..50usize, 2000..9000usize],
+            max_capacity in prop_oneof![1..50usize, 2000..9000usize],
             hold in any::<bool>(),
             steps in steps(),
         ) {
-            let mut ring = Ring::new(largest);
-            let mut limit = largest;
-            let mut smallest = largest;
+            let mut ring = Ring::new(max_capacity);
+            let mut limit = max_capacity;
+            let mut smallest = max_capacity;
             let mut all: Vec<u8> = Vec::new();
             let mut acknowledged = 0;
             for step in steps {
@@ -322,9 +323,9 @@ mod tests {
                 prop_assert_eq!(&kept(&ring, ring.start())[..], &all[start..]);
             }
             let start = ring.start() as usize;
-            ring.finish();
+            ring.shrink_to_fit();
             prop_assert_eq!(&kept(&ring, start as u64)[..], &all[start..]);
-            prop_assert!(ring.capacity <= 2 * ring.kept().max(SMALL));
+            prop_assert!(ring.capacity <= 2 * ring.kept().max(INITIAL_CAPACITY));
             ring.clear();
             prop_assert_eq!((ring.start(), ring.end()), (all.len() as u64, all.len() as u64));
             prop_assert_eq!(ring.kept(), 0);

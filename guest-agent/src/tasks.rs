@@ -3,7 +3,7 @@ use crate::{
     write_back::WriteBack,
 };
 
-/// What the agent does for hosts.
+/// Everything that the agent runs for hosts.
 pub(crate) struct Tasks {
     pub(crate) processes: Processes,
     pub(crate) jobs: Jobs,
@@ -13,7 +13,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Collects ended children. Answers whether there are others.
+    /// Reaps ended children. Returns whether others are left.
     pub(crate) fn reap_all(&mut self) -> bool {
         let Self {
             processes,
@@ -29,7 +29,7 @@ impl Tasks {
         })
     }
 
-    /// A link whose streams may have something to say.
+    /// Takes a link whose streams may have something to send.
     pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
         let link = self.processes.next_awake();
         link.or_else(|| self.jobs.next_awake())
@@ -37,7 +37,7 @@ impl Tasks {
             .or_else(|| self.connections.next_awake())
     }
 
-    /// Whether there is something to do without an event.
+    /// Returns whether there is work that needs no event.
     pub(crate) fn is_busy(&self) -> bool {
         self.processes.is_busy() || self.services.is_busy()
     }

@@ -1,9 +1,9 @@
-//! Who a process runs as: `USER[:GROUP]` to numbers, with the image's own
-//! databases, passwd(5) and group(5).
+//! Resolves `USER[:GROUP]` to numbers with the image's own databases, passwd(5)
+//! and group(5).
 //!
-//! The image is not ours, and a process may have changed it. So the databases
-//! are only read if they are ordinary files of the root's own file system, up to
-//! a bound, and a line that makes no sense is passed over.
+//! The image is not trusted, and a process may have changed it. So the databases
+//! are only read if they are regular files of the root's own file system, up to a
+//! limit, and malformed lines are ignored.
 
 use alloc::{string::String, vec::Vec};
 
@@ -15,7 +15,7 @@ use vmcell_wire::{Failure, FailureKind, Stage};
 
 use crate::sys::Credentials;
 
-/// A user, as a process sees itself.
+/// The identity that a process runs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) uid: u32,
@@ -29,20 +29,20 @@ pub(crate) struct User {
 const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
 
-/// More of a database is not looked at.
+/// How many bytes of a database are read; the rest is ignored.
 const MAX_DATABASE: usize = 1024 * 1024;
 
-/// More supplementary groups are left out.
+/// How many supplementary groups a user can have; more are ignored.
 const MAX_GROUPS: usize = 64;
 
 impl User {
-    /// Finds out who `wanted` is. None: root, for whom nothing has to be done.
+    /// Resolves `wanted`. Returns `None` for root: nothing has to be changed then.
     pub(crate) fn find(wanted: &str) -> Result<Option<Self>, Failure<'static>> {
         if matches!(wanted, "" | "root" | "0") {
             return Ok(None);
         }
-        let passwd = read(PASSWD).map_err(|errno| unreadable(errno, PASSWD_TEXT))?;
-        let group = read(GROUP).map_err(|errno| unreadable(errno, GROUP_TEXT))?;
+        let passwd = read_database(PASSWD).map_err(|errno| unreadable(errno, PASSWD_TEXT))?;
+        let group = read_database(GROUP).map_err(|errno| unreadable(errno, GROUP_TEXT))?;
         Self::look_up(wanted, &passwd, &group).map(Some)
     }
 
@@ -54,7 +54,7 @@ impl User {
         }
     }
 
-    /// The same with the databases' contents.
+    /// Resolves `wanted` with the contents of the databases.
     fn look_up(wanted: &str, passwd: &[u8], group: &[u8]) -> Result<Self, Failure<'static>> {
         let (user, group_wanted) = match wanted.split_once(':') {
             Some((user, group)) => (user, Some(group)),
@@ -63,7 +63,7 @@ impl User {
         if user.is_empty() || group_wanted == Some("") {
             return Err(invalid("the user is not USER or USER:GROUP"));
         }
-        let number = id(user.as_bytes());
+        let number = parse_id(user.as_bytes());
         let account = accounts(passwd).find(|account| match number {
             Some(number) => account.uid == number,
             None => account.name == user.as_bytes(),
@@ -72,15 +72,15 @@ impl User {
             (Some(account), _) => (
                 account.uid,
                 account.gid,
-                text(account.name),
-                text(account.home),
+                utf8_or_empty(account.name),
+                utf8_or_empty(account.home),
             ),
             (None, Some(number)) => (number, number, String::from(user), String::from("/")),
             (None, None) => return Err(unknown("no such user in /etc/passwd")),
         };
         let gid = match group_wanted {
             None => own_gid,
-            Some(wanted) => match id(wanted.as_bytes()) {
+            Some(wanted) => match parse_id(wanted.as_bytes()) {
                 Some(number) => number,
                 None => groups(group)
                     .find(|entry| entry.name == wanted.as_bytes())
@@ -89,7 +89,7 @@ impl User {
             },
         };
         let memberships = groups(group)
-            .filter(|entry| entry.has(name.as_bytes()) && entry.gid != gid)
+            .filter(|entry| entry.has_member(name.as_bytes()) && entry.gid != gid)
             .map(|entry| entry.gid);
         let mut supplementary = Vec::new();
         for gid in memberships {
@@ -111,14 +111,14 @@ impl User {
     }
 }
 
-/// The database of users; empty if it cannot be read.
+/// Returns the contents of /etc/passwd, or nothing if it cannot be read.
 pub(crate) fn read_passwd() -> Vec<u8> {
-    read(PASSWD).unwrap_or_default()
+    read_database(PASSWD).unwrap_or_default()
 }
 
-/// The database of groups; empty if it cannot be read.
+/// Returns the contents of /etc/group, or nothing if it cannot be read.
 pub(crate) fn read_group() -> Vec<u8> {
-    read(GROUP).unwrap_or_default()
+    read_database(GROUP).unwrap_or_default()
 }
 
 pub(crate) fn name_of_user(uid: u32, passwd: &[u8]) -> Option<&[u8]> {
@@ -149,7 +149,7 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    fn has(&self, name: &[u8]) -> bool {
+    fn has_member(&self, name: &[u8]) -> bool {
         self.members
             .split(|byte| *byte == b',')
             .any(|member| member == name)
@@ -157,10 +157,10 @@ impl Group<'_> {
 }
 
 fn accounts(passwd: &[u8]) -> impl Iterator<Item = Account<'_>> {
-    lines(passwd).filter_map(|mut fields| {
+    records(passwd).filter_map(|mut fields| {
         let name = fields.next().filter(|name| !name.is_empty())?;
-        let uid = id(fields.nth(1)?)?;
-        let gid = id(fields.next()?)?;
+        let uid = parse_id(fields.nth(1)?)?;
+        let gid = parse_id(fields.next()?)?;
         let home = fields.nth(1).unwrap_or_default();
         Some(Account {
             name,
@@ -172,24 +172,24 @@ fn accounts(passwd: &[u8]) -> impl Iterator<Item = Account<'_>> {
 }
 
 fn groups(group: &[u8]) -> impl Iterator<Item = Group<'_>> {
-    lines(group).filter_map(|mut fields| {
+    records(group).filter_map(|mut fields| {
         let name = fields.next().filter(|name| !name.is_empty())?;
-        let gid = id(fields.nth(1)?)?;
+        let gid = parse_id(fields.nth(1)?)?;
         let members = fields.next().unwrap_or_default();
         Some(Group { name, gid, members })
     })
 }
 
-/// The fields of each line.
-fn lines(database: &[u8]) -> impl Iterator<Item = impl Iterator<Item = &[u8]>> {
+/// Returns the fields of each line.
+fn records(database: &[u8]) -> impl Iterator<Item = impl Iterator<Item = &[u8]>> {
     database
         .split(|byte| *byte == b'\n')
         .map(|line| line.split(|byte| *byte == b':'))
 }
 
-/// A number that can be a user or a group. The largest one means none to the
-/// kernel.
-fn id(digits: &[u8]) -> Option<u32> {
+/// Parses a uid or a gid. The largest number is none: chown(2) takes it as "no
+/// change".
+fn parse_id(digits: &[u8]) -> Option<u32> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -197,19 +197,19 @@ fn id(digits: &[u8]) -> Option<u32> {
     (number != u32::MAX).then_some(number)
 }
 
-/// What goes into an environment: a zero byte would end it, and other bytes
-/// that are no text are of no use there.
-fn text(bytes: &[u8]) -> String {
+/// Returns a text for the environment, empty if it is not UTF-8 or has a zero byte,
+/// which would end it.
+fn utf8_or_empty(bytes: &[u8]) -> String {
     match core::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => String::from(text),
         _ => String::new(),
     }
 }
 
-/// Reads a database. One that is not there is empty.
-fn read(path: &str) -> Result<Vec<u8>, Errno> {
-    // A FIFO, a device, a lease, or a file system of somebody's own must not
-    // hold us up.
+/// Reads a database. A missing one is empty.
+fn read_database(path: &str) -> Result<Vec<u8>, Errno> {
+    // A FIFO, a device, a lease, or a file system that a process has mounted must
+    // not block the agent.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
     let file = match openat2(CWD, path, flags, Mode::empty(), resolve) {

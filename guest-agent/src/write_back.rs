@@ -1,10 +1,10 @@
-//! Writes a disk that outlives the VM back every second.
+//! Writes a disk that outlives the VM back to its image every second.
 //!
 //! The kernel's own timers are too coarse: data waits for dirty_expire_centisecs,
 //! the journal for its commit interval (whole seconds, rounded up), and neither
 //! makes the VMM write the tables of its disk image, which it does when the
-//! guest flushes the device. syncfs(2) does all three. It waits for the disk,
-//! so a process of its own calls it, never PID 1.
+//! guest flushes the device. syncfs(2) does all three. It waits for the disk, so
+//! a separate process calls it, never PID 1.
 
 use rustix::{
     fd::OwnedFd,
@@ -17,15 +17,15 @@ use rustix::{
 
 use crate::{boot::RootDisk, clock::Moment, sys};
 
-/// How long after the beginning of one write-back the next one begins. What a
-/// power cut costs is this and the time that a write-back takes.
+/// The time from the start of one write-back to the start of the next. A power cut
+/// loses what was written in this time and that of a write-back.
 const INTERVAL_MS: u64 = 1000;
 
-/// The process that writes back, as the agent sees it.
+/// The agent's handle of the process that writes back.
 pub(crate) struct WriteBack {
     is_wanted: bool,
     pid: Option<Pid>,
-    /// When it is started, or started again after somebody has killed it.
+    /// When to start it, or to restart it after it was killed.
     next_start: Option<Moment>,
 }
 
@@ -38,21 +38,21 @@ impl WriteBack {
         }
     }
 
-    /// Sets when the process is started, if the disk needs one.
+    /// Schedules the start of the process, if the disk needs one.
     pub(crate) fn begin_at(&mut self, start: Moment) {
         self.next_start = self.is_wanted.then_some(start);
     }
 
-    /// When [`look_after`](Self::look_after) has something to do.
+    /// Returns when [`start_if_due`](Self::start_if_due) must be called.
     pub(crate) fn next_start(&self) -> Option<Moment> {
         self.next_start
     }
 
-    /// Starts the process when it is time.
-    pub(crate) fn look_after(&mut self) {
+    /// Starts the process if its time has come.
+    pub(crate) fn start_if_due(&mut self) {
         if self.next_start.is_some_and(|start| start <= Moment::now()) {
             self.pid = start().ok();
-            // Without memory for a process now, there may be some later.
+            // If there was no memory for a process, it is tried again later.
             self.begin_at(Moment::now().after_ms(INTERVAL_MS));
             if self.pid.is_some() {
                 self.next_start = None;
@@ -60,8 +60,8 @@ impl WriteBack {
         }
     }
 
-    /// A child has ended. If it is the process that writes back, it is started
-    /// again, but not at once, so that it costs little if it ends each time.
+    /// Handles the end of a child. If it is the process that writes back, it is
+    /// restarted after a pause, so that repeated ends cost little.
     pub(crate) fn reaped(&mut self, pid: Pid) {
         if self.pid == Some(pid) {
             self.pid = None;
@@ -69,7 +69,7 @@ impl WriteBack {
         }
     }
 
-    /// Ends it for good: at power-off everything is written in any case.
+    /// Ends the process for good. The power-off writes everything back itself.
     pub(crate) fn close(&mut self) {
         self.is_wanted = false;
         self.next_start = None;
@@ -86,11 +86,11 @@ fn start() -> Result<Pid, Errno> {
     sys::fork([root], |[root]| run(&root))
 }
 
-/// The life of the process.
+/// The main loop of the process.
 fn run(root: &OwnedFd) {
     loop {
         let begun = Moment::now();
-        // A disk that fails tells those who use it.
+        // The processes that use a failing disk get its errors.
         let _ = rustix::fs::syncfs(root);
         let interval_ns = INTERVAL_MS.saturating_mul(1_000_000);
         let rest_ns = interval_ns.saturating_sub(Moment::now().nanoseconds_since(begun));

@@ -1,13 +1,14 @@
-//! From a bare kernel to a guest, in ordered stages, and back.
+//! Boots the guest in ordered stages, and halts it.
 //!
-//! The initramfs holds the agent as `/init` and the boot file. The disk becomes
-//! the root; the initramfs stays beneath it, empty but for the agent's memory.
+//! The initramfs contains the agent as `/init` and the boot file. The disk is
+//! mounted over it as the root. The initramfs stays beneath, with nothing in it
+//! but these files.
 
 mod mounts;
 pub mod namespaces;
 mod ports;
+mod shared_memory_limits;
 mod stages;
-mod unowned_memory;
 mod vsock;
 
 use core::fmt;
@@ -25,48 +26,49 @@ use vmcell_wire::{
     boot::{Boot, BootFileError, BootLink},
 };
 
+use self::shared_memory_limits::SharedMemoryLimits;
 use crate::console::Console;
 
-/// What a finished boot leaves for the agent.
+/// The result of a boot, for the agent.
 pub struct Booted {
-    /// Names this boot.
+    /// Identifies this boot.
     pub boot_id: [u8; 16],
-    /// What a reset of a port begins with.
+    /// The key with which a reset of a port begins.
     pub reset_key: [u8; 16],
     /// The open ports to the host.
     pub ports: Vec<OwnedFd>,
-    /// Where the host connects, if not on ports.
+    /// The socket on which the host connects, if it does not use ports.
     pub listener: Option<OwnedFd>,
-    /// Whether the clock is the guest's own.
+    /// Whether the agent may set the clock: it is not the host's.
     pub has_clock: bool,
-    /// Whether there are cgroups at [`CGROUPS`].
+    /// Whether cgroups are mounted at [`CGROUPS`].
     pub has_cgroups: bool,
-    /// What the root is on.
+    /// The disk of the root.
     pub root_disk: RootDisk,
-    /// Where to complain.
+    /// The output for error messages.
     pub console: Console,
 }
 
-/// What the root of a guest is on, and what becomes of it.
+/// The disk of the guest's root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootDisk {
-    /// On no disk of its own: there is nothing to write back.
+    /// The root has no disk of its own: there is nothing to write back.
     None,
-    /// On a disk that ends with the VM.
+    /// A disk that is deleted with the VM.
     Scratch,
-    /// On a disk that outlives the VM.
+    /// A disk that outlives the VM.
     Kept,
 }
 
-/// Where the cgroups are.
+/// The mount point of the cgroups.
 pub const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Whether this process is PID 1. Its workers are not.
+/// Returns whether this process is PID 1. Its workers are not.
 pub fn is_init() -> bool {
     rustix::process::getpid().is_init()
 }
 
-/// Why a boot failed: the stage and what happened there.
+/// A failed boot: the stage and the cause.
 #[derive(Debug)]
 pub struct BootError {
     stage: &'static str,
@@ -81,7 +83,7 @@ enum Cause {
     RootDevice(String, Errno),
     NoPorts,
     NoNamespaces(Errno),
-    NoShift(Errno),
+    NoIdMappedMount(Errno),
     NoOverlay(Errno),
 }
 
@@ -95,13 +97,13 @@ impl fmt::Display for BootError {
             Cause::RootDevice(device, errno) => {
                 write!(f, "{device} cannot be mounted as ext4: {errno}")
             }
-            Cause::NoPorts => f.write_str("the VMM gave us no link"),
+            Cause::NoPorts => f.write_str("the VM has no virtio-serial port to the host"),
             Cause::NoNamespaces(errno) => write!(
                 f,
                 "{errno}: allow user namespaces (sysctl user.max_user_namespaces, \
                  kernel.unprivileged_userns_clone), or use a backend that is a VM"
             ),
-            Cause::NoShift(errno) => write!(
+            Cause::NoIdMappedMount(errno) => write!(
                 f,
                 "{errno}: it takes Linux 5.19 or later, and files on a file system that can \
                  be mounted so, such as ext4, xfs or btrfs: set XDG_CACHE_HOME to a folder \
@@ -124,28 +126,29 @@ pub fn boot() -> Result<Booted, BootError> {
     let stage = |stage: &'static str| move |cause| BootError { stage, cause };
     let kernel = |name: &'static str| move |errno| stage(name)(Cause::Kernel(errno));
 
-    // First of all, because the console is there: it shows what goes wrong.
+    // This is first, because the console is in /dev.
     mounts::mount_devices().map_err(kernel("mount /dev"))?;
     let console = Console::open();
     let file = stages::read_boot_file().map_err(kernel("read the boot file"))?;
     let boot = Boot::from_file(&file)
         .map_err(|error| stage("read the boot file")(Cause::BootFile(error)))?;
-    stages::seed_randomness(&boot.seed).map_err(kernel("seed the random number generator"))?;
+    stages::seed_random_generator(&boot.seed)
+        .map_err(kernel("seed the random number generator"))?;
     stages::set_clock(boot.wall_time_ns).map_err(kernel("set the clock"))?;
     mounts::mount_root(boot.root_device).map_err(|errno| {
         stage("mount the root")(Cause::RootDevice(String::from(boot.root_device), errno))
     })?;
     mounts::switch_root().map_err(kernel("switch to the root"))?;
-    let unowned_memory = unowned_memory::UnownedMemory::of_this_machine();
-    mounts::mount_the_rest(&unowned_memory)
+    let limits = SharedMemoryLimits::for_this_machine();
+    mounts::mount_system_directories(&limits)
         .map_err(kernel("mount /proc, /sys, /run and others"))?;
-    if let Err(errno) = unowned_memory.set_parameters() {
+    if let Err(errno) = limits.set_parameters() {
         console.error(format_args!(
             "shared memory, message queues and semaphores are not limited: {errno}"
         ));
     }
     stages::set_hostname(boot.hostname).map_err(kernel("set the host name"))?;
-    stages::raise_loopback().map_err(kernel("bring up the loopback interface"))?;
+    stages::bring_up_loopback().map_err(kernel("bring up the loopback interface"))?;
     let (ports, listener) = match boot.link {
         BootLink::Ports => (
             ports::open_ports().map_err(kernel("open the serial ports"))?,
@@ -153,7 +156,7 @@ pub fn boot() -> Result<Booted, BootError> {
         ),
         BootLink::Vsock { port, ready_port } => {
             let listener = vsock::listen_on(port).map_err(kernel("listen on vsock"))?;
-            vsock::tell_host(ready_port).map_err(kernel("tell the host that we listen"))?;
+            vsock::notify_host(ready_port).map_err(kernel("notify the host over vsock"))?;
             (Vec::new(), Some(listener))
         }
     };
@@ -175,24 +178,23 @@ pub fn boot() -> Result<Booted, BootError> {
     })
 }
 
-/// Writes everything back and makes the root read-only. It may wait for the
-/// disk, so it is only for the end, when nobody is served any more.
+/// Writes everything back and makes the root read-only. It may wait for the disk,
+/// so it is only for the power-off, when no host is served any more.
 ///
-/// The root cannot be unmounted by a process that stands in it. Mounted
-/// read-only it is just as clean: the journal is empty and marked so.
+/// A process whose root it is cannot unmount it. Mounted read-only it is just as
+/// clean: the journal is empty and marked so.
 pub(crate) fn make_root_clean() -> Result<(), Errno> {
     rustix::fs::sync();
     mount_remount("/", MountFlags::RDONLY, c"")
 }
 
-/// Makes the disk clean, if that is not done, and resets the machine; the VMM
-/// takes that as the end.
+/// Makes the disk clean, if it is not, and resets the machine, which ends the VMM.
 pub fn halt(console: &Console) -> ! {
     if let Err(error) = make_root_clean() {
         console.error(format_args!("the disk was not cleanly unmounted: {error}"));
     }
-    // Some VMMs boot a machine again that resets itself. Those have ACPI, by
-    // which it can be powered off.
+    // Some VMMs reboot a machine that resets itself. Those have ACPI, which can
+    // power it off.
     if access(c"/sys/firmware/acpi", Access::EXISTS).is_ok() {
         let _ = reboot(RebootCommand::PowerOff);
     }

@@ -7,7 +7,7 @@ use rustix::{
     process::{chdir, chroot},
 };
 
-use super::unowned_memory::UnownedMemory;
+use super::shared_memory_limits::SharedMemoryLimits;
 
 /// Where the disk is mounted before it becomes the root.
 const NEW_ROOT: &str = "/root";
@@ -16,16 +16,16 @@ const NO_EXEC: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
     .union(MountFlags::NOEXEC);
 
-/// Before the disk can be mounted, its device must be there.
+/// Mounts `/dev`, which has the device of the disk.
 pub(super) fn mount_devices() -> Result<(), Errno> {
     let flags = MountFlags::NOSUID.union(MountFlags::NOEXEC);
-    attach("devtmpfs", "/dev", flags, c"mode=0755")
+    mount_at("devtmpfs", "/dev", flags, c"mode=0755")
 }
 
 pub(super) fn mount_root(device: &str) -> Result<(), Errno> {
     make_directory(NEW_ROOT)?;
-    // The images that we make have nothing to initialise in the background, and
-    // for others it can wait until somebody else mounts them.
+    // Images of vmcell have no inode tables to initialise in the background, and
+    // those of others can wait until another system mounts them.
     mount(
         device,
         NEW_ROOT,
@@ -35,8 +35,8 @@ pub(super) fn mount_root(device: &str) -> Result<(), Errno> {
     )
 }
 
-/// Moves into the disk. The disk is mounted over the initramfs, not beside it:
-/// only then may processes make user namespaces (user_namespaces(7)).
+/// Makes the disk the root. It is mounted over the initramfs, not beside it: only
+/// then may processes create user namespaces (user_namespaces(7)).
 pub(super) fn switch_root() -> Result<(), Errno> {
     chdir(NEW_ROOT)?;
     mount_move(".", "/")?;
@@ -44,24 +44,24 @@ pub(super) fn switch_root() -> Result<(), Errno> {
     chdir("/")
 }
 
-/// Mounts in the disk what programs expect. The devices are the same that
-/// were mounted before; nobody sees the first mount any more.
-pub(super) fn mount_the_rest(limits: &UnownedMemory) -> Result<(), Errno> {
+/// Mounts what programs expect on the disk. `/dev` is mounted again: the disk hides
+/// the first mount.
+pub(super) fn mount_system_directories(limits: &SharedMemoryLimits) -> Result<(), Errno> {
     let terminals = MountFlags::NOSUID.union(MountFlags::NOEXEC);
     let memory = MountFlags::NOSUID.union(MountFlags::NODEV);
     mount_devices()?;
-    attach("proc", "/proc", NO_EXEC, c"")?;
-    attach("sysfs", "/sys", NO_EXEC, c"")?;
-    attach(
+    mount_at("proc", "/proc", NO_EXEC, c"")?;
+    mount_at("sysfs", "/sys", NO_EXEC, c"")?;
+    mount_at(
         "devpts",
         "/dev/pts",
         terminals,
         c"mode=0620,gid=5,ptmxmode=0666",
     )?;
     let shared_memory = limits.shared_memory_mount()?;
-    attach("tmpfs", "/dev/shm", memory, &shared_memory)?;
-    attach("tmpfs", "/run", memory, &limits.run_mount()?)?;
-    attach("cgroup2", "/sys/fs/cgroup", NO_EXEC, c"nsdelegate")?;
+    mount_at("tmpfs", "/dev/shm", memory, &shared_memory)?;
+    mount_at("tmpfs", "/run", memory, &limits.run_mount()?)?;
+    mount_at("cgroup2", "/sys/fs/cgroup", NO_EXEC, c"nsdelegate")?;
     for (target, link) in [
         ("/proc/self/fd", "/dev/fd"),
         ("/proc/self/fd/0", "/dev/stdin"),
@@ -73,14 +73,14 @@ pub(super) fn mount_the_rest(limits: &UnownedMemory) -> Result<(), Errno> {
     share_mounts()
 }
 
-/// Has every mount seen in all mount namespaces that are made from this one, now
-/// and later: some commands have one of their own (`sys/contain.rs`).
+/// Propagates mounts to all mount namespaces that are created from this one: some
+/// commands have one of their own (`sys/contain.rs`).
 pub(super) fn share_mounts() -> Result<(), Errno> {
     let everything = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
     mount_change("/", everything)
 }
 
-fn attach(kind: &str, target: &str, flags: MountFlags, options: &CStr) -> Result<(), Errno> {
+fn mount_at(kind: &str, target: &str, flags: MountFlags, options: &CStr) -> Result<(), Errno> {
     make_directory(target)?;
     mount(kind, target, kind, flags, options)
 }

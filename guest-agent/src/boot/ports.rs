@@ -6,8 +6,8 @@ use rustix::{
     io::Errno,
 };
 
-/// Opens every virtio-serial port. The host gives a guest no others than ours,
-/// so their names, which are a walk through sysfs away, need no look.
+/// Opens every virtio-serial port. The host adds none but those for the agent, so
+/// their names in sysfs are not checked.
 pub(super) fn open_ports() -> Result<Vec<OwnedFd>, Errno> {
     let read_only = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let devices = rustix::fs::open("/dev", read_only, Mode::empty())?;

@@ -12,24 +12,25 @@ use crate::{
 };
 
 /// Reads the boot file. It stays in the initramfs, beneath the disk, where only
-/// root could dig for it, to whom the seed in it is no secret.
+/// root could reach it, from whom the seed in it is no secret.
 pub(super) fn read_boot_file() -> Result<Vec<u8>, Errno> {
     let file = rustix::fs::open(BOOT_FILE, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut bytes = alloc::vec![0; MAX_BOOT_FILE];
-    // All of it is in memory, so one read has all.
+    // The file is in memory, so one read returns all of it.
     let count = rustix::io::read(&file, &mut bytes[..])?;
     bytes.truncate(count);
     Ok(bytes)
 }
 
-pub(super) fn seed_randomness(seed: &[u8; 32]) -> Result<(), Errno> {
+pub(super) fn seed_random_generator(seed: &[u8; 32]) -> Result<(), Errno> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let random = rustix::fs::open("/dev/urandom", flags, Mode::empty())?;
     sys::add_entropy(&random, seed)
 }
 
-/// The boot file was written some time before the kernel began to count. The
-/// host sets the clock again as soon as there is a link.
+/// Sets the clock to the time in the boot file and the time since the boot. That is
+/// a little behind, because the file is older; the host sets it again as soon
+/// as there is a link.
 pub(super) fn set_clock(wall_time_ns: u64) -> Result<(), Errno> {
     set_wall_clock(wall_time_ns.saturating_add(Moment::now().since_boot_ns()))
 }
@@ -38,6 +39,6 @@ pub(super) fn set_hostname(name: &str) -> Result<(), Errno> {
     rustix::system::sethostname(name.as_bytes())
 }
 
-pub(super) fn raise_loopback() -> Result<(), Errno> {
+pub(super) fn bring_up_loopback() -> Result<(), Errno> {
     sys::raise_loopback()
 }

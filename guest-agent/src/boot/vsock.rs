@@ -6,10 +6,10 @@ use rustix::{
 
 use crate::sys::{VsockAddress, vsock_socket};
 
-/// Hosts that have connected and not been served yet.
+/// How many connections may wait to be accepted.
 const BACKLOG: i32 = 16;
 
-/// Begins to listen. Whoever connects from now on is served.
+/// Starts to listen. Connections from now on are accepted later.
 pub(super) fn listen_on(port: u32) -> Result<OwnedFd, Errno> {
     let socket = vsock_socket()?;
     let address = VsockAddress {
@@ -21,9 +21,9 @@ pub(super) fn listen_on(port: u32) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Tells the host that we listen: that somebody connects there is all that it
-/// waits for. The kernel waits two seconds for its answer.
-pub(super) fn tell_host(ready_port: u32) -> Result<(), Errno> {
+/// Notifies the host that the agent listens, by connecting to a port of the host.
+/// The kernel waits up to two seconds for the connection.
+pub(super) fn notify_host(ready_port: u32) -> Result<(), Errno> {
     let address = VsockAddress {
         cid: VsockAddress::HOST,
         port: ready_port,

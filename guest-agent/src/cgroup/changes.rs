@@ -7,25 +7,25 @@ use rustix::{
     io::Errno,
 };
 
-/// Knows which cgroups somebody has changed, so that no process gets the limits,
-/// the owner or the frozen state that another one left: inotify(7).
+/// Detects which cgroups were changed, so that no process gets the limits, the
+/// owner or the frozen state that another one left: inotify(7).
 ///
-/// A cgroup can only be changed through its files, and a write to any of them
-/// is told, whoever makes it.
-pub(super) struct Changes {
+/// A cgroup can only be changed through its files, and inotify reports every
+/// write to them.
+pub(super) struct ChangeTracker {
     inotify: OwnedFd,
-    /// Those that were changed and not forgotten yet.
+    /// Watches of cgroups that were changed.
     changed: Vec<i32>,
-    /// How often the kernel had no room for all changes.
+    /// How often the kernel's event queue has overflowed.
     overflows: u32,
 }
 
-/// A cgroup that is watched.
+/// The watch of a cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Watch {
     number: i32,
-    /// As many overflows there were when it was begun. With one more nothing is
-    /// known of it.
+    /// The number of overflows when the watch began. After another one, the cgroup
+    /// counts as changed.
     overflows: u32,
 }
 
@@ -34,10 +34,10 @@ const CHANGE: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::CREATE)
     .union(WatchFlags::ONLYDIR);
 
-/// Room for some dozens of changes at once.
+/// The size of the event buffer: some dozens of events.
 const BUFFER: usize = 1024;
 
-impl Changes {
+impl ChangeTracker {
     pub(super) fn new() -> Result<Self, Errno> {
         Ok(Self {
             inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
@@ -46,7 +46,7 @@ impl Changes {
         })
     }
 
-    /// Watches a cgroup from now on.
+    /// Starts to watch a cgroup.
     pub(super) fn watch(&self, directory: &OwnedFd) -> Result<Watch, Errno> {
         let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
         Ok(Watch {
@@ -55,17 +55,17 @@ impl Changes {
         })
     }
 
-    /// Watches it no more.
-    pub(super) fn forget(&mut self, watch: Watch) {
+    /// Stops watching a cgroup.
+    pub(super) fn unwatch(&mut self, watch: Watch) {
         let place = self.changed.iter().position(|it| *it == watch.number);
         match place {
             Some(place) => drop(self.changed.swap_remove(place)),
-            // It is watched, or went with its cgroup.
+            // It fails if the cgroup was removed, and the watch with it.
             None => drop(inotify::remove_watch(&self.inotify, watch.number)),
         }
     }
 
-    /// Whether nobody has changed it since it is watched.
+    /// Returns whether the cgroup is unchanged since the watch began.
     pub(super) fn is_unchanged(&mut self, watch: Watch) -> bool {
         self.read();
         self.overflows == watch.overflows && !self.changed.contains(&watch.number)
@@ -74,7 +74,7 @@ impl Changes {
     fn read(&mut self) {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
-        // The kernel keeps a bounded number of them.
+        // The loop ends: the kernel's queue is bounded.
         while let Ok(event) = reader.next() {
             let number = event.wd();
             if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
@@ -90,9 +90,9 @@ impl Changes {
     }
 }
 
-/// Whether somebody has done it. That processes come and go, or find a limit, the
-/// kernel tells as a change of files that nobody can write to, which are the only
-/// ones with such names.
+/// Returns whether a process made this change. The kernel itself modifies the
+/// read-only files `*.events` when processes come and go or reach a limit; no
+/// other files have such names.
 fn is_change(flags: ReadFlags, name: Option<&CStr>) -> bool {
     let name = name.map(CStr::to_bytes).unwrap_or_default();
     let is_report = flags.contains(ReadFlags::MODIFY)

@@ -12,19 +12,19 @@ use super::{
     tree::{MAX_DEPTH, for_each_below, open_directory},
 };
 
-/// Processes of a cgroup and of those below it: as many as a list shows.
+/// Processes of a cgroup and of those below it, up to [`MAX_LEFT`].
 #[derive(Default)]
 pub(crate) struct Members {
     pub(crate) list: Vec<Member>,
-    /// Whether there are more.
+    /// Whether the list is incomplete.
     pub(crate) more: bool,
 }
 
 /// A process of a cgroup.
 pub(crate) struct Member {
     pub(crate) pid: u32,
-    /// What it calls itself: `comm` of proc(5). Its arguments are in its memory,
-    /// which it could make us wait for.
+    /// `comm` of proc(5). Its arguments are not read: they are in its memory, and
+    /// it could block the read.
     pub(crate) name: Vec<u8>,
 }
 
@@ -32,14 +32,14 @@ pub(crate) struct Member {
 const FULL: Errno = Errno::NOBUFS;
 
 impl Cgroup {
-    /// The processes in it.
+    /// Returns the processes in the cgroup.
     pub(crate) fn members(&self) -> Members {
         let mut members = Members::default();
         let name = format!("{}\0", self.number);
         if let Ok(name) = core::ffi::CStr::from_bytes_with_nul(name.as_bytes())
             && let Ok(directory) = open_directory(&self.parent, name)
         {
-            // What cannot be read is gone.
+            // A cgroup that cannot be read was removed.
             let found = members.add_from(&directory, MAX_DEPTH);
             members.more = found == Err(FULL);
         }
@@ -49,8 +49,8 @@ impl Cgroup {
 
 impl Members {
     fn add_from(&mut self, directory: &OwnedFd, depth: u32) -> Result<(), Errno> {
-        // One of threads has no list of processes: they are in that of the cgroup
-        // that they all belong to.
+        // A threaded cgroup has no such list: its processes are listed by the
+        // threaded domain above it.
         if let Ok(file) = open(directory, "cgroup.procs", OFlags::RDONLY) {
             let mut text = [0; 1024];
             let count = rustix::io::read(&file, &mut text).unwrap_or(0);
@@ -72,7 +72,7 @@ impl Members {
         if self.list.len() >= MAX_LEFT {
             return Err(FULL);
         }
-        // One without a name has ended a moment ago.
+        // A process without a name has just ended.
         if let Some(name) = name_of(pid) {
             self.list.push(Member { pid, name });
         }

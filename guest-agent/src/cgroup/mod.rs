@@ -1,32 +1,32 @@
-//! Where children live: a cgroup each, so that a whole tree of processes can
-//! be ended at once and be proved to be gone. See cgroups(7), version 2.
+//! A cgroup for each child process, so that a whole tree of processes can be
+//! killed at once and its end be proved. See cgroups(7), version 2.
 //!
 //! ```text
-//!  /sys/fs/cgroup            the agent, and nobody else
+//!  /sys/fs/cgroup            only the agent
 //!    └─ vmcell               cpu.weight, pids.max: all children together
 //!         ├─ 1               one process and its descendants
-//!         │    └─ …          what they make, at most MAX_DEPTH deep
+//!         │    └─ …          what they create, at most MAX_DEPTH deep
 //!         └─ 2
 //! ```
 //!
 //! A child's cgroup is the root of its cgroup namespace, which is a delegation
-//! boundary (mount option `nsdelegate`): nobody in it can move a process out of
-//! it, nor change the limits that the agent has set. It is what the child finds
+//! boundary (mount option `nsdelegate`): no process in it can move a process out
+//! of it, or change the limits that the agent has set. The child finds it mounted
 //! at `/sys/fs/cgroup` (`sys/contain.rs`), so that service managers and container
-//! runtimes work there. Root can still leave it by force; [`outsiders`] looks for
-//! those who did.
+//! runtimes work there. Root can still leave it by force; [`escaped`] looks for
+//! processes that did.
 //!
-//! The kernel never chooses PID 1 when memory runs out, so the agent needs no
-//! protection from that.
+//! The kernel's OOM killer never chooses PID 1, so the agent needs no protection
+//! from it.
 //!
-//! Memory is only counted from the first process on that has a memory limit.
-//! Counting every page makes starting a program a fifth slower, and moving bytes
-//! through a pipe a third, for everybody.
+//! The memory controller is enabled when the first process has a memory limit.
+//! It makes starting a program a fifth slower, and moving bytes through a pipe a
+//! third, for all processes.
 
 mod changes;
+mod escaped;
 mod limits;
 mod members;
-mod outsiders;
 mod pool;
 mod tree;
 
@@ -48,21 +48,21 @@ pub(crate) struct Cgroup {
     /// Its name in the cgroup of all children.
     number: u64,
     parent: Rc<OwnedFd>,
-    /// What a running process needs. None: its process has ended, and what is
-    /// left of its tree costs no descriptor.
-    open: Option<Open>,
-    /// Tells whether somebody has changed it. None: nobody knows.
+    /// Open files. `None` after the process has ended, so that descendants that it
+    /// left behind cost no descriptor.
+    handles: Option<Handles>,
+    /// Detects changes. `None`: changes are not detected.
     watch: Option<Watch>,
-    /// Nobody else can use it: it has limits of its own, or was killed.
-    spent: bool,
+    /// No other process may use it: it has limits of its own, or was killed.
+    not_reusable: bool,
     /// Whether its processes get a cgroup namespace.
     has_namespace: bool,
 }
 
-struct Open {
+struct Handles {
     directory: OwnedFd,
     events: OwnedFd,
-    /// Of one with a memory limit.
+    /// Open if there is a memory limit.
     memory_events: Option<OwnedFd>,
 }
 
@@ -75,35 +75,35 @@ impl Cgroup {
         Ok(Self {
             number,
             parent: Rc::clone(parent),
-            open: Some(Open {
+            handles: Some(Handles {
                 directory,
                 events,
                 memory_events: None,
             }),
             watch: None,
-            spent: false,
+            not_reusable: false,
             has_namespace: false,
         })
     }
 
-    /// Ends every process in it, descendants included, with SIGKILL, frozen ones
-    /// too.
+    /// Sends SIGKILL to every process in the cgroup and below it, frozen ones
+    /// included.
     ///
-    /// It cannot be used for another process: the kernel (6.1.190 does) tells a
-    /// child that slips through a kill by the number of kills, which it takes
-    /// from the parent's cgroup before and from the child's after the clone.
-    /// With `CLONE_INTO_CGROUP` these are two cgroups, and a child that is put
-    /// into one that was killed before dies at once.
+    /// The cgroup cannot be used again. The kernel (seen with 6.1.190) detects a
+    /// child that would escape a kill by the number of kills: it reads that of the
+    /// parent's cgroup before the clone and that of the child's after it. With
+    /// `CLONE_INTO_CGROUP` these are two cgroups, so a child that is put into one
+    /// that was killed before dies at once.
     pub(crate) fn kill(&mut self) -> Result<(), Errno> {
-        self.spent = true;
+        self.not_reusable = true;
         self.write("cgroup.kill", "1")
     }
 
-    /// Whether no living process is in it, nor in any cgroup below it.
+    /// Returns whether no living process is in the cgroup or below it.
     pub(crate) fn is_empty(&self) -> bool {
         let is_empty = |events: &OwnedFd| number_in(events, b"populated ") == Some(0);
-        match &self.open {
-            Some(open) => is_empty(&open.events),
+        match &self.handles {
+            Some(handles) => is_empty(&handles.events),
             None => {
                 let path = format!("{}/cgroup.events", self.number);
                 open(&self.parent, &path, OFlags::RDONLY).is_ok_and(|events| is_empty(&events))
@@ -111,31 +111,31 @@ impl Cgroup {
         }
     }
 
-    /// How many processes in it were ended because they needed more memory than
-    /// it may have. None: it may have all there is.
+    /// Returns how many processes the OOM killer has killed in the cgroup, or
+    /// `None` if it has no memory limit.
     pub(crate) fn oom_kills(&self) -> Option<u32> {
-        let events = self.open.as_ref()?.memory_events.as_ref()?;
+        let events = self.handles.as_ref()?.memory_events.as_ref()?;
         let number = |name| number_in(events, name).unwrap_or(0);
         // The kernel counts the process that it chose twice when it ends all
         // processes of a cgroup.
         Some(number(b"oom_kill ").saturating_sub(number(b"oom_group_kill ")))
     }
 
-    /// The number of the command's cgroup that a process is in.
+    /// Returns the number of the command's cgroup that a process is in.
     pub(crate) fn number_of(pid: u32) -> Option<u64> {
-        outsiders::number_of(pid)
+        escaped::number_of(pid)
     }
 
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Writes one of its files.
+    /// Writes a file of this cgroup.
     fn write(&self, file: &str, text: &str) -> Result<(), Errno> {
         write(&self.parent, &format!("{}/{file}", self.number), text)
     }
 
-    /// The namespace of a process that is started in it.
+    /// Returns the cgroup namespace for a process that is started in it.
     pub(crate) fn namespace(&self, mounted: bool) -> CgroupNamespace {
         match (self.has_namespace, mounted) {
             (false, _) => CgroupNamespace::Shared,
@@ -144,9 +144,12 @@ impl Cgroup {
         }
     }
 
-    /// Its directory, which a child is put into. None: it is closed.
+    /// Returns its directory, for starting a child in it, or `None` if it is
+    /// [closed](Cgroups::close).
     pub(crate) fn directory(&self) -> Option<BorrowedFd<'_>> {
-        self.open.as_ref().map(|open| open.directory.as_fd())
+        self.handles
+            .as_ref()
+            .map(|handles| handles.directory.as_fd())
     }
 }
 
@@ -160,7 +163,7 @@ fn write(at: &OwnedFd, path: &str, text: &str) -> Result<(), Errno> {
     rustix::io::write(&file, text.as_bytes()).map(|_| ())
 }
 
-/// The number behind `name` in a file with a name and a number on each line.
+/// Returns the number after `name` in a file with a name and a number on each line.
 fn number_in(file: &OwnedFd, name: &[u8]) -> Option<u32> {
     let mut text = [0; 256];
     let count = rustix::io::pread(file, &mut text, 0).ok()?;

@@ -9,8 +9,8 @@ use vmcell_wire::CgroupLimits;
 
 use super::{
     Cgroup,
-    changes::Changes,
-    open, outsiders,
+    changes::ChangeTracker,
+    escaped, open,
     tree::{self, MAX_DEPTH, MAX_DESCENDANTS},
     write,
 };
@@ -18,92 +18,95 @@ use crate::clock::Moment;
 
 /// All cgroups of children.
 ///
-/// Making one takes longer than starting a small program, so empty ones are
-/// used again, and the next one is made while nobody waits for it. One in which
-/// anything was changed is never used again.
+/// Creating one takes longer than starting a small program, so empty ones are
+/// used again, and the first one is created in advance. One in which anything was
+/// changed is never used again.
 pub(crate) struct Cgroups {
     root: OwnedFd,
-    /// Where the children's cgroups are; none before the first is needed.
+    /// The cgroup above the children's; `None` before the first is needed.
     parent: Option<Parent>,
-    made: u64,
+    /// How many cgroups were created: the number of the last one.
+    created: u64,
     spare: VecDeque<Cgroup>,
-    /// None: the kernel cannot tell what was changed, so none is used again.
-    changes: Option<Changes>,
-    /// They are of no more use and could not be removed yet.
-    unremoved: VecDeque<Cgroup>,
-    /// Whether that is because there are many cgroups below them.
-    has_many: bool,
-    /// Whether the kernel has cgroup namespaces, so that each child gets one.
+    /// `None` if changes cannot be detected: then no cgroup is used again.
+    changes: Option<ChangeTracker>,
+    /// Cgroups that could not be removed yet.
+    leftovers: VecDeque<Cgroup>,
+    /// Whether the first of them only has too many cgroups below it to be removed
+    /// at once.
+    has_more_to_remove: bool,
+    /// Whether the kernel has cgroup namespaces: then each child gets one.
     has_namespaces: bool,
 }
 
 struct Parent {
     directory: Rc<OwnedFd>,
-    /// How many processes a child without limits may have; none before the
+    /// How many processes a child without limits may have; `None` before the
     /// controllers are enabled.
     pids: Option<u64>,
-    counts_memory: bool,
+    has_memory_controller: bool,
 }
 
 /// The cgroup of all children, in the root.
 pub(crate) const PARENT: &str = "vmcell";
 
-/// What keeps children from starving the agent, and costs next to nothing.
-const CONTROLLERS: [&str; 2] = ["+pids", "+cpu"];
+/// Controllers that keep children from starving the agent, at nearly no cost.
+const BASE_CONTROLLERS: [&str; 2] = ["+pids", "+cpu"];
 
-/// What costs everybody something, and is only enabled when it is needed.
-const MEMORY: [&str; 1] = ["+memory"];
+/// The controller that slows down all processes; it is enabled when it is needed.
+const MEMORY_CONTROLLER: [&str; 1] = ["+memory"];
 
-/// What all children together weigh against a thread of the kernel, which weighs
-/// 100: what is written to the disk gets a quarter of the processor beside a
-/// command. A worker weighs 33 (`worker/run.rs`).
-const WEIGHT: &str = "300";
+/// The CPU weight of all children together. A kernel thread has 100, so one that
+/// writes to the disk gets a quarter of the processor beside a busy command. A
+/// worker has 33 (`worker/run.rs`).
+const COMMANDS_CPU_WEIGHT: &str = "300";
 
-/// The agent's own: it weighs 1160. If the children want the whole processor,
-/// it still gets four fifths of it when it has something to do.
-const NICENESS: i32 = -11;
+/// The agent's niceness: a weight of 1160. If the children want the whole
+/// processor, the agent still gets four fifths of it when it has work.
+const AGENT_NICENESS: i32 = -11;
 
 /// How many unused cgroups are kept.
 const MAX_SPARE: usize = 4;
 
-/// How many cgroups are removed at once. There may be more below one that a
-/// command had; somebody waits meanwhile.
-const REMOVED: u32 = 64;
+/// How many cgroups are removed at once. There may be more below that of a command,
+/// and hosts wait meanwhile.
+const MAX_REMOVALS: u32 = 64;
 
 impl Cgroups {
-    /// Makes children's cgroups under the root of the hierarchy, `path`.
+    /// Opens `path`, the root of the hierarchy, below which children's cgroups are
+    /// created.
     pub(crate) fn new(path: &str) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self {
             root: rustix::fs::openat(CWD, path, flags, Mode::empty())?,
             parent: None,
-            made: 0,
+            created: 0,
             spare: VecDeque::new(),
-            changes: Changes::new().ok(),
-            unremoved: VecDeque::new(),
-            has_many: false,
+            changes: ChangeTracker::new().ok(),
+            leftovers: VecDeque::new(),
+            has_more_to_remove: false,
             has_namespaces: access("/proc/self/ns/cgroup", Access::EXISTS).is_ok(),
         })
     }
 
-    /// An empty cgroup for a new process.
-    pub(crate) fn take(&mut self) -> Result<Cgroup, Errno> {
+    /// Returns an empty cgroup for a new process.
+    pub(crate) fn acquire(&mut self) -> Result<Cgroup, Errno> {
         while let Some(cgroup) = self.spare.pop_front() {
             if self.is_unchanged(&cgroup) {
                 return Ok(cgroup);
             }
             self.remove(cgroup);
         }
-        self.make()
+        self.create()
     }
 
-    /// A new cgroup with limits.
-    pub(crate) fn take_limited(&mut self, limits: &CgroupLimits) -> Result<Cgroup, Errno> {
+    /// Creates a cgroup with limits.
+    pub(crate) fn acquire_limited(&mut self, limits: &CgroupLimits) -> Result<Cgroup, Errno> {
         self.enable_controllers();
         if limits.memory > 0 {
-            self.count_memory()?;
+            self.enable_memory_controller()?;
         }
-        let mut cgroup = self.make()?;
+        let mut cgroup = self.create()?;
         if let Err(error) = cgroup.limit(limits) {
             self.remove(cgroup);
             return Err(error);
@@ -112,8 +115,8 @@ impl Cgroups {
     }
 
     /// Takes back the empty cgroup of a process that has been reported.
-    pub(crate) fn give_back(&mut self, cgroup: Cgroup) {
-        let is_usable = cgroup.open.is_some() && cgroup.watch.is_some() && !cgroup.spent;
+    pub(crate) fn release(&mut self, cgroup: Cgroup) {
+        let is_usable = cgroup.handles.is_some() && cgroup.watch.is_some() && !cgroup.not_reusable;
         if is_usable && self.spare.len() < MAX_SPARE {
             self.spare.push_back(cgroup);
         } else {
@@ -121,30 +124,31 @@ impl Cgroups {
         }
     }
 
-    /// Closes the cgroup of a process that has ended and left descendants, which
-    /// then costs no descriptor.
+    /// Closes the descriptors of a cgroup whose process has ended and left
+    /// descendants.
     pub(crate) fn close(&mut self, cgroup: &mut Cgroup) {
-        cgroup.open = None;
+        cgroup.handles = None;
         if let (Some(watch), Some(changes)) = (cgroup.watch.take(), &mut self.changes) {
-            changes.forget(watch);
+            changes.unwatch(watch);
         }
     }
 
-    /// Whether some process that is in no cgroup of a command may be a descendant
-    /// of one that was started at this moment, or whether that cannot be known.
-    pub(crate) fn has_lost_some_since(started: Moment) -> bool {
-        outsiders::may_descend_from_one_started_at(started)
+    /// Returns whether a descendant of a command that was started at this moment may
+    /// have left the cgroups of commands.
+    pub(crate) fn may_have_escaped_since(started: Moment) -> bool {
+        escaped::may_include_descendants_since(started)
     }
 
-    /// Whether there is more to remove at once.
-    pub(crate) fn is_untidy(&self) -> bool {
-        self.has_many
+    /// Returns whether [`remove_leftovers`](Self::remove_leftovers) can remove more
+    /// now.
+    pub(crate) fn has_more_to_remove(&self) -> bool {
+        self.has_more_to_remove
     }
 
-    /// Removes some of what could not be removed before.
-    pub(crate) fn tidy(&mut self) {
-        self.has_many = false;
-        if let Some(cgroup) = self.unremoved.pop_front() {
+    /// Removes some of the cgroups that could not be removed before.
+    pub(crate) fn remove_leftovers(&mut self) {
+        self.has_more_to_remove = false;
+        if let Some(cgroup) = self.leftovers.pop_front() {
             self.remove(cgroup);
         }
     }
@@ -162,42 +166,43 @@ impl Cgroups {
         let Ok(name) = CString::new(format!("{}", cgroup.number)) else {
             return;
         };
-        let mut steps = REMOVED;
-        match tree::remove(&cgroup.parent, &name, &mut steps) {
+        let mut budget = MAX_REMOVALS;
+        match tree::remove(&cgroup.parent, &name, &mut budget) {
             Ok(()) => {}
-            // Somebody is still on the way out, or has moved in.
-            Err(Errno::BUSY) => self.unremoved.push_back(cgroup),
+            // A process is still exiting, or was moved into it.
+            Err(Errno::BUSY) => self.leftovers.push_back(cgroup),
             Err(Errno::AGAIN) => {
-                self.has_many = true;
-                self.unremoved.push_front(cgroup);
+                self.has_more_to_remove = true;
+                self.leftovers.push_front(cgroup);
             }
-            // It stays behind; nothing is lost.
+            // It stays, unused.
             Err(_) => {}
         }
     }
 
-    /// Whether [`prepare`](Self::prepare) has been called.
+    /// Returns whether the controllers are enabled.
     pub(crate) fn is_prepared(&self) -> bool {
         self.parent
             .as_ref()
             .is_some_and(|parent| parent.pids.is_some())
     }
 
-    /// Does what somebody would else wait for. For quiet moments.
+    /// Enables the controllers and creates the first cgroup. To be called when the
+    /// agent is idle, so that no command waits for it.
     pub(crate) fn prepare(&mut self) {
         if !self.is_prepared() {
             self.enable_controllers();
         }
-        if self.made == 0
-            && let Ok(cgroup) = self.make()
+        if self.created == 0
+            && let Ok(cgroup) = self.create()
         {
             self.spare.push_back(cgroup);
         }
     }
 
-    /// Lets the kernel count and limit what children use. It takes some time
-    /// (20 ms under emulation), which the first command of a VM need not wait
-    /// for: what it has used by then is not counted, and that is all.
+    /// Enables the controllers that limit children. That takes some time (20 ms
+    /// under emulation), so the first command of a VM does not wait for it: only
+    /// what it has used by then is not counted.
     fn enable_controllers(&mut self) {
         let Ok(parent) = self.parent() else {
             return;
@@ -205,42 +210,42 @@ impl Cgroups {
         if parent.pids.is_some() {
             return;
         }
-        // All children together leave an eighth to the kernel and the agent,
-        // and one of them leaves half of the rest to the others. So a fork
-        // bomb keeps nobody from starting the command that ends it.
-        let threads = most_threads().unwrap_or(FEW_THREADS);
+        // An eighth of the threads is for the kernel and the agent, and one child
+        // may have half of the rest. So a command that ends a fork bomb can be
+        // started beside it.
+        let threads = max_threads().unwrap_or(DEFAULT_MAX_THREADS);
         let all = threads.saturating_sub(threads.div_euclid(8));
         let pids = all.div_euclid(2).max(1);
         parent.pids = Some(pids);
-        // What the kernel does not have, it does not have.
-        enable(&CONTROLLERS, &self.root);
+        // Controllers that the kernel lacks are ignored.
+        enable(&BASE_CONTROLLERS, &self.root);
         if let Some(parent) = &self.parent {
-            enable(&CONTROLLERS, &parent.directory);
-            let _ = write(&parent.directory, "cpu.weight", WEIGHT);
-            let _ = rustix::process::nice(NICENESS);
+            enable(&BASE_CONTROLLERS, &parent.directory);
+            let _ = write(&parent.directory, "cpu.weight", COMMANDS_CPU_WEIGHT);
+            let _ = rustix::process::nice(AGENT_NICENESS);
             let _ = write(&parent.directory, "pids.max", &format!("{all}"));
-            for number in 1..=self.made {
+            for number in 1..=self.created {
                 let file = format!("{number}/pids.max");
                 let _ = write(&parent.directory, &file, &format!("{pids}"));
             }
         }
     }
 
-    /// Lets the kernel count memory. What was used before is not counted.
-    fn count_memory(&mut self) -> Result<(), Errno> {
-        if self.parent()?.counts_memory {
+    /// Enables the memory controller. Memory that is in use already is not counted.
+    fn enable_memory_controller(&mut self) -> Result<(), Errno> {
+        if self.parent()?.has_memory_controller {
             return Ok(());
         }
-        enable(&MEMORY, &self.root);
+        enable(&MEMORY_CONTROLLER, &self.root);
         let parent = self.parent()?;
-        enable(&MEMORY, &parent.directory);
-        parent.counts_memory = true;
+        enable(&MEMORY_CONTROLLER, &parent.directory);
+        parent.has_memory_controller = true;
         Ok(())
     }
 
-    fn make(&mut self) -> Result<Cgroup, Errno> {
-        self.made = self.made.saturating_add(1);
-        let (number, has_namespace) = (self.made, self.has_namespaces);
+    fn create(&mut self) -> Result<Cgroup, Errno> {
+        self.created = self.created.saturating_add(1);
+        let (number, has_namespace) = (self.created, self.has_namespaces);
         let parent = self.parent()?;
         let mut cgroup = Cgroup::create(&parent.directory, number)?;
         cgroup.has_namespace = has_namespace;
@@ -248,11 +253,12 @@ impl Cgroups {
             // Without the controller there is no such file, and no limit.
             let _ = cgroup.write("pids.max", &format!("{pids}"));
         }
-        // What is made below must be removed one day.
+        // The agent has to remove all cgroups below it.
         let _ = cgroup.write("cgroup.max.descendants", &format!("{MAX_DESCENDANTS}"));
-        // From here on it is the child's. One that cannot be watched is used once.
-        if let (Some(changes), Some(open)) = (&self.changes, &cgroup.open) {
-            cgroup.watch = changes.watch(&open.directory).ok();
+        // All later changes are the child's. A cgroup that cannot be watched is
+        // used once.
+        if let (Some(changes), Some(handles)) = (&self.changes, &cgroup.handles) {
+            cgroup.watch = changes.watch(&handles.directory).ok();
         }
         Ok(cgroup)
     }
@@ -278,33 +284,34 @@ impl Parent {
         Ok(Self {
             directory: Rc::new(directory),
             pids: None,
-            counts_memory: false,
+            has_memory_controller: false,
         })
     }
 }
 
-/// What the kernel does not have is noticed when a limit is to be set.
+/// Enables controllers for the cgroups below. Missing ones are noticed when a
+/// limit is set.
 fn enable(controllers: &[&str], directory: &OwnedFd) {
     let file = "cgroup.subtree_control";
     if write(directory, file, &controllers.join(" ")).is_err() {
-        // One that the kernel lacks spoils the others.
+        // One that the kernel lacks makes the write fail for all.
         for controller in controllers {
             let _ = write(directory, file, controller);
         }
     }
 }
 
-/// A guess for a kernel that does not say how many threads it can have.
-const FEW_THREADS: u64 = 512;
+/// The assumption for a kernel that does not report its limit.
+const DEFAULT_MAX_THREADS: u64 = 512;
 
-/// How many threads the kernel can have: as many as fit into an eighth of the
-/// memory, and never more than there are numbers for.
-fn most_threads() -> Option<u64> {
-    const NUMBERS: u64 = 32 * 1024;
+/// Returns how many threads the kernel can have: as many as fit into an eighth of
+/// the memory, and at most as many as there are pids.
+fn max_threads() -> Option<u64> {
+    const MAX_PIDS: u64 = 32 * 1024;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open("/proc/sys/kernel/threads-max", flags, Mode::empty()).ok()?;
     let mut text = [0; 32];
     let count = rustix::io::read(&file, &mut text).ok()?;
     let text = core::str::from_utf8(text.get(..count)?).ok()?;
-    Some(text.trim().parse::<u64>().ok()?.min(NUMBERS))
+    Some(text.trim().parse::<u64>().ok()?.min(MAX_PIDS))
 }

@@ -1,4 +1,4 @@
-//! Cgroups below others.
+//! Cgroups below a child's cgroup.
 
 use core::{ffi::CStr, mem::MaybeUninit};
 
@@ -8,28 +8,25 @@ use rustix::{
     io::Errno,
 };
 
-/// How deep cgroups may be below one of a child, which the kernel is told to
-/// enforce.
+/// How deep cgroups may be below that of a child; the kernel enforces it.
 pub(super) const MAX_DEPTH: u32 = 32;
 
-/// How many cgroups a child may have below its own, which the kernel is told to
-/// enforce.
+/// How many cgroups may be below that of a child; the kernel enforces it.
 pub(super) const MAX_DESCENDANTS: u32 = 1024;
 
-/// Names of a page; a larger directory is read in parts.
+/// The size of the buffer for names; a larger directory is read in parts.
 const BUFFER: usize = 2048;
 
-/// Removes a cgroup with all below it, as far as `steps` go: each one is a
-/// cgroup that is looked at.
+/// Removes a cgroup with all below it. It visits at most `budget` cgroups.
 ///
 /// # Errors
 /// `EBUSY` if processes are left in it, `EAGAIN` if there is more to do.
-pub(super) fn remove(parent: &OwnedFd, name: &CStr, steps: &mut u32) -> Result<(), Errno> {
-    remove_below(parent, name, MAX_DEPTH, steps)
+pub(super) fn remove(parent: &OwnedFd, name: &CStr, budget: &mut u32) -> Result<(), Errno> {
+    remove_below(parent, name, MAX_DEPTH, budget)
 }
 
-fn remove_below(parent: &OwnedFd, name: &CStr, depth: u32, steps: &mut u32) -> Result<(), Errno> {
-    *steps = steps.checked_sub(1).ok_or(Errno::AGAIN)?;
+fn remove_below(parent: &OwnedFd, name: &CStr, depth: u32, budget: &mut u32) -> Result<(), Errno> {
+    *budget = budget.checked_sub(1).ok_or(Errno::AGAIN)?;
     let removed = || match unlinkat(parent, name, AtFlags::REMOVEDIR) {
         Err(Errno::NOENT) => Ok(()),
         outcome => outcome,
@@ -40,12 +37,12 @@ fn remove_below(parent: &OwnedFd, name: &CStr, depth: u32, steps: &mut u32) -> R
     };
     let directory = open_directory(parent, name)?;
     for_each_below(&directory, |name| {
-        remove_below(&directory, name, depth, steps)
+        remove_below(&directory, name, depth, budget)
     })?;
     removed()
 }
 
-/// Calls `visit` with each cgroup directly below one.
+/// Calls `visit` with the name of each cgroup directly below one.
 pub(super) fn for_each_below(
     directory: &OwnedFd,
     mut visit: impl FnMut(&CStr) -> Result<(), Errno>,

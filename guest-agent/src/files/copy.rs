@@ -12,37 +12,37 @@ use rustix::{
 use vmcell_wire::{FailureKind, files::Owner, limits::MAX_DEPTH};
 
 use super::{
-    content::copy_content,
-    descent::{Descent, Level, Step, open_directory, open_entry},
+    copy_content::copy_content,
+    directory_stack::{DirectoryStack, Level, Step, open_directory, open_entry},
     entry,
-    everywhere::too_deep,
     owner::{Ids, NewOwner},
+    recursive::too_deep,
     remove::remove_tree,
     root::Root,
-    target::{HARMLESS, is},
+    target::{NO_SIDE_EFFECTS, has_type},
     temporary::{path_of, random_name},
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// The copy gets its name when it is complete. Until then it has another one,
-/// and if it does not become complete it is removed.
+/// Copies an entry with all that is below it. The copy has a temporary name until
+/// it is complete, and is removed if that fails.
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     from: &[u8],
     to: &[u8],
     owner: Owner<'_>,
-) -> Result<(), Stop> {
+) -> JobResult<()> {
     let owner = NewOwner::find(owner)?;
-    let (from, to) = (root.place(from)?, root.place(to)?);
+    let (from, to) = (root.locate(from)?, root.locate(to)?);
     let mut copier = Copier {
-        line,
+        io,
         owner,
-        around: fstat(&to.directory).map_err(copying)?,
+        destination: fstat(&to.directory).map_err(copy_failed)?,
         top: None,
     };
     let (directory, name) = (to.directory.as_fd(), c_name(from.name)?);
-    let temporary = random_name().map_err(copying)?;
+    let temporary = random_name().map_err(copy_failed)?;
     let copied = copier
         .copy(
             from.directory.as_fd(),
@@ -52,28 +52,28 @@ pub(super) fn perform(
         )
         .and_then(|()| {
             let flags = RenameFlags::NOREPLACE;
-            renameat_with(directory, &*temporary, directory, to.name, flags).map_err(copying)
+            renameat_with(directory, &*temporary, directory, to.name, flags).map_err(copy_failed)
         });
-    if let Err(stop) = copied {
-        // The first failure is the one to be told.
+    if let Err(error) = copied {
+        // The first failure is reported, not one of the removal.
         let _ = remove_tree(directory, &temporary, || Ok(()));
-        return Err(stop);
+        return Err(error);
     }
-    let copy = open_entry(directory, to.name).map_err(copying)?;
-    entry::answer(line, copy.as_fd())
+    let copy = open_entry(directory, to.name).map_err(copy_failed)?;
+    entry::answer(io, copy.as_fd())
 }
 
 struct Copier<'l> {
-    line: &'l Line,
+    io: &'l JobIo,
     owner: NewOwner,
-    /// The directory that the copy is made in.
-    around: Stat,
+    /// The directory that the copy is created in.
+    destination: Stat,
     /// The copy, if it is a directory.
     top: Option<Stat>,
 }
 
-/// A directory that is copied.
-struct Original {
+/// A directory whose entries are being copied.
+struct CopiedDirectory {
     status: Stat,
     copy: OwnedFd,
 }
@@ -85,92 +85,95 @@ impl Copier<'_> {
         name: &CStr,
         to: BorrowedFd<'_>,
         new_name: &CStr,
-    ) -> Result<(), Stop> {
-        let mut descent = Descent::new();
+    ) -> JobResult<()> {
+        let mut stack = DirectoryStack::new();
         if let Some((directory, original)) = self.copy_entry(from, name, to, new_name)? {
-            self.top = Some(fstat(&original.copy).map_err(copying)?);
-            descent.enter(directory, CString::from(name), original);
+            self.top = Some(fstat(&original.copy).map_err(copy_failed)?);
+            stack.enter(directory, CString::from(name), original);
         }
-        while let Some(step) = descent.step().map_err(copying)? {
-            self.line.check()?;
+        while let Some(step) = stack.step().map_err(copy_failed)? {
+            self.io.check_cancelled()?;
             let (level, name) = match step {
                 Step::Entry { level, name, .. } => (level, name),
-                Step::Left(Level { note, .. }) => {
-                    self.finish(note.copy.as_fd(), &note.status)?;
+                Step::Left(Level { data, .. }) => {
+                    self.finish(data.copy.as_fd(), &data.status)?;
                     continue;
                 }
             };
-            let (from, to) = (level.directory.as_fd(), level.note.copy.as_fd());
+            let (from, to) = (level.directory.as_fd(), level.data.copy.as_fd());
             match self.copy_entry(from, &name, to, &name) {
                 Ok(None) => {}
-                Ok(Some(_)) if descent.depth() > MAX_DEPTH => return Err(too_deep()),
-                Ok(Some((directory, original))) => descent.enter(directory, name, original),
-                Err(Stop::Failed(trouble)) => {
-                    return Err(trouble.at(&descent.path_of(&name)).into());
+                Ok(Some(_)) if stack.depth() > MAX_DEPTH => return Err(too_deep()),
+                Ok(Some((directory, original))) => stack.enter(directory, name, original),
+                Err(JobError::Failed(failure)) => {
+                    return Err(failure.with_path(&stack.path_of(&name)).into());
                 }
-                Err(stop) => return Err(stop),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    /// Copies one entry. A directory is made, but what is in it is left to the
-    /// caller.
+    /// Copies one entry. A directory is created empty and returned, with the opened
+    /// original, for the caller to fill.
     fn copy_entry(
         &self,
         from: BorrowedFd<'_>,
         name: &CStr,
         to: BorrowedFd<'_>,
         new_name: &CStr,
-    ) -> Result<Option<(OwnedFd, Original)>, Stop> {
+    ) -> JobResult<Option<(OwnedFd, CopiedDirectory)>> {
         let private = Mode::RUSR | Mode::WUSR;
-        let entry = open_entry(from, name).map_err(copying)?;
-        let status = fstat(&entry).map_err(copying)?;
+        let entry = open_entry(from, name).map_err(copy_failed)?;
+        let status = fstat(&entry).map_err(copy_failed)?;
         match FileType::from_raw_mode(status.st_mode) {
             FileType::Directory => {
                 if self.top.is_some_and(|top| is_same(&top, &status)) {
                     let text = "a directory cannot be copied into itself";
-                    return Err(Trouble::new(FailureKind::Invalid, text).into());
+                    return Err(FileError::new(FailureKind::Invalid, text).into());
                 }
-                let directory = open_directory(entry.as_fd(), c".").map_err(copying)?;
-                mkdirat(to, new_name, private | Mode::XUSR).map_err(copying)?;
-                let copy = open_directory(to, new_name).map_err(copying)?;
-                return Ok(Some((directory, Original { status, copy })));
+                let directory = open_directory(entry.as_fd(), c".").map_err(copy_failed)?;
+                mkdirat(to, new_name, private | Mode::XUSR).map_err(copy_failed)?;
+                let copy = open_directory(to, new_name).map_err(copy_failed)?;
+                return Ok(Some((directory, CopiedDirectory { status, copy })));
             }
             FileType::RegularFile => {
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | HARMLESS;
-                let file = openat(from, name, flags, Mode::empty()).map_err(copying)?;
-                if !is_same(&fstat(&file).map_err(copying)?, &status) {
-                    return Err(copying(Errno::AGAIN));
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | NO_SIDE_EFFECTS;
+                let file = openat(from, name, flags, Mode::empty()).map_err(copy_failed)?;
+                if !is_same(&fstat(&file).map_err(copy_failed)?, &status) {
+                    return Err(copy_failed(Errno::AGAIN));
                 }
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-                let copy = openat(to, new_name, flags, private).map_err(copying)?;
-                copy_content(self.line, file.as_fd(), copy.as_fd(), &status)?;
+                let copy = openat(to, new_name, flags, private).map_err(copy_failed)?;
+                copy_content(self.io, file.as_fd(), copy.as_fd(), &status)?;
             }
             FileType::Symlink => {
-                let target = entry::target(entry.as_fd(), c"").map_err(copying)?;
-                symlinkat(&*target, to, new_name).map_err(copying)?;
+                let target = entry::link_target(entry.as_fd(), c"").map_err(copy_failed)?;
+                symlinkat(&*target, to, new_name).map_err(copy_failed)?;
             }
-            kind => mknodat(to, new_name, kind, private, status.st_rdev).map_err(copying)?,
+            kind => mknodat(to, new_name, kind, private, status.st_rdev).map_err(copy_failed)?,
         }
-        let copy = open_entry(to, new_name).map_err(copying)?;
+        let copy = open_entry(to, new_name).map_err(copy_failed)?;
         self.finish(copy.as_fd(), &status)?;
         Ok(None)
     }
 
     /// Sets owner, permissions and time.
-    fn finish(&self, copy: BorrowedFd<'_>, original: &Stat) -> Result<(), Stop> {
+    fn finish(&self, copy: BorrowedFd<'_>, original: &Stat) -> JobResult<()> {
         let set = || {
-            if let Some(ids) = self.owner.heir(&self.around, Some(Ids::of(original))) {
-                ids.own_found(copy)?;
+            if let Some(ids) = self
+                .owner
+                .owner_for_new(&self.destination, Some(Ids::of(original)))
+            {
+                ids.chown_path_fd(copy)?;
             }
-            if !is(original, FileType::Symlink) {
+            if !has_type(original, FileType::Symlink) {
                 let mode = Mode::from_raw_mode(original.st_mode & 0o7777);
                 chmodat(CWD, path_of(copy), mode, AtFlags::empty())?;
             }
             utimensat(copy, c"", &times(original), AtFlags::EMPTY_PATH)
         };
-        set().map_err(copying)
+        set().map_err(copy_failed)
     }
 }
 
@@ -178,7 +181,7 @@ fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-/// The times of the last access and the last change.
+/// Returns the times of the last access and the last modification.
 fn times(status: &Stat) -> Timestamps {
     let time = |tv_sec, nanoseconds| Timespec {
         tv_sec,
@@ -190,16 +193,16 @@ fn times(status: &Stat) -> Timestamps {
     }
 }
 
-fn c_name(name: &[u8]) -> Result<CString, Stop> {
-    CString::new(Vec::from(name)).map_err(|_| copying(Errno::INVAL))
+fn c_name(name: &[u8]) -> JobResult<CString> {
+    CString::new(Vec::from(name)).map_err(|_| copy_failed(Errno::INVAL))
 }
 
 #[cold]
-pub(super) fn copying(errno: Errno) -> Stop {
-    let trouble = match errno {
-        // A path that leaves its root was refused before.
-        Errno::XDEV => Trouble::new(FailureKind::Unsupported, "copying between file systems"),
-        errno => Trouble::errno(errno, "copying it"),
+pub(super) fn copy_failed(errno: Errno) -> JobError {
+    let failure = match errno {
+        // A path that leaves its root was rejected before.
+        Errno::XDEV => FileError::new(FailureKind::Unsupported, "copying between file systems"),
+        errno => FileError::errno(errno, "copying it"),
     };
-    trouble.into()
+    failure.into()
 }

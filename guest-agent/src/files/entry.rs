@@ -7,11 +7,11 @@ use rustix::{
 };
 use vmcell_wire::files::{Answer, FileEntry, FileKind, Time};
 
-use super::names::Names;
-use crate::worker::{Line, Stop, Trouble};
+use super::owner_names::OwnerNames;
+use crate::worker::{FileError, JobIo, JobResult};
 
-/// What is told about what `status` is about. The caller adds names, a link's
-/// target and a digest.
+/// Describes an entry by its status. The caller adds names, a link's target and a
+/// digest.
 pub(crate) fn describe<'a>(path: &'a [u8], status: &Stat) -> FileEntry<'a> {
     FileEntry {
         path,
@@ -34,7 +34,7 @@ pub(crate) fn describe<'a>(path: &'a [u8], status: &Stat) -> FileEntry<'a> {
     }
 }
 
-/// When it was last changed.
+/// Returns the time of the last modification.
 pub(crate) fn modified(status: &Stat) -> Time {
     Time {
         seconds: status.st_mtime,
@@ -58,26 +58,26 @@ pub(crate) fn kind_of(kind: FileType) -> FileKind {
     }
 }
 
-/// Answers with the one entry that `found` stands for.
-pub(crate) fn answer(line: &mut Line, found: BorrowedFd<'_>) -> Result<(), Stop> {
-    answer_with(line, found, None)
+/// Answers the request with the entry that `found` refers to.
+pub(crate) fn answer(io: &mut JobIo, found: BorrowedFd<'_>) -> JobResult<()> {
+    answer_with_digest(io, found, None)
 }
 
-/// The same, with the digest of its bytes.
-pub(crate) fn answer_with(
-    line: &mut Line,
+/// Answers the request with an entry and the digest of its bytes.
+pub(crate) fn answer_with_digest(
+    io: &mut JobIo,
     found: BorrowedFd<'_>,
     digest: Option<[u8; 32]>,
-) -> Result<(), Stop> {
-    let looking = |errno| Trouble::errno(errno, "looking at it");
-    let status = rustix::fs::fstat(found).map_err(looking)?;
-    let mut names = Names::read();
-    let (owner, group) = names.of(status.st_uid, status.st_gid);
+) -> JobResult<()> {
+    let stat_failed = |errno| FileError::errno(errno, "looking at it");
+    let status = rustix::fs::fstat(found).map_err(stat_failed)?;
+    let mut names = OwnerNames::read();
+    let (owner, group) = names.look_up(status.st_uid, status.st_gid);
     let target = match kind(&status) {
-        FileKind::Symlink => target(found, c"").map_err(looking)?,
+        FileKind::Symlink => link_target(found, c"").map_err(stat_failed)?,
         _ => Vec::new(),
     };
-    line.answer(&Answer::Entry(FileEntry {
+    io.send_answer(&Answer::Entry(FileEntry {
         owner,
         group,
         target: &target,
@@ -86,9 +86,9 @@ pub(crate) fn answer_with(
     }))
 }
 
-/// What a link points to: an entry of a directory, or with an empty name the
-/// descriptor itself.
-pub(crate) fn target(
+/// Returns the target of a link: of an entry in a directory, or of the descriptor
+/// itself if the name is empty.
+pub(crate) fn link_target(
     directory: BorrowedFd<'_>,
     name: impl rustix::path::Arg,
 ) -> Result<Vec<u8>, Errno> {

@@ -1,36 +1,36 @@
-//! Work on files, as a [worker](crate::worker) does it.
+//! File operations, which run in a [worker](crate::worker).
 //!
-//! Each sort of work is a file of its own. They share these:
+//! Each operation has a module. They share these:
 //!
-//! - [`root`]: paths become descriptors within the root of the job, or nothing
-//!   does; [`link_walk`]: which links are followed on the way;
-//! - [`owner`]: whose new entries are;
-//! - [`entry`]: what is told about an entry;
-//! - [`temporary`]: files that have no name yet, or one that goes away;
-//! - [`descent`]: what is below a directory, level by level.
+//! - [`root`]: opens paths within the root of the job; [`resolve`]: follows
+//!   symbolic links on the way;
+//! - [`owner`]: the owner of new entries;
+//! - [`entry`]: describes an entry;
+//! - [`temporary`]: files without a name, or with a temporary one;
+//! - [`directory_stack`]: the open directories of a depth-first traversal.
 //!
-//! Nothing is left behind, whatever happens: what is open or has a name only
-//! for a while belongs to an object whose end is its end.
+//! Temporary files and names are removed when their object is dropped, so no
+//! failure leaves any behind.
 
-mod content;
 mod copy;
-mod descent;
+mod copy_content;
 mod digest;
 mod directory;
+mod directory_stack;
 mod edit;
 mod entry;
-mod everywhere;
-mod link_walk;
-mod mode;
-mod names;
 mod owner;
-mod ownership;
+mod owner_names;
 mod read;
 mod receive;
+mod recursive;
 mod remove;
 mod rename;
+mod resolve;
 mod root;
 mod send;
+mod set_mode;
+mod set_owner;
 mod stat;
 mod symlink;
 mod sync;
@@ -49,66 +49,71 @@ use vmcell_wire::{
 };
 
 use self::root::Root;
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobIo, JobResult};
 
-/// Makes permissions mean what requests say: once, when a worker starts.
-pub(crate) fn begin() {
+/// Clears the umask, so that entries get the permissions of the request. To be
+/// called once, when a worker starts.
+pub(crate) fn clear_umask() {
     rustix::process::umask(rustix::fs::Mode::empty());
 }
 
-/// Does what is asked for.
-pub(crate) fn perform(line: &mut Line, request: &Files<'_>) -> Result<(), Stop> {
+/// Performs a request.
+pub(crate) fn perform(io: &mut JobIo, request: &Files<'_>) -> JobResult<()> {
     let root = Root::open(request.root)?;
     match request.work {
         Work::Read {
             path,
             offset,
             length,
-        } => read::perform(line, &root, path, offset, length),
-        Work::Write(write) => write::perform(line, &root, &write),
+        } => read::perform(io, &root, path, offset, length),
+        Work::Write(write) => write::perform(io, &root, &write),
         Work::Stat {
             path,
             follow,
             digest,
-        } => stat::perform(line, &root, path, follow, digest),
+        } => stat::perform(io, &root, path, follow, digest),
         Work::MakeDirectory { path, mode, owner } => {
-            directory::perform(line, &root, path, mode, owner)
+            directory::perform(io, &root, path, mode, owner)
         }
-        Work::Remove { path, tree } => remove::perform(line, &root, path, tree),
-        Work::Rename { from, to, replace } => rename::perform(line, &root, from, to, replace),
-        Work::Copy { from, to, owner } => copy::perform(line, &root, from, to, owner),
-        Work::SetMode { path, mode, tree } => mode::perform(line, &root, path, mode, tree),
-        Work::SetOwner { path, owner, tree } => ownership::perform(line, &root, path, owner, tree),
+        Work::Remove { path, tree } => remove::perform(io, &root, path, tree),
+        Work::Rename { from, to, replace } => rename::perform(io, &root, from, to, replace),
+        Work::Copy { from, to, owner } => copy::perform(io, &root, from, to, owner),
+        Work::SetMode { path, mode, tree } => set_mode::perform(io, &root, path, mode, tree),
+        Work::SetOwner { path, owner, tree } => set_owner::perform(io, &root, path, owner, tree),
         Work::Symlink {
             path,
             target,
             owner,
-        } => symlink::perform(line, &root, path, target, owner),
+        } => symlink::perform(io, &root, path, target, owner),
         Work::Touch {
             path,
             modified,
             owner,
-        } => touch::perform(line, &root, path, modified, owner),
+        } => touch::perform(io, &root, path, modified, owner),
         Work::Sync { path } => sync::perform(&root, path),
-        Work::Edit { path, owner } => edit::perform(line, &root, path, owner),
-        Work::Walk(walk) => walk::perform(line, &root, &walk),
-        Work::Usage { path } => usage::perform(line, &root, path),
-        Work::Receive(receive) => receive::perform(line, &root, &receive),
-        Work::Send(send) => send::perform(line, &root, &send),
+        Work::Edit { path, owner } => edit::perform(io, &root, path, owner),
+        Work::Walk(walk) => walk::perform(io, &root, &walk),
+        Work::Usage { path } => usage::perform(io, &root, path),
+        Work::Receive(receive) => receive::perform(io, &root, &receive),
+        Work::Send(send) => send::perform(io, &root, &send),
         Work::Watch {
             path,
             recursive,
             debounce_ms,
         } => {
-            // What is held open is not seen to go away.
+            // The kernel reports no removal of a directory that is still open.
             drop(root);
-            let subject = watch::Subject {
+            let target = watch::WatchTarget {
                 root: request.root,
                 path,
                 recursive,
             };
-            watch::perform(line, subject, debounce_ms)
+            watch::perform(io, target, debounce_ms)
         }
-        _ => Err(Trouble::new(FailureKind::Unsupported, "no such work on files").into()),
+        _ => Err(FileError::new(
+            FailureKind::Unsupported,
+            "the file operation is not supported",
+        )
+        .into()),
     }
 }

@@ -6,9 +6,9 @@ use rustix::{
 };
 use vmcell_wire::files::Owner;
 
-use crate::{user::User, worker::Stop};
+use crate::{user::User, worker::JobResult};
 
-/// A user and a group.
+/// A uid and a gid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ids {
     pub(crate) uid: u32,
@@ -25,15 +25,15 @@ impl Ids {
         }
     }
 
-    /// Gives them an open file or directory. It loses its set-id bits by this,
-    /// so permissions are set afterwards.
-    pub(crate) fn own(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
+    /// Sets the owner of an open file or directory. This clears its set-id bits, so
+    /// permissions are set afterwards.
+    pub(crate) fn chown(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
         let (uid, gid) = self.raw();
         rustix::fs::fchown(entry, uid, gid)
     }
 
-    /// Gives them what a descriptor stands for, whatever it is.
-    pub(crate) fn own_found(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
+    /// Sets the owner of an entry of any type that was opened with `O_PATH`.
+    pub(crate) fn chown_path_fd(self, entry: BorrowedFd<'_>) -> Result<(), Errno> {
         let (uid, gid) = self.raw();
         rustix::fs::chownat(entry, c"", uid, gid, AtFlags::EMPTY_PATH)
     }
@@ -43,11 +43,11 @@ impl Ids {
     }
 }
 
-/// Whose new entries are.
+/// Decides who owns new entries.
 pub(crate) struct NewOwner {
     rule: Rule,
-    /// Whose they are before anything is done about it.
-    ours: Ids,
+    /// The ids of this process, which the kernel gives to new entries.
+    own_ids: Ids,
 }
 
 enum Rule {
@@ -57,7 +57,7 @@ enum Rule {
 }
 
 impl NewOwner {
-    pub(crate) fn find(owner: Owner<'_>) -> Result<Self, Stop> {
+    pub(crate) fn find(owner: Owner<'_>) -> JobResult<Self> {
         let rule = match owner {
             Owner::OfDirectory => Rule::OfDirectory,
             Owner::OfRecord => Rule::OfRecord,
@@ -69,36 +69,37 @@ impl NewOwner {
                 },
             }),
         };
-        let ours = Ids {
+        let own_ids = Ids {
             uid: geteuid().as_raw(),
             gid: getegid().as_raw(),
         };
-        Ok(Self { rule, ours })
+        Ok(Self { rule, own_ids })
     }
 
-    /// Whom a new entry of `directory` must be given to; None if it is theirs
-    /// from the beginning. `record` says whose it was where it comes from.
-    pub(crate) fn heir(&self, directory: &Stat, record: Option<Ids>) -> Option<Ids> {
+    /// Returns the owner to set for a new entry of `directory`, or `None` if the
+    /// kernel sets it already. `record` is the owner of the original.
+    pub(crate) fn owner_for_new(&self, directory: &Stat, record: Option<Ids>) -> Option<Ids> {
         let ids = match self.rule {
             Rule::OfDirectory => Ids::of(directory),
             Rule::Given(ids) => ids,
             Rule::OfRecord => record.unwrap_or(Ids::ROOT),
         };
-        let mut first = self.ours;
+        let mut initial = self.own_ids;
         if directory.st_mode & SET_GROUP != 0 {
-            first.gid = directory.st_gid;
+            initial.gid = directory.st_gid;
         }
-        (ids != first).then_some(ids)
+        (ids != initial).then_some(ids)
     }
 
-    /// Whom something must be given to that is there already and replaced;
-    /// None if it stays whose it was.
-    pub(crate) fn successor(&self) -> Option<Ids> {
-        self.successor_by(None)
+    /// Returns the owner to set for an entry that replaces another one, or `None` to
+    /// keep the owner of that.
+    pub(crate) fn owner_for_replaced(&self) -> Option<Ids> {
+        self.owner_for_replaced_from(None)
     }
 
-    /// The same, where a record says whose it was where it comes from.
-    pub(crate) fn successor_by(&self, record: Option<Ids>) -> Option<Ids> {
+    /// Like [`owner_for_replaced`](Self::owner_for_replaced), with the owner of the
+    /// original.
+    pub(crate) fn owner_for_replaced_from(&self, record: Option<Ids>) -> Option<Ids> {
         match self.rule {
             Rule::OfDirectory => None,
             Rule::Given(ids) => Some(ids),
@@ -106,9 +107,9 @@ impl NewOwner {
         }
     }
 
-    /// [`heir`](Self::heir) by the directory's descriptor.
-    pub(crate) fn heir_in(&self, directory: impl AsFd) -> Result<Option<Ids>, Errno> {
-        Ok(self.heir(&rustix::fs::fstat(directory)?, None))
+    /// Like [`owner_for_new`](Self::owner_for_new), with the directory's descriptor.
+    pub(crate) fn owner_for_new_in(&self, directory: impl AsFd) -> Result<Option<Ids>, Errno> {
+        Ok(self.owner_for_new(&rustix::fs::fstat(directory)?, None))
     }
 }
 

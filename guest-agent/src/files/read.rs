@@ -5,40 +5,39 @@ use rustix::{
 };
 
 use super::{root::Root, target::open_file};
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobIo, JobResult};
 
-/// What is read at once.
+/// How much is read at once.
 const CHUNK: usize = 128 * 1024;
 
-/// The same past the kernel's cache, where each call waits for the disk.
+/// How much is read at once with direct I/O, where each call waits for the disk.
 const DIRECT_CHUNK: usize = 1024 * 1024;
 
-/// From so many bytes on it pays to read past the kernel's cache.
-const LARGE: u64 = 4 * 1024 * 1024;
+/// From this size on, direct I/O is faster.
+const DIRECT_IO_THRESHOLD: u64 = 4 * 1024 * 1024;
 
-/// What is read past the cache is a multiple of this, and so is its place in
-/// the file and in memory.
+/// The alignment of direct I/O: of its length, file offset and memory address.
 const BLOCK: usize = 4096;
 const BLOCK_64: u64 = 4096;
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     offset: u64,
     length: u64,
-) -> Result<(), Stop> {
+) -> JobResult<()> {
     let (file, status) = open_file(root, path, OFlags::RDONLY)?;
     let end = offset.saturating_add(length);
     let size = u64::try_from(status.st_size).unwrap_or(0).min(end);
     let mut offset = offset;
-    if size.saturating_sub(offset) >= LARGE && offset.is_multiple_of(BLOCK_64) {
-        // The tail of the file has no whole blocks.
+    if size.saturating_sub(offset) >= DIRECT_IO_THRESHOLD && offset.is_multiple_of(BLOCK_64) {
+        // The end of the file may be a partial block.
         let whole = size.saturating_sub(size.rem_euclid(BLOCK_64));
-        offset = read_directly(line, file.as_fd(), offset, whole)?;
+        offset = read_directly(io, file.as_fd(), offset, whole)?;
     }
     while offset < end {
-        let room = line.room()?;
+        let room = io.room()?;
         let count = room.len().min(CHUNK).min(clamp(end.saturating_sub(offset)));
         let count = read(
             file.as_fd(),
@@ -48,69 +47,71 @@ pub(super) fn perform(
         if count == 0 {
             break;
         }
-        line.fill(count);
+        io.wrote(count);
         offset = advance(offset, count);
     }
     Ok(())
 }
 
-/// Reads from the disk straight into what goes to the host, unless the file is
-/// in memory already or cannot be read this way. Answers how far it came.
+/// Reads with direct I/O into the output, unless the file is cached or does not
+/// support it. Returns the offset that it reached.
 fn read_directly(
-    line: &mut Line,
+    io: &mut JobIo,
     file: BorrowedFd<'_>,
     mut offset: u64,
     end: u64,
-) -> Result<u64, Stop> {
-    if is_cached(line, file, offset)? || !set_direct(file, true) {
+) -> JobResult<u64> {
+    if is_cached(io, file, offset)? || !set_direct_io(file, true) {
         return Ok(offset);
     }
     while offset < end {
-        let room = line.room_for(DIRECT_CHUNK / 2)?;
+        let room = io.room_for(DIRECT_CHUNK / 2)?;
         let count = room.len().min(DIRECT_CHUNK);
         let count = count.min(clamp(end.saturating_sub(offset)));
         let count = count.saturating_sub(count.rem_euclid(BLOCK));
         let room = room.get_mut(..count).unwrap_or_default();
         match rustix::io::pread(file, room, offset) {
             Ok(count) if count > 0 => {
-                line.fill(count);
+                io.wrote(count);
                 offset = advance(offset, count);
                 if count.is_multiple_of(BLOCK) {
                     continue;
                 }
             }
             Err(Errno::INTR) => continue,
-            // An error comes again without our doing, if it is one.
+            // A real error comes again without direct I/O.
             _ => {}
         }
         break;
     }
-    set_direct(file, false);
+    set_direct_io(file, false);
     Ok(offset)
 }
 
-/// Whether the first block can be had without the disk.
-fn is_cached(line: &mut Line, file: BorrowedFd<'_>, offset: u64) -> Result<bool, Stop> {
-    let room = line.room_for(BLOCK)?;
+/// Returns whether the block at `offset` is in the kernel's cache.
+fn is_cached(io: &mut JobIo, file: BorrowedFd<'_>, offset: u64) -> JobResult<bool> {
+    let room = io.room_for(BLOCK)?;
     let block = room.get_mut(..BLOCK).unwrap_or_default();
     let mut blocks = [IoSliceMut::new(block)];
     let outcome = rustix::io::preadv2(file, &mut blocks, offset, ReadWriteFlags::NOWAIT);
     Ok(!matches!(outcome, Err(Errno::AGAIN)))
 }
 
-/// Answers whether the file system can do it.
-pub(super) fn set_direct(file: BorrowedFd<'_>, direct: bool) -> bool {
+/// Switches direct I/O on or off. Returns whether the file system supports it.
+pub(super) fn set_direct_io(file: BorrowedFd<'_>, direct: bool) -> bool {
     fcntl_getfl(file).is_ok_and(|mut flags| {
         flags.set(OFlags::DIRECT, direct);
         fcntl_setfl(file, flags).is_ok()
     })
 }
 
-fn read(file: BorrowedFd<'_>, room: &mut [u8], offset: u64) -> Result<usize, Stop> {
+fn read(file: BorrowedFd<'_>, room: &mut [u8], offset: u64) -> JobResult<usize> {
     loop {
         match rustix::io::pread(file, &mut *room, offset) {
             Err(Errno::INTR) => {}
-            outcome => return outcome.map_err(|errno| Trouble::errno(errno, "reading it").into()),
+            outcome => {
+                return outcome.map_err(|errno| FileError::errno(errno, "reading it").into());
+            }
         }
     }
 }

@@ -8,110 +8,112 @@ use rustix::{
 };
 
 use super::{
-    descent::{Descent, Level, Step, open_directory},
+    directory_stack::{DirectoryStack, Level, Step, open_directory},
     root::Root,
     temporary::random_name,
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobIo, JobResult};
 
-/// So many directories are open at once. What lies deeper is first moved to
-/// the top of the tree: so any depth will do.
+/// How many directories are open at once. Deeper ones are first moved to the top of
+/// the tree, so that any depth can be removed.
 const MAX_OPEN: usize = 100;
 
-/// So often a directory is looked through again into which something was put
-/// meanwhile.
-const PATIENCE: u32 = 100;
+/// How often a tree is traversed again because entries were added meanwhile.
+const MAX_PASSES: u32 = 100;
 
-pub(super) fn perform(line: &Line, root: &Root, path: &[u8], tree: bool) -> Result<(), Stop> {
-    let place = root.place(path)?;
-    let directory = place.directory.as_fd();
+/// How often an entry may turn from a directory into something else, or back.
+const MAX_TYPE_CHANGES: u32 = 100;
+
+pub(super) fn perform(io: &JobIo, root: &Root, path: &[u8], tree: bool) -> JobResult<()> {
+    let location = root.locate(path)?;
+    let directory = location.directory.as_fd();
     if tree {
-        return remove_tree(directory, place.name, || line.check());
+        return remove_tree(directory, location.name, || io.check_cancelled());
     }
-    // An entry that is not there must be told, so the first try decides.
-    let outcome = match unlinkat(directory, place.name, AtFlags::empty()) {
-        Err(Errno::ISDIR) => unlinkat(directory, place.name, AtFlags::REMOVEDIR),
+    // The first error is reported, so that a missing entry is an error.
+    let outcome = match unlinkat(directory, location.name, AtFlags::empty()) {
+        Err(Errno::ISDIR) => unlinkat(directory, location.name, AtFlags::REMOVEDIR),
         outcome => outcome,
     };
-    outcome.map_err(|errno| removing(errno).into())
+    outcome.map_err(|errno| remove_failed(errno).into())
 }
 
-/// Removes an entry with all that is below it. It ends early if `check` says
-/// so.
+/// Removes an entry with all that is below it. It stops when `check` fails.
 pub(super) fn remove_tree(
     directory: BorrowedFd<'_>,
     name: &[u8],
-    check: impl Fn() -> Result<(), Stop>,
-) -> Result<(), Stop> {
+    check: impl Fn() -> JobResult<()>,
+) -> JobResult<()> {
     match unlinkat(directory, name, AtFlags::empty()) {
         Err(Errno::ISDIR) => {}
-        outcome => return outcome.map_err(|errno| removing(errno).into()),
+        outcome => return outcome.map_err(|errno| remove_failed(errno).into()),
     }
-    let name = CString::new(name).map_err(|_| removing(Errno::INVAL))?;
-    let mut patience = PATIENCE;
-    while erase(directory, &name, FileType::Directory).map_err(removing)? == Erased::NotEmpty {
-        patience = patience
+    let name = CString::new(name).map_err(|_| remove_failed(Errno::INVAL))?;
+    let mut passes_left = MAX_PASSES;
+    while remove_entry(directory, &name, FileType::Directory).map_err(remove_failed)?
+        == Removal::NotEmpty
+    {
+        passes_left = passes_left
             .checked_sub(1)
-            .ok_or_else(|| removing(Errno::NOTEMPTY))?;
+            .ok_or_else(|| remove_failed(Errno::NOTEMPTY))?;
         let moved = empty(directory, &name, &check)?;
-        patience = patience.saturating_add(moved);
+        passes_left = passes_left.saturating_add(moved);
     }
     Ok(())
 }
 
-/// Goes through a directory once and removes what is in it. Answers how many
-/// directories were moved to its top, where they may have been overlooked.
+/// Traverses a directory once and removes what is in it. Returns how many
+/// directories were moved to its top, where they may have been missed.
 fn empty(
     directory: BorrowedFd<'_>,
     name: &CStr,
-    check: impl Fn() -> Result<(), Stop>,
-) -> Result<u32, Stop> {
+    check: impl Fn() -> JobResult<()>,
+) -> JobResult<u32> {
     let mut moved = 0u32;
-    let mut descent = Descent::new();
-    if let Some(top) = open(directory, name).map_err(removing)? {
-        descent.enter(top, CString::from(name), ());
+    let mut stack = DirectoryStack::new();
+    if let Some(top) = open(directory, name).map_err(remove_failed)? {
+        stack.enter(top, CString::from(name), ());
     }
-    while let Some(step) = descent.step().map_err(removing)? {
+    while let Some(step) = stack.step().map_err(remove_failed)? {
         check()?;
         let (name, outcome) = match step {
             Step::Entry { level, name, kind } => {
                 let above = level.directory.as_fd();
-                let outcome = erase(above, &name, kind).and_then(|erased| match erased {
-                    Erased::Gone => Ok(None),
-                    Erased::NotEmpty => open(above, &name),
+                let outcome = remove_entry(above, &name, kind).and_then(|removal| match removal {
+                    Removal::Gone => Ok(None),
+                    Removal::NotEmpty => open(above, &name),
                 });
                 (name, outcome)
             }
-            // If something was put into it, so be it: then it is not the last
-            // time that we go through all this.
+            // If entries were added to it meanwhile, the next pass removes them.
             Step::Left(Level {
                 directory, name, ..
             }) => {
                 drop(directory);
-                let above = descent.deepest().map(|above| above.directory.as_fd());
-                let outcome = above.map_or(Ok(Erased::Gone), |above| {
-                    erase(above, &name, FileType::Directory)
+                let above = stack.deepest().map(|above| above.directory.as_fd());
+                let outcome = above.map_or(Ok(Removal::Gone), |above| {
+                    remove_entry(above, &name, FileType::Directory)
                 });
                 (name, outcome.map(|_| None))
             }
         };
         let outcome = match outcome {
-            Ok(Some(_)) if descent.depth() >= MAX_OPEN => {
+            Ok(Some(_)) if stack.depth() >= MAX_OPEN => {
                 moved = moved.saturating_add(1);
-                move_to_top(&descent, &name)
+                move_to_top(&stack, &name)
             }
             Ok(Some(opened)) => {
-                descent.enter(opened, name, ());
+                stack.enter(opened, name, ());
                 continue;
             }
             outcome => outcome.map(|_| ()),
         };
-        outcome.map_err(|errno| removing(errno).at(&descent.path_of(&name)))?;
+        outcome.map_err(|errno| remove_failed(errno).with_path(&stack.path_of(&name)))?;
     }
     Ok(moved)
 }
 
-/// Opens a directory, if that is what it still is.
+/// Opens a directory. Returns `None` if it is not a directory any more.
 fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Errno> {
     match open_directory(directory, name) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
@@ -119,8 +121,8 @@ fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Errno
     }
 }
 
-fn move_to_top(descent: &Descent<()>, name: &CStr) -> Result<(), Errno> {
-    let (Some(top), Some(deepest)) = (descent.top(), descent.deepest()) else {
+fn move_to_top(stack: &DirectoryStack<()>, name: &CStr) -> Result<(), Errno> {
+    let (Some(top), Some(deepest)) = (stack.top(), stack.deepest()) else {
         return Ok(());
     };
     let (from, to) = (&deepest.directory, &top.directory);
@@ -131,21 +133,21 @@ fn move_to_top(descent: &Descent<()>, name: &CStr) -> Result<(), Errno> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Erased {
+enum Removal {
     Gone,
     NotEmpty,
 }
 
-/// Removes a name that may be one of a directory or not.
-fn erase(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Erased, Errno> {
+/// Removes an entry, which may be a directory or not. `kind` is a hint.
+fn remove_entry(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Removal, Errno> {
     let mut flags = AtFlags::empty();
     flags.set(AtFlags::REMOVEDIR, kind == FileType::Directory);
     let mut last = Errno::NOTDIR;
-    // It may change what it is meanwhile, but not for ever.
-    for _ in 0..PATIENCE {
+    // Another process may change its type meanwhile.
+    for _ in 0..MAX_TYPE_CHANGES {
         match unlinkat(directory, name, flags) {
-            Ok(()) | Err(Errno::NOENT) => return Ok(Erased::Gone),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(Erased::NotEmpty),
+            Ok(()) | Err(Errno::NOENT) => return Ok(Removal::Gone),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(Removal::NotEmpty),
             Err(errno @ (Errno::ISDIR | Errno::NOTDIR)) => last = errno,
             Err(errno) => return Err(errno),
         }
@@ -155,6 +157,6 @@ fn erase(directory: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Result<Erase
 }
 
 #[cold]
-fn removing(errno: Errno) -> Trouble {
-    Trouble::errno(errno, "removing it")
+fn remove_failed(errno: Errno) -> FileError {
+    FileError::errno(errno, "removing it")
 }

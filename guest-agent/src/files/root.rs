@@ -8,55 +8,53 @@ use vmcell_wire::{FailureKind, limits::MAX_PATH};
 
 use super::{
     directory::make_directory,
-    link_walk::{self, Start, Unresolved},
     owner::NewOwner,
+    resolve::{self, ResolveError, Start},
 };
-use crate::worker::{Stop, Trouble};
+use crate::worker::{FileError, JobError, JobResult};
 
 /// The directory that no path of a job can leave.
 ///
-/// Whatever processes do to links and directories meanwhile, the kernel
-/// resolves a path within the root or not at all: openat2(2). What was found
-/// is a descriptor, and from there on work goes by descriptors and single
-/// names that are not followed.
+/// Even if processes change links and directories meanwhile, the kernel resolves a
+/// path within the root or fails: openat2(2). The result is a descriptor; all later
+/// work uses descriptors and single names that are not followed.
 ///
-/// Links on the way are followed by the rule of [`link_walk`].
+/// Links are followed by the rule of [`resolve`].
 pub(crate) struct Root {
     directory: OwnedFd,
-    /// How far links lead.
-    links: Links,
+    links: LinkPolicy,
 }
 
-/// What a symbolic link on a path may do.
+/// Where a symbolic link on a path may lead.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Links {
-    /// Lead anywhere: the root is `/`, and has no outside.
-    Everywhere,
-    /// Lead to what is below the root.
+enum LinkPolicy {
+    /// Anywhere: the root is `/`.
+    Anywhere,
+    /// To entries below the root.
     Beneath,
-    /// Nothing.
-    NotFollowed,
+    /// Links are not followed.
+    Never,
 }
 
-/// A place for an entry: a directory, and a name in it.
-pub(crate) struct Place<'a> {
+/// The location of an entry, which need not exist: a directory, and a name in it.
+pub(crate) struct EntryLocation<'a> {
     pub(crate) directory: OwnedFd,
     /// One name, neither `.` nor `..`.
     pub(crate) name: &'a [u8],
 }
 
-/// A directory, to be used but not to be read.
+/// The flags for a directory that is not read.
 pub(crate) const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// A path is resolved so often before it fails: `..` and a rename at the same
-/// time make the kernel ask for another try.
-const TRIES: u32 = 128;
+/// How often a path is resolved before it fails: the kernel returns `EAGAIN` for a
+/// path with `..` while anything is renamed.
+const MAX_ATTEMPTS: u32 = 128;
 
-/// Directories that a path needs are made with these permissions.
+/// The permissions of parent directories that are created.
 const PARENT_MODE: u32 = 0o755;
 
 impl Root {
-    pub(crate) fn open(root: &[u8]) -> Result<Self, Stop> {
+    pub(crate) fn open(root: &[u8]) -> JobResult<Self> {
         if root.first() != Some(&b'/') || root.contains(&0) || root.len() >= MAX_PATH {
             return Err(invalid("the root is not an absolute path"));
         }
@@ -64,31 +62,29 @@ impl Root {
         let directory =
             openat2(rustix::fs::CWD, root, SEARCH, Mode::empty(), resolve).map_err(|errno| {
                 match errno {
-                    Errno::LOOP => Trouble::new(
+                    Errno::LOOP => FileError::new(
                         FailureKind::Denied,
                         "the root is or goes through a symbolic link: name the real directory",
                     ),
-                    errno => Trouble::errno(errno, "opening the root"),
+                    errno => FileError::errno(errno, "opening the root"),
                 }
             })?;
-        // There is nothing outside of `/`: there a link means what it means to
-        // any process.
+        // Nothing is outside of `/`, so links are followed as in any process.
         let links = if root.iter().all(|byte| *byte == b'/') {
-            Links::Everywhere
+            LinkPolicy::Anywhere
         } else {
-            Links::Beneath
+            LinkPolicy::Beneath
         };
         Ok(Self { directory, links })
     }
 
-    /// Opens what `path` leads to, and leaves it to the caller to say what
-    /// went wrong.
-    pub(crate) fn find(
+    /// Opens the entry at `path`. The caller handles the error.
+    pub(crate) fn resolve(
         &self,
         path: &[u8],
         flags: OFlags,
         mode: Mode,
-    ) -> Result<OwnedFd, Unresolved> {
+    ) -> Result<OwnedFd, ResolveError> {
         if path.len() >= MAX_PATH {
             return Err(Errno::NAMETOOLONG.into());
         }
@@ -97,35 +93,29 @@ impl Root {
             path => path,
         };
         let flags = flags | OFlags::CLOEXEC;
-        // Nearly always there is no link, and the kernel does it in one step.
+        // Most paths have no link, and the kernel resolves them in one call.
         match self.resolve_without_links(path, flags, mode) {
-            Err(Errno::LOOP) if self.links != Links::NotFollowed => {
+            Err(Errno::LOOP) if self.links != LinkPolicy::Never => {
                 let start = Start {
                     directory: self.directory.as_fd(),
-                    is_everything: self.links == Links::Everywhere,
+                    is_filesystem_root: self.links == LinkPolicy::Anywhere,
                 };
-                link_walk::open(start, path, flags, mode)
+                resolve::open(start, path, flags, mode)
             }
             outcome => Ok(outcome?),
         }
     }
 
-    /// Opens what `path` leads to.
-    pub(crate) fn open_path(
-        &self,
-        path: &[u8],
-        flags: OFlags,
-        mode: Mode,
-    ) -> Result<OwnedFd, Stop> {
-        self.find(path, flags, mode).map_err(unresolved)
+    /// Opens the entry at `path`.
+    pub(crate) fn open_path(&self, path: &[u8], flags: OFlags, mode: Mode) -> JobResult<OwnedFd> {
+        self.resolve(path, flags, mode).map_err(resolve_error)
     }
 
-    /// A directory below as a root of its own, within which no link is
-    /// followed at all.
-    pub(crate) fn below(&self, path: &[u8]) -> Result<Self, Stop> {
+    /// Returns a directory below as a root within which no link is followed.
+    pub(crate) fn subdirectory(&self, path: &[u8]) -> JobResult<Self> {
         Ok(Self {
             directory: self.open_path(path, SEARCH, Mode::empty())?,
-            links: Links::NotFollowed,
+            links: LinkPolicy::Never,
         })
     }
 
@@ -133,62 +123,63 @@ impl Root {
         self.directory.as_fd()
     }
 
-    /// Where the entry itself is that `path` names, be it there or not.
-    pub(crate) fn place<'a>(&self, path: &'a [u8]) -> Result<Place<'a>, Stop> {
+    /// Returns the location of the entry at `path`, whether it exists or not. A link
+    /// at the end is not followed.
+    pub(crate) fn locate<'a>(&self, path: &'a [u8]) -> JobResult<EntryLocation<'a>> {
         let (above, name) = split(path)?;
         let directory = self.open_path(above, SEARCH, Mode::empty())?;
-        Ok(Place { directory, name })
+        Ok(EntryLocation { directory, name })
     }
 
-    /// The same, and makes the directories on the way that are not there.
-    pub(crate) fn make_place<'a>(
+    /// Like [`locate`](Self::locate), and creates missing parent directories.
+    pub(crate) fn locate_creating_parents<'a>(
         &self,
         path: &'a [u8],
         owner: &NewOwner,
-    ) -> Result<Place<'a>, Stop> {
+    ) -> JobResult<EntryLocation<'a>> {
         let (above, name) = split(path)?;
         let directory = self.make_directories(above, owner)?;
-        Ok(Place { directory, name })
+        Ok(EntryLocation { directory, name })
     }
 
-    /// Opens a directory, and makes it and those above it if they are not
-    /// there.
-    pub(crate) fn make_directories(&self, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, Stop> {
-        self.make_directories_and(path, owner, &mut |_| {})
+    /// Opens a directory, and creates it and its parents if they are missing.
+    pub(crate) fn make_directories(&self, path: &[u8], owner: &NewOwner) -> JobResult<OwnedFd> {
+        self.make_directories_with(path, owner, &mut |_| {})
     }
 
-    /// The same, and tells the path of each one that is made.
-    pub(crate) fn make_directories_and(
+    /// Like [`make_directories`](Self::make_directories), and calls `on_created` with
+    /// the path of each new directory.
+    pub(crate) fn make_directories_with(
         &self,
         path: &[u8],
         owner: &NewOwner,
-        tell: &mut dyn FnMut(&[u8]),
-    ) -> Result<OwnedFd, Stop> {
-        match self.find(path, SEARCH, Mode::empty()) {
-            Err(Unresolved::Kernel(Errno::NOENT)) => {}
-            found => return found.map_err(unresolved),
+        on_created: &mut dyn FnMut(&[u8]),
+    ) -> JobResult<OwnedFd> {
+        match self.resolve(path, SEARCH, Mode::empty()) {
+            Err(ResolveError::Kernel(Errno::NOENT)) => {}
+            found => return found.map_err(resolve_error),
         }
         let mut above = self.open_path(b"", SEARCH, Mode::empty())?;
         for (prefix, name) in prefixes(path) {
-            above = match self.find(prefix, SEARCH, Mode::empty()) {
-                Err(Unresolved::Kernel(Errno::NOENT)) => {
+            above = match self.resolve(prefix, SEARCH, Mode::empty()) {
+                Err(ResolveError::Kernel(Errno::NOENT)) => {
                     if make_directory(above.as_fd(), name, PARENT_MODE, owner)? {
-                        tell(prefix);
+                        on_created(prefix);
                     }
                     self.open_path(prefix, SEARCH, Mode::empty())?
                 }
-                found => found.map_err(unresolved)?,
+                found => found.map_err(resolve_error)?,
             };
         }
         Ok(above)
     }
 
-    /// An absolute link leads out of any root but `/`.
-    pub(crate) fn allows_absolute_links(&self) -> Result<(), Stop> {
-        if self.links == Links::Everywhere {
+    /// Fails unless the root is `/`: an absolute link leads out of any other root.
+    pub(crate) fn allows_absolute_links(&self) -> JobResult<()> {
+        if self.links == LinkPolicy::Anywhere {
             Ok(())
         } else {
-            Err(unresolved(Errno::XDEV))
+            Err(resolve_error(Errno::XDEV))
         }
     }
 
@@ -199,11 +190,11 @@ impl Root {
         mode: Mode,
     ) -> Result<OwnedFd, Errno> {
         let confined = match self.links {
-            Links::Everywhere => ResolveFlags::IN_ROOT,
-            Links::Beneath | Links::NotFollowed => ResolveFlags::BENEATH,
+            LinkPolicy::Anywhere => ResolveFlags::IN_ROOT,
+            LinkPolicy::Beneath | LinkPolicy::Never => ResolveFlags::BENEATH,
         };
         let resolve = confined | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        for _ in 1..TRIES {
+        for _ in 1..MAX_ATTEMPTS {
             match openat2(&self.directory, path, flags, mode, resolve) {
                 Err(Errno::AGAIN | Errno::INTR) => sched_yield(),
                 outcome => return outcome,
@@ -213,29 +204,31 @@ impl Root {
     }
 }
 
-/// Says why a path leads nowhere.
+/// Converts the reason why a path cannot be resolved to a failure with a text.
 #[cold]
-pub(crate) fn unresolved(why: impl Into<Unresolved>) -> Stop {
-    let errno = match why.into() {
-        Unresolved::Kernel(errno) => errno,
-        Unresolved::LinkOfOther(path) => {
+pub(crate) fn resolve_error(reason: impl Into<ResolveError>) -> JobError {
+    let errno = match reason.into() {
+        ResolveError::Kernel(errno) => errno,
+        ResolveError::UntrustedLink(path) => {
             let text = "a symbolic link of another user is on the way: \
                         name what it leads to instead";
-            return Trouble::new(FailureKind::Denied, text).at(&path).into();
+            return FileError::new(FailureKind::Denied, text)
+                .with_path(&path)
+                .into();
         }
     };
-    let trouble = match errno {
-        Errno::XDEV => Trouble::new(FailureKind::Denied, "the path leaves its root"),
-        Errno::INVAL => Trouble::new(FailureKind::Invalid, "the path makes no sense"),
-        Errno::AGAIN => Trouble::errno(errno, "directories on the path are renamed all the time"),
-        Errno::LOOP => Trouble::errno(errno, "a symbolic link on the way cannot be followed"),
-        errno => Trouble::errno(errno, "opening it"),
+    let failure = match errno {
+        Errno::XDEV => FileError::new(FailureKind::Denied, "the path leaves its root"),
+        Errno::INVAL => FileError::new(FailureKind::Invalid, "the path is not valid"),
+        Errno::AGAIN => FileError::errno(errno, "directories on the path are renamed all the time"),
+        Errno::LOOP => FileError::errno(errno, "a symbolic link on the way cannot be followed"),
+        errno => FileError::errno(errno, "opening it"),
     };
-    trouble.into()
+    failure.into()
 }
 
-/// A path without its last name, and that name.
-pub(crate) fn split(path: &[u8]) -> Result<(&[u8], &[u8]), Stop> {
+/// Splits a path into its parent and its last name.
+pub(crate) fn split(path: &[u8]) -> JobResult<(&[u8], &[u8])> {
     let mut path = path;
     while let Some(shorter) = path.strip_suffix(b"/") {
         path = shorter;
@@ -249,18 +242,18 @@ pub(crate) fn split(path: &[u8]) -> Result<(&[u8], &[u8]), Stop> {
         return Err(invalid("the path does not end with a name"));
     }
     if name.contains(&0) {
-        return Err(invalid("the path makes no sense"));
+        return Err(invalid("the path contains a zero byte"));
     }
     Ok((above, name))
 }
 
-/// The beginnings of a path, each with its last name.
+/// Returns the prefixes of a path, each with its last name.
 fn prefixes(path: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut end = 0usize;
     path.split(|byte| *byte == b'/').filter_map(move |name| {
-        let stop = end.saturating_add(name.len());
-        end = stop.saturating_add(1);
-        (!name.is_empty()).then_some((path.get(..stop)?, name))
+        let name_end = end.saturating_add(name.len());
+        end = name_end.saturating_add(1);
+        (!name.is_empty()).then_some((path.get(..name_end)?, name))
     })
 }
 
@@ -272,6 +265,6 @@ fn without_leading_slashes(mut path: &[u8]) -> &[u8] {
 }
 
 #[cold]
-fn invalid(text: &'static str) -> Stop {
-    Trouble::new(FailureKind::Invalid, text).into()
+fn invalid(text: &'static str) -> JobError {
+    FileError::new(FailureKind::Invalid, text).into()
 }

@@ -6,26 +6,26 @@ use rustix::{
 use super::{
     digest::Digester,
     entry,
-    root::{Root, unresolved},
-    target::{is, open_file},
+    root::{Root, resolve_error},
+    target::{has_type, open_file},
 };
-use crate::worker::{Line, Stop};
+use crate::worker::{JobIo, JobResult};
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     follow: bool,
     digest: bool,
-) -> Result<(), Stop> {
+) -> JobResult<()> {
     let mut flags = OFlags::PATH;
     flags.set(OFlags::NOFOLLOW, !follow);
     let found = root.open_path(path, flags, Mode::empty())?;
-    let status = rustix::fs::fstat(&found).map_err(unresolved)?;
-    if !digest || !is(&status, FileType::RegularFile) {
-        return entry::answer(line, found.as_fd());
+    let status = rustix::fs::fstat(&found).map_err(resolve_error)?;
+    if !digest || !has_type(&status, FileType::RegularFile) {
+        return entry::answer(io, found.as_fd());
     }
     let (file, _) = open_file(root, path, OFlags::RDONLY)?;
-    let digest = Digester::new().digest(line, file.as_fd())?;
-    entry::answer_with(line, file.as_fd(), Some(digest))
+    let digest = Digester::new().digest(io, file.as_fd())?;
+    entry::answer_with_digest(io, file.as_fd(), Some(digest))
 }

@@ -5,27 +5,30 @@ use rustix::{
 use vmcell_wire::{FailureKind, files::Owner, limits::MAX_PATH};
 
 use super::{entry, owner::NewOwner, root::Root};
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobIo, JobResult};
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     target: &[u8],
     owner: Owner<'_>,
-) -> Result<(), Stop> {
+) -> JobResult<()> {
     if !(1..MAX_PATH).contains(&target.len()) || target.contains(&0) {
         let text = "a symbolic link cannot point to this";
-        return Err(Trouble::new(FailureKind::Invalid, text).into());
+        return Err(FileError::new(FailureKind::Invalid, text).into());
     }
-    let failed = |errno| Trouble::errno(errno, "making a symbolic link");
+    let failed = |errno| FileError::errno(errno, "making a symbolic link");
     let owner = NewOwner::find(owner)?;
-    let place = root.place(path)?;
-    symlinkat(target, &place.directory, place.name).map_err(failed)?;
+    let location = root.locate(path)?;
+    symlinkat(target, &location.directory, location.name).map_err(failed)?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = openat(&place.directory, place.name, flags, Mode::empty()).map_err(failed)?;
-    if let Some(ids) = owner.heir_in(&place.directory).map_err(failed)? {
-        ids.own_found(made.as_fd()).map_err(failed)?;
+    let made = openat(&location.directory, location.name, flags, Mode::empty()).map_err(failed)?;
+    if let Some(ids) = owner
+        .owner_for_new_in(&location.directory)
+        .map_err(failed)?
+    {
+        ids.chown_path_fd(made.as_fd()).map_err(failed)?;
     }
-    entry::answer(line, made.as_fd())
+    entry::answer(io, made.as_fd())
 }

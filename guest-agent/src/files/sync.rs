@@ -1,20 +1,20 @@
 use rustix::fs::{FileType, Mode, OFlags, fstat, fsync, syncfs};
 
 use super::{
-    root::{Root, unresolved},
-    target::{HARMLESS, is, open_file},
+    root::{Root, resolve_error},
+    target::{NO_SIDE_EFFECTS, has_type, open_file},
 };
-use crate::worker::{Stop, Trouble};
+use crate::worker::{FileError, JobResult};
 
-pub(super) fn perform(root: &Root, path: &[u8]) -> Result<(), Stop> {
+pub(super) fn perform(root: &Root, path: &[u8]) -> JobResult<()> {
     let found = root.open_path(path, OFlags::PATH, Mode::empty())?;
-    let status = fstat(&found).map_err(unresolved)?;
-    let synced = if is(&status, FileType::Directory) {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | HARMLESS;
+    let status = fstat(&found).map_err(resolve_error)?;
+    let synced = if has_type(&status, FileType::Directory) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | NO_SIDE_EFFECTS;
         syncfs(root.open_path(path, flags, Mode::empty())?)
     } else {
         let (file, _) = open_file(root, path, OFlags::RDONLY)?;
         fsync(file)
     };
-    synced.map_err(|errno| Trouble::errno(errno, "making it safe on the disk").into())
+    synced.map_err(|errno| FileError::errno(errno, "making it safe on the disk").into())
 }

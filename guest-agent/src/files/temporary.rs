@@ -10,15 +10,15 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-/// A new file that nobody else sees yet. It is gone when this is dropped.
-pub(crate) struct Temporary<'d> {
+/// A new file that has no visible name yet. It is removed when this is dropped.
+pub(crate) struct TemporaryFile<'d> {
     directory: BorrowedFd<'d>,
     file: OwnedFd,
-    /// The name that it has where files cannot be without one.
+    /// Its name, on file systems that do not support `O_TMPFILE`.
     name: Option<TemporaryName<'d>>,
 }
 
-impl<'d> Temporary<'d> {
+impl<'d> TemporaryFile<'d> {
     pub(crate) fn new(directory: BorrowedFd<'d>) -> Result<Self, Errno> {
         let private = Mode::RUSR | Mode::WUSR;
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -46,7 +46,7 @@ impl<'d> Temporary<'d> {
         self.file.as_fd()
     }
 
-    /// Gives it a name that nothing has: else it is [`Errno::EXIST`].
+    /// Gives it a name. Fails with [`Errno::EXIST`] if the name is taken.
     pub(crate) fn publish(&mut self, name: &[u8]) -> Result<(), Errno> {
         match self.name.take() {
             None => link(self.file(), self.directory, name),
@@ -58,7 +58,7 @@ impl<'d> Temporary<'d> {
         }
     }
 
-    /// Gives it a name, and takes that from whatever file has it.
+    /// Gives it a name, and replaces the file that has it.
     pub(crate) fn replace(&mut self, name: &[u8]) -> Result<(), Errno> {
         let mut own = self.take_name()?;
         own.rename_to(self.directory, name, RenameFlags::empty())
@@ -75,24 +75,24 @@ impl<'d> Temporary<'d> {
     }
 }
 
-/// A name in a directory that is for a while only: what has it is removed when
-/// this is dropped.
+/// A temporary name in a directory. The entry with this name is removed when this
+/// is dropped.
 pub(crate) struct TemporaryName<'d> {
     directory: BorrowedFd<'d>,
-    /// Empty: there is nothing to be removed.
+    /// Empty if there is nothing to remove.
     name: Vec<u8>,
 }
 
-/// So often a name that is taken is replaced by another one.
-const TRIES: u32 = 16;
+/// How many names are tried.
+const MAX_ATTEMPTS: u32 = 16;
 
 impl<'d> TemporaryName<'d> {
-    /// Has `make` make something that has a new name.
+    /// Calls `make` with random names until one is free.
     pub(crate) fn make<T>(
         directory: BorrowedFd<'d>,
         mut make: impl FnMut(&[u8]) -> Result<T, Errno>,
     ) -> Result<(Self, T), Errno> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let name = random_name()?;
             match make(&name) {
                 Err(Errno::EXIST) => {}
@@ -103,7 +103,7 @@ impl<'d> TemporaryName<'d> {
         Err(Errno::EXIST)
     }
 
-    /// Gives what has this name another one, for good.
+    /// Renames the entry to a permanent name.
     pub(crate) fn rename_to(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -119,7 +119,7 @@ impl<'d> TemporaryName<'d> {
         Ok(())
     }
 
-    /// The name is to stay, for others to deal with.
+    /// Returns the name. The entry is not removed any more.
     pub(crate) fn into_name(mut self) -> Vec<u8> {
         core::mem::take(&mut self.name)
     }
@@ -128,13 +128,13 @@ impl<'d> TemporaryName<'d> {
 impl Drop for TemporaryName<'_> {
     fn drop(&mut self) {
         if !self.name.is_empty() {
-            // Who took it away has done what we would.
+            // Another process may have removed it.
             let _ = unlinkat(self.directory, &*self.name, AtFlags::empty());
         }
     }
 }
 
-/// `.vmcell-` and sixteen digits.
+/// Returns `.vmcell-` and sixteen random hexadecimal digits.
 pub(crate) fn random_name() -> Result<Vec<u8>, Errno> {
     let mut random = [0; 8];
     getrandom(&mut random, GetRandomFlags::empty())?;
@@ -148,14 +148,14 @@ pub(crate) fn random_name() -> Result<Vec<u8>, Errno> {
     Ok(name)
 }
 
-/// Gives an open file a name that nothing has.
+/// Gives an open file another name, which must be free.
 pub(crate) fn link(
     file: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
     name: &[u8],
 ) -> Result<(), Errno> {
     match linkat(file, c"", directory, name, AtFlags::EMPTY_PATH) {
-        // That needs a privilege which an ordinary program lacks.
+        // `AT_EMPTY_PATH` needs CAP_DAC_READ_SEARCH.
         Err(Errno::NOENT) => {
             let from = path_of(file);
             linkat(CWD, &*from, directory, name, AtFlags::SYMLINK_FOLLOW)
@@ -164,7 +164,7 @@ pub(crate) fn link(
     }
 }
 
-/// A path to exactly what a descriptor stands for: proc_pid_fd(5).
+/// Returns a path to the entry that a descriptor refers to: proc_pid_fd(5).
 pub(crate) fn path_of(descriptor: BorrowedFd<'_>) -> Vec<u8> {
     let mut path = Vec::from(b"/proc/self/fd/");
     path.extend_from_slice(DecInt::from_fd(descriptor).as_bytes());

@@ -10,51 +10,53 @@ use vmcell_wire::{
 
 use super::{
     entry,
-    link_walk::Unresolved,
     owner::NewOwner,
-    root::{Root, unresolved},
+    resolve::ResolveError,
+    root::{Root, resolve_error},
     target::Target,
     write::NEW_MODE,
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobIo, JobResult};
 
 pub(super) fn perform(
-    line: &mut Line,
+    io: &mut JobIo,
     root: &Root,
     path: &[u8],
     modified: Option<Time>,
     owner: Owner<'_>,
-) -> Result<(), Stop> {
-    let failed = |errno| Trouble::errno(errno, "touching it");
+) -> JobResult<()> {
+    let failed = |errno| FileError::errno(errno, "touching it");
     let times = times(modified)?;
     let owner = NewOwner::find(owner)?;
-    let found = match root.find(path, OFlags::PATH, Mode::empty()) {
-        Err(Unresolved::Kernel(Errno::NOENT)) => make(root, path, &owner)?,
-        found => found.map_err(unresolved)?,
+    let found = match root.resolve(path, OFlags::PATH, Mode::empty()) {
+        Err(ResolveError::Kernel(Errno::NOENT)) => make(root, path, &owner)?,
+        found => found.map_err(resolve_error)?,
     };
     utimensat(&found, c"", &times, AtFlags::EMPTY_PATH).map_err(failed)?;
-    entry::answer(line, found.as_fd())
+    entry::answer(io, found.as_fd())
 }
 
-/// Makes an empty file.
-fn make(root: &Root, path: &[u8], owner: &NewOwner) -> Result<OwnedFd, Stop> {
-    let failed = |errno| Trouble::errno(errno, "making the file");
+/// Creates an empty file.
+fn make(root: &Root, path: &[u8], owner: &NewOwner) -> JobResult<OwnedFd> {
+    let failed = |errno| FileError::errno(errno, "making the file");
     let target = Target::find(root, path, owner)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(NEW_MODE);
     let file = openat(&target.directory, &*target.name, flags, mode).map_err(failed)?;
-    if let Some(ids) = owner.heir_in(&target.directory).map_err(failed)? {
-        ids.own(file.as_fd()).map_err(failed)?;
+    if let Some(ids) = owner.owner_for_new_in(&target.directory).map_err(failed)? {
+        ids.chown(file.as_fd()).map_err(failed)?;
     }
     Ok(file)
 }
 
-/// What sets the time of the last change and leaves that of the last access.
-fn times(modified: Option<Time>) -> Result<Timestamps, Stop> {
+/// Returns timestamps that set the modification time and keep the access time.
+fn times(modified: Option<Time>) -> JobResult<Timestamps> {
     let (tv_sec, tv_nsec) = match modified {
         None => (0, UTIME_NOW),
         Some(time) if time.nanoseconds < 1_000_000_000 => (time.seconds, time.nanoseconds.into()),
-        Some(_) => return Err(Trouble::new(FailureKind::Invalid, "there is no such time").into()),
+        Some(_) => {
+            return Err(FileError::new(FailureKind::Invalid, "there is no such time").into());
+        }
     };
     Ok(Timestamps {
         last_access: Timespec {

@@ -10,75 +10,74 @@ use vmcell_wire::{
 
 use super::{
     entry::describe,
-    root::{Root, unresolved},
-    target::is,
-    walk::{Links, Order, READ_DIRECTORY, Step, Tour},
+    root::{Root, resolve_error},
+    target::has_type,
+    walk::{HardLinks, Order, READ_DIRECTORY, Step, Traversal},
 };
-use crate::worker::{Line, Stop};
+use crate::worker::{JobIo, JobResult};
 
-/// Tells how much a tree takes up.
-pub(super) fn perform(line: &mut Line, root: &Root, path: &[u8]) -> Result<(), Stop> {
+/// Reports how much space a tree takes.
+pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8]) -> JobResult<()> {
     let top = root.open_path(path, OFlags::PATH, Mode::empty())?;
-    let status = fstat(&top).map_err(unresolved)?;
-    let mut sum = Sum::default();
-    sum.add(&status);
-    if is(&status, FileType::Directory) {
-        // The very one that was looked at, now to be read.
+    let status = fstat(&top).map_err(resolve_error)?;
+    let mut counter = UsageCounter::default();
+    counter.add(&status);
+    if has_type(&status, FileType::Directory) {
+        // The same directory, opened for reading.
         let directory = rustix::fs::openat(top.as_fd(), c".", READ_DIRECTORY, Mode::empty())
-            .map_err(unresolved)?;
-        let mut tour = Tour::new(directory, Order::Any, Selection::Take);
-        while let Some(step) = tour.next() {
-            line.check()?;
+            .map_err(resolve_error)?;
+        let mut traversal = Traversal::new(directory, Order::Any, Selection::Take);
+        while let Some(step) = traversal.next() {
+            io.check_cancelled()?;
             match step {
-                Ok(Step::Entry(_)) if visit(&mut tour, &mut sum) => {}
+                Ok(Step::Entry(_)) if visit(&mut traversal, &mut counter) => {}
                 Ok(Step::Left) => {}
-                _ => sum.usage.problems = sum.usage.problems.saturating_add(1),
+                _ => counter.usage.problems = counter.usage.problems.saturating_add(1),
             }
         }
     }
-    line.answer(&Answer::Usage(sum.usage))
+    io.send_answer(&Answer::Usage(counter.usage))
 }
 
-/// Adds an entry, and enters it if it is a directory. False: it could not be
-/// looked at.
-fn visit(tour: &mut Tour, sum: &mut Sum) -> bool {
-    let status = match tour.status() {
+/// Adds an entry, and enters it if it is a directory. Returns false if that failed.
+fn visit(traversal: &mut Traversal, counter: &mut UsageCounter) -> bool {
+    let status = match traversal.status() {
         Ok(status) => status,
-        // It was removed since its name was read.
+        // An entry that was removed since its name was read is no failure.
         Err(errno) => return errno == Errno::NOENT,
     };
-    sum.add(&status);
-    if !is(&status, FileType::Directory) {
+    counter.add(&status);
+    if !has_type(&status, FileType::Directory) {
         return true;
     }
-    match tour.open(READ_DIRECTORY) {
-        Ok(directory) => tour.enter(directory, Selection::Take).is_ok(),
+    match traversal.open(READ_DIRECTORY) {
+        Ok(directory) => traversal.enter(directory, Selection::Take).is_ok(),
         Err(errno) => matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP),
     }
 }
 
 #[derive(Default)]
-struct Sum {
+struct UsageCounter {
     usage: Usage,
-    links: Links,
+    hard_links: HardLinks,
 }
 
-impl Sum {
+impl UsageCounter {
     fn add(&mut self, status: &Stat) {
         let usage = &mut self.usage;
         usage.entries = usage.entries.saturating_add(1);
-        let is_directory = is(status, FileType::Directory);
+        let is_directory = has_type(status, FileType::Directory);
         if is_directory {
             usage.directories = usage.directories.saturating_add(1);
         }
         let mut share = 1;
         if !is_directory && status.st_nlink > 1 {
-            if self.links.find(status).is_some() {
+            if self.hard_links.find(status).is_some() {
                 return;
             }
-            if !self.links.remember(status, &[]) {
-                // Too many to know which came before: each name of a file
-                // counts for its part of it.
+            if !self.hard_links.remember(status, &[]) {
+                // There are too many to remember: each name counts for its share
+                // of the file.
                 share = u64::from(describe(&[], status).links);
             }
         }
@@ -86,7 +85,7 @@ impl Sum {
             let whole = u64::try_from(whole).unwrap_or(0);
             whole.checked_div(share).unwrap_or(0)
         };
-        if is(status, FileType::RegularFile) {
+        if has_type(status, FileType::RegularFile) {
             usage.bytes = usage.bytes.saturating_add(part(status.st_size));
         }
         let allocated = part(status.st_blocks.saturating_mul(512));

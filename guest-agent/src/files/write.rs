@@ -15,31 +15,31 @@ use super::{
     digest::Digester,
     entry,
     owner::{Ids, NewOwner},
-    read::set_direct,
-    root::{Root, unresolved},
+    read::set_direct_io,
+    root::{Root, resolve_error},
     target::Target,
-    temporary::Temporary,
+    temporary::TemporaryFile,
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// What is written at once.
+/// How much is written at once.
 const CHUNK: usize = 512 * 1024;
 
-/// So much must be there before it is written, or all that will come.
-const WORTH_WRITING: usize = 128 * 1024;
+/// How much input must have arrived before it is written, unless the input ends.
+const MIN_WRITE: usize = 128 * 1024;
 
-/// From so many bytes on it pays to write past the kernel's cache.
-const DIRECT: u64 = 4 * 1024 * 1024;
+/// From this size on, direct I/O is used.
+const DIRECT_IO_THRESHOLD: u64 = 4 * 1024 * 1024;
 
-/// What is written past the cache is a multiple of this.
+/// The alignment of direct I/O.
 const BLOCK: usize = 4096;
 
-/// For so many bytes room is made before they come.
-const LARGE: u64 = 1024 * 1024;
+/// From this size on, space is allocated before the bytes arrive.
+const PREALLOCATE_THRESHOLD: u64 = 1024 * 1024;
 
 pub(super) const NEW_MODE: u32 = 0o644;
 
-pub(super) fn perform(line: &mut Line, root: &Root, write: &Write<'_>) -> Result<(), Stop> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, write: &Write<'_>) -> JobResult<()> {
     let owner = NewOwner::find(write.owner)?;
     let target = Target::find(root, write.path, &owner)?;
     target.must_be_file()?;
@@ -47,50 +47,47 @@ pub(super) fn perform(line: &mut Line, root: &Root, write: &Write<'_>) -> Result
         return Err(conflict("there is such a file already"));
     }
     match write.place {
-        WritePlace::Replace => replace(line, write, &target, &owner),
-        WritePlace::Append => in_place(line, write, &target, &owner, None),
-        WritePlace::At(offset) => in_place(line, write, &target, &owner, Some(offset)),
+        WritePlace::Replace => replace(io, write, &target, &owner),
+        WritePlace::Append => in_place(io, write, &target, &owner, None),
+        WritePlace::At(offset) => in_place(io, write, &target, &owner, Some(offset)),
     }
 }
 
-fn replace(
-    line: &mut Line,
-    write: &Write<'_>,
-    target: &Target,
-    owner: &NewOwner,
-) -> Result<(), Stop> {
-    let mut temporary = Temporary::new(target.directory.as_fd()).map_err(making)?;
+fn replace(io: &mut JobIo, write: &Write<'_>, target: &Target, owner: &NewOwner) -> JobResult<()> {
+    let mut temporary = TemporaryFile::new(target.directory.as_fd()).map_err(create_failed)?;
     let file = temporary.file();
     let mut length = 0;
-    if let Some(size) = write.size.filter(|size| *size >= DIRECT)
-        && make_whole_room(file, size)?
+    if let Some(size) = write.size.filter(|size| *size >= DIRECT_IO_THRESHOLD)
+        && preallocate_with_size(file, size)?
     {
-        copy_directly(line, file, &mut length)?;
+        write_directly(io, file, &mut length)?;
     } else {
-        make_room(file, 0, write.size)?;
+        preallocate(file, 0, write.size)?;
     }
-    copy(line, file, Some(0), &mut length)?;
+    write_input(io, file, Some(0), &mut length)?;
     if write.size.is_some_and(|size| size > length) {
-        ftruncate(file, length).map_err(writing)?;
+        ftruncate(file, length).map_err(write_failed)?;
     }
     let mode = match (write.mode, &target.status) {
         (Some(mode), _) => u32::from(mode),
         (None, Some(status)) => status.st_mode & 0o7777,
         (None, None) => NEW_MODE,
     };
-    let heir = match &target.status {
+    let new_owner = match &target.status {
         Some(status) => {
-            let ids = owner.successor().unwrap_or(Ids::of(status));
-            let ours = Ids::of(&fstat(file).map_err(making)?);
-            (ids != ours).then_some(ids)
+            let ids = owner.owner_for_replaced().unwrap_or(Ids::of(status));
+            let current = Ids::of(&fstat(file).map_err(create_failed)?);
+            (ids != current).then_some(ids)
         }
-        None => owner.heir_in(&target.directory).map_err(making)?,
+        None => owner
+            .owner_for_new_in(&target.directory)
+            .map_err(create_failed)?,
     };
-    dress(file, heir, Some(mode))?;
+    apply_metadata(file, new_owner, Some(mode))?;
     if write.sync {
-        fsync(file).map_err(writing)?;
+        fsync(file).map_err(write_failed)?;
     }
-    must_be_as_expected(line, target, write.expect)?;
+    check_expected(io, target, write.expect)?;
     let published = match target.status {
         Some(_) => temporary.replace(&target.name),
         None => match temporary.publish(&target.name) {
@@ -100,76 +97,78 @@ fn replace(
             outcome => outcome,
         },
     };
-    published.map_err(making)?;
+    published.map_err(create_failed)?;
     if write.sync {
         sync_directory(target)?;
     }
-    entry::answer(line, temporary.file())
+    entry::answer(io, temporary.file())
 }
 
-/// Writes into the file itself: at `offset`, or at its end.
+/// Writes into the existing file: at `offset`, or at its end.
 fn in_place(
-    line: &mut Line,
+    io: &mut JobIo,
     write: &Write<'_>,
     target: &Target,
     owner: &NewOwner,
     offset: Option<u64>,
-) -> Result<(), Stop> {
-    must_be_as_expected(line, target, write.expect)?;
+) -> JobResult<()> {
+    check_expected(io, target, write.expect)?;
     let mut flags = OFlags::RDWR;
     flags.set(OFlags::APPEND, offset.is_none());
-    let mut new = NewFile::default();
+    let mut new = RemoveOnDrop::default();
     let file = if target.status.is_some() {
         target.open(flags)?
     } else {
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(NEW_MODE);
-        let file = openat(&target.directory, &*target.name, flags, mode).map_err(making)?;
+        let file = openat(&target.directory, &*target.name, flags, mode).map_err(create_failed)?;
         new.0 = Some(target);
         file
     };
-    let heir = match target.status {
-        Some(_) => owner.successor(),
-        None => owner.heir_in(&target.directory).map_err(making)?,
+    let new_owner = match target.status {
+        Some(_) => owner.owner_for_replaced(),
+        None => owner
+            .owner_for_new_in(&target.directory)
+            .map_err(create_failed)?,
     };
     let before = length(&file)?;
     let start = offset.unwrap_or(before);
-    make_room(file.as_fd(), start, write.size)?;
+    preallocate(file.as_fd(), start, write.size)?;
     let mut written = 0;
-    if let Err(stop) = copy(line, file.as_fd(), offset, &mut written) {
-        let ours = before.saturating_add(written);
-        if offset.is_none() && length(&file).is_ok_and(|length| length == ours) {
-            // Half of what was to be appended is of no use. If this fails too,
-            // the first failure is the one to be told.
+    if let Err(error) = write_input(io, file.as_fd(), offset, &mut written) {
+        let current = before.saturating_add(written);
+        if offset.is_none() && length(&file).is_ok_and(|length| length == current) {
+            // Removes what was appended. If this fails too, the first failure is
+            // reported.
             let _ = ftruncate(&file, before);
         }
-        return Err(stop);
+        return Err(error);
     }
-    dress(file.as_fd(), heir, write.mode.map(u32::from))?;
+    apply_metadata(file.as_fd(), new_owner, write.mode.map(u32::from))?;
     if write.sync {
-        fsync(&file).map_err(writing)?;
+        fsync(&file).map_err(write_failed)?;
         if target.status.is_none() {
             sync_directory(target)?;
         }
     }
     new.0 = None;
-    entry::answer(line, file.as_fd())
+    entry::answer(io, file.as_fd())
 }
 
-/// A file that was made and goes away again unless all goes well.
+/// Removes a new file when it is dropped, unless it was set to `None`.
 #[derive(Default)]
-struct NewFile<'t>(Option<&'t Target>);
+struct RemoveOnDrop<'t>(Option<&'t Target>);
 
-impl Drop for NewFile<'_> {
+impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(target) = self.0 {
-            // Who took it away has done what we would.
+            // Another process may have removed it.
             let _ = unlinkat(&target.directory, &*target.name, AtFlags::empty());
         }
     }
 }
 
-fn must_be_as_expected(line: &Line, target: &Target, expect: Expect) -> Result<(), Stop> {
+fn check_expected(io: &JobIo, target: &Target, expect: Expect) -> JobResult<()> {
     let Expect::Digest(expected) = expect else {
         return Ok(());
     };
@@ -177,45 +176,44 @@ fn must_be_as_expected(line: &Line, target: &Target, expect: Expect) -> Result<(
         return Err(conflict("there is no such file"));
     }
     let file = target.open(OFlags::RDONLY)?;
-    let status = fstat(&file).map_err(unresolved)?;
-    let digest = Digester::new().digest(line, file.as_fd())?;
-    if digest != expected || !target.is_still(&status) {
+    let status = fstat(&file).map_err(resolve_error)?;
+    let digest = Digester::new().digest(io, file.as_fd())?;
+    if digest != expected || !target.is_unchanged(&status) {
         return Err(conflict("the file is not as expected"));
     }
     Ok(())
 }
 
-/// So that a disk which is too full says so before anything has changed.
-fn make_room(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> Result<(), Stop> {
-    let Some(size) = size.filter(|size| *size >= LARGE) else {
+/// Allocates space, so that a full disk is detected before anything has changed.
+fn preallocate(file: BorrowedFd<'_>, offset: u64, size: Option<u64>) -> JobResult<()> {
+    let Some(size) = size.filter(|size| *size >= PREALLOCATE_THRESHOLD) else {
         return Ok(());
     };
     match fallocate(file, FallocateFlags::KEEP_SIZE, offset, size) {
-        // Not every file system can.
+        // Not every file system supports it.
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        outcome => outcome.map_err(writing),
+        outcome => outcome.map_err(write_failed),
     }
 }
 
-/// Makes room for a file of this size, and makes it as long. Answers whether
-/// that could be done.
-fn make_whole_room(file: BorrowedFd<'_>, size: u64) -> Result<bool, Stop> {
+/// Allocates space for a file of this size, and sets its length. Returns whether the
+/// file system supports that.
+fn preallocate_with_size(file: BorrowedFd<'_>, size: u64) -> JobResult<bool> {
     match fallocate(file, FallocateFlags::empty(), 0, size) {
         Ok(()) => Ok(true),
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
-        Err(errno) => Err(writing(errno)),
+        Err(errno) => Err(write_failed(errno)),
     }
 }
 
-/// Writes what comes from the host straight to the disk, as long as there are
-/// whole blocks of it, and counts what was `written`. The kernel's cache would
-/// take a copy of it, and hold up everybody when it has to be written.
-fn copy_directly(line: &mut Line, file: BorrowedFd<'_>, written: &mut u64) -> Result<(), Stop> {
-    if !set_direct(file, true) {
+/// Writes whole blocks of the input with direct I/O, and adds them to `written`. The
+/// kernel's cache would copy them, and block other processes when it writes them.
+fn write_directly(io: &mut JobIo, file: BorrowedFd<'_>, written: &mut u64) -> JobResult<()> {
+    if !set_direct_io(file, true) {
         return Ok(());
     }
     loop {
-        let piece = line.arrived(WORTH_WRITING)?;
+        let piece = io.peek_input(MIN_WRITE)?;
         let whole = piece.len().min(CHUNK);
         let whole = whole.saturating_sub(whole.rem_euclid(BLOCK));
         let piece = piece.get(..whole).unwrap_or_default();
@@ -225,31 +223,30 @@ fn copy_directly(line: &mut Line, file: BorrowedFd<'_>, written: &mut u64) -> Re
         match rustix::io::pwrite(file, piece, *written) {
             Ok(count) if count > 0 => {
                 *written = written.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
-                line.take(count);
+                io.consume(count);
                 if count.is_multiple_of(BLOCK) {
                     continue;
                 }
             }
             Err(Errno::INTR) => continue,
-            // An error comes again without our doing, if it is one.
+            // A real error comes again without direct I/O.
             _ => {}
         }
         break;
     }
-    set_direct(file, false);
+    set_direct_io(file, false);
     Ok(())
 }
 
-/// Writes all that comes from the host at `offset`, or at the end, and counts
-/// what was `written`.
-fn copy(
-    line: &mut Line,
+/// Writes the rest of the input at `offset`, or at the end, and adds it to `written`.
+fn write_input(
+    io: &mut JobIo,
     file: BorrowedFd<'_>,
     offset: Option<u64>,
     written: &mut u64,
-) -> Result<(), Stop> {
+) -> JobResult<()> {
     loop {
-        let piece = line.arrived(WORTH_WRITING)?;
+        let piece = io.peek_input(MIN_WRITE)?;
         let piece = piece.get(..CHUNK).unwrap_or(piece);
         if piece.is_empty() {
             return Ok(());
@@ -257,7 +254,7 @@ fn copy(
         let offset = offset.map(|start| start.saturating_add(*written));
         let count = write_some(file, piece, offset)?;
         *written = written.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
-        line.take(count);
+        io.consume(count);
     }
 }
 
@@ -266,7 +263,7 @@ pub(super) fn write_some(
     file: BorrowedFd<'_>,
     bytes: &[u8],
     offset: Option<u64>,
-) -> Result<usize, Stop> {
+) -> JobResult<usize> {
     loop {
         let outcome = match offset {
             Some(offset) => rustix::io::pwrite(file, bytes, offset),
@@ -274,52 +271,52 @@ pub(super) fn write_some(
         };
         match outcome {
             Err(Errno::INTR) => {}
-            Ok(0) => return Err(writing(Errno::IO)),
-            outcome => return outcome.map_err(writing),
+            Ok(0) => return Err(write_failed(Errno::IO)),
+            outcome => return outcome.map_err(write_failed),
         }
     }
 }
 
 /// Sets the owner, and then the permissions.
-pub(super) fn dress(
+pub(super) fn apply_metadata(
     file: BorrowedFd<'_>,
-    heir: Option<Ids>,
+    new_owner: Option<Ids>,
     mode: Option<u32>,
-) -> Result<(), Stop> {
-    if let Some(ids) = heir {
-        ids.own(file)
-            .map_err(|errno| Trouble::errno(errno, "setting its owner"))?;
+) -> JobResult<()> {
+    if let Some(ids) = new_owner {
+        ids.chown(file)
+            .map_err(|errno| FileError::errno(errno, "setting its owner"))?;
     }
     if let Some(mode) = mode {
         fchmod(file, Mode::from_raw_mode(mode))
-            .map_err(|errno| Trouble::errno(errno, "setting its permissions"))?;
+            .map_err(|errno| FileError::errno(errno, "setting its permissions"))?;
     }
     Ok(())
 }
 
-fn sync_directory(target: &Target) -> Result<(), Stop> {
+fn sync_directory(target: &Target) -> JobResult<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(&target.directory, c".", flags, Mode::empty())
         .and_then(fsync)
-        .map_err(writing)
+        .map_err(write_failed)
 }
 
-fn length(file: &OwnedFd) -> Result<u64, Stop> {
-    let status = fstat(file).map_err(unresolved)?;
+fn length(file: &OwnedFd) -> JobResult<u64> {
+    let status = fstat(file).map_err(resolve_error)?;
     Ok(u64::try_from(status.st_size).unwrap_or(0))
 }
 
 #[cold]
-pub(super) fn making(errno: Errno) -> Stop {
-    Trouble::errno(errno, "making the file").into()
+pub(super) fn create_failed(errno: Errno) -> JobError {
+    FileError::errno(errno, "making the file").into()
 }
 
 #[cold]
-pub(super) fn writing(errno: Errno) -> Stop {
-    Trouble::errno(errno, "writing the file").into()
+pub(super) fn write_failed(errno: Errno) -> JobError {
+    FileError::errno(errno, "writing the file").into()
 }
 
 #[cold]
-pub(super) fn conflict(text: &'static str) -> Stop {
-    Trouble::new(FailureKind::Conflict, text).into()
+pub(super) fn conflict(text: &'static str) -> JobError {
+    FileError::new(FailureKind::Conflict, text).into()
 }

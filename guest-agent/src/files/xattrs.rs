@@ -10,8 +10,8 @@ use vmcell_wire::{
     limits::MAX_XATTRS,
 };
 
-/// Attributes of this namespace are a user's own. The others belong to the
-/// system that they are on: xattr(7).
+/// The namespace of users' own attributes. The others belong to the system that
+/// they are on: xattr(7).
 const NAMESPACE: &[u8] = b"user.";
 
 /// Reads the extended attributes `user.*` of one entry after the other.
@@ -23,10 +23,11 @@ pub(crate) struct XattrReader {
 }
 
 impl XattrReader {
-    /// What cannot be read or does not fit is left out.
+    /// Returns the attributes of an entry, without those that cannot be read or do
+    /// not fit.
     pub(crate) fn read(&mut self, entry: BorrowedFd<'_>) -> Xattrs<'_> {
         self.found.clear();
-        // Nearly always this one call is all.
+        // Most entries have none, and need only this call.
         if flistxattr_query(entry).is_ok_and(|length| length > 0) {
             self.collect(entry);
         }
@@ -50,7 +51,7 @@ impl XattrReader {
     }
 }
 
-/// Sets attributes, as far as they are `user.*` and the file system has any.
+/// Sets the attributes that are `user.*`. Ignores all if the file system has none.
 pub(crate) fn set(entry: BorrowedFd<'_>, xattrs: Xattrs<'_>) -> Result<(), Errno> {
     for (name, value) in xattrs.iter().filter(|(name, _)| is_ours(name)) {
         match fsetxattr(entry, name, value, XattrFlags::empty()) {

@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 use rustix::process::Pid;
 use vmcell_wire::{Failure, FailureKind, Outcome, Request, Stage};
 
-use super::staff::Worker;
+use super::worker_handle::WorkerHandle;
 use crate::{
     event::{Event, Poller},
     link::LinkId,
@@ -11,74 +11,75 @@ use crate::{
     sys::Consumer,
 };
 
-/// Names a job: the place of its worker, and which of its jobs it is.
+/// Identifies a job: the slot of its worker, and the number of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JobId {
-    place: u32,
+    slot: u32,
     number: u32,
 }
 
-/// All workers, and what they do.
+/// All workers and their jobs.
 pub(crate) struct Jobs {
-    /// The place in the list is the worker's id.
-    places: Vec<Option<Place>>,
+    /// The index is the worker's id.
+    slots: Vec<Option<Slot>>,
+    /// The number of the job that was begun last.
     last: u32,
-    /// Links whose streams may have something to say.
+    /// Links whose streams may have something to send.
     awake: Vec<LinkId>,
-    /// No worker is kept any more.
+    /// A worker is ended as soon as it is idle.
     is_closing: bool,
 }
 
-struct Place {
-    worker: Worker,
-    /// None: it is idle.
+struct Slot {
+    worker: WorkerHandle,
+    /// `None` while the worker is idle.
     job: Option<Job>,
 }
 
 struct Job {
     number: u32,
-    /// None: nobody is told any more.
+    /// The stream that gets the outcome; `None` if nobody waits for it any more.
     caller: Option<Caller>,
-    /// Its worker is gone.
-    is_dead: bool,
+    worker_died: bool,
 }
 
-impl Place {
+impl Slot {
     fn is_over(&self) -> bool {
-        self.worker.has_finished() || self.job.as_ref().is_some_and(|job| job.is_dead)
+        self.worker.has_finished() || self.job.as_ref().is_some_and(|job| job.worker_died)
     }
 }
 
-/// More jobs at once are refused. Hosts let theirs wait long before that.
+/// How many jobs may run at once; more are rejected. Hosts queue their jobs long
+/// before that.
 const MAX_WORKERS: usize = 96;
 
-/// So many idle workers are kept.
+/// How many idle workers are kept.
 const MAX_IDLE: usize = 2;
 
 impl Jobs {
     pub(crate) const fn new() -> Self {
         Self {
-            places: Vec::new(),
+            slots: Vec::new(),
             last: 0,
             awake: Vec::new(),
             is_closing: false,
         }
     }
 
-    /// Has a worker begin a job.
+    /// Starts a job on an idle worker, or on a new one.
     pub(crate) fn begin(
         &mut self,
         request: &Request<'_>,
         caller: Caller,
         poller: &Poller,
     ) -> Result<JobId, Failure<'static>> {
-        let place = match self.idle_place() {
-            Some(place) => place,
-            None => self.hire(poller)?,
+        let index = match self.idle_slot() {
+            Some(index) => index,
+            None => self.start_worker(poller)?,
         };
         self.last = self.last.wrapping_add(1);
         let number = self.last;
-        let slot = self.place_mut(place).ok_or_else(no_worker)?;
+        let slot = self.slot_mut(index).ok_or_else(no_worker)?;
         slot.worker.begin(request).map_err(|_| {
             let text = "the request is too large";
             Failure::new(FailureKind::Limit, Stage::Request, text)
@@ -86,15 +87,18 @@ impl Jobs {
         slot.job = Some(Job {
             number,
             caller: Some(caller),
-            is_dead: false,
+            worker_died: false,
         });
-        Ok(JobId { place, number })
+        Ok(JobId {
+            slot: index,
+            number,
+        })
     }
 
-    /// More input for a job.
-    pub(crate) fn give(&mut self, id: JobId, bytes: &[u8]) {
+    /// Appends to a job's input.
+    pub(crate) fn add_input(&mut self, id: JobId, bytes: &[u8]) {
         if let Some(worker) = self.worker_mut(id) {
-            worker.give(bytes);
+            worker.add_input(bytes);
         }
     }
 
@@ -104,29 +108,29 @@ impl Jobs {
         }
     }
 
-    /// Nobody wants the job any more. It is told when it has stopped.
+    /// Cancels a job. Its stream gets the outcome when the worker has stopped.
     pub(crate) fn cancel(&mut self, id: JobId) {
         if let Some(worker) = self.worker_mut(id) {
             worker.cancel();
         }
     }
 
-    /// Nobody is left to be told.
+    /// Cancels a job whose stream is gone.
     pub(crate) fn abandon(&mut self, id: JobId) {
         self.cancel(id);
-        if let Some(job) = self.slot_mut(id).and_then(|slot| slot.job.as_mut()) {
+        if let Some(job) = self.job_slot_mut(id).and_then(|slot| slot.job.as_mut()) {
             job.caller = None;
         }
-        self.let_go(id.place);
+        self.release_if_over(id.slot);
     }
 
-    /// How many bytes of its input a job has no more use for.
+    /// Returns how many bytes of its input a job has read and freed.
     pub(crate) fn consumed(&mut self, id: JobId) -> u64 {
         self.worker_mut(id).map_or(0, |worker| worker.consumed())
     }
 
-    /// Output before `offset` is on its way; answers where the output ends so
-    /// far.
+    /// Frees the output before `offset`, which the link has sent. Returns the offset
+    /// behind the output so far.
     pub(crate) fn sent(&mut self, id: JobId, offset: u64) -> u64 {
         self.worker_mut(id).map_or(offset, |worker| {
             worker.sent(offset);
@@ -135,28 +139,28 @@ impl Jobs {
     }
 
     pub(crate) fn output(&mut self, id: JobId) -> Option<&mut Consumer> {
-        self.worker_mut(id).map(Worker::output)
+        self.worker_mut(id).map(WorkerHandle::output)
     }
 
-    /// Whether a job gives no more than it has given.
+    /// Returns whether a job will produce no more output.
     pub(crate) fn is_over(&mut self, id: JobId) -> bool {
-        self.slot_mut(id).is_some_and(|slot| slot.is_over())
+        self.job_slot_mut(id).is_some_and(|slot| slot.is_over())
     }
 
-    /// Lets `with` see the outcome of a job that is over, and forgets the job.
+    /// Passes the outcome of a job that is over to `with`, and drops the job.
     pub(crate) fn finish<T>(
         &mut self,
         id: JobId,
         with: impl FnOnce(&Outcome<'_>) -> T,
     ) -> Option<T> {
-        let slot = self.slot_mut(id)?;
+        let slot = self.job_slot_mut(id)?;
         if !slot.is_over() {
             return None;
         }
-        let told = if slot.worker.has_finished() {
+        let result = if slot.worker.has_finished() {
             slot.worker.with_outcome(with)
         } else {
-            let text = "the worker was ended before it was done";
+            let text = "the worker ended before the job was done";
             with(&Outcome::Failed(Failure::new(
                 FailureKind::Other,
                 Stage::File,
@@ -166,70 +170,70 @@ impl Jobs {
         if let Some(job) = &mut slot.job {
             job.caller = None;
         }
-        self.let_go(id.place);
-        Some(told)
+        self.release_if_over(id.slot);
+        Some(result)
     }
 
-    /// A worker has something to say.
-    pub(crate) fn bell_rang(&mut self, place: u32) {
-        let Some(slot) = self.place_mut(place) else {
+    /// Handles a notification by a worker.
+    pub(crate) fn worker_notified(&mut self, index: u32) {
+        let Some(slot) = self.slot_mut(index) else {
             return;
         };
-        slot.worker.ours.hear();
+        slot.worker.agent_wakeup.consume();
         let caller = slot.job.as_ref().and_then(|job| job.caller);
         match caller {
             Some(caller) => self.wake(caller.link),
-            None => self.let_go(place),
+            None => self.release_if_over(index),
         }
     }
 
-    /// A child has ended; it may be a worker.
+    /// Handles the end of a child, which may be a worker.
     pub(crate) fn reaped(&mut self, pid: Pid) {
         let position = self
-            .places
+            .slots
             .iter()
             .position(|slot| slot.as_ref().is_some_and(|slot| slot.worker.pid == pid));
-        let Some(place) = position.and_then(|place| u32::try_from(place).ok()) else {
+        let Some(index) = position.and_then(|index| u32::try_from(index).ok()) else {
             return;
         };
-        let Some(slot) = self.place_mut(place) else {
+        let Some(slot) = self.slot_mut(index) else {
             return;
         };
         let job = slot.job.as_mut();
-        match job.and_then(|job| Some((job.caller?, &mut job.is_dead))) {
-            Some((caller, is_dead)) => {
-                *is_dead = true;
+        match job.and_then(|job| Some((job.caller?, &mut job.worker_died))) {
+            Some((caller, worker_died)) => {
+                *worker_died = true;
                 self.wake(caller.link);
             }
-            None => self.forget(place),
+            None => self.free_slot(index),
         }
     }
 
-    /// Wakes the workers that wait for something that has happened.
-    pub(crate) fn tell_workers(&mut self) {
-        for slot in self.places.iter_mut().flatten() {
-            slot.worker.tell();
+    /// Wakes the workers that wait for something that has changed.
+    pub(crate) fn notify_workers(&mut self) {
+        for slot in self.slots.iter_mut().flatten() {
+            slot.worker.notify();
         }
     }
 
     /// Ends all workers, each as soon as its job has stopped.
     pub(crate) fn close(&mut self) {
         self.is_closing = true;
-        for place in 0..self.places.len() {
-            let Ok(place) = u32::try_from(place) else {
+        for index in 0..self.slots.len() {
+            let Ok(index) = u32::try_from(index) else {
                 return;
             };
-            let Some(slot) = self.place_mut(place) else {
+            let Some(slot) = self.slot_mut(index) else {
                 continue;
             };
             match &slot.job {
                 Some(_) => slot.worker.cancel(),
-                None => self.dismiss(place),
+                None => self.end_worker(index),
             }
         }
     }
 
-    /// A link whose streams may have something to say.
+    /// Takes a link whose streams may have something to send.
     pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
         self.awake.pop()
     }
@@ -244,92 +248,95 @@ impl Jobs {
         }
     }
 
-    fn idle_place(&self) -> Option<u32> {
-        let idle = |slot: &Option<Place>| slot.as_ref().is_some_and(|slot| slot.job.is_none());
-        u32::try_from(self.places.iter().position(idle)?).ok()
+    fn idle_slot(&self) -> Option<u32> {
+        let idle = |slot: &Option<Slot>| slot.as_ref().is_some_and(|slot| slot.job.is_none());
+        u32::try_from(self.slots.iter().position(idle)?).ok()
     }
 
-    fn hire(&mut self, poller: &Poller) -> Result<u32, Failure<'static>> {
-        let place = match self.places.iter().position(Option::is_none) {
-            Some(place) => place,
-            None if self.places.len() < MAX_WORKERS => {
-                self.places.push(None);
-                self.places.len().saturating_sub(1)
+    fn start_worker(&mut self, poller: &Poller) -> Result<u32, Failure<'static>> {
+        let index = match self.slots.iter().position(Option::is_none) {
+            Some(index) => index,
+            None if self.slots.len() < MAX_WORKERS => {
+                self.slots.push(None);
+                self.slots.len().saturating_sub(1)
             }
             None => {
-                let text = "too much work on files at once";
+                let text = "too many file operations at once";
                 return Err(Failure::new(FailureKind::Limit, Stage::File, text));
             }
         };
-        let id = u32::try_from(place).map_err(|_| no_worker())?;
-        let worker = Worker::start().map_err(|errno| {
+        let id = u32::try_from(index).map_err(|_| no_worker())?;
+        let worker = WorkerHandle::start().map_err(|errno| {
             let number = u16::try_from(errno.raw_os_error()).unwrap_or(0);
             Failure::from_errno(number, Stage::File, "starting a worker")
         })?;
-        if poller.watch(&worker.ours, Event::Worker(id)).is_err() {
+        if poller
+            .watch(&worker.agent_wakeup, Event::Worker(id))
+            .is_err()
+        {
             worker.kill();
             return Err(no_worker());
         }
-        if let Some(slot) = self.places.get_mut(place) {
-            *slot = Some(Place { worker, job: None });
+        if let Some(slot) = self.slots.get_mut(index) {
+            *slot = Some(Slot { worker, job: None });
         }
         Ok(id)
     }
 
-    /// A job that nobody waits for is over when its worker says so.
-    fn let_go(&mut self, place: u32) {
-        let Some(slot) = self.place_mut(place) else {
+    /// Makes a worker idle, or ends it, if its job is over and nobody waits for it.
+    fn release_if_over(&mut self, index: u32) {
+        let Some(slot) = self.slot_mut(index) else {
             return;
         };
         let Some(job) = slot.job.as_ref().filter(|job| job.caller.is_none()) else {
             return;
         };
-        if job.is_dead {
-            self.forget(place);
+        if job.worker_died {
+            self.free_slot(index);
             return;
         }
         if !slot.worker.has_finished() {
             return;
         }
         slot.job = None;
-        slot.worker.rest();
-        let idle = self.places.iter().flatten();
+        slot.worker.release_memory();
+        let idle = self.slots.iter().flatten();
         let idle = idle.filter(|slot| slot.job.is_none()).count();
         if self.is_closing || idle > MAX_IDLE {
-            self.dismiss(place);
+            self.end_worker(index);
         }
     }
 
-    /// Ends a worker that has nothing to do.
-    fn dismiss(&mut self, place: u32) {
-        if let Some(slot) = self.place_mut(place) {
+    /// Ends an idle worker.
+    fn end_worker(&mut self, index: u32) {
+        if let Some(slot) = self.slot_mut(index) {
             slot.worker.kill();
-            self.forget(place);
+            self.free_slot(index);
         }
     }
 
-    fn forget(&mut self, place: u32) {
-        if let Ok(place) = usize::try_from(place)
-            && let Some(slot) = self.places.get_mut(place)
+    fn free_slot(&mut self, index: u32) {
+        if let Ok(index) = usize::try_from(index)
+            && let Some(slot) = self.slots.get_mut(index)
         {
             *slot = None;
         }
     }
 
-    fn place_mut(&mut self, place: u32) -> Option<&mut Place> {
-        self.places.get_mut(usize::try_from(place).ok()?)?.as_mut()
+    fn slot_mut(&mut self, index: u32) -> Option<&mut Slot> {
+        self.slots.get_mut(usize::try_from(index).ok()?)?.as_mut()
     }
 
-    fn slot_mut(&mut self, id: JobId) -> Option<&mut Place> {
-        self.place_mut(id.place)
+    fn job_slot_mut(&mut self, id: JobId) -> Option<&mut Slot> {
+        self.slot_mut(id.slot)
             .filter(|slot| slot.job.as_ref().is_some_and(|job| job.number == id.number))
     }
 
-    fn worker_mut(&mut self, id: JobId) -> Option<&mut Worker> {
-        self.slot_mut(id).map(|slot| &mut slot.worker)
+    fn worker_mut(&mut self, id: JobId) -> Option<&mut WorkerHandle> {
+        self.job_slot_mut(id).map(|slot| &mut slot.worker)
     }
 }
 
 fn no_worker() -> Failure<'static> {
-    Failure::new(FailureKind::Other, Stage::File, "there is no worker")
+    Failure::new(FailureKind::Other, Stage::File, "no worker is available")
 }

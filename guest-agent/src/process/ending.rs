@@ -152,7 +152,7 @@ impl Process {
             (None, _) | (_, Cause::Code(0)) => 0,
             (Some(cgroup), cause) => cgroup.oom_kills().unwrap_or_else(|| {
                 let unexpected = cause == SIGKILL && self.ending.asked.is_none();
-                let told = |log: &mut KernelLog| log.was_out_of_memory(self.pid, self.started);
+                let told = |log: &mut KernelLog| log.was_oom_killed(self.pid, self.started);
                 u32::from(unexpected && log.is_some_and(told))
             }),
         };
@@ -238,7 +238,7 @@ impl Process {
     fn proved_end(&self) -> Option<bool> {
         let tree_ended = self.tree_ended();
         let is_proof = tree_ended == Some(true) && self.ending.asked.is_some();
-        tree_ended.filter(|_| !is_proof || !Cgroups::has_lost_some_since(self.started))
+        tree_ended.filter(|_| !is_proof || !Cgroups::may_have_escaped_since(self.started))
     }
 
     fn exit_with(&self, tree_ended: Option<bool>) -> Option<Exit> {

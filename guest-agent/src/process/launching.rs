@@ -133,7 +133,7 @@ impl Processes {
         process.observers.extend(owner);
         // A service looks at it and lets it go.
         process.ending.abandoned |= process.role == Role::Ordinary;
-        self.deadlines.forget(id);
+        self.deadlines.remove_all(id);
         self.drop_if_abandoned(id);
     }
 }

@@ -228,7 +228,7 @@ impl Output {
     /// Gives back memory that an ended output does not need.
     pub(crate) fn finish(&mut self) {
         if self.has_ended() {
-            self.ring.finish();
+            self.ring.shrink_to_fit();
         }
     }
 

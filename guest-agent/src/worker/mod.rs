@@ -1,29 +1,29 @@
-//! A process of the agent's own that does what may take long.
+//! Worker processes, which do work that may block.
 //!
-//! The agent must always answer, and a disk may be slow. So whatever touches
-//! files is done by a worker: a fork of the agent that waits for the disk
-//! instead of it, one job at a time, in plain blocking code.
+//! The agent must always respond, and a disk may be slow. So a worker does all
+//! work on files: a fork of the agent that runs one job at a time, in blocking
+//! code.
 //!
 //! ```text
-//!           jobs ──bytes──> SharedRing ──> Line ──> files
-//!  agent    jobs <──bytes── SharedRing <── Line <── files   worker
-//!                <══ bells (eventfd) ══>
+//!           jobs ──bytes──> SharedRing ──> JobIo ──> files
+//!  agent    jobs <──bytes── SharedRing <── JobIo <── files   worker
+//!                <══ wakeups (eventfd) ══>
 //! ```
 //!
-//! Bytes go through memory that both see: what a worker reads from a file goes
-//! from there straight to the link.
+//! Bytes go through shared memory: the agent sends what a worker reads from a
+//! file without copying it.
 
-/// Input begins at a multiple of this.
+/// The input that follows a request begins at a multiple of this.
 pub(crate) const PAGE: u64 = 4096;
 
-mod bell;
-mod line;
-mod orders;
+mod control_word;
+mod job_error;
+mod job_io;
 mod run;
-mod stop;
+mod wakeup;
 
-pub(crate) use bell::Bell;
-pub(crate) use line::Line;
-pub(crate) use orders::Orders;
+pub(crate) use control_word::ControlWord;
+pub(crate) use job_error::{FileError, FileResult, JobError, JobResult};
+pub(crate) use job_io::JobIo;
 pub(crate) use run::run;
-pub(crate) use stop::{Stop, Trouble};
+pub(crate) use wakeup::Wakeup;

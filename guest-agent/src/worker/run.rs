@@ -3,47 +3,51 @@ use alloc::vec::Vec;
 use rustix::fd::OwnedFd;
 use vmcell_wire::{FailureKind, Outcome, Request, files::record};
 
-use super::{Bell, Line, Stop, Trouble};
+use super::{FileError, JobError, JobIo, JobResult, Wakeup};
 use crate::{
     files,
     sys::{Consumer, Producer},
 };
 
-/// A worker weighs 33 against the 300 of all commands together
-/// (`cgroup/pool.rs`), so it gets a tenth of the processor beside a command.
-const NICENESS: i32 = 5;
+/// Gives a worker a scheduler weight of 33, against 300 for all commands together
+/// (`cgroup/pool.rs`): it gets a tenth of the processor beside a busy command.
+const WORKER_NICENESS: i32 = 5;
 
-/// The life of a worker: job after job, until the agent ends it.
-pub(crate) fn run(incoming: Consumer, outgoing: Producer, bells: [OwnedFd; 2]) {
-    files::begin();
+/// Runs one job after the other, until the agent kills this process.
+pub(crate) fn run(incoming: Consumer, outgoing: Producer, wakeups: [OwnedFd; 2]) {
+    files::clear_umask();
     // The agent's own niceness is not inherited (`sys/scheduling.rs`), so this
-    // begins at 0. Work on many files can wait a little; commands go first.
-    let _ = rustix::process::nice(NICENESS);
-    let [ours, agents] = bells.map(Bell::from_descriptor);
-    let mut line = Line::new(incoming, outgoing, ours, agents);
+    // begins at 0. Commands have priority over work on files.
+    let _ = rustix::process::nice(WORKER_NICENESS);
+    let [own_wakeup, agent_wakeup] = wakeups.map(Wakeup::from_descriptor);
+    let mut io = JobIo::new(incoming, outgoing, own_wakeup, agent_wakeup);
     loop {
-        line.next_job();
-        let outcome = perform(&mut line);
+        io.next_job();
+        let outcome = perform(&mut io);
         match &outcome {
-            Ok(()) => line.finish(&Outcome::Done),
-            Err(stop) => line.finish(&stop.outcome()),
+            Ok(()) => io.finish(&Outcome::Done),
+            Err(error) => io.finish(&error.outcome()),
         }
     }
 }
 
-fn perform(line: &mut Line) -> Result<(), Stop> {
+fn perform(io: &mut JobIo) -> JobResult<()> {
     let mut reader = record::Reader::new();
-    let request = line.next_record(&mut reader, |piece| match piece {
+    let request = io.next_record(&mut reader, |piece| match piece {
         record::Piece::Message(message) => Ok(Vec::from(message)),
-        record::Piece::Raw(_) => Err(senseless()),
+        record::Piece::Raw(_) => Err(unexpected_request()),
     })?;
-    line.begin_on_page();
-    match record::decode(&request.ok_or_else(senseless)?)? {
-        Request::Files(request) => files::perform(line, &request),
-        _ => Err(senseless()),
+    io.skip_to_page();
+    match record::decode(&request.ok_or_else(unexpected_request)?)? {
+        Request::Files(request) => files::perform(io, &request),
+        _ => Err(unexpected_request()),
     }
 }
 
-fn senseless() -> Stop {
-    Trouble::new(FailureKind::Unsupported, "the worker does not know this").into()
+fn unexpected_request() -> JobError {
+    FileError::new(
+        FailureKind::Unsupported,
+        "the worker does not support this request",
+    )
+    .into()
 }

@@ -7,12 +7,12 @@ use rustix::{
 
 use crate::sys;
 
-/// Where the agent is, so that the cgroup around it has no process of its own
-/// and can hand its controllers down: cgroups(7).
+/// The cgroup of the agent. The one above must have no process of its own to
+/// enable controllers for those below: cgroups(7).
 const AGENT: &str = "agent";
 
-/// Makes the cgroup that this process is in the root of all that is seen from
-/// now on, and mounts it nowhere yet.
+/// Makes the cgroup of this process the root of a new cgroup namespace. Returns a
+/// mount of it that is not attached yet.
 pub(super) fn enter() -> Result<OwnedFd, Errno> {
     sys::unshare_cgroups()?;
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID
@@ -24,7 +24,7 @@ pub(super) fn enter() -> Result<OwnedFd, Errno> {
     mkdirat(&cgroups, AGENT, Mode::from_raw_mode(0o755))?;
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let processes = openat(&cgroups, "agent/cgroup.procs", flags, Mode::empty())?;
-    // 0 is who writes it.
+    // 0 is the process that writes it.
     rustix::io::write(&processes, b"0")?;
     Ok(cgroups)
 }

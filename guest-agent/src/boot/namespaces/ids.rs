@@ -8,14 +8,13 @@ use rustix::{
 };
 use vmcell_wire::namespaces::Ids;
 
-/// Tells the kernel who the users and groups of a process's user namespace are:
-/// user_namespaces(7).
+/// Sets the uid and gid maps of a process's user namespace: user_namespaces(7).
 pub(super) fn map(process: Pid, ids: Ids) -> Result<(), Errno> {
     let file = |name: &str, text: &str| write(process, name, text);
     match ids {
         Ids::Single { uid, gid } => {
             file("uid_map", &format!("0 {uid} 1"))?;
-            // Otherwise a group could be given up that denies something.
+            // Otherwise a process could drop a group that is denied access.
             file("setgroups", "deny")?;
             file("gid_map", &format!("0 {gid} 1"))
         }

@@ -1,8 +1,8 @@
-//! A life without a VM: the agent as PID 1 of namespaces of its own, on the
-//! host's kernel. It is no security boundary.
+//! Boots without a VM: the agent as PID 1 of new namespaces on the host's kernel.
+//! This is not a security boundary.
 //!
 //! ```text
-//!  host ── starts ──> keeper ── clones ──> PID 1 of the namespaces
+//!  host ── starts ──> monitor ── clones ─> PID 1 of the namespaces
 //!   │                   │ the ids, the files  │ mounts, host name, loopback
 //!   │                   └────────────────────>│ the agent
 //!   ├── SIGTERM ──────> │ ── SIGKILL ────────>│ and all its children
@@ -10,15 +10,14 @@
 //!   │<──── its end ─────┘
 //! ```
 //!
-//! The keeper stays outside, because who other users are in the namespaces can
-//! only be told from there. It hears nothing of what is said on the link. Host,
-//! keeper and PID 1 are tied by `PR_SET_PDEATHSIG`: whoever dies, all that is
-//! below dies.
+//! The monitor stays outside the namespaces, because only a process there can map
+//! more than one user. It has no access to the link. `PR_SET_PDEATHSIG` ties host,
+//! monitor and PID 1: when one of them dies, those below it die too.
 
 mod cgroup;
+mod handshake;
 mod ids;
-mod keeper;
-mod line;
+mod monitor;
 mod mounts;
 
 use alloc::vec::Vec;
@@ -32,12 +31,12 @@ use rustix::{
 };
 use vmcell_wire::namespaces::{CGROUP, DESCRIPTION, LINK, Namespaces, PROGRAM};
 
-use self::line::Line;
+use self::handshake::Handshake;
 use super::{BootError, Booted, Cause, RootDisk, stages};
 use crate::{console::Console, sys};
 
-/// Starts PID 1 of new namespaces, and returns there. The process that called
-/// this becomes its keeper, and returns only if that did not come to be.
+/// Starts PID 1 of new namespaces, and returns there. The calling process becomes
+/// its monitor, and returns only if PID 1 could not be started.
 ///
 /// # Errors
 /// The kernel does not allow it, or this program was not started by the host
@@ -45,7 +44,7 @@ use crate::{console::Console, sys};
 pub fn boot() -> Result<Booted, BootError> {
     let stage = |stage: &'static str| move |cause| BootError { stage, cause };
     let kernel = |name: &'static str| move |errno| stage(name)(Cause::Kernel(errno));
-    let here = "read what the host asks for";
+    let here = "read the description of the namespaces";
 
     let file = read_description().map_err(kernel(here))?;
     let plan = Namespaces::decode(&file).map_err(|error| stage(here)(Cause::Description(error)))?;
@@ -55,43 +54,50 @@ pub fn boot() -> Result<Booted, BootError> {
         false => None,
     };
     sys::take_over_signals().map_err(kernel("block signals"))?;
-    // Nobody in there becomes more than they are by a program's setuid bit.
-    set_no_new_privs(true).map_err(kernel("give up new privileges"))?;
-    let (outside, inside) = Line::pair().map_err(kernel("make a socket pair"))?;
+    // The setuid bit of a program gives no privileges in the namespaces.
+    set_no_new_privs(true).map_err(kernel("set no_new_privs"))?;
+    let (outside, inside) = Handshake::pair().map_err(kernel("make a socket pair"))?;
     let child = sys::clone_into_namespaces(cgroup.as_ref())
         .map_err(|errno| stage("make namespaces")(Cause::NoNamespaces(errno)))?;
     match child {
         Some(child) => {
             drop((inside, link, cgroup));
-            Err(keeper::keep(child, &outside, &plan))
+            Err(monitor::run(child, &outside, &plan))
         }
         None => {
             drop((outside, cgroup));
-            live(&inside, &plan, link)
+            boot_init(&inside, &plan, link)
         }
     }
 }
 
-/// What PID 1 does until the agent can serve.
-fn live(line: &Line, plan: &Namespaces<'_>, link: OwnedFd) -> Result<Booted, BootError> {
+/// Prepares PID 1 until the agent can serve.
+fn boot_init(
+    handshake: &Handshake,
+    plan: &Namespaces<'_>,
+    link: OwnedFd,
+) -> Result<Booted, BootError> {
     let stage = |stage: &'static str| move |cause| BootError { stage, cause };
     let kernel = |name: &'static str| move |errno| stage(name)(Cause::Kernel(errno));
 
-    let tree = line.wait().map_err(kernel("wait for the keeper"))?;
+    let tree = handshake
+        .receive()
+        .map_err(kernel("wait for the monitor"))?;
     ids::become_root(plan.ids).map_err(kernel("become root"))?;
-    tie_to(line).map_err(kernel("tie ourselves to the keeper"))?;
-    // No terminal of the host's is ours.
+    die_with_monitor(handshake).map_err(kernel("set the parent-death signal"))?;
+    // Detaches from the host's terminal.
     rustix::process::setsid().map_err(kernel("begin a session"))?;
-    // The secrets of the boot are not for the processes in here.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(kernel("hide our memory"))?;
+    // Other processes in the namespaces must not read the secrets of the boot.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(kernel("protect the agent's memory"))?;
     let cgroups = match plan.has_cgroup {
         true => Some(cgroup::enter().map_err(kernel("enter the cgroup"))?),
         false => None,
     };
     let has_cgroups = cgroups.is_some();
-    mounts::move_in(plan, tree, cgroups)?;
+    mounts::set_up_root(plan, tree, cgroups)?;
     stages::set_hostname(plan.hostname).map_err(kernel("set the host name"))?;
-    stages::raise_loopback().map_err(kernel("bring up the loopback interface"))?;
+    stages::bring_up_loopback().map_err(kernel("bring up the loopback interface"))?;
     rustix::fs::fcntl_setfl(&link, OFlags::NONBLOCK).map_err(kernel("use the link"))?;
     Ok(Booted {
         boot_id: plan.boot_id,
@@ -106,7 +112,7 @@ fn live(line: &Line, plan: &Namespaces<'_>, link: OwnedFd) -> Result<Booted, Boo
 }
 
 fn read_description() -> Result<Vec<u8>, Errno> {
-    // It has done its part, and would only stay open.
+    // It has been executed, and is not needed any more.
     drop(sys::inherited(PROGRAM)?);
     let file = sys::inherited(DESCRIPTION)?;
     // A path is at most 4096 bytes long, and the rest is small.
@@ -116,10 +122,10 @@ fn read_description() -> Result<Vec<u8>, Errno> {
     Ok(bytes)
 }
 
-/// Makes this process die with the keeper. It is after every change of user,
+/// Makes this process die with the monitor. It must follow every change of user,
 /// which would undo it: prctl(2).
-fn tie_to(line: &Line) -> Result<(), Errno> {
+fn die_with_monitor(handshake: &Handshake) -> Result<(), Errno> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The keeper may have died before that.
-    line.is_held().then_some(()).ok_or(Errno::PIPE)
+    // The monitor may have died before that.
+    handshake.is_connected().then_some(()).ok_or(Errno::PIPE)
 }

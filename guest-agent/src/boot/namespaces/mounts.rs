@@ -1,8 +1,8 @@
-//! A root of its own, with nothing of the host's in it but a few devices.
+//! Sets up a root that has nothing of the host but a few devices.
 //!
-//! Everything that needs the host's files is made ready first, as mounts that
-//! are attached nowhere. Then the root is changed, and they are put in place
-//! there: links in the image lead nowhere else.
+//! Everything that needs the host's files is prepared first, as detached mounts.
+//! They are attached after the root was changed, so links in the image cannot lead
+//! to the host's files.
 
 use alloc::{ffi::CString, format, string::String, vec::Vec};
 
@@ -21,30 +21,30 @@ use vmcell_wire::namespaces::{Ids, Namespaces};
 
 use super::super::{BootError, Cause};
 
-/// Where the root is put together. Every system has this directory, and in our
-/// own mount namespace nobody misses what is beneath.
-const SITE: &str = "/tmp";
+/// Where the root is assembled. Every system has this directory, and nothing in
+/// this mount namespace needs what it hides.
+const STAGING: &str = "/tmp";
 
-/// The devices of the host that are to be seen.
+/// The devices of the host that are visible.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 const NO_SUID: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID;
 const NO_DEVICES: MountAttrFlags = NO_SUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 const NO_PROGRAMS: MountAttrFlags = NO_DEVICES.union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
 
-/// Mounts that are attached nowhere yet.
-struct Detached {
+/// Mounts that are not attached yet.
+struct DetachedMounts {
     devices: Vec<(&'static str, OwnedFd)>,
-    device_folder: OwnedFd,
+    device_directory: OwnedFd,
     terminals: OwnedFd,
     shared_memory: OwnedFd,
     processes: OwnedFd,
     run: OwnedFd,
 }
 
-/// Moves into the directory that the plan names, or the mount of it that the
-/// keeper has made.
-pub(super) fn move_in(
+/// Makes the directory that the plan names the root, or the ID-mapped mount of it
+/// that the monitor has made.
+pub(super) fn set_up_root(
     plan: &Namespaces<'_>,
     tree: Option<OwnedFd>,
     cgroups: Option<OwnedFd>,
@@ -56,9 +56,9 @@ pub(super) fn move_in(
         }
     };
     let everything = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", everything).map_err(failed("keep mounts to ourselves"))?;
-    let detached = Detached::make(plan).map_err(failed("mount /dev, /proc and others"))?;
-    lay_foundation(plan, tree).map_err(failed("use the directory"))?;
+    mount_change("/", everything).map_err(failed("make mounts private"))?;
+    let detached = DetachedMounts::create(plan).map_err(failed("mount /dev, /proc and others"))?;
+    mount_layers(plan, tree).map_err(failed("mount the directory"))?;
     mount_overlay().map_err(|errno| BootError {
         stage: "mount an overlay",
         cause: Cause::NoOverlay(errno),
@@ -69,41 +69,41 @@ pub(super) fn move_in(
     super::super::mounts::share_mounts().map_err(failed("share mounts"))
 }
 
-impl Detached {
-    fn make(plan: &Namespaces<'_>) -> Result<Self, Errno> {
+impl DetachedMounts {
+    fn create(plan: &Namespaces<'_>) -> Result<Self, Errno> {
         let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let mut devices = Vec::new();
         for name in DEVICES {
             devices.push((name, open_tree(CWD, format!("/dev/{name}"), clone)?));
         }
         let size = format!("{}m", plan.writable_mib);
-        // The group of terminals that ttys are to have, where there are groups.
+        // The group `tty`, if groups are mapped.
         let group = match plan.ids {
             Ids::Single { .. } => "0",
             Ids::Range { .. } => "5",
         };
         Ok(Self {
             devices,
-            device_folder: make("tmpfs", NO_SUID, &[("mode", "0755"), ("size", "64k")])?,
-            terminals: make(
+            device_directory: new_fs("tmpfs", NO_SUID, &[("mode", "0755"), ("size", "64k")])?,
+            terminals: new_fs(
                 "devpts",
                 NO_SUID.union(MountAttrFlags::MOUNT_ATTR_NOEXEC),
                 &[("mode", "0620"), ("ptmxmode", "0666"), ("gid", group)],
             )?,
-            shared_memory: make("tmpfs", NO_DEVICES, &[("mode", "1777"), ("size", &size)])?,
-            processes: make("proc", NO_PROGRAMS, &[])?,
-            run: make("tmpfs", NO_DEVICES, &[("mode", "0755"), ("size", &size)])?,
+            shared_memory: new_fs("tmpfs", NO_DEVICES, &[("mode", "1777"), ("size", &size)])?,
+            processes: new_fs("proc", NO_PROGRAMS, &[])?,
+            run: new_fs("tmpfs", NO_DEVICES, &[("mode", "0755"), ("size", &size)])?,
         })
     }
 
-    /// Puts them where programs expect them.
+    /// Attaches them where programs expect them.
     fn attach(self, cgroups: Option<OwnedFd>) -> Result<(), Errno> {
-        attach(&self.device_folder, "/dev")?;
+        attach(&self.device_directory, "/dev")?;
         for (name, device) in &self.devices {
             let path = format!("/dev/{name}");
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             drop(rustix::fs::open(&*path, flags, Mode::empty())?);
-            put(device, &path)?;
+            attach_at(device, &path)?;
         }
         attach(&self.terminals, "/dev/pts")?;
         attach(&self.shared_memory, "/dev/shm")?;
@@ -127,11 +127,11 @@ impl Detached {
     }
 }
 
-/// The layers of the root: the directory, and memory for what is written.
-fn lay_foundation(plan: &Namespaces<'_>, tree: Option<OwnedFd>) -> Result<(), Errno> {
+/// Mounts the layers of the root: the directory, and a tmpfs for what is written.
+fn mount_layers(plan: &Namespaces<'_>, tree: Option<OwnedFd>) -> Result<(), Errno> {
     let size = CString::new(format!("mode=0755,size={}m", plan.writable_mib));
     let size = size.map_err(|_| Errno::INVAL)?;
-    // What it covers may hold the directory, so that is opened first.
+    // The tmpfs may hide the directory, so that is opened first.
     let tree = match tree {
         Some(tree) => tree,
         None => {
@@ -139,41 +139,42 @@ fn lay_foundation(plan: &Namespaces<'_>, tree: Option<OwnedFd>) -> Result<(), Er
             open_tree(CWD, plan.directory, clone)?
         }
     };
-    mount("tmpfs", SITE, "tmpfs", MountFlags::NODEV, &*size)?;
+    mount("tmpfs", STAGING, "tmpfs", MountFlags::NODEV, &*size)?;
     for name in ["lower", "upper", "work", "root"] {
-        make_directory(&in_site(name))?;
+        make_directory(&in_staging(name))?;
     }
-    put(&tree, &in_site("lower"))
+    attach_at(&tree, &in_staging("lower"))
 }
 
-/// user.overlay.* in place of trusted.overlay.*, which is not for user
-/// namespaces.
+/// Mounts the overlay. It uses user.overlay.* in place of trusted.overlay.*, which
+/// user namespaces cannot set.
 fn mount_overlay() -> Result<(), Errno> {
     let options = format!(
         "lowerdir={},upperdir={},workdir={},userxattr",
-        in_site("lower"),
-        in_site("upper"),
-        in_site("work")
+        in_staging("lower"),
+        in_staging("upper"),
+        in_staging("work")
     );
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
-    let root = in_site("root");
+    let root = in_staging("root");
     mount("overlay", &*root, "overlay", MountFlags::NODEV, &*options)
 }
 
-/// The old root is mounted over the new one, and then taken away.
+/// Changes the root: pivot_root(2) puts the old root over the new one, from which
+/// it is unmounted.
 fn change_root() -> Result<(), Errno> {
-    chdir(in_site("root"))?;
+    chdir(in_staging("root"))?;
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     chdir("/")
 }
 
-fn in_site(name: &str) -> String {
-    format!("{SITE}/{name}")
+fn in_staging(name: &str) -> String {
+    format!("{STAGING}/{name}")
 }
 
-/// A new file system, attached nowhere.
-fn make(kind: &str, flags: MountAttrFlags, options: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
+/// Creates a file system and a detached mount of it.
+fn new_fs(kind: &str, flags: MountAttrFlags, options: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (name, value) in options {
         fsconfig_set_string(&context, *name, *value)?;
@@ -184,12 +185,12 @@ fn make(kind: &str, flags: MountAttrFlags, options: &[(&str, &str)]) -> Result<O
 
 fn attach(mount: &OwnedFd, directory: &str) -> Result<(), Errno> {
     make_directory(directory)?;
-    put(mount, directory)
+    attach_at(mount, directory)
 }
 
-fn put(mount: &OwnedFd, place: &str) -> Result<(), Errno> {
+fn attach_at(mount: &OwnedFd, path: &str) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
-    move_mount(mount, "", CWD, place, flags)
+    move_mount(mount, "", CWD, path, flags)
 }
 
 fn make_directory(path: &str) -> Result<(), Errno> {

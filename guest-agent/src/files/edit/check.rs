@@ -10,27 +10,27 @@ use crate::{
     files::{
         digest::{Digester, digest_of},
         entry,
-        link_walk::Unresolved,
-        root::{Root, unresolved},
-        target::{HARMLESS, is},
+        resolve::ResolveError,
+        root::{Root, resolve_error},
+        target::{NO_SIDE_EFFECTS, has_type},
         write::conflict,
     },
-    worker::{Line, Stop},
+    worker::{JobError, JobIo, JobResult},
 };
 
-/// Looks at everything that is to be changed. Whatever is not as expected is a
-/// conflict.
-pub(super) fn check(line: &Line, top: &Root, changes: &mut [Change]) -> Result<(), Stop> {
+/// Inspects every entry that is to be changed. Fails with a conflict if one is not
+/// as expected.
+pub(super) fn check(io: &JobIo, top: &Root, changes: &mut [Change]) -> JobResult<()> {
     let mut digester = Digester::new();
     for index in 0..changes.len() {
-        line.check()?;
+        io.check_cancelled()?;
         let Some(change) = changes.get(index) else {
             break;
         };
         let before =
-            look(line, top, changes, change, &mut digester).map_err(|stop| match stop {
-                Stop::Failed(trouble) => trouble.at(&change.path).into(),
-                stop => stop,
+            inspect(io, top, changes, change, &mut digester).map_err(|error| match error {
+                JobError::Failed(failure) => failure.with_path(&change.path).into(),
+                error => error,
             })?;
         if let Some(change) = changes.get_mut(index) {
             change.before = before;
@@ -39,18 +39,18 @@ pub(super) fn check(line: &Line, top: &Root, changes: &mut [Change]) -> Result<(
     Ok(())
 }
 
-fn look(
-    line: &Line,
+fn inspect(
+    io: &JobIo,
     top: &Root,
     changes: &[Change],
     change: &Change,
     digester: &mut Digester,
-) -> Result<Option<Stat>, Stop> {
+) -> JobResult<Option<Stat>> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW;
-    let found = match top.find(&change.path, flags, Mode::empty()) {
-        // A file may be in the way, which is to be removed.
-        Err(Unresolved::Kernel(Errno::NOENT | Errno::NOTDIR)) => None,
-        found => Some(found.map_err(unresolved)?),
+    let found = match top.resolve(&change.path, flags, Mode::empty()) {
+        // A parent may be a file that is to be removed.
+        Err(ResolveError::Kernel(Errno::NOENT | Errno::NOTDIR)) => None,
+        found => Some(found.map_err(resolve_error)?),
     };
     let puts = matches!(change.action, Action::Put { .. } | Action::PutLink);
     let Some(found) = found else {
@@ -60,7 +60,7 @@ fn look(
             _ => Ok(None),
         };
     };
-    let status = fstat(&found).map_err(unresolved)?;
+    let status = fstat(&found).map_err(resolve_error)?;
     match FileType::from_raw_mode(status.st_mode) {
         FileType::RegularFile => {}
         FileType::Symlink if !matches!(change.action, Action::SetMode(_)) => {}
@@ -77,7 +77,7 @@ fn look(
         Expect::Anything => {}
         Expect::Absent => return Err(conflict("there is such a file already")),
         Expect::Digest(expected) => {
-            if digest(line, top, change, &found, &status, digester)? != expected {
+            if digest(io, top, change, &found, &status, digester)? != expected {
                 return Err(conflict("the file is not as expected"));
             }
         }
@@ -85,30 +85,34 @@ fn look(
     Ok(Some(status))
 }
 
-/// The digest of a file's bytes, or of what a link points to.
+/// Returns the digest of a file's bytes, or of a link's target.
 fn digest(
-    line: &Line,
+    io: &JobIo,
     top: &Root,
     change: &Change,
     found: &OwnedFd,
     status: &Stat,
     digester: &mut Digester,
-) -> Result<[u8; 32], Stop> {
-    if is(status, FileType::Symlink) {
+) -> JobResult<[u8; 32]> {
+    if has_type(status, FileType::Symlink) {
         return Ok(digest_of(
-            &entry::target(found.as_fd(), c"").map_err(unresolved)?,
+            &entry::link_target(found.as_fd(), c"").map_err(resolve_error)?,
         ));
     }
-    let file = top.open_path(&change.path, OFlags::RDONLY | HARMLESS, Mode::empty())?;
-    let opened = fstat(&file).map_err(unresolved)?;
+    let file = top.open_path(
+        &change.path,
+        OFlags::RDONLY | NO_SIDE_EFFECTS,
+        Mode::empty(),
+    )?;
+    let opened = fstat(&file).map_err(resolve_error)?;
     if (opened.st_dev, opened.st_ino) != (status.st_dev, status.st_ino) {
         return Err(conflict("the file was replaced meanwhile"));
     }
-    digester.digest(line, file.as_fd())
+    digester.digest(io, file.as_fd())
 }
 
-/// Whether something below a directory is to be removed. Whether all of it is,
-/// the commit will see.
+/// Returns whether something below a directory is to be removed. The commit checks
+/// whether that is all of it.
 fn is_to_be_emptied(changes: &[Change], directory: &[u8]) -> bool {
     changes.iter().any(|change| {
         matches!(change.action, Action::Remove)

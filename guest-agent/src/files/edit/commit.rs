@@ -13,34 +13,34 @@ use vmcell_wire::FailureKind;
 use super::{Action, Change, stage::staged_name};
 use crate::{
     files::{
-        descent::{Descent, Step, open_directory, open_entry},
+        directory_stack::{DirectoryStack, Step, open_directory, open_entry},
         owner::{Ids, NewOwner},
-        root::{Root, split, unresolved},
-        target::{is, status_of},
+        root::{Root, resolve_error, split},
+        target::{has_type, status_of},
         temporary::path_of,
         write::{NEW_MODE, conflict},
     },
-    worker::{Stop, Trouble},
+    worker::{FileError, JobError, JobResult},
 };
 
-/// Makes changes one by one, and knows how to undo them.
+/// Applies changes one by one, and can undo them.
 pub(super) struct Commit<'a> {
     top: &'a Root,
     staging: BorrowedFd<'a>,
     owner: &'a NewOwner,
     changes: &'a [Change],
-    done: Vec<Done<'a>>,
+    applied: Vec<Applied<'a>>,
 }
 
-/// What was done.
-enum Done<'a> {
-    /// This directory was made.
+/// A change that was applied.
+enum Applied<'a> {
+    /// This directory was created.
     Directory(Vec<u8>),
     /// The entry was moved to the staging directory.
     Removed(usize, &'a Change),
-    /// The staged entry was moved to its place.
+    /// The staged entry was moved to its path.
     Added(usize, &'a Change),
-    /// The staged entry and the one in its place have changed places.
+    /// The staged entry and the one at its path were exchanged.
     Exchanged(usize, &'a Change),
     /// The permissions were these before.
     Mode(&'a Change, u32),
@@ -58,19 +58,19 @@ impl<'a> Commit<'a> {
             staging,
             owner,
             changes,
-            done: Vec::new(),
+            applied: Vec::new(),
         }
     }
 
-    pub(super) fn perform(&mut self) -> Result<(), Stop> {
-        // What is removed may be in the way of what is new: a file where a
-        // directory is to be, or the other way round.
+    pub(super) fn perform(&mut self) -> JobResult<()> {
+        // Removals come first, because a new entry may need the path: a file where
+        // a directory was, or the other way round.
         for removals in [true, false] {
             for (index, change) in self.changes.iter().enumerate() {
                 if matches!(change.action, Action::Remove) == removals {
-                    self.make(index, change).map_err(|stop| match stop {
-                        Stop::Failed(trouble) => trouble.at(&change.path).into(),
-                        stop => stop,
+                    self.apply(index, change).map_err(|error| match error {
+                        JobError::Failed(failure) => failure.with_path(&change.path).into(),
+                        error => error,
                     })?;
                 }
             }
@@ -78,7 +78,7 @@ impl<'a> Commit<'a> {
         Ok(())
     }
 
-    fn make(&mut self, index: usize, change: &'a Change) -> Result<(), Stop> {
+    fn apply(&mut self, index: usize, change: &'a Change) -> JobResult<()> {
         match change.action {
             Action::Remove => self.remove(index, change),
             Action::SetMode(mode) => self.set_mode(change, u32::from(mode)),
@@ -87,136 +87,140 @@ impl<'a> Commit<'a> {
         }
     }
 
-    fn remove(&mut self, index: usize, change: &'a Change) -> Result<(), Stop> {
-        self.take_away(index, change)?;
-        self.done.push(Done::Removed(index, change));
-        self.must_be_known(index, change)
+    fn remove(&mut self, index: usize, change: &'a Change) -> JobResult<()> {
+        self.move_to_staging(index, change)?;
+        self.applied.push(Applied::Removed(index, change));
+        self.check_displaced(index, change)
     }
 
-    fn set_mode(&mut self, change: &'a Change, mode: u32) -> Result<(), Stop> {
+    fn set_mode(&mut self, change: &'a Change, mode: u32) -> JobResult<()> {
         let before = self.change_mode(change, mode)?;
-        self.done.push(Done::Mode(change, before));
+        self.applied.push(Applied::Mode(change, before));
         Ok(())
     }
 
-    fn put(&mut self, index: usize, change: &'a Change, mode: Option<u32>) -> Result<(), Stop> {
+    fn put(&mut self, index: usize, change: &'a Change, mode: Option<u32>) -> JobResult<()> {
         let (above, name) = split(&change.path)?;
         let mut made = Vec::new();
         let directory = self
             .top
-            .make_directories_and(above, self.owner, &mut |path| {
-                made.push(Done::Directory(Vec::from(path)));
+            .make_directories_with(above, self.owner, &mut |path| {
+                made.push(Applied::Directory(Vec::from(path)));
             });
-        self.done.append(&mut made);
+        self.applied.append(&mut made);
         let directory = directory?;
-        let around = fstat(&directory).map_err(changing)?;
-        self.dress(index, change, &around, mode).map_err(changing)?;
+        let parent = fstat(&directory).map_err(change_failed)?;
+        self.apply_metadata(index, change, &parent, mode)
+            .map_err(change_failed)?;
         let flags = match change.before {
             None => RenameFlags::NOREPLACE,
             Some(_) => RenameFlags::EXCHANGE,
         };
         let staged = staged_name(index);
         renameat_with(self.staging, staged.as_c_str(), &directory, name, flags)
-            .map_err(changing)?;
+            .map_err(change_failed)?;
         if change.before.is_none() {
-            self.done.push(Done::Added(index, change));
+            self.applied.push(Applied::Added(index, change));
             return Ok(());
         }
-        self.done.push(Done::Exchanged(index, change));
-        self.must_be_known(index, change)
+        self.applied.push(Applied::Exchanged(index, change));
+        self.check_displaced(index, change)
     }
 
-    /// Gives a staged entry its owner and its permissions.
-    fn dress(
+    /// Sets the owner and the permissions of a staged entry.
+    fn apply_metadata(
         &self,
         index: usize,
         change: &Change,
-        around: &Stat,
+        parent: &Stat,
         mode: Option<u32>,
     ) -> Result<(), Errno> {
-        // A directory that becomes a file has nothing to pass on.
+        // A file does not keep the metadata of a directory that it replaces.
         let before = change
             .before
             .as_ref()
-            .filter(|before| !is(before, FileType::Directory));
+            .filter(|before| !has_type(before, FileType::Directory));
         let staged = open_entry(self.staging, staged_name(index).as_c_str())?;
-        let heir = match before {
-            Some(before) => Some(self.owner.successor().unwrap_or(Ids::of(before))),
-            None => self.owner.heir(around, None),
+        let new_owner = match before {
+            Some(before) => Some(self.owner.owner_for_replaced().unwrap_or(Ids::of(before))),
+            None => self.owner.owner_for_new(parent, None),
         };
         let status = fstat(&staged)?;
-        if let Some(ids) = heir.filter(|ids| *ids != Ids::of(&status)) {
-            ids.own_found(staged.as_fd())?;
+        if let Some(ids) = new_owner.filter(|ids| *ids != Ids::of(&status)) {
+            ids.chown_path_fd(staged.as_fd())?;
         }
         if matches!(change.action, Action::PutLink) {
             return Ok(());
         }
         let kept = before
-            .filter(|before| is(before, FileType::RegularFile))
+            .filter(|before| has_type(before, FileType::RegularFile))
             .map(|before| before.st_mode & 0o7777);
         let mode = Mode::from_raw_mode(mode.or(kept).unwrap_or(NEW_MODE));
         chmodat(CWD, path_of(staged.as_fd()), mode, AtFlags::empty())
     }
 
-    /// Whether what lies in the staging directory now is what was checked.
-    fn must_be_known(&self, index: usize, change: &Change) -> Result<(), Stop> {
+    /// Fails unless the entry that was moved to the staging directory is the one that
+    /// was checked.
+    fn check_displaced(&self, index: usize, change: &Change) -> JobResult<()> {
         let name = staged_name(index);
-        let now = status_of(self.staging, name.as_bytes()).map_err(changing)?;
-        let is_known = change
+        let now = status_of(self.staging, name.as_bytes()).map_err(change_failed)?;
+        let is_expected = change
             .before
             .is_some_and(|before| is_unchanged(&before, &now));
-        if !is_known {
+        if !is_expected {
             return Err(conflict("the file was changed meanwhile"));
         }
-        if is(&now, FileType::Directory) && !is_empty(self.staging, name.as_bytes())? {
+        if has_type(&now, FileType::Directory) && !is_empty(self.staging, name.as_bytes())? {
             return Err(conflict("it is a directory, and something is in it"));
         }
         Ok(())
     }
 
-    /// Undoes everything, the last change first. Answers whether that worked.
+    /// Undoes all changes, the last one first. Returns whether that worked.
     pub(super) fn undo(&mut self) -> bool {
         let mut complete = true;
-        while let Some(done) = self.done.pop() {
-            complete &= self.undo_one(&done).is_ok();
+        while let Some(applied) = self.applied.pop() {
+            complete &= self.undo_one(&applied).is_ok();
         }
         complete
     }
 
-    fn undo_one(&self, done: &Done<'_>) -> Result<(), Stop> {
-        let (index, change, flags) = match done {
-            Done::Directory(path) => {
-                let place = self.top.place(path)?;
-                // If something was put into it, it is of use to somebody.
-                let _ = unlinkat(&place.directory, place.name, AtFlags::REMOVEDIR);
+    fn undo_one(&self, applied: &Applied<'_>) -> JobResult<()> {
+        let (index, change, flags) = match applied {
+            Applied::Directory(path) => {
+                let location = self.top.locate(path)?;
+                // It stays if another process has put something into it.
+                let _ = unlinkat(&location.directory, location.name, AtFlags::REMOVEDIR);
                 return Ok(());
             }
-            Done::Mode(change, mode) => return self.change_mode(change, *mode).map(|_| ()),
-            Done::Added(index, change) => {
-                return self.take_away(*index, change);
+            Applied::Mode(change, mode) => return self.change_mode(change, *mode).map(|_| ()),
+            Applied::Added(index, change) => {
+                return self.move_to_staging(*index, change);
             }
-            Done::Removed(index, change) => (*index, change, RenameFlags::NOREPLACE),
-            Done::Exchanged(index, change) => (*index, change, RenameFlags::EXCHANGE),
+            Applied::Removed(index, change) => (*index, change, RenameFlags::NOREPLACE),
+            Applied::Exchanged(index, change) => (*index, change, RenameFlags::EXCHANGE),
         };
-        let place = self.top.place(&change.path)?;
+        let location = self.top.locate(&change.path)?;
         let staged = staged_name(index);
-        let to = &place.directory;
-        renameat_with(self.staging, staged.as_c_str(), to, place.name, flags).map_err(changing)
+        let to = &location.directory;
+        renameat_with(self.staging, staged.as_c_str(), to, location.name, flags)
+            .map_err(change_failed)
     }
 
     /// Moves an entry to the staging directory.
-    fn take_away(&self, index: usize, change: &Change) -> Result<(), Stop> {
-        let place = self.top.place(&change.path)?;
-        let (from, staged) = (&place.directory, staged_name(index));
+    fn move_to_staging(&self, index: usize, change: &Change) -> JobResult<()> {
+        let location = self.top.locate(&change.path)?;
+        let (from, staged) = (&location.directory, staged_name(index));
         let flags = RenameFlags::NOREPLACE;
-        renameat_with(from, place.name, self.staging, staged.as_c_str(), flags).map_err(changing)
+        renameat_with(from, location.name, self.staging, staged.as_c_str(), flags)
+            .map_err(change_failed)
     }
 
-    /// Answers what the permissions were before.
-    fn change_mode(&self, change: &Change, mode: u32) -> Result<u32, Stop> {
+    /// Sets the permissions, and returns the previous ones.
+    fn change_mode(&self, change: &Change, mode: u32) -> JobResult<u32> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         let file = self.top.open_path(&change.path, flags, Mode::empty())?;
-        let status = fstat(&file).map_err(unresolved)?;
+        let status = fstat(&file).map_err(resolve_error)?;
         if !change
             .before
             .is_some_and(|before| is_unchanged(&before, &status))
@@ -224,39 +228,39 @@ impl<'a> Commit<'a> {
             return Err(conflict("the file was changed meanwhile"));
         }
         let mode = Mode::from_raw_mode(mode);
-        chmodat(CWD, path_of(file.as_fd()), mode, AtFlags::empty()).map_err(changing)?;
+        chmodat(CWD, path_of(file.as_fd()), mode, AtFlags::empty()).map_err(change_failed)?;
         Ok(status.st_mode & 0o7777)
     }
 }
 
-/// Whether it is the same file with the same bytes, as far as one can tell.
-/// What is in a directory may well have been removed since.
+/// Returns whether it is the same file with the same size and modification time. For
+/// a directory the latter are ignored, because entries of it may have been removed.
 fn is_unchanged(before: &Stat, now: &Stat) -> bool {
     let same = (before.st_dev, before.st_ino) == (now.st_dev, now.st_ino);
     let bytes = (before.st_size, before.st_mtime, before.st_mtime_nsec)
         == (now.st_size, now.st_mtime, now.st_mtime_nsec);
-    same && (bytes || is(now, FileType::Directory))
+    same && (bytes || has_type(now, FileType::Directory))
 }
 
-fn is_empty(above: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Stop> {
-    let mut descent = Descent::new();
-    descent.enter(
-        open_directory(above, name).map_err(changing)?,
+fn is_empty(above: BorrowedFd<'_>, name: &[u8]) -> JobResult<bool> {
+    let mut stack = DirectoryStack::new();
+    stack.enter(
+        open_directory(above, name).map_err(change_failed)?,
         CString::default(),
         (),
     );
-    let step = descent.step().map_err(changing)?;
+    let step = stack.step().map_err(change_failed)?;
     Ok(matches!(step, Some(Step::Left(_))))
 }
 
 #[cold]
-fn changing(errno: Errno) -> Stop {
-    let trouble = match errno {
-        Errno::XDEV => Trouble::new(
+fn change_failed(errno: Errno) -> JobError {
+    let failure = match errno {
+        Errno::XDEV => FileError::new(
             FailureKind::Unsupported,
-            "it is on another file system than the directory of the changes",
+            "it is on another file system than the directory that is edited",
         ),
-        errno => Trouble::errno(errno, "changing it"),
+        errno => FileError::errno(errno, "changing it"),
     };
-    trouble.into()
+    failure.into()
 }

@@ -1,15 +1,15 @@
-//! Many changes, all of them or none.
+//! Applies many changes atomically: all of them or none.
 //!
 //! ```text
-//!  stage    new files and links are made in a directory of their own
-//!  check    everything is as the records expect
-//!  commit   each change is one rename, which can be undone: what was there
-//!           before lies in that directory now
+//!  stage    new files and links are created in a staging directory
+//!  check    every path is as its record expects
+//!  commit   each change is one rename, which can be undone: it moves the old
+//!           entry to the staging directory
 //! ```
 //!
-//! What fails, fails before the commit, or the commit is undone in reverse
-//! order. The directory goes away in the end, and with it what is old, or what
-//! was to be new.
+//! A failure before the commit changes nothing. After a failure of the commit, the
+//! changes are undone in reverse order. In the end the staging directory is removed,
+//! with the old entries or with the unused new ones.
 
 mod check;
 mod commit;
@@ -25,46 +25,41 @@ use super::{
     owner::NewOwner,
     root::{Root, split},
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// What is to be done with a path.
+/// A change of a path.
 struct Change {
     path: Vec<u8>,
     expect: Expect,
     action: Action,
-    /// What is there, once that was checked.
+    /// The status of the entry at the path, set by the check.
     before: Option<rustix::fs::Stat>,
 }
 
 enum Action {
-    /// A file that is staged takes its place.
+    /// Moves the staged file to the path.
     Put {
         mode: Option<u16>,
     },
-    /// A link that is staged takes its place.
+    /// Moves the staged link to the path.
     PutLink,
     SetMode(u16),
     Remove,
 }
 
-pub(super) fn perform(
-    line: &mut Line,
-    root: &Root,
-    path: &[u8],
-    owner: Owner<'_>,
-) -> Result<(), Stop> {
+pub(super) fn perform(io: &mut JobIo, root: &Root, path: &[u8], owner: Owner<'_>) -> JobResult<()> {
     let owner = NewOwner::find(owner)?;
-    let top = root.below(path)?;
+    let top = root.subdirectory(path)?;
     let mut staging = Staging::new(top.directory()).map_err(staging_failed)?;
-    let mut changes = stage::receive(line, &staging)?;
-    check::check(line, &top, &mut changes)?;
+    let mut changes = stage::receive_changes(io, &staging)?;
+    check::check(io, &top, &mut changes)?;
     let mut commit = Commit::new(&top, staging.directory(), &owner, &changes);
-    if let Err(stop) = commit.perform() {
+    if let Err(error) = commit.perform() {
         if !commit.undo() {
             staging.keep();
-            return Err(not_undone(stop));
+            return Err(not_undone(error));
         }
-        return Err(stop);
+        return Err(error);
     }
     drop(staging);
     for change in &changes {
@@ -80,27 +75,28 @@ pub(super) fn perform(
 fn remove_empty_parents(top: &Root, path: &[u8]) {
     let mut path = path;
     while let Ok((above, _)) = split(path)
-        && let Ok(place) = top.place(above)
+        && let Ok(location) = top.locate(above)
     {
-        match rustix::fs::unlinkat(&place.directory, place.name, AtFlags::REMOVEDIR) {
+        match rustix::fs::unlinkat(&location.directory, location.name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => path = above,
-            // It has other entries, or is none of our business.
+            // It is not empty, or cannot be removed.
             Err(_) => return,
         }
     }
 }
 
 #[cold]
-fn staging_failed(errno: Errno) -> Stop {
-    Trouble::errno(errno, "preparing the changes").into()
+fn staging_failed(errno: Errno) -> JobError {
+    FileError::errno(errno, "preparing the changes").into()
 }
 
 #[cold]
-fn not_undone(stop: Stop) -> Stop {
-    match stop {
-        Stop::HungUp => stop,
-        Stop::Failed(trouble) => {
-            Stop::Failed(trouble.at(b"not all could be undone: what is missing is in .vmcell-*"))
-        }
+fn not_undone(error: JobError) -> JobError {
+    match error {
+        JobError::Cancelled => error,
+        JobError::Failed(failure) => JobError::Failed(
+            failure
+                .with_path(b"some changes could not be undone; missing entries are in .vmcell-*"),
+        ),
     }
 }

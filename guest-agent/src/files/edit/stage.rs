@@ -17,33 +17,34 @@ use vmcell_wire::{
 use super::{Action, Change, staging_failed};
 use crate::{
     files::{
-        descent::open_directory, remove::remove_tree, temporary::random_name, write::write_some,
+        directory_stack::open_directory, remove::remove_tree, temporary::random_name,
+        write::write_some,
     },
-    worker::{Line, Stop, Trouble},
+    worker::{FileError, JobError, JobIo, JobResult},
 };
 
-/// So many changes can be made at once.
+/// How many changes a request may have.
 const MAX_CHANGES: usize = 10_000;
 
-/// Their paths have this much room.
+/// How many bytes all their paths may have.
 const MAX_PATHS: usize = 4 * 1024 * 1024;
 
-/// A directory for what is not in its place: new entries before the commit,
-/// old ones after it. Nobody but root can look into it.
+/// The staging directory: it has the new entries before the commit, and the old
+/// ones after it. Only root can access it. It is removed when this is dropped.
 pub(super) struct Staging<'t> {
-    around: BorrowedFd<'t>,
+    parent: BorrowedFd<'t>,
     name: Vec<u8>,
     directory: OwnedFd,
     kept: bool,
 }
 
 impl<'t> Staging<'t> {
-    pub(super) fn new(around: BorrowedFd<'t>) -> Result<Self, Errno> {
+    pub(super) fn new(parent: BorrowedFd<'t>) -> Result<Self, Errno> {
         let name = random_name()?;
-        mkdirat(around, &*name, Mode::RWXU)?;
+        mkdirat(parent, &*name, Mode::RWXU)?;
         Ok(Self {
-            directory: open_directory(around, &*name)?,
-            around,
+            directory: open_directory(parent, &*name)?,
+            parent,
             name,
             kept: false,
         })
@@ -53,7 +54,7 @@ impl<'t> Staging<'t> {
         self.directory.as_fd()
     }
 
-    /// It does not go away: what is in it has no other place.
+    /// Keeps the directory, because the entries in it are nowhere else.
     pub(super) fn keep(&mut self) {
         self.kept = true;
     }
@@ -62,49 +63,49 @@ impl<'t> Staging<'t> {
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            // Who took it away has done what we would.
-            let _ = remove_tree(self.around, &self.name, || Ok(()));
+            // Another process may have removed it.
+            let _ = remove_tree(self.parent, &self.name, || Ok(()));
         }
     }
 }
 
-/// The name that a change has in the staging directory.
+/// Returns the name of a change's entry in the staging directory.
 pub(super) fn staged_name(index: usize) -> DecInt {
     DecInt::new(index)
 }
 
-/// Takes all records, and stages what they bring.
-pub(super) fn receive(line: &mut Line, staging: &Staging<'_>) -> Result<Vec<Change>, Stop> {
-    let mut stage = Stage {
+/// Reads all records, and stages their files and links.
+pub(super) fn receive_changes(io: &mut JobIo, staging: &Staging<'_>) -> JobResult<Vec<Change>> {
+    let mut changes = ChangeReader {
         directory: staging.directory(),
         changes: Vec::new(),
         paths: 0,
         file: None,
-        missing: 0,
+        remaining: 0,
     };
     let mut reader = Reader::new();
-    while line
-        .next_record(&mut reader, |piece| stage.take(piece))?
+    while io
+        .next_record(&mut reader, |piece| changes.take(piece))?
         .is_some()
     {}
-    stage.end_file()?;
-    must_be_different(&stage.changes)?;
-    Ok(stage.changes)
+    changes.end_file()?;
+    reject_duplicate_paths(&changes.changes)?;
+    Ok(changes.changes)
 }
 
-struct Stage<'s> {
+struct ChangeReader<'s> {
     directory: BorrowedFd<'s>,
     changes: Vec<Change>,
-    /// How much room the paths take.
+    /// How many bytes the paths have.
     paths: usize,
-    /// The file that raw bytes are for.
+    /// The file that gets the raw bytes.
     file: Option<OwnedFd>,
-    /// How many of them are still to come.
-    missing: u64,
+    /// How many raw bytes are still to come.
+    remaining: u64,
 }
 
-impl Stage<'_> {
-    fn take(&mut self, piece: Piece<'_>) -> Result<(), Stop> {
+impl ChangeReader<'_> {
+    fn take(&mut self, piece: Piece<'_>) -> JobResult<()> {
         match piece {
             Piece::Raw(bytes) => self.write(bytes),
             Piece::Message(message) => {
@@ -114,9 +115,9 @@ impl Stage<'_> {
         }
     }
 
-    fn begin(&mut self, record: &EditRecord<'_>) -> Result<(), Stop> {
+    fn begin(&mut self, record: &EditRecord<'_>) -> JobResult<()> {
         if !record.is_valid() {
-            return Err(invalid("a change makes no sense"));
+            return Err(invalid("a change is not valid"));
         }
         let name = staged_name(self.changes.len());
         let (path, expect, action) = match *record {
@@ -130,7 +131,7 @@ impl Stage<'_> {
                 let private = Mode::RUSR | Mode::WUSR;
                 let file = openat(self.directory, name.as_c_str(), flags, private);
                 self.file = Some(file.map_err(staging_failed)?);
-                self.missing = length;
+                self.remaining = length;
                 (path, expect, Action::Put { mode })
             }
             EditRecord::PutLink {
@@ -143,15 +144,17 @@ impl Stage<'_> {
             }
             EditRecord::SetMode { path, expect, mode } => (path, expect, Action::SetMode(mode)),
             EditRecord::Remove { path, expect } => (path, expect, Action::Remove),
-            _ => return Err(invalid("there is no such change")),
+            _ => return Err(invalid("the kind of a change is not supported")),
         };
-        if !is_plain(path) {
+        if !is_normalized(path) {
             let text = "the path of a change must be relative, without . and ..";
-            return Err(Trouble::new(FailureKind::Invalid, text).at(path).into());
+            return Err(FileError::new(FailureKind::Invalid, text)
+                .with_path(path)
+                .into());
         }
         self.paths = self.paths.saturating_add(path.len());
         if self.changes.len() >= MAX_CHANGES || self.paths > MAX_PATHS {
-            return Err(Trouble::new(FailureKind::Limit, "these are too many changes").into());
+            return Err(FileError::new(FailureKind::Limit, "there are too many changes").into());
         }
         self.changes.push(Change {
             path: Vec::from(path),
@@ -162,21 +165,21 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> Result<(), Stop> {
+    fn write(&mut self, mut bytes: &[u8]) -> JobResult<()> {
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let (Some(file), Some(missing)) = (&self.file, self.missing.checked_sub(count)) else {
+        let (Some(file), Some(remaining)) = (&self.file, self.remaining.checked_sub(count)) else {
             return Err(invalid("more bytes came than were announced"));
         };
         while !bytes.is_empty() {
             let count = write_some(file.as_fd(), bytes, None)?;
             bytes = bytes.get(count..).unwrap_or_default();
         }
-        self.missing = missing;
+        self.remaining = remaining;
         Ok(())
     }
 
-    fn end_file(&mut self) -> Result<(), Stop> {
-        if self.missing > 0 {
+    fn end_file(&mut self) -> JobResult<()> {
+        if self.remaining > 0 {
             return Err(invalid("fewer bytes came than were announced"));
         }
         self.file = None;
@@ -184,28 +187,28 @@ impl Stage<'_> {
     }
 }
 
-/// Whether a path is nothing but names: then two different ones are two
-/// different entries.
-fn is_plain(path: &[u8]) -> bool {
+/// Returns whether a path has only names, without `.`, `..` and empty ones, so that
+/// two different paths are two different entries.
+fn is_normalized(path: &[u8]) -> bool {
     !path.contains(&0)
         && path
             .split(|byte| *byte == b'/')
             .all(|name| !matches!(name, b"" | b"." | b".."))
 }
 
-fn must_be_different(changes: &[Change]) -> Result<(), Stop> {
+fn reject_duplicate_paths(changes: &[Change]) -> JobResult<()> {
     let mut paths: Vec<&[u8]> = changes.iter().map(|change| &*change.path).collect();
     paths.sort_unstable();
     for (path, next) in paths.iter().zip(paths.iter().skip(1)) {
         if path == next {
-            let trouble = Trouble::new(FailureKind::Invalid, "it is to be changed twice");
-            return Err(trouble.at(path).into());
+            let failure = FileError::new(FailureKind::Invalid, "two changes have this path");
+            return Err(failure.with_path(path).into());
         }
     }
     Ok(())
 }
 
 #[cold]
-fn invalid(text: &'static str) -> Stop {
-    Trouble::new(FailureKind::Invalid, text).into()
+fn invalid(text: &'static str) -> JobError {
+    FileError::new(FailureKind::Invalid, text).into()
 }

@@ -7,20 +7,20 @@ use vmcell_wire::files::{Meta, Time, Xattrs};
 
 use crate::files::{owner::Ids, xattrs};
 
-/// What a record says of an entry beside its name and its bytes.
+/// The metadata of an entry in its record.
 #[derive(Clone, Copy)]
 pub(super) struct Attributes<'a> {
     /// Permissions, at most twelve bits.
     pub(super) mode: u32,
-    /// Whose it was where it comes from.
+    /// The owner of the original.
     pub(super) ids: Ids,
     pub(super) modified: Time,
     pub(super) xattrs: Xattrs<'a>,
 }
 
-/// These permissions are lost with the first owner, and when bytes are
-/// written. So they are set last.
-const SPECIAL: u32 = 0o7000;
+/// Permission bits that a change of the owner or a write clears. So they are set
+/// last.
+const SPECIAL_BITS: u32 = 0o7000;
 
 impl<'a> Attributes<'a> {
     pub(super) fn of(meta: &Meta<'a>) -> Self {
@@ -35,30 +35,30 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The permissions that a new entry can have from the beginning.
-    pub(super) fn first_mode(&self) -> Mode {
-        Mode::from_raw_mode(self.mode & !SPECIAL)
+    /// Returns the permissions with which an entry can be created.
+    pub(super) fn creation_mode(&self) -> Mode {
+        Mode::from_raw_mode(self.mode & !SPECIAL_BITS)
     }
 
-    /// Gives a file that has its bytes everything else. `has_mode`: it was
-    /// made with its [first permissions](Self::first_mode).
-    pub(super) fn dress(
+    /// Sets the metadata of a file whose bytes are complete. `has_mode`: it was
+    /// created with its [permissions](Self::creation_mode).
+    pub(super) fn apply_metadata(
         &self,
         file: BorrowedFd<'_>,
-        heir: Option<Ids>,
+        new_owner: Option<Ids>,
         has_mode: bool,
     ) -> Result<(), Errno> {
         xattrs::set(file, self.xattrs)?;
-        if let Some(ids) = heir {
-            ids.own(file)?;
+        if let Some(ids) = new_owner {
+            ids.chown(file)?;
         }
-        if !has_mode || self.mode & SPECIAL != 0 {
+        if !has_mode || self.mode & SPECIAL_BITS != 0 {
             fchmod(file, Mode::from_raw_mode(self.mode))?;
         }
         futimens(file, &self.times())
     }
 
-    /// Times that leave that of the last access as it is.
+    /// Returns timestamps that set the modification time and keep the access time.
     pub(super) fn times(&self) -> Timestamps {
         Timestamps {
             last_access: Timespec {

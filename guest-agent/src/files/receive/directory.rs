@@ -12,18 +12,18 @@ use crate::{
         walk::READ_DIRECTORY,
         xattrs,
     },
-    worker::Trouble,
+    worker::{FileError, FileResult},
 };
 
-/// A directory that entries are made in.
+/// A directory in which entries are created.
 pub(super) struct Directory {
     descriptor: OwnedFd,
     status: Stat,
 }
 
 impl Directory {
-    pub(super) fn new(descriptor: OwnedFd) -> Result<Self, Trouble> {
-        let status = fstat(&descriptor).map_err(making)?;
+    pub(super) fn new(descriptor: OwnedFd) -> FileResult<Self> {
+        let status = fstat(&descriptor).map_err(create_failed)?;
         Ok(Self { descriptor, status })
     }
 
@@ -31,9 +31,9 @@ impl Directory {
         &self.status
     }
 
-    fn give_to(&mut self, ids: Ids) -> Result<(), Trouble> {
+    fn set_owner(&mut self, ids: Ids) -> FileResult<()> {
         if ids != Ids::of(&self.status) {
-            ids.own(self.as_fd()).map_err(making)?;
+            ids.chown(self.as_fd()).map_err(create_failed)?;
             (self.status.st_uid, self.status.st_gid) = (ids.uid, ids.gid);
         }
         Ok(())
@@ -46,60 +46,60 @@ impl AsFd for Directory {
     }
 }
 
-/// A directory of the tree, until it is left.
-pub(super) struct Entered {
+/// A directory of the tree whose entries are being received.
+pub(super) struct ReceivedDirectory {
     directory: Directory,
-    /// How long its path is.
+    /// The length of its path.
     path: usize,
     is_new: bool,
-    /// What it gets when nothing changes it any more: its permissions, which
-    /// may be in the way of its entries, and its times.
-    last: Option<(u32, Timestamps)>,
+    /// Permissions and times, which are set when all entries are complete:
+    /// permissions may forbid to create entries, and entries change the times.
+    deferred: Option<(u32, Timestamps)>,
 }
 
-/// What its maker needs to make entries in it.
-const NEEDED: Mode = Mode::RWXU;
+/// The permissions that the agent needs to create entries in a directory.
+const OWNER_ACCESS: Mode = Mode::RWXU;
 
 const DEFAULT_MODE: u32 = 0o755;
 
-impl Entered {
-    /// The top of a tree that is there.
+impl ReceivedDirectory {
+    /// Wraps the existing top of a tree.
     pub(super) fn existing(directory: Directory, path: usize) -> Self {
         Self {
             directory,
             path,
             is_new: false,
-            last: None,
+            deferred: None,
         }
     }
 
-    /// Makes a directory if it is not there.
+    /// Creates a directory, or opens the existing one.
     pub(super) fn make(
         parent: &Directory,
         name: &[u8],
         attributes: Option<&Attributes<'_>>,
         owner: &NewOwner,
         path: usize,
-    ) -> Result<Self, Trouble> {
-        let mode = attributes.map_or(Mode::from_raw_mode(DEFAULT_MODE), Attributes::first_mode);
-        let is_new = match mkdirat(parent, name, mode | NEEDED) {
+    ) -> FileResult<Self> {
+        let mode = attributes.map_or(Mode::from_raw_mode(DEFAULT_MODE), Attributes::creation_mode);
+        let is_new = match mkdirat(parent, name, mode | OWNER_ACCESS) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
-            Err(errno) => return Err(making(errno)),
+            Err(errno) => return Err(create_failed(errno)),
         };
         let descriptor =
             openat(parent, name, READ_DIRECTORY, Mode::empty()).map_err(|errno| match errno {
-                Errno::NOTDIR | Errno::LOOP => Trouble::new(
+                Errno::NOTDIR | Errno::LOOP => FileError::new(
                     FailureKind::Conflict,
-                    "something that is no directory is in the way: remove it first",
+                    "something that is not a directory is in the way: remove it first",
                 ),
-                errno => making(errno),
+                errno => create_failed(errno),
             })?;
         let mut directory = Directory::new(descriptor)?;
         if is_new {
             let ids = attributes.map(|attributes| attributes.ids);
-            if let Some(heir) = owner.heir(parent.status(), ids) {
-                directory.give_to(heir)?;
+            if let Some(new_owner) = owner.owner_for_new(parent.status(), ids) {
+                directory.set_owner(new_owner)?;
             }
         }
         Ok(Self {
@@ -108,26 +108,26 @@ impl Entered {
         })
     }
 
-    /// Gives it what its record says, or remembers it for later.
-    pub(super) fn dress(
+    /// Sets the metadata of its record, or defers it.
+    pub(super) fn apply_metadata(
         &mut self,
         attributes: Option<&Attributes<'_>>,
         owner: &NewOwner,
-    ) -> Result<(), Trouble> {
+    ) -> FileResult<()> {
         let Some(attributes) = attributes else {
             return Ok(());
         };
         if !self.is_new
-            && let Some(ids) = owner.successor_by(Some(attributes.ids))
+            && let Some(ids) = owner.owner_for_replaced_from(Some(attributes.ids))
         {
-            self.directory.give_to(ids)?;
+            self.directory.set_owner(ids)?;
         }
-        xattrs::set(self.directory.as_fd(), attributes.xattrs).map_err(making)?;
-        self.last = Some((attributes.mode, attributes.times()));
+        xattrs::set(self.directory.as_fd(), attributes.xattrs).map_err(create_failed)?;
+        self.deferred = Some((attributes.mode, attributes.times()));
         Ok(())
     }
 
-    /// Whether it was made just now.
+    /// Returns whether it was created by this job.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
@@ -136,23 +136,23 @@ impl Entered {
         &self.directory
     }
 
-    /// How long its path is.
+    /// Returns the length of its path.
     pub(super) fn path(&self) -> usize {
         self.path
     }
 
-    /// All its entries are there.
-    pub(super) fn leave(self) -> Result<Directory, Trouble> {
-        if let Some((mode, times)) = &self.last {
+    /// Sets the deferred metadata, after all entries are complete.
+    pub(super) fn leave(self) -> FileResult<Directory> {
+        if let Some((mode, times)) = &self.deferred {
             if self.directory.status.st_mode & 0o7777 != *mode {
-                fchmod(&self.directory, Mode::from_raw_mode(*mode)).map_err(making)?;
+                fchmod(&self.directory, Mode::from_raw_mode(*mode)).map_err(create_failed)?;
             }
-            futimens(&self.directory, times).map_err(making)?;
+            futimens(&self.directory, times).map_err(create_failed)?;
         }
         Ok(self.directory)
     }
 }
 
-fn making(errno: Errno) -> Trouble {
-    Trouble::errno(errno, "making the directory")
+fn create_failed(errno: Errno) -> FileError {
+    FileError::errno(errno, "making the directory")
 }

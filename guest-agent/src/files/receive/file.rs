@@ -11,72 +11,72 @@ use vmcell_wire::{
     },
 };
 
-use super::{attributes::Attributes, directory::Directory, directory_in_the_way, senseless};
+use super::{attributes::Attributes, directory::Directory, directory_in_the_way, malformed_tree};
 use crate::{
     files::{
         owner::{Ids, NewOwner},
-        target::{is, status_of},
-        temporary::Temporary,
+        target::{has_type, status_of},
+        temporary::TemporaryFile,
         xattrs,
     },
-    worker::{Line, Stop, Trouble},
+    worker::{FileError, FileResult, JobIo, JobResult},
 };
 
-/// Makes a file of these bytes.
+/// Creates a file with these bytes.
 pub(super) fn make_whole(
     directory: &Directory,
     name: &[u8],
     attributes: &Attributes<'_>,
     bytes: &[u8],
     owner: &NewOwner,
-) -> Result<(), Trouble> {
+) -> FileResult<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = match openat(directory, name, flags, attributes.first_mode()) {
-        // Nothing can be seen of the old file while it is replaced, so the new
-        // one is made beside it.
+    let file = match openat(directory, name, flags, attributes.creation_mode()) {
+        // An existing file is replaced atomically by a temporary one.
         Err(Errno::EXIST) => {
-            let temporary = Temporary::new(directory.as_fd()).map_err(writing)?;
-            write_at(temporary.file(), bytes, 0).map_err(writing)?;
-            return settle(temporary, directory, name, attributes, owner);
+            let temporary = TemporaryFile::new(directory.as_fd()).map_err(write_failed)?;
+            write_at(temporary.file(), bytes, 0).map_err(write_failed)?;
+            return publish(temporary, directory, name, attributes, owner);
         }
-        file => file.map_err(writing)?,
+        file => file.map_err(write_failed)?,
     };
-    let unfinished = Unfinished { directory, name };
-    let heir = owner.heir(directory.status(), Some(attributes.ids));
-    write_at(file.as_fd(), bytes, 0).map_err(writing)?;
+    let guard = RemoveOnDrop { directory, name };
+    let new_owner = owner.owner_for_new(directory.status(), Some(attributes.ids));
+    write_at(file.as_fd(), bytes, 0).map_err(write_failed)?;
     attributes
-        .dress(file.as_fd(), heir, true)
-        .map_err(writing)?;
-    unfinished.keep();
+        .apply_metadata(file.as_fd(), new_owner, true)
+        .map_err(write_failed)?;
+    guard.keep();
     Ok(())
 }
 
-/// An entry that is removed if something goes wrong before it is complete.
-pub(super) struct Unfinished<'a> {
+/// Removes an incomplete entry when it is dropped, unless it is
+/// [kept](Self::keep).
+pub(super) struct RemoveOnDrop<'a> {
     pub(super) directory: &'a Directory,
     pub(super) name: &'a [u8],
 }
 
-impl Unfinished<'_> {
+impl RemoveOnDrop<'_> {
     pub(super) fn keep(self) {
         core::mem::forget(self);
     }
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
-        // Who took it away has done what we would.
+        // Another process may have removed it.
         let _ = unlinkat(self.directory, self.name, AtFlags::empty());
     }
 }
 
 /// A file whose bytes come in parts.
-pub(super) struct Parts {
+pub(super) struct PartialFile {
     attributes: Attributes<'static>,
     xattrs: XattrsBuf,
 }
 
-impl Parts {
+impl PartialFile {
     pub(super) fn new(attributes: &Attributes<'_>) -> Self {
         let mut xattrs = XattrsBuf::new();
         for (name, value) in attributes.xattrs.iter() {
@@ -94,94 +94,94 @@ impl Parts {
     }
 }
 
-/// Takes a file's parts up to its end, and only then gives it its name.
-/// Answers its length.
-pub(super) fn take_parts(
-    line: &mut Line,
+/// Receives a file's parts up to its end, and only then gives it its name. Returns
+/// its length.
+pub(super) fn receive_parts(
+    io: &mut JobIo,
     reader: &mut record::Reader,
     directory: &Directory,
     name: &[u8],
-    parts: &Parts,
+    parts: &PartialFile,
     owner: &NewOwner,
-) -> Result<u64, Stop> {
-    let temporary = Temporary::new(directory.as_fd()).map_err(writing)?;
+) -> JobResult<u64> {
+    let temporary = TemporaryFile::new(directory.as_fd()).map_err(write_failed)?;
     let file = temporary.file();
-    xattrs::set(file, parts.xattrs.as_xattrs()).map_err(writing)?;
+    xattrs::set(file, parts.xattrs.as_xattrs()).map_err(write_failed)?;
     let mut length = 0u64;
     let mut written = 0u64;
     let mut is_complete = false;
     while !is_complete {
-        let taken = line.next_record(reader, |piece| match piece {
+        let taken = io.next_record(reader, |piece| match piece {
             Piece::Raw(bytes) => {
-                write_at(file, bytes, length).map_err(writing)?;
-                length = longer(length, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+                write_at(file, bytes, length).map_err(write_failed)?;
+                length = add_length(length, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
                 written = length;
                 Ok(())
             }
             Piece::Message(message) => match record::decode(message)? {
                 TreeRecord::Hole { bytes } => {
-                    length = longer(length, bytes)?;
+                    length = add_length(length, bytes)?;
                     Ok(())
                 }
                 TreeRecord::EndOfFile => {
                     is_complete = true;
                     Ok(())
                 }
-                _ => Err(senseless()),
+                _ => Err(malformed_tree()),
             },
         })?;
         if taken.is_none() {
             let text = "the tree ends in the middle of a file";
-            return Err(Trouble::new(FailureKind::Invalid, text).into());
+            return Err(FileError::new(FailureKind::Invalid, text).into());
         }
     }
     if length > written {
-        ftruncate(file, length).map_err(writing)?;
+        ftruncate(file, length).map_err(write_failed)?;
     }
-    settle(temporary, directory, name, &parts.attributes, owner)?;
+    publish(temporary, directory, name, &parts.attributes, owner)?;
     Ok(length)
 }
 
-/// The length of a file with these bytes more.
-fn longer(length: u64, bytes: u64) -> Result<u64, Stop> {
+/// Adds to the length of a file, within the limits of the kernel.
+fn add_length(length: u64, bytes: u64) -> JobResult<u64> {
     let sum = length.checked_add(bytes);
     sum.filter(|sum| i64::try_from(*sum).is_ok())
-        .ok_or_else(|| Trouble::errno(Errno::FBIG, "writing it").into())
+        .ok_or_else(|| FileError::errno(Errno::FBIG, "writing it").into())
 }
 
-/// Gives a file that has its bytes its name and everything else. What has the
-/// name is replaced, unless it is a directory.
-fn settle(
-    temporary: Temporary<'_>,
+/// Sets the metadata of a complete file and gives it its name. It replaces an
+/// existing entry, unless that is a directory.
+fn publish(
+    temporary: TemporaryFile<'_>,
     directory: &Directory,
     name: &[u8],
     attributes: &Attributes<'_>,
     owner: &NewOwner,
-) -> Result<(), Trouble> {
+) -> FileResult<()> {
     let mut temporary = temporary;
     let ids = Some(attributes.ids);
     let old = match status_of(directory, name) {
         Err(Errno::NOENT) => None,
-        Ok(old) if is(&old, FileType::Directory) => return Err(directory_in_the_way()),
-        old => Some(old.map_err(writing)?),
+        Ok(old) if has_type(&old, FileType::Directory) => return Err(directory_in_the_way()),
+        old => Some(old.map_err(write_failed)?),
     };
-    let heir = match &old {
-        None => owner.heir(directory.status(), ids),
-        Some(old) => Some(owner.successor_by(ids).unwrap_or(Ids::of(old))),
+    let new_owner = match &old {
+        None => owner.owner_for_new(directory.status(), ids),
+        Some(old) => Some(owner.owner_for_replaced_from(ids).unwrap_or(Ids::of(old))),
     };
     attributes
-        .dress(temporary.file(), heir, false)
-        .map_err(writing)?;
+        .apply_metadata(temporary.file(), new_owner, false)
+        .map_err(write_failed)?;
     if old.is_none() {
         match temporary.publish(name) {
             Err(Errno::EXIST) => {}
-            outcome => return outcome.map_err(writing),
+            outcome => return outcome.map_err(write_failed),
         }
     }
     match temporary.replace(name) {
         Ok(_) => Ok(()),
         Err(Errno::ISDIR) => Err(directory_in_the_way()),
-        Err(errno) => Err(writing(errno)),
+        Err(errno) => Err(write_failed(errno)),
     }
 }
 
@@ -198,6 +198,6 @@ fn write_at(file: BorrowedFd<'_>, mut bytes: &[u8], mut offset: u64) -> Result<(
     Ok(())
 }
 
-fn writing(errno: Errno) -> Trouble {
-    Trouble::errno(errno, "writing it")
+fn write_failed(errno: Errno) -> FileError {
+    FileError::errno(errno, "writing it")
 }

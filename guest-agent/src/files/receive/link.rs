@@ -10,17 +10,19 @@ use rustix::{
 };
 use vmcell_wire::FailureKind;
 
-use super::{attributes::Attributes, directory::Directory, directory_in_the_way, file::Unfinished};
+use super::{
+    attributes::Attributes, directory::Directory, directory_in_the_way, file::RemoveOnDrop,
+};
 use crate::{
     files::{
         owner::{Ids, NewOwner},
-        target::{is, status_of},
+        target::{has_type, status_of},
         temporary::{TemporaryName, link},
     },
-    worker::Trouble,
+    worker::{FileError, FileResult},
 };
 
-/// Makes a symbolic link. What has the name is replaced, unless it is a
+/// Creates a symbolic link. It replaces an existing entry, unless that is a
 /// directory.
 pub(super) fn make_symlink(
     directory: &Directory,
@@ -28,72 +30,70 @@ pub(super) fn make_symlink(
     target: &[u8],
     attributes: &Attributes<'_>,
     owner: &NewOwner,
-) -> Result<(), Trouble> {
+) -> FileResult<()> {
     let ids = Some(attributes.ids);
     match symlinkat(target, directory, name) {
         Err(Errno::EXIST) => {}
         outcome => {
-            outcome.map_err(linking)?;
-            let unfinished = Unfinished { directory, name };
-            let heir = owner.heir(directory.status(), ids);
-            dress(directory, name, attributes, heir).map_err(linking)?;
-            unfinished.keep();
+            outcome.map_err(link_failed)?;
+            let guard = RemoveOnDrop { directory, name };
+            let new_owner = owner.owner_for_new(directory.status(), ids);
+            apply_metadata(directory, name, attributes, new_owner).map_err(link_failed)?;
+            guard.keep();
             return Ok(());
         }
     }
     let old = replaced(directory, name)?;
-    let heir = owner.successor_by(ids).or(old);
+    let new_owner = owner.owner_for_replaced_from(ids).or(old);
     let mut made = Vec::new();
     let make = |name: &[u8]| {
         made = Vec::from(name);
         symlinkat(target, directory, name)
     };
-    let (mut temporary, ()) = TemporaryName::make(directory.as_fd(), make).map_err(linking)?;
-    dress(directory, &made, attributes, heir).map_err(linking)?;
+    let (mut temporary, ()) = TemporaryName::make(directory.as_fd(), make).map_err(link_failed)?;
+    apply_metadata(directory, &made, attributes, new_owner).map_err(link_failed)?;
     temporary
         .rename_to(directory.as_fd(), name, RenameFlags::empty())
-        .map_err(replacing)
+        .map_err(replace_failed)
 }
 
-/// The owner of what is in the way and can be replaced.
-fn replaced(directory: &Directory, name: &[u8]) -> Result<Option<Ids>, Trouble> {
+/// Returns the owner of the existing entry. Fails if that is a directory.
+fn replaced(directory: &Directory, name: &[u8]) -> FileResult<Option<Ids>> {
     match status_of(directory, name) {
-        Ok(old) if is(&old, FileType::Directory) => Err(directory_in_the_way()),
+        Ok(old) if has_type(&old, FileType::Directory) => Err(directory_in_the_way()),
         Ok(old) => Ok(Some(Ids::of(&old))),
         Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(linking(errno)),
+        Err(errno) => Err(link_failed(errno)),
     }
 }
 
-/// Gives a new link its owner and its time. Whoever may write to the directory
-/// may have put something else in its place by now, which is not to be given
-/// away.
-fn dress(
+/// Sets the owner and the time of a new link. Another process may have replaced it
+/// by something else, whose owner must not be changed.
+fn apply_metadata(
     directory: &Directory,
     name: &[u8],
     attributes: &Attributes<'_>,
-    heir: Option<Ids>,
+    new_owner: Option<Ids>,
 ) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = openat(directory, name, flags, Mode::empty())?;
-    if !is(&fstat(&made)?, FileType::Symlink) {
+    if !has_type(&fstat(&made)?, FileType::Symlink) {
         return Err(Errno::AGAIN);
     }
-    if let Some(ids) = heir {
-        ids.own_found(made.as_fd())?;
+    if let Some(ids) = new_owner {
+        ids.chown_path_fd(made.as_fd())?;
     }
     utimensat(&made, c"", &attributes.times(), AtFlags::EMPTY_PATH)
 }
 
-/// Finds a file of the tree by its path from the top. No link is followed on
-/// the way.
-pub(super) fn find(top: &Directory, path: &[u8]) -> Result<OwnedFd, Trouble> {
+/// Opens a file of the tree by its path from the top. No link is followed.
+pub(super) fn find(top: &Directory, path: &[u8]) -> FileResult<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let looking = |errno| Trouble::errno(errno, "looking for the file of a hard link");
+    let looking = |errno| FileError::errno(errno, "looking for the file of a hard link");
     let file = openat2(top, path, flags, Mode::empty(), resolve).map_err(looking)?;
-    if !is(&fstat(&file).map_err(looking)?, FileType::RegularFile) {
-        return Err(Trouble::new(
+    if !has_type(&fstat(&file).map_err(looking)?, FileType::RegularFile) {
+        return Err(FileError::new(
             FailureKind::Invalid,
             "only a file can have a hard link",
         ));
@@ -101,34 +101,33 @@ pub(super) fn find(top: &Directory, path: &[u8]) -> Result<OwnedFd, Trouble> {
     Ok(file)
 }
 
-/// Gives a file another name. What has the name is replaced, unless it is a
-/// directory.
+/// Creates a hard link. It replaces an existing entry, unless that is a directory.
 pub(super) fn make_hard_link(
     directory: &Directory,
     name: &[u8],
     file: BorrowedFd<'_>,
-) -> Result<(), Trouble> {
+) -> FileResult<()> {
     match link(file, directory.as_fd(), name) {
         Err(Errno::EXIST) => {}
-        outcome => return outcome.map_err(linking),
+        outcome => return outcome.map_err(link_failed),
     }
     replaced(directory, name)?;
     let make = |name: &[u8]| link(file, directory.as_fd(), name);
-    let (temporary, ()) = TemporaryName::make(directory.as_fd(), make).map_err(linking)?;
+    let (temporary, ()) = TemporaryName::make(directory.as_fd(), make).map_err(link_failed)?;
     let temporary = temporary.into_name();
     let renamed = renameat(directory, &*temporary, directory, name);
-    // If both are names of one file already, rename(2) does nothing.
+    // If both are names of the same file already, rename(2) does nothing.
     let _ = unlinkat(directory, &*temporary, AtFlags::empty());
-    renamed.map_err(replacing)
+    renamed.map_err(replace_failed)
 }
 
-fn replacing(errno: Errno) -> Trouble {
+fn replace_failed(errno: Errno) -> FileError {
     match errno {
         Errno::ISDIR => directory_in_the_way(),
-        errno => linking(errno),
+        errno => link_failed(errno),
     }
 }
 
-fn linking(errno: Errno) -> Trouble {
-    Trouble::errno(errno, "making the link")
+fn link_failed(errno: Errno) -> FileError {
+    FileError::errno(errno, "making the link")
 }

@@ -21,43 +21,43 @@ use vmcell_wire::{
 
 use self::{
     attributes::Attributes,
-    directory::{Directory, Entered},
-    file::Parts,
+    directory::{Directory, ReceivedDirectory},
+    file::PartialFile,
 };
-use super::{link_walk::Unresolved, owner::NewOwner, root::Root};
-use crate::worker::{Line, Stop, Trouble};
+use super::{owner::NewOwner, resolve::ResolveError, root::Root};
+use crate::worker::{FileError, FileResult, JobError, JobIo, JobResult};
 
-/// Takes a tree.
-pub(super) fn perform(line: &mut Line, root: &Root, request: &Receive<'_>) -> Result<(), Stop> {
+/// Receives a tree.
+pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Receive<'_>) -> JobResult<()> {
     let mut receiver = Receiver::new(root, request)?;
     let mut reader = record::Reader::new();
-    while let Some(taken) = line.next_record(&mut reader, |piece| receiver.take(piece))? {
+    while let Some(taken) = io.next_record(&mut reader, |piece| receiver.receive(piece))? {
         if let Some(parts) = taken {
-            receiver.take_parts(line, &mut reader, parts)?;
+            receiver.receive_parts(io, &mut reader, parts)?;
         }
     }
     if request.sync {
         receiver.sync()?;
     }
-    line.answer(&receiver.answer()?)
+    io.send_answer(&receiver.answer()?)
 }
 
-/// Makes the entries of a tree, as their records come.
+/// Creates the entries of a tree as their records arrive.
 ///
 /// ```text
-///  above ── top ── directory ── directory     `entered`, the innermost last
-///                                 └ entries are made here
+///  parent ── top ── directory ── directory     `entered`, the innermost last
+///                                  └ entries are created here
 /// ```
 struct Receiver<'a> {
     root: &'a Root,
     request: &'a Receive<'a>,
     owner: NewOwner,
-    /// The directory that the tree is in. None: nothing came, or the tree is
-    /// the root itself.
-    above: Option<Directory>,
-    entered: Vec<Entered>,
+    /// The directory that the tree is in. `None` if nothing has arrived, or the tree
+    /// is the root itself.
+    parent: Option<Directory>,
+    entered: Vec<ReceivedDirectory>,
     progress: Progress,
-    /// Of the entry that is made, from the root: for what goes wrong.
+    /// The path of the current entry from the root, for failures.
     path: Vec<u8>,
     entries: u64,
     bytes: u64,
@@ -67,12 +67,12 @@ struct Receiver<'a> {
 enum Progress {
     Nothing,
     Begun,
-    /// The tree is there; nothing may follow.
+    /// The tree is complete; nothing may follow.
     Complete,
 }
 
 impl<'a> Receiver<'a> {
-    fn new(root: &'a Root, request: &'a Receive<'a>) -> Result<Self, Stop> {
+    fn new(root: &'a Root, request: &'a Receive<'a>) -> JobResult<Self> {
         let mut path = Vec::from(request.path);
         while path.last() == Some(&b'/') {
             path.pop();
@@ -81,7 +81,7 @@ impl<'a> Receiver<'a> {
             root,
             request,
             owner: NewOwner::find(request.owner)?,
-            above: None,
+            parent: None,
             entered: Vec::new(),
             progress: Progress::Nothing,
             path,
@@ -90,19 +90,18 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    /// Takes the next piece of the stream, where no file is in parts. Answers
-    /// the file that the next ones are parts of, if any.
-    fn take(&mut self, piece: Piece<'_>) -> Result<Option<Parts>, Stop> {
+    /// Handles the next record. Returns the file whose parts follow, if any.
+    fn receive(&mut self, piece: Piece<'_>) -> JobResult<Option<PartialFile>> {
         let Piece::Message(message) = piece else {
-            return Err(senseless());
+            return Err(malformed_tree());
         };
         let record: TreeRecord<'_> = record::decode(message)?;
         if !record.is_valid() || self.progress == Progress::Complete {
-            return Err(senseless());
+            return Err(malformed_tree());
         }
         match record {
             TreeRecord::Enter { name, meta } => {
-                self.begin(name, true)?;
+                self.begin_entry(name, true)?;
                 let attributes = meta.as_ref().map(Attributes::of);
                 self.enter(name, attributes.as_ref())?;
                 return Ok(None);
@@ -113,7 +112,7 @@ impl<'a> Receiver<'a> {
                 meta,
                 content,
             } => {
-                self.begin(name, false)?;
+                self.begin_entry(name, false)?;
                 let attributes = Attributes::of(&meta);
                 match content {
                     Content::Whole(bytes) => {
@@ -122,54 +121,55 @@ impl<'a> Receiver<'a> {
                         })?;
                         self.count_bytes(bytes.len());
                     }
-                    Content::Parts { .. } => return Ok(Some(Parts::new(&attributes))),
+                    Content::Parts { .. } => return Ok(Some(PartialFile::new(&attributes))),
                 }
             }
             TreeRecord::Symlink { name, meta, target } => {
-                self.begin(name, false)?;
+                self.begin_entry(name, false)?;
                 let attributes = Attributes::of(&meta);
                 self.make(name, |directory, name, owner| {
                     link::make_symlink(directory, name, target, &attributes, owner)
                 })?;
             }
             TreeRecord::HardLink { name, to } => {
-                // It is another name of a file in the tree.
-                let top = self.entered.first().ok_or_else(senseless)?;
-                let file = link::find(top.directory(), to).map_err(|trouble| trouble.at(to))?;
-                self.begin(name, false)?;
+                // The target must be a file in the tree.
+                let top = self.entered.first().ok_or_else(malformed_tree)?;
+                let file =
+                    link::find(top.directory(), to).map_err(|failure| failure.with_path(to))?;
+                self.begin_entry(name, false)?;
                 self.make(name, |directory, name, _| {
                     link::make_hard_link(directory, name, file.as_fd())
                 })?;
             }
-            TreeRecord::Skipped { name, .. } => self.begin(name, false)?,
-            _ => return Err(senseless()),
+            TreeRecord::Skipped { name, .. } => self.begin_entry(name, false)?,
+            _ => return Err(malformed_tree()),
         }
         self.end_entry();
         Ok(None)
     }
 
-    /// Takes a file's parts, up to its end.
-    fn take_parts(
+    /// Receives a file's parts up to its end.
+    fn receive_parts(
         &mut self,
-        line: &mut Line,
+        io: &mut JobIo,
         reader: &mut record::Reader,
-        parts: Parts,
-    ) -> Result<(), Stop> {
-        let directory = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
+        parts: PartialFile,
+    ) -> JobResult<()> {
+        let directory = current(&self.entered, self.parent.as_ref()).ok_or_else(malformed_tree)?;
         let name = last_name(&self.path);
-        let length = file::take_parts(line, reader, directory, name, &parts, &self.owner)
-            .map_err(|stop| at(stop, &self.path))?;
+        let length = file::receive_parts(io, reader, directory, name, &parts, &self.owner)
+            .map_err(|error| with_path(error, &self.path))?;
         self.bytes = self.bytes.saturating_add(length);
         self.entries = self.entries.saturating_add(1);
         self.end_entry();
         Ok(())
     }
 
-    /// Has `path` name the entry, and finds the place of the first one. Only
-    /// the first has no name.
-    fn begin(&mut self, name: &[u8], is_directory: bool) -> Result<(), Stop> {
+    /// Sets `path` to the entry, and locates the first entry, the only one without a
+    /// name.
+    fn begin_entry(&mut self, name: &[u8], is_directory: bool) -> JobResult<()> {
         if name.is_empty() != (self.progress == Progress::Nothing) {
-            return Err(senseless());
+            return Err(malformed_tree());
         }
         if !name.is_empty() {
             self.path.push(b'/');
@@ -183,60 +183,66 @@ impl<'a> Receiver<'a> {
         if self.path.is_empty() {
             return Err(directory_in_the_way().into());
         }
-        let place = self.root.make_place(self.request.path, &self.owner)?;
-        let above = Directory::new(place.directory).map_err(|trouble| trouble.at(&self.path))?;
-        self.above = Some(above);
+        let location = self
+            .root
+            .locate_creating_parents(self.request.path, &self.owner)?;
+        let parent =
+            Directory::new(location.directory).map_err(|failure| failure.with_path(&self.path))?;
+        self.parent = Some(parent);
         Ok(())
     }
 
-    /// The top may be there already: then a link on the way to it means what
-    /// it means to any process.
-    fn enter_existing_top(&mut self) -> Result<bool, Stop> {
+    /// Enters the top if it exists. Then links on the path to it are followed.
+    fn enter_existing_top(&mut self) -> JobResult<bool> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        match self.root.find(self.request.path, flags, Mode::empty()) {
+        match self.root.resolve(self.request.path, flags, Mode::empty()) {
             Ok(top) => {
                 let top = Directory::new(top)?;
-                self.entered.push(Entered::existing(top, self.path.len()));
+                self.entered
+                    .push(ReceivedDirectory::existing(top, self.path.len()));
                 Ok(true)
             }
-            Err(Unresolved::Kernel(Errno::NOENT | Errno::NOTDIR)) => Ok(false),
-            Err(why) => Err(super::root::unresolved(why)),
+            Err(ResolveError::Kernel(Errno::NOENT | Errno::NOTDIR)) => Ok(false),
+            Err(why) => Err(super::root::resolve_error(why)),
         }
     }
 
-    fn enter(&mut self, name: &[u8], attributes: Option<&Attributes<'_>>) -> Result<(), Stop> {
-        let failed = |trouble: Trouble, path: &[u8]| Stop::from(trouble.at(path));
+    fn enter(&mut self, name: &[u8], attributes: Option<&Attributes<'_>>) -> JobResult<()> {
+        let failed = |failure: FileError, path: &[u8]| JobError::from(failure.with_path(path));
         let is_there = name.is_empty() && !self.entered.is_empty();
         if !is_there {
             if self.entered.len() >= MAX_DEPTH {
-                let trouble = Trouble::new(FailureKind::Limit, "the tree is too deep");
-                return Err(failed(trouble, &self.path));
+                let failure = FileError::new(FailureKind::Limit, "the tree is too deep");
+                return Err(failed(failure, &self.path));
             }
-            let parent = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
+            let parent = current(&self.entered, self.parent.as_ref()).ok_or_else(malformed_tree)?;
             let name = last_name(&self.path);
-            let entered = Entered::make(parent, name, attributes, &self.owner, self.path.len())
-                .map_err(|trouble| failed(trouble, &self.path))?;
+            let entered =
+                ReceivedDirectory::make(parent, name, attributes, &self.owner, self.path.len())
+                    .map_err(|failure| failed(failure, &self.path))?;
             self.entered.push(entered);
         }
         let Some(entered) = self.entered.last_mut() else {
-            return Err(senseless());
+            return Err(malformed_tree());
         };
         entered
-            .dress(attributes, &self.owner)
-            .map_err(|trouble| failed(trouble, &self.path))?;
+            .apply_metadata(attributes, &self.owner)
+            .map_err(|failure| failed(failure, &self.path))?;
         if entered.is_new() {
             self.entries = self.entries.saturating_add(1);
         }
         Ok(())
     }
 
-    fn leave(&mut self) -> Result<(), Stop> {
-        let entered = self.entered.pop().ok_or_else(senseless)?;
+    fn leave(&mut self) -> JobResult<()> {
+        let entered = self.entered.pop().ok_or_else(malformed_tree)?;
         self.path.truncate(entered.path());
-        let left = entered.leave().map_err(|trouble| trouble.at(&self.path));
+        let left = entered
+            .leave()
+            .map_err(|failure| failure.with_path(&self.path));
         // The top is still needed: see `sync`.
         if self.entered.is_empty() {
-            self.above = Some(left?);
+            self.parent = Some(left?);
         } else {
             left?;
         }
@@ -244,23 +250,23 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// Makes an entry where the receiver is.
+    /// Creates an entry in the current directory.
     fn make(
         &mut self,
         name: &[u8],
-        make: impl FnOnce(&Directory, &[u8], &NewOwner) -> Result<(), Trouble>,
-    ) -> Result<(), Stop> {
-        let directory = current(&self.entered, self.above.as_ref()).ok_or_else(senseless)?;
+        make: impl FnOnce(&Directory, &[u8], &NewOwner) -> FileResult<()>,
+    ) -> JobResult<()> {
+        let directory = current(&self.entered, self.parent.as_ref()).ok_or_else(malformed_tree)?;
         let name = match name {
             b"" => last_name(&self.path),
             name => name,
         };
-        make(directory, name, &self.owner).map_err(|trouble| trouble.at(&self.path))?;
+        make(directory, name, &self.owner).map_err(|failure| failure.with_path(&self.path))?;
         self.entries = self.entries.saturating_add(1);
         Ok(())
     }
 
-    /// The entry is complete.
+    /// Handles the end of an entry.
     fn end_entry(&mut self) {
         match self.entered.last() {
             Some(entered) => self.path.truncate(entered.path()),
@@ -273,18 +279,18 @@ impl<'a> Receiver<'a> {
         self.bytes = self.bytes.saturating_add(count);
     }
 
-    /// Waits until the file system of the tree is safe on the disk.
-    fn sync(&self) -> Result<(), Stop> {
-        let Some(directory) = current(&self.entered, self.above.as_ref()) else {
+    /// Writes the file system of the tree back to the disk.
+    fn sync(&self) -> JobResult<()> {
+        let Some(directory) = current(&self.entered, self.parent.as_ref()) else {
             return Ok(());
         };
-        let syncing = |errno| Trouble::errno(errno, "making it safe on the disk");
+        let syncing = |errno| FileError::errno(errno, "making it safe on the disk");
         Ok(rustix::fs::syncfs(directory.as_fd()).map_err(syncing)?)
     }
 
-    fn answer(&self) -> Result<Answer<'static>, Stop> {
+    fn answer(&self) -> JobResult<Answer<'static>> {
         if self.progress != Progress::Complete {
-            return Err(Trouble::new(FailureKind::Invalid, "the tree is not complete").into());
+            return Err(FileError::new(FailureKind::Invalid, "the tree is not complete").into());
         }
         Ok(Answer::Received {
             entries: self.entries,
@@ -293,31 +299,33 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// The directory that entries are made in now.
-fn current<'d>(entered: &'d [Entered], above: Option<&'d Directory>) -> Option<&'d Directory> {
-    entered.last().map(Entered::directory).or(above)
+/// Returns the directory in which entries are created now.
+fn current<'d>(
+    entered: &'d [ReceivedDirectory],
+    parent: Option<&'d Directory>,
+) -> Option<&'d Directory> {
+    entered.last().map(ReceivedDirectory::directory).or(parent)
 }
 
 fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// Names the entry that a failure is about.
-fn at(stop: Stop, path: &[u8]) -> Stop {
-    match stop {
-        Stop::Failed(trouble) => trouble.at(path).into(),
-        Stop::HungUp => Stop::HungUp,
+/// Adds the path of the entry to a failure.
+fn with_path(error: JobError, path: &[u8]) -> JobError {
+    match error {
+        JobError::Failed(failure) => failure.with_path(path).into(),
+        JobError::Cancelled => JobError::Cancelled,
     }
 }
 
-fn directory_in_the_way() -> Trouble {
-    Trouble::new(
+fn directory_in_the_way() -> FileError {
+    FileError::new(
         FailureKind::Conflict,
         "a directory is in the way: remove it first",
     )
 }
 
-/// The records do not make up a tree.
-fn senseless() -> Stop {
-    Trouble::new(FailureKind::Invalid, "the records make up no tree").into()
+fn malformed_tree() -> JobError {
+    FileError::new(FailureKind::Invalid, "the records do not form a tree").into()
 }

@@ -11,27 +11,27 @@ use vmcell_wire::{
     limits::MAX_INLINE,
 };
 
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobError, JobIo, JobResult};
 
-/// What is read from a large file at once: with its header it fills a frame.
+/// How much of a large file is read at once: with its header it fills a frame.
 const BLOCK: usize = 256 * 1024 - HEADER;
 
-/// In a smaller piece of room a block is not worth a system call.
-const LEAST_ROOM: usize = 4096;
+/// With less room for output, a block is read into a separate buffer.
+const MIN_ROOM: usize = 4096;
 
-/// A smaller file has no holes worth keeping.
-const LEAST_SPARSE: u64 = 4096;
+/// Holes of smaller files are not kept.
+const MIN_SPARSE: u64 = 4096;
 
-/// The kernel's own files say that they are empty when they are not. So many
-/// bytes of them are sent at most.
+/// How many bytes are sent of a file that claims to be empty, as those of the kernel
+/// do.
 const MAX_UNSIZED: u64 = 16 * 1024 * 1024;
 
-/// The length of a file, by its status.
+/// Returns the length of a file.
 pub(super) fn length(status: &Stat) -> u64 {
     u64::try_from(status.st_size).unwrap_or(0)
 }
 
-/// Reads all of a file that is small enough for its record. None: it is not.
+/// Reads a whole file. Returns `None` if it is too large for its record.
 pub(super) fn read_small<'b>(
     file: BorrowedFd<'_>,
     status: &Stat,
@@ -41,14 +41,14 @@ pub(super) fn read_small<'b>(
     let Ok(expected) = usize::try_from(length) else {
         return Ok(None);
     };
-    if expected > MAX_INLINE || (is_sparse(status) && length > LEAST_SPARSE) {
+    if expected > MAX_INLINE || (is_sparse(status) && length > MIN_SPARSE) {
         return Ok(None);
     }
     let mut filled = 0usize;
     loop {
         let rest = buffer.get_mut(filled..).unwrap_or_default();
         if rest.is_empty() {
-            // It has grown: there may be more.
+            // The file has grown: there may be more.
             return Ok(None);
         }
         let count = match rustix::io::read(file, rest) {
@@ -56,21 +56,21 @@ pub(super) fn read_small<'b>(
             count => count?,
         };
         filled = filled.saturating_add(count);
-        // What grows behind its end meanwhile came too late.
+        // Bytes that are appended meanwhile are not sent.
         if count == 0 || filled == expected {
             return Ok(buffer.get(..filled));
         }
     }
 }
 
-/// Sends a file in parts: what it has of the length that its status tells.
+/// Sends a file in parts, up to the length in its status.
 pub(super) fn send_parts(
-    line: &mut Line,
+    io: &mut JobIo,
     file: BorrowedFd<'_>,
     status: &Stat,
     path: &[u8],
-) -> Result<(), Stop> {
-    let failed = |errno| Stop::from(Trouble::errno(errno, "reading it").at(path));
+) -> JobResult<()> {
+    let failed = |errno| JobError::from(FileError::errno(errno, "reading it").with_path(path));
     let end = match length(status) {
         0 => MAX_UNSIZED,
         length => length,
@@ -83,39 +83,39 @@ pub(super) fn send_parts(
             let data = next_data(file, offset, end).map_err(failed)?;
             if data > offset {
                 let bytes = data.saturating_sub(offset);
-                line.record(&TreeRecord::Hole { bytes })?;
+                io.send_record(&TreeRecord::Hole { bytes })?;
                 offset = data;
                 continue;
             }
             until = data_end(file, offset, end);
         }
-        match send_block(line, file, offset, until.saturating_sub(offset), failed)? {
-            // It became shorter meanwhile.
+        match send_block(io, file, offset, until.saturating_sub(offset), failed)? {
+            // The file became shorter meanwhile.
             0 => break,
             count => offset = offset.saturating_add(count),
         }
     }
-    line.record(&TreeRecord::EndOfFile)
+    io.send_record(&TreeRecord::EndOfFile)
 }
 
 fn is_sparse(status: &Stat) -> bool {
     status.st_blocks.saturating_mul(512) < status.st_size
 }
 
-/// Where the next bytes are that are not in a hole.
+/// Returns the offset of the next bytes that are not in a hole.
 fn next_data(file: BorrowedFd<'_>, offset: u64, end: u64) -> Result<u64, Errno> {
     match seek(file, SeekFrom::Data(offset)) {
         Ok(data) => Ok(data.clamp(offset, end)),
-        // There is nothing but a hole.
+        // The rest is a hole.
         Err(Errno::NXIO) => Ok(end),
-        // The file system does not tell.
+        // The file system does not support it.
         Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(offset),
         Err(errno) => Err(errno),
     }
 }
 
-/// Where the next hole is. Somebody may have punched one right here, so it is
-/// never at `offset`.
+/// Returns the offset of the next hole. It is never `offset` itself, where another
+/// process may have punched one meanwhile.
 fn data_end(file: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
     match seek(file, SeekFrom::Hole(offset)) {
         Ok(hole) if hole > offset => hole.min(end),
@@ -123,34 +123,34 @@ fn data_end(file: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
     }
 }
 
-/// Sends a block of at most `most` bytes, and answers how many it has.
+/// Sends a block of at most `max` bytes, and returns its length.
 fn send_block(
-    line: &mut Line,
+    io: &mut JobIo,
     file: BorrowedFd<'_>,
     offset: u64,
-    most: u64,
-    failed: impl Fn(Errno) -> Stop,
-) -> Result<u64, Stop> {
-    let most = usize::try_from(most).unwrap_or(BLOCK).min(BLOCK);
-    let room = line.room()?;
-    if room.len() < LEAST_ROOM {
-        let mut block = [0; LEAST_ROOM];
-        let most = most.min(LEAST_ROOM);
-        let block = block.get_mut(..most).unwrap_or_default();
+    max: u64,
+    failed: impl Fn(Errno) -> JobError,
+) -> JobResult<u64> {
+    let max = usize::try_from(max).unwrap_or(BLOCK).min(BLOCK);
+    let room = io.room()?;
+    if room.len() < MIN_ROOM {
+        let mut block = [0; MIN_ROOM];
+        let max = max.min(MIN_ROOM);
+        let block = block.get_mut(..max).unwrap_or_default();
         let count = read_at(file, block, offset).map_err(failed)?;
         if count > 0 {
-            line.send(&record::raw_header(count)?)?;
-            line.send(block.get(..count).unwrap_or_default())?;
+            io.send(&record::raw_header(count)?)?;
+            io.send(block.get(..count).unwrap_or_default())?;
         }
         return Ok(u64::try_from(count).unwrap_or(0));
     }
-    let (header, block) = room.split_first_chunk_mut().ok_or(Stop::HungUp)?;
-    let most = most.min(block.len());
-    let block = block.get_mut(..most).unwrap_or_default();
+    let (header, block) = room.split_first_chunk_mut().ok_or(JobError::Cancelled)?;
+    let max = max.min(block.len());
+    let block = block.get_mut(..max).unwrap_or_default();
     let count = read_at(file, block, offset).map_err(failed)?;
     if count > 0 {
         *header = record::raw_header(count)?;
-        line.fill(count.saturating_add(HEADER));
+        io.wrote(count.saturating_add(HEADER));
     }
     Ok(u64::try_from(count).unwrap_or(0))
 }

@@ -1,5 +1,5 @@
 mod content;
-mod directories;
+mod pending_directories;
 
 use alloc::vec::Vec;
 
@@ -15,23 +15,23 @@ use vmcell_wire::{
     pattern::{Filter, Selection},
 };
 
-use self::directories::Directories;
+use self::pending_directories::PendingDirectories;
 use super::{
     entry::{kind_of, modified},
-    root::{Root, unresolved},
-    target::{HARMLESS, is, status_of},
-    walk::{Links, Order, READ_DIRECTORY, Step, Tour, bad_pattern},
+    root::{Root, resolve_error},
+    target::{NO_SIDE_EFFECTS, has_type, status_of},
+    walk::{HardLinks, Order, READ_DIRECTORY, Step, Traversal, bad_pattern},
     xattrs::XattrReader,
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, JobIo, JobResult};
 
-/// Gives a tree.
-pub(super) fn perform(line: &mut Line, root: &Root, request: &Send<'_>) -> Result<(), Stop> {
+/// Sends a tree.
+pub(super) fn perform(io: &mut JobIo, root: &Root, request: &Send<'_>) -> JobResult<()> {
     let filter = Filter::new(request.include, request.exclude).map_err(bad_pattern)?;
     let mut sender = Sender {
-        line,
-        directories: Directories::default(),
-        links: Links::default(),
+        io,
+        directories: PendingDirectories::default(),
+        hard_links: HardLinks::default(),
         xattrs: XattrReader::default(),
         buffer: alloc::vec![0; MAX_INLINE],
     };
@@ -39,216 +39,233 @@ pub(super) fn perform(line: &mut Line, root: &Root, request: &Send<'_>) -> Resul
         let top = root.open_path(b"", READ_DIRECTORY, Mode::empty())?;
         return sender.send_tree(top, &filter);
     }
-    let place = root.place(request.path)?;
-    let status = status_of(&place.directory, place.name).map_err(unresolved)?;
+    let location = root.locate(request.path)?;
+    let status = status_of(&location.directory, location.name).map_err(resolve_error)?;
     match FileType::from_raw_mode(status.st_mode) {
         FileType::Directory => {
-            let top = openat(&place.directory, place.name, READ_DIRECTORY, Mode::empty())
-                .map_err(unresolved)?;
+            let top = openat(
+                &location.directory,
+                location.name,
+                READ_DIRECTORY,
+                Mode::empty(),
+            )
+            .map_err(resolve_error)?;
             sender.send_tree(top, &filter)
         }
         kind @ (FileType::RegularFile | FileType::Symlink) => {
-            let subject = Subject {
-                directory: place.directory.as_fd(),
-                name: place.name,
-                told: &[],
+            let item = SendItem {
+                directory: location.directory.as_fd(),
+                name: location.name,
+                record_name: &[],
                 path: &[],
             };
-            match sender.send_entry(&subject, kind)? {
-                Sent::Yes => Ok(()),
-                Sent::Gone => Err(unresolved(Errno::NOENT)),
-                Sent::Not(trouble) => Err(trouble.into()),
+            match sender.send_entry(&item, kind)? {
+                SendOutcome::Sent => Ok(()),
+                SendOutcome::Vanished => Err(resolve_error(Errno::NOENT)),
+                SendOutcome::Unreadable(failure) => Err(failure.into()),
             }
         }
-        _ => Err(Trouble::new(
+        _ => Err(FileError::new(
             FailureKind::Unsupported,
-            "it is no file, directory or link, so it cannot be copied",
+            "it is not a file, directory or link, so it cannot be copied",
         )
         .into()),
     }
 }
 
 struct Sender<'a> {
-    line: &'a mut Line,
-    directories: Directories,
-    links: Links,
+    io: &'a mut JobIo,
+    directories: PendingDirectories,
+    hard_links: HardLinks,
     xattrs: XattrReader,
-    /// For small files, and for what links point to.
+    /// For small files and targets of links.
     buffer: Vec<u8>,
 }
 
 /// An entry that is to be sent.
-struct Subject<'a> {
+struct SendItem<'a> {
     directory: BorrowedFd<'a>,
     name: &'a [u8],
     /// The name in its record.
-    told: &'a [u8],
-    /// From the top of the tree.
+    record_name: &'a [u8],
+    /// The path from the top of the tree.
     path: &'a [u8],
 }
 
-/// What became of an entry.
-enum Sent {
-    Yes,
+/// The result of sending an entry.
+enum SendOutcome {
+    Sent,
     /// It was removed since its name was read.
-    Gone,
+    Vanished,
     /// It cannot be read.
-    Not(Trouble),
+    Unreadable(FileError),
 }
 
-impl Sent {
+impl SendOutcome {
     fn failed(errno: Errno) -> Self {
         match errno {
-            Errno::NOENT => Self::Gone,
-            errno => Self::Not(Trouble::errno(errno, "reading it")),
+            Errno::NOENT => Self::Vanished,
+            errno => Self::Unreadable(FileError::errno(errno, "reading it")),
         }
     }
 }
 
 impl Sender<'_> {
-    fn send_tree(&mut self, top: OwnedFd, filter: &Filter) -> Result<(), Stop> {
+    fn send_tree(&mut self, top: OwnedFd, filter: &Filter) -> JobResult<()> {
         let selection = filter.select_root();
-        let status = fstat(&top).map_err(unresolved)?;
+        let status = fstat(&top).map_err(resolve_error)?;
         let meta = meta(&status, self.xattrs.read(top.as_fd()));
-        // Whatever is left out of it, the top is what was asked for.
+        // The top is sent even if the filter excludes all of it.
         self.directories.enter(b"", meta)?;
-        self.directories.send(self.line)?;
-        let mut tour = Tour::new(top, Order::Any, selection);
-        while let Some(step) = tour.next() {
-            self.line.check()?;
+        self.directories.send(self.io)?;
+        let mut traversal = Traversal::new(top, Order::Any, selection);
+        while let Some(step) = traversal.next() {
+            self.io.check_cancelled()?;
             match step {
-                Ok(Step::Entry(hint)) => self.visit(&mut tour, hint, filter)?,
-                Ok(Step::Left) => self.directories.leave(self.line)?,
-                Err(trouble) => return Err(trouble.at(tour.path()).into()),
+                Ok(Step::Entry(hint)) => self.visit(&mut traversal, hint, filter)?,
+                Ok(Step::Left) => self.directories.leave(self.io)?,
+                Err(failure) => return Err(failure.with_path(traversal.path()).into()),
             }
         }
         Ok(())
     }
 
-    fn visit(&mut self, tour: &mut Tour, hint: FileType, filter: &Filter) -> Result<(), Stop> {
+    fn visit(
+        &mut self,
+        traversal: &mut Traversal,
+        hint: FileType,
+        filter: &Filter,
+    ) -> JobResult<()> {
         let kind = match hint {
-            FileType::Unknown => match tour.status() {
+            FileType::Unknown => match traversal.status() {
                 Ok(status) => FileType::from_raw_mode(status.st_mode),
-                Err(errno) => return self.skip(tour, None, Sent::failed(errno)),
+                Err(errno) => {
+                    return self.report_skipped(traversal, None, SendOutcome::failed(errno));
+                }
             },
             kind => kind,
         };
         let is_directory = kind == FileType::Directory;
-        let selection = filter.select_within(tour.selection(), tour.path(), is_directory);
+        let selection = filter.select_within(traversal.selection(), traversal.path(), is_directory);
         let sent = match (selection, kind) {
             (Selection::Skip, _) => return Ok(()),
-            (_, FileType::Directory) => self.enter(tour, selection)?,
+            (_, FileType::Directory) => self.enter(traversal, selection)?,
             (_, FileType::RegularFile | FileType::Symlink) => {
-                self.directories.send(self.line)?;
-                let subject = Subject {
-                    directory: tour.directory(),
-                    name: tour.name(),
-                    told: tour.name(),
-                    path: tour.path(),
+                self.directories.send(self.io)?;
+                let item = SendItem {
+                    directory: traversal.directory(),
+                    name: traversal.name(),
+                    record_name: traversal.name(),
+                    path: traversal.path(),
                 };
-                self.send_entry(&subject, kind)?
+                self.send_entry(&item, kind)?
             }
             _ => {
-                self.directories.send(self.line)?;
-                return self.line.record(&TreeRecord::Skipped {
-                    name: tour.name(),
+                self.directories.send(self.io)?;
+                return self.io.send_record(&TreeRecord::Skipped {
+                    name: traversal.name(),
                     kind: Some(kind_of(kind)),
                     failure: None,
                 });
             }
         };
-        self.skip(tour, Some(kind), sent)
+        self.report_skipped(traversal, Some(kind), sent)
     }
 
-    /// Says that an entry was left out, if it was.
-    fn skip(&mut self, tour: &Tour, kind: Option<FileType>, sent: Sent) -> Result<(), Stop> {
-        let Sent::Not(trouble) = sent else {
+    /// Reports an entry that could not be sent.
+    fn report_skipped(
+        &mut self,
+        traversal: &Traversal,
+        kind: Option<FileType>,
+        sent: SendOutcome,
+    ) -> JobResult<()> {
+        let SendOutcome::Unreadable(failure) = sent else {
             return Ok(());
         };
-        self.directories.send(self.line)?;
-        self.line.record(&TreeRecord::Skipped {
-            name: tour.name(),
+        self.directories.send(self.io)?;
+        self.io.send_record(&TreeRecord::Skipped {
+            name: traversal.name(),
             kind: kind.map(kind_of),
-            failure: Some(trouble.as_failure()),
+            failure: Some(failure.as_failure()),
         })
     }
 
-    fn enter(&mut self, tour: &mut Tour, selection: Selection) -> Result<Sent, Stop> {
-        let opened = tour
+    fn enter(&mut self, traversal: &mut Traversal, selection: Selection) -> JobResult<SendOutcome> {
+        let opened = traversal
             .open(READ_DIRECTORY)
             .and_then(|directory| Ok((fstat(&directory)?, directory)));
         let (status, directory) = match opened {
             Ok(opened) => opened,
-            Err(errno) => return Ok(Sent::failed(errno)),
+            Err(errno) => return Ok(SendOutcome::failed(errno)),
         };
         let meta = meta(&status, self.xattrs.read(directory.as_fd()));
-        if let Err(trouble) = tour.enter(directory, selection) {
-            return Ok(Sent::Not(trouble));
+        if let Err(failure) = traversal.enter(directory, selection) {
+            return Ok(SendOutcome::Unreadable(failure));
         }
-        self.directories.enter(tour.name(), meta)?;
+        self.directories.enter(traversal.name(), meta)?;
         if selection == Selection::Take {
-            self.directories.send(self.line)?;
+            self.directories.send(self.io)?;
         }
-        Ok(Sent::Yes)
+        Ok(SendOutcome::Sent)
     }
 
-    fn send_entry(&mut self, subject: &Subject<'_>, kind: FileType) -> Result<Sent, Stop> {
+    fn send_entry(&mut self, item: &SendItem<'_>, kind: FileType) -> JobResult<SendOutcome> {
         match kind {
-            FileType::Symlink => self.send_link(subject),
-            _ => self.send_file(subject),
+            FileType::Symlink => self.send_link(item),
+            _ => self.send_file(item),
         }
     }
 
-    fn send_link(&mut self, subject: &Subject<'_>) -> Result<Sent, Stop> {
+    fn send_link(&mut self, item: &SendItem<'_>) -> JobResult<SendOutcome> {
         let buffer = self.buffer.get_mut(..MAX_PATH).unwrap_or_default();
-        let found = status_of(subject.directory, subject.name).and_then(|status| {
-            let length = readlinkat_raw(subject.directory, subject.name, buffer)?;
+        let found = status_of(item.directory, item.name).and_then(|status| {
+            let length = readlinkat_raw(item.directory, item.name, buffer)?;
             Ok((status, length))
         });
         let (status, length) = match found {
             Ok(found) => found,
-            Err(errno) => return Ok(Sent::failed(errno)),
+            Err(errno) => return Ok(SendOutcome::failed(errno)),
         };
-        self.line.record(&TreeRecord::Symlink {
-            name: subject.told,
+        self.io.send_record(&TreeRecord::Symlink {
+            name: item.record_name,
             meta: meta(&status, Xattrs::NONE),
             target: self.buffer.get(..length).unwrap_or_default(),
         })?;
-        Ok(Sent::Yes)
+        Ok(SendOutcome::Sent)
     }
 
-    fn send_file(&mut self, subject: &Subject<'_>) -> Result<Sent, Stop> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | HARMLESS;
-        let opened = openat(subject.directory, subject.name, flags, Mode::empty())
+    fn send_file(&mut self, item: &SendItem<'_>) -> JobResult<SendOutcome> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | NO_SIDE_EFFECTS;
+        let opened = openat(item.directory, item.name, flags, Mode::empty())
             .and_then(|file| Ok((fstat(&file)?, file)));
         let (status, file) = match opened {
-            Ok((status, file)) if is(&status, FileType::RegularFile) => (status, file),
-            Ok(_) => return Ok(Sent::failed(Errno::INVAL)),
-            Err(errno) => return Ok(Sent::failed(errno)),
+            Ok((status, file)) if has_type(&status, FileType::RegularFile) => (status, file),
+            Ok(_) => return Ok(SendOutcome::failed(Errno::INVAL)),
+            Err(errno) => return Ok(SendOutcome::failed(errno)),
         };
-        if let Some(to) = self.links.find(&status) {
-            let name = subject.told;
-            self.line.record(&TreeRecord::HardLink { name, to })?;
-            return Ok(Sent::Yes);
+        if let Some(to) = self.hard_links.find(&status) {
+            let name = item.record_name;
+            self.io.send_record(&TreeRecord::HardLink { name, to })?;
+            return Ok(SendOutcome::Sent);
         }
         let content = match content::read_small(file.as_fd(), &status, &mut self.buffer) {
             Ok(Some(bytes)) => Content::Whole(bytes),
             Ok(None) => Content::Parts {
                 size: content::length(&status),
             },
-            Err(errno) => return Ok(Sent::failed(errno)),
+            Err(errno) => return Ok(SendOutcome::failed(errno)),
         };
-        self.line.record(&TreeRecord::File {
-            name: subject.told,
+        self.io.send_record(&TreeRecord::File {
+            name: item.record_name,
             meta: meta(&status, self.xattrs.read(file.as_fd())),
             content,
         })?;
         if matches!(content, Content::Parts { .. }) {
-            content::send_parts(self.line, file.as_fd(), &status, subject.path)?;
+            content::send_parts(self.io, file.as_fd(), &status, item.path)?;
         }
-        // If there are too many, a file of many names becomes many files.
-        let _ = self.links.remember(&status, subject.path);
-        Ok(Sent::Yes)
+        // If there are too many to remember, each name is sent as a separate file.
+        let _ = self.hard_links.remember(&status, item.path);
+        Ok(SendOutcome::Sent)
     }
 }
 

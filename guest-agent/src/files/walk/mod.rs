@@ -1,7 +1,7 @@
-mod links;
+mod entry_sender;
+mod hard_links;
 mod listing;
-mod tell;
-mod tour;
+mod traversal;
 
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -15,39 +15,39 @@ use vmcell_wire::{
     pattern::{Filter, Glob, PatternError, Selection},
 };
 
-use self::tell::Teller;
+use self::entry_sender::EntrySender;
 pub(crate) use self::{
-    links::Links,
+    hard_links::HardLinks,
     listing::Order,
-    tour::{READ_DIRECTORY, Step, Tour},
+    traversal::{READ_DIRECTORY, Step, Traversal},
 };
 use super::{
-    link_walk::Unresolved,
-    root::{Root, unresolved},
-    target::{HARMLESS, is, open_file},
+    resolve::ResolveError,
+    root::{Root, resolve_error},
+    target::{NO_SIDE_EFFECTS, has_type, open_file},
 };
-use crate::worker::{Line, Stop, Trouble};
+use crate::worker::{FileError, FileResult, JobError, JobIo, JobResult};
 
-/// Tells the entries of a tree.
-pub(super) fn perform(line: &mut Line, root: &Root, walk: &Walk<'_>) -> Result<(), Stop> {
-    let choice = Choice::new(walk)?;
-    let teller = Teller::new(line, walk.names, walk.digest);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | HARMLESS;
-    match root.find(walk.path, flags, Mode::empty()) {
-        Ok(top) => walk_directory(teller, top, walk, &choice),
-        Err(Unresolved::Kernel(Errno::NOTDIR)) => tell_lone(teller, root, walk),
-        Err(why) => Err(unresolved(why)),
+/// Lists the entries of a tree.
+pub(super) fn perform(io: &mut JobIo, root: &Root, walk: &Walk<'_>) -> JobResult<()> {
+    let filter = EntryFilter::new(walk)?;
+    let sender = EntrySender::new(io, walk.names, walk.digest);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | NO_SIDE_EFFECTS;
+    match root.resolve(walk.path, flags, Mode::empty()) {
+        Ok(top) => walk_directory(sender, top, walk, &filter),
+        Err(ResolveError::Kernel(Errno::NOTDIR)) => send_single(sender, root, walk),
+        Err(why) => Err(resolve_error(why)),
     }
 }
 
-/// Which entries are meant.
-struct Choice {
+/// Selects entries by their paths.
+struct EntryFilter {
     glob: Option<Glob>,
     filter: Filter,
 }
 
-impl Choice {
-    fn new(walk: &Walk<'_>) -> Result<Self, Stop> {
+impl EntryFilter {
+    fn new(walk: &Walk<'_>) -> JobResult<Self> {
         let glob = match walk.glob {
             b"" => None,
             glob => Some(Glob::new(glob).map_err(bad_pattern)?),
@@ -56,30 +56,30 @@ impl Choice {
         Ok(Self { glob, filter })
     }
 
-    fn tells(&self, selection: Selection, path: &[u8]) -> bool {
+    fn includes(&self, selection: Selection, path: &[u8]) -> bool {
         let matches = |glob: &Glob| glob.matches(path);
         selection == Selection::Take && self.glob.as_ref().is_none_or(matches)
     }
 
-    fn enters(&self, selection: Selection, path: &[u8]) -> bool {
+    fn descends_into(&self, selection: Selection, path: &[u8]) -> bool {
         let could_match = |glob: &Glob| glob.could_match_below(path);
         selection != Selection::Skip && self.glob.as_ref().is_none_or(could_match)
     }
 }
 
-/// The host has read the patterns before, and told its user what is wrong.
-pub(crate) fn bad_pattern(_: PatternError) -> Stop {
-    Trouble::new(FailureKind::Invalid, "a pattern is not well-formed").into()
+/// Rejects a pattern without details, because the host has checked it before.
+pub(crate) fn bad_pattern(_: PatternError) -> JobError {
+    FileError::new(FailureKind::Invalid, "a pattern is not well-formed").into()
 }
 
 fn walk_directory(
-    mut teller: Teller<'_>,
+    mut sender: EntrySender<'_>,
     top: OwnedFd,
     walk: &Walk<'_>,
-    choice: &Choice,
-) -> Result<(), Stop> {
-    if walk.top && choice.glob.is_none() {
-        teller.tell_found(&[], top.as_fd())?;
+    filter: &EntryFilter,
+) -> JobResult<()> {
+    if walk.top && filter.glob.is_none() {
+        sender.send_opened(&[], top.as_fd())?;
     }
     if walk.depth == 0 {
         return Ok(());
@@ -90,76 +90,84 @@ fn walk_directory(
         Order::Any
     };
     let depth = usize::try_from(walk.depth).unwrap_or(usize::MAX);
-    let mut tour = Tour::new(top, order, choice.filter.select_root());
-    while let Some(step) = tour.next() {
-        teller.check()?;
+    let mut traversal = Traversal::new(top, order, filter.filter.select_root());
+    while let Some(step) = traversal.next() {
+        sender.check()?;
         match step {
             Ok(Step::Entry(hint)) => {
-                if let Err(trouble) = visit(&mut teller, &mut tour, hint, depth, choice)? {
-                    teller.tell_trouble(tour.path(), &trouble)?;
+                if let Err(failure) = visit(&mut sender, &mut traversal, hint, depth, filter)? {
+                    sender.send_problem(traversal.path(), &failure)?;
                 }
             }
             Ok(Step::Left) => {}
-            Err(trouble) => teller.tell_trouble(tour.path(), &trouble)?,
+            Err(failure) => sender.send_problem(traversal.path(), &failure)?,
         }
     }
     Ok(())
 }
 
-/// Tells an entry, and enters it, as far as it is meant. The inner trouble is
-/// the entry's own.
+/// Sends an entry and enters it, if the filter selects it. The inner error concerns
+/// only this entry.
 fn visit(
-    teller: &mut Teller<'_>,
-    tour: &mut Tour,
+    sender: &mut EntrySender<'_>,
+    traversal: &mut Traversal,
     hint: FileType,
     depth: usize,
-    choice: &Choice,
-) -> Result<Result<(), Trouble>, Stop> {
-    if tour.path().len() > MAX_PATH {
-        let trouble = Trouble::new(FailureKind::Limit, "a path below it is too long to be told");
-        return teller.tell_trouble(tour.path_above(), &trouble).map(Ok);
+    filter: &EntryFilter,
+) -> JobResult<FileResult<()>> {
+    if traversal.path().len() > MAX_PATH {
+        let failure = FileError::new(
+            FailureKind::Limit,
+            "a path below it is too long to be reported",
+        );
+        return sender
+            .send_problem(traversal.path_above(), &failure)
+            .map(Ok);
     }
     let kind = match hint {
-        FileType::Unknown => match tour.status() {
+        FileType::Unknown => match traversal.status() {
             Ok(status) => FileType::from_raw_mode(status.st_mode),
-            Err(errno) => return Ok(gone_is_fine(errno)),
+            Err(errno) => return Ok(ignore_vanished(errno)),
         },
         kind => kind,
     };
     let is_directory = kind == FileType::Directory;
-    let selection = choice
-        .filter
-        .select_within(tour.selection(), tour.path(), is_directory);
-    let tells = choice.tells(selection, tour.path());
-    let enters = is_directory && tour.depth() < depth && choice.enters(selection, tour.path());
-    if tells && let Err(trouble) = teller.tell(tour, kind)? {
-        return Ok(Err(trouble));
+    let selection =
+        filter
+            .filter
+            .select_within(traversal.selection(), traversal.path(), is_directory);
+    let included = filter.includes(selection, traversal.path());
+    let enters = is_directory
+        && traversal.depth() < depth
+        && filter.descends_into(selection, traversal.path());
+    if included && let Err(failure) = sender.send(traversal, kind)? {
+        return Ok(Err(failure));
     }
     if !enters {
         return Ok(Ok(()));
     }
-    Ok(match tour.open(READ_DIRECTORY) {
-        Ok(directory) => tour.enter(directory, selection),
-        Err(errno) => gone_is_fine(errno),
+    Ok(match traversal.open(READ_DIRECTORY) {
+        Ok(directory) => traversal.enter(directory, selection),
+        Err(errno) => ignore_vanished(errno),
     })
 }
 
-/// What was removed or replaced since its name was read is not there: that is
-/// no trouble.
-fn gone_is_fine(errno: Errno) -> Result<(), Trouble> {
+/// Ignores errors about entries that were removed or replaced since their names were
+/// read.
+fn ignore_vanished(errno: Errno) -> FileResult<()> {
     match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Ok(()),
-        errno => Err(Trouble::errno(errno, "looking at it")),
+        errno => Err(FileError::errno(errno, "looking at it")),
     }
 }
 
-/// A top that is no directory is all there is.
-fn tell_lone(mut teller: Teller<'_>, root: &Root, walk: &Walk<'_>) -> Result<(), Stop> {
+/// Sends the top of a tree that is not a directory.
+fn send_single(mut sender: EntrySender<'_>, root: &Root, walk: &Walk<'_>) -> JobResult<()> {
     let found = root.open_path(walk.path, OFlags::PATH, Mode::empty())?;
-    let status = rustix::fs::fstat(&found).map_err(unresolved)?;
-    if walk.digest && is(&status, FileType::RegularFile) {
+    let status = rustix::fs::fstat(&found).map_err(resolve_error)?;
+    if walk.digest && has_type(&status, FileType::RegularFile) {
         let (file, _) = open_file(root, walk.path, OFlags::RDONLY)?;
-        return teller.tell_found(&[], file.as_fd());
+        return sender.send_opened(&[], file.as_fd());
     }
-    teller.tell_found(&[], found.as_fd())
+    sender.send_opened(&[], found.as_fd())
 }

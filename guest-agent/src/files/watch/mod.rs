@@ -12,46 +12,45 @@ use vmcell_wire::{
 };
 
 use self::{
-    pending::{Happening, Pending},
-    watches::{Notice, Watches, join},
+    pending::{PathEvent, PendingChanges},
+    watches::{InotifyEvent, Watches, join},
 };
 use super::{
     entry,
-    root::{Root, unresolved},
-    target::is,
+    root::{Root, resolve_error},
+    target::has_type,
     walk::READ_DIRECTORY,
 };
 use crate::{
     clock::Moment,
-    worker::{Line, Stop},
+    worker::{JobError, JobIo, JobResult},
 };
 
 /// What is to be watched.
 #[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
-    /// The root of the job. It is opened anew each time: see [`Watches`].
+pub(super) struct WatchTarget<'a> {
+    /// The root of the job. It is opened each time it is needed: see [`Watches`].
     pub(super) root: &'a [u8],
     pub(super) path: &'a [u8],
     pub(super) recursive: bool,
 }
 
-/// Tells what changes, until nobody wants to know or there is nothing left to
-/// be watched.
+/// Reports changes until the job is cancelled or the target is removed.
 ///
-/// Changes are held back for a while after the first one, and then told
-/// together, merged as [`Pending`] says. What is in a directory that is new is
-/// told too, for it may have come before the directory was watched. What was
-/// in one that is gone is not: it is gone with it.
-pub(super) fn perform(line: &mut Line, subject: Subject<'_>, debounce_ms: u32) -> Result<(), Stop> {
-    let mut watch = Watch::begin(line, subject)?;
-    entry::answer(line, subject.open(&[], OFlags::PATH)?.as_fd())?;
-    let mut pending = Pending::default();
+/// Changes are held back for a while after the first one, and then reported
+/// together, merged as [`PendingChanges`] describes. The entries of a new directory
+/// are reported too, because they may be older than its watch. Those of a removed
+/// directory are not.
+pub(super) fn perform(io: &mut JobIo, target: WatchTarget<'_>, debounce_ms: u32) -> JobResult<()> {
+    let mut watch = Watch::begin(io, target)?;
+    entry::answer(io, target.open(&[], OFlags::PATH)?.as_fd())?;
+    let mut pending = PendingChanges::default();
     let mut due: Option<Moment> = None;
     loop {
         let wait = due.map(|due| milliseconds_until(due, Moment::now()));
         let mut is_there = true;
-        if line.wait_for(watch.watches.as_fd(), wait)? {
-            is_there = watch.read(line, &mut pending)?;
+        if io.wait_readable(watch.watches.as_fd(), wait)? {
+            is_there = watch.read(io, &mut pending)?;
         }
         if due.is_none() && !pending.is_empty() {
             due = Some(Moment::now().after_ms(debounce_ms.into()));
@@ -59,17 +58,17 @@ pub(super) fn perform(line: &mut Line, subject: Subject<'_>, debounce_ms: u32) -
         if !is_there || due.is_some_and(|due| due <= Moment::now()) {
             due = None;
             for (path, kind) in pending.take() {
-                tell(line, kind, &path)?;
+                send_change(io, kind, &path)?;
             }
         }
         if !is_there {
-            return tell(line, ChangeKind::Removed, &[]);
+            return send_change(io, ChangeKind::Removed, &[]);
         }
     }
 }
 
-fn tell(line: &mut Line, kind: ChangeKind, path: &[u8]) -> Result<(), Stop> {
-    line.answer(&Answer::Change(Change { kind, path }))
+fn send_change(io: &mut JobIo, kind: ChangeKind, path: &[u8]) -> JobResult<()> {
+    io.send_answer(&Answer::Change(Change { kind, path }))
 }
 
 fn milliseconds_until(due: Moment, now: Moment) -> u32 {
@@ -77,114 +76,120 @@ fn milliseconds_until(due: Moment, now: Moment) -> u32 {
     u32::try_from(milliseconds).unwrap_or(u32::MAX)
 }
 
-impl Subject<'_> {
-    /// Opens what is at a path below the top; the top if that is empty.
-    fn open(&self, below: &[u8], flags: OFlags) -> Result<OwnedFd, Stop> {
+impl WatchTarget<'_> {
+    /// Opens the entry at a path below the top, or the top if the path is empty.
+    fn open(&self, below: &[u8], flags: OFlags) -> JobResult<OwnedFd> {
         let path = join(self.path, below);
         Root::open(self.root)?.open_path(&path, flags, Mode::empty())
     }
 }
 
 struct Watch<'a> {
-    subject: Subject<'a>,
+    target: WatchTarget<'a>,
     watches: Watches,
-    /// The number of the top's watch.
+    /// The watch descriptor of the top.
     top: i32,
-    /// What the top is: another one may take its place.
+    /// The status of the top, to detect that it was replaced.
     status: Stat,
 }
 
 impl<'a> Watch<'a> {
-    fn begin(line: &Line, subject: Subject<'a>) -> Result<Self, Stop> {
-        let found = subject.open(&[], OFlags::PATH)?;
-        let status = fstat(&found).map_err(unresolved)?;
+    fn begin(io: &JobIo, target: WatchTarget<'a>) -> JobResult<Self> {
+        let found = target.open(&[], OFlags::PATH)?;
+        let status = fstat(&found).map_err(resolve_error)?;
         let mut watches = Watches::new()?;
         let top = watches.add(found.as_fd(), &[])?;
-        if subject.recursive && is(&status, FileType::Directory) {
+        if target.recursive && has_type(&status, FileType::Directory) {
             let directory = rustix::fs::openat(&found, c".", READ_DIRECTORY, Mode::empty())
-                .map_err(unresolved)?;
-            watches.add_below(line, directory, &[], |_, _| {})?;
+                .map_err(resolve_error)?;
+            watches.add_below(io, directory, &[], |_, _| {})?;
         }
         Ok(Self {
-            subject,
+            target,
             watches,
             top,
             status,
         })
     }
 
-    /// Takes what the kernel has to tell. Answers whether the top is still
-    /// there.
-    fn read(&mut self, line: &Line, pending: &mut Pending) -> Result<bool, Stop> {
-        for notice in self.watches.read()? {
-            if notice.flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-                // Directories may have come and gone unseen.
+    /// Reads the kernel's events. Returns whether the top still exists.
+    fn read(&mut self, io: &JobIo, pending: &mut PendingChanges) -> JobResult<bool> {
+        for event in self.watches.read()? {
+            if event.flags.contains(ReadFlags::QUEUE_OVERFLOW) {
+                // New directories may have been missed.
                 pending.overflow();
-                return self.begin_again(line);
+                return self.restart(io);
             }
-            if !self.note(line, pending, &notice)? {
+            if !self.handle_event(io, pending, &event)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn begin_again(&mut self, line: &Line) -> Result<bool, Stop> {
-        match Self::begin(line, self.subject) {
+    fn restart(&mut self, io: &JobIo) -> JobResult<bool> {
+        match Self::begin(io, self.target) {
             Ok(again) => {
                 *self = again;
                 Ok(true)
             }
-            Err(Stop::Failed(trouble)) if trouble.kind() == FailureKind::NotFound => Ok(false),
-            Err(stop) => Err(stop),
+            Err(JobError::Failed(failure)) if failure.kind() == FailureKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
-    /// Notes what happened. Answers whether the top is still there.
-    fn note(&mut self, line: &Line, pending: &mut Pending, notice: &Notice) -> Result<bool, Stop> {
-        let Some(above) = self.watches.path(notice.watch) else {
+    /// Handles an event. Returns whether the top still exists.
+    fn handle_event(
+        &mut self,
+        io: &JobIo,
+        pending: &mut PendingChanges,
+        event: &InotifyEvent,
+    ) -> JobResult<bool> {
+        let Some(above) = self.watches.path(event.watch) else {
             return Ok(true);
         };
-        let flags = notice.flags;
-        if notice.name.is_empty() {
-            return self.note_itself(pending, notice.watch, flags);
+        let flags = event.flags;
+        if event.name.is_empty() {
+            return self.handle_self_event(pending, event.watch, flags);
         }
-        let path = join(above, &notice.name);
+        let path = join(above, &event.name);
         if path.len() > MAX_PATH {
             pending.overflow();
             return Ok(true);
         }
         let is_directory = flags.contains(ReadFlags::ISDIR);
-        let happening = if flags.contains(ReadFlags::CREATE) {
-            Happening::Created
+        let event = if flags.contains(ReadFlags::CREATE) {
+            PathEvent::Created
         } else if flags.contains(ReadFlags::MOVED_TO) {
-            Happening::Arrived
+            PathEvent::MovedHere
         } else if flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
-            Happening::Removed
+            PathEvent::Removed
         } else if flags.contains(ReadFlags::MODIFY) {
-            Happening::Modified
+            PathEvent::Modified
         } else {
-            Happening::Metadata
+            PathEvent::Metadata
         };
-        pending.add(&path, happening, is_directory);
-        if is_directory && self.subject.recursive {
-            match happening {
-                Happening::Created | Happening::Arrived => self.adopt(line, pending, &path)?,
-                Happening::Removed => self.watches.remove(&path),
-                Happening::Modified | Happening::Metadata => {}
+        pending.add(&path, event, is_directory);
+        if is_directory && self.target.recursive {
+            match event {
+                PathEvent::Created | PathEvent::MovedHere => {
+                    self.watch_new_directory(io, pending, &path)?
+                }
+                PathEvent::Removed => self.watches.remove(&path),
+                PathEvent::Modified | PathEvent::Metadata => {}
             }
         }
         Ok(true)
     }
 
-    /// Notes what happened to what is watched itself. The directory that it is
-    /// in tells this too, but for the top.
-    fn note_itself(
+    /// Handles an event of a watched entry itself. It matters only for the top: for
+    /// others, the watch of the parent directory reports it too.
+    fn handle_self_event(
         &mut self,
-        pending: &mut Pending,
+        pending: &mut PendingChanges,
         watch: i32,
         flags: ReadFlags,
-    ) -> Result<bool, Stop> {
+    ) -> JobResult<bool> {
         if flags.contains(ReadFlags::IGNORED) {
             self.watches.forget(watch);
         }
@@ -197,48 +202,53 @@ impl<'a> Watch<'a> {
             return Ok(false);
         }
         if flags.contains(ReadFlags::MODIFY) {
-            pending.add(&[], Happening::Modified, false);
+            pending.add(&[], PathEvent::Modified, false);
         }
         if flags.contains(ReadFlags::ATTRIB) {
-            // A file that is still open somewhere has only fewer names.
+            // Removing a file that is still open is such a change too.
             if !self.is_still_there()? {
                 return Ok(false);
             }
-            pending.add(&[], Happening::Metadata, false);
+            pending.add(&[], PathEvent::Metadata, false);
         }
         Ok(true)
     }
 
-    fn is_still_there(&self) -> Result<bool, Stop> {
-        match self.subject.open(&[], OFlags::PATH) {
+    fn is_still_there(&self) -> JobResult<bool> {
+        match self.target.open(&[], OFlags::PATH) {
             Ok(found) => {
-                let now = fstat(&found).map_err(unresolved)?;
+                let now = fstat(&found).map_err(resolve_error)?;
                 Ok((now.st_dev, now.st_ino) == (self.status.st_dev, self.status.st_ino))
             }
-            Err(Stop::Failed(trouble)) if trouble.kind() == FailureKind::NotFound => Ok(false),
-            Err(stop) => Err(stop),
+            Err(JobError::Failed(failure)) if failure.kind() == FailureKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
-    /// Watches a new directory, and notes what is in it already.
-    fn adopt(&mut self, line: &Line, pending: &mut Pending, path: &[u8]) -> Result<(), Stop> {
-        let directory = match self.subject.open(path, READ_DIRECTORY) {
+    /// Watches a new directory, and adds the entries in it as created.
+    fn watch_new_directory(
+        &mut self,
+        io: &JobIo,
+        pending: &mut PendingChanges,
+        path: &[u8],
+    ) -> JobResult<()> {
+        let directory = match self.target.open(path, READ_DIRECTORY) {
             Ok(directory) => directory,
-            // It is gone or something else by now, which will be told.
-            Err(Stop::Failed(trouble))
+            // It was removed or replaced: another event reports that.
+            Err(JobError::Failed(failure))
                 if matches!(
-                    trouble.kind(),
+                    failure.kind(),
                     FailureKind::NotFound | FailureKind::Invalid | FailureKind::Denied
                 ) =>
             {
                 return Ok(());
             }
-            Err(stop) => return Err(stop),
+            Err(error) => return Err(error),
         };
         self.watches.add(directory.as_fd(), path)?;
         self.watches
-            .add_below(line, directory, path, |path, is_directory| {
-                pending.add(path, Happening::Created, is_directory);
+            .add_below(io, directory, path, |path, is_directory| {
+                pending.add(path, PathEvent::Created, is_directory);
             })
     }
 }

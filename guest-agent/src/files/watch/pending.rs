@@ -2,42 +2,42 @@ use alloc::vec::Vec;
 
 use vmcell_wire::files::ChangeKind;
 
-/// What happened to a path.
+/// An event of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Happening {
-    /// There was nothing, and now it is there.
+pub(super) enum PathEvent {
+    /// The entry is new; the path was free.
     Created,
-    /// It has this name now; something else may have had it.
-    Arrived,
+    /// An entry was renamed to this path; it may have replaced another one.
+    MovedHere,
     Modified,
     Metadata,
     Removed,
 }
 
-/// What happened and was not told.
+/// Changes that were not reported yet.
 ///
-/// Each path is told once, by what it was before and what it is now:
+/// Each path is reported once, by its state before and now:
 ///
-/// | before   | now           | told                          |
+/// | before   | now           | reported as                   |
 /// |----------|---------------|-------------------------------|
-/// | absent   | there         | `Created`                     |
+/// | absent   | exists        | `Created`                     |
 /// | absent   | absent        | nothing                       |
-/// | there    | absent        | `Removed`                     |
-/// | there    | changed       | `Modified` or `Metadata`      |
-/// | there    | another file  | `Modified`                    |
-/// | there    | another directory, or one of both was one | `Removed`, `Created` |
+/// | exists   | absent        | `Removed`                     |
+/// | exists   | changed       | `Modified` or `Metadata`      |
+/// | exists   | another file  | `Modified`                    |
+/// | exists   | another entry, and one of both is a directory | `Removed`, `Created` |
 #[derive(Default)]
-pub(super) struct Pending {
-    /// In the order in which they began.
-    fates: Vec<(Vec<u8>, Fate)>,
-    /// Where they are in there, in the order of their paths.
+pub(super) struct PendingChanges {
+    /// In the order of the first event of each path.
+    changes: Vec<(Vec<u8>, PathChange)>,
+    /// Indexes of `changes`, in the order of their paths.
     by_path: Vec<usize>,
-    /// How long the paths are together.
+    /// The sum of the lengths of the paths.
     bytes: usize,
-    is_too_much: bool,
+    has_overflowed: bool,
 }
 
-struct Fate {
+struct PathChange {
     before: Before,
     now: Now,
     /// Whether it is or was a directory.
@@ -59,84 +59,86 @@ enum Now {
     Metadata,
 }
 
-/// More paths are too much to be told.
+/// How many paths are kept; more are an overflow.
 const MAX_PATHS: usize = 16 * 1024;
 
-/// More bytes of paths are too much to be told.
+/// How many bytes of paths are kept; more are an overflow.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
-impl Pending {
+impl PendingChanges {
     pub(super) fn is_empty(&self) -> bool {
-        self.fates.is_empty() && !self.is_too_much
+        self.changes.is_empty() && !self.has_overflowed
     }
 
-    /// Forgets everything: not all of it can be told.
+    /// Drops all changes, and reports an overflow in their place.
     pub(super) fn overflow(&mut self) {
         *self = Self {
-            is_too_much: true,
+            has_overflowed: true,
             ..Self::default()
         };
     }
 
-    pub(super) fn add(&mut self, path: &[u8], happening: Happening, is_directory: bool) {
-        if self.is_too_much {
+    pub(super) fn add(&mut self, path: &[u8], event: PathEvent, is_directory: bool) {
+        if self.has_overflowed {
             return;
         }
         let found = self.by_path.binary_search_by(|place| {
-            let known = self.fates.get(*place).map(|(path, _)| path.as_slice());
+            let known = self.changes.get(*place).map(|(path, _)| path.as_slice());
             known.unwrap_or_default().cmp(path)
         });
         let place = match found {
             Ok(place) => {
                 let place = self.by_path.get(place).copied().unwrap_or_default();
-                if let Some((_, fate)) = self.fates.get_mut(place) {
-                    fate.is_directory |= is_directory;
-                    fate.go_on(happening);
+                if let Some((_, change)) = self.changes.get_mut(place) {
+                    change.is_directory |= is_directory;
+                    change.merge(event);
                 }
                 return;
             }
             Err(place) => place,
         };
-        if self.fates.len() >= MAX_PATHS || self.bytes.saturating_add(path.len()) > MAX_BYTES {
+        if self.changes.len() >= MAX_PATHS || self.bytes.saturating_add(path.len()) > MAX_BYTES {
             self.overflow();
             return;
         }
         self.bytes = self.bytes.saturating_add(path.len());
-        self.by_path.insert(place, self.fates.len());
-        let fate = Fate::begin(happening, is_directory);
-        self.fates.push((Vec::from(path), fate));
+        self.by_path.insert(place, self.changes.len());
+        let change = PathChange::begin(event, is_directory);
+        self.changes.push((Vec::from(path), change));
     }
 
-    /// Takes everything, in the order in which it began.
+    /// Takes all changes, in the order of the first event of each path.
     pub(super) fn take(&mut self) -> Vec<(Vec<u8>, ChangeKind)> {
         let Self {
-            fates, is_too_much, ..
+            changes,
+            has_overflowed,
+            ..
         } = core::mem::take(self);
-        if is_too_much {
+        if has_overflowed {
             return alloc::vec![(Vec::new(), ChangeKind::Overflow)];
         }
-        let mut told = Vec::new();
-        for (path, fate) in fates {
-            let (first, second) = fate.told();
+        let mut reports = Vec::new();
+        for (path, change) in changes {
+            let (first, second) = change.kinds();
             if let Some(first) = first {
-                told.push((path.clone(), first));
+                reports.push((path.clone(), first));
             }
             if let Some(second) = second {
-                told.push((path, second));
+                reports.push((path, second));
             }
         }
-        told
+        reports
     }
 }
 
-impl Fate {
-    fn begin(happening: Happening, is_directory: bool) -> Self {
-        let (before, now) = match happening {
-            Happening::Created => (Before::Absent, Now::New),
-            Happening::Arrived => (Before::Unknown, Now::New),
-            Happening::Modified => (Before::There, Now::Modified),
-            Happening::Metadata => (Before::There, Now::Metadata),
-            Happening::Removed => (Before::There, Now::Absent),
+impl PathChange {
+    fn begin(event: PathEvent, is_directory: bool) -> Self {
+        let (before, now) = match event {
+            PathEvent::Created => (Before::Absent, Now::New),
+            PathEvent::MovedHere => (Before::Unknown, Now::New),
+            PathEvent::Modified => (Before::There, Now::Modified),
+            PathEvent::Metadata => (Before::There, Now::Metadata),
+            PathEvent::Removed => (Before::There, Now::Absent),
         };
         Self {
             before,
@@ -145,17 +147,17 @@ impl Fate {
         }
     }
 
-    fn go_on(&mut self, happening: Happening) {
-        match happening {
-            Happening::Created | Happening::Arrived => self.now = Now::New,
-            Happening::Removed => self.now = Now::Absent,
-            Happening::Modified if self.now == Now::Metadata => self.now = Now::Modified,
-            // It is part of what is told anyway.
-            Happening::Modified | Happening::Metadata => {}
+    fn merge(&mut self, event: PathEvent) {
+        match event {
+            PathEvent::Created | PathEvent::MovedHere => self.now = Now::New,
+            PathEvent::Removed => self.now = Now::Absent,
+            PathEvent::Modified if self.now == Now::Metadata => self.now = Now::Modified,
+            // The change that is reported includes it.
+            PathEvent::Modified | PathEvent::Metadata => {}
         }
     }
 
-    fn told(&self) -> (Option<ChangeKind>, Option<ChangeKind>) {
+    fn kinds(&self) -> (Option<ChangeKind>, Option<ChangeKind>) {
         let kind = match (&self.now, &self.before) {
             (Now::Absent, Before::Absent) => return (None, None),
             (Now::Absent, _) => ChangeKind::Removed,
@@ -173,15 +175,15 @@ impl Fate {
 
 #[cfg(test)]
 mod tests {
-    use Happening::*;
+    use PathEvent::*;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn told(happenings: &[Happening], is_directory: bool) -> Vec<ChangeKind> {
-        let mut pending = Pending::default();
-        for happening in happenings {
-            pending.add(b"a", *happening, is_directory);
+    fn told(events: &[PathEvent], is_directory: bool) -> Vec<ChangeKind> {
+        let mut pending = PendingChanges::default();
+        for event in events {
+            pending.add(b"a", *event, is_directory);
         }
         pending.take().into_iter().map(|(_, kind)| kind).collect()
     }
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_file_that_another_one_may_have_replaced_is_told_when_it_goes() {
-        assert_eq!(told(&[Arrived, Removed], false), [ChangeKind::Removed]);
+        assert_eq!(told(&[MovedHere, Removed], false), [ChangeKind::Removed]);
     }
 
     #[test]
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn paths_come_in_the_order_in_which_they_changed() {
-        let mut pending = Pending::default();
+        let mut pending = PendingChanges::default();
         for path in [b"c", b"a", b"b", b"a"] {
             pending.add(path, Modified, false);
         }
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn too_many_paths_are_an_overflow_and_then_it_goes_on() {
-        let mut pending = Pending::default();
+        let mut pending = PendingChanges::default();
         for number in 0..=MAX_PATHS {
             pending.add(&number.to_le_bytes(), Created, false);
         }
@@ -252,17 +254,17 @@ mod tests {
             was_there: bool,
             wishes in prop::collection::vec(any::<bool>(), 0..12),
         ) {
-            let mut pending = Pending::default();
+            let mut pending = PendingChanges::default();
             let mut is_there = was_there;
             for wish in wishes {
-                let happening = match (is_there, wish) {
+                let event = match (is_there, wish) {
                     (true, true) => Modified,
                     (true, false) => Removed,
                     (false, true) => Created,
                     (false, false) => continue,
                 };
                 is_there = wish;
-                pending.add(b"a", happening, false);
+                pending.add(b"a", event, false);
             }
             let told: Vec<_> = pending.take().into_iter().map(|(_, kind)| kind).collect();
             match (was_there, is_there) {

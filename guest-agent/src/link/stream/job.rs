@@ -59,7 +59,7 @@ impl JobStream {
     pub(super) fn input(&mut self, bytes: &[u8], jobs: &mut Jobs) -> Result<(), Lost> {
         let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.input.arrived(count)?;
-        jobs.give(self.job, bytes);
+        jobs.add_input(self.job, bytes);
         Ok(())
     }
 

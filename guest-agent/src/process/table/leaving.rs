@@ -206,7 +206,7 @@ impl Processes {
         } else {
             self.close_cgroup(id);
         }
-        self.deadlines.settle(id);
+        self.deadlines.keep_only_resume(id);
         if background {
             self.bound_the_ended();
         }
@@ -299,7 +299,7 @@ impl Processes {
             return;
         };
         let (_, mut process) = self.table.remove(place);
-        self.deadlines.forget(id);
+        self.deadlines.remove_all(id);
         // A child without a program is about to exit, and leaves nobody.
         let has_run = process.start_failure().is_none();
         if has_run && process.tree_ended() == Some(false) {
@@ -322,7 +322,7 @@ impl Processes {
     /// Takes back a cgroup without processes.
     pub(super) fn take_back(&mut self, cgroup: Cgroup) {
         if let Some(cgroups) = &mut self.cgroups {
-            cgroups.give_back(cgroup);
+            cgroups.release(cgroup);
         }
     }
 

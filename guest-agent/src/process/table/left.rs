@@ -98,8 +98,8 @@ impl Processes {
 
     /// Whether there is something to look at or to remove.
     pub(super) fn is_sweeping(&self) -> bool {
-        let is_untidy = |cgroups: &crate::cgroup::Cgroups| cgroups.is_untidy();
-        self.left.looks > 0 || self.cgroups.as_ref().is_some_and(is_untidy)
+        let has_more = |cgroups: &crate::cgroup::Cgroups| cgroups.has_more_to_remove();
+        self.left.looks > 0 || self.cgroups.as_ref().is_some_and(has_more)
     }
 
     /// Forgets some of those whose descendants are gone.
@@ -123,7 +123,7 @@ impl Processes {
             }
         }
         if let Some(cgroups) = &mut self.cgroups {
-            cgroups.tidy();
+            cgroups.remove_leftovers();
         }
     }
 }

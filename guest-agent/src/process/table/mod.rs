@@ -217,11 +217,11 @@ impl Processes {
             return Err(Failure::new(FailureKind::Unsupported, Stage::Limits, text));
         };
         if unlimited {
-            return cgroups.take().map(Some).map_err(|errno| {
+            return cgroups.acquire().map(Some).map_err(|errno| {
                 Failure::from_errno(number(errno), Stage::Cgroup, "no cgroup can be made")
             });
         }
-        cgroups.take_limited(limits).map(Some).map_err(|errno| {
+        cgroups.acquire_limited(limits).map(Some).map_err(|errno| {
             Failure::from_errno(number(errno), Stage::Limits, "the limits cannot be set")
         })
     }

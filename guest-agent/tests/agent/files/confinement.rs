@@ -5,12 +5,12 @@ use vmcell_wire::{
     files::{Owner, Work},
 };
 
-use super::site::{DENIED, INVALID, NOT_FOUND, Site, refused};
-use crate::meddler::while_meddling;
+use super::test_env::{DENIED, INVALID, NOT_FOUND, TestEnv, refused};
+use crate::race::race_against;
 
 const OWNER: Owner<'static> = Owner::OfDirectory;
 
-/// Everything that takes a path, and would do harm if it left the root.
+/// Operations that take a path and follow a link at its end.
 pub(super) fn everything(path: &[u8]) -> Vec<Work<'_>> {
     vec![
         Work::Read {
@@ -43,7 +43,7 @@ pub(super) fn everything(path: &[u8]) -> Vec<Work<'_>> {
     ]
 }
 
-/// What works on a name, and not on what a link with that name points to.
+/// Operations on the entry itself, which do not follow a link at the end.
 pub(super) fn everything_by_name(path: &[u8]) -> Vec<Work<'_>> {
     vec![
         Work::Remove { path, tree: true },
@@ -81,23 +81,23 @@ pub(super) fn everything_by_name(path: &[u8]) -> Vec<Work<'_>> {
     ]
 }
 
-fn site_with_links() -> Site {
-    let site = Site::new();
-    fs::create_dir(site.at("d")).unwrap();
-    fs::write(site.at("file"), "inside").unwrap();
-    symlink(site.outside(), site.at("absolute")).unwrap();
-    symlink("../outside", site.at("relative")).unwrap();
-    symlink("../../outside/secret", site.at("d/secret")).unwrap();
-    symlink("../outside/new", site.at("dangling")).unwrap();
-    symlink("/proc/self/root", site.at("magic")).unwrap();
-    symlink("..", site.at("up")).unwrap();
-    site
+fn env_with_links() -> TestEnv {
+    let env = TestEnv::new();
+    fs::create_dir(env.at("d")).unwrap();
+    fs::write(env.at("file"), "inside").unwrap();
+    symlink(env.outside(), env.at("absolute")).unwrap();
+    symlink("../outside", env.at("relative")).unwrap();
+    symlink("../../outside/secret", env.at("d/secret")).unwrap();
+    symlink("../outside/new", env.at("dangling")).unwrap();
+    symlink("/proc/self/root", env.at("magic")).unwrap();
+    symlink("..", env.at("up")).unwrap();
+    env
 }
 
 #[test]
 fn no_path_leads_out_of_the_root() {
-    let mut site = site_with_links();
-    let before = site.listing();
+    let mut env = env_with_links();
+    let before = env.listing();
     for path in [
         "..",
         "../outside/secret",
@@ -113,10 +113,10 @@ fn no_path_leads_out_of_the_root() {
         "up/outside/a/new/one",
     ] {
         for work in everything(path.as_bytes()) {
-            assert_eq!(refused(site.work(work)), DENIED, "{work:?}");
+            assert_eq!(refused(env.work(work)), DENIED, "{work:?}");
         }
         assert!(
-            matches!(refused(site.write(path, "x")), DENIED | INVALID),
+            matches!(refused(env.write(path, "x")), DENIED | INVALID),
             "{path}"
         );
     }
@@ -128,119 +128,119 @@ fn no_path_leads_out_of_the_root() {
         "up/outside/new",
     ] {
         for work in everything_by_name(path.as_bytes()) {
-            assert_eq!(refused(site.work(work)), DENIED, "{work:?}");
+            assert_eq!(refused(env.work(work)), DENIED, "{work:?}");
         }
     }
-    assert_eq!(site.listing(), before);
-    site.assert_outside_untouched();
+    assert_eq!(env.listing(), before);
+    env.assert_outside_untouched();
 }
 
 #[test]
 fn an_absolute_path_is_one_within_the_root() {
-    let mut site = site_with_links();
-    assert_eq!(site.read("/file").unwrap(), b"inside");
-    assert_eq!(site.read("///d/..//file").unwrap(), b"inside");
-    let outside = site.outside().join("secret");
+    let mut env = env_with_links();
+    assert_eq!(env.read("/file").unwrap(), b"inside");
+    assert_eq!(env.read("///d/..//file").unwrap(), b"inside");
+    let outside = env.outside().join("secret");
     let outside = outside.as_os_str().as_encoded_bytes();
-    assert_eq!(refused(site.read(outside)), NOT_FOUND);
+    assert_eq!(refused(env.read(outside)), NOT_FOUND);
 }
 
 #[test]
 fn the_root_of_everything_has_no_outside() {
-    let mut site = site_with_links();
-    let path = site.at("relative/secret");
+    let mut env = env_with_links();
+    let path = env.at("relative/secret");
     let read = Work::Read {
         path: path.as_os_str().as_encoded_bytes(),
         offset: 0,
         length: 100,
     };
     let everything = Path::new("/");
-    assert_eq!(site.work_in(everything, read, b"").unwrap(), b"secret");
-    let path = site.at("absolute/secret");
+    assert_eq!(env.work_in(everything, read, b"").unwrap(), b"secret");
+    let path = env.at("absolute/secret");
     let read = Work::Read {
         path: path.as_os_str().as_encoded_bytes(),
         offset: 0,
         length: 100,
     };
-    assert_eq!(site.work_in(everything, read, b"").unwrap(), b"secret");
+    assert_eq!(env.work_in(everything, read, b"").unwrap(), b"secret");
     let path = b"../../../etc/passwd";
     let read = Work::Stat {
         path,
         follow: true,
         digest: false,
     };
-    assert!(site.work_in(everything, read, b"").is_ok());
+    assert!(env.work_in(everything, read, b"").is_ok());
 }
 
 #[test]
 fn a_root_is_a_real_directory() {
-    let mut site = site_with_links();
+    let mut env = env_with_links();
     let read = Work::Read {
         path: b"secret",
         offset: 0,
         length: 1,
     };
     for (root, kind) in [
-        (site.at("absolute"), DENIED),
-        (site.at("relative/."), DENIED),
-        (site.at("missing"), NOT_FOUND),
-        (site.at("file"), NOT_FOUND),
+        (env.at("absolute"), DENIED),
+        (env.at("relative/."), DENIED),
+        (env.at("missing"), NOT_FOUND),
+        (env.at("file"), NOT_FOUND),
         ("relative".into(), INVALID),
         ("".into(), INVALID),
         ("/a\0b".into(), INVALID),
         (format!("/{}", "x".repeat(5000)).into(), INVALID),
     ] {
-        assert_eq!(refused(site.work_in(&root, read, b"")), kind, "{root:?}");
+        assert_eq!(refused(env.work_in(&root, read, b"")), kind, "{root:?}");
     }
 }
 
 #[test]
 fn paths_that_make_no_sense_are_invalid() {
-    let mut site = Site::new();
-    fs::write(site.at("file"), "").unwrap();
+    let mut env = TestEnv::new();
+    fs::write(env.at("file"), "").unwrap();
     let long = "x/".repeat(2100);
     let long_name = "n".repeat(256);
     for path in ["a\0b", "\0", &long, &long_name] {
         for work in everything(path.as_bytes()) {
-            assert_eq!(refused(site.work(work)), INVALID, "{work:?}");
+            assert_eq!(refused(env.work(work)), INVALID, "{work:?}");
         }
         for work in everything_by_name(path.as_bytes()) {
-            assert_eq!(refused(site.work(work)), INVALID, "{work:?}");
+            assert_eq!(refused(env.work(work)), INVALID, "{work:?}");
         }
-        assert_eq!(refused(site.write(path, "x")), INVALID);
+        assert_eq!(refused(env.write(path, "x")), INVALID);
     }
     for path in ["", ".", "..", "/", "d/..", "d/.", "//"] {
         for work in everything_by_name(path.as_bytes()) {
             if matches!(work, Work::SetOwner { .. }) {
                 continue;
             }
-            assert_eq!(refused(site.work(work)), INVALID, "{work:?}");
+            assert_eq!(refused(env.work(work)), INVALID, "{work:?}");
         }
-        assert_eq!(refused(site.write(path, "x")), INVALID);
+        assert_eq!(refused(env.write(path, "x")), INVALID);
     }
-    assert_eq!(site.listing(), ["file"]);
+    assert_eq!(env.listing(), ["file"]);
 }
 
-/// A process that swaps a directory for a link to the outside all the time.
-fn with_a_racing_process(site: &mut Site, mut work: impl FnMut(&mut Site)) {
-    let (directory, link) = (site.at("d"), site.at("other"));
+/// Runs `work` while a thread keeps swapping a directory for a link to the outside.
+fn with_a_racing_process(env: &mut TestEnv, mut work: impl FnMut(&mut TestEnv)) {
+    let (directory, link) = (env.at("d"), env.at("other"));
     fs::create_dir(&directory).unwrap();
     symlink("../outside", &link).unwrap();
     let swap = || {
         let (here, swap) = (rustix::fs::CWD, rustix::fs::RenameFlags::EXCHANGE);
         rustix::fs::renameat_with(here, &directory, here, &link, swap).unwrap();
     };
-    while_meddling(swap, || work(site));
-    site.assert_outside_untouched();
+    race_against(swap, || work(env));
+    env.assert_outside_untouched();
 }
 
 #[test]
 fn a_racing_process_leads_no_write_out_of_the_root() {
-    let mut site = Site::new();
-    with_a_racing_process(&mut site, |site| {
+    let mut env = TestEnv::new();
+    with_a_racing_process(&mut env, |env| {
         let mut done = 0;
         for _ in 0..10_000 {
-            match site.write("d/secret", "overwritten") {
+            match env.write("d/secret", "overwritten") {
                 Ok(_) => done += 1,
                 Err(refused) => assert!(is_of_a_race(refused.kind), "{refused:?}"),
             }
@@ -251,9 +251,9 @@ fn a_racing_process_leads_no_write_out_of_the_root() {
 
 #[test]
 fn a_racing_process_leads_nothing_else_out_of_the_root() {
-    let mut site = Site::new();
-    fs::write(site.at("file"), "inside").unwrap();
-    with_a_racing_process(&mut site, |site| {
+    let mut env = TestEnv::new();
+    fs::write(env.at("file"), "inside").unwrap();
+    with_a_racing_process(&mut env, |env| {
         for round in 0..1000 {
             let work = match round % 5 {
                 0 => Work::Read {
@@ -280,7 +280,7 @@ fn a_racing_process_leads_nothing_else_out_of_the_root() {
                     tree: true,
                 },
             };
-            if let Ok(bytes) = site.work(work) {
+            if let Ok(bytes) = env.work(work) {
                 assert_ne!(bytes, b"secret");
             }
         }
@@ -289,16 +289,16 @@ fn a_racing_process_leads_nothing_else_out_of_the_root() {
 
 #[test]
 fn a_racing_process_leads_the_removal_of_a_tree_nowhere() {
-    let mut site = Site::new();
-    with_a_racing_process(&mut site, |site| {
+    let mut env = TestEnv::new();
+    with_a_racing_process(&mut env, |env| {
         for _ in 0..300 {
-            // Both may be gone at the end of a try, but never what is outside.
-            let _ = site.work(Work::Copy {
+            // Both may be gone afterwards, but never what is outside.
+            let _ = env.work(Work::Copy {
                 from: b"d",
                 to: b"copy",
                 owner: OWNER,
             });
-            let _ = site.work(Work::Remove {
+            let _ = env.work(Work::Remove {
                 path: b"copy",
                 tree: true,
             });

@@ -8,10 +8,12 @@ use vmcell_wire::{
     files::{EditRecord, Expect, Owner, Work, record},
 };
 
-use super::site::{CONFLICT, INVALID, LIMIT, NOT_FOUND, Refused, Site, digest, is_root, refused};
-use crate::meddler::while_meddling;
+use super::test_env::{
+    CONFLICT, INVALID, LIMIT, NOT_FOUND, Refusal, TestEnv, digest, is_root, refused,
+};
+use crate::race::race_against;
 
-/// Changes on their way.
+/// The encoded records of changes.
 #[derive(Clone, Default)]
 pub(crate) struct Edits(Vec<u8>);
 
@@ -25,16 +27,16 @@ impl Edits {
         self.0.extend(bytes);
     }
 
-    fn perform(&self, site: &mut Site) -> Result<(), Refused> {
-        self.perform_in(site, "")
+    fn perform(&self, env: &mut TestEnv) -> Result<(), Refusal> {
+        self.perform_in(env, "")
     }
 
-    pub(crate) fn perform_in(&self, site: &mut Site, path: &str) -> Result<(), Refused> {
+    pub(crate) fn perform_in(&self, env: &mut TestEnv, path: &str) -> Result<(), Refusal> {
         let work = Work::Edit {
             path: path.as_bytes(),
             owner: Owner::OfDirectory,
         };
-        site.work_with(work, &self.0).map(|output| {
+        env.work_with(work, &self.0).map(|output| {
             assert!(output.is_empty());
         })
     }
@@ -58,7 +60,7 @@ fn put_with(
         mode,
         length: bytes.len() as u64,
     });
-    // In two pieces, as it may come.
+    // The bytes may come in several pieces.
     let (first, second) = bytes.split_at(bytes.len() / 2);
     edits.raw(first);
     edits.raw(second);
@@ -92,10 +94,10 @@ fn is(text: &str) -> Expect {
 /// Adds a change.
 type Add = fn(&mut Edits);
 
-/// Everything in the root: paths, permissions, and bytes or targets.
-fn snapshot(site: &Site) -> Vec<(String, u32, Vec<u8>)> {
+/// Returns everything in the root: paths, permissions, and bytes or targets.
+fn snapshot(env: &TestEnv) -> Vec<(String, u32, Vec<u8>)> {
     let describe = |path: String| {
-        let place = site.at(&path);
+        let place = env.at(&path);
         let status = fs::symlink_metadata(&place).unwrap();
         let bytes = if status.is_symlink() {
             fs::read_link(&place)
@@ -109,22 +111,22 @@ fn snapshot(site: &Site) -> Vec<(String, u32, Vec<u8>)> {
         };
         (path, status.mode(), bytes)
     };
-    site.listing().into_iter().map(describe).collect()
+    env.listing().into_iter().map(describe).collect()
 }
 
-fn site_with_files() -> Site {
-    let site = Site::new();
-    fs::create_dir_all(site.at("d/e")).unwrap();
-    fs::create_dir(site.at("locked")).unwrap();
+fn env_with_files() -> TestEnv {
+    let env = TestEnv::new();
+    fs::create_dir_all(env.at("d/e")).unwrap();
+    fs::create_dir(env.at("locked")).unwrap();
     for path in ["one", "two", "d/three", "d/e/four", "locked/five"] {
-        fs::write(site.at(path), path).unwrap();
+        fs::write(env.at(path), path).unwrap();
     }
-    fs::set_permissions(site.at("one"), fs::Permissions::from_mode(0o750)).unwrap();
-    symlink("one", site.at("link")).unwrap();
-    site
+    fs::set_permissions(env.at("one"), fs::Permissions::from_mode(0o750)).unwrap();
+    symlink("one", env.at("link")).unwrap();
+    env
 }
 
-/// One of each sort.
+/// One change of each kind.
 fn changes() -> Edits {
     let mut edits = Edits::default();
     put(&mut edits, "one", is("one"), "the new one");
@@ -146,9 +148,9 @@ fn changes() -> Edits {
 
 #[test]
 fn all_changes_are_made() {
-    let mut site = site_with_files();
-    changes().perform(&mut site).unwrap();
-    let all = snapshot(&site);
+    let mut env = env_with_files();
+    changes().perform(&mut env).unwrap();
+    let all = snapshot(&env);
     let names: Vec<_> = all.iter().map(|(path, ..)| &**path).collect();
     assert_eq!(
         names,
@@ -178,8 +180,8 @@ fn all_changes_are_made() {
 
 #[test]
 fn one_change_that_cannot_be_made_prevents_all() {
-    let mut site = site_with_files();
-    let before = snapshot(&site);
+    let mut env = env_with_files();
+    let before = snapshot(&env);
     let bad: [(Add, FailureKind); 13] = [
         (|edits| put(edits, "d", Expect::Anything, "x"), CONFLICT),
         (|edits| put(edits, "locked/five", is("4"), "x"), CONFLICT),
@@ -207,21 +209,21 @@ fn one_change_that_cannot_be_made_prevents_all() {
     for (number, (add, kind)) in bad.into_iter().enumerate() {
         let mut edits = changes();
         add(&mut edits);
-        assert_eq!(refused(edits.perform(&mut site)), kind, "{number}");
-        assert_eq!(snapshot(&site), before, "{number}");
+        assert_eq!(refused(edits.perform(&mut env)), kind, "{number}");
+        assert_eq!(snapshot(&env), before, "{number}");
         let mut first = Edits::default();
         add(&mut first);
         first.0.extend(changes().0);
-        assert_eq!(refused(first.perform(&mut site)), kind, "{number}");
-        assert_eq!(snapshot(&site), before, "{number}");
+        assert_eq!(refused(first.perform(&mut env)), kind, "{number}");
+        assert_eq!(snapshot(&env), before, "{number}");
     }
-    site.assert_outside_untouched();
+    env.assert_outside_untouched();
 }
 
 #[test]
 fn bytes_that_are_too_many_or_too_few_prevent_all() {
-    let mut site = site_with_files();
-    let before = snapshot(&site);
+    let mut env = env_with_files();
+    let before = snapshot(&env);
     let announce = |edits: &mut Edits, length| {
         edits.record(&EditRecord::Put {
             path: b"short",
@@ -234,18 +236,18 @@ fn bytes_that_are_too_many_or_too_few_prevent_all() {
     for length in [0, 4, 6, u64::MAX] {
         let mut edits = changes();
         announce(&mut edits, length);
-        assert_eq!(refused(edits.perform(&mut site)), INVALID);
+        assert_eq!(refused(edits.perform(&mut env)), INVALID);
         set_mode(&mut edits, "one", 0);
-        assert_eq!(refused(edits.perform(&mut site)), INVALID);
+        assert_eq!(refused(edits.perform(&mut env)), INVALID);
     }
     let mut cut = changes();
     announce(&mut cut, 5);
     cut.0.pop();
-    assert_eq!(refused(cut.perform(&mut site)), INVALID);
+    assert_eq!(refused(cut.perform(&mut env)), INVALID);
     let mut stray = Edits::default();
     stray.raw(b"for nobody");
-    assert_eq!(refused(stray.perform(&mut site)), INVALID);
-    assert_eq!(snapshot(&site), before);
+    assert_eq!(refused(stray.perform(&mut env)), INVALID);
+    assert_eq!(snapshot(&env), before);
 }
 
 #[test]
@@ -253,16 +255,16 @@ fn a_failure_in_the_middle_of_the_commit_is_undone() {
     if !is_root() {
         return;
     }
-    let mut site = site_with_files();
-    let locked = fs::File::open(site.at("locked")).unwrap();
+    let mut env = env_with_files();
+    let locked = fs::File::open(env.at("locked")).unwrap();
     let flags = rustix::fs::ioctl_getflags(&locked).unwrap();
     let immutable = flags | rustix::fs::IFlags::IMMUTABLE;
     if rustix::fs::ioctl_setflags(&locked, immutable).is_err() {
         eprintln!("skipped: the file system has no immutable directories");
         return;
     }
-    let before = snapshot(&site);
-    let inode = fs::metadata(site.at("one")).unwrap().ino();
+    let before = snapshot(&env);
+    let inode = fs::metadata(env.at("one")).unwrap().ino();
     let late: [Add; 4] = [
         |edits| put(edits, "locked/five", Expect::Anything, "x"),
         |edits| put(edits, "locked/six", Expect::Anything, "x"),
@@ -272,33 +274,33 @@ fn a_failure_in_the_middle_of_the_commit_is_undone() {
     for add in late {
         let mut edits = changes();
         add(&mut edits);
-        let outcome = edits.perform(&mut site);
-        let after = snapshot(&site);
+        let outcome = edits.perform(&mut env);
+        let after = snapshot(&env);
         assert_eq!(refused(outcome), FailureKind::Denied);
         assert_eq!(after, before);
-        assert_eq!(fs::metadata(site.at("one")).unwrap().ino(), inode);
+        assert_eq!(fs::metadata(env.at("one")).unwrap().ino(), inode);
     }
     rustix::fs::ioctl_setflags(&locked, flags).unwrap();
 }
 
 #[test]
 fn a_file_becomes_a_directory_and_a_directory_a_file() {
-    let mut site = site_with_files();
+    let mut env = env_with_files();
     let mut edits = Edits::default();
     put(&mut edits, "d", Expect::Absent, "a file now");
     put(&mut edits, "one/below", Expect::Absent, "x");
     remove(&mut edits, "one", is("one"));
     remove(&mut edits, "d/three", Expect::Anything);
-    let before = snapshot(&site);
+    let before = snapshot(&env);
     // There is more in it than is removed.
-    assert_eq!(refused(edits.perform(&mut site)), CONFLICT);
-    assert_eq!(snapshot(&site), before);
-    fs::remove_dir_all(site.at("d/e")).unwrap();
-    edits.perform(&mut site).unwrap();
-    assert_eq!(fs::read(site.at("d")).unwrap(), b"a file now");
-    assert_eq!(fs::read(site.at("one/below")).unwrap(), b"x");
+    assert_eq!(refused(edits.perform(&mut env)), CONFLICT);
+    assert_eq!(snapshot(&env), before);
+    fs::remove_dir_all(env.at("d/e")).unwrap();
+    edits.perform(&mut env).unwrap();
+    assert_eq!(fs::read(env.at("d")).unwrap(), b"a file now");
+    assert_eq!(fs::read(env.at("one/below")).unwrap(), b"x");
     assert_eq!(
-        site.listing(),
+        env.listing(),
         [
             "d",
             "link",
@@ -313,29 +315,29 @@ fn a_file_becomes_a_directory_and_a_directory_a_file() {
 
 #[test]
 fn directories_that_become_empty_go_but_not_the_top() {
-    let mut site = Site::new();
-    fs::create_dir_all(site.at("top/a/b/c")).unwrap();
-    fs::write(site.at("top/a/b/c/file"), "").unwrap();
+    let mut env = TestEnv::new();
+    fs::create_dir_all(env.at("top/a/b/c")).unwrap();
+    fs::write(env.at("top/a/b/c/file"), "").unwrap();
     let mut edits = Edits::default();
     remove(&mut edits, "a/b/c/file", Expect::Anything);
-    edits.perform_in(&mut site, "top").unwrap();
-    assert_eq!(site.listing(), ["top"]);
+    edits.perform_in(&mut env, "top").unwrap();
+    assert_eq!(env.listing(), ["top"]);
 }
 
 #[test]
 fn there_is_an_end_to_the_number_of_changes() {
-    let mut site = Site::new();
+    let mut env = TestEnv::new();
     let mut edits = Edits::default();
     for number in 0..10_001 {
         link(&mut edits, &format!("{number}"), Expect::Absent, "x");
     }
-    assert_eq!(refused(edits.perform(&mut site)), LIMIT);
-    assert!(site.listing().is_empty());
+    assert_eq!(refused(edits.perform(&mut env)), LIMIT);
+    assert!(env.listing().is_empty());
 }
 
 #[test]
 fn thousands_of_changes_are_made() {
-    let mut site = Site::new();
+    let mut env = TestEnv::new();
     let mut edits = Edits::default();
     for number in 0..1000 {
         put(
@@ -345,32 +347,32 @@ fn thousands_of_changes_are_made() {
             "x",
         );
     }
-    edits.perform(&mut site).unwrap();
-    assert_eq!(site.listing().len(), 1020);
-    Edits::default().perform(&mut site).unwrap();
+    edits.perform(&mut env).unwrap();
+    assert_eq!(env.listing().len(), 1020);
+    Edits::default().perform(&mut env).unwrap();
 }
 
 #[test]
 fn a_file_that_changes_all_the_time_is_changed_whole_or_not_at_all() {
-    let mut site = site_with_files();
-    let path = site.at("two");
+    let mut env = env_with_files();
+    let path = env.at("two");
     let replace = || {
         fs::write(path.with_extension("new"), "racing").unwrap();
         fs::rename(path.with_extension("new"), &path).unwrap();
     };
-    while_meddling(replace, || {
+    race_against(replace, || {
         for round in 0..500 {
             let mut edits = Edits::default();
             put(&mut edits, "one", Expect::Anything, format!("{round}"));
             put(&mut edits, "two", is("racing"), "racing");
-            let before = fs::read(site.at("one")).unwrap();
-            let outcome = edits.perform(&mut site);
-            let after = fs::read(site.at("one")).unwrap();
+            let before = fs::read(env.at("one")).unwrap();
+            let outcome = edits.perform(&mut env);
+            let after = fs::read(env.at("one")).unwrap();
             match outcome {
                 Ok(()) => assert_eq!(after, format!("{round}").as_bytes()),
                 Err(_) => assert_eq!(after, before),
             }
         }
     });
-    assert!(!site.listing().iter().any(|path| path.contains(".vmcell-")));
+    assert!(!env.listing().iter().any(|path| path.contains(".vmcell-")));
 }

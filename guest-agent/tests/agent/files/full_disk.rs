@@ -6,12 +6,12 @@ use vmcell_wire::files::{Expect, Owner, Work, Write, WritePlace};
 
 use super::{
     edit::{Edits, put},
-    site::{LIMIT, Site, is_root},
+    test_env::{LIMIT, TestEnv, is_root},
 };
 
 const ENOSPC: u16 = 28;
 
-/// A file system with room for a megabyte, that goes away with this.
+/// A file system of 1 MiB that is unmounted when this is dropped.
 struct TinyDisk(PathBuf);
 
 impl TinyDisk {
@@ -35,26 +35,26 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
         return;
     }
     let directory = TempDir::new().unwrap();
-    let mut site = Site::within(directory);
-    let _disk = TinyDisk::mount(site.at("disk"));
-    site.write("disk/file", "old").unwrap();
+    let mut env = TestEnv::within(directory);
+    let _disk = TinyDisk::mount(env.at("disk"));
+    env.write("disk/file", "old").unwrap();
     let much = vec![1; 3_000_000];
     let places = [WritePlace::Replace, WritePlace::Append, WritePlace::At(0)];
     for place in places {
         for size in [None, Some(3_000_000)] {
             for path in ["disk/file", "disk/new"] {
                 if place == WritePlace::At(0) && size.is_none() && path == "disk/file" {
-                    // Written over before it was known that the disk is full.
+                    // It is overwritten before the disk is full.
                     continue;
                 }
                 let change = |write: &mut Write<'_>| {
                     write.place = place;
                     write.size = size;
                 };
-                let failed = site.write_with(path, &much, change).unwrap_err();
+                let failed = env.write_with(path, &much, change).unwrap_err();
                 assert_eq!((failed.kind, failed.errno), (LIMIT, ENOSPC));
-                assert_eq!(site.listing(), ["disk", "disk/file"], "{place:?} {size:?}");
-                assert_eq!(fs::read(site.at("disk/file")).unwrap(), b"old");
+                assert_eq!(env.listing(), ["disk", "disk/file"], "{place:?} {size:?}");
+                assert_eq!(fs::read(env.at("disk/file")).unwrap(), b"old");
             }
         }
     }
@@ -65,19 +65,19 @@ fn a_copy_that_does_not_fit_leaves_nothing() {
     if !is_root() {
         return;
     }
-    let mut site = Site::new();
-    let _disk = TinyDisk::mount(site.at("disk"));
-    fs::create_dir(site.at("tree")).unwrap();
+    let mut env = TestEnv::new();
+    let _disk = TinyDisk::mount(env.at("disk"));
+    fs::create_dir(env.at("tree")).unwrap();
     for number in 0..30 {
-        fs::write(site.at(format!("tree/{number}")), vec![7; 100_000]).unwrap();
+        fs::write(env.at(format!("tree/{number}")), vec![7; 100_000]).unwrap();
     }
-    let failed = site.entry(Work::Copy {
+    let failed = env.entry(Work::Copy {
         from: b"tree",
         to: b"disk/copy",
         owner: Owner::OfDirectory,
     });
     assert_eq!(failed.unwrap_err().errno, ENOSPC);
-    assert_eq!(fs::read_dir(site.at("disk")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(env.at("disk")).unwrap().count(), 0);
 }
 
 #[test]
@@ -85,14 +85,14 @@ fn changes_that_do_not_fit_are_not_made() {
     if !is_root() {
         return;
     }
-    let mut site = Site::new();
-    let _disk = TinyDisk::mount(site.at("disk"));
-    site.write("disk/file", "old").unwrap();
+    let mut env = TestEnv::new();
+    let _disk = TinyDisk::mount(env.at("disk"));
+    env.write("disk/file", "old").unwrap();
     let mut edits = Edits::default();
     put(&mut edits, "file", Expect::Anything, "new");
     put(&mut edits, "large", Expect::Anything, vec![1; 3_000_000]);
-    let failed = edits.perform_in(&mut site, "disk").unwrap_err();
+    let failed = edits.perform_in(&mut env, "disk").unwrap_err();
     assert_eq!((failed.kind, failed.errno), (LIMIT, ENOSPC));
-    assert_eq!(site.listing(), ["disk", "disk/file"]);
-    assert_eq!(fs::read(site.at("disk/file")).unwrap(), b"old");
+    assert_eq!(env.listing(), ["disk", "disk/file"]);
+    assert_eq!(fs::read(env.at("disk/file")).unwrap(), b"old");
 }

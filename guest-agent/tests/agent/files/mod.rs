@@ -1,4 +1,4 @@
-//! Work on files, on real ones.
+//! File operations on real files.
 
 mod confinement;
 mod edit;
@@ -7,5 +7,5 @@ mod links;
 mod manage;
 mod read;
 mod remove;
-mod site;
+mod test_env;
 mod write;

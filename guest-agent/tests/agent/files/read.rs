@@ -3,15 +3,15 @@ use std::{fs, os::unix::net::UnixListener};
 use rustix::fs::{FileType, Mode};
 use vmcell_wire::files::{FileKind, Work};
 
-use super::site::{INVALID, NOT_FOUND, Site, digest, refused};
+use super::test_env::{INVALID, NOT_FOUND, TestEnv, digest, refused};
 
 #[test]
 fn a_file_is_read_whole_and_in_parts() {
-    let mut site = Site::new();
+    let mut env = TestEnv::new();
     let bytes: Vec<u8> = (0..3_000_000u32).map(|n| (n / 7) as u8).collect();
-    fs::write(site.at("file"), &bytes).unwrap();
-    assert!(site.read("file").unwrap() == bytes);
-    assert!(site.read("/file").unwrap() == bytes);
+    fs::write(env.at("file"), &bytes).unwrap();
+    assert!(env.read("file").unwrap() == bytes);
+    assert!(env.read("/file").unwrap() == bytes);
     for (offset, length) in [
         (0, 0),
         (0, 1),
@@ -31,16 +31,16 @@ fn a_file_is_read_whole_and_in_parts() {
         let start = usize::try_from(offset).unwrap().min(bytes.len());
         let end = offset.saturating_add(length).min(bytes.len() as u64) as usize;
         let expected = &bytes[start..end.max(start)];
-        assert!(site.work(work).unwrap() == expected, "{offset} {length}");
+        assert!(env.work(work).unwrap() == expected, "{offset} {length}");
     }
 }
 
 #[test]
 fn a_large_file_is_read_the_same_from_the_disk_and_from_memory() {
-    let mut site = Site::new();
+    let mut env = TestEnv::new();
     let bytes: Vec<u8> = (0..9_500_001u32).map(|n| (n % 251) as u8).collect();
-    fs::write(site.at("file"), &bytes).unwrap();
-    let file = fs::File::open(site.at("file")).unwrap();
+    fs::write(env.at("file"), &bytes).unwrap();
+    let file = fs::File::open(env.at("file")).unwrap();
     file.sync_all().unwrap();
     for offset in [0, 4096, 4097] {
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
@@ -50,14 +50,14 @@ fn a_large_file_is_read_the_same_from_the_disk_and_from_memory() {
                 offset,
                 length: u64::MAX,
             };
-            assert!(site.work(work).unwrap() == bytes[offset as usize..]);
+            assert!(env.work(work).unwrap() == bytes[offset as usize..]);
         }
     }
 }
 
 #[test]
 fn names_are_any_bytes() {
-    let mut site = Site::new();
+    let mut env = TestEnv::new();
     for name in [
         b"\xff\xfe".as_slice(),
         b"new\nline",
@@ -67,70 +67,70 @@ fn names_are_any_bytes() {
         b"...",
         &[b'n'; 255],
     ] {
-        site.write(name, name).unwrap();
-        assert_eq!(site.read(name).unwrap(), name);
-        assert_eq!(fs::read(site.at(name)).unwrap(), name);
-        assert_eq!(site.stat(name).unwrap().size, name.len() as u64);
+        env.write(name, name).unwrap();
+        assert_eq!(env.read(name).unwrap(), name);
+        assert_eq!(fs::read(env.at(name)).unwrap(), name);
+        assert_eq!(env.stat(name).unwrap().size, name.len() as u64);
     }
 }
 
 #[test]
 fn what_is_not_a_file_is_not_read_and_holds_nobody_up() {
-    let mut site = Site::new();
-    fs::create_dir(site.at("directory")).unwrap();
+    let mut env = TestEnv::new();
+    fs::create_dir(env.at("directory")).unwrap();
     let mode = Mode::from_raw_mode(0o644);
-    rustix::fs::mknodat(rustix::fs::CWD, site.at("pipe"), FileType::Fifo, mode, 0).unwrap();
-    let _listener = UnixListener::bind(site.at("socket")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, env.at("pipe"), FileType::Fifo, mode, 0).unwrap();
+    let _listener = UnixListener::bind(env.at("socket")).unwrap();
     for path in ["", "directory", "pipe", "socket"] {
-        assert_eq!(refused(site.read(path)), INVALID, "{path}");
-        assert_eq!(refused(site.write(path, "x")), INVALID, "{path}");
+        assert_eq!(refused(env.read(path)), INVALID, "{path}");
+        assert_eq!(refused(env.write(path, "x")), INVALID, "{path}");
     }
     for path in ["pipe", "socket"] {
         let work = Work::Sync {
             path: path.as_bytes(),
         };
-        assert_eq!(refused(site.work(work)), INVALID, "{path}");
+        assert_eq!(refused(env.work(work)), INVALID, "{path}");
     }
     let device = Work::Read {
         path: b"dev/zero",
         offset: 0,
         length: 1,
     };
-    let outcome = site.work_in("/".as_ref(), device, b"");
+    let outcome = env.work_in("/".as_ref(), device, b"");
     assert_eq!(refused(outcome), INVALID);
 }
 
 #[test]
 fn what_is_not_there_is_not_found() {
-    let mut site = Site::new();
-    fs::write(site.at("file"), "").unwrap();
+    let mut env = TestEnv::new();
+    fs::write(env.at("file"), "").unwrap();
     for path in ["missing", "missing/file", "file/below"] {
-        assert_eq!(refused(site.read(path)), NOT_FOUND, "{path}");
-        assert_eq!(refused(site.stat(path)), NOT_FOUND, "{path}");
+        assert_eq!(refused(env.read(path)), NOT_FOUND, "{path}");
+        assert_eq!(refused(env.stat(path)), NOT_FOUND, "{path}");
     }
 }
 
 #[test]
 fn an_entry_is_told_with_all_there_is_to_it() {
-    let mut site = Site::new();
-    fs::write(site.at("file"), "some bytes").unwrap();
-    std::os::unix::fs::symlink("file", site.at("link")).unwrap();
-    let file = site.stat("file").unwrap();
+    let mut env = TestEnv::new();
+    fs::write(env.at("file"), "some bytes").unwrap();
+    std::os::unix::fs::symlink("file", env.at("link")).unwrap();
+    let file = env.stat("file").unwrap();
     assert_eq!((file.kind, file.size), (FileKind::File, 10));
     assert_eq!(file.digest, Some(digest("some bytes")));
     assert!(!file.owner.is_empty());
-    let link = site.stat("link").unwrap();
+    let link = env.stat("link").unwrap();
     assert_eq!(
         (link.kind, &*link.target),
         (FileKind::Symlink, &b"file"[..])
     );
     assert_eq!(link.digest, None);
-    let followed = site.entry(Work::Stat {
+    let followed = env.entry(Work::Stat {
         path: b"link",
         follow: true,
         digest: true,
     });
     assert_eq!(followed.unwrap(), file);
-    let top = site.stat("").unwrap();
+    let top = env.stat("").unwrap();
     assert_eq!(top.kind, FileKind::Directory);
 }

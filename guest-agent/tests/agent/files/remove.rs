@@ -2,8 +2,8 @@ use std::{fs, os::unix::fs::symlink};
 
 use vmcell_wire::files::Work;
 
-use super::site::{CONFLICT, NOT_FOUND, Site, refused};
-use crate::meddler::while_meddling;
+use super::test_env::{CONFLICT, NOT_FOUND, TestEnv, refused};
+use crate::race::race_against;
 
 fn remove(path: &str, tree: bool) -> Work<'_> {
     Work::Remove {
@@ -14,45 +14,45 @@ fn remove(path: &str, tree: bool) -> Work<'_> {
 
 #[test]
 fn files_links_and_empty_directories_go() {
-    let mut site = Site::new();
-    fs::write(site.at("file"), "").unwrap();
-    fs::create_dir_all(site.at("full/of")).unwrap();
-    symlink("full", site.at("link")).unwrap();
-    site.work(remove("file", false)).unwrap();
-    site.work(remove("link", false)).unwrap();
-    assert_eq!(refused(site.work(remove("full", false))), CONFLICT);
-    site.work(remove("full/of", false)).unwrap();
-    site.work(remove("full/", false)).unwrap();
+    let mut env = TestEnv::new();
+    fs::write(env.at("file"), "").unwrap();
+    fs::create_dir_all(env.at("full/of")).unwrap();
+    symlink("full", env.at("link")).unwrap();
+    env.work(remove("file", false)).unwrap();
+    env.work(remove("link", false)).unwrap();
+    assert_eq!(refused(env.work(remove("full", false))), CONFLICT);
+    env.work(remove("full/of", false)).unwrap();
+    env.work(remove("full/", false)).unwrap();
     for tree in [false, true] {
-        assert_eq!(refused(site.work(remove("full", tree))), NOT_FOUND);
+        assert_eq!(refused(env.work(remove("full", tree))), NOT_FOUND);
     }
-    assert!(site.listing().is_empty());
+    assert!(env.listing().is_empty());
 }
 
 #[test]
 fn a_tree_goes_and_nothing_that_its_links_point_to() {
-    let mut site = Site::new();
-    fs::create_dir_all(site.at("tree/a/b/c")).unwrap();
-    fs::create_dir(site.at("kept")).unwrap();
-    fs::write(site.at("kept/file"), "").unwrap();
-    symlink("../../kept", site.at("tree/a/link")).unwrap();
-    symlink(site.outside(), site.at("tree/out")).unwrap();
-    symlink("kept", site.at("link")).unwrap();
+    let mut env = TestEnv::new();
+    fs::create_dir_all(env.at("tree/a/b/c")).unwrap();
+    fs::create_dir(env.at("kept")).unwrap();
+    fs::write(env.at("kept/file"), "").unwrap();
+    symlink("../../kept", env.at("tree/a/link")).unwrap();
+    symlink(env.outside(), env.at("tree/out")).unwrap();
+    symlink("kept", env.at("link")).unwrap();
     for number in 0..2000 {
-        fs::write(site.at(format!("tree/a/b/{number}")), "").unwrap();
+        fs::write(env.at(format!("tree/a/b/{number}")), "").unwrap();
     }
-    site.work(remove("tree", true)).unwrap();
-    site.work(remove("link", true)).unwrap();
-    assert_eq!(site.listing(), ["kept", "kept/file"]);
-    site.assert_outside_untouched();
+    env.work(remove("tree", true)).unwrap();
+    env.work(remove("link", true)).unwrap();
+    assert_eq!(env.listing(), ["kept", "kept/file"]);
+    env.assert_outside_untouched();
 }
 
 #[test]
 fn a_tree_of_any_depth_goes() {
-    let mut site = Site::new();
-    fs::create_dir(site.at("deep")).unwrap();
+    let mut env = TestEnv::new();
+    fs::create_dir(env.at("deep")).unwrap();
     let mut above = rustix::fs::open(
-        site.at("deep"),
+        env.at("deep"),
         rustix::fs::OFlags::RDONLY,
         rustix::fs::Mode::empty(),
     )
@@ -64,26 +64,26 @@ fn a_tree_of_any_depth_goes() {
         above = below.unwrap();
     }
     drop(above);
-    site.work(remove("deep", true)).unwrap();
-    assert!(site.listing().is_empty());
+    env.work(remove("deep", true)).unwrap();
+    assert!(env.listing().is_empty());
 }
 
 #[test]
 fn a_tree_goes_while_others_put_things_into_it() {
-    let mut site = Site::new();
-    let place = site.at("tree/a/b");
+    let mut env = TestEnv::new();
+    let place = env.at("tree/a/b");
     let put = || {
         // The directory may be gone.
         let _ = fs::create_dir_all(&place);
         let _ = fs::write(place.join("file"), "");
     };
-    while_meddling(put, || {
+    race_against(put, || {
         for _ in 0..200 {
-            if let Err(refused) = site.work(remove("tree", true)) {
+            if let Err(refused) = env.work(remove("tree", true)) {
                 assert!(matches!(refused.kind, NOT_FOUND | CONFLICT), "{refused:?}");
             }
         }
     });
-    let _ = site.work(remove("tree", true));
-    assert!(site.listing().is_empty());
+    let _ = env.work(remove("tree", true));
+    assert!(env.listing().is_empty());
 }

@@ -1,10 +1,10 @@
-//! Whole trees: sent, taken, walked through and watched.
+//! Whole trees: sent, received, listed and watched.
 
-mod job;
 mod receive;
 mod records;
 mod round_trip;
 mod send;
 mod snapshot;
+mod test_env;
 mod walk;
 mod watch;

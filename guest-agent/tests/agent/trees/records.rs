@@ -1,4 +1,4 @@
-//! A tree's records, made by hand.
+//! Builds and summarizes the records of a tree.
 
 use vmcell_wire::files::{
     Content, Meta, Time, TreeRecord, Xattrs,
@@ -81,23 +81,23 @@ pub(crate) fn meta(mode: u16) -> Meta<'static> {
     }
 }
 
-/// What each record of a stream is, in a few words; raw bytes by their number.
-pub(crate) fn words(stream: &[u8]) -> Vec<String> {
+/// Returns a line for each record of a stream; raw bytes by their number.
+pub(crate) fn summarize(stream: &[u8]) -> Vec<String> {
     let mut reader = Reader::new();
     let mut input = stream;
-    let mut words: Vec<String> = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
     let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
     while let Some(piece) = reader.next(&mut input).unwrap() {
         let message = match piece {
             Piece::Message(message) => message,
             Piece::Raw(bytes) => {
-                words.push(format!("raw {}", bytes.len()));
+                lines.push(format!("raw {}", bytes.len()));
                 continue;
             }
         };
         let record: TreeRecord<'_> = record::decode(message).unwrap();
         assert!(record.is_valid(), "{record:?}");
-        words.push(match record {
+        lines.push(match record {
             TreeRecord::Enter { name, .. } => format!("enter {}", text(name)),
             TreeRecord::Leave => "leave".into(),
             TreeRecord::File {
@@ -125,5 +125,5 @@ pub(crate) fn words(stream: &[u8]) -> Vec<String> {
         });
     }
     assert!(reader.is_between_records());
-    words
+    lines
 }

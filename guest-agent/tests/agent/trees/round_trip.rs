@@ -1,4 +1,4 @@
-//! A tree that is sent and taken again is the same tree.
+//! A tree that is sent and received again is the same tree.
 
 use std::{
     ffi::OsStr,
@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use vmcell_wire::FailureKind;
 
 use super::{
-    job::{Field, Told, leftovers},
     snapshot::snapshot,
+    test_env::{OwnedAnswer, TestEnv, leftovers},
 };
 
 const MEBIBYTE: usize = 1024 * 1024;
@@ -30,14 +30,14 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whether the file system of a directory knows attributes.
+/// Returns whether the file system of a directory has extended attributes.
 fn has_xattrs(directory: &Path) -> bool {
     let flags = rustix::fs::XattrFlags::empty();
     rustix::fs::setxattr(directory, "user.colour", b"blue", flags).is_ok()
 }
 
-/// A tree with something of everything.
-fn grow(top: &Path) {
+/// Creates a tree with entries of every kind.
+fn create_tree(top: &Path) {
     fs::create_dir(top).unwrap();
     fs::write(top.join("empty"), "").unwrap();
     fs::write(top.join("small"), "some words").unwrap();
@@ -86,115 +86,115 @@ fn grow(top: &Path) {
 
 #[test]
 fn everything_that_a_tree_has_is_kept() {
-    let mut field = Field::new();
-    grow(&field.at("from"));
-    let records = field.pull("from").output();
-    let answer = field.push("to/here", &records).answers();
-    let before = snapshot(&field.at("from"));
-    let after = snapshot(&field.at("to/here"));
-    for (path, facts) in &before {
-        assert_eq!(after.get(path), Some(facts), "{path:?}");
+    let mut env = TestEnv::new();
+    create_tree(&env.at("from"));
+    let records = env.pull("from").output();
+    let answer = env.push("to/here", &records).answers();
+    let before = snapshot(&env.at("from"));
+    let after = snapshot(&env.at("to/here"));
+    for (path, state) in &before {
+        assert_eq!(after.get(path), Some(state), "{path:?}");
     }
     assert_eq!(after.len(), before.len());
-    let [Told::Received(entries, bytes)] = answer[..] else {
+    let [OwnedAnswer::Received(entries, bytes)] = answer[..] else {
         panic!("unexpected {answer:?}");
     };
     assert_eq!(entries, before.len() as u64);
     let expected: usize = before
         .iter()
-        .filter(|(path, facts)| facts.mode & 0o170_000 == 0o100_000 && **path == facts.first)
-        .map(|(_, facts)| facts.content.len())
+        .filter(|(path, state)| state.mode & 0o170_000 == 0o100_000 && **path == state.first)
+        .map(|(_, state)| state.content.len())
         .sum();
     assert_eq!(bytes, expected as u64);
-    let blocks = |path| fs::metadata(field.at(path)).unwrap().blocks();
+    let blocks = |path| fs::metadata(env.at(path)).unwrap().blocks();
     assert!(blocks("to/here/sparse") <= blocks("from/sparse"));
     assert_eq!(blocks("to/here/hole"), blocks("from/hole"));
 }
 
 #[test]
 fn a_second_time_over_the_first_changes_nothing() {
-    let mut field = Field::new();
-    grow(&field.at("from"));
-    let records = field.pull("from").output();
-    field.push("to", &records).output();
-    let once = snapshot(&field.at("to"));
-    field.push("to", &records).output();
-    assert_eq!(snapshot(&field.at("to")), once);
+    let mut env = TestEnv::new();
+    create_tree(&env.at("from"));
+    let records = env.pull("from").output();
+    env.push("to", &records).output();
+    let once = snapshot(&env.at("to"));
+    env.push("to", &records).output();
+    assert_eq!(snapshot(&env.at("to")), once);
 }
 
 #[test]
 fn a_lone_file_and_a_lone_link_are_trees_too() {
-    let mut field = Field::new();
-    fs::write(field.at("file"), "words").unwrap();
-    fs::write(field.at("large"), vec![1; MEBIBYTE]).unwrap();
-    symlink("nowhere", field.at("link")).unwrap();
+    let mut env = TestEnv::new();
+    fs::write(env.at("file"), "words").unwrap();
+    fs::write(env.at("large"), vec![1; MEBIBYTE]).unwrap();
+    symlink("nowhere", env.at("link")).unwrap();
     for name in ["file", "large", "link"] {
-        let records = field.pull(name).output();
-        field.push(&format!("a/b/{name}"), &records).output();
+        let records = env.pull(name).output();
+        env.push(&format!("a/b/{name}"), &records).output();
     }
-    assert_eq!(fs::read(field.at("a/b/file")).unwrap(), b"words");
-    assert_eq!(fs::read(field.at("a/b/large")).unwrap(), vec![1; MEBIBYTE]);
+    assert_eq!(fs::read(env.at("a/b/file")).unwrap(), b"words");
+    assert_eq!(fs::read(env.at("a/b/large")).unwrap(), vec![1; MEBIBYTE]);
     assert_eq!(
-        fs::read_link(field.at("a/b/link")).unwrap(),
+        fs::read_link(env.at("a/b/link")).unwrap(),
         Path::new("nowhere")
     );
 }
 
 #[test]
 fn the_root_itself_is_sent_and_taken() {
-    let mut field = Field::new();
-    fs::create_dir(field.at("a")).unwrap();
-    fs::write(field.at("a/b"), "words").unwrap();
-    let records = field.pull("").output();
-    fs::remove_dir_all(field.at("a")).unwrap();
-    field.push("", &records).output();
-    assert_eq!(fs::read(field.at("a/b")).unwrap(), b"words");
+    let mut env = TestEnv::new();
+    fs::create_dir(env.at("a")).unwrap();
+    fs::write(env.at("a/b"), "words").unwrap();
+    let records = env.pull("").output();
+    fs::remove_dir_all(env.at("a")).unwrap();
+    env.push("", &records).output();
+    assert_eq!(fs::read(env.at("a/b")).unwrap(), b"words");
 }
 
 #[test]
 fn wherever_the_records_end_no_half_of_a_file_is_left() {
-    let mut field = Field::new();
-    let from = field.at("from");
+    let mut env = TestEnv::new();
+    let from = env.at("from");
     fs::create_dir(&from).unwrap();
     fs::create_dir(from.join("d")).unwrap();
     for (name, length) in [("a", 10), ("b", 1000), ("d/c", 100_000), ("d/e", 40_000)] {
         fs::write(from.join(name), vec![length as u8; length]).unwrap();
     }
-    let records = field.pull("from").output();
+    let records = env.pull("from").output();
     let before = snapshot(&from);
     // Every byte among the first, and some of the many in the middle of files.
     let cuts = (0..600).chain((600..records.len()).step_by(2999));
     for cut in cuts {
         let to = format!("to{cut}");
-        let worked = field.push(&to, &records[..cut]);
-        assert_eq!(worked.failure, Some(FailureKind::Invalid), "{cut}");
-        if !field.at(&to).exists() {
+        let result = env.push(&to, &records[..cut]);
+        assert_eq!(result.failure, Some(FailureKind::Invalid), "{cut}");
+        if !env.at(&to).exists() {
             continue;
         }
-        let after = snapshot(&field.at(&to));
-        for (path, facts) in after {
-            assert_eq!(facts.content, before[&path].content, "{cut} {path:?}");
+        let after = snapshot(&env.at(&to));
+        for (path, state) in after {
+            assert_eq!(state.content, before[&path].content, "{cut} {path:?}");
         }
-        fs::remove_dir_all(field.at(&to)).unwrap();
+        fs::remove_dir_all(env.at(&to)).unwrap();
     }
 }
 
-/// A tree of the imagination: what each entry is, and in which directory.
+/// An entry of a random tree.
 #[derive(Clone, Debug)]
-enum Plant {
+enum TreeEntry {
     Directory,
     File(Vec<(bool, usize)>),
     Symlink(String),
     HardLink(prop::sample::Index),
 }
 
-fn plant() -> impl Strategy<Value = Plant> {
+fn tree_entry() -> impl Strategy<Value = TreeEntry> {
     let extent = (any::<bool>(), prop_oneof![0usize..64, 0usize..80_000]);
     prop_oneof![
-        2 => Just(Plant::Directory),
-        4 => prop::collection::vec(extent, 0..5).prop_map(Plant::File),
-        1 => "[a-z/.]{1,20}".prop_map(Plant::Symlink),
-        2 => any::<prop::sample::Index>().prop_map(Plant::HardLink),
+        2 => Just(TreeEntry::Directory),
+        4 => prop::collection::vec(extent, 0..5).prop_map(TreeEntry::File),
+        1 => "[a-z/.]{1,20}".prop_map(TreeEntry::Symlink),
+        2 => any::<prop::sample::Index>().prop_map(TreeEntry::HardLink),
     ]
 }
 
@@ -203,37 +203,37 @@ proptest! {
 
     #[test]
     fn any_tree_survives_the_journey(
-        plants in prop::collection::vec(
+        entries in prop::collection::vec(
             (
                 any::<prop::sample::Index>(),
                 prop::collection::vec(1u8..=255, 1..40),
-                plant(),
+                tree_entry(),
                 0u32..0o10000,
                 (0u64..4_000_000_000, 0u32..1_000_000_000),
             ),
             0..24,
         ),
     ) {
-        let mut field = Field::new();
-        let top = field.at("from");
+        let mut env = TestEnv::new();
+        let top = env.at("from");
         fs::create_dir(&top).unwrap();
         let mut directories = vec![top.clone()];
         let mut files = Vec::new();
         let mut times = Vec::new();
-        for (place, name, plant, mode, time) in plants {
+        for (place, name, entry, mode, time) in entries {
             let name: Vec<u8> = name.into_iter().filter(|byte| *byte != b'/').collect();
             let path = place.get(&directories).join(OsStr::from_bytes(&name));
             if path.symlink_metadata().is_ok() || name.is_empty() {
                 continue;
             }
-            match plant {
-                Plant::Directory => {
+            match entry {
+                TreeEntry::Directory => {
                     fs::create_dir(&path).unwrap();
                     directories.push(path.clone());
-                    // Nobody but root could read it else.
+                    // Otherwise only root could read it.
                     times.push((path, mode | 0o700, time));
                 }
-                Plant::File(extents) => {
+                TreeEntry::File(extents) => {
                     let file = File::create(&path).unwrap();
                     let mut length = 0;
                     for (number, (is_hole, count)) in extents.into_iter().enumerate() {
@@ -246,8 +246,8 @@ proptest! {
                     files.push(path.clone());
                     times.push((path, mode | 0o400, time));
                 }
-                Plant::Symlink(target) => symlink(target, &path).unwrap(),
-                Plant::HardLink(to) => {
+                TreeEntry::Symlink(target) => symlink(target, &path).unwrap(),
+                TreeEntry::HardLink(to) => {
                     if !files.is_empty() {
                         fs::hard_link(to.get(&files), &path).unwrap();
                     }
@@ -258,9 +258,9 @@ proptest! {
             set_mode(path, *mode);
             set_modified(path, *seconds, *nanoseconds);
         }
-        let records = field.pull("from").output();
-        field.push("to", &records).output();
-        prop_assert_eq!(snapshot(&field.at("to")), snapshot(&top));
-        prop_assert!(leftovers(&field.root()).is_empty());
+        let records = env.pull("from").output();
+        env.push("to", &records).output();
+        prop_assert_eq!(snapshot(&env.at("to")), snapshot(&top));
+        prop_assert!(leftovers(&env.root()).is_empty());
     }
 }

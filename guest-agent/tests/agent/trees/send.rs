@@ -1,4 +1,4 @@
-//! What is sent of a tree.
+//! Which records are sent of a tree.
 
 use std::{
     fs::{self, File},
@@ -10,52 +10,52 @@ use vmcell_wire::{
     files::{Send, Work},
 };
 
-use super::{job::Field, records::words};
-use crate::meddler::while_meddling;
+use super::{records::summarize, test_env::TestEnv};
+use crate::race::race_against;
 
 #[test]
 fn what_is_no_file_is_named_and_left_out() {
-    let mut field = Field::new();
-    fs::create_dir(field.at("t")).unwrap();
+    let mut env = TestEnv::new();
+    fs::create_dir(env.at("t")).unwrap();
     let mode = rustix::fs::Mode::RWXU;
-    rustix::fs::mkfifoat(rustix::fs::CWD, field.at("t/pipe"), mode).unwrap();
-    let _socket = UnixListener::bind(field.at("t/socket")).unwrap();
-    let mut words = words(&field.pull("t").output());
-    words.sort();
+    rustix::fs::mkfifoat(rustix::fs::CWD, env.at("t/pipe"), mode).unwrap();
+    let _socket = UnixListener::bind(env.at("t/socket")).unwrap();
+    let mut lines = summarize(&env.pull("t").output());
+    lines.sort();
     let expected = [
         "enter ",
         "leave",
         "skipped pipe Some(Fifo) None",
         "skipped socket Some(Socket) None",
     ];
-    assert_eq!(words, expected);
-    let worked = field.pull("t/pipe");
-    assert_eq!(worked.failure, Some(FailureKind::Unsupported));
+    assert_eq!(lines, expected);
+    let result = env.pull("t/pipe");
+    assert_eq!(result.failure, Some(FailureKind::Unsupported));
 }
 
 #[test]
 fn what_is_not_there_is_not_found() {
-    let mut field = Field::new();
-    assert_eq!(field.pull("t").failure, Some(FailureKind::NotFound));
-    let outside = field.pull("../etc").failure;
+    let mut env = TestEnv::new();
+    assert_eq!(env.pull("t").failure, Some(FailureKind::NotFound));
+    let outside = env.pull("../etc").failure;
     assert_eq!(outside, Some(FailureKind::Denied));
 }
 
 #[test]
 fn only_what_is_meant_is_sent_with_the_directories_on_the_way() {
-    let mut field = Field::new();
+    let mut env = TestEnv::new();
     for directory in ["t/src/a", "t/doc/empty", "t/target"] {
-        fs::create_dir_all(field.at(directory)).unwrap();
+        fs::create_dir_all(env.at(directory)).unwrap();
     }
     for file in ["t/src/a/x.rs", "t/src/y.o", "t/doc/z.md", "t/target/w.rs"] {
-        fs::write(field.at(file), "x").unwrap();
+        fs::write(env.at(file), "x").unwrap();
     }
     let send = Send {
         path: b"t",
         include: b"*.rs",
         exclude: b"target/",
     };
-    let some = words(&field.work(Work::Send(send)).output());
+    let some = summarize(&env.work(Work::Send(send)).output());
     let expected = [
         "enter ",
         "enter src",
@@ -72,7 +72,7 @@ fn only_what_is_meant_is_sent_with_the_directories_on_the_way() {
         include: b"",
         exclude: b"/src\n/target\n*.md",
     };
-    let some = words(&field.work(Work::Send(send)).output());
+    let some = summarize(&env.work(Work::Send(send)).output());
     assert_eq!(
         some,
         [
@@ -88,41 +88,41 @@ fn only_what_is_meant_is_sent_with_the_directories_on_the_way() {
 
 #[test]
 fn a_pattern_that_makes_no_sense_is_refused() {
-    let mut field = Field::new();
+    let mut env = TestEnv::new();
     let send = Send {
         path: b"",
         include: b"[",
         exclude: b"",
     };
-    let worked = field.work(Work::Send(send));
-    assert_eq!(worked.failure, Some(FailureKind::Invalid));
+    let result = env.work(Work::Send(send));
+    assert_eq!(result.failure, Some(FailureKind::Invalid));
 }
 
 #[test]
 fn a_file_that_changes_its_length_all_the_time_does_not_break_the_records() {
-    let mut field = Field::new();
-    fs::create_dir(field.at("t")).unwrap();
-    let file = File::create(field.at("t/restless")).unwrap();
+    let mut env = TestEnv::new();
+    fs::create_dir(env.at("t")).unwrap();
+    let file = File::create(env.at("t/restless")).unwrap();
     let mut length = 1u64;
     let change = || {
         length = length * 1_103_515_245 % 300_007;
         file.set_len(length).unwrap();
         file.write_all_at(b"words", length / 2).unwrap();
     };
-    while_meddling(change, || {
+    race_against(change, || {
         for _ in 0..200 {
-            let records = field.pull("t").output();
-            words(&records);
-            field.push("u", &records).output();
+            let records = env.pull("t").output();
+            summarize(&records);
+            env.push("u", &records).output();
         }
     });
 }
 
 #[test]
 fn files_of_the_kernel_that_claim_to_be_empty_are_sent_whole() {
-    let mut field = Field::new();
-    let records = field.host.pull("/proc".as_ref(), "version").output();
-    field.push("version", &records).output();
+    let mut env = TestEnv::new();
+    let records = env.host.pull("/proc".as_ref(), "version").output();
+    env.push("version", &records).output();
     let expected = fs::read("/proc/version").unwrap();
-    assert_eq!(fs::read(field.at("version")).unwrap(), expected);
+    assert_eq!(fs::read(env.at("version")).unwrap(), expected);
 }

@@ -1,4 +1,4 @@
-//! What is on a disk, to be compared.
+//! Snapshots of directories, for comparisons.
 
 use std::{
     collections::BTreeMap,
@@ -8,10 +8,10 @@ use std::{
 };
 
 /// Everything below a directory, the directory itself included.
-pub(crate) type Snapshot = BTreeMap<PathBuf, Facts>;
+pub(crate) type Snapshot = BTreeMap<PathBuf, EntryState>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct EntryState {
     pub(crate) mode: u32,
     pub(crate) modified: (i64, i64),
     /// The bytes of a file, the target of a link.
@@ -60,14 +60,14 @@ pub(crate) fn snapshot(top: &Path) -> Snapshot {
         } else {
             xattrs(&path)
         };
-        let facts = Facts {
+        let state = EntryState {
             mode: status.mode(),
             modified: (status.mtime(), status.mtime_nsec()),
             content,
             first,
             xattrs,
         };
-        found.insert(relative, facts);
+        found.insert(relative, state);
     }
     found
 }

@@ -1,4 +1,4 @@
-//! What a walk through a tree tells, and what a tree takes up.
+//! The listing of a tree, and its disk usage.
 
 use std::{
     fs,
@@ -12,12 +12,12 @@ use vmcell_wire::{
     files::{FileKind, Walk, Work},
 };
 
-use super::job::{Entry, Field, Told, walk};
+use super::test_env::{Entry, OwnedAnswer, TestEnv, walk};
 
-fn field() -> Field {
-    let field = Field::new();
+fn env_with_files() -> TestEnv {
+    let env = TestEnv::new();
     for directory in ["a/b/c", "z", "m/b"] {
-        fs::create_dir_all(field.at(directory)).unwrap();
+        fs::create_dir_all(env.at(directory)).unwrap();
     }
     for file in [
         "a/1.rs",
@@ -27,30 +27,31 @@ fn field() -> Field {
         "m/b/5.rs",
         "0",
     ] {
-        fs::write(field.at(file), file).unwrap();
+        fs::write(env.at(file), file).unwrap();
     }
-    symlink("a/b", field.at("l")).unwrap();
-    field
+    symlink("a/b", env.at("l")).unwrap();
+    env
 }
 
-fn entries(field: &mut Field, walk: Walk<'_>) -> Vec<Entry> {
-    let told = field.work(Work::Walk(walk)).answers();
-    told.into_iter()
-        .map(|told| match told {
-            Told::Entry(entry) => entry,
+fn entries(env: &mut TestEnv, walk: Walk<'_>) -> Vec<Entry> {
+    let answers = env.work(Work::Walk(walk)).answers();
+    answers
+        .into_iter()
+        .map(|answer| match answer {
+            OwnedAnswer::Entry(entry) => entry,
             other => panic!("unexpected {other:?}"),
         })
         .collect()
 }
 
-fn paths(field: &mut Field, walk: Walk<'_>) -> Vec<String> {
+fn paths(env: &mut TestEnv, walk: Walk<'_>) -> Vec<String> {
     let text = |entry: Entry| String::from_utf8(entry.path).unwrap();
-    entries(field, walk).into_iter().map(text).collect()
+    entries(env, walk).into_iter().map(text).collect()
 }
 
 #[test]
 fn everything_is_told_in_order() {
-    let mut field = field();
+    let mut env = env_with_files();
     let all = [
         "0",
         "a",
@@ -66,9 +67,9 @@ fn everything_is_told_in_order() {
         "m/b/5.rs",
         "z",
     ];
-    assert_eq!(paths(&mut field, walk()), all);
+    assert_eq!(paths(&mut env, walk()), all);
     let mut unsorted = paths(
-        &mut field,
+        &mut env,
         Walk {
             sorted: false,
             ..walk()
@@ -80,14 +81,14 @@ fn everything_is_told_in_order() {
 
 #[test]
 fn a_walk_goes_as_deep_as_it_is_told_to() {
-    let mut field = field();
+    let mut env = env_with_files();
     let mut with = |depth, top| {
         let walk = Walk {
             depth,
             top,
             ..walk()
         };
-        paths(&mut field, walk)
+        paths(&mut env, walk)
     };
     assert_eq!(with(0, true), [""]);
     assert_eq!(with(0, false), [""; 0]);
@@ -100,14 +101,14 @@ fn a_walk_goes_as_deep_as_it_is_told_to() {
 
 #[test]
 fn a_top_that_is_no_directory_is_all_there_is_and_links_lead_to_the_top() {
-    let mut field = field();
+    let mut env = env_with_files();
     let mut with = |path| {
         let walk = Walk {
             path,
             depth: 1,
             ..walk()
         };
-        paths(&mut field, walk)
+        paths(&mut env, walk)
     };
     assert_eq!(with(b"0"), [""]);
     assert_eq!(with(b"l"), ["2.rs", "c"]);
@@ -117,14 +118,14 @@ fn a_top_that_is_no_directory_is_all_there_is_and_links_lead_to_the_top() {
         ("..", FailureKind::Denied),
     ] {
         let path = path.as_bytes();
-        let worked = field.work(Work::Walk(Walk { path, ..walk() }));
-        assert_eq!(worked.failure, Some(kind));
+        let result = env.work(Work::Walk(Walk { path, ..walk() }));
+        assert_eq!(result.failure, Some(kind));
     }
 }
 
 #[test]
 fn only_what_patterns_mean_is_told() {
-    let mut field = field();
+    let mut env = env_with_files();
     let mut with = |glob: &str, include: &str, exclude: &str| {
         let walk = Walk {
             glob: glob.as_bytes(),
@@ -132,7 +133,7 @@ fn only_what_patterns_mean_is_told() {
             exclude: exclude.as_bytes(),
             ..walk()
         };
-        paths(&mut field, walk)
+        paths(&mut env, walk)
     };
     assert_eq!(
         with("**/*.rs", "", ""),
@@ -146,24 +147,24 @@ fn only_what_patterns_mean_is_told() {
         glob: b"a//b",
         ..walk()
     };
-    let worked = field.work(Work::Walk(bad));
-    assert_eq!(worked.failure, Some(FailureKind::Invalid));
+    let result = env.work(Work::Walk(bad));
+    assert_eq!(result.failure, Some(FailureKind::Invalid));
 }
 
 #[test]
 fn files_come_with_their_digests_and_links_with_their_targets() {
-    let mut field = field();
+    let mut env = env_with_files();
     let large = vec![9; 300_000];
-    fs::write(field.at("a/large"), &large).unwrap();
+    fs::write(env.at("a/large"), &large).unwrap();
     let mode = rustix::fs::Mode::RWXU;
-    rustix::fs::mkfifoat(rustix::fs::CWD, field.at("pipe"), mode).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, env.at("pipe"), mode).unwrap();
     let walk = Walk {
         digest: true,
         names: true,
         ..walk()
     };
-    for entry in entries(&mut field, walk) {
-        let path = field.at(std::str::from_utf8(&entry.path).unwrap());
+    for entry in entries(&mut env, walk) {
+        let path = env.at(std::str::from_utf8(&entry.path).unwrap());
         let status = fs::symlink_metadata(&path).unwrap();
         assert_eq!(entry.size, status.len());
         let expected = status
@@ -180,7 +181,7 @@ fn files_come_with_their_digests_and_links_with_their_targets() {
         path: b"a/large",
         ..walk
     };
-    let [entry] = &entries(&mut field, lone)[..] else {
+    let [entry] = &entries(&mut env, lone)[..] else {
         panic!("not one entry");
     };
     assert_eq!(entry.digest, Some(Sha256::digest(&large).into()));
@@ -188,28 +189,28 @@ fn files_come_with_their_digests_and_links_with_their_targets() {
 
 #[test]
 fn what_is_too_deep_is_a_problem_and_the_rest_is_told() {
-    let mut field = Field::new();
-    let mut path = field.root();
+    let mut env = TestEnv::new();
+    let mut path = env.root();
     for _ in 0..300 {
         path.push("d");
         fs::create_dir(&path).unwrap();
     }
-    fs::write(field.at("e"), "e").unwrap();
-    let told = field.work(Work::Walk(walk())).answers();
-    let problems = told
+    fs::write(env.at("e"), "e").unwrap();
+    let answers = env.work(Work::Walk(walk())).answers();
+    let problems = answers
         .iter()
-        .filter(|told| matches!(told, Told::Problem(_, FailureKind::Limit)));
+        .filter(|answer| matches!(answer, OwnedAnswer::Problem(_, FailureKind::Limit)));
     assert_eq!(problems.count(), 1);
-    assert_eq!(told.len(), 258);
-    assert!(matches!(told.last(), Some(Told::Entry(entry)) if entry.path == b"e"));
+    assert_eq!(answers.len(), 258);
+    assert!(matches!(answers.last(), Some(OwnedAnswer::Entry(entry)) if entry.path == b"e"));
 }
 
 #[test]
 fn a_path_that_is_too_long_is_a_problem_and_the_rest_is_told() {
-    let mut field = Field::new();
+    let mut env = TestEnv::new();
     let name = "n".repeat(250);
-    // Longer than a path can be that the kernel is given at once.
-    let mut directory = fs::File::open(field.root()).unwrap();
+    // Longer than the kernel's limit for one path.
+    let mut directory = fs::File::open(env.root()).unwrap();
     for _ in 0..18 {
         let mode = rustix::fs::Mode::RWXU;
         rustix::fs::mkdirat(&directory, name.as_str(), mode).unwrap();
@@ -218,36 +219,37 @@ fn a_path_that_is_too_long_is_a_problem_and_the_rest_is_told() {
             .unwrap()
             .into();
     }
-    fs::write(field.at("z"), "z").unwrap();
-    let told = field.work(Work::Walk(walk())).answers();
+    fs::write(env.at("z"), "z").unwrap();
+    let answers = env.work(Work::Walk(walk())).answers();
     assert!(
-        told.iter()
-            .any(|told| matches!(told, Told::Problem(_, FailureKind::Limit)))
+        answers
+            .iter()
+            .any(|answer| matches!(answer, OwnedAnswer::Problem(_, FailureKind::Limit)))
     );
-    assert!(matches!(told.last(), Some(Told::Entry(entry)) if entry.path == b"z"));
+    assert!(matches!(answers.last(), Some(OwnedAnswer::Entry(entry)) if entry.path == b"z"));
 }
 
 #[test]
 fn a_walk_that_nobody_wants_any_more_ends() {
-    let mut field = field();
-    field.host.credit_automatically = false;
-    let stream = field.host.begin(Path::new("/"), Work::Walk(walk()));
-    field.host.cancel(stream);
-    field.host.outcome(stream);
-    field.host.credit_automatically = true;
-    assert_eq!(paths(&mut field, walk()).len(), 13);
+    let mut env = env_with_files();
+    env.host.credit_automatically = false;
+    let stream = env.host.begin(Path::new("/"), Work::Walk(walk()));
+    env.host.cancel(stream);
+    env.host.outcome(stream);
+    env.host.credit_automatically = true;
+    assert_eq!(paths(&mut env, walk()).len(), 13);
 }
 
 #[test]
 fn what_a_tree_takes_up_counts_a_file_of_many_names_once() {
-    let mut field = field();
-    fs::write(field.at("a/large"), vec![1; 100_000]).unwrap();
+    let mut env = env_with_files();
+    fs::write(env.at("a/large"), vec![1; 100_000]).unwrap();
     for number in 0..10 {
-        fs::hard_link(field.at("a/large"), field.at(&format!("a/large{number}"))).unwrap();
+        fs::hard_link(env.at("a/large"), env.at(&format!("a/large{number}"))).unwrap();
     }
-    let told = field.work(Work::Usage { path: b"a" }).answers();
-    let [Told::Usage(usage)] = told[..] else {
-        panic!("unexpected {told:?}");
+    let answers = env.work(Work::Usage { path: b"a" }).answers();
+    let [OwnedAnswer::Usage(usage)] = answers[..] else {
+        panic!("unexpected {answers:?}");
     };
     assert_eq!(
         (usage.entries, usage.directories, usage.problems),
@@ -268,10 +270,12 @@ fn what_a_tree_takes_up_counts_a_file_of_many_names_once() {
         "a/b/c/4.o",
         "a/large",
     ]
-    .map(|path| fs::metadata(field.at(path)).unwrap().blocks() * 512)
+    .map(|path| fs::metadata(env.at(path)).unwrap().blocks() * 512)
     .iter()
     .sum();
     assert_eq!(usage.allocated, allocated);
-    let told = field.work(Work::Usage { path: b"a/1.rs" }).answers();
-    assert!(matches!(told[..], [Told::Usage(usage)] if usage.entries == 1 && usage.bytes == 6));
+    let answers = env.work(Work::Usage { path: b"a/1.rs" }).answers();
+    assert!(
+        matches!(answers[..], [OwnedAnswer::Usage(usage)] if usage.entries == 1 && usage.bytes == 6)
+    );
 }

@@ -1,16 +1,16 @@
-//! Resolves a path that has symbolic links on it, one name at a time.
+//! Resolves a path that contains symbolic links, one component at a time.
 //!
 //! The kernel resolves a path without links in one call; [`Root`](super::root)
-//! comes here only when that fails because of a link. Work is done as root, so
-//! a link must not give its owner what root may do. Hence this rule:
+//! uses this module only when that fails because of a link. Workers run as root,
+//! so a link must not give its owner the rights of root. Hence this rule:
 //!
 //! **A link is followed if it belongs to root, or if what it leads to belongs
 //! to the owner of the link.** What it leads to is the entry that its text
 //! names, with further links resolved, each of them by the same rule.
 //!
-//! Everything goes by descriptors: the link whose owner is checked is the link
-//! whose text is read, and the entry whose owner is compared is the one that is
-//! returned or entered.
+//! All of it uses descriptors: the link whose owner is checked is the link whose
+//! text is read, and the entry whose owner is compared is the one that is returned
+//! or entered.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -25,124 +25,124 @@ use rustix::{
 };
 use vmcell_wire::limits::{MAX_DEPTH, MAX_PATH};
 
-use super::{entry, target::is};
+use super::{entry, target::has_type};
 
-/// Why a path leads nowhere.
+/// The reason why a path cannot be resolved.
 #[derive(Debug)]
-pub(crate) enum Unresolved {
+pub(crate) enum ResolveError {
     Kernel(Errno),
     /// The link with this path, from the root of the job, belongs to a user who
     /// does not own what it leads to.
-    LinkOfOther(Vec<u8>),
+    UntrustedLink(Vec<u8>),
 }
 
-impl From<Errno> for Unresolved {
+impl From<Errno> for ResolveError {
     fn from(errno: Errno) -> Self {
         Self::Kernel(errno)
     }
 }
 
-/// Where paths begin, and whether they may go beyond it.
+/// The directory where paths begin, and whether they may leave it.
 #[derive(Clone, Copy)]
 pub(super) struct Start<'a> {
     pub(super) directory: BorrowedFd<'a>,
-    /// The start is `/`: `..` stays there, and absolute links begin there.
-    /// Otherwise both are [`Errno::XDEV`].
-    pub(super) is_everything: bool,
+    /// The start is `/`: `..` stays there, and absolute links begin there. Otherwise
+    /// both fail with [`Errno::XDEV`].
+    pub(super) is_filesystem_root: bool,
 }
 
-/// The number of links on one path, as the kernel limits it: path_resolution(7).
+/// How many links are followed on one path, as in the kernel: path_resolution(7).
 pub(super) const MAX_LINKS: usize = 40;
 
-const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const INSPECT: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens what `path` leads to from `start`, as openat2(2) would.
+/// Opens the entry at `path`, relative to `start`, as openat2(2) would.
 pub(super) fn open(
     start: Start<'_>,
     path: &[u8],
     flags: OFlags,
     mode: Mode,
-) -> Result<OwnedFd, Unresolved> {
-    let mut walk = LinkWalk {
+) -> Result<OwnedFd, ResolveError> {
+    let mut walk = PathWalk {
         start,
-        entered: Vec::new(),
-        coming: VecDeque::new(),
+        ancestors: Vec::new(),
+        remaining: VecDeque::new(),
         links: 0,
     };
-    walk.come_first(path);
+    walk.prepend(path);
     walk.run(flags, mode)
 }
 
-/// Whether a link may be followed whatever it leads to.
+/// Returns whether a link may be followed to any owner's entry.
 pub(super) fn is_trusted(link: &Stat) -> bool {
-    // As PID 1 we are root. The agent as an ordinary program is its user.
+    // PID 1 is root. The agent as an ordinary program may be another user.
     link.st_uid == 0 || link.st_uid == geteuid().as_raw()
 }
 
-struct LinkWalk<'a> {
+struct PathWalk<'a> {
     start: Start<'a>,
     /// The directories below the start, the innermost last.
-    entered: Vec<Entered>,
-    coming: VecDeque<Next>,
+    ancestors: Vec<Ancestor>,
+    remaining: VecDeque<Component>,
     /// How many links were followed.
     links: usize,
 }
 
-struct Entered {
+struct Ancestor {
     directory: OwnedFd,
     name: Vec<u8>,
     owner: u32,
 }
 
-/// What is next on a path.
-enum Next {
+/// A component of a path.
+enum Component {
     /// Neither empty nor `.`.
     Name(Vec<u8>),
-    /// The path must be a directory up to here: a slash or `.` follows.
+    /// A slash or `.` follows: the path up to here must be a directory.
     Directory,
-    /// The text of a link ends here, so its owner must own what is here.
+    /// The text of a link ends here: its owner must own the entry.
     EndOfLink { path: Vec<u8>, owner: u32 },
 }
 
-impl LinkWalk<'_> {
-    /// Puts a path before what comes.
-    fn come_first(&mut self, path: &[u8]) {
+impl PathWalk<'_> {
+    /// Puts the components of a path before the remaining ones.
+    fn prepend(&mut self, path: &[u8]) {
         let mut names = Vec::new();
         for name in path.split(|byte| *byte == b'/') {
             names.push(match name {
-                b"" | b"." => Next::Directory,
-                name => Next::Name(Vec::from(name)),
+                b"" | b"." => Component::Directory,
+                name => Component::Name(Vec::from(name)),
             });
         }
-        for next in names.into_iter().rev() {
-            self.coming.push_front(next);
+        for component in names.into_iter().rev() {
+            self.remaining.push_front(component);
         }
     }
 
-    fn run(mut self, flags: OFlags, mode: Mode) -> Result<OwnedFd, Unresolved> {
-        while let Some(next) = self.coming.pop_front() {
-            let name = match next {
-                Next::Name(name) => name,
-                Next::Directory => continue,
-                Next::EndOfLink { path, owner } => {
-                    must_be_of(self.owner()?, path, owner)?;
+    fn run(mut self, flags: OFlags, mode: Mode) -> Result<OwnedFd, ResolveError> {
+        while let Some(component) = self.remaining.pop_front() {
+            let name = match component {
+                Component::Name(name) => name,
+                Component::Directory => continue,
+                Component::EndOfLink { path, owner } => {
+                    check_owner(self.owner()?, path, owner)?;
                     continue;
                 }
             };
             if name == b".." {
-                self.go_up()?;
+                self.enter_parent()?;
                 continue;
             }
-            let found = openat(self.directory(), &*name, LOOK, Mode::empty())?;
+            let found = openat(self.directory(), &*name, INSPECT, Mode::empty())?;
             let status = fstat(&found)?;
-            if is(&status, FileType::Symlink) {
+            if has_type(&status, FileType::Symlink) {
                 if self.is_last() && flags.contains(OFlags::NOFOLLOW) {
                     return self.open_last(&name, found, flags, mode);
                 }
                 self.follow(&name, &found, &status)?;
             } else if self.is_last() {
                 return self.open_last(&name, found, flags, mode);
-            } else if is(&status, FileType::Directory) {
+            } else if has_type(&status, FileType::Directory) {
                 self.enter(name, found, &status)?;
             } else {
                 return Err(Errno::NOTDIR.into());
@@ -152,42 +152,42 @@ impl LinkWalk<'_> {
         Ok(openat(self.directory(), c".", flags, mode)?)
     }
 
-    /// Whether no more names come, so that the last one is not a directory by
-    /// what follows it.
+    /// Returns whether the current component is the last one, so that it need not be
+    /// a directory.
     fn is_last(&self) -> bool {
-        self.coming
+        self.remaining
             .iter()
-            .all(|next| matches!(next, Next::EndOfLink { .. }))
+            .all(|component| matches!(component, Component::EndOfLink { .. }))
     }
 
-    /// Opens the entry at the end of the path, which is no link, or a link that
-    /// is not to be followed.
+    /// Opens the last component, which is not a link, or a link that is not to be
+    /// followed.
     fn open_last(
         self,
         name: &[u8],
         found: OwnedFd,
         flags: OFlags,
         mode: Mode,
-    ) -> Result<OwnedFd, Unresolved> {
+    ) -> Result<OwnedFd, ResolveError> {
         let opened = if flags.contains(OFlags::PATH) && !flags.contains(OFlags::DIRECTORY) {
             found
         } else {
             openat(self.directory(), name, flags | OFlags::NOFOLLOW, mode)?
         };
         let owner = fstat(&opened)?.st_uid;
-        for next in self.coming {
-            if let Next::EndOfLink { path, owner: of } = next {
-                must_be_of(owner, path, of)?;
+        for component in self.remaining {
+            if let Component::EndOfLink { path, owner: of } = component {
+                check_owner(owner, path, of)?;
             }
         }
         Ok(opened)
     }
 
     fn enter(&mut self, name: Vec<u8>, found: OwnedFd, status: &Stat) -> Result<(), Errno> {
-        if self.entered.len() >= MAX_DEPTH {
+        if self.ancestors.len() >= MAX_DEPTH {
             return Err(Errno::NAMETOOLONG);
         }
-        self.entered.push(Entered {
+        self.ancestors.push(Ancestor {
             directory: found,
             name,
             owner: status.st_uid,
@@ -195,20 +195,20 @@ impl LinkWalk<'_> {
         Ok(())
     }
 
-    fn go_up(&mut self) -> Result<(), Errno> {
-        if self.entered.pop().is_none() && !self.start.is_everything {
+    fn enter_parent(&mut self) -> Result<(), Errno> {
+        if self.ancestors.pop().is_none() && !self.start.is_filesystem_root {
             return Err(Errno::XDEV);
         }
         Ok(())
     }
 
-    /// Has the text of a link come next.
+    /// Replaces a link by the components of its text.
     fn follow(&mut self, name: &[u8], link: &OwnedFd, status: &Stat) -> Result<(), Errno> {
         self.links = self.links.saturating_add(1);
-        if self.links > MAX_LINKS || self.is_magic(name, link)? {
+        if self.links > MAX_LINKS || self.is_magic_link(name, link)? {
             return Err(Errno::LOOP);
         }
-        let text = entry::target(link.as_fd(), c"")?;
+        let text = entry::link_target(link.as_fd(), c"")?;
         if text.is_empty() {
             return Err(Errno::NOENT);
         }
@@ -217,21 +217,22 @@ impl LinkWalk<'_> {
         }
         if !is_trusted(status) {
             let (path, owner) = (self.path_of(name), status.st_uid);
-            self.coming.push_front(Next::EndOfLink { path, owner });
+            self.remaining
+                .push_front(Component::EndOfLink { path, owner });
         }
         if text.first() == Some(&b'/') {
-            if !self.start.is_everything {
+            if !self.start.is_filesystem_root {
                 return Err(Errno::XDEV);
             }
-            self.entered.clear();
+            self.ancestors.clear();
         }
-        self.come_first(&text);
+        self.prepend(&text);
         Ok(())
     }
 
-    /// Whether a link leads elsewhere than its text says, as some in `/proc`
-    /// do. The kernel alone can tell.
-    fn is_magic(&self, name: &[u8], link: &OwnedFd) -> Result<bool, Errno> {
+    /// Returns whether a link leads elsewhere than its text says, as some in `/proc`
+    /// do: openat2(2), `RESOLVE_NO_MAGICLINKS`.
+    fn is_magic_link(&self, name: &[u8], link: &OwnedFd) -> Result<bool, Errno> {
         if fstatfs(link)?.f_type != PROC_SUPER_MAGIC {
             return Ok(false);
         }
@@ -241,26 +242,26 @@ impl LinkWalk<'_> {
         Ok(matches!(followed, Err(Errno::LOOP)))
     }
 
-    /// The directory in which the next name is.
+    /// Returns the directory of the next component.
     fn directory(&self) -> BorrowedFd<'_> {
-        match self.entered.last() {
-            Some(entered) => entered.directory.as_fd(),
+        match self.ancestors.last() {
+            Some(ancestors) => ancestors.directory.as_fd(),
             None => self.start.directory,
         }
     }
 
-    /// The owner of that directory.
+    /// Returns the owner of that directory.
     fn owner(&self) -> Result<u32, Errno> {
-        match self.entered.last() {
-            Some(entered) => Ok(entered.owner),
+        match self.ancestors.last() {
+            Some(ancestors) => Ok(ancestors.owner),
             None => Ok(fstat(self.start.directory)?.st_uid),
         }
     }
 
     fn path_of(&self, name: &[u8]) -> Vec<u8> {
         let mut path = Vec::new();
-        for entered in &self.entered {
-            path.extend_from_slice(&entered.name);
+        for ancestors in &self.ancestors {
+            path.extend_from_slice(&ancestors.name);
             path.push(b'/');
         }
         path.extend_from_slice(name);
@@ -268,9 +269,9 @@ impl LinkWalk<'_> {
     }
 }
 
-fn must_be_of(owner: u32, path: Vec<u8>, owner_of_link: u32) -> Result<(), Unresolved> {
+fn check_owner(owner: u32, path: Vec<u8>, owner_of_link: u32) -> Result<(), ResolveError> {
     if owner == owner_of_link {
         return Ok(());
     }
-    Err(Unresolved::LinkOfOther(path))
+    Err(ResolveError::UntrustedLink(path))
 }

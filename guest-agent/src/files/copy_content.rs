@@ -6,23 +6,23 @@ use rustix::{
     io::Errno,
 };
 
-use super::{copy::copying, write::write_some};
-use crate::worker::{Line, Stop};
+use super::{copy::copy_failed, write::write_some};
+use crate::worker::{JobIo, JobResult};
 
-/// What the kernel copies at once: so long nobody can be told to stop.
+/// How much the kernel copies at once; in between, the job can be cancelled.
 const MAX_AT_ONCE: u64 = 16 * 1024 * 1024;
 
-/// What is copied at once where the kernel cannot.
+/// The buffer size for copying without the kernel's help.
 const CHUNK: usize = 64 * 1024;
 
-/// Gives a new file the bytes of another one. Blocks are shared where the file
-/// system can; holes stay holes.
+/// Copies the bytes of a file to a new one. Blocks are shared if the file system
+/// supports that; holes stay holes.
 pub(super) fn copy_content(
-    line: &Line,
+    io: &JobIo,
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
     status: &Stat,
-) -> Result<(), Stop> {
+) -> JobResult<()> {
     let size = u64::try_from(status.st_size).unwrap_or(0);
     if size == 0 || ioctl_ficlone(to, from).is_ok() {
         return Ok(());
@@ -31,60 +31,60 @@ pub(super) fn copy_content(
     while offset < size {
         let data = match seek(from, SeekFrom::Data(offset)) {
             Ok(data) => data.min(size),
-            // Nothing but a hole follows.
+            // The rest is a hole.
             Err(Errno::NXIO) => break,
             Err(_) => offset,
         };
         let hole = seek(from, SeekFrom::Hole(data)).map_or(size, |hole| hole.min(size));
-        copy_range(line, from, to, data, hole)?;
+        copy_range(io, from, to, data, hole)?;
         offset = hole.max(offset.saturating_add(1));
     }
-    ftruncate(to, size).map_err(copying)
+    ftruncate(to, size).map_err(copy_failed)
 }
 
-/// Copies the bytes from `start` to `end`, or to the end of a file that has
+/// Copies the bytes from `start` to `end`, or to the end of the file if it has
 /// become shorter.
 fn copy_range(
-    line: &Line,
+    io: &JobIo,
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
     start: u64,
     end: u64,
-) -> Result<(), Stop> {
+) -> JobResult<()> {
     let (mut read, mut written) = (start, start);
     while written < end {
-        line.check()?;
+        io.check_cancelled()?;
         let count = end.saturating_sub(written).min(MAX_AT_ONCE);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         match copy_file_range(from, Some(&mut read), to, Some(&mut written), count) {
             Ok(0) => return Ok(()),
             Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return copy_by_hand(line, from, to, written, end);
+                return copy_with_buffer(io, from, to, written, end);
             }
-            Err(errno) => return Err(copying(errno)),
+            Err(errno) => return Err(copy_failed(errno)),
         }
     }
     Ok(())
 }
 
-fn copy_by_hand(
-    line: &Line,
+fn copy_with_buffer(
+    io: &JobIo,
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
     mut offset: u64,
     end: u64,
-) -> Result<(), Stop> {
+) -> JobResult<()> {
     let mut buffer: Vec<u8> = alloc::vec![0; CHUNK];
     while offset < end {
-        line.check()?;
+        io.check_cancelled()?;
         let count = usize::try_from(end.saturating_sub(offset)).unwrap_or(CHUNK);
         let piece = buffer.get_mut(..count.min(CHUNK)).unwrap_or_default();
         let count = match rustix::io::pread(from, piece, offset) {
             Ok(0) => return Ok(()),
             Ok(count) => count,
             Err(Errno::INTR) => continue,
-            Err(errno) => return Err(copying(errno)),
+            Err(errno) => return Err(copy_failed(errno)),
         };
         let piece = buffer.get(..count).unwrap_or_default();
         let count = write_some(to, piece, Some(offset))?;

@@ -1,4 +1,4 @@
-//! Work on files, asked for and awaited.
+//! An agent for file operations on trees, and decoded answers.
 
 use std::{
     fs,
@@ -18,13 +18,13 @@ use vmcell_wire::{
 use crate::client::{Host, RunningAgent, Said};
 
 /// An agent, and a directory for it to work in.
-pub(crate) struct Field {
+pub(crate) struct TestEnv {
     pub(crate) host: Host,
     agent: RunningAgent,
     directory: TempDir,
 }
 
-impl Field {
+impl TestEnv {
     pub(crate) fn new() -> Self {
         let agent = RunningAgent::start();
         Self {
@@ -34,7 +34,7 @@ impl Field {
         }
     }
 
-    /// The processes that do the work.
+    /// Returns the agent's worker processes.
     pub(crate) fn workers(&self) -> Vec<rustix::process::Pid> {
         let agent = self.agent.child.id().to_string();
         let parent = |stat: &str| {
@@ -53,7 +53,7 @@ impl Field {
     }
 
     pub(crate) fn root(&self) -> PathBuf {
-        // Where temporary directories are may itself be behind a link.
+        // The path of temporary directories may contain a link.
         self.directory.path().canonicalize().unwrap()
     }
 
@@ -61,25 +61,25 @@ impl Field {
         self.root().join(path)
     }
 
-    pub(crate) fn work(&mut self, work: Work<'_>) -> Worked {
+    pub(crate) fn work(&mut self, work: Work<'_>) -> JobResult {
         let root = self.root();
         self.host.work(&root, work, b"")
     }
 
-    /// Has records become a tree.
-    pub(crate) fn push(&mut self, path: &str, records: &[u8]) -> Worked {
+    /// Sends records to the agent, which creates a tree from them.
+    pub(crate) fn push(&mut self, path: &str, records: &[u8]) -> JobResult {
         let root = self.root();
         self.host.push(&root, path, records)
     }
 
-    /// Gets the records of a tree.
-    pub(crate) fn pull(&mut self, path: &str) -> Worked {
+    /// Returns the records of a tree.
+    pub(crate) fn pull(&mut self, path: &str) -> JobResult {
         let root = self.root();
         self.host.pull(&root, path)
     }
 }
 
-/// Names in a tree that a worker uses for a while only.
+/// Returns temporary names of workers in a tree.
 pub(crate) fn leftovers(top: &Path) -> Vec<PathBuf> {
     let is_ours = |path: &PathBuf| path.to_string_lossy().contains(".vmcell-");
     super::snapshot::snapshot(top)
@@ -88,29 +88,29 @@ pub(crate) fn leftovers(top: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// How work ended, and what came of it.
+/// The result of a job.
 #[derive(Debug)]
-pub(crate) struct Worked {
+pub(crate) struct JobResult {
     pub(crate) failure: Option<FailureKind>,
-    /// What was said of the failure.
+    /// The text of the failure.
     pub(crate) text: String,
     pub(crate) output: Vec<u8>,
 }
 
-impl Worked {
+impl JobResult {
     pub(crate) fn output(self) -> Vec<u8> {
         assert_eq!(self.failure, None, "{}", self.text);
         self.output
     }
 
-    pub(crate) fn answers(self) -> Vec<Told> {
+    pub(crate) fn answers(self) -> Vec<OwnedAnswer> {
         answers(&self.output())
     }
 }
 
-/// An answer.
+/// An answer that owns its data.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum OwnedAnswer {
     Entry(Entry),
     Problem(Vec<u8>, FailureKind),
     Usage(Usage),
@@ -129,33 +129,33 @@ pub(crate) struct Entry {
 }
 
 impl Host {
-    /// Begins work on files.
+    /// Starts a file operation.
     pub(crate) fn begin(&mut self, root: &Path, work: Work<'_>) -> StreamId {
         let root = root.as_os_str().as_bytes();
         self.open(&Request::Files(Files { root, work }))
     }
 
-    /// Has work done on files, from this input.
-    pub(crate) fn work(&mut self, root: &Path, work: Work<'_>, input: &[u8]) -> Worked {
+    /// Performs a file operation with this input.
+    pub(crate) fn work(&mut self, root: &Path, work: Work<'_>, input: &[u8]) -> JobResult {
         let stream = self.begin(root, work);
         self.feed(stream, input);
-        self.worked(stream)
+        self.finish_job(stream)
     }
 
-    pub(crate) fn worked(&mut self, stream: StreamId) -> Worked {
+    pub(crate) fn finish_job(&mut self, stream: StreamId) -> JobResult {
         let failure = match self.outcome(stream) {
             Said::Done(_) => None,
             Said::Failed(_, kind, ..) => Some(kind),
             other => panic!("unexpected {other:?}"),
         };
-        Worked {
+        JobResult {
             failure,
             text: self.failures.remove(&stream).unwrap_or_default(),
             output: self.output(stream, Channel::Stdout).to_vec(),
         }
     }
 
-    pub(crate) fn push(&mut self, root: &Path, path: &str, records: &[u8]) -> Worked {
+    pub(crate) fn push(&mut self, root: &Path, path: &str, records: &[u8]) -> JobResult {
         let receive = Receive {
             path: path.as_bytes(),
             owner: Owner::OfDirectory,
@@ -164,7 +164,7 @@ impl Host {
         self.work(root, Work::Receive(receive), records)
     }
 
-    pub(crate) fn pull(&mut self, root: &Path, path: &str) -> Worked {
+    pub(crate) fn pull(&mut self, root: &Path, path: &str) -> JobResult {
         let send = Send {
             path: path.as_bytes(),
             include: b"",
@@ -174,7 +174,7 @@ impl Host {
     }
 }
 
-/// A walk through everything.
+/// Returns a request for all entries.
 pub(crate) fn walk() -> Walk<'static> {
     Walk {
         path: b"",
@@ -189,25 +189,25 @@ pub(crate) fn walk() -> Walk<'static> {
     }
 }
 
-pub(crate) fn answers(output: &[u8]) -> Vec<Told> {
+pub(crate) fn answers(output: &[u8]) -> Vec<OwnedAnswer> {
     let mut reader = Reader::new();
-    let told = more_answers(&mut reader, output);
+    let answers = more_answers(&mut reader, output);
     assert!(reader.is_between_records());
-    told
+    answers
 }
 
-/// What is told by this part of an output.
-pub(crate) fn more_answers(reader: &mut Reader, output: &[u8]) -> Vec<Told> {
+/// Decodes the answers in a part of an output.
+pub(crate) fn more_answers(reader: &mut Reader, output: &[u8]) -> Vec<OwnedAnswer> {
     let mut input = output;
-    let mut told = Vec::new();
+    let mut answers = Vec::new();
     while let Some(piece) = reader.next(&mut input).unwrap() {
         let Piece::Message(message) = piece else {
             panic!("raw bytes among answers");
         };
         let answer: Answer<'_> = record::decode(message).unwrap();
         assert!(answer.is_valid(), "{answer:?}");
-        told.push(match answer {
-            Answer::Entry(entry) => Told::Entry(Entry {
+        answers.push(match answer {
+            Answer::Entry(entry) => OwnedAnswer::Entry(Entry {
                 path: entry.path.into(),
                 kind: entry.kind,
                 size: entry.size,
@@ -215,12 +215,12 @@ pub(crate) fn more_answers(reader: &mut Reader, output: &[u8]) -> Vec<Told> {
                 owner: entry.owner.into(),
                 digest: entry.digest,
             }),
-            Answer::Problem { path, failure } => Told::Problem(path.into(), failure.kind),
-            Answer::Usage(usage) => Told::Usage(usage),
-            Answer::Change(change) => Told::Change(change.kind, change.path.into()),
-            Answer::Received { entries, bytes } => Told::Received(entries, bytes),
+            Answer::Problem { path, failure } => OwnedAnswer::Problem(path.into(), failure.kind),
+            Answer::Usage(usage) => OwnedAnswer::Usage(usage),
+            Answer::Change(change) => OwnedAnswer::Change(change.kind, change.path.into()),
+            Answer::Received { entries, bytes } => OwnedAnswer::Received(entries, bytes),
             other => panic!("unexpected {other:?}"),
         });
     }
-    told
+    answers
 }

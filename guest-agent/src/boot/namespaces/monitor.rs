@@ -15,13 +15,13 @@ use vmcell_wire::{
 
 use super::{
     super::{BootError, Cause as BootCause},
-    Line, ids,
+    Handshake, ids,
 };
 use crate::sys;
 
-/// Lets PID 1 begin, and ends with it. Returns only if it cannot begin.
-pub(super) fn keep(child: Pid, line: &Line, plan: &Namespaces<'_>) -> BootError {
-    if let Err(error) = let_begin(child, line, plan) {
+/// Lets PID 1 start, and exits when it ends. Returns only if it cannot start.
+pub(super) fn run(child: Pid, handshake: &Handshake, plan: &Namespaces<'_>) -> BootError {
+    if let Err(error) = release_child(child, handshake, plan) {
         let _ = kill_process(child, Signal::KILL);
         return error;
     }
@@ -35,7 +35,11 @@ pub(super) fn keep(child: Pid, line: &Line, plan: &Namespaces<'_>) -> BootError 
     sys::end_this_process()
 }
 
-fn let_begin(child: Pid, line: &Line, plan: &Namespaces<'_>) -> Result<(), BootError> {
+fn release_child(
+    child: Pid,
+    handshake: &Handshake,
+    plan: &Namespaces<'_>,
+) -> Result<(), BootError> {
     let failed = |stage: &'static str| {
         move |errno| BootError {
             stage,
@@ -44,19 +48,19 @@ fn let_begin(child: Pid, line: &Line, plan: &Namespaces<'_>) -> Result<(), BootE
     };
     ids::map(child, plan.ids).map_err(failed("map users and groups"))?;
     let tree = match plan.ids {
-        // PID 1 may see what its user may.
+        // PID 1 is the same user, so it can open the directory itself.
         Ids::Single { .. } => None,
-        Ids::Range { .. } => Some(shifted(child, plan.directory)?),
+        Ids::Range { .. } => Some(id_mapped_tree(child, plan.directory)?),
     };
-    line.say(tree.as_ref()).map_err(failed("let PID 1 begin"))
+    handshake.send(tree.as_ref()).map_err(failed("start PID 1"))
 }
 
-/// A mount of the directory in which the owners are those of the namespace:
-/// mount_setattr(2), `MOUNT_ATTR_IDMAP`.
-fn shifted(child: Pid, directory: &[u8]) -> Result<OwnedFd, BootError> {
+/// Creates an ID-mapped mount of the directory, whose files belong to the users of
+/// the namespace: mount_setattr(2), `MOUNT_ATTR_IDMAP`.
+fn id_mapped_tree(child: Pid, directory: &[u8]) -> Result<OwnedFd, BootError> {
     let failed = |errno| BootError {
-        stage: "shift the owners of the files",
-        cause: BootCause::NoShift(errno),
+        stage: "make an ID-mapped mount",
+        cause: BootCause::NoIdMappedMount(errno),
     };
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(CWD, directory, flags).map_err(failed)?;
@@ -67,8 +71,8 @@ fn shifted(child: Pid, directory: &[u8]) -> Result<OwnedFd, BootError> {
     Ok(tree)
 }
 
-/// Waits for the end of PID 1, and brings it about when somebody asks. All
-/// others in the namespaces have ended before it. Returns how it ended.
+/// Waits for the end of PID 1, and kills it on a signal. All other processes in
+/// the namespaces have ended before it. Returns how it ended.
 fn wait_for(child: Pid) -> Result<Cause, Errno> {
     let signals = sys::SignalFd::new()?;
     loop {
@@ -81,7 +85,7 @@ fn wait_for(child: Pid) -> Result<Cause, Errno> {
             Err(errno) => return Err(errno),
         }
         if signals.drain()? {
-            // It fails only if it has ended.
+            // It fails only if PID 1 has ended.
             let _ = kill_process(child, Signal::KILL);
         }
     }

@@ -3,24 +3,23 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use rustix::fs::Stat;
 use vmcell_wire::limits::MAX_PATH;
 
-/// Files that have more than one name, and the path by which each was met
-/// first.
+/// Files with more than one name, and the first path that was seen of each.
 #[derive(Default)]
-pub(crate) struct Links {
-    /// By device and inode: where in `paths` the path begins.
+pub(crate) struct HardLinks {
+    /// By device and inode: the offset of the path in `paths`.
     first: BTreeMap<(u64, u64), u32>,
-    /// For each file the length of a path (two bytes), and the path.
+    /// For each file the length of its path (two bytes), and the path.
     paths: Vec<u8>,
 }
 
-/// More files are not remembered.
+/// How many files are remembered.
 const MAX_FILES: usize = 256 * 1024;
 
-/// More bytes of paths are not remembered.
+/// How many bytes of paths are remembered.
 const MAX_PATHS: usize = 16 * 1024 * 1024;
 
-impl Links {
-    /// The path by which the file was met first.
+impl HardLinks {
+    /// Returns the first path of a file.
     pub(crate) fn find(&self, status: &Stat) -> Option<&[u8]> {
         if status.st_nlink < 2 {
             return None;
@@ -30,8 +29,8 @@ impl Links {
         rest.get(..usize::from(u16::from_le_bytes(*length)))
     }
 
-    /// Remembers a file by its path, if it can have others. Answers false if
-    /// there is no room for it.
+    /// Remembers the path of a file that has several. Returns false if there are too
+    /// many.
     pub(crate) fn remember(&mut self, status: &Stat, path: &[u8]) -> bool {
         if status.st_nlink < 2 {
             return true;

@@ -16,24 +16,24 @@ use vmcell_wire::{
 
 use crate::client::{Host, RunningAgent, Said};
 
-/// An agent, and a directory that is the root of its work. Beside that there
-/// is another one that the work must never touch.
-pub(crate) struct Site {
+/// An agent, and a directory that is the root of its operations. Beside it is
+/// another one, `outside`, that no operation may touch.
+pub(crate) struct TestEnv {
     pub(crate) host: Host,
     _agent: RunningAgent,
     directory: TempDir,
 }
 
-/// How work was refused.
+/// The failure of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct Refusal {
     pub(crate) kind: FailureKind,
     pub(crate) errno: u16,
 }
 
-/// An entry that was answered.
+/// The entry in an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct EntryAnswer {
     pub(crate) kind: FileKind,
     pub(crate) mode: u16,
     pub(crate) size: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Told {
     pub(crate) digest: Option<[u8; 32]>,
 }
 
-impl Site {
+impl TestEnv {
     pub(crate) fn new() -> Self {
         Self::within(TempDir::new().unwrap())
     }
@@ -64,7 +64,7 @@ impl Site {
     }
 
     pub(crate) fn root(&self) -> PathBuf {
-        // Where temporary directories are may itself be behind a link.
+        // The path of temporary directories may contain a link.
         self.directory.path().canonicalize().unwrap().join("root")
     }
 
@@ -76,17 +76,17 @@ impl Site {
             .join("outside")
     }
 
-    /// A path within the root.
+    /// Returns a path within the root.
     pub(crate) fn at(&self, path: impl AsRef<[u8]>) -> PathBuf {
         self.root().join(OsStr::from_bytes(path.as_ref()))
     }
 
-    /// Does something, and answers all that it gives.
-    pub(crate) fn work(&mut self, work: Work<'_>) -> Result<Vec<u8>, Refused> {
+    /// Performs an operation, and returns its output.
+    pub(crate) fn work(&mut self, work: Work<'_>) -> Result<Vec<u8>, Refusal> {
         self.work_with(work, b"")
     }
 
-    pub(crate) fn work_with(&mut self, work: Work<'_>, input: &[u8]) -> Result<Vec<u8>, Refused> {
+    pub(crate) fn work_with(&mut self, work: Work<'_>, input: &[u8]) -> Result<Vec<u8>, Refusal> {
         let root = self.root();
         self.work_in(&root, work, input)
     }
@@ -96,7 +96,7 @@ impl Site {
         root: &Path,
         work: Work<'_>,
         input: &[u8],
-    ) -> Result<Vec<u8>, Refused> {
+    ) -> Result<Vec<u8>, Refusal> {
         let root = root.as_os_str().as_bytes();
         let stream = self.host.open(&Request::Files(Files { root, work }));
         self.host.feed(stream, input);
@@ -105,17 +105,17 @@ impl Site {
                 let output = self.host.seen.remove(&(stream, Channel::Stdout));
                 Ok(output.unwrap_or_default())
             }
-            Said::Failed(_, kind, errno, _) => Err(Refused { kind, errno }),
+            Said::Failed(_, kind, errno, _) => Err(Refusal { kind, errno }),
             other => panic!("unexpected {other:?}"),
         }
     }
 
-    /// Does something that answers with an entry.
-    pub(crate) fn entry(&mut self, work: Work<'_>) -> Result<Told, Refused> {
-        self.work(work).map(|bytes| told(&bytes))
+    /// Performs an operation that answers with an entry.
+    pub(crate) fn entry(&mut self, work: Work<'_>) -> Result<EntryAnswer, Refusal> {
+        self.work(work).map(|bytes| decode_entry(&bytes))
     }
 
-    pub(crate) fn read(&mut self, path: impl AsRef<[u8]>) -> Result<Vec<u8>, Refused> {
+    pub(crate) fn read(&mut self, path: impl AsRef<[u8]>) -> Result<Vec<u8>, Refusal> {
         self.work(Work::Read {
             path: path.as_ref(),
             offset: 0,
@@ -127,7 +127,7 @@ impl Site {
         &mut self,
         path: impl AsRef<[u8]>,
         bytes: impl AsRef<[u8]>,
-    ) -> Result<Told, Refused> {
+    ) -> Result<EntryAnswer, Refusal> {
         self.write_with(path, bytes, |_| {})
     }
 
@@ -136,7 +136,7 @@ impl Site {
         path: impl AsRef<[u8]>,
         bytes: impl AsRef<[u8]>,
         change: impl FnOnce(&mut Write<'_>),
-    ) -> Result<Told, Refused> {
+    ) -> Result<EntryAnswer, Refusal> {
         let mut write = Write {
             path: path.as_ref(),
             place: WritePlace::Replace,
@@ -148,10 +148,10 @@ impl Site {
         };
         change(&mut write);
         self.work_with(Work::Write(write), bytes.as_ref())
-            .map(|bytes| told(&bytes))
+            .map(|bytes| decode_entry(&bytes))
     }
 
-    pub(crate) fn stat(&mut self, path: impl AsRef<[u8]>) -> Result<Told, Refused> {
+    pub(crate) fn stat(&mut self, path: impl AsRef<[u8]>) -> Result<EntryAnswer, Refusal> {
         self.entry(Work::Stat {
             path: path.as_ref(),
             follow: false,
@@ -159,7 +159,7 @@ impl Site {
         })
     }
 
-    /// What is in the root, with directories' contents, in order.
+    /// Returns the sorted paths of everything in the root.
     pub(crate) fn listing(&self) -> Vec<String> {
         let mut all = Vec::new();
         let mut rest = vec![self.root()];
@@ -178,7 +178,7 @@ impl Site {
         all
     }
 
-    /// Nothing outside of the root was touched.
+    /// Asserts that nothing outside of the root was touched.
     #[track_caller]
     pub(crate) fn assert_outside_untouched(&self) {
         let names: Vec<_> = std::fs::read_dir(self.outside())
@@ -191,7 +191,7 @@ impl Site {
     }
 }
 
-fn told(bytes: &[u8]) -> Told {
+fn decode_entry(bytes: &[u8]) -> EntryAnswer {
     let mut input = bytes;
     let mut reader = Reader::new();
     let Some(Piece::Message(message)) = reader.next(&mut input).unwrap() else {
@@ -202,7 +202,7 @@ fn told(bytes: &[u8]) -> Told {
     let Answer::Entry(entry) = answer else {
         panic!("unexpected {answer:?}");
     };
-    Told {
+    EntryAnswer {
         kind: entry.kind,
         mode: entry.mode,
         size: entry.size,
@@ -219,7 +219,7 @@ pub(crate) fn digest(bytes: impl AsRef<[u8]>) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Whether the tests may do what only root may.
+/// Returns whether the tests run as root, and prints that one is skipped if not.
 pub(crate) fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -234,8 +234,8 @@ pub(crate) const NOT_FOUND: FailureKind = FailureKind::NotFound;
 pub(crate) const CONFLICT: FailureKind = FailureKind::Conflict;
 pub(crate) const LIMIT: FailureKind = FailureKind::Limit;
 
-/// The kind of a refusal.
+/// Returns the kind of a failure.
 #[track_caller]
-pub(crate) fn refused<T: std::fmt::Debug>(outcome: Result<T, Refused>) -> FailureKind {
+pub(crate) fn refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>) -> FailureKind {
     outcome.unwrap_err().kind
 }

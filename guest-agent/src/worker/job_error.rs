@@ -7,51 +7,58 @@ use alloc::{
 use rustix::io::Errno;
 use vmcell_wire::{Failure, FailureKind, Outcome, Stage, WireError, limits::MAX_FAILURE_TEXT};
 
-/// Why a worker ends a job early.
+/// The reason why a worker ends a job early.
 #[derive(Clone, Debug)]
-pub(crate) enum Stop {
-    /// Nobody wants it any more.
-    HungUp,
-    /// It cannot be done.
-    Failed(Trouble),
+pub(crate) enum JobError {
+    /// The host has cancelled the job.
+    Cancelled,
+    Failed(FileError),
 }
 
-/// A [`Failure`] that owns its words. It is small, as long as there is none.
+/// The result of a step of a job.
+pub(crate) type JobResult<T> = Result<T, JobError>;
+
+/// A [`Failure`] at [`Stage::File`] that owns its text. It is boxed so that a
+/// `Result` stays small.
 #[derive(Clone, Debug)]
-pub(crate) struct Trouble(Box<Words>);
+pub(crate) struct FileError(Box<Inner>);
+
+/// The result of a file operation that cannot be cancelled.
+pub(crate) type FileResult<T> = Result<T, FileError>;
 
 #[derive(Clone, Debug)]
-struct Words {
+struct Inner {
     kind: FailureKind,
     errno: u16,
     text: Cow<'static, str>,
 }
 
-impl Trouble {
-    /// The kernel had no part in it.
+impl FileError {
+    /// Creates a failure without an error number.
     #[cold]
     pub(crate) fn new(kind: FailureKind, text: &'static str) -> Self {
-        Self(Box::new(Words {
+        Self(Box::new(Inner {
             kind,
             errno: 0,
             text: Cow::Borrowed(text),
         }))
     }
 
-    /// A system call failed; `text` says what was tried.
+    /// Creates the failure of a system call; `text` names the operation.
     #[cold]
     pub(crate) fn errno(errno: Errno, text: &'static str) -> Self {
         let number = u16::try_from(errno.raw_os_error()).unwrap_or(0);
-        Self(Box::new(Words {
+        Self(Box::new(Inner {
             kind: FailureKind::from_errno(number),
             errno: number,
             text: Cow::Borrowed(text),
         }))
     }
 
-    /// Names the entry that it is about, when the caller did not.
+    /// Puts the path of the entry before the text, for an entry that the request
+    /// did not name.
     #[cold]
-    pub(crate) fn at(mut self, path: &[u8]) -> Self {
+    pub(crate) fn with_path(mut self, path: &[u8]) -> Self {
         let mut text = String::from_utf8_lossy(path).to_string();
         text.push_str(": ");
         text.push_str(&self.0.text);
@@ -68,41 +75,42 @@ impl Trouble {
             kind: self.0.kind,
             errno: self.0.errno,
             stage: Stage::File,
-            text: ending(&self.0.text),
+            text: last_part(&self.0.text),
         }
     }
 }
 
-/// As much of the end of a text as fits: that is where the words are.
-fn ending(text: &str) -> &str {
+/// Cuts a text to the length that a failure may have. The end stays, because the
+/// reason follows the path.
+fn last_part(text: &str) -> &str {
     let mut start = text.len().saturating_sub(MAX_FAILURE_TEXT);
     loop {
         match text.get(start..) {
-            Some(ending) => return ending,
+            Some(part) => return part,
             None => start = start.saturating_add(1),
         }
     }
 }
 
-impl Stop {
-    /// What a job that was stopped answers.
+impl JobError {
+    /// Returns the outcome that the host gets.
     pub(crate) fn outcome(&self) -> Outcome<'_> {
         match self {
-            Self::HungUp => Outcome::Done,
-            Self::Failed(trouble) => Outcome::Failed(trouble.as_failure()),
+            Self::Cancelled => Outcome::Done,
+            Self::Failed(failure) => Outcome::Failed(failure.as_failure()),
         }
     }
 }
 
-impl From<Trouble> for Stop {
-    fn from(trouble: Trouble) -> Self {
-        Self::Failed(trouble)
+impl From<FileError> for JobError {
+    fn from(failure: FileError) -> Self {
+        Self::Failed(failure)
     }
 }
 
-impl From<Failure<'_>> for Trouble {
+impl From<Failure<'_>> for FileError {
     fn from(failure: Failure<'_>) -> Self {
-        Self(Box::new(Words {
+        Self(Box::new(Inner {
             kind: failure.kind,
             errno: failure.errno,
             text: Cow::Owned(failure.text.to_string()),
@@ -110,15 +118,14 @@ impl From<Failure<'_>> for Trouble {
     }
 }
 
-impl From<Failure<'_>> for Stop {
+impl From<Failure<'_>> for JobError {
     fn from(failure: Failure<'_>) -> Self {
         Self::Failed(failure.into())
     }
 }
 
-impl From<WireError> for Stop {
-    /// The host sent what makes no sense.
+impl From<WireError> for JobError {
     fn from(_: WireError) -> Self {
-        Trouble::new(FailureKind::Invalid, "the records make no sense").into()
+        FileError::new(FailureKind::Invalid, "the records are malformed").into()
     }
 }

@@ -1,16 +1,16 @@
 //! Processes that have left the cgroups of commands.
 //!
-//! Nobody leaves a cgroup namespace by accident. But root can enter that of
-//! PID 1 (setns(2)), and from there move processes to wherever it likes. Before
-//! the agent says that all of a tree has ended, it looks for processes that may
-//! belong to it and are elsewhere:
+//! No process leaves a cgroup namespace by accident. But root can enter that of
+//! PID 1 (setns(2)), and from there move processes anywhere. Before the agent
+//! reports that a whole tree has ended, it looks for processes that may belong to
+//! it and are elsewhere:
 //!
 //! - those in no cgroup of a command,
 //! - those in the cgroup namespace of the agent, wherever they are.
 //!
-//! The agent's own children (workers, probes, commands that prepare themselves)
-//! and the kernel's threads are in the agent's session; a command begins one of
-//! its own, and none of its descendants can go back.
+//! The agent's own children (workers, probes, commands before their exec) and the
+//! kernel's threads are in the agent's session. A command starts a session of its
+//! own, and none of its descendants can return to the agent's.
 
 use alloc::format;
 use core::mem::MaybeUninit;
@@ -24,27 +24,26 @@ use rustix::{
 use super::PARENT;
 use crate::{clock::Moment, sys};
 
-/// So many processes are looked at, which takes some hundredths of a second.
-/// If there are more, nothing is known.
+/// How many processes are examined, which takes some hundredths of a second. If
+/// there are more, the answer is that some may have escaped.
 const MAX_EXAMINED: usize = 4096;
 
-/// Answers whether some process outside of the cgroups of commands may be a
-/// descendant of a command that was started at this moment, or whether that
-/// cannot be known.
-pub(super) fn may_descend_from_one_started_at(started: Moment) -> bool {
-    // What cannot be looked at proves nothing.
+/// Returns whether a process outside of the cgroups of commands may be a descendant
+/// of a command that was started at this moment. It is true if that is not known.
+pub(super) fn may_include_descendants_since(started: Moment) -> bool {
+    // An error proves nothing.
     find(started).unwrap_or(true)
 }
 
 fn find(started: Moment) -> Result<bool, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let processes = openat(CWD, "/proc", flags, Mode::empty())?;
-    let ours = Agent {
+    let proc = openat(CWD, "/proc", flags, Mode::empty())?;
+    let agent = AgentIdentity {
         session: sys::session_of(0).ok_or(Errno::SRCH)?,
-        namespace: namespace_of(&processes, "self"),
+        namespace: namespace_of(&proc, "self"),
     };
     let mut buffer = [MaybeUninit::uninit(); 4096];
-    let mut entries = RawDir::new(&processes, &mut buffer);
+    let mut entries = RawDir::new(&proc, &mut buffer);
     let mut examined = 0usize;
     while let Some(entry) = entries.next() {
         let entry = entry?;
@@ -56,38 +55,37 @@ fn find(started: Moment) -> Result<bool, Errno> {
         if examined > MAX_EXAMINED {
             return Ok(true);
         }
-        // One that is gone by now has no session.
-        let is_foreign = sys::session_of(pid).is_some_and(|session| session != ours.session);
-        if is_foreign && ours.have_lost(&processes, name) && lives_since(&processes, name, started)
-        {
+        // A process that has ended by now has no session.
+        let is_foreign = sys::session_of(pid).is_some_and(|session| session != agent.session);
+        if is_foreign && agent.has_escaped(&proc, name) && is_alive_since(&proc, name, started) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// What a process of the agent is known by.
-struct Agent {
+/// What identifies the processes of the agent itself.
+struct AgentIdentity {
     session: i32,
-    /// None: the kernel has no such namespaces.
-    namespace: Option<Link>,
+    /// `None` if the kernel has no cgroup namespaces.
+    namespace: Option<NamespaceId>,
 }
 
-impl Agent {
-    /// Whether a process is not where the agent puts commands.
-    fn have_lost(&self, processes: &OwnedFd, pid: &str) -> bool {
+impl AgentIdentity {
+    /// Returns whether a process is not where the agent puts commands.
+    fn has_escaped(&self, proc: &OwnedFd, pid: &str) -> bool {
         let mut text = [0; 512];
-        let path = read(processes, pid, "cgroup", &mut text);
-        // The beginning of the path is all that counts, so it may be cut off.
+        let path = read(proc, pid, "cgroup", &mut text);
+        // Only the beginning of the path matters, so it may be truncated.
         if path.is_none_or(|path| number_in_path(path).is_none()) {
             return true;
         }
-        self.namespace.is_some() && namespace_of(processes, pid) == self.namespace
+        self.namespace.is_some() && namespace_of(proc, pid) == self.namespace
     }
 }
 
-/// The number of the command's cgroup that a path is in, as `/proc/PID/cgroup`
-/// has it: `0::/vmcell/7/below`.
+/// Returns the number of the command's cgroup from the text of `/proc/PID/cgroup`,
+/// such as `0::/vmcell/7/below`.
 fn number_in_path(text: &[u8]) -> Option<u64> {
     let path = text
         .strip_prefix(b"0::/")?
@@ -99,62 +97,62 @@ fn number_in_path(text: &[u8]) -> Option<u64> {
     core::str::from_utf8(number).ok()?.parse().ok()
 }
 
-/// The number of the command's cgroup that a process is in.
+/// Returns the number of the command's cgroup that a process is in.
 pub(super) fn number_of(pid: u32) -> Option<u64> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let processes = openat(CWD, "/proc", flags, Mode::empty()).ok()?;
+    let proc = openat(CWD, "/proc", flags, Mode::empty()).ok()?;
     let mut text = [0; 512];
-    number_in_path(read(&processes, &format!("{pid}"), "cgroup", &mut text)?)
+    number_in_path(read(&proc, &format!("{pid}"), "cgroup", &mut text)?)
 }
 
-/// Whether a process lives that began at this moment or later.
-fn lives_since(processes: &OwnedFd, pid: &str, moment: Moment) -> bool {
+/// Returns whether a process is alive and was started at this moment or later.
+fn is_alive_since(proc: &OwnedFd, pid: &str, moment: Moment) -> bool {
     let mut text = [0; 1024];
-    let Some(text) = read(processes, pid, "stat", &mut text) else {
+    let Some(text) = read(proc, pid, "stat", &mut text) else {
         return false;
     };
     match parse_stat(text) {
-        // What a command starts at once may have begun before the agent has
-        // looked at its clock.
+        // A child of the command may be older than `moment`, because the agent
+        // reads its clock after the start: a second is allowed.
         Some((state, began)) => {
             let is_alive = !matches!(state, b'Z' | b'X');
-            is_alive && began.saturating_add(TICKS) >= ticks(moment)
+            is_alive && began.saturating_add(USER_HZ) >= ticks(moment)
         }
         None => true,
     }
 }
 
-/// How many ticks of the kernel there are in a second, to programs: `USER_HZ`.
-const TICKS: u64 = 100;
+/// The ticks per second in which the kernel reports times to programs.
+const USER_HZ: u64 = 100;
 
 fn ticks(moment: Moment) -> u64 {
-    moment.since_boot_ns().div_euclid(1_000_000_000 / TICKS)
+    moment.since_boot_ns().div_euclid(1_000_000_000 / USER_HZ)
 }
 
-/// The state of a process and when it began, in ticks since the boot: proc(5).
+/// Returns the state of a process and its start in ticks since the boot: proc(5).
 fn parse_stat(text: &[u8]) -> Option<(u8, u64)> {
-    // Its name is in parentheses, and may have some itself.
+    // The name is in parentheses, and may contain some.
     let end = text.iter().rposition(|byte| *byte == b')')?;
     let mut fields = text.get(end.checked_add(2)?..)?.split(|byte| *byte == b' ');
     let state = *fields.next()?.first()?;
-    // The state is the third field, the beginning the 22nd.
+    // The state is the third field, the start time the 22nd.
     let began = core::str::from_utf8(fields.nth(18)?).ok()?;
     Some((state, began.parse().ok()?))
 }
 
-/// The text of a namespace's link, `cgroup:[4026531835]`.
-type Link = ([u8; 32], usize);
+/// The text and length of a namespace's link, `cgroup:[4026531835]`.
+type NamespaceId = ([u8; 32], usize);
 
-fn namespace_of(processes: &OwnedFd, pid: &str) -> Option<Link> {
+fn namespace_of(proc: &OwnedFd, pid: &str) -> Option<NamespaceId> {
     let mut buffer = [0; 32];
     let path = format!("{pid}/ns/cgroup");
-    let length = readlinkat_raw(processes, path, &mut buffer[..]).ok()?;
+    let length = readlinkat_raw(proc, path, &mut buffer[..]).ok()?;
     Some((buffer, length))
 }
 
-fn read<'a>(processes: &OwnedFd, pid: &str, file: &str, text: &'a mut [u8]) -> Option<&'a [u8]> {
+fn read<'a>(proc: &OwnedFd, pid: &str, file: &str, text: &'a mut [u8]) -> Option<&'a [u8]> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = openat(processes, format!("{pid}/{file}"), flags, Mode::empty()).ok()?;
+    let file = openat(proc, format!("{pid}/{file}"), flags, Mode::empty()).ok()?;
     let count = rustix::io::read(&file, &mut *text).ok()?;
     text.get(..count)
 }
@@ -195,8 +193,8 @@ mod tests {
     #[test]
     fn who_began_earlier_is_no_descendant() {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let processes = openat(CWD, "/proc", flags, Mode::empty()).unwrap();
+        let proc = openat(CWD, "/proc", flags, Mode::empty()).unwrap();
         let later = Moment::now().after_ms(60_000);
-        assert!(!lives_since(&processes, "self", later));
+        assert!(!is_alive_since(&proc, "self", later));
     }
 }

@@ -9,31 +9,31 @@ use rustix::{
 use vmcell_wire::{FailureKind, limits::MAX_DEPTH, pattern::Selection};
 
 use super::listing::{BUFFER, Buffer, Listing, Order};
-use crate::worker::Trouble;
+use crate::worker::{FileError, FileResult};
 
-/// Everything below a directory, name by name.
+/// A traversal of everything below a directory.
 ///
-/// It goes by descriptors and single names, so it ends up nowhere else,
-/// whatever is renamed meanwhile. It enters a directory only if it is
-/// [told to](Self::enter), and holds one descriptor for each level.
+/// It uses descriptors and single names, so it stays below the directory even if
+/// processes rename entries meanwhile. It enters a directory only if the caller
+/// calls [`enter`](Self::enter), and holds one descriptor for each level.
 ///
 /// ```text
 ///  next ─> Entry, a directory ─> enter ─> next ─> Entry … ─> next ─> Left
 ///  next ─> Entry ─> next ─> Entry …
 /// ```
-pub(crate) struct Tour {
+pub(crate) struct Traversal {
     levels: Vec<Level>,
-    /// Of the entry that came last, from the top.
+    /// The path of the current entry from the top.
     path: Vec<u8>,
-    /// Where its name begins in there.
+    /// The offset of its name in the path.
     name: usize,
     order: Order,
     buffer: Box<Buffer>,
 }
 
-/// What comes on a tour. [`Tour::path`] tells which one it is.
+/// A step of a traversal. [`Traversal::path`] returns its path.
 pub(crate) enum Step {
-    /// An entry, and what it is if the file system tells.
+    /// An entry, with its type if the file system reports it.
     Entry(FileType),
     /// The directory has no more entries.
     Left,
@@ -41,20 +41,20 @@ pub(crate) enum Step {
 
 struct Level {
     directory: OwnedFd,
-    /// How long the directory's path is.
+    /// The length of the directory's path.
     path: usize,
     selection: Selection,
     listing: Listing,
 }
 
-/// How a directory is opened to be read: nothing else is, and no link followed.
+/// The flags for reading a directory. They fail for other types and for links.
 pub(crate) const READ_DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-impl Tour {
-    /// A tour of what is below `top`.
+impl Traversal {
+    /// Starts a traversal of what is below `top`.
     pub(crate) fn new(top: OwnedFd, order: Order, selection: Selection) -> Self {
         let level = Level {
             directory: top,
@@ -71,9 +71,9 @@ impl Tour {
         }
     }
 
-    /// The next step; None: that was all. After trouble with a directory the
-    /// rest of it is passed over.
-    pub(crate) fn next(&mut self) -> Option<Result<Step, Trouble>> {
+    /// Returns the next step, or `None` at the end. After a failure the rest of the
+    /// directory is skipped.
+    pub(crate) fn next(&mut self) -> Option<FileResult<Step>> {
         loop {
             let level = self.levels.last_mut()?;
             self.path.truncate(level.path);
@@ -90,20 +90,16 @@ impl Tour {
                 return Some(Ok(Step::Left));
             }
             let directory = level.directory.as_fd();
-            if let Err(trouble) = level.listing.read(directory, self.order, &mut self.buffer) {
-                return Some(Err(trouble));
+            if let Err(failure) = level.listing.read(directory, self.order, &mut self.buffer) {
+                return Some(Err(failure));
             }
         }
     }
 
-    /// Goes into the directory that came last, which `directory` is.
-    pub(crate) fn enter(
-        &mut self,
-        directory: OwnedFd,
-        selection: Selection,
-    ) -> Result<(), Trouble> {
+    /// Enters the current entry, which is open as `directory`.
+    pub(crate) fn enter(&mut self, directory: OwnedFd, selection: Selection) -> FileResult<()> {
         if self.levels.len() >= MAX_DEPTH {
-            return Err(Trouble::new(
+            return Err(FileError::new(
                 FailureKind::Limit,
                 "what is below is too deep: name a directory further down",
             ));
@@ -117,49 +113,49 @@ impl Tour {
         Ok(())
     }
 
-    /// How many directories the tour is in, its top included.
+    /// Returns how many directories are entered, including the top.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len()
     }
 
-    /// Where it is, from the top.
+    /// Returns the path of the current entry from the top.
     pub(crate) fn path(&self) -> &[u8] {
         &self.path
     }
 
-    /// The path of the directory that it is in.
+    /// Returns the path of the current directory.
     pub(crate) fn path_above(&self) -> &[u8] {
         let length = self.levels.last().map_or(0, |level| level.path);
         self.path.get(..length).unwrap_or_default()
     }
 
-    /// The name of the entry that came last.
+    /// Returns the name of the current entry.
     pub(crate) fn name(&self) -> &[u8] {
         self.path.get(self.name..).unwrap_or_default()
     }
 
-    /// What was selected of the directory that it is in.
+    /// Returns the selection of the current directory.
     pub(crate) fn selection(&self) -> Selection {
         self.levels
             .last()
             .map_or(Selection::Skip, |level| level.selection)
     }
 
-    /// The directory that it is in.
+    /// Returns the current directory.
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         match self.levels.last() {
             Some(level) => level.directory.as_fd(),
-            // Nothing can be found here once the tour is over.
+            // The traversal is over: every call with this descriptor fails.
             None => rustix::fs::ABS,
         }
     }
 
-    /// Looks at the entry that came last.
+    /// Returns the status of the current entry.
     pub(crate) fn status(&self) -> Result<Stat, Errno> {
         statat(self.directory(), self.name(), AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Opens the entry that came last.
+    /// Opens the current entry.
     pub(crate) fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         openat(self.directory(), self.name(), flags, Mode::empty())
     }

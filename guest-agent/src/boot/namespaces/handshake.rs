@@ -11,12 +11,13 @@ use rustix::{
     },
 };
 
-/// Between keeper and PID 1: one word, and perhaps a descriptor with it.
-pub(super) struct Line(OwnedFd);
+/// One end of the socket between the monitor and PID 1. One message goes over it,
+/// perhaps with a descriptor.
+pub(super) struct Handshake(OwnedFd);
 
-const WORD: [u8; 1] = *b"!";
+const MESSAGE: [u8; 1] = *b"!";
 
-impl Line {
+impl Handshake {
     pub(super) fn pair() -> Result<(Self, Self), Errno> {
         let (one, other) = socketpair(
             AddressFamily::UNIX,
@@ -27,8 +28,8 @@ impl Line {
         Ok((Self(one), Self(other)))
     }
 
-    /// Lets the other end go on.
-    pub(super) fn say(&self, tree: Option<&OwnedFd>) -> Result<(), Errno> {
+    /// Lets the other end continue.
+    pub(super) fn send(&self, tree: Option<&OwnedFd>) -> Result<(), Errno> {
         let descriptors = tree.map(AsFd::as_fd);
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -36,18 +37,18 @@ impl Line {
             let rights = SendAncillaryMessage::ScmRights(descriptors.as_slice());
             control.push(rights).then_some(()).ok_or(Errno::NOBUFS)?;
         }
-        let word = [IoSlice::new(&WORD)];
-        sendmsg(&self.0, &word, &mut control, SendFlags::NOSIGNAL).map(|_| ())
+        let message = [IoSlice::new(&MESSAGE)];
+        sendmsg(&self.0, &message, &mut control, SendFlags::NOSIGNAL).map(|_| ())
     }
 
-    /// Waits for the word, and takes what came with it.
-    pub(super) fn wait(&self) -> Result<Option<OwnedFd>, Errno> {
-        let mut word = [0; 1];
+    /// Waits for the message, and returns the descriptor that came with it.
+    pub(super) fn receive(&self) -> Result<Option<OwnedFd>, Errno> {
+        let mut message = [0; 1];
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut places = [IoSliceMut::new(&mut word)];
+        let mut buffers = [IoSliceMut::new(&mut message)];
         let flags = RecvFlags::CMSG_CLOEXEC;
-        let received = recvmsg(&self.0, &mut places, &mut control, flags)?;
+        let received = recvmsg(&self.0, &mut buffers, &mut control, flags)?;
         if received.bytes == 0 {
             return Err(Errno::PIPE);
         }
@@ -58,8 +59,8 @@ impl Line {
         Ok(descriptors)
     }
 
-    /// Whether the other end is still there. Nothing more is said.
-    pub(super) fn is_held(&self) -> bool {
+    /// Returns whether the other end is still open. No further message may come.
+    pub(super) fn is_connected(&self) -> bool {
         let mut nothing = [0; 1];
         recv(&self.0, &mut nothing, RecvFlags::DONTWAIT) == Err(Errno::AGAIN)
     }

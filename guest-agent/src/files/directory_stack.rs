@@ -7,33 +7,33 @@ use rustix::{
     io::Errno,
 };
 
-/// A way down through directories and up again, without recursion. It goes by
+/// The open directories of a depth-first traversal, without recursion. It uses
 /// descriptors and follows no link.
-pub(crate) struct Descent<T> {
+pub(crate) struct DirectoryStack<T> {
     levels: Vec<Level<T>>,
     buffer: Vec<MaybeUninit<u8>>,
 }
 
-/// A directory on the way.
+/// An open directory.
 pub(crate) struct Level<T> {
     pub(crate) directory: OwnedFd,
     pub(crate) name: CString,
-    /// What the user of the descent keeps for it.
-    pub(crate) note: T,
-    /// Entries that were read and not looked at.
+    /// Data of the caller.
+    pub(crate) data: T,
+    /// Entries that were read and not returned yet.
     pending: Vec<(CString, FileType)>,
 }
 
-/// What comes next.
+/// A step of the traversal.
 pub(crate) enum Step<'a, T> {
     /// An entry of the deepest directory.
     Entry {
         level: &'a Level<T>,
         name: CString,
-        /// As the directory has it: it may be unknown, or another one by now.
+        /// According to the directory: it may be unknown or outdated.
         kind: FileType,
     },
-    /// The deepest directory has no more entries and was left.
+    /// The deepest directory has no more entries and was popped.
     Left(Level<T>),
 }
 
@@ -45,7 +45,7 @@ const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-impl<T> Descent<T> {
+impl<T> DirectoryStack<T> {
     pub(crate) fn new() -> Self {
         let mut buffer = Vec::new();
         buffer.resize_with(BUFFER, MaybeUninit::uninit);
@@ -55,7 +55,7 @@ impl<T> Descent<T> {
         }
     }
 
-    /// How many directories are open.
+    /// Returns how many directories are open.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len()
     }
@@ -68,17 +68,18 @@ impl<T> Descent<T> {
         self.levels.last()
     }
 
-    /// Goes down into a directory that is open.
-    pub(crate) fn enter(&mut self, directory: OwnedFd, name: CString, note: T) {
+    /// Pushes an open directory.
+    pub(crate) fn enter(&mut self, directory: OwnedFd, name: CString, data: T) {
         self.levels.push(Level {
             directory,
             name,
-            note,
+            data,
             pending: Vec::new(),
         });
     }
 
-    /// The next entry, or the end of the deepest directory. None: all was left.
+    /// Returns the next entry, or the end of the deepest directory. `None` at the
+    /// end of the traversal.
     pub(crate) fn step(&mut self) -> Result<Option<Step<'_, T>>, Errno> {
         let Some(mut level) = self.levels.pop() else {
             return Ok(None);
@@ -96,7 +97,7 @@ impl<T> Descent<T> {
             .map(|level| Step::Entry { level, name, kind }))
     }
 
-    /// The path below the top of an entry of the deepest directory.
+    /// Returns the path of an entry of the deepest directory, relative to the top.
     pub(crate) fn path_of(&self, name: &CStr) -> Vec<u8> {
         let mut path = Vec::new();
         for level in self.levels.iter().skip(1) {
@@ -115,7 +116,7 @@ impl<T> Level<T> {
         while let Some(entry) = entries.next() {
             let entry = match entry {
                 Ok(entry) => entry,
-                // It was removed while we are in it.
+                // The directory was removed meanwhile.
                 Err(Errno::NOENT) => break,
                 Err(errno) => return Err(errno),
             };
@@ -131,7 +132,7 @@ impl<T> Level<T> {
     }
 }
 
-/// Opens a directory to be read; never through a link.
+/// Opens a directory for reading. Does not follow a link.
 pub(crate) fn open_directory(
     above: BorrowedFd<'_>,
     name: impl rustix::path::Arg,
@@ -139,7 +140,7 @@ pub(crate) fn open_directory(
     openat(above, name, READ, Mode::empty())
 }
 
-/// Opens whatever has a name, to be looked at.
+/// Opens an entry of any type with `O_PATH`. Does not follow a link.
 pub(crate) fn open_entry(
     above: BorrowedFd<'_>,
     name: impl rustix::path::Arg,
