@@ -209,16 +209,11 @@ fn copy<R: Read>(
 
 /// Returns the kind of an entry that is neither a regular file nor a hard link.
 fn other_kind(header: &Header, extended: &ExtendedHeader) -> Result<Kind, ArchiveProblem> {
-    let device_number = |number: io::Result<Option<u32>>| match number {
+    let known = |number: io::Result<Option<u32>>| match number {
         Ok(Some(number)) => Ok(number),
         _ => Err(ArchiveProblem::BadNumber),
     };
-    let device = || {
-        Ok((
-            device_number(header.device_major())?,
-            device_number(header.device_minor())?,
-        ))
-    };
+    let device = || Ok((known(header.device_major())?, known(header.device_minor())?));
     Ok(match header.entry_type() {
         EntryType::Directory => Kind::Directory,
         EntryType::Symlink => Kind::Symlink(link_target(header, extended)),
