@@ -1,31 +1,30 @@
-# Two commands matter: `make demo` and `make test`. Both work on a fresh
-# Debian-like machine that has rustup, gcc and make, and do all set-up themselves.
+# The main targets are `demo` and `test`. Both work on a fresh Debian-like machine
+# with rustup, gcc and make, and do all set-up themselves.
 
-# For how long `make fuzz` looks for trouble in each of its targets.
+# For how long `make fuzz` runs each of its targets.
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= decode disk patch pattern screen
 
-# Tests wait for VMs now and then: with half as many again as there are processors
-# at a time, none stands idle.
+# Tests often wait for VMs, so run 1.5 tests per processor to keep all of them busy.
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + $$(nproc) / 2)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo setup tools vsock kernel build test lint bench fuzz
 
-help: ## Say what can be made.
+help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Not optimised: it waits for a VM, and what it is built of is there for the tests.
-demo: setup ## Set everything up, say what was found, then boot a VM and print its uname.
+# Not optimised: the demo mostly waits for a VM, and the tests use the same build.
+demo: setup ## Set everything up, check the host, then boot a VM and print its uname.
 	cargo build --package vmcell-cli
 	@cargo run --quiet --package vmcell-cli -- demo
 
-setup: tools kernel ## Everything that VMs and tests need: packages, musl target, guest kernel.
+setup: tools kernel ## Install all that VMs and tests need: packages, musl target, guest kernel.
 
-tools: ## Install the packages and the musl target, if something is missing.
+tools: ## Install missing packages and the musl target.
 	@scripts/setup.sh
 
-vsock: tools ## Install the program that is a vsock device for QEMU, if it is missing.
+vsock: tools ## Install vhost-device-vsock, a vsock device for QEMU, if it is missing.
 	@scripts/setup.sh test
 
 kernel: tools ## Build the guest kernel, once per source version and config.
@@ -34,7 +33,7 @@ kernel: tools ## Build the guest kernel, once per source version and config.
 build: tools ## Build the library with its agent, and the CLI.
 	cargo build --release --package vmcell-cli
 
-test: setup vsock ## Run every test, those with real VMs included.
+test: setup vsock ## Run all tests, including those with real VMs.
 	kernel-config/check.sh
 	cargo test --workspace --no-fail-fast
 	VMCELL_TEST_LINK=hybrid-vsock cargo test --workspace --test vm
@@ -45,14 +44,14 @@ lint: tools ## Check format, lints and documentation.
 	cargo clippy -p vmcell-agent --bin vmcell-init --features init --profile guest -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 
-bench: setup vsock ## Measure vmcell against plain QEMU.
+bench: setup vsock ## Run all benchmarks.
 	cargo bench --package vmcell-benches
 
-# What the fuzzer finds worth keeping goes into the first folder; the second holds
-# the committed seeds. `--sanitizer none` is what works with a stable compiler, and
-# there is no unsafe code to look into. No VM is started, so any file is the agent.
+# The fuzzer writes new inputs to the first folder; the second contains the
+# committed seeds. Sanitizers need a nightly compiler, and the fuzzed code has no
+# unsafe code. No VM is started, so any file can stand in for the agent.
 fuzz: export VMCELL_AGENT = $(CURDIR)/Makefile
-fuzz: ## Fuzz what reads bytes from the other side, each target for FUZZ_SECONDS.
+fuzz: ## Fuzz the parsers of untrusted input, each target for FUZZ_SECONDS.
 	@scripts/setup.sh fuzz
 	set -e; for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/target/corpus/$$target; \

@@ -1,4 +1,4 @@
-//! Builds the guest's side of the baselines.
+//! Builds the guest program of the baselines.
 
 #[path = "../host/build/guest_program.rs"]
 mod guest_program;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # build.sh [FLAVOUR]: builds the guest kernel, once per source version and config, and prints the path of
-# its vmlinux. A flavour is for a VMM that needs another one: see flavours/.
+# its vmlinux. A flavour is a variant of the config for a VMM that needs one: see flavours/.
 #
 # Reading order: the settings, the helpers, then the script from "Which kernel?" on.
 # The only line on stdout is the path; everything else goes to stderr.
@@ -21,8 +21,8 @@ flavour=${1:-}
 current=$cache/current${flavour:+-$flavour}
 
 # Fixed values in place of the date, user, host and build counter that a kernel otherwise records.
-# Together with the arguments of make they are part of the cache key: whoever changes how the kernel is
-# built changes these lists, and everybody gets a new kernel.
+# Together with the arguments of make they are part of the cache key, so that a change of these lists
+# causes a rebuild.
 build_settings=(
     ARCH=x86_64
     KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 1970'
@@ -30,8 +30,8 @@ build_settings=(
     KBUILD_BUILD_HOST=vmcell
     KBUILD_BUILD_VERSION=1
 )
-# The kernel's own flags align the parts of the file to 2 MiB for the sake of the bzImage stub, which is not
-# built here; with 4 KiB the file is 5 MiB smaller. Addresses in memory stay as they are.
+# The kernel's own flags align segments in the file to 2 MiB for the bzImage stub, which is not built here;
+# with 4 KiB the file is 5 MiB smaller. Addresses in memory do not change.
 make_arguments=(
     vmlinux
     LDFLAGS_vmlinux='-z max-page-size=0x1000 --build-id=sha1 --orphan-handling=warn'
@@ -43,8 +43,8 @@ sha256() { sha256sum | cut -d ' ' -f 1; }
 
 # --- Helpers: where the source comes from -----------------------------------------------------------
 
-# The version that apt would download, or nothing. Asking apt takes about a second, so the answer is
-# kept until the package lists change.
+# Prints the version that apt would download, or nothing. apt-cache takes about a second, so the result
+# is cached until the package lists change.
 apt_candidate() {
     command -v apt-cache >/dev/null || return 0
     local known=$cache/apt-candidate version
@@ -60,15 +60,15 @@ apt_candidate() {
     echo "$version"
 }
 
-# One field of the note that lies beside a built kernel.
-noted() { sed -n "s/^$2=//p" "$1/version" 2>/dev/null || true; }
+# Prints one field of the file `version` next to a built kernel.
+version_field() { sed -n "s/^$2=//p" "$1/version" 2>/dev/null || true; }
 
-# Names the source in a way that changes when the source does, without unpacking anything.
+# Prints an identifier of the source that changes when the source does, without unpacking anything.
 source_version() {
     local source=${VMCELL_KERNEL_SOURCE:-} version
     if [ -n "$source" ] && [ -d "$source" ]; then
         [ -f "$source/Kbuild" ] || die "VMCELL_KERNEL_SOURCE=$source is not a kernel tree"
-        # Names, sizes and times stand for the contents: reading a gigabyte takes too long.
+        # Hashes names, sizes and times instead of the contents: reading a gigabyte takes too long.
         echo "tree $(cd "$source" && find . -type f -printf '%P %s %T@\n' | sort | sha256)"
     elif [ -n "$source" ]; then
         [ -f "$source" ] || die "VMCELL_KERNEL_SOURCE=$source does not exist"
@@ -92,7 +92,7 @@ fetch_source() {
     if [ -z "$tarball" ] && [ -f "$installed_tarball" ]; then
         tarball=$installed_tarball
     elif [ -z "$tarball" ]; then
-        # The download is kept: most rebuilds are a changed fragment, not a changed source.
+        # The download is cached: most rebuilds are caused by a changed fragment, not a changed source.
         tarball=$cache/source/${source_id#* }.tar.xz
         [ -f "$tarball" ] || download "${source_id#* }" "$tarball" || return 1
     fi
@@ -116,7 +116,7 @@ download() {
 
 # --- Helpers: building ------------------------------------------------------------------------------
 
-# require TOOL:PACKAGE...: all missing tools are named at once, with the command that installs them.
+# require TOOL:PACKAGE...: fails with a list of all missing tools and the command that installs them.
 require() {
     local pair missing=() packages=()
     for pair; do
@@ -132,13 +132,13 @@ require() {
     [ ${#missing[@]} -eq 0 ] || die "missing: ${missing[*]}; try: apt-get install ${packages[*]}"
 }
 
-# make with nothing inherited: flags of an outer make or a stray CROSS_COMPILE would change the result.
+# Runs make with a clean environment: flags of an outer make or CROSS_COMPILE would change the result.
 kernel_make() {
     env -i PATH="$PATH" HOME="$HOME" LC_ALL=C KCONFIG_ALLCONFIG="$build/allconfig" "${build_settings[@]}" \
         make -C "$build/source/" O="$build/out" "$@" 2>&1
 }
 
-# Copies make's output to the log; on a terminal it also shows that something is happening.
+# Copies make's output to the log; on a terminal it also shows a counter.
 progress() {
     if [ -t 2 ]; then
         tee -a "$log" | awk '
@@ -149,9 +149,9 @@ progress() {
     fi
 }
 
-# A job of its own, with its own process group: bash runs no trap while it waits for a plain command, so a
-# TERM would only be heard when the compiler is done. The job does not inherit the lock: should this script
-# be killed outright, the next one need not wait for orphans, and removes the folder under them.
+# Compiles in a background job with its own process group: bash runs no trap while it waits for a foreground
+# command, so a TERM would take effect only after the compilation. The job does not inherit the lock: if this
+# script is killed with KILL, the next one does not wait for orphans, and removes their folder.
 compile() {
     set -m
     (kernel_make -j"${VMCELL_KERNEL_JOBS:-$(nproc)}" "${make_arguments[@]}" | progress) 9>&- &
@@ -170,13 +170,13 @@ clean_up() {
 }
 
 failed() {
-    say "$1; the log is $log and ends so:"
+    say "$1; the log is $log, its last lines are:"
     tail -n 25 "$log" >&2
     exit 1
 }
 
-# Makes the link `current` (or that of the flavour) point to the kernel, and ends the script. rename(2) replaces the old link in
-# one step, so a reader sees the old kernel or the new one and never none.
+# Points the link `current` (or that of the flavour) to the kernel, and ends the script. rename(2) replaces
+# the old link atomically, so that a reader always finds a kernel.
 finish() {
     local name
     name=$(basename "$1")
@@ -196,13 +196,13 @@ settings=$("$here/merge.sh" ${flavour:+"$flavour"}) || die "a fragment is wrong"
 fragments=$(printf '%s\n' "$settings" | sha256)
 source_id=$(source_version)
 
-# Without a package list (offline, lists removed) a kernel made from these fragments is the right one,
-# whatever its version; with other fragments the source downloaded last is.
+# Without package lists (offline, lists removed), a cached kernel with these fragments is used, whatever its
+# version; if the fragments changed, the last downloaded source is used.
 if [ -z "$source_id" ]; then
-    [ "$(noted "$current" fragments)" != "$fragments" ] || finish "$(realpath "$current")"
-    kept=$(find "$cache/source" -name '*.tar.xz' 2>/dev/null | sort | tail -n 1) || true
-    [ -n "$kept" ] || die "apt knows no $package: run apt-get update, or set VMCELL_KERNEL_SOURCE"
-    source_id="$package $(basename "$kept" .tar.xz)"
+    [ "$(version_field "$current" fragments)" != "$fragments" ] || finish "$(realpath "$current")"
+    cached=$(find "$cache/source" -name '*.tar.xz' 2>/dev/null | sort | tail -n 1) || true
+    [ -n "$cached" ] || die "apt knows no $package: run apt-get update, or set VMCELL_KERNEL_SOURCE"
+    source_id="$package $(basename "$cached" .tar.xz)"
 fi
 
 key=$(printf '%s\n' "$source_id" "$settings" "${build_settings[@]}" "${make_arguments[@]}" | sha256 | cut -c 1-16)
@@ -213,13 +213,13 @@ kernel=$cache/$key
 
 require make:make gcc:gcc ld:binutils flex:flex bison:bison bc:bc xz:xz-utils tar:tar flock:util-linux
 
-# One build at a time: a second caller waits, and then most likely finds its kernel in the cache.
+# One build at a time: a second caller waits, and then usually finds its kernel in the cache.
 exec 9>"$cache/lock"
 flock -n 9 || { say "waiting for another build"; flock 9; }
 [ ! -f "$kernel/vmlinux" ] || finish "$kernel"
 
-# Everything happens in a folder that is renamed at the very end, or removed. With the lock in hand, other
-# such folders are left-overs of builds that were killed.
+# The build happens in a temporary folder. While we hold the lock, other such folders are left over from
+# builds that were killed.
 rm -rf "$cache"/.build-*
 build=$(mktemp -d "$cache/.build-XXXXXX")
 job=
@@ -230,16 +230,16 @@ log=$cache/build.log
 : >"$log"
 
 if ! fetch_source "$build/source"; then
-    # A source that the caller named must be used or refused. Else a newer source exists and is out of
-    # reach: an older kernel with the same config is better than none.
+    # Fails if the caller chose the source. Otherwise a newer source exists but cannot be downloaded, and
+    # an older kernel with the same config is used.
     [ -z "${VMCELL_KERNEL_SOURCE:-}" ] || die "cannot unpack $VMCELL_KERNEL_SOURCE"
-    [ "$(noted "$current" fragments)" = "$fragments" ] ||
+    [ "$(version_field "$current" fragments)" = "$fragments" ] ||
         failed "cannot get $source_id (apt-get update may help)"
-    say "cannot get $source_id; staying with $(noted "$current" source)"
+    say "cannot get $source_id; using $(version_field "$current" source)"
     finish "$(realpath "$current")"
 fi
 
-# allnoconfig and not olddefconfig: what no fragment names stays off, also what a menu would bring along.
+# allnoconfig instead of olddefconfig: symbols that no fragment sets stay off, even if their default is on.
 mkdir "$build/out" "$build/result"
 printf '%s\n' "$settings" >"$build/allconfig"
 kernel_make allnoconfig >>"$log" || failed "configuring failed"
@@ -249,7 +249,7 @@ say "compiling $source_id (some minutes)"
 SECONDS=0
 compile || failed "compiling failed"
 strip --strip-all -o "$build/result/vmlinux" "$build/out/vmlinux"
-# The entry point for direct boot is a note; a kernel without it starts nowhere.
+# The PVH note contains the entry point for direct boot; without it the kernel does not boot.
 readelf -n "$build/result/vmlinux" | grep Xen >/dev/null || failed "vmlinux has no PVH note"
 cp "$build/out/.config" "$build/result/config"
 cat >"$build/result/version" <<EOF
@@ -261,5 +261,5 @@ EOF
 
 chmod 755 "$build/result"
 mv -T "$build/result" "$kernel"
-say "built $(noted "$kernel" release) in $SECONDS s, $(stat -c %s "$kernel/vmlinux") bytes"
+say "built $(version_field "$kernel" release) in $SECONDS s, $(stat -c %s "$kernel/vmlinux") bytes"
 finish "$kernel"

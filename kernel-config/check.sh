@@ -1,8 +1,8 @@
 #!/bin/sh
-# check.sh [CONFIG [FLAVOUR]]: does this kernel config hold what the fragments ask for?
+# check.sh [CONFIG [FLAVOUR]]: checks that a kernel config has the values that the fragments set.
 #
-# Kconfig drops a symbol without a word when something it depends on is missing, so a fragment alone
-# proves nothing. CONFIG is the config of the cached kernel unless it is given.
+# Kconfig silently drops a symbol whose dependencies are missing, so the fragments alone prove nothing.
+# CONFIG defaults to the config of the cached kernel.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -26,7 +26,7 @@ BEGIN {
     symbol = $0
     sub(/=.*/, "", symbol)
     want = substr($0, length(symbol) + 2)
-    # Kconfig writes "is not set", or nothing at all, for a symbol that is off.
+    # Kconfig writes "is not set" or nothing for a symbol that is off.
     got = (symbol in have) ? have[symbol] : "n"
     if (got != want) {
         printf "kernel-config: %s: wanted %s, got %s\n", symbol, want, got > "/dev/stderr"

@@ -1,9 +1,9 @@
 #!/bin/bash
-# setup.sh [test | fuzz]: installs what building and running vmcell needs and this machine lacks.
+# setup.sh [test | fuzz]: installs missing dependencies for building and running vmcell.
 #
-# It looks for programs rather than packages, so that it is quick when everything is there and does not
-# mind where they came from. What it cannot install it names, and goes on: not every step needs everything,
-# and the one that does says so.
+# It checks for programs rather than packages, so that it is fast when nothing is missing and accepts
+# programs from any source. If it cannot install something, it reports that and continues: not every later
+# step needs everything, and a step that does fails with its own message.
 set -euo pipefail
 
 # e2fsprogs is not in the PATH of ordinary users.
@@ -16,10 +16,10 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/vmcell
 say() { printf 'setup: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null; }
 
-# --- What is missing? -------------------------------------------------------------------------------
+# --- Find missing packages --------------------------------------------------------------------------
 
 packages=()
-# need PACKAGE CHECK...: the package is missing if the check fails.
+# need PACKAGE CHECK...: adds the package to the list if the check fails.
 need() {
     local package=$1
     shift
@@ -28,7 +28,7 @@ need() {
 
 has_header() { echo "#include <$1>" | gcc -E - >/dev/null 2>&1; }
 
-# The package `busybox` has the same program, but not a static one.
+# The package `busybox` contains a dynamically linked one.
 has_static_busybox() {
     local busybox=${VMCELL_BUSYBOX:-$(command -v busybox)}
     [ -n "$busybox" ] && ! readelf --program-headers "$busybox" 2>/dev/null | grep -q INTERP
@@ -43,7 +43,7 @@ has_kernel_source() {
 }
 
 find_missing() {
-    # To build Rust programs, and the guest kernel (see kernel-config/build.sh).
+    # For building Rust programs and the guest kernel (see kernel-config/build.sh).
     need gcc have gcc
     need libc6-dev has_header stdlib.h
     need bc have bc
@@ -52,25 +52,25 @@ find_missing() {
     need libelf-dev has_header gelf.h
     need make have make
     need xz-utils have xz
-    # To make images.
+    # For building images.
     need busybox-static has_static_busybox
     need e2fsprogs have debugfs
-    # To make the environment `debian`, as an ordinary user too.
+    # For building the image `debian`, with or without root.
     need mmdebstrap have mmdebstrap
     need uidmap have newuidmap
     need debian-archive-keyring has_debian_keys
-    # To run VMs.
+    # For running VMs.
     need qemu-system-x86 have "${VMCELL_QEMU:-qemu-system-x86_64}"
-    # Tests of disks make layers and partitions with these, and apply patches.
+    # For tests of disks, which create overlays and partitions, and apply patches.
     need qemu-utils have qemu-io
     need fdisk have sfdisk
     need patch have patch
     need git have git
-    # A benchmark reads disks with it, to compare.
+    # For a benchmark, as a baseline for reading disks.
     need p7zip-full have 7z
-    # A test reads our initramfs with it.
+    # For a test that unpacks our initramfs.
     need cpio have cpio
-    # libFuzzer is C++.
+    # For libFuzzer, which is written in C++.
     [ "${1:-}" != fuzz ] || need g++ have g++
 }
 
@@ -86,7 +86,7 @@ apt_get() {
 }
 
 install_packages() {
-    # The kernel's source is downloaded by name, which needs package lists and no package.
+    # kernel-config/build.sh downloads the kernel's source with apt, which needs package lists.
     local lists=current
     if have apt-cache && ! has_kernel && ! has_kernel_source; then
         lists=missing
@@ -95,19 +95,19 @@ install_packages() {
         return
     fi
     if ! have apt-get; then
-        say "install what these Debian packages hold: ${packages[*]}"
+        say "there is no apt-get; install the equivalent of these Debian packages: ${packages[*]}"
         return
     fi
     say "updating the package lists"
-    apt_get update || say "cannot; try: apt-get update"
+    apt_get update || say "failed; try: apt-get update"
     if [ ${#packages[@]} -ne 0 ]; then
         say "installing ${packages[*]}"
         apt_get install --yes --no-install-recommends "${packages[@]}" ||
-            say "cannot; try: apt-get install ${packages[*]}"
+            say "failed; try: apt-get install ${packages[*]}"
     fi
 }
 
-# The guest's programs are smallest with musl. Without it they are built for glibc.
+# The guest's programs are built with musl, which makes them smaller, or else with glibc.
 add_musl() {
     local libraries
     libraries=$(rustc --print target-libdir --target "$musl" 2>/dev/null) || true
@@ -116,7 +116,7 @@ add_musl() {
     fi
     say "adding the Rust target $musl"
     timeout 300 rustup --quiet target add "$musl" ||
-        say "cannot; the guest's programs will be built for glibc and be larger"
+        say "failed; the guest's programs will be built with glibc and be larger"
 }
 
 add_rust_components() {
@@ -127,10 +127,10 @@ add_rust_components() {
         return
     fi
     say "adding ${missing[*]}"
-    timeout 300 rustup --quiet component add "${missing[@]}" || say "cannot; \`make lint\` needs them"
+    timeout 300 rustup --quiet component add "${missing[@]}" || say "failed; \`make lint\` needs them"
 }
 
-# With it, VMs of QEMU can have vsock on any machine. Tests run over it.
+# Provides vsock devices for QEMU without kernel support. Tests use it.
 add_vhost_device_vsock() {
     if [ -n "${VMCELL_VHOST_DEVICE_VSOCK:-}" ] || have vhost-device-vsock ||
         [ -e "$cache/tools/bin/vhost-device-vsock" ]; then
@@ -139,7 +139,7 @@ add_vhost_device_vsock() {
     say "building vhost-device-vsock $vhost_device_vsock"
     timeout 600 cargo install --quiet --locked --root "$cache/tools" \
         vhost-device-vsock --version "=$vhost_device_vsock" ||
-        say "cannot; VMs can have the link \`hybrid-vsock\` with it only, and tests need it"
+        say "failed; the link \`hybrid-vsock\` of QEMU and the tests need it"
 }
 
 add_cargo_fuzz() {

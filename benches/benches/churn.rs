@@ -1,5 +1,5 @@
-//! VMs that come and go at random for two minutes, on two backends at once, and
-//! what they leave behind.
+//! Starts and ends VMs at random for two minutes, on two backends at once, and
+//! counts the resources that are left over.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`.
 
@@ -17,21 +17,21 @@ use vmcell::{
 };
 use vmcell_benches::{memory::descriptors, summary::fact};
 
-/// For how long new ones are started.
-const TIME: Duration = Duration::from_secs(120);
+/// For how long new VMs are started.
+const DURATION: Duration = Duration::from_secs(120);
 
-/// How many there are at once.
+/// The number of concurrent VMs on each backend.
 const PROCESSES: u64 = 20;
 const VMS: u64 = 4;
 
 fn main() -> Result<()> {
     let image = vmcell_rootfs::recipe::base().cached()?.path;
     let runtime = Runtime::new()?;
-    // What is made once and stays is there before the first look.
+    // A first run creates what is created once and kept.
     runtime.block_on(run(&image, Instant::now()))?;
-    let before = Traces::look()?;
-    let counts = runtime.block_on(run(&image, Instant::now() + TIME))?;
-    let after = Traces::look()?;
+    let before = Resources::count()?;
+    let counts = runtime.block_on(run(&image, Instant::now() + DURATION))?;
+    let after = Resources::count()?;
 
     println!("| what | measured | | | promised | |");
     println!("|---|---|---|---|---|---|");
@@ -40,14 +40,14 @@ fn main() -> Result<()> {
         "{} on `process` and {} on `qemu` in {} s; left: {left}",
         counts.processes,
         counts.vms,
-        TIME.as_secs()
+        DURATION.as_secs()
     );
     let name = format!("{PROCESSES} and {VMS} VMs come and go at random");
     fact(&name, &measured, "nothing left", left == "nothing");
     Ok(())
 }
 
-/// How many were started and ended.
+/// The number of VMs that were started and ended.
 #[derive(Default)]
 struct Counts {
     processes: usize,
@@ -60,17 +60,17 @@ async fn run(image: &Path, until: Instant) -> Result<Counts> {
     if HostProcess::new().health().is_available {
         let process = plain.clone().backend("process").allow_host_compat();
         for seed in 0..PROCESSES {
-            workers.spawn(come_and_go(process.clone(), seed, until, true));
+            workers.spawn(start_and_end_vms(process.clone(), seed, until, true));
         }
     }
     for seed in 0..VMS {
-        // Half of them need a folder and a second program.
+        // Half of them use a link that needs a run folder and a second program.
         let link = match seed % 2 {
             0 => LinkKind::Serial,
             _ => LinkKind::HybridVsock,
         };
         let qemu = plain.clone().backend("qemu").link(link);
-        workers.spawn(come_and_go(qemu, seed, until, false));
+        workers.spawn(start_and_end_vms(qemu, seed, until, false));
     }
     let mut counts = Counts::default();
     while let Some(worker) = workers.join_next().await {
@@ -83,23 +83,23 @@ async fn run(image: &Path, until: Instant) -> Result<Counts> {
     Ok(counts)
 }
 
-/// Starts VMs one after the other, at least one, and ends them in all ways.
-async fn come_and_go(
+/// Starts VMs one after the other, at least one, and ends them in various ways.
+async fn start_and_end_vms(
     builder: VmBuilder,
     seed: u64,
     until: Instant,
     is_process: bool,
 ) -> Result<(usize, bool)> {
-    let mut chance = seed;
+    let mut random = seed;
     let mut count = 0;
     loop {
-        // As in Knuth's MMIX: the upper bits are as good as random.
-        chance = chance
+        // The linear congruential generator of Knuth's MMIX; its upper bits are used.
+        random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let vm = builder.clone().start().await?;
         vm.spawn(Command::from_argv(["sleep", "1000"])).await?;
-        match chance >> 62 {
+        match random >> 62 {
             0 | 1 => vm.kill().await,
             2 => vm.stop().await?,
             _ => {
@@ -114,9 +114,9 @@ async fn come_and_go(
     }
 }
 
-/// What VMs could leave behind.
+/// Counts of the resources that VMs could leave behind.
 #[derive(Debug)]
-struct Traces {
+struct Resources {
     processes: usize,
     descriptors: usize,
     mounts: usize,
@@ -125,8 +125,8 @@ struct Traces {
     sockets: usize,
 }
 
-impl Traces {
-    fn look() -> Result<Self> {
+impl Resources {
+    fn count() -> Result<Self> {
         let lines = |path: &str| fs::read_to_string(path).map(|text| text.lines().count());
         let folders = fs::read_dir(RunFolder::base()).map_or(0, Iterator::count);
         Ok(Self {
@@ -161,13 +161,13 @@ impl Traces {
     }
 }
 
-/// How many processes are children of this one, zombies included.
+/// Returns the number of children of this process, including zombies.
 fn children() -> Result<usize> {
     let us = std::process::id().to_string();
     let mut count = 0;
     for entry in fs::read_dir("/proc")? {
         let stat = fs::read_to_string(entry?.path().join("stat")).unwrap_or_default();
-        // The name may hold anything, and ends with the last parenthesis.
+        // The name may contain any characters, and ends with the last parenthesis.
         let parent = stat
             .rsplit_once(')')
             .and_then(|(_, rest)| rest.split_whitespace().nth(1));

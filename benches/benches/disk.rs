@@ -1,8 +1,8 @@
-//! Disks of stopped VMs, against what else reads them: `7z`, `debugfs`, and a
-//! kernel mount where this user may make one.
+//! Disks of stopped VMs, compared with other readers: `7z`, `debugfs`, and a kernel
+//! mount if this user may mount.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`. Both sides
-//! are measured in turns, with everything in the page cache.
+//! are measured alternately, with everything in the page cache.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use vmcell::{
 };
 use vmcell_benches::{
     memory,
-    summary::{Bound, fact, median, middle_round, row},
+    summary::{Bound, fact, median, median_round, row},
 };
 
 const DIRECTORIES: usize = 500;
@@ -29,7 +29,7 @@ const SMALL_FILES: usize = 24;
 const LARGE_FILES: usize = 16;
 const LARGE: usize = 10 << 20;
 const ROUNDS: usize = 7;
-const MEMORY: usize = 64 << 20;
+const MEMORY_LIMIT: usize = 64 << 20;
 
 fn main() -> Result<()> {
     // Cargo adds words of its own, with hyphens.
@@ -37,21 +37,21 @@ fn main() -> Result<()> {
     let wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| name.contains(wanted));
     let folder = tempfile::tempdir()?;
     let tree = folder.path().join("tree");
-    grow(&tree)?;
+    create_tree(&tree)?;
     let image = make_image(&tree, folder.path(), "600M")?;
-    let vast = make_image(&tree, folder.path(), "100G")?;
+    let sparse = make_image(&tree, folder.path(), "100G")?;
     let usage = Disk::open(&image)?.usage("/")?;
     eprintln!("{} entries, {} MB", usage.entries, usage.bytes / 1_000_000);
-    memory::forget_peak()?;
+    memory::reset_peak()?;
 
     println!("| what | measured | against | ratio | promised | |");
     println!("|---|---|---|---|---|---|");
     let mount = Mount::new(&image, &folder.path().join("mount"));
     if wanted("list") {
-        list(&image, &vast, mount.as_ref())?;
+        list(&image, &sparse, mount.as_ref())?;
     }
     if wanted("read") {
-        read(&image, &vast, mount.as_ref())?;
+        read(&image, &sparse, mount.as_ref())?;
     }
     if wanted("export") {
         export(&image, folder.path())?;
@@ -65,13 +65,13 @@ fn main() -> Result<()> {
         "peak memory in all of it",
         &measured,
         "< 64 MiB",
-        peak < MEMORY,
+        peak < MEMORY_LIMIT,
     );
     Ok(())
 }
 
-/// Makes a tree of texts of 4 to 20 KB and some large files.
-fn grow(tree: &Path) -> Result<()> {
+/// Creates a tree of texts of 4 to 20 KB and some large files.
+fn create_tree(tree: &Path) -> Result<()> {
     let mut state = 1_u64;
     let mut noise = |length: usize| -> Vec<u8> {
         let next = || {
@@ -104,7 +104,7 @@ fn make_image(tree: &Path, folder: &Path, size: &str) -> Result<PathBuf> {
     Ok(image)
 }
 
-/// A recursive list with all that `find -ls` shows, as text.
+/// Writes a recursive list with all fields of `find -ls`.
 fn list_all(image: &Path) -> Result<()> {
     let disk = Disk::open(image)?;
     let mut out = BufWriter::new(fs::File::create("/dev/null")?);
@@ -125,10 +125,10 @@ fn list_all(image: &Path) -> Result<()> {
     Ok(out.flush()?)
 }
 
-fn list(image: &Path, vast: &Path, mount: Option<&Mount>) -> Result<()> {
+fn list(image: &Path, sparse: &Path, mount: Option<&Mount>) -> Result<()> {
     let name = "recursive list with metadata";
     let ours = || list_all(image);
-    against(name, ours, "`7z l`", Bound::AtMost(1.0), || {
+    compare(name, ours, "`7z l`", Bound::AtMost(1.0), || {
         run(tool("7z").args(["l", "-ba"]).arg(image))
     })?;
     // debugfs lists one directory at a time.
@@ -141,22 +141,22 @@ fn list(image: &Path, vast: &Path, mount: Option<&Mount>) -> Result<()> {
     }
     let script = image.with_extension("list");
     fs::write(&script, commands)?;
-    against(name, ours, "`debugfs`", Bound::AtMost(1.0), || {
+    compare(name, ours, "`debugfs`", Bound::AtMost(1.0), || {
         run(tool("debugfs").arg("-f").arg(&script).arg(image))
     })?;
     let find = "`find -ls` on a kernel mount";
     match mount {
-        Some(mount) => against(name, ours, find, Bound::AtMost(3.0), || {
+        Some(mount) => compare(name, ours, find, Bound::AtMost(3.0), || {
             run(tool("find").arg(&mount.at).arg("-ls"))
         })?,
-        None => skipped(name, find),
+        None => print_skipped(name, find),
     }
     let name = "recursive list of a 100 GiB sparse image";
-    let vast = || list_all(vast);
-    against(name, vast, "the small one", Bound::AtMost(1.3), ours)
+    let sparse = || list_all(sparse);
+    compare(name, sparse, "the small one", Bound::AtMost(1.3), ours)
 }
 
-/// Reads all bytes, once each.
+/// Reads every file.
 fn read_all(image: &Path) -> Result<()> {
     let disk = Disk::open(image)?;
     let mut out = fs::File::create("/dev/null")?;
@@ -179,31 +179,31 @@ fn copy(mut from: impl io::Read, out: &mut fs::File, buffer: &mut [u8]) -> Resul
     }
 }
 
-fn read(image: &Path, vast: &Path, mount: Option<&Mount>) -> Result<()> {
+fn read(image: &Path, sparse: &Path, mount: Option<&Mount>) -> Result<()> {
     let name = "reading every file";
     let ours = || read_all(image);
     let cat = "`cat` over a kernel mount";
     match mount {
-        Some(mount) => against(name, ours, cat, Bound::AtMost(1.25), || {
+        Some(mount) => compare(name, ours, cat, Bound::AtMost(1.25), || {
             let line = "find . -type f -exec cat {} + | cat >/dev/null";
             run(tool("sh").current_dir(&mount.at).args(["-c", line]))
         })?,
-        None => skipped(name, cat),
+        None => print_skipped(name, cat),
     }
-    against(name, ours, "the raw image, 600 MiB", Bound::None, || {
+    compare(name, ours, "the raw image, 600 MiB", Bound::None, || {
         let mut out = fs::File::create("/dev/null")?;
         let mut buffer = vec![0; 256 << 10];
         copy(fs::File::open(image)?, &mut out, &mut buffer)
     })?;
     let name = "reading every file of a 100 GiB sparse image";
-    let vast = || read_all(vast);
-    against(name, vast, "the small one", Bound::AtMost(1.3), ours)
+    let sparse = || read_all(sparse);
+    compare(name, sparse, "the small one", Bound::AtMost(1.3), ours)
 }
 
 fn export(image: &Path, folder: &Path) -> Result<()> {
     let mut rounds = Vec::new();
     for round in 0..5 {
-        // Always new folders: ext4 is slow to use inodes again that were just
+        // A new folder in each round: ext4 is slow to reuse inodes that were just
         // freed.
         let to = folder.join(format!("ours-{round}"));
         let (ours, exported) = timed(|| Ok(Disk::open(image)?.export("/", &to).run()?))?;
@@ -215,11 +215,11 @@ fn export(image: &Path, folder: &Path) -> Result<()> {
         rounds.push((ours, theirs));
     }
     let rdump = "`debugfs rdump`";
-    show("export of the tree", rdump, Bound::AtMost(1.0), rounds);
+    print_row("export of the tree", rdump, Bound::AtMost(1.0), rounds);
     Ok(())
 }
 
-/// A child in which ten files were changed.
+/// Creates a child image in which ten files are changed.
 fn make_child(image: &Path, folder: &Path) -> Result<PathBuf> {
     let changed = folder.join("changed.ext4");
     run(tool("cp").arg("--sparse=always").arg(image).arg(&changed))?;
@@ -250,8 +250,8 @@ fn make_child(image: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(child)
 }
 
-/// The clusters of 64 KiB in which two files of the same length differ, and
-/// where they are.
+/// Returns the clusters of 64 KiB in which two files of the same length differ,
+/// with their offsets.
 fn differing(old: &Path, new: &Path) -> Result<Vec<(u64, Vec<u8>)>> {
     const CLUSTER: u64 = 64 << 10;
     let (old, new) = (fs::File::open(old)?, fs::File::open(new)?);
@@ -297,7 +297,7 @@ fn diff(image: &Path, folder: &Path) -> Result<()> {
     };
     let name = "diff of a child, ten files changed";
     let two = "two full listings with contents";
-    against(name, ours, two, Bound::AtMost(0.1), listings)?;
+    compare(name, ours, two, Bound::AtMost(0.1), listings)?;
 
     let times = (0..100).map(|number| {
         let child = folder.join(format!("child-{number}.qcow2"));
@@ -318,34 +318,34 @@ fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(Duration, T)> {
     Ok((begun.elapsed(), result))
 }
 
-/// Measures both in turns, and prints the round whose ratio is in the middle.
-fn against(
+/// Measures both alternately, and prints the round with the median ratio.
+fn compare(
     name: &str,
     ours: impl Fn() -> Result<()>,
     baseline: &str,
     bound: Bound,
     theirs: impl Fn() -> Result<()>,
 ) -> Result<()> {
-    // Once for the page cache.
+    // Fills the page cache.
     ours()?;
     theirs()?;
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         rounds.push((timed(&ours)?.0, timed(&theirs)?.0));
     }
-    show(name, baseline, bound, rounds);
+    print_row(name, baseline, bound, rounds);
     Ok(())
 }
 
-fn show(name: &str, baseline: &str, bound: Bound, rounds: Vec<(Duration, Duration)>) {
-    let (ours, theirs) = middle_round(rounds);
+fn print_row(name: &str, baseline: &str, bound: Bound, rounds: Vec<(Duration, Duration)>) {
+    let (ours, theirs) = median_round(rounds);
     let text = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
     let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
     let theirs = format!("{} ({baseline})", text(theirs));
     row(name, &text(ours), &theirs, ratio, bound);
 }
 
-fn skipped(name: &str, baseline: &str) {
+fn print_skipped(name: &str, baseline: &str) {
     println!("| {name} | | {baseline} | | | skipped: it cannot be mounted here |");
 }
 
@@ -373,7 +373,7 @@ struct Mount {
 }
 
 impl Mount {
-    /// None: this user, or this machine, cannot mount.
+    /// Returns `None` if mounting fails, for example for lack of privileges.
     fn new(image: &Path, at: &Path) -> Option<Self> {
         fs::create_dir(at).ok()?;
         let mut command = tool("mount");

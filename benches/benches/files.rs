@@ -1,4 +1,4 @@
-//! Files, against the raw link and against what the guest's own programs do.
+//! File transfers, compared with the raw link and with programs in the guest.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`.
 
@@ -16,16 +16,16 @@ use vmcell::{
     files::{Files, ManifestOptions, ReadOptions, WriteOptions},
 };
 use vmcell_benches::{
-    baseline::{Baseline, FLOOD, Machine, guest_program},
+    baseline::{Baseline, FLOOD_BYTES, Machine, guest_program},
     memory,
-    summary::{Bound, fact, median, middle_round, row},
+    summary::{Bound, fact, median, median_round, row},
 };
 use vmcell_rootfs::Size;
 
 const GIB: u64 = 1 << 30;
 const SMALL_FILES: usize = 20_000;
 
-/// Where the baselines' program is in the guest.
+/// The path of the baselines' program in the guest.
 const PROGRAM: &str = "/bench";
 
 #[tokio::main]
@@ -51,10 +51,10 @@ async fn main() -> Result<()> {
         small_files(&vm).await?;
     }
     if wanted("slow_disk_sync") {
-        beside_a_sync(&vm).await?;
+        during_sync(&vm).await?;
     }
     if wanted("slow_disk_removal") {
-        beside_a_removal(&vm).await?;
+        during_removal(&vm).await?;
     }
     vm.kill().await;
     Ok(())
@@ -66,7 +66,7 @@ async fn timed<T>(work: impl Future<Output = Result<T>>) -> Result<(Duration, T)
     Ok((begun.elapsed(), result))
 }
 
-/// Runs a line in the guest's shell, and tells how long the guest took.
+/// Runs a line in the guest's shell, and returns how long it took in the guest.
 async fn shell(vm: &Vm, line: &str) -> Result<Duration> {
     let command = Command::shell(line).timeout(Duration::from_secs(600));
     let output = vm.exec_command(command).await?;
@@ -74,7 +74,7 @@ async fn shell(vm: &Vm, line: &str) -> Result<Duration> {
     Ok(output.exit.map(|exit| exit.wall_time).unwrap_or_default())
 }
 
-/// One file of 1 GiB, each way.
+/// One file of 1 GiB, in each direction.
 async fn large_file(vm: &Vm, image: &Path) -> Result<()> {
     let machine = Machine::of(vm, image)?;
     let files = vm.files().at("/workspace");
@@ -85,7 +85,7 @@ async fn large_file(vm: &Vm, image: &Path) -> Result<()> {
     let piece = bytes::Bytes::from(vec![7u8; 256 * 1024]);
     for _ in 0..3 {
         let machine = &machine;
-        let scale = |time: Duration| time.mul_f64(GIB as f64 / FLOOD as f64);
+        let scale = |time: Duration| time.mul_f64(GIB as f64 / FLOOD_BYTES as f64);
         let [raw_in, raw_out, relay_in, relay_out] = tokio::task::block_in_place(|| {
             anyhow::Ok([
                 scale(Baseline::drain_time(machine)?),
@@ -117,7 +117,7 @@ async fn large_file(vm: &Vm, image: &Path) -> Result<()> {
             Ok(count)
         })
         .await?;
-        ensure!(count == GIB, "{count} bytes came");
+        ensure!(count == GIB, "received {count} bytes");
         peak = peak.max(memory::resident()?);
         reads.push((read, raw_out));
         files.remove("large").await?;
@@ -129,7 +129,7 @@ async fn large_file(vm: &Vm, image: &Path) -> Result<()> {
         ("one file of 1 GiB, out of the guest", reads, enough),
         ("a relay that does nothing else", relays_out, Bound::None),
     ] {
-        let (time, raw) = middle_round(rounds);
+        let (time, raw) = median_round(rounds);
         let rate = |time: Duration| GIB as f64 / 1e6 / time.as_secs_f64();
         row(
             name,
@@ -140,7 +140,7 @@ async fn large_file(vm: &Vm, image: &Path) -> Result<()> {
         );
     }
     let grown = (peak - before) / (1 << 20);
-    let agent = agents_memory(vm).await?;
+    let agent = agent_memory(vm).await?;
     fact(
         "memory meanwhile",
         &format!("host +{grown} MiB, agent and workers {agent} KiB"),
@@ -150,8 +150,8 @@ async fn large_file(vm: &Vm, image: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the agent and its workers hold, in KiB.
-async fn agents_memory(vm: &Vm) -> Result<u64> {
+/// Returns the anonymous memory of the agent and its workers, in KiB.
+async fn agent_memory(vm: &Vm) -> Result<u64> {
     let line = "s=0; for p in /proc/[0-9]*; do if [ \"$(cat $p/comm)\" = init ]; then \
         set -- $(grep RssAnon $p/status); s=$((s + $2)); fi; done; echo $s";
     let output = vm.exec_command(Command::shell(line)).await?;
@@ -160,7 +160,7 @@ async fn agents_memory(vm: &Vm) -> Result<u64> {
 
 /// 20,000 files of 1 KiB.
 async fn small_files(vm: &Vm) -> Result<()> {
-    // In memory: the host's disk is not what is measured.
+    // In memory, so that the host's disk is not measured.
     let folder = tempfile::tempdir_in("/dev/shm")?;
     let tree = folder.path().join("tree");
     for number in 0..SMALL_FILES {
@@ -176,10 +176,10 @@ async fn small_files(vm: &Vm) -> Result<()> {
     let files = vm.files().at("/workspace");
     let (mut pushes, mut again, mut pulls, mut manifests) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    // What the guest's file system takes alone, without a link.
+    // The times of the guest's file system alone, without a link.
     let (mut made, mut seen, mut read) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 {
-        // What one leaves to be written must not slow the other down.
+        // Syncs, so that writeback of one does not slow down the other.
         shell(vm, "mkdir /workspace/tar && sync").await?;
         let (tar_in, ()) = timed(tar_into(vm, &tree)).await?;
         shell(vm, "sync").await?;
@@ -218,7 +218,7 @@ async fn small_files(vm: &Vm) -> Result<()> {
         shell(vm, "rm -r /workspace/made").await?;
     }
     let times = |name: &str, rounds, against: &str, bound| {
-        let (slow, fast): (Duration, Duration) = middle_round(rounds);
+        let (slow, fast): (Duration, Duration) = median_round(rounds);
         row(
             &format!("{name}, times as fast"),
             &format!("{} ms", fast.as_millis()),
@@ -237,7 +237,7 @@ async fn small_files(vm: &Vm) -> Result<()> {
     let tar = "exec tar -c | tar -x";
     times("20,000 files out of the guest", pulls, tar, three);
     times("reading them in the guest, no link", read, tar, Bound::None);
-    let (ours, sums) = middle_round(manifests);
+    let (ours, sums) = median_round(manifests);
     row(
         "a manifest of 20,000 files",
         &format!("{} ms", ours.as_millis()),
@@ -248,7 +248,7 @@ async fn small_files(vm: &Vm) -> Result<()> {
     Ok(())
 }
 
-/// How long the baselines' program takes for something in the guest.
+/// Returns the time that the baselines' program measures for a task in the guest.
 async fn in_guest(vm: &Vm, task: &str) -> Result<Duration> {
     let command = Command::new(PROGRAM)
         .env("vmcell_bench", task)
@@ -299,8 +299,8 @@ async fn tar_out_of(vm: &Vm, destination: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Pings and commands while the disk is busy with a large file.
-async fn beside_a_sync(vm: &Vm) -> Result<()> {
+/// Measures pings and commands while a large file is synced.
+async fn during_sync(vm: &Vm) -> Result<()> {
     let files = vm.files().at("/workspace");
     let mut rounds = Vec::new();
     let mut bare = Vec::new();
@@ -312,22 +312,22 @@ async fn beside_a_sync(vm: &Vm) -> Result<()> {
             let files = files.clone();
             tokio::spawn(async move { files.sync("dirty").await })
         };
-        let (pinged, execs) = beside(vm, sync).await?;
+        let (pinged, execs) = times_during(vm, sync).await?;
         rounds.push((median(execs), idle));
         pings.extend(pinged);
-        // The same by a program in the guest, without an agent.
+        // The same with a program in the guest, without an agent.
         let idle = in_guest(vm, "spawn").await?;
         make_dirty(vm).await?;
         bare.push((in_guest(vm, "spawn_beside_sync").await?, idle));
     }
     files.remove("dirty").await?;
-    told("while 1 GiB is synced", &pings, rounds, TWICE);
-    told("while 1 GiB is synced, no agent", &[], bare, Bound::None);
+    print_rows("while 1 GiB is synced", &pings, rounds, TWICE);
+    print_rows("while 1 GiB is synced, no agent", &[], bare, Bound::None);
     Ok(())
 }
 
-/// Pings and commands while a worker is busy with many files.
-async fn beside_a_removal(vm: &Vm) -> Result<()> {
+/// Measures pings and commands while a worker removes many files.
+async fn during_removal(vm: &Vm) -> Result<()> {
     let files = vm.files().at("/workspace");
     let make = "mkdir /workspace/many && cd /workspace/many && \
         for d in $(seq 100); do mkdir $d; (cd $d; touch $(seq 1000)); done";
@@ -340,27 +340,27 @@ async fn beside_a_removal(vm: &Vm) -> Result<()> {
             let files = files.clone();
             tokio::spawn(async move { files.remove_tree("many").await })
         };
-        let (pinged, execs) = beside(vm, remove).await?;
+        let (pinged, execs) = times_during(vm, remove).await?;
         rounds.push((median(execs), idle));
         pings.extend(pinged);
     }
-    told("while 100,000 files are removed", &pings, rounds, TWICE);
+    print_rows("while 100,000 files are removed", &pings, rounds, TWICE);
     Ok(())
 }
 
 /// How much longer a command may take while the disk is busy.
 const TWICE: Bound = Bound::AtMost(2.0);
 
-/// Has 1 GiB written and not yet on the disk, as far as the guest's kernel
-/// lets it.
+/// Writes 1 GiB without syncing it, so that as much of it is dirty as the guest's
+/// kernel allows.
 async fn make_dirty(vm: &Vm) -> Result<()> {
     let line = "rm -f /workspace/dirty; sync; \
         dd if=/dev/zero of=/workspace/dirty bs=1M count=1024 status=none";
     shell(vm, line).await.map(drop)
 }
 
-/// How long pings and commands take until the work is done.
-async fn beside(
+/// Returns the times of pings and commands until the work is done.
+async fn times_during(
     vm: &Vm,
     work: tokio::task::JoinHandle<Result<(), vmcell::Error>>,
 ) -> Result<(Vec<Duration>, Vec<Duration>)> {
@@ -374,8 +374,9 @@ async fn beside(
     Ok((pings, execs))
 }
 
-/// Rounds are of commands beside the work and of idle ones.
-fn told(name: &str, pings: &[Duration], rounds: Vec<(Duration, Duration)>, bound: Bound) {
+/// Prints the rows. Each round has the time of commands during the work and of idle
+/// ones.
+fn print_rows(name: &str, pings: &[Duration], rounds: Vec<(Duration, Duration)>, bound: Bound) {
     if let Some(slowest) = pings.iter().max() {
         fact(
             &format!("slowest of {} pings {name}", pings.len()),
@@ -384,7 +385,7 @@ fn told(name: &str, pings: &[Duration], rounds: Vec<(Duration, Duration)>, bound
             *slowest <= Duration::from_millis(100),
         );
     }
-    let (busy, idle) = middle_round(rounds);
+    let (busy, idle) = median_round(rounds);
     row(
         &format!("p50 of exec {name}"),
         &format!("{} us", busy.as_micros()),

@@ -1,5 +1,4 @@
-//! The same VM on one backend and link and another, each against that link
-//! without us.
+//! The same VM on every backend and link, each compared with the raw link.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`.
 
@@ -16,12 +15,12 @@ use vmcell::{
     files::{ReadOptions, WriteOptions},
 };
 use vmcell_benches::{
-    baseline::{Baseline, FLOOD, Machine},
+    baseline::{Baseline, FLOOD_BYTES, Machine},
     socket_pair,
-    summary::{Bound, median, middle_round, row},
+    summary::{Bound, median, median_round, row},
 };
 
-/// How many times each thing is measured, in turns with its baseline.
+/// The number of rounds, each of which also measures the baseline.
 const ROUNDS: usize = 5;
 
 #[tokio::main]
@@ -58,13 +57,13 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// A link with nothing of ours at its ends.
-enum Raw {
+/// The baseline: a link without vmcell.
+enum RawLink {
     Machine(Machine),
     SocketPair,
 }
 
-impl Raw {
+impl RawLink {
     fn of(vm: &Vm, link: LinkKind, image: &Path) -> Result<Self> {
         match link {
             LinkKind::Socket => Ok(Self::SocketPair),
@@ -103,7 +102,7 @@ async fn measure(name: &str, builder: VmBuilder, image: &Path) -> Result<()> {
         }
         Err(error) => return Err(error.into()),
     };
-    let raw = Raw::of(&vm, vm.health().await.link.kind, image)?;
+    let raw = RawLink::of(&vm, vm.health().await.link.kind, image)?;
     exec(&vm, &raw, name).await?;
     let mut rounds = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
@@ -119,8 +118,8 @@ async fn measure(name: &str, builder: VmBuilder, image: &Path) -> Result<()> {
         "a file of 256 MiB out of the guest",
     ];
     for (what, rounds) in names.into_iter().zip(rounds) {
-        let (ours, raw) = middle_round(rounds);
-        let rate = |time: Duration| FLOOD as f64 / 1e6 / time.as_secs_f64();
+        let (ours, raw) = median_round(rounds);
+        let rate = |time: Duration| FLOOD_BYTES as f64 / 1e6 / time.as_secs_f64();
         row(
             &format!("{name} | {what}"),
             &format!("{:.0} MB/s", rate(ours)),
@@ -133,8 +132,8 @@ async fn measure(name: &str, builder: VmBuilder, image: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A command that does nothing, against a round trip of a few bytes.
-async fn exec(vm: &Vm, raw: &Raw, name: &str) -> Result<()> {
+/// Compares a command that does nothing with a round trip of a few bytes.
+async fn exec(vm: &Vm, raw: &RawLink, name: &str) -> Result<()> {
     let raw = block_in_place(|| raw.round_trips(300))?;
     let mut times = Vec::new();
     for _ in 0..300 {
@@ -154,28 +153,31 @@ async fn exec(vm: &Vm, raw: &Raw, name: &str) -> Result<()> {
 }
 
 async fn stream(vm: &Vm) -> Result<Duration> {
-    let line = format!("dd if=/dev/zero bs=256k count={} status=none", FLOOD >> 18);
+    let line = format!(
+        "dd if=/dev/zero bs=256k count={} status=none",
+        FLOOD_BYTES >> 18
+    );
     let mut stream = vm.exec_stream(Command::from_argv(line.split(' ')))?;
     let mut begun = None;
     let mut received = 0;
     while let Some(event) = stream.next().await? {
         if let ExecEvent::Stdout(bytes) = event {
-            // As for the raw link, the time begins with the first bytes.
+            // As for the raw link, the time is measured from the first bytes.
             begun.get_or_insert_with(Instant::now);
             received += bytes.len();
         }
     }
-    ensure!(received == FLOOD, "{received} bytes came");
+    ensure!(received == FLOOD_BYTES, "received {received} bytes");
     Ok(begun.map(|begun| begun.elapsed()).unwrap_or_default())
 }
 
 async fn write(vm: &Vm) -> Result<Duration> {
     let piece = bytes::Bytes::from(vec![7u8; 256 * 1024]);
     let begun = Instant::now();
-    let options = WriteOptions::new().size(FLOOD as u64);
+    let options = WriteOptions::new().size(FLOOD_BYTES as u64);
     let files = vm.files().at("/workspace");
     let mut writer = files.writer("large", options).await?;
-    for _ in 0..FLOOD / piece.len() {
+    for _ in 0..FLOOD_BYTES / piece.len() {
         writer.write(piece.clone()).await?;
     }
     writer.finish().await?;
@@ -190,6 +192,6 @@ async fn read(vm: &Vm) -> Result<Duration> {
     while let Some(bytes) = reader.next().await? {
         count += bytes.len();
     }
-    ensure!(count == FLOOD, "{count} bytes came");
+    ensure!(count == FLOOD_BYTES, "received {count} bytes");
     Ok(begun.elapsed())
 }

@@ -1,4 +1,4 @@
-//! Published ports, against the raw link and against the guest's own loopback.
+//! Published ports, compared with the raw link and with the guest's loopback.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`.
 
@@ -15,12 +15,12 @@ use vmcell::{
     port::{PortError, PublishedPort},
 };
 use vmcell_benches::{
-    baseline::{Baseline, FLOOD, Machine, QUESTION, guest_program},
+    baseline::{Baseline, FLOOD_BYTES, HTTP_REQUEST, Machine, guest_program},
     memory,
-    summary::{Bound, fact, median, middle_round, row},
+    summary::{Bound, fact, median, median_round, row},
 };
 
-/// As in the guest's program.
+/// The ports of the guest's program.
 const FLOOD_PORT: u16 = 9001;
 const HTTP_PORT: u16 = 9002;
 const ECHO_PORT: u16 = 9003;
@@ -56,7 +56,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Has one of the guest's servers listen on its port.
+/// Starts one of the guest's servers and publishes its port.
 async fn serve(vm: &Vm, task: &str, port: u16) -> Result<PublishedPort> {
     let server = Command::new("/bench").env("vmcell_bench", task);
     vm.spawn(server).await?;
@@ -71,8 +71,8 @@ async fn serve(vm: &Vm, task: &str, port: u16) -> Result<PublishedPort> {
     Ok(vm.ports().publish(port).await?)
 }
 
-/// The time that a task in the guest has measured.
-async fn measure_inside(vm: &Vm, task: &str) -> Result<Duration> {
+/// Returns the time that a task in the guest measures.
+async fn measure_in_guest(vm: &Vm, task: &str) -> Result<Duration> {
     let command = Command::new("/bench").env("vmcell_bench", task);
     let output = vm
         .exec_command(command.timeout(Duration::from_secs(120)))
@@ -95,15 +95,15 @@ async fn large(vm: &Vm, machine: &Machine) -> Result<()> {
                 Baseline::connection_time(machine)?,
             ))
         })?;
-        let scale = GIB as f64 / FLOOD as f64;
+        let scale = GIB as f64 / FLOOD_BYTES as f64;
         let (raw, relay) = (raw.mul_f64(scale), relay.mul_f64(scale));
         limits.push((relay, raw));
-        // In a task, as programs do it.
+        // In a task, as in real programs.
         let (time, largest) = tokio::spawn(read_flood(port.clone())).await??;
         peak = peak.max(largest);
         against_link.push((time, raw));
         against_relay.push((time, relay));
-        against_loopback.push((time, measure_inside(vm, "tcp_read_flood").await?));
+        against_loopback.push((time, measure_in_guest(vm, "tcp_read_flood").await?));
     }
     let rate = |time: Duration| GIB as f64 / 1e6 / time.as_secs_f64();
     let (ours, relay) = (
@@ -116,7 +116,7 @@ async fn large(vm: &Vm, machine: &Machine) -> Result<()> {
         (against_relay, ours, relay, Bound::None),
         (limits, relay, "the raw link", Bound::None),
     ] {
-        let (ours, theirs) = middle_round(rounds);
+        let (ours, theirs) = median_round(rounds);
         row(
             who,
             &format!("{:.0} MB/s", rate(ours)),
@@ -136,7 +136,7 @@ async fn large(vm: &Vm, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// The time it takes, and the memory of this program meanwhile.
+/// Reads a flood. Returns its time, and the peak resident memory of this process.
 async fn read_flood(port: PublishedPort) -> Result<(Duration, usize)> {
     let mut client = TcpStream::connect(port.address()).await?;
     let mut buffer = vec![0; 256 * 1024];
@@ -153,20 +153,20 @@ async fn read_flood(port: PublishedPort) -> Result<(Duration, usize)> {
             largest = largest.max(memory::resident()?);
         }
     }
-    ensure!(count == GIB, "{count} bytes came");
+    ensure!(count == GIB, "received {count} bytes");
     Ok((begun.elapsed(), largest))
 }
 
-/// A page of 16 KiB for 200 clients, each of which keeps its connection.
+/// Serves a page of 16 KiB to 200 clients, each of which keeps its connection.
 async fn http(vm: &Vm, machine: &Machine) -> Result<()> {
     let port = serve(vm, "tcp_http", HTTP_PORT).await?;
     let (mut against_link, mut against_loopback) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let raw =
             tokio::task::block_in_place(|| Baseline::page_time(machine, CONNECTIONS, ANSWERS))?;
-        let time = ask(&port).await?;
+        let time = request_pages(&port).await?;
         against_link.push((time, raw));
-        let one = measure_inside(vm, "tcp_ask").await?;
+        let one = measure_in_guest(vm, "tcp_ask").await?;
         against_loopback.push((time, one.mul_f64(ANSWERS as f64)));
     }
     let rate = |time: Duration| ANSWERS as f64 / time.as_secs_f64();
@@ -174,7 +174,7 @@ async fn http(vm: &Vm, machine: &Machine) -> Result<()> {
         (against_link, "the raw link", Bound::AtLeast(0.8)),
         (against_loopback, "within the guest", Bound::None),
     ] {
-        let (ours, theirs) = middle_round(rounds);
+        let (ours, theirs) = median_round(rounds);
         row(
             "HTTP, pages of 16 KiB, 200 connections, no error",
             &format!("{:.0}/s", rate(ours)),
@@ -187,13 +187,13 @@ async fn http(vm: &Vm, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// How long all clients together take.
-async fn ask(port: &PublishedPort) -> Result<Duration> {
+/// Returns how long all clients together take.
+async fn request_pages(port: &PublishedPort) -> Result<Duration> {
     let mut clients = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut client = TcpStream::connect(port.address()).await?;
         client.set_nodelay(true)?;
-        // One before the time is taken: it is connected to the end.
+        // A first page, not measured, establishes the connection to the guest.
         page(&mut client).await?;
         clients.push(client);
     }
@@ -213,10 +213,10 @@ async fn ask(port: &PublishedPort) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// Asks for a page, and reads it.
+/// Requests and reads a page.
 async fn page(client: &mut TcpStream) -> Result<()> {
     const BODY: usize = 16 * 1024;
-    client.write_all(QUESTION).await?;
+    client.write_all(HTTP_REQUEST).await?;
     let mut answer = Vec::with_capacity(BODY + 1024);
     loop {
         let read = client.read_buf(&mut answer).await?;
@@ -231,7 +231,7 @@ async fn page(client: &mut TcpStream) -> Result<()> {
     }
 }
 
-/// One byte there and back.
+/// Round trips of one byte.
 async fn round_trip(vm: &Vm, machine: &Machine) -> Result<()> {
     let port = serve(vm, "tcp_echo", ECHO_PORT).await?;
     port.close().await;
@@ -254,7 +254,7 @@ async fn round_trip(vm: &Vm, machine: &Machine) -> Result<()> {
         let ours = ours.await.context("no round trips")??;
         rounds.push((ours, median(raw)));
     }
-    let (ours, raw) = middle_round(rounds);
+    let (ours, raw) = median_round(rounds);
     row(
         "p50 of a byte through a dialled connection and back",
         &format!("{} us", ours.as_micros()),

@@ -1,5 +1,4 @@
-//! The backend `process` against what a program could do itself, side by side in
-//! one run.
+//! The backend `process`, compared with child processes of this program.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`.
 
@@ -15,13 +14,13 @@ use vmcell::{
     Vm,
     backend::{Backend as _, HostProcess},
 };
-use vmcell_benches::summary::{Bound, fact, median, middle_round, percentile, row};
+use vmcell_benches::summary::{Bound, fact, median, median_round, percentile, row};
 
 const STARTS: usize = 50;
 const ROUNDS: usize = 9;
 const EXECS: usize = 200;
 
-/// How long a start may take until the result of the first command is there.
+/// The promised time from a start to the result of the first command.
 const PROMISED: Duration = Duration::from_millis(30);
 
 fn main() -> Result<()> {
@@ -44,7 +43,7 @@ async fn start(image: &Path) -> Result<Vm> {
 }
 
 fn starts(runtime: &Runtime, image: &Path) -> Result<()> {
-    // The image is unpacked once.
+    // The first start unpacks the image.
     runtime
         .block_on(async { start(image).await?.stop().await.map_err(Into::into) as Result<()> })?;
     let (mut starts, mut ends) = (Vec::new(), Vec::new());
@@ -99,7 +98,7 @@ fn execs(runtime: &Runtime, image: &Path) -> Result<()> {
         }
         rounds.push((median(ours), median(plain)));
     }
-    let (ours, plain) = middle_round(rounds);
+    let (ours, plain) = median_round(rounds);
     row(
         "p50 of exec of /bin/true",
         &format!("{} us", ours.as_micros()),

@@ -1,4 +1,4 @@
-//! Processes under load, against the same VM without it.
+//! Processes under load, compared with the same VM without load.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`.
 
@@ -11,9 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 use vmcell::{Command, ExecEvent, Vm};
 use vmcell_benches::{
-    crowd::Crowd,
+    concurrent_streams::ConcurrentStreams,
     memory,
-    summary::{Bound, fact, median, middle_round, percentile, row},
+    summary::{Bound, fact, median, median_round, percentile, row},
 };
 
 #[tokio::main]
@@ -63,7 +63,7 @@ async fn timed(work: impl Future<Output = Result<()>>) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// 64 commands at once against the same 64 one after the other.
+/// Compares 64 commands at once with the same 64 one after the other.
 async fn at_once(vm: &Vm) -> Result<()> {
     const COMMANDS: u32 = 64;
     let mut rounds = Vec::new();
@@ -91,7 +91,7 @@ async fn at_once(vm: &Vm) -> Result<()> {
         // Throughput is the inverse of time.
         rounds.push((in_a_row, at_once.await?));
     }
-    let (in_a_row, at_once) = middle_round(rounds);
+    let (in_a_row, at_once) = median_round(rounds);
     let rate = |time: Duration| format!("{:.0}/s", f64::from(COMMANDS) / time.as_secs_f64());
     row(
         "64 commands at once, all correct",
@@ -103,7 +103,7 @@ async fn at_once(vm: &Vm) -> Result<()> {
     Ok(())
 }
 
-/// The slowest of many commands, without and with 256 MB on the same link.
+/// Compares the p99 of commands without and with 256 MiB on the same link.
 async fn beside_a_flood(vm: &Vm) -> Result<()> {
     const SAMPLES: usize = 200;
     let sample = async || -> Result<Vec<Duration>> {
@@ -115,8 +115,8 @@ async fn beside_a_flood(vm: &Vm) -> Result<()> {
     };
     let idle = sample().await?;
     let flood = "dd if=/dev/zero bs=256k count=1024 status=none";
-    let mut beside = Vec::new();
-    while beside.len() < SAMPLES {
+    let mut loaded = Vec::new();
+    while loaded.len() < SAMPLES {
         let mut stream = vm.exec_stream(Command::from_argv(flood.split(' ')))?;
         let reading = async {
             let mut received = 0;
@@ -125,7 +125,7 @@ async fn beside_a_flood(vm: &Vm) -> Result<()> {
                     received += bytes.len();
                 }
             }
-            ensure!(received == 256 << 20, "{received} bytes came");
+            ensure!(received == 256 << 20, "received {received} bytes");
             anyhow::Ok(())
         };
         let mut reading = std::pin::pin!(reading);
@@ -133,14 +133,14 @@ async fn beside_a_flood(vm: &Vm) -> Result<()> {
             tokio::select! {
                 biased;
                 read = &mut reading => break read?,
-                time = timed(run(vm, "exit 0", "")) => beside.push(time?),
+                time = timed(run(vm, "exit 0", "")) => loaded.push(time?),
             }
         }
     }
-    let (p99, idle_p99) = (percentile(&beside, 99), percentile(&idle, 99));
+    let (p99, idle_p99) = (percentile(&loaded, 99), percentile(&idle, 99));
     row(
         "p99 of exec beside a stream of 256 MiB",
-        &format!("{:.1} ms (p50 {:.1})", ms(p99), ms(median(beside))),
+        &format!("{:.1} ms (p50 {:.1})", ms(p99), ms(median(loaded))),
         &format!("{:.1} ms idle (p50 {:.1})", ms(idle_p99), ms(median(idle))),
         p99.as_secs_f64() / idle_p99.as_secs_f64(),
         Bound::AtMost(5.0),
@@ -152,15 +152,15 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// What the agent holds.
+/// The resources of the agent.
 #[derive(Debug)]
-struct Agent {
+struct AgentResources {
     resident_kib: u64,
     descriptors: u64,
     zombies: u64,
 }
 
-impl Agent {
+impl AgentResources {
     async fn of(vm: &Vm) -> Result<Self> {
         let script = "grep VmRSS /proc/1/status | tr -dc 0-9; echo; ls /proc/1/fd | wc -l; \
                       cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '; true";
@@ -181,14 +181,14 @@ impl Agent {
     }
 }
 
-/// 10,000 commands, and what is left of them.
+/// Runs 10,000 commands, and checks for leaked resources.
 async fn in_a_row(vm: &Vm) -> Result<()> {
     const COMMANDS: usize = 10_000;
-    // The first ones make the agent as large as it needs to be.
+    // The first commands let the agent's memory reach its steady size.
     for _ in 0..100 {
         run(vm, "exit 0", "").await?;
     }
-    let (before, files_before) = (Agent::of(vm).await?, memory::descriptors()?);
+    let (before, files_before) = (AgentResources::of(vm).await?, memory::descriptors()?);
     let time = timed(async {
         for _ in 0..COMMANDS {
             ensure!(vm.exec(["true"]).await?.success());
@@ -196,7 +196,7 @@ async fn in_a_row(vm: &Vm) -> Result<()> {
         Ok(())
     });
     let time = time.await?;
-    let (after, files_after) = (Agent::of(vm).await?, memory::descriptors()?);
+    let (after, files_after) = (AgentResources::of(vm).await?, memory::descriptors()?);
     let grown = after.resident_kib.saturating_sub(before.resident_kib);
     fact(
         "10,000 commands in a row",
@@ -217,7 +217,8 @@ async fn in_a_row(vm: &Vm) -> Result<()> {
     Ok(())
 }
 
-/// 10,000 orphans that PID 1 inherits, beside commands with codes of their own.
+/// Creates 10,000 orphans for PID 1 to reap, along with commands with other exit
+/// codes.
 async fn orphans(vm: &Vm) -> Result<()> {
     let script = "i=0; while [ $i -lt 10000 ]; do ( (exit 77) & ); i=$((i+1)); done; echo over";
     let making = vm.spawn(Command::shell(script)).await?;
@@ -240,7 +241,7 @@ async fn orphans(vm: &Vm) -> Result<()> {
         }
     }
     let ended = Instant::now();
-    while Agent::of(vm).await?.zombies > 0 {}
+    while AgentResources::of(vm).await?.zombies > 0 {}
     let reaped = ended.elapsed();
     making.forget().await?;
     fact(
@@ -256,7 +257,7 @@ async fn orphans(vm: &Vm) -> Result<()> {
     Ok(())
 }
 
-/// 64 MB of numbers over a link that breaks 200 times.
+/// Receives 64 MB of numbers over a link that breaks 200 times.
 async fn broken_links(vm: &Vm) -> Result<()> {
     const LAST: u32 = 8_000_000;
     const DROPS: usize = 200;
@@ -300,28 +301,28 @@ async fn broken_links(vm: &Vm) -> Result<()> {
     Ok(())
 }
 
-/// 16 streams of 64 MB at once.
+/// Receives 16 streams of 64 MiB at once.
 async fn many_streams(vm: &Vm) -> Result<()> {
     const STREAMS: usize = 16;
     const SIZE: usize = 64 << 20;
     let make = "dd if=/dev/urandom of=/dev/shm/data bs=1M count=80 status=none; echo made";
     run(vm, make, "made\n").await?;
-    let crowd = Crowd::gather(vm, (STREAMS, SIZE), hash_here).await?;
+    let concurrent = ConcurrentStreams::run(vm, (STREAMS, SIZE), hash_output).await?;
     fact(
         "16 streams of 64 MiB at once",
         &format!(
             "{} of {STREAMS} hashes equal; host grew by {} MiB at most; {:.0} MB/s",
-            crowd.equal,
-            crowd.grown_mib,
-            crowd.rate / 1e6
+            concurrent.equal,
+            concurrent.grown_mib,
+            concurrent.rate / 1e6
         ),
         "all equal; at most 16 windows of 1 MiB, twice over",
-        crowd.equal == STREAMS && crowd.grown_mib <= 32,
+        concurrent.equal == STREAMS && concurrent.grown_mib <= 32,
     );
     Ok(())
 }
 
-async fn hash_here(vm: Vm, line: String) -> Result<Sha256> {
+async fn hash_output(vm: Vm, line: String) -> Result<Sha256> {
     let mut stream = vm.exec_stream(Command::shell(line))?;
     let mut hasher = Sha256::new();
     while let Some(event) = stream.next().await? {

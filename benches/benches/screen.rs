@@ -1,17 +1,17 @@
-//! The screen model alone: how fast it takes what real programs print.
+//! The screen model alone: its throughput with the output of real programs.
 
 use std::{fs, hint::black_box, path::Path};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use vmcell::terminal::{Screen, TerminalSize};
 
-/// As much as comes over a link at once.
+/// The size of one piece of output, as it arrives over a link.
 const PIECE: usize = 64 * 1024;
 
-/// Every recording, one after the other.
+/// Returns all recordings, concatenated.
 fn recordings() -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/tests/recordings");
-    let entries = fs::read_dir(folder).expect("the recordings are beside the tests of the host");
+    let entries = fs::read_dir(folder).expect("the recordings are in host/tests");
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "raw"));
     paths.sort();

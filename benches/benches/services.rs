@@ -1,12 +1,12 @@
-//! Services: how long it takes to know that one is ready.
+//! Services: how long the host takes to notice that one is ready.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`.
 //!
-//! What is promised counts from the moment in which the guest's program listens,
-//! prints a line or makes a file. Only the guest knows that moment. So the
-//! program tells the time on its own clock, which is asked many times what time
-//! it is: the quickest answer says how the clocks differ, and half of the time it
-//! took is how wrong that can be. It is added to each figure.
+//! The time is measured from the moment at which the guest's program listens,
+//! prints a line or creates a file. The program reports that moment by the guest's
+//! clock. To find the offset between the clocks, the host requests the guest's time
+//! many times and uses the fastest answer. Half of its round trip is the error of
+//! the offset, which is added to each figure.
 
 use std::time::{Duration, Instant};
 
@@ -28,11 +28,11 @@ use vmcell_benches::{
 const SERVICES: u16 = 40;
 const ROUND_TRIPS: usize = 200;
 
-/// What is promised for files and log lines, beside a round trip.
+/// The promised time for files and log lines, without a round trip.
 const AT_ONCE: Duration = Duration::from_millis(20);
 
-/// What the guest's program is asked.
-const WHAT_TIME_IS_IT: u8 = b't';
+/// The requests to the guest's program.
+const GET_TIME: u8 = b't';
 const BECOME_READY: u8 = b'r';
 
 fn main() -> Result<()> {
@@ -84,10 +84,10 @@ enum Kind {
 }
 
 impl Kind {
-    /// What the service does when it is told to, and how that is noticed.
-    fn work(self, number: u16) -> (String, Probe) {
+    /// Returns how the service becomes ready, and the probe that detects it.
+    fn readiness(self, number: u16) -> (String, Probe) {
         match self {
-            // In memory: the guest's disk is not what is measured.
+            // In memory, so that the guest's disk is not measured.
             Self::File => {
                 let path = format!("/dev/shm/ready-{number}");
                 (format!("file:{path}"), Probe::file(path))
@@ -101,24 +101,24 @@ impl Kind {
     }
 }
 
-/// How long it takes from the moment in which a service is ready until that is
-/// known.
+/// Returns the time from the moment at which a service is ready until the host
+/// knows.
 async fn time(vm: &Vm, kind: Kind, number: u16) -> Result<Duration> {
-    let (work, probe) = kind.work(number);
+    let (action, probe) = kind.readiness(number);
     let port = 2000 + 100 * kind as u16 + number;
     let command = Command::new("/bench")
         .env("vmcell_bench", "ready")
-        .env("vmcell_ready", work)
+        .env("vmcell_ready", action)
         .env("vmcell_control", port.to_string());
     let spec = ServiceSpec::new(command).ready(probe);
     let name = format!("{kind:?}-{number}");
     let service = vm.services().start(&name, spec).await?;
     let mut program = Program::dial(vm, port).await?;
-    // At another moment between two attempts each time.
+    // At a different moment between two attempts for each service.
     let interval = Readiness::DEFAULT_INTERVAL.as_millis() as u64;
     let pause = u64::from(number) * interval / u64::from(SERVICES);
     tokio::time::sleep(Duration::from_millis(pause)).await;
-    // Somebody waits already, as programs do.
+    // The host waits already, as in real programs.
     let waiting = tokio::spawn(ready(service.clone()));
     ensure!(vm.health().await.is_healthy());
     let moment = program.ask(BECOME_READY).await?;
@@ -148,7 +148,7 @@ impl Program {
         }
     }
 
-    /// What the guest's clock says when it is asked this.
+    /// Sends a request. Returns the guest's clock at the time of the request.
     async fn ask(&mut self, question: u8) -> Result<u64> {
         self.0.write_u8(question).await?;
         Ok(self.0.read_u64_le().await?)
@@ -158,18 +158,18 @@ impl Program {
         let mut best: Option<Clock> = None;
         for _ in 0..ROUND_TRIPS {
             let asked = Instant::now();
-            let guest = self.ask(WHAT_TIME_IS_IT).await?;
+            let guest = self.ask(GET_TIME).await?;
             let error = asked.elapsed() / 2;
             if best.as_ref().is_none_or(|best| error < best.error) {
                 let host = asked + error;
                 best = Some(Clock { host, guest, error });
             }
         }
-        best.context("nobody was asked")
+        best.context("no round trip")
     }
 }
 
-/// The same moment on both clocks, and how wrong that can be.
+/// The same moment on both clocks, and the error of that.
 struct Clock {
     host: Instant,
     guest: u64,
@@ -177,8 +177,8 @@ struct Clock {
 }
 
 impl Clock {
-    /// How long after a moment of the guest's one of the host's was. Nothing, if
-    /// it was before.
+    /// Returns the time from a moment of the guest's clock to one of the host's; zero
+    /// if it was before.
     fn since(&self, guest: u64, host: Instant) -> Duration {
         let to_here = Duration::from_nanos(self.guest.saturating_sub(guest));
         (host + to_here).saturating_duration_since(self.host)

@@ -1,7 +1,7 @@
-//! Terminals: how long a key takes to the screen, and many of them at once.
+//! Terminals: the time from a key to the screen, and many terminals at once.
 //!
-//! Prints a table; the figures of one run are in `benches/README.md`. How fast
-//! the screen itself is: the benchmark `screen`.
+//! Prints a table; the figures of one run are in `benches/README.md`. The benchmark
+//! `screen` measures the screen itself.
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,9 @@ use vmcell::{
 };
 use vmcell_benches::{
     baseline::{Baseline, Machine, guest_program},
-    crowd::Crowd,
+    concurrent_streams::ConcurrentStreams,
     socket_pair,
-    summary::{Bound, fact, median, middle_round, row},
+    summary::{Bound, fact, median, median_round, row},
 };
 
 const ROUNDS: usize = 9;
@@ -62,7 +62,7 @@ fn main() -> Result<()> {
     })
 }
 
-/// The time of a key and that of its baseline.
+/// Returns the time of a key and that of its baseline.
 fn echo(
     runtime: &Runtime,
     name: &str,
@@ -74,8 +74,7 @@ fn echo(
         let vm = builder.clone().start().await?;
         vm.files().write("/pty", guest_program()?).await?;
         ensure!(vm.exec(["chmod", "+x", "/pty"]).await?.success());
-        // Every key is echoed by the kernel, and nobody reads it, as in the
-        // baseline.
+        // The kernel echoes every key, and no program reads it, as in the baseline.
         let command = Command::shell("echo ready; exec sleep 100000");
         let terminal = vm
             .terminals()
@@ -85,15 +84,15 @@ fn echo(
         ensure!(ready.found.is_some(), "{ready:?}");
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
-            // In a task, as programs do it: else each key would have to wake the
-            // runtime's first thread.
+            // In a task, as in real programs: otherwise each key would have to wake
+            // the thread of `block_on`.
             let keys = tokio::spawn(keys(terminal.clone()));
             rounds.push((keys.await??, round_trip + pty_echo(&vm).await?));
         }
         vm.kill().await;
         anyhow::Ok(rounds)
     })?;
-    let (ours, baseline) = middle_round(rounds);
+    let (ours, baseline) = median_round(rounds);
     row(
         &format!("p50 of {name}"),
         &format!("{} us", ours.as_micros()),
@@ -109,24 +108,24 @@ fn echo(
     Ok((ours, baseline))
 }
 
-/// From typing a key until it stands on the screen.
+/// Returns the median time from writing a key until it is on the screen.
 async fn keys(terminal: Terminal) -> Result<Duration> {
     let input = terminal.input();
     let mut follow = terminal.follow();
-    follow.next().await.context("it ended")?;
+    follow.next().await.context("the terminal ended")?;
     let mut times = Vec::new();
     for _ in 0..KEYS {
         let begun = Instant::now();
-        ensure!(input.write("x").await, "it ended");
-        // The screen has it before who follows.
-        let bytes = follow.next().await.context("it ended")?;
+        ensure!(input.write("x").await, "the terminal ended");
+        // The screen is updated before followers receive the bytes.
+        let bytes = follow.next().await.context("the terminal ended")?;
         times.push(begun.elapsed());
         ensure!(&bytes[..] == b"x", "{bytes:?}");
     }
     Ok(median(times))
 }
 
-/// The median of a PTY's echo, measured in the guest.
+/// Returns the median time of a PTY's echo, measured in the guest.
 async fn pty_echo(vm: &Vm) -> Result<Duration> {
     let output = vm
         .exec_with(["/pty"], |command| command.env("vmcell_bench", "pty"))
@@ -135,29 +134,29 @@ async fn pty_echo(vm: &Vm) -> Result<Duration> {
     Ok(Duration::from_nanos(output.stdout_text().trim().parse()?))
 }
 
-/// 64 terminals that print 16 MB each at once.
+/// Runs 64 terminals that print 16 MiB each at once.
 async fn many(vm: &Vm) -> Result<()> {
     const TERMINALS: usize = 64;
     const SIZE: usize = 16 << 20;
     let make = "seq 1 3000000 > /dev/shm/data";
     ensure!(vm.exec_command(Command::shell(make)).await?.success());
-    let crowd = Crowd::gather(vm, (TERMINALS, SIZE), hash_here).await?;
+    let concurrent = ConcurrentStreams::run(vm, (TERMINALS, SIZE), hash_output).await?;
     fact(
         "64 terminals, 16 MiB each at once",
         &format!(
             "{} of {TERMINALS} hashes equal; host grew by {} MiB at most; {:.1} MB/s",
-            crowd.equal,
-            crowd.grown_mib,
-            crowd.rate / 1e6
+            concurrent.equal,
+            concurrent.grown_mib,
+            concurrent.rate / 1e6
         ),
         "all equal; at most 8 MiB a terminal",
-        crowd.equal == TERMINALS && crowd.grown_mib <= 8 * TERMINALS,
+        concurrent.equal == TERMINALS && concurrent.grown_mib <= 8 * TERMINALS,
     );
     Ok(())
 }
 
-/// What a terminal prints on which nothing is ever dropped.
-async fn hash_here(vm: Vm, line: String) -> Result<Sha256> {
+/// Hashes the output of a terminal that drops nothing.
+async fn hash_output(vm: Vm, line: String) -> Result<Sha256> {
     let command = Command::shell(format!("stty raw; exec {line}"));
     let options = TerminalOptions::command(command).unread(Unread::Kept);
     let terminal = vm.terminals().open(options).await?;

@@ -1,4 +1,4 @@
-//! vmcell against plain QEMU, side by side in one run.
+//! vmcell compared with plain QEMU, measured alternately in one run.
 //!
 //! Prints a table; the figures of one run are in `benches/README.md`.
 
@@ -11,8 +11,8 @@ use anyhow::{Result, bail, ensure};
 use tokio::runtime::Runtime;
 use vmcell::{Command, ExecEvent, Vm};
 use vmcell_benches::{
-    baseline::{Baseline, FLOOD, Machine, guest_program},
-    summary::{Bound, median, middle_round, row},
+    baseline::{Baseline, FLOOD_BYTES, Machine, guest_program},
+    summary::{Bound, median, median_round, row},
 };
 
 const BOOTS: usize = 11;
@@ -54,7 +54,7 @@ fn boot(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
         })?;
         rounds.push((ours, baseline));
     }
-    let (ours, baseline) = middle_round(rounds);
+    let (ours, baseline) = median_round(rounds);
     row(
         "start to the result of the first exec",
         &format!("{} ms", ours.as_millis()),
@@ -84,7 +84,7 @@ fn exec(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
         vm.kill().await;
         anyhow::Ok(rounds)
     })?;
-    let (ours, baseline) = middle_round(rounds);
+    let (ours, baseline) = median_round(rounds);
     row(
         "p50 of exec of /bin/true",
         &format!("{} us", ours.as_micros()),
@@ -110,7 +110,8 @@ async fn exec_time(vm: &Vm) -> Result<Duration> {
     Ok(median(times))
 }
 
-/// The median of fork, exec and wait of `/bin/true`, measured in the guest.
+/// Returns the median time of fork, exec and wait of `/bin/true`, measured in the
+/// guest.
 async fn spawn_time(vm: &Vm) -> Result<Duration> {
     let output = vm
         .exec_with(["/spawn"], |command| command.env("vmcell_bench", "spawn"))
@@ -152,12 +153,12 @@ fn output(runtime: &Runtime, image: &Path, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// What is there at the very least between a process and the host.
+/// The name of the minimal relay between a process and the host.
 const RELAY: &str = "a program that only passes on what it reads from a pipe";
 
 fn flood_row(name: &str, against: &str, rounds: Vec<(Duration, Duration)>, bound: Bound) {
-    let (ours, baseline) = middle_round(rounds);
-    let rate = |time: Duration| FLOOD as f64 / 1e6 / time.as_secs_f64();
+    let (ours, baseline) = median_round(rounds);
+    let rate = |time: Duration| FLOOD_BYTES as f64 / 1e6 / time.as_secs_f64();
     row(
         name,
         &format!("{:.0} MB/s", rate(ours)),
@@ -167,8 +168,8 @@ fn flood_row(name: &str, against: &str, rounds: Vec<(Duration, Duration)>, bound
     );
 }
 
-/// How long [`FLOOD`] bytes take to get here, and from one process to another
-/// inside the guest.
+/// Returns how long [`FLOOD_BYTES`] bytes take to the host, and from one process to
+/// another inside the guest.
 async fn flood_times(image: &Path) -> Result<(Duration, Duration)> {
     let vm = start(image).await?;
     // Busybox's head copies byte by byte; its dd does not.
@@ -185,7 +186,7 @@ async fn flood_times(image: &Path) -> Result<(Duration, Duration)> {
         }
     }
     let time = begun.elapsed();
-    ensure!(received == FLOOD, "{received} bytes came");
+    ensure!(received == FLOOD_BYTES, "received {received} bytes");
     let pipe = format!("{source} | dd of=/dev/null bs=256k status=none");
     let output = vm.exec(["sh", "-c", &pipe]).await?;
     ensure!(output.success(), "{output:?}");

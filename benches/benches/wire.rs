@@ -1,4 +1,4 @@
-//! The codec alone: what a frame costs in processor time.
+//! The codec alone: the processor time per frame.
 
 use std::hint::black_box;
 
@@ -73,13 +73,13 @@ fn data(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What the agent pays for every byte of a port, so that a reset is found.
+/// The agent scans every byte of a port for a reset.
 fn scan(criterion: &mut Criterion) {
     let key = ResetKey::new([0; 16]).to_bytes();
     let mut group = criterion.benchmark_group("scan");
     group.throughput(Throughput::Bytes(1 << 20));
     let all_values: Vec<u8> = (0..=u8::MAX).cycle().take(1 << 20).collect();
-    // The worst that input can be: each byte could begin the key.
+    // The worst case: each byte could begin the key.
     let first_byte_only = vec![key[0]; 1 << 20];
     for (name, bytes) in [
         ("1 MiB of all values", all_values),

@@ -1,4 +1,4 @@
-//! Plain QEMU with the same kernel and the same devices, started by hand.
+//! The baseline: plain QEMU with the same kernel and devices, without vmcell.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -14,27 +14,27 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use command_fds::{CommandFdExt, FdMapping};
 
-/// Nothing here takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for reads from the guest and for starting the vsock device.
+const GUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How much the guest's `flood` sends.
-pub const FLOOD: usize = 256 * 1024 * 1024;
+/// The number of bytes that the guest's `flood` sends.
+pub const FLOOD_BYTES: usize = 256 * 1024 * 1024;
 
-/// What a client asks the guest's servers for.
-pub const QUESTION: &[u8] = b"GET /page HTTP/1.1\r\nHost: guest\r\nAccept: */*\r\n\r\n";
+/// The request that clients send to the guest's HTTP servers.
+pub const HTTP_REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: guest\r\nAccept: */*\r\n\r\n";
 
-/// The part of QEMU's command line that both sides have in common, taken from
-/// a VMM that vmcell started: so it cannot drift apart.
+/// The part of QEMU's command line that the baseline shares with vmcell. It is
+/// read from a running VMM that vmcell started, so that both stay the same.
 pub struct Machine {
     options: Vec<String>,
     kernel_arguments: String,
     image: PathBuf,
-    /// The program that is its vsock device, if that is its link.
+    /// The program that implements its vsock device, if that is its link.
     vsock: Option<PathBuf>,
 }
 
 impl Machine {
-    /// The machine that `vm` runs on. `image` is its image.
+    /// Reads the options of the QEMU that runs `vm`, whose image is `image`.
     pub fn of(vm: &vmcell::Vm, image: &Path) -> Result<Self> {
         let words = command_line(&format!("vmcell-{}", vm.id()))?.1;
         let value = |option: &str| {
@@ -67,7 +67,7 @@ impl Machine {
     }
 }
 
-/// The program of a process with this argument, and all its arguments.
+/// Returns the program and all arguments of the process that has this argument.
 fn command_line(argument: &str) -> Result<(PathBuf, Vec<String>)> {
     for entry in std::fs::read_dir("/proc")? {
         let process = entry?.path();
@@ -85,7 +85,7 @@ fn command_line(argument: &str) -> Result<(PathBuf, Vec<String>)> {
     bail!("no process has the argument {argument}")
 }
 
-/// A guest that does one thing.
+/// A running guest that performs one task.
 pub struct Baseline {
     qemu: Child,
     console: BufReader<UnixStream>,
@@ -115,7 +115,7 @@ impl Baseline {
         let mut vsock = vsock.as_deref().map(Vsock::start).transpose()?;
         let (mut port, port_of_qemu) = UnixStream::pair()?;
         let (link, port_of_qemu) = match &mut vsock {
-            Some(vsock) => (VSOCK, vsock.qemu()?.into()),
+            Some(vsock) => (VSOCK, vsock.connect()?.into()),
             None => (PORT, OwnedFd::from(port_of_qemu)),
         };
         let qemu = Command::new("qemu-system-x86_64")
@@ -143,7 +143,7 @@ impl Baseline {
             .arg("-drive")
             .arg(format!(
                 "if=none,id=disk,format=raw,{},file={}",
-                // What is written is for this guest alone.
+                // Writes are discarded with the guest.
                 if task.contains("file") {
                     "snapshot=on"
                 } else {
@@ -165,7 +165,7 @@ impl Baseline {
             port = vsock.ready.accept()?.0;
         }
         for socket in [&console, &port] {
-            socket.set_read_timeout(Some(PATIENCE))?;
+            socket.set_read_timeout(Some(GUEST_TIMEOUT))?;
         }
         Ok(Self {
             qemu,
@@ -176,21 +176,21 @@ impl Baseline {
         })
     }
 
-    /// From the start of QEMU to a line from PID 1.
+    /// Returns the time from the start of QEMU to a line from PID 1.
     pub fn boot_time(machine: &Machine) -> Result<Duration> {
         let start = Instant::now();
         let mut guest = Self::start("boot", machine)?;
-        ensure!(guest.answer()? == "ready");
+        ensure!(guest.read_result()? == "ready");
         Ok(start.elapsed())
     }
 
-    /// Times of single round trips of a few bytes through the port.
+    /// Returns the times of round trips of 64 bytes through the port.
     pub fn round_trips(machine: &Machine, count: usize) -> Result<Vec<Duration>> {
         Self::echoes("echo", machine, count, &mut [7; 64])
     }
 
-    /// Times of single keys through the port to a terminal, and of their echoes
-    /// back.
+    /// Returns the times of single keys through the port to a terminal, and of
+    /// their echoes back.
     pub fn keys(machine: &Machine, count: usize) -> Result<Vec<Duration>> {
         Self::echoes("relay_pty", machine, count, &mut [b'x'])
     }
@@ -213,27 +213,27 @@ impl Baseline {
         (0..count).map(|_| round_trip()).collect()
     }
 
-    /// How long the guest takes to send [`FLOOD`] bytes through the port.
+    /// Returns how long the guest takes to send [`FLOOD_BYTES`] bytes through the port.
     pub fn flood_time(machine: &Machine) -> Result<Duration> {
         Self::flood("flood", machine)
     }
 
-    /// The same if they come from another process through a pipe.
+    /// The same for bytes that another process writes to a pipe.
     pub fn pipe_time(machine: &Machine) -> Result<Duration> {
         Self::flood("relay_pipe", machine)
     }
 
-    /// The same without a copy, which is more than an agent can do.
+    /// The same with splice(2), without a copy, which an agent cannot use.
     pub fn splice_time(machine: &Machine) -> Result<Duration> {
         Self::flood("relay_splice", machine)
     }
 
-    /// The same if they come from another process through a connection.
+    /// The same for bytes that another process writes to a TCP connection.
     pub fn connection_time(machine: &Machine) -> Result<Duration> {
         Self::flood("relay_tcp", machine)
     }
 
-    /// The same if they come from a file on the disk.
+    /// The same for bytes of a file on the disk.
     pub fn file_out_time(machine: &Machine) -> Result<Duration> {
         Self::flood("relay_file_out", machine)
     }
@@ -244,7 +244,7 @@ impl Baseline {
         let mut buffer = vec![0; 256 * 1024];
         let mut received = guest.port.read(&mut buffer)?;
         let start = Instant::now();
-        while received < FLOOD {
+        while received < FLOOD_BYTES {
             let count = guest.port.read(&mut buffer)?;
             ensure!(count > 0, "the guest hung up");
             received += count;
@@ -252,12 +252,12 @@ impl Baseline {
         Ok(start.elapsed())
     }
 
-    /// How long the guest takes to receive [`FLOOD`] bytes through the port.
+    /// Returns how long the guest takes to receive [`FLOOD_BYTES`] bytes through the port.
     pub fn drain_time(machine: &Machine) -> Result<Duration> {
         Self::drain("drain", machine)
     }
 
-    /// The same if they go to a file on the disk.
+    /// The same with the bytes written to a file on the disk.
     pub fn file_in_time(machine: &Machine) -> Result<Duration> {
         Self::drain("relay_file_in", machine)
     }
@@ -268,25 +268,26 @@ impl Baseline {
         guest.port.read_exact(&mut byte)?;
         let buffer = vec![7; 256 * 1024];
         let start = Instant::now();
-        for _ in 0..FLOOD / buffer.len() {
+        for _ in 0..FLOOD_BYTES / buffer.len() {
             guest.port.write_all(&buffer)?;
         }
         guest.port.read_exact(&mut byte)?;
         Ok(start.elapsed())
     }
 
-    /// How long `connections` clients wait for `answers` pages in all that the
-    /// guest sends through the port. Each asks anew when it has its page.
+    /// Returns how long the guest takes to send `answers` pages in total through
+    /// the port to `connections` clients. Each requests the next page when it has
+    /// the last one.
     pub fn page_time(machine: &Machine, connections: u32, answers: usize) -> Result<Duration> {
         let mut guest = Self::start("http", machine)?;
         guest.port.read_exact(&mut [0])?;
-        let question = |connection: u32| {
-            let length = u32::try_from(QUESTION.len()).unwrap_or(0);
+        let request = |connection: u32| {
+            let length = u32::try_from(HTTP_REQUEST.len()).unwrap_or(0);
             let header = [length.to_le_bytes(), connection.to_le_bytes()].concat();
-            [&header, QUESTION].concat()
+            [&header, HTTP_REQUEST].concat()
         };
         let start = Instant::now();
-        let first: Vec<u8> = (0..connections).flat_map(question).collect();
+        let first: Vec<u8> = (0..connections).flat_map(request).collect();
         guest.port.write_all(&first)?;
         let mut reader = BufReader::with_capacity(256 * 1024, guest.port.try_clone()?);
         let mut answer = Vec::new();
@@ -298,28 +299,28 @@ impl Baseline {
             reader.read_exact(&mut answer)?;
             guest
                 .port
-                .write_all(&question(u32::from_le_bytes(connection)))?;
+                .write_all(&request(u32::from_le_bytes(connection)))?;
         }
         Ok(start.elapsed())
     }
 
-    fn answer(&mut self) -> Result<String> {
+    fn read_result(&mut self) -> Result<String> {
         loop {
             let mut line = String::new();
             ensure!(self.console.read_line(&mut line)? > 0, "QEMU ended");
-            if let Some(answer) = line.trim().strip_prefix("bench: ") {
-                return Ok(answer.to_owned());
+            if let Some(result) = line.trim().strip_prefix("bench: ") {
+                return Ok(result.to_owned());
             }
         }
     }
 }
 
-/// The program of the baselines, to be run in a guest of vmcell.
+/// Returns the program of the baselines, to be run in a guest of vmcell.
 pub fn guest_program() -> Result<Vec<u8>> {
     std::fs::read(env!("BENCH_GUEST")).context("the guest's program was not built")
 }
 
-/// The device of the usual link.
+/// QEMU's options for the virtio-serial link.
 const PORT: &[&str] = &[
     "-device",
     "virtio-serial-device,max_ports=2",
@@ -327,13 +328,13 @@ const PORT: &[&str] = &[
     "virtserialport,chardev=port,nr=1,name=bench",
 ];
 
-/// The device of the other one.
+/// QEMU's options for the vsock link.
 const VSOCK: &[&str] = &["-device", "vhost-user-vsock-device,chardev=port"];
 
-/// The program that is a vsock device.
+/// The process that implements a vsock device.
 struct Vsock {
     program: Child,
-    /// The guest's connection comes here.
+    /// Accepts the guest's connection.
     ready: UnixListener,
     folder: tempfile::TempDir,
 }
@@ -364,12 +365,12 @@ impl Vsock {
         })
     }
 
-    /// What QEMU talks to it on.
-    fn qemu(&mut self) -> Result<UnixStream> {
+    /// Connects to its vhost-user socket, for QEMU.
+    fn connect(&mut self) -> Result<UnixStream> {
         let begun = Instant::now();
         loop {
             match UnixStream::connect(self.folder.path().join("vhost")) {
-                Err(_) if begun.elapsed() < PATIENCE => std::thread::yield_now(),
+                Err(_) if begun.elapsed() < GUEST_TIMEOUT => std::thread::yield_now(),
                 connected => return Ok(connected?),
             }
         }
@@ -383,7 +384,7 @@ fn mapping(parent_fd: OwnedFd, child_fd: i32) -> FdMapping {
     }
 }
 
-/// An archive with the guest's program as `/init`, made by cpio(1).
+/// Creates an initramfs with the guest's program as `/init`, by cpio(1).
 fn initramfs() -> Result<tempfile::NamedTempFile> {
     let folder = tempfile::tempdir()?;
     std::fs::copy(env!("BENCH_GUEST"), folder.path().join("init"))?;

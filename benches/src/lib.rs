@@ -1,7 +1,7 @@
-//! What the benchmarks share: the baseline, plain QEMU without vmcell.
+//! Shared code of the benchmarks: baselines without vmcell, and reporting.
 
 pub mod baseline;
-pub mod crowd;
+pub mod concurrent_streams;
 pub mod memory;
 pub mod socket_pair;
 pub mod summary;

@@ -1,19 +1,19 @@
-//! What this program holds.
+//! The memory and file descriptors of this process.
 
 use anyhow::{Context, Result};
 
-/// How many bytes of memory are resident.
+/// Returns the resident memory in bytes.
 pub fn resident() -> Result<usize> {
     size_of("VmRSS")
 }
 
-/// How many bytes of memory were resident at most since [`forget_peak`].
+/// Returns the peak of the resident memory since [`reset_peak`], in bytes.
 pub fn peak() -> Result<usize> {
     size_of("VmHWM")
 }
 
-/// What was before does not count for [`peak`].
-pub fn forget_peak() -> Result<()> {
+/// Resets the peak that [`peak`] returns.
+pub fn reset_peak() -> Result<()> {
     // proc_pid_clear_refs(5): 5 resets the peak.
     Ok(std::fs::write("/proc/self/clear_refs", "5")?)
 }
@@ -26,7 +26,7 @@ fn size_of(name: &str) -> Result<usize> {
     Ok(kib * 1024)
 }
 
-/// How many descriptors are open.
+/// Returns the number of open file descriptors.
 pub fn descriptors() -> Result<usize> {
     Ok(std::fs::read_dir("/proc/self/fd")?.count())
 }

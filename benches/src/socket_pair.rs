@@ -1,5 +1,5 @@
-//! The link of a backend without a VM, with nothing else on it: a pair of sockets
-//! between two threads.
+//! The baseline for the link of a backend without a VM: a pair of sockets between
+//! two threads.
 
 use std::{
     io::{self, Read, Write},
@@ -10,12 +10,12 @@ use std::{
 
 use anyhow::{Result, anyhow};
 
-use crate::baseline::FLOOD;
+use crate::baseline::FLOOD_BYTES;
 
-/// So much is sent at once.
+/// The size of one write.
 const PIECE: usize = 64 * 1024;
 
-/// How long so many bytes take there and back, one after the other.
+/// Returns the times of round trips of single bytes, one after the other.
 pub fn round_trips(count: usize) -> Result<Vec<Duration>> {
     let (mut ours, mut theirs) = UnixStream::pair()?;
     let echo = thread::spawn(move || {
@@ -37,17 +37,17 @@ pub fn round_trips(count: usize) -> Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// How long [`FLOOD`] bytes take.
+/// Returns the time to transfer [`FLOOD_BYTES`] bytes.
 pub fn flood_time() -> Result<Duration> {
     let (mut sender, mut receiver) = UnixStream::pair()?;
     let begun = Instant::now();
     let sending = thread::spawn(move || {
         let piece = vec![0; PIECE];
-        (0..FLOOD / PIECE).try_for_each(|_| sender.write_all(&piece))
+        (0..FLOOD_BYTES / PIECE).try_for_each(|_| sender.write_all(&piece))
     });
     let mut buffer = vec![0; PIECE];
     let mut received = 0;
-    while received < FLOOD {
+    while received < FLOOD_BYTES {
         received += receiver.read(&mut buffer)?;
     }
     let time = begun.elapsed();

@@ -1,6 +1,6 @@
-//! Whatever bytes arrive, and however they are cut, the decoder neither panics
-//! nor holds more than arrived, and says the same; and the scanner finds what a
-//! plain search finds.
+//! For arbitrary input and any split of it, the decoder does not panic, does not
+//! buffer more than arrived, and returns the same items; and the scanner finds the
+//! same marks as a naive search.
 //!
 //! The input is read as
 //!
@@ -10,8 +10,8 @@
 //!               chunks, zero included
 //! ```
 //!
-//! and what is behind the last size is one more chunk. The first 16 bytes of the
-//! link are also the mark that the scanner looks for in the others.
+//! and the bytes after the last size are one more chunk. The first 16 bytes of the
+//! link are also the mark that the scanner searches for in the others.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -29,16 +29,13 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     for peer in [Peer::Host, Peer::Guest] {
-        let whole = Heard::through_decoder(peer, [bytes]);
-        assert_eq!(whole, Heard::through_decoder(peer, chunks(sizes, bytes)));
-        assert_eq!(whole, Heard::through_decoder(peer, bytes.chunks(1)));
-        assert_eq!(
-            whole,
-            Heard::with_data_past_decoder(peer, chunks(sizes, bytes))
-        );
+        let whole = Decoded::via_decoder(peer, [bytes]);
+        assert_eq!(whole, Decoded::via_decoder(peer, chunks(sizes, bytes)));
+        assert_eq!(whole, Decoded::via_decoder(peer, bytes.chunks(1)));
+        assert_eq!(whole, Decoded::with_direct_data(peer, chunks(sizes, bytes)));
     }
-    // With fewer values a fuzzer comes across marks, and beginnings of them,
-    // without having to guess 16 bytes.
+    // With fewer distinct values a fuzzer finds marks, and prefixes of them,
+    // without guessing 16 bytes.
     for mask in [0xff, 0x03, 0x01] {
         let masked: Vec<u8> = bytes.iter().map(|byte| byte & mask).collect();
         if let Some((mark, bytes)) = masked.split_first_chunk() {
@@ -51,12 +48,12 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// After each chunk everything is out but the longest end of the bytes that is
-/// a beginning of the mark, and that too if it is released.
+/// Checks that after each chunk the scanner has returned everything but the
+/// longest suffix that is a prefix of the mark, and that too if it is released.
 fn check_scanner(mark: [u8; RESET_PART], bytes: &[u8], chunks: &[&[u8]], release: bool) {
     let mut scanner = Scanner::new(mark);
     let is_mark = |window: &[u8]| window == mark;
-    // Behind the last mark, or at the start.
+    // The offset after the last mark, or 0.
     let mut since = 0;
     let mut out = 0;
     let mut arrived = 0;
@@ -107,36 +104,35 @@ fn chunks<'a>(sizes: &[u8], mut bytes: &'a [u8]) -> Vec<&'a [u8]> {
     chunks
 }
 
-/// Everything that came out of a decoder, with nothing left that depends on
-/// where the bytes were cut.
+/// The results of a decoder, independent of how the input was split.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
-    said: Vec<Said>,
-    /// Whether the last thing said is a data frame of which more may come.
+struct Decoded {
+    items: Vec<DecodedItem>,
+    /// Whether the last item is an incomplete data frame.
     inside_data: bool,
     error: Option<WireError>,
-    /// What the last frame still lacks.
+    /// The missing part of the last frame.
     pending: Option<(StreamId, Channel, usize)>,
 }
 
 #[derive(Debug, PartialEq)]
-enum Said {
-    /// All of a data frame that has arrived.
+enum DecodedItem {
+    /// The part of a data frame that has arrived.
     Data(StreamId, Channel, Vec<u8>),
-    /// Anything else. Its debug text shows every field.
+    /// Any other item, as its `Debug` text, which contains every field.
     Control(String),
 }
 
-impl Heard {
-    /// The decoder gets all bytes, as the agent does it.
-    fn through_decoder<'a>(peer: Peer, chunks: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        Self::listen(peer, chunks, |_, _, _| {})
+impl Decoded {
+    /// Passes all bytes to the decoder, as the agent does.
+    fn via_decoder<'a>(peer: Peer, chunks: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        Self::decode(peer, chunks, |_, _, _| {})
     }
 
-    /// The reader takes what is missing of a data frame from the link itself,
-    /// as the host does it with large ones.
-    fn with_data_past_decoder<'a>(peer: Peer, chunks: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        Self::listen(peer, chunks, |heard, decoder, input| {
+    /// Reads the missing part of a data frame directly from the link, as the host
+    /// does with large frames.
+    fn with_direct_data<'a>(peer: Peer, chunks: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        Self::decode(peer, chunks, |decoded, decoder, input| {
             let Some((stream, channel, remaining)) = decoder.pending_data() else {
                 return;
             };
@@ -144,42 +140,42 @@ impl Heard {
             *input = rest;
             if !taken.is_empty() {
                 decoder.received(taken.len());
-                heard.add_data(stream, channel, taken);
-                heard.inside_data = decoder.pending_data().is_some();
+                decoded.add_data(stream, channel, taken);
+                decoded.inside_data = decoder.pending_data().is_some();
             }
         })
     }
 
-    fn listen<'a>(
+    fn decode<'a>(
         peer: Peer,
         chunks: impl IntoIterator<Item = &'a [u8]>,
         before_each_item: impl Fn(&mut Self, &mut Decoder, &mut &'a [u8]),
     ) -> Self {
-        let mut heard = Self::default();
+        let mut decoded = Self::default();
         let mut decoder = Decoder::new(peer);
         let mut arrived = 0;
         for chunk in chunks {
             arrived += chunk.len();
             let mut input = chunk;
             loop {
-                before_each_item(&mut heard, &mut decoder, &mut input);
+                before_each_item(&mut decoded, &mut decoder, &mut input);
                 match decoder.decode(&mut input) {
-                    Ok(Some(item)) => heard.add(item),
+                    Ok(Some(item)) => decoded.add(item),
                     Ok(None) => break,
                     Err(error) => {
-                        heard.error = Some(error);
-                        return heard;
+                        decoded.error = Some(error);
+                        return decoded;
                     }
                 }
-                heard.inside_data = decoder.pending_data().is_some();
+                decoded.inside_data = decoder.pending_data().is_some();
             }
             assert!(input.is_empty(), "the decoder stopped before the end");
-            // A vector doubles; it never follows what a header claims.
+            // A vector doubles its capacity, independent of what a header claims.
             let most = arrived.min(MAX_PAYLOAD as usize);
             assert!(decoder.held() <= 2 * most + 64, "held {}", decoder.held());
         }
-        heard.pending = decoder.pending_data();
-        heard
+        decoded.pending = decoder.pending_data();
+        decoded
     }
 
     fn add(&mut self, item: Item<'_>) {
@@ -189,18 +185,22 @@ impl Heard {
                 channel,
                 bytes,
             } => self.add_data(stream, channel, bytes),
-            control => self.said.push(Said::Control(format!("{control:?}"))),
+            control => self
+                .items
+                .push(DecodedItem::Control(format!("{control:?}"))),
         }
     }
 
     fn add_data(&mut self, stream: StreamId, channel: Channel, bytes: &[u8]) {
         assert!(!bytes.is_empty(), "data of nothing");
-        match self.said.last_mut() {
-            Some(Said::Data(last_stream, last_channel, so_far)) if self.inside_data => {
+        match self.items.last_mut() {
+            Some(DecodedItem::Data(last_stream, last_channel, so_far)) if self.inside_data => {
                 assert_eq!((*last_stream, *last_channel), (stream, channel));
                 so_far.extend_from_slice(bytes);
             }
-            _ => self.said.push(Said::Data(stream, channel, bytes.to_vec())),
+            _ => self
+                .items
+                .push(DecodedItem::Data(stream, channel, bytes.to_vec())),
         }
     }
 }

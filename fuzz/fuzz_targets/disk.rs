@@ -1,9 +1,9 @@
-//! Whatever a disk holds, all that can be done with it ends, without panic,
-//! within its limits; and nothing that is told of it can drive a terminal.
+//! For an arbitrary disk image, every operation terminates within its limits and
+//! without a panic, and no error text contains control characters.
 //!
-//! The input is an image: raw, or qcow2 if it begins like one. The fuzzer knows
-//! nothing of checksums, so what it changes would mostly be refused: only images
-//! of an odd length are held to theirs.
+//! The input is an image: qcow2 if it has its magic, else raw. The fuzzer cannot
+//! compute checksums, so most of its changes would be rejected: checksums are
+//! verified only for images of an odd length.
 #![no_main]
 
 use std::{io, path::PathBuf, sync::LazyLock, time::Duration};
@@ -14,7 +14,7 @@ use vmcell_disk::{
     WalkOptions,
 };
 
-/// A file that is written again for each input.
+/// The image file, rewritten for each input.
 static IMAGE: LazyLock<PathBuf> = LazyLock::new(|| {
     let name = format!("vmcell-fuzz-disk-{}", std::process::id());
     std::env::temp_dir().join(name)

@@ -1,5 +1,5 @@
-//! Whatever the text, a patch is read or refused, and fits or does not, without
-//! panic; and what our own diff tells of two texts makes the one of the other.
+//! For arbitrary text, parsing and applying a patch succeed or fail without a
+//! panic; and applying our own diff of two texts to the first gives the second.
 //!
 //! The input is read as
 //!

@@ -1,8 +1,8 @@
-//! Whatever the patterns and the path are, matching them does not panic and comes
-//! to an end, and what is said about a directory holds for what is below it.
+//! For arbitrary patterns and paths, matching terminates without a panic, and the
+//! decision about a directory is consistent with those about its entries.
 //!
-//! The input is a path, and behind its first zero byte the lines of patterns: up
-//! to the next zero byte those to include, then those to exclude.
+//! The input is a path, a zero byte, the include lines, a zero byte, and the
+//! exclude lines.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -22,13 +22,13 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// The directories above a path, the nearest last.
+/// Returns the parent directories of a path, the nearest last.
 fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/');
     slashes.map(|(end, _)| &path[..end])
 }
 
-/// A path with every byte escaped is a pattern of nothing but itself.
+/// Checks that a path with every byte escaped is a pattern that matches only itself.
 fn check_itself(path: &[u8]) {
     let escape = |&byte: &u8| match byte {
         b'/' => vec![byte],

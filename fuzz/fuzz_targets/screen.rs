@@ -1,12 +1,12 @@
-//! Whatever a program prints, and however it is cut, the screen is the same, has
-//! no characters that could do harm, and can be drawn.
+//! For arbitrary terminal output and any split of it, the screen is the same,
+//! contains no control characters, and can be rendered.
 //!
 //! The input is read as
 //!
 //! ```text
 //! byte   0          1       2          3 ..
-//!        columns    rows    how long   what is printed
-//!                           pieces are
+//!        columns    rows    size of    terminal output
+//!                           a piece
 //! ```
 #![no_main]
 

@@ -1,11 +1,11 @@
-//! Reading a tree from a tar archive.
+//! Reads a tree from a tar archive.
 //!
-//! An archive may come from anywhere. Nothing of it is unpacked under a name of its own: contents
-//! go to numbered files in a private folder, everything else into the tree, which knows what a
-//! path may be. The pieces that stand before an entry are read here rather than by the crate
-//! `tar`, which would gather them whatever their size.
+//! Archives are untrusted input. No file is unpacked under its name in the archive: contents go to
+//! numbered files in a private folder, everything else into the tree, which validates paths.
+//! Extended headers (pax records, GNU long names) are parsed here, because the crate `tar` would
+//! read them into memory without a size limit.
 
-mod ahead;
+mod extended_header;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,22 +16,22 @@ use std::sync::Arc;
 
 use tar::{Entry, EntryType, Header};
 
-use self::ahead::Ahead;
-use crate::scratch::Scratch;
+use self::extended_header::ExtendedHeader;
+use crate::scratch::ScratchFolder;
 use crate::tree::normalize;
 use crate::{ArchiveProblem, Content, Error, Kind, Node, Owner, Tree};
 
-/// More entries than any distribution has.
-const MOST_ENTRIES: u64 = 1_000_000;
-/// More bytes than anybody boots from.
-const MOST_BYTES: u64 = 64 << 30;
+/// Limit on the number of entries; no distribution comes near it.
+const MAX_ENTRIES: u64 = 1_000_000;
+/// Limit on the sum of all file sizes.
+const MAX_BYTES: u64 = 64 << 30;
 
 impl Tree {
-    /// Reads a tar archive, which must not be compressed.
+    /// Reads an uncompressed tar archive.
     ///
-    /// Owners by number, modes, modification times, symbolic and hard links, named pipes and device
-    /// nodes are taken over, and the extended attributes that [`Tree::from_dir`] takes. The
-    /// contents are kept in a private temporary folder, which goes when the tree and its clones do.
+    /// Keeps numeric owners, modes, modification times, symbolic and hard links, named pipes, device
+    /// nodes, and the extended attributes that [`Tree::from_dir`] keeps. File contents are stored in
+    /// a private temporary folder, which is removed when the tree and its clones are dropped.
     ///
     /// ```
     /// use vmcell_rootfs::{Owner, Tree};
@@ -53,41 +53,45 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Archive`] and [`Error::Path`] for an entry that cannot be in an image, such as one
-    /// that leads outside; [`Error::ArchiveUnreadable`]; [`Error::Write`] if the contents
-    /// cannot be kept. Nothing is left behind.
+    /// [`Error::Archive`] and [`Error::Path`] for an entry that cannot be in an image, for example
+    /// a path with `..`; [`Error::ArchiveUnreadable`]; [`Error::Write`] if the contents cannot be
+    /// stored. Temporary files are removed.
     pub fn from_tar(archive: impl Read) -> Result<Self, Error> {
-        let scratch = Arc::new(Scratch::new()?);
-        let mut unpacking = Unpacking {
+        let scratch = Arc::new(ScratchFolder::new()?);
+        let mut unpacker = Unpacker {
             tree: Self::with_contents_in(Arc::clone(&scratch)),
             scratch,
             entries: 0,
             bytes: 0,
         };
         let mut archive = tar::Archive::new(archive);
-        let mut ahead = Ahead::default();
+        let mut extended = ExtendedHeader::default();
         for entry in archive.entries().map_err(unreadable)?.raw(true) {
             let mut entry = entry.map_err(unreadable)?;
-            let was_ahead = ahead.read(&mut entry)?;
-            if !was_ahead {
-                unpacking.take(&mut entry, std::mem::take(&mut ahead))?;
+            let is_extended = extended.read(&mut entry)?;
+            if !is_extended {
+                unpacker.add_entry(&mut entry, std::mem::take(&mut extended))?;
             }
         }
-        Ok(unpacking.tree)
+        Ok(unpacker.tree)
     }
 }
 
-/// A tree that is being read.
-struct Unpacking {
+/// The state of reading an archive into a tree.
+struct Unpacker {
     tree: Tree,
-    scratch: Arc<Scratch>,
+    scratch: Arc<ScratchFolder>,
     entries: u64,
     bytes: u64,
 }
 
-impl Unpacking {
-    fn take<R: Read>(&mut self, entry: &mut Entry<'_, R>, ahead: Ahead) -> Result<(), Error> {
-        let path = match &ahead.path {
+impl Unpacker {
+    fn add_entry<R: Read>(
+        &mut self,
+        entry: &mut Entry<'_, R>,
+        extended: ExtendedHeader,
+    ) -> Result<(), Error> {
+        let path = match &extended.path {
             Some(path) => to_path(path),
             None => to_path(&entry.path_bytes()),
         };
@@ -98,42 +102,48 @@ impl Unpacking {
         let header = entry.header().clone();
         self.count(entry.size()).map_err(refuse)?;
         if path.is_absolute() {
-            return Err(refuse(ArchiveProblem::Absolute));
+            return Err(refuse(ArchiveProblem::AbsolutePath));
         }
-        let number = |_: io::Error| refuse(ArchiveProblem::Number);
+        let bad_number = |_: io::Error| refuse(ArchiveProblem::BadNumber);
         let (uid, gid) = (
-            ahead.uid.map_or_else(|| header.uid(), Ok).map_err(number)?,
-            ahead.gid.map_or_else(|| header.gid(), Ok).map_err(number)?,
+            extended
+                .uid
+                .map_or_else(|| header.uid(), Ok)
+                .map_err(bad_number)?,
+            extended
+                .gid
+                .map_or_else(|| header.gid(), Ok)
+                .map_err(bad_number)?,
         );
         let (Ok(uid), Ok(gid), Ok(modified)) = (
             u32::try_from(uid),
             u32::try_from(gid),
-            i64::try_from(header.mtime().map_err(number)?),
+            i64::try_from(header.mtime().map_err(bad_number)?),
         ) else {
-            return Err(refuse(ArchiveProblem::Number));
+            return Err(refuse(ArchiveProblem::BadNumber));
         };
         // The mask leaves the twelve permission bits, which fit.
-        let mode = (header.mode().map_err(number)? & 0o7777) as u16;
+        let mode = (header.mode().map_err(bad_number)? & 0o7777) as u16;
         let is_directory = header.entry_type() == EntryType::Directory;
         match self.tree.get(&path).map(|node| &node.kind) {
             None => {}
             Some(Kind::Directory) if is_directory => {}
-            Some(_) => return Err(refuse(ArchiveProblem::Twice)),
+            Some(_) => return Err(refuse(ArchiveProblem::Duplicate)),
         }
         let kind = match header.entry_type() {
-            EntryType::Regular | EntryType::Continuous => Kind::File(self.keep(entry)?),
+            EntryType::Regular | EntryType::Continuous => Kind::File(self.store_content(entry)?),
             EntryType::Link => {
-                let target = self.hard_link_target(&link_text(&header, &ahead));
-                Kind::HardLink(target.ok_or_else(|| refuse(ArchiveProblem::HardLink))?)
+                let target = self.hard_link_target(&link_target(&header, &extended));
+                Kind::HardLink(target.ok_or_else(|| refuse(ArchiveProblem::BadHardLink))?)
             }
-            _ => other_kind(&header, &ahead).map_err(refuse)?,
+            _ => other_kind(&header, &extended).map_err(refuse)?,
         };
         let node = Node {
             kind,
             mode,
             owner: Owner { uid, gid },
             modified: Some(modified),
-            xattrs: ahead.xattrs,
+            xattrs: extended.xattrs,
         };
         self.tree.insert(path, node)
     }
@@ -141,14 +151,14 @@ impl Unpacking {
     fn count(&mut self, size: u64) -> Result<(), ArchiveProblem> {
         self.entries += 1;
         self.bytes = self.bytes.saturating_add(size);
-        if self.entries > MOST_ENTRIES || self.bytes > MOST_BYTES {
-            return Err(ArchiveProblem::TooMuch);
+        if self.entries > MAX_ENTRIES || self.bytes > MAX_BYTES {
+            return Err(ArchiveProblem::TooLarge);
         }
         Ok(())
     }
 
-    /// Keeps the content of a file for as long as the tree is there.
-    fn keep<R: Read>(&self, entry: &mut Entry<'_, R>) -> Result<Content, Error> {
+    /// Copies the content of a file into the scratch folder, which lives as long as the tree.
+    fn store_content<R: Read>(&self, entry: &mut Entry<'_, R>) -> Result<Content, Error> {
         let path = self.scratch.path().join(self.entries.to_string());
         let write_error = |source| Error::Write {
             path: path.clone(),
@@ -156,15 +166,15 @@ impl Unpacking {
         };
         let mut file = File::create_new(&path).map_err(write_error)?;
         let size = entry.size();
-        let kept = copy(entry, &mut file, write_error)?;
-        if kept != size {
+        let copied = copy(entry, &mut file, write_error)?;
+        if copied != size {
             return Err(unreadable(io::ErrorKind::UnexpectedEof.into()));
         }
         Ok(Content::HostFile(path))
     }
 
-    /// The file that a hard link is one more name of. Only what was there before counts, so that
-    /// there are no circles.
+    /// Returns the file that a hard link refers to. Accepts only entries that came earlier in the
+    /// archive, so that links cannot form cycles.
     fn hard_link_target(&self, text: &Path) -> Option<PathBuf> {
         if text.is_absolute() {
             return None;
@@ -177,7 +187,7 @@ impl Unpacking {
     }
 }
 
-/// Copies what is left of an entry, and knows on which side a failure was.
+/// Copies the rest of an entry. Distinguishes read errors from write errors.
 fn copy<R: Read>(
     entry: &mut Entry<'_, R>,
     file: &mut File,
@@ -197,16 +207,16 @@ fn copy<R: Read>(
     }
 }
 
-/// What an entry is that is neither a file nor one more name of one.
-fn other_kind(header: &Header, ahead: &Ahead) -> Result<Kind, ArchiveProblem> {
-    let half = |number: io::Result<Option<u32>>| match number {
+/// Returns the kind of an entry that is neither a regular file nor a hard link.
+fn other_kind(header: &Header, extended: &ExtendedHeader) -> Result<Kind, ArchiveProblem> {
+    let known = |number: io::Result<Option<u32>>| match number {
         Ok(Some(number)) => Ok(number),
-        _ => Err(ArchiveProblem::Number),
+        _ => Err(ArchiveProblem::BadNumber),
     };
-    let device = || Ok((half(header.device_major())?, half(header.device_minor())?));
+    let device = || Ok((known(header.device_major())?, known(header.device_minor())?));
     Ok(match header.entry_type() {
         EntryType::Directory => Kind::Directory,
-        EntryType::Symlink => Kind::Symlink(link_text(header, ahead)),
+        EntryType::Symlink => Kind::Symlink(link_target(header, extended)),
         EntryType::Fifo => Kind::Fifo,
         EntryType::Char => {
             let (major, minor) = device()?;
@@ -217,12 +227,12 @@ fn other_kind(header: &Header, ahead: &Ahead) -> Result<Kind, ArchiveProblem> {
             Kind::BlockDevice { major, minor }
         }
         EntryType::GNUSparse => return Err(ArchiveProblem::Sparse),
-        _ => return Err(ArchiveProblem::Kind),
+        _ => return Err(ArchiveProblem::UnsupportedKind),
     })
 }
 
-fn link_text(header: &Header, ahead: &Ahead) -> PathBuf {
-    match &ahead.link {
+fn link_target(header: &Header, extended: &ExtendedHeader) -> PathBuf {
+    match &extended.link {
         Some(link) => to_path(link),
         None => to_path(&header.link_name_bytes().unwrap_or_default()),
     }

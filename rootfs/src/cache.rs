@@ -1,4 +1,4 @@
-//! Images that are made once and kept.
+//! A cache of images, so that each is built once.
 
 use std::env;
 use std::fs::{self, File};
@@ -12,15 +12,16 @@ use crate::image::{PARTIAL_PREFIX, PARTIAL_SUFFIX};
 use crate::superblock::Superblock;
 use crate::{Digest, Error, Fingerprint, ImageBuilder, Progress, Recipe, Stage, Uuid};
 
-/// Nobody can write to an image of the cache: VMs write to layers on top of it.
+/// Mode of a cached image. VMs write to overlays on top of it, never to the image.
 const READ_ONLY: u32 = 0o444;
-/// No build takes this long, so an unfinished image of this age is what a crash has left.
+/// Age at which an unfinished image is the leftover of a killed build: no build takes this long.
 const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A folder of immutable images, named after the recipe and a digest of all inputs.
 ///
 /// Any number of processes may use one folder at the same time. An image appears under its name
-/// when it is complete. One is made at a time: who wants the same one waits and finds it.
+/// only when it is complete. A lock serializes builds, so a process that needs an image that is
+/// being built waits and then finds it.
 ///
 /// ```no_run
 /// use vmcell_rootfs::{Cache, recipe};
@@ -28,8 +29,8 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// # fn main() -> Result<(), vmcell_rootfs::Error> {
 /// let cache = Cache::user()?;
 /// match cache.lookup(&recipe::base())? {
-///     Some(image) => println!("there: {}", image.path.display()),
-///     None => println!("not yet: it is made on first use"),
+///     Some(image) => println!("cached: {}", image.path.display()),
+///     None => println!("not cached: it is built on first use"),
 /// }
 /// # Ok(())
 /// # }
@@ -44,49 +45,49 @@ pub struct Cache {
 /// ```no_run
 /// # fn main() -> Result<(), vmcell_rootfs::Error> {
 /// let image = vmcell_rootfs::recipe::base().cached()?;
-/// println!("{} was made from {}", image.path.display(), image.digest);
+/// println!("{} has the digest {}", image.path.display(), image.digest);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CachedImage {
-    /// Where it is.
+    /// The path of the image file.
     pub path: PathBuf,
-    /// Its length in bytes. On disk it takes less, because it is sparse.
+    /// The length of the file in bytes. It is sparse, so it takes less on disk.
     pub size: u64,
     /// The UUID of its file system.
     pub uuid: Uuid,
-    /// Names everything that the image was made from: the recipe, its inputs, the parameters
-    /// and the version of e2fsprogs. Equal digests mean equal bytes, unless a recipe says that
-    /// it cannot promise that.
+    /// The digest of everything the image was built from: the recipe, its inputs, the parameters
+    /// and the version of e2fsprogs. Equal digests mean equal bytes, unless the recipe documents
+    /// an exception.
     pub digest: Digest,
-    /// Whether it had to be made.
+    /// Whether the image was built by this call.
     pub origin: Origin,
 }
 
-/// Whether an image of the cache was there already.
+/// Whether an image was already in the cache.
 ///
 /// ```no_run
 /// use vmcell_rootfs::{Origin, recipe};
 ///
 /// # fn main() -> Result<(), vmcell_rootfs::Error> {
 /// if recipe::base().cached()?.origin == Origin::Built {
-///     println!("made, and kept for the next time");
+///     println!("built, and cached for the next time");
 /// }
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// It was found.
+    /// It was in the cache.
     Found,
-    /// This call has made it.
+    /// This call built it.
     Built,
 }
 
 impl Cache {
-    /// The cache of the user: `$XDG_CACHE_HOME/vmcell/images`, by default
+    /// Returns the user's cache: `$XDG_CACHE_HOME/vmcell/images`, by default
     /// `~/.cache/vmcell/images`.
     ///
     /// ```
@@ -112,7 +113,7 @@ impl Cache {
         ))
     }
 
-    /// A cache in this folder, which is made when the first image is.
+    /// Returns a cache in this folder, which is created along with the first image.
     ///
     /// ```
     /// let cache = vmcell_rootfs::Cache::at("/var/cache/vmcell");
@@ -125,14 +126,14 @@ impl Cache {
         }
     }
 
-    /// Where the images are.
+    /// Returns the folder that holds the images.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Finds the image of a recipe without making it. Takes milliseconds: the inputs are
-    /// digested, of the image only the superblock is read.
+    /// Returns the image of a recipe if it is cached, and builds nothing. Takes milliseconds: it
+    /// hashes the inputs and reads only the superblock of the image.
     ///
     /// ```no_run
     /// # use vmcell_rootfs::{Cache, recipe};
@@ -143,13 +144,13 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// Those of the recipe for missing inputs, [`Error::ToolMissing`] and its kin for
-    /// e2fsprogs, whose version is one of the inputs.
+    /// Those of the recipe for missing inputs; [`Error::ToolMissing`], [`Error::ToolTooOld`] or
+    /// [`Error::ToolUnusable`] for e2fsprogs, whose version is one of the inputs.
     pub fn lookup<R: Recipe + ?Sized>(&self, recipe: &R) -> Result<Option<CachedImage>, Error> {
-        self.find(&Plan::new(recipe)?)
+        self.find(&CacheKey::new(recipe)?)
     }
 
-    /// Finds the image of a recipe, or makes it.
+    /// Returns the image of a recipe, and builds it if it is not cached.
     ///
     /// ```no_run
     /// # use vmcell_rootfs::{Cache, recipe};
@@ -165,7 +166,7 @@ impl Cache {
         self.image_with(recipe, |_| {})
     }
 
-    /// Finds the image of a recipe, or makes it and tells how far it is.
+    /// Returns the image of a recipe, and builds it with progress reports if it is not cached.
     ///
     /// ```no_run
     /// # use vmcell_rootfs::{Cache, recipe};
@@ -182,8 +183,8 @@ impl Cache {
         recipe: &R,
         mut progress: impl FnMut(Progress),
     ) -> Result<CachedImage, Error> {
-        let mut plan = Plan::new(recipe)?;
-        if let Some(found) = self.find(&plan)? {
+        let mut key = CacheKey::new(recipe)?;
+        if let Some(found) = self.find(&key)? {
             return Ok(found);
         }
         progress(Progress::at(Stage::Gather, 0.0));
@@ -191,60 +192,62 @@ impl Cache {
             path: self.folder.clone(),
             source,
         })?;
-        let _turn = self.wait_for_turn();
+        let _lock = self.lock();
         loop {
-            if let Some(found) = self.find(&plan)? {
+            if let Some(found) = self.find(&key)? {
                 return Ok(found);
             }
             let tree = recipe.tree_with(&mut |part| progress(Progress::at(Stage::Gather, part)))?;
-            // An input may have changed between its digest and its use, by an upgrade of the
-            // host for example. An image must never be kept under the name of another.
-            let now = Plan::new(recipe)?;
-            if now.digest != plan.digest {
-                plan = now;
+            // An input may have changed after it was hashed, by an upgrade of the host for
+            // example. An image must never be stored under the digest of other inputs.
+            let current = CacheKey::new(recipe)?;
+            if current.digest != key.digest {
+                key = current;
                 continue;
             }
-            self.sweep();
-            let path = self.folder.join(&plan.name);
-            let image = plan.builder.make(&tree, &path, READ_ONLY, &mut progress)?;
+            self.remove_abandoned();
+            let path = self.folder.join(&key.name);
+            let image = key
+                .builder
+                .build_with_mode(&tree, &path, READ_ONLY, &mut progress)?;
             return Ok(CachedImage {
                 path,
                 size: image.size,
                 uuid: image.uuid,
-                digest: plan.digest,
+                digest: key.digest,
                 origin: Origin::Built,
             });
         }
     }
 
-    /// Waits until nobody else makes an image here, and keeps others waiting while the file is
-    /// open. That saves work and no more, so a file system without locks is good enough.
-    fn wait_for_turn(&self) -> Option<File> {
+    /// Waits for the build lock, which is held until the returned file is closed. The lock only
+    /// saves duplicate work, so failing to lock (a file system without flock) is ignored.
+    fn lock(&self) -> Option<File> {
         let folder = File::open(&self.folder).ok()?;
         retry_on_intr(|| flock(&folder, FlockOperation::LockExclusive)).ok()?;
         Some(folder)
     }
 
-    fn find(&self, plan: &Plan) -> Result<Option<CachedImage>, Error> {
-        let path = self.folder.join(&plan.name);
+    fn find(&self, key: &CacheKey) -> Result<Option<CachedImage>, Error> {
+        let path = self.folder.join(&key.name);
         let superblock = match Superblock::read(&path) {
             Ok(superblock) => superblock,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(source) => return Err(Error::Read { path, source }),
         };
-        // The UUID follows from the whole digest, of which the name has only the beginning.
-        let genuine = superblock.filter(|superblock| superblock.uuid == plan.builder.uuid());
-        Ok(genuine.map(|superblock| CachedImage {
+        // The UUID is derived from the whole digest; the file name holds only its first digits.
+        let matching = superblock.filter(|superblock| superblock.uuid == key.builder.uuid());
+        Ok(matching.map(|superblock| CachedImage {
             path,
             size: superblock.bytes,
             uuid: superblock.uuid,
-            digest: plan.digest,
+            digest: key.digest,
             origin: Origin::Found,
         }))
     }
 
-    /// Removes what killed builds have left. Failing to is no reason to fail.
-    fn sweep(&self) {
+    /// Removes the unfinished images of killed builds. Ignores errors.
+    fn remove_abandoned(&self) {
         let is_abandoned = |entry: &fs::DirEntry| {
             let name = entry.file_name();
             let name = name.to_string_lossy();
@@ -263,16 +266,16 @@ impl Cache {
     }
 }
 
-/// What the inputs of a recipe come to at present.
-struct Plan {
+/// The file name, digest and builder that follow from the current inputs of a recipe.
+struct CacheKey {
     name: String,
     digest: Digest,
     builder: ImageBuilder,
 }
 
-impl Plan {
+impl CacheKey {
     fn new<R: Recipe + ?Sized>(recipe: &R) -> Result<Self, Error> {
-        let builder = recipe.image();
+        let builder = recipe.image_builder();
         let mut inputs = Fingerprint::new("vmcell recipe");
         inputs.field("recipe", recipe.name());
         builder.fingerprint(&mut inputs)?;

@@ -1,4 +1,4 @@
-//! Filling an image with `debugfs`.
+//! Fills an image with `debugfs`.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use crate::script::Script;
 use crate::staging::Staging;
 use crate::{Error, Tools};
 
-/// Why an image could not be filled; the caller knows the numbers for the message.
+/// Why an image could not be filled. The caller adds paths and sizes for the error message.
 #[derive(Debug)]
 pub(crate) enum FillError {
     /// The image has no block or inode left.
@@ -37,7 +37,7 @@ pub(crate) struct Debugfs<'a> {
 }
 
 impl Debugfs<'_> {
-    /// Runs a whole script, and reports the part (0 to 1) that is done.
+    /// Runs a whole script and reports progress as a fraction (0 to 1).
     pub(crate) fn fill(
         &self,
         script: &Script,
@@ -58,15 +58,15 @@ impl Debugfs<'_> {
         Ok(())
     }
 
-    /// Runs `debugfs` once. It echoes every command of a batch, which shows how far it is, and
-    /// goes on after errors and exits with 0: what it says on stderr is the only sign of them.
+    /// Runs `debugfs` once. It echoes every command of a batch, which is used for progress. It
+    /// continues after errors and exits with 0, so errors are detected by its output on stderr.
     fn run(
         &self,
         option: &str,
         argument: &OsStr,
-        command_begins: &mut dyn FnMut(),
+        on_command: &mut dyn FnMut(),
     ) -> Result<(), FillError> {
-        let mut tool = self.tools.tool("debugfs")?;
+        let mut tool = self.tools.e2fsprogs("debugfs")?;
         let log = self.staging.folder().join("errors");
         let errors = File::create(&log).map_err(|source| Error::Write {
             path: log.clone(),
@@ -88,44 +88,40 @@ impl Debugfs<'_> {
         let read = child
             .stdout
             .take()
-            .map_or(Ok(()), |output| count_commands(output, command_begins));
+            .map_or(Ok(()), |output| count_commands(output, on_command));
         let status = child.wait().map_err(|source| tool.unusable(source))?;
         read.map_err(|source| tool.unusable(source))?;
 
-        let said = fs::read(&log).map_err(|source| Error::Read { path: log, source })?;
+        let output = fs::read(&log).map_err(|source| Error::Read { path: log, source })?;
         // The first line is the version.
-        let complaints = said
+        let errors = output
             .splitn(2, |byte| *byte == b'\n')
             .nth(1)
             .unwrap_or_default();
-        if status.success() && complaints.is_empty() {
+        if status.success() && errors.is_empty() {
             return Ok(());
         }
-        let complaints = if complaints.is_empty() {
-            &said
-        } else {
-            complaints
-        };
+        let errors = if errors.is_empty() { &output } else { errors };
         // Under `LC_ALL=C` these are the texts of libext2fs (EXT2_ET_BLOCK_ALLOC_FAIL,
         // EXT2_ET_INODE_ALLOC_FAIL) and of the C library (ENOSPC).
-        let mentions = |text: &str| String::from_utf8_lossy(complaints).contains(text);
+        let mentions = |text: &str| String::from_utf8_lossy(errors).contains(text);
         Err(if mentions("Could not allocate") {
             FillError::ImageFull
         } else if mentions("No space left on device") {
             FillError::HostFull
         } else {
-            FillError::Other(tool.failed(complaints))
+            FillError::Other(tool.failed(errors))
         })
     }
 }
 
-/// Reads all output and calls back for every command that it shows.
-fn count_commands(output: impl io::Read, command_begins: &mut dyn FnMut()) -> io::Result<()> {
+/// Reads all output and calls `on_command` for every echoed command.
+fn count_commands(output: impl io::Read, on_command: &mut dyn FnMut()) -> io::Result<()> {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     while output.read_until(b'\n', &mut line)? > 0 {
         if line.starts_with(b"debugfs: ") {
-            command_begins();
+            on_command();
         }
         line.clear();
     }

@@ -1,4 +1,4 @@
-//! Names for inputs: SHA-256 over labelled fields.
+//! SHA-256 digests over labelled fields.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// The first 16 hexadecimal digits: what file names in the cache carry.
+    /// Returns the first 16 hexadecimal digits, as used in file names of the cache.
     #[must_use]
     pub fn short(&self) -> String {
         self.to_string().chars().take(16).collect()
@@ -36,8 +36,8 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Collects everything that decides what an image holds. Fields are labelled and their
-/// lengths counted, so that two lists of fields give one digest only if they are equal.
+/// Hashes the inputs that determine an image. Labels, values and their lengths are all hashed,
+/// so that different lists of fields never give the same bytes to hash.
 ///
 /// ```
 /// use vmcell_rootfs::Fingerprint;
@@ -54,7 +54,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Starts a fingerprint for one purpose; other purposes never give the same digest.
+    /// Starts a fingerprint. `purpose` separates the digests of different uses.
     #[must_use]
     pub fn new(purpose: &str) -> Self {
         let mut fingerprint = Self {
@@ -74,7 +74,7 @@ impl Fingerprint {
         self
     }
 
-    /// The digest of all inputs so far.
+    /// Returns the digest of all inputs so far.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest(self.hasher.clone().finalize().into())

@@ -1,13 +1,13 @@
-//! Checking an image with `e2fsck`.
+//! Checks an image with `e2fsck`.
 
 use std::path::Path;
 
 use crate::tools::one_line;
 use crate::{Error, Tools};
 
-/// Checks everything and changes nothing.
+/// Runs a full check (`-f`) that changes nothing (`-n`).
 pub(crate) fn check(tools: &Tools, image: &Path) -> Result<(), Error> {
-    let mut tool = tools.tool("e2fsck")?;
+    let mut tool = tools.e2fsprogs("e2fsck")?;
     tool.command.args(["-f", "-n", "--"]).arg(image);
     let output = tool
         .command

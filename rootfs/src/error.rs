@@ -1,9 +1,9 @@
-//! What can go wrong, and what to do then.
+//! Errors of this crate.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why an image could not be made or found. Each message says what to do next.
+/// Why an image could not be built or looked up. Each message suggests what to do next.
 ///
 /// ```
 /// use vmcell_rootfs::{Error, Tree};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A program that is needed is not installed, or not where it was looked for.
+    /// A required program was not found in the searched folders.
     #[error("{tool} not found: `apt-get install {package}` (or add its folder to PATH)")]
     ToolMissing {
         /// The program's name.
@@ -23,19 +23,19 @@ pub enum Error {
         package: &'static str,
     },
 
-    /// The installed e2fsprogs lacks an option that images are made with.
+    /// The installed e2fsprogs lacks an option that building needs.
     #[error("e2fsprogs 1.47 or newer is needed, found {found:?}: upgrade the package e2fsprogs")]
     ToolTooOld {
         /// The version line that `mke2fs` printed.
         found: String,
     },
 
-    /// A program was found and could not be started.
+    /// A program was found but could not be started.
     #[error("cannot run {}: check that it is executable on this machine", .path.display())]
     ToolUnusable {
         /// The program that was found.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
@@ -48,14 +48,14 @@ pub enum Error {
         output: String,
     },
 
-    /// The directory to make an image from does not exist.
+    /// The directory to build an image from does not exist.
     #[error("no directory at {}: check the path", .path.display())]
     TreeMissing {
         /// The path as it was given.
         path: PathBuf,
     },
 
-    /// What should be the directory to make an image from is something else.
+    /// The path to build an image from is not a directory.
     #[error("{} is not a directory: give the folder that shall become `/`", .path.display())]
     TreeNotDirectory {
         /// The path as it was given.
@@ -67,7 +67,7 @@ pub enum Error {
     Read {
         /// What could not be read.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
@@ -76,7 +76,7 @@ pub enum Error {
     Write {
         /// What could not be written.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
@@ -87,7 +87,7 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// A path in the image cannot be as asked.
+    /// A path is not valid in the image.
     #[error("bad image path {}: {problem}", .path.display())]
     Path {
         /// The path as it was given.
@@ -96,7 +96,7 @@ pub enum Error {
         problem: PathProblem,
     },
 
-    /// Something in an archive cannot become part of a tree.
+    /// An entry of an archive was rejected.
     #[error("cannot take {} from the archive: {problem}", .path.display())]
     Archive {
         /// Its path in the archive.
@@ -112,26 +112,26 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The label is longer than the 16 bytes that ext4 has for it, or holds control bytes.
+    /// The label is longer than ext4's 16 bytes, or contains control characters.
     #[error("bad label {label:?}: use at most 16 bytes, none of them control characters")]
     Label {
         /// The label as it was given.
         label: String,
     },
 
-    /// The epoch is not a time that every tool and kernel agrees on.
+    /// The epoch is outside the range that all tools support, 1 to 2147483647.
     #[error("bad epoch {epoch}: use seconds from 1 to 2147483647")]
     Epoch {
         /// The epoch as it was given.
         epoch: u32,
     },
 
-    /// The tree does not fit into the size that was asked for.
+    /// The tree does not fit into the requested size.
     #[error("the tree does not fit into {size} bytes: {needed} are enough, or use `Size::Fit`")]
     TooSmall {
-        /// The size that was asked for.
+        /// The requested size.
         size: u64,
-        /// A size that will do.
+        /// A sufficient size.
         needed: u64,
     },
 
@@ -146,7 +146,7 @@ pub enum Error {
     #[error("busybox not found: `apt-get install busybox-static`, or set VMCELL_BUSYBOX")]
     BusyboxMissing,
 
-    /// The busybox is not a program that runs in an otherwise empty file system.
+    /// The busybox is not statically linked, so it would not run in the image.
     #[error(
         "{} is not a static 64-bit program: `apt-get install busybox-static`, or set VMCELL_BUSYBOX",
         .path.display()
@@ -166,7 +166,7 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// `mmdebstrap` could not put a Debian together.
+    /// `mmdebstrap` failed.
     #[error(
         "mmdebstrap failed: {output}; check that `apt-get update` works here or set \
          VMCELL_DEBIAN_MIRROR, and without root `apt-get install uidmap`"
@@ -176,7 +176,7 @@ pub enum Error {
         output: String,
     },
 
-    /// Neither `XDG_CACHE_HOME` nor `HOME` says where the cache is.
+    /// Neither `XDG_CACHE_HOME` nor `HOME` is an absolute path.
     #[error("no cache folder: set HOME or XDG_CACHE_HOME to an absolute path")]
     NoCacheFolder,
 }
@@ -192,34 +192,34 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathProblem {
-    /// It holds `..`, which has no meaning in an image.
+    /// It contains `..`.
     #[error("write it without `..`")]
     ParentComponent,
-    /// A component is longer than ext4's 255 bytes, or the whole is longer than Linux takes.
+    /// A component is longer than 255 bytes (ext4), or the path longer than 4095 (Linux).
     #[error("shorten it: names have at most 255 bytes, paths at most 4095")]
     TooLong,
-    /// It, or the text of a symbolic link, holds a NUL byte or is empty.
+    /// It, or the target of a symbolic link, is empty or contains a NUL byte.
     #[error("it must not be empty or hold a NUL byte")]
     EmptyOrNul,
     /// One of its parents is not a directory.
     #[error("its parent is in the tree already and is not a directory")]
     ParentNotDirectory,
-    /// A directory cannot become something else.
+    /// The path is a directory already, and another kind of entry cannot replace it.
     #[error("it is a directory of the tree already: pick another name")]
     IsDirectory,
-    /// `/lost+found` is where `e2fsck` puts what it rescues.
+    /// `/lost+found` must be a directory: `e2fsck` puts recovered files there.
     #[error("ext4 keeps this name for a directory of its own: pick another one")]
     Reserved,
     /// Nothing in the tree has this path.
     #[error("nothing in the tree has this path: check the spelling")]
     Missing,
-    /// A hard link leads to something that cannot have several names.
+    /// A hard link refers to a missing entry, a directory or another hard link.
     #[error("a hard link must lead to a file of the tree that is not itself a hard link")]
     BadHardLink,
-    /// A device number is beyond what `debugfs` takes.
+    /// A device number is larger than `debugfs` accepts.
     #[error("device numbers must be at most 65535")]
     DeviceNumber,
-    /// The name of an extended attribute holds a line break or a NUL byte.
+    /// The name of an extended attribute contains a line break or a NUL byte.
     #[error("the name of its extended attribute must not hold line breaks or NUL bytes")]
     AttributeName,
 }
@@ -234,33 +234,33 @@ pub enum PathProblem {
 /// header.set_size(0);
 /// header.set_cksum();
 /// let error = Tree::from_tar(&header.as_bytes()[..]).unwrap_err();
-/// assert!(matches!(error, Error::Archive { problem: ArchiveProblem::Absolute, .. }));
+/// assert!(matches!(error, Error::Archive { problem: ArchiveProblem::AbsolutePath, .. }));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveProblem {
     /// Its name begins with a slash.
-    #[error("make the archive with names that do not begin with a slash")]
-    Absolute,
+    #[error("its name begins with a slash: recreate the archive with relative names")]
+    AbsolutePath,
     /// Another entry has the same name.
-    #[error("make the archive anew: it has two entries of this name")]
-    Twice,
-    /// It is a hard link to something that is not before it in the archive.
-    #[error("make the archive anew: it is a hard link to no earlier file")]
-    HardLink,
-    /// It is neither file, directory, link, pipe nor device.
-    #[error("leave it out: images have files, directories, links, pipes and devices")]
-    Kind,
-    /// It is a sparse file, or larger than a plain header can say.
-    #[error("make the archive without sparse files, and of files below 8 GiB")]
+    #[error("the archive has two entries of this name: recreate it")]
+    Duplicate,
+    /// It is a hard link whose target is not an earlier file of the archive.
+    #[error("it is a hard link to no earlier file of the archive: recreate the archive")]
+    BadHardLink,
+    /// It is neither a file, directory, link, pipe nor device.
+    #[error("only files, directories, links, pipes and devices are supported: leave it out")]
+    UnsupportedKind,
+    /// It is a sparse file, or one of 8 GiB or more, which needs a pax size record.
+    #[error("sparse files and files of 8 GiB or more are not supported: recreate the archive")]
     Sparse,
-    /// What is said about it is no number, or not one that fits.
-    #[error("make the archive anew: a number in its header is out of range")]
-    Number,
-    /// Its name or its attributes are longer than anybody needs.
-    #[error("shorten its name and attributes: they have at most 256 KiB")]
+    /// A number in its header is malformed or out of range.
+    #[error("a number in its header is malformed or out of range: recreate the archive")]
+    BadNumber,
+    /// Its name or its attributes exceed 256 KiB.
+    #[error("its name or its attributes exceed 256 KiB: shorten them")]
     TooLong,
-    /// It, together with what is before it, is more than anybody needs.
-    #[error("split the archive: it may have 1000000 entries and 64 GiB")]
-    TooMuch,
+    /// The archive up to this entry exceeds the limits on entries or bytes.
+    #[error("the archive exceeds 1000000 entries or 64 GiB: split it")]
+    TooLarge,
 }

@@ -1,21 +1,21 @@
-//! From a tree to an image.
+//! Builds an image from a tree.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::debugfs::{Debugfs, FillError};
-use crate::mke2fs::{FORMAT_GENERATION, Format, identities};
+use crate::mke2fs::{FORMAT_GENERATION, Mke2fs, uuid_and_hash_seed};
 use crate::script::Script;
-use crate::size::Needs;
+use crate::size::SpaceEstimate;
 use crate::staging::Staging;
 use crate::{
     Digest, Error, Fingerprint, Progress, Size, Stage, Timestamps, Tools, Tree, Uuid, e2fsck,
 };
 
-/// `s_volume_name` of the superblock.
-const LONGEST_LABEL: usize = 16;
-/// How unfinished images are called, so that a later run knows what a crash has left.
+/// Bytes of `s_volume_name` in the superblock.
+const MAX_LABEL: usize = 16;
+/// Prefix and suffix of unfinished images, by which a later run finds those of killed builds.
 pub(crate) const PARTIAL_PREFIX: &str = ".vmcell-";
 pub(crate) const PARTIAL_SUFFIX: &str = ".partial";
 
@@ -32,15 +32,15 @@ pub(crate) const PARTIAL_SUFFIX: &str = ".partial";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Image {
-    /// Where it is.
+    /// The path of the image file.
     pub path: PathBuf,
-    /// Its length in bytes. On disk it takes less, because it is sparse.
+    /// The length of the file in bytes. It is sparse, so it takes less on disk.
     pub size: u64,
     /// The UUID of its file system.
     pub uuid: Uuid,
 }
 
-/// How to make an image from a [`Tree`].
+/// Parameters for building an image from a [`Tree`].
 ///
 /// ```no_run
 /// use vmcell_rootfs::{ImageBuilder, Size, Tree};
@@ -63,7 +63,7 @@ pub struct ImageBuilder {
 }
 
 impl ImageBuilder {
-    /// No label, the size of the tree and 1 GiB, times clamped to the start of 2025.
+    /// Returns the defaults: no label, 1 GiB of free space, times clamped to the start of 2025.
     ///
     /// ```
     /// use vmcell_rootfs::{ImageBuilder, Size, Timestamps};
@@ -80,44 +80,44 @@ impl ImageBuilder {
         Self::default()
     }
 
-    /// The volume's label: at most 16 bytes.
+    /// Sets the volume label: at most 16 bytes.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// The size of the file system.
+    /// Sets the size of the file system.
     #[must_use]
     pub fn size(mut self, size: Size) -> Self {
         self.size = size;
         self
     }
 
-    /// Which times the image carries.
+    /// Sets how modification times are stored.
     #[must_use]
     pub fn timestamps(mut self, timestamps: Timestamps) -> Self {
         self.timestamps = timestamps;
         self
     }
 
-    /// What the UUID follows from, together with the label. Images that one VM mounts side by
-    /// side should differ in one of the two.
+    /// Sets the seed from which the UUID is derived, together with the label. Images that one VM
+    /// mounts side by side should differ in one of the two.
     #[must_use]
     pub fn seed(mut self, seed: impl Into<Vec<u8>>) -> Self {
         self.seed = seed.into();
         self
     }
 
-    /// Where to look for `mke2fs`, `debugfs` and `e2fsck`.
+    /// Sets the folders to search for `mke2fs`, `debugfs` and `e2fsck`.
     #[must_use]
     pub fn tools(mut self, tools: Tools) -> Self {
         self.tools = tools;
         self
     }
 
-    /// Makes the image. It is written under a temporary name beside `destination`, flushed and
-    /// renamed, so there is either the whole image or what was there before.
+    /// Builds the image. It is written under a temporary name next to `destination`, flushed and
+    /// renamed, so `destination` is either the whole image or unchanged.
     ///
     /// ```no_run
     /// # use vmcell_rootfs::{ImageBuilder, Tree};
@@ -128,14 +128,14 @@ impl ImageBuilder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ToolMissing`] and its kin without a recent e2fsprogs, [`Error::TooSmall`] if the
-    /// tree does not fit, [`Error::Read`] and [`Error::Write`] for trouble with the host's
-    /// files. No file is left behind.
+    /// [`Error::ToolMissing`], [`Error::ToolTooOld`] or [`Error::ToolUnusable`] without a recent
+    /// e2fsprogs, [`Error::TooSmall`] if the tree does not fit, [`Error::Read`] and
+    /// [`Error::Write`] for I/O errors on the host. Temporary files are removed.
     pub fn build(&self, tree: &Tree, destination: impl AsRef<Path>) -> Result<Image, Error> {
         self.build_with(tree, destination, |_| {})
     }
 
-    /// Makes the image, as [`ImageBuilder::build`] does, and tells how far it is.
+    /// Builds the image as [`ImageBuilder::build`] does, and reports progress.
     ///
     /// ```no_run
     /// # use vmcell_rootfs::{ImageBuilder, Tree};
@@ -156,11 +156,11 @@ impl ImageBuilder {
         destination: impl AsRef<Path>,
         mut progress: impl FnMut(Progress),
     ) -> Result<Image, Error> {
-        // What remains of this after the umask is what any new file gets.
-        self.make(tree, destination.as_ref(), 0o666, &mut progress)
+        // The mode of a new file, to which the umask applies.
+        self.build_with_mode(tree, destination.as_ref(), 0o666, &mut progress)
     }
 
-    pub(crate) fn make(
+    pub(crate) fn build_with_mode(
         &self,
         tree: &Tree,
         destination: &Path,
@@ -172,9 +172,9 @@ impl ImageBuilder {
         self.tools.version()?;
         let staging = Staging::new(tree)?;
         let script = Script::new(tree, &staging, self.timestamps)?;
-        let needs = Needs::of(tree, &staging);
-        let layout = self.size.layout(&needs)?;
-        let (uuid, hash_seed) = identities(&self.identity());
+        let estimate = SpaceEstimate::of(tree, &staging);
+        let layout = self.size.layout(&estimate)?;
+        let (uuid, hash_seed) = uuid_and_hash_seed(&self.identity_digest());
 
         progress(Progress::at(Stage::Format, 0.0));
         let write_error = |source| Error::Write {
@@ -192,7 +192,7 @@ impl ImageBuilder {
             .as_file()
             .set_len(layout.bytes)
             .map_err(write_error)?;
-        Format {
+        Mke2fs {
             label: &self.label,
             uuid,
             hash_seed,
@@ -214,7 +214,7 @@ impl ImageBuilder {
             .map_err(|error| match error {
                 FillError::ImageFull => Error::TooSmall {
                     size: layout.bytes,
-                    needed: needs.smallest(),
+                    needed: estimate.min_bytes(),
                 },
                 FillError::HostFull => Error::HostFull {
                     path: destination.to_owned(),
@@ -245,12 +245,12 @@ impl ImageBuilder {
         })
     }
 
-    /// The UUID that images of this builder have.
+    /// Returns the UUID of the images that this builder makes.
     pub(crate) fn uuid(&self) -> Uuid {
-        identities(&self.identity()).0
+        uuid_and_hash_seed(&self.identity_digest()).0
     }
 
-    /// Adds everything that decides an image's bytes, besides its tree.
+    /// Adds every parameter that affects the bytes of an image. The tree is not included.
     pub(crate) fn fingerprint(&self, inputs: &mut Fingerprint) -> Result<(), Error> {
         inputs.field("format", FORMAT_GENERATION);
         inputs.field("tools", self.tools.version()?);
@@ -260,7 +260,7 @@ impl ImageBuilder {
         Ok(())
     }
 
-    fn identity(&self) -> Digest {
+    fn identity_digest(&self) -> Digest {
         let mut inputs = Fingerprint::new("vmcell file system identity");
         inputs
             .field("label", &self.label)
@@ -269,7 +269,7 @@ impl ImageBuilder {
     }
 
     fn check_label(&self) -> Result<(), Error> {
-        let is_good = self.label.len() <= LONGEST_LABEL && !self.label.contains(char::is_control);
+        let is_good = self.label.len() <= MAX_LABEL && !self.label.contains(char::is_control);
         is_good.then_some(()).ok_or_else(|| Error::Label {
             label: self.label.clone(),
         })

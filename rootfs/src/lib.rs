@@ -4,11 +4,11 @@
 //! use vmcell_rootfs::{ImageBuilder, Owner, Tree};
 //!
 //! # fn main() -> Result<(), vmcell_rootfs::Error> {
-//! // The stock environment: built once (well under a second), then found in the cache.
+//! // The stock image: built once (well under a second), then taken from the cache.
 //! let base = vmcell_rootfs::recipe::base().cached()?;
 //! println!("boot {}", base.path.display());
 //!
-//! // An environment of your own, from a directory.
+//! // A custom image, built from a directory.
 //! let mut tree = Tree::from_dir("./my-rootfs")?;
 //! tree.file("/etc/motd", 0o644, "made by vmcell\n")?;
 //! tree.set_owner("/home/cell", Owner { uid: 1000, gid: 1000 })?;
@@ -20,21 +20,21 @@
 //!
 //! # How it works
 //!
-//! A [`Tree`] says what the image shall hold: it is read from a directory or a tar archive,
-//! written by hand, or both, and owners and device nodes in it need no privileges, because nothing of it
-//! is ever created on the host. An [`ImageBuilder`] formats a sparse file with `mke2fs` and
-//! fills it with `debugfs`, entry by entry in sorted order, then has `e2fsck` check the result.
-//! All three belong to e2fsprogs.
+//! A [`Tree`] lists the contents of an image. It is read from a directory or a tar archive,
+//! assembled entry by entry, or both. Owners and device nodes in it need no privileges, because
+//! its entries are never created on the host. An [`ImageBuilder`] formats a sparse file with
+//! `mke2fs`, fills it with `debugfs`, entry by entry in sorted order, and checks the result with
+//! `e2fsck`. All three programs belong to e2fsprogs.
 //!
 //! Equal trees give equal bytes: the order of creation, inode numbers, every timestamp, the
-//! UUID, the hash seed and the features are decided here, never by the host's clock, locale,
+//! UUID, the hash seed and the features are set here, never by the host's clock, locale,
 //! `mke2fs.conf` or file system. Only another version of e2fsprogs may lay an image out
-//! differently, so the [`Cache`] counts its version as an input.
+//! differently, so the [`Cache`] includes its version in an image's digest.
 //!
-//! A [`Recipe`] describes an environment, and the [`Cache`] keeps one image per recipe and
-//! inputs. [`recipe::base`] is the one that always works: a static busybox and two users.
-//! [`recipe::debian`] is a small Debian with bash, Python and an editor; it needs `mmdebstrap` and a
-//! mirror, once.
+//! A [`Recipe`] describes how to assemble a root file system, and the [`Cache`] keeps one image
+//! per recipe and set of inputs. [`recipe::base`] works offline: a static busybox and two users.
+//! [`recipe::debian`] is a small Debian with bash, Python and an editor; to build it takes
+//! `mmdebstrap` and a mirror.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! Formatting with `mke2fs`.
+//! Formats an image with `mke2fs`.
 
 use std::path::Path;
 
@@ -6,22 +6,23 @@ use crate::digest::Digest;
 use crate::size::{BLOCK, Layout};
 use crate::{Error, Tools, Uuid};
 
-/// Everything a guest with Linux 6.1 gains from, and `ext4-view` 1.0 reads. Left out:
-/// - `orphan_file`: unknown to kernels before 5.15, and of use on many CPUs only;
-/// - `metadata_csum_seed`: lets the UUID of a mounted file system change, which nobody does;
+/// The file system features: those that help a guest with Linux 6.1 and that `ext4-view` 1.0
+/// can read. Left out:
+/// - `orphan_file`: unknown to kernels before 5.15, and helps only with many CPUs;
+/// - `metadata_csum_seed`: allows changing the UUID of a mounted file system, which is not needed;
 /// - `inline_data`, `ea_inode`, `casefold`, `encrypt`, `verity`, `quota`, `project`, `fast_commit`:
-///   not needed, and each one is more for offline readers to know.
+///   not needed, and offline readers would have to support each of them.
 ///
-/// `resize_inode` stays, so that a running guest can grow its disk.
+/// `resize_inode` is included so that a running guest can grow its disk.
 const FEATURES: &str = "none,has_journal,ext_attr,resize_inode,dir_index,filetype,extent,64bit,\
     flex_bg,sparse_super,large_file,huge_file,dir_nlink,extra_isize,metadata_csum";
 
-/// Changes whenever the file systems that this module makes change.
+/// Part of every digest. To be changed whenever the output of this module changes.
 pub(crate) const FORMAT_GENERATION: &str = "1";
 
-/// What `mke2fs` is told, besides the constants.
+/// The parameters of a run of `mke2fs`.
 #[derive(Debug)]
-pub(crate) struct Format<'a> {
+pub(crate) struct Mke2fs<'a> {
     pub(crate) label: &'a str,
     pub(crate) uuid: Uuid,
     pub(crate) hash_seed: Uuid,
@@ -29,18 +30,17 @@ pub(crate) struct Format<'a> {
     pub(crate) epoch: u32,
 }
 
-/// The UUID and the hash seed that follow from a digest.
-pub(crate) fn identities(digest: &Digest) -> (Uuid, Uuid) {
+/// Derives the UUID and the hash seed from a digest.
+pub(crate) fn uuid_and_hash_seed(digest: &Digest) -> (Uuid, Uuid) {
     let mut reversed = *digest;
     reversed.0.reverse();
     (Uuid::from_digest(digest), Uuid::from_digest(&reversed))
 }
 
-impl Format<'_> {
-    /// Makes an empty file system in `image`, which must be a file of the right length that
-    /// holds nothing but zeros.
+impl Mke2fs<'_> {
+    /// Writes an empty file system to `image`, which must be a file of `layout.bytes` zeros.
     pub(crate) fn run(&self, tools: &Tools, image: &Path) -> Result<(), Error> {
-        let mut tool = tools.tool("mke2fs")?;
+        let mut tool = tools.e2fsprogs("mke2fs")?;
         let Self {
             uuid,
             hash_seed,
@@ -49,9 +49,9 @@ impl Format<'_> {
             label,
         } = self;
         // `assume_storage_prezeroed`: the inode tables of a new sparse file are zero already.
-        // mke2fs marks them so and writes nothing, the file stays small, and no guest spends
-        // its first minutes zeroing them (ext4lazyinit), which would also copy them into the
-        // top layer of every VM. `-m 0`: there is no daemon to keep a reserve for.
+        // mke2fs marks them so and writes nothing. The file stays small, and no guest zeroes
+        // them in its first minutes (ext4lazyinit), which would also copy them into the overlay
+        // of every VM. `-m 0`: no blocks are reserved for root.
         let extended =
             format!("hash_seed={hash_seed},root_owner=0:0,nodiscard,assume_storage_prezeroed=1");
         tool.command

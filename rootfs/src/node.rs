@@ -1,4 +1,4 @@
-//! One entry of a tree.
+//! Entries of a tree.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -57,7 +57,7 @@ impl From<Vec<u8>> for Content {
     }
 }
 
-/// What an entry is.
+/// The type of an entry.
 ///
 /// ```
 /// use vmcell_rootfs::{Kind, Tree};
@@ -76,10 +76,10 @@ pub enum Kind {
     Directory,
     /// A regular file.
     File(Content),
-    /// A symbolic link with this text.
+    /// A symbolic link with this target.
     Symlink(PathBuf),
-    /// One more name for the file at this path of the image. Mode, owner, time and attributes
-    /// are those of that file; the ones of this node are not looked at.
+    /// A hard link to the file at this path of the image. Mode, owner, time and attributes are
+    /// those of that file; the other fields of this node are ignored.
     HardLink(PathBuf),
     /// A named pipe.
     Fifo,
@@ -112,20 +112,20 @@ pub enum Kind {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// What it is.
+    /// The type of the entry.
     pub kind: Kind,
     /// The permission bits, with setuid, setgid and sticky: the low twelve bits of a mode.
     pub mode: u16,
-    /// Who owns it.
+    /// The user and group that own it.
     pub owner: Owner,
-    /// When its content last changed, in seconds since 1970; `None` is the image's epoch.
+    /// Modification time in seconds since 1970; `None` is the image's epoch.
     pub modified: Option<i64>,
     /// Extended attributes by full name, such as `user.note`.
     pub xattrs: BTreeMap<OsString, Vec<u8>>,
 }
 
 impl Node {
-    /// An entry that belongs to root, dated to the image's epoch, without extended attributes.
+    /// Returns an entry owned by root, dated to the image's epoch, without extended attributes.
     ///
     /// ```
     /// use vmcell_rootfs::{Kind, Node, Owner};

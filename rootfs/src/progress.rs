@@ -1,6 +1,6 @@
-//! How far a build has come.
+//! Progress of a build.
 
-/// What a build is doing.
+/// A stage of a build.
 ///
 /// ```
 /// assert_eq!(vmcell_rootfs::Stage::Fill.to_string(), "copying files");
@@ -8,7 +8,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Stage {
-    /// The recipe puts its files together.
+    /// The recipe assembles its tree.
     Gather,
     /// `mke2fs` writes an empty file system.
     Format,
@@ -16,15 +16,15 @@ pub enum Stage {
     Fill,
     /// `e2fsck` checks the result.
     Check,
-    /// The image is flushed to disk and gets its name.
+    /// The image is flushed to disk and renamed to its destination.
     Publish,
-    /// The image is there.
+    /// The image is complete.
     Done,
 }
 
 impl Stage {
-    /// The part of the whole work that is over when this stage begins, and when it ends. These
-    /// are for a recipe that takes its time; of the others nobody sees much.
+    /// Returns the fraction of the build that is done when this stage begins, and when it ends.
+    /// Tuned for recipes that take long to assemble, such as `debian`.
     fn span(self) -> (f32, f32) {
         match self {
             Self::Gather => (0.0, 0.9),
@@ -61,14 +61,14 @@ impl std::fmt::Display for Stage {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// What is being done now.
+    /// The current stage.
     pub stage: Stage,
-    /// How much of the whole build is done, from 0 to 1.
+    /// The fraction of the build that is done, from 0 to 1.
     pub fraction: f32,
 }
 
 impl Progress {
-    /// The report for a stage of which the part `within` (0 to 1) is done.
+    /// Returns the report for a stage of which the fraction `within` (0 to 1) is done.
     pub(crate) fn at(stage: Stage, within: f32) -> Self {
         let (start, end) = stage.span();
         Self {

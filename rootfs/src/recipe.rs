@@ -1,4 +1,4 @@
-//! Descriptions of environments.
+//! Recipes: descriptions of root file systems, from which the cache builds images.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -19,17 +19,17 @@ pub use debian::{Debian, debian};
 
 use crate::{Error, Fingerprint, ImageBuilder, Tree};
 
-/// A description of an environment, from which a [`Cache`](crate::Cache) makes an image.
+/// A description of a root file system, from which a [`Cache`](crate::Cache) builds an image.
 ///
-/// Telling what goes in is kept apart from putting it together, so that a finished image is
-/// found without the work: [`fingerprint`](Recipe::fingerprint) must be quick, and
-/// [`tree`](Recipe::tree) may download and unpack. Temporary files that it needs must be there
-/// until the image is made; those of [`Tree::from_tar`] are as long as the tree is.
+/// Identifying the inputs is separate from assembling the tree, so that a cached image is found
+/// quickly: [`fingerprint`](Recipe::fingerprint) must be fast, and [`tree`](Recipe::tree) may
+/// download and unpack. Host files that the tree refers to must exist until the image is built;
+/// those of [`Tree::from_tar`] live as long as the tree.
 ///
 /// ```
 /// use vmcell_rootfs::{Error, Fingerprint, Recipe, Tree};
 ///
-/// /// An environment that holds one static program.
+/// /// A root file system with one static program.
 /// struct Single(Vec<u8>);
 ///
 /// impl Recipe for Single {
@@ -50,24 +50,25 @@ use crate::{Error, Fingerprint, ImageBuilder, Tree};
 /// }
 /// ```
 pub trait Recipe {
-    /// The name that its images begin with.
+    /// Returns the name of the recipe, with which the names of its images begin.
     fn name(&self) -> &str;
 
-    /// Adds everything that decides what [`tree`](Recipe::tree) returns, a generation of the
-    /// recipe itself included. The parameters of [`image`](Recipe::image) are added already.
+    /// Adds every input that affects what [`tree`](Recipe::tree) returns, including a version of
+    /// the recipe itself. The cache adds the parameters of
+    /// [`image_builder`](Recipe::image_builder).
     ///
     /// # Errors
     /// If an input is missing.
     fn fingerprint(&self, inputs: &mut Fingerprint) -> Result<(), Error>;
 
-    /// Puts the environment together.
+    /// Assembles the tree.
     ///
     /// # Errors
     /// If an input is missing or unusable.
     fn tree(&self) -> Result<Tree, Error>;
 
-    /// Puts the environment together as [`tree`](Recipe::tree) does, and reports the part (0 to 1)
-    /// that is done. Worth writing for a recipe that takes its time.
+    /// Assembles the tree as [`tree`](Recipe::tree) does, and reports the fraction (0 to 1) that
+    /// is done. To be implemented by recipes that take long.
     ///
     /// # Errors
     /// As [`tree`](Recipe::tree).
@@ -76,8 +77,8 @@ pub trait Recipe {
         self.tree()
     }
 
-    /// The parameters of the image. Its seed is replaced by the cache.
-    fn image(&self) -> ImageBuilder {
+    /// Returns the parameters of the image. The cache replaces the seed.
+    fn image_builder(&self) -> ImageBuilder {
         ImageBuilder::new()
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a tree from a directory of the host.
+//! Reads a tree from a directory of the host.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::{Content, Error, Kind, Node, Owner, Tree};
 
-/// Who owns what was read from a directory.
+/// Which owners the entries read from a directory get.
 ///
 /// ```no_run
 /// use vmcell_rootfs::{Ownership, Tree};
@@ -25,7 +25,7 @@ use crate::{Content, Error, Kind, Node, Owner, Tree};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ownership {
-    /// Root owns everything, whoever made the files on the host.
+    /// Root owns everything; the owners on the host are ignored.
     #[default]
     AllRoot,
     /// The numeric owners on the host are kept.
@@ -33,16 +33,15 @@ pub enum Ownership {
 }
 
 impl Tree {
-    /// Reads a directory; root will own everything.
+    /// Reads a directory. All entries are owned by root.
     ///
-    /// Modes, modification times, symbolic and hard links, named pipes and device nodes are
-    /// taken over, and of the extended attributes `user.*`, file capabilities and ACLs: what
-    /// else there is, such as SELinux labels, describes the host. Sockets are left out, since
-    /// nobody listens to them any more. The directory itself lends its entries only: `/` is
-    /// root's with mode 0755 (a fresh temporary folder would make it 0700, and keep every
-    /// other user out of the guest).
+    /// Keeps modes, modification times, symbolic and hard links, named pipes and device nodes. Of
+    /// the extended attributes, keeps `user.*`, file capabilities and ACLs; others, such as
+    /// SELinux labels, describe the host. Skips sockets, which are useless without their
+    /// listener. Ignores the metadata of the directory itself: `/` is owned by root with mode
+    /// 0755, because the 0700 of a temporary folder would keep other users out of the guest.
     ///
-    /// Contents are read later, when the image is built.
+    /// File contents are read when the image is built.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -58,7 +57,7 @@ impl Tree {
         Self::from_dir_with(directory, Ownership::default())
     }
 
-    /// Reads a directory and says who owns what is in it. See [`Tree::from_dir`].
+    /// Reads a directory with a choice of owners. See [`Tree::from_dir`].
     ///
     /// ```no_run
     /// # use vmcell_rootfs::{Ownership, Tree};
@@ -79,7 +78,7 @@ impl Tree {
         })?;
 
         let mut tree = Self::new();
-        // The first name of a file, in sorted order, is the file; the others link to it.
+        // The first name of a file, in sorted order, becomes the file; others become hard links.
         let mut first_names = HashMap::new();
         for (path, found) in list(&root)? {
             let host_path = root.join(&path);
@@ -127,7 +126,7 @@ fn check_directory(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Everything beneath `root`, by relative path.
+/// Lists everything beneath `root`, by relative path.
 fn list(root: &Path) -> Result<BTreeMap<PathBuf, Metadata>, Error> {
     let mut listing = BTreeMap::new();
     let mut waiting = vec![PathBuf::new()];
@@ -150,7 +149,7 @@ fn list(root: &Path) -> Result<BTreeMap<PathBuf, Metadata>, Error> {
     Ok(listing)
 }
 
-/// What an entry of the host becomes; `None` if it is left out.
+/// Returns the kind of an entry of the host; `None` if it is skipped.
 fn kind_of(
     path: &Path,
     host_path: &Path,
@@ -186,7 +185,7 @@ fn kind_of(
 
 /// Reads the extended attributes that belong to the file rather than to the host.
 fn xattrs_of(path: &Path) -> Result<BTreeMap<OsString, Vec<u8>>, Errno> {
-    // Most files have no attributes, and for them this is all.
+    // Most files have no attributes and need only this call.
     let length = match llistxattr_query(path) {
         Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(BTreeMap::new()),
         other => other?,
@@ -208,7 +207,7 @@ fn xattrs_of(path: &Path) -> Result<BTreeMap<OsString, Vec<u8>>, Errno> {
     Ok(xattrs)
 }
 
-/// Whether an extended attribute says something about the file rather than about its host.
+/// Returns whether an extended attribute describes the file rather than its host.
 pub(crate) fn is_portable(name: &[u8]) -> bool {
     name.starts_with(b"user.")
         || name.starts_with(b"system.posix_acl_")

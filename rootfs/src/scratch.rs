@@ -1,4 +1,4 @@
-//! Temporary folders that do not pile up.
+//! Temporary folders that are removed even if their process was killed.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -12,33 +12,33 @@ use tempfile::TempDir;
 
 use crate::Error;
 
-/// Whose name begins like this is one of ours.
+/// Prefix of the names of these folders.
 const PREFIX: &str = "vmcell-scratch-";
-/// Longer than it takes to lock a folder that has just been made.
-const SURELY_LOCKED_AFTER: Duration = Duration::from_secs(60);
+/// Age at which an unlocked folder is stale: locking a new one takes far less.
+const STALE_AFTER: Duration = Duration::from_secs(60);
 
-/// A private temporary folder. It is removed when it is dropped; one whose process was killed
-/// before that is removed by the next that makes a folder.
+/// A private temporary folder. It is removed on drop. If its process was killed before, the next
+/// process that creates a scratch folder removes it.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct ScratchFolder {
     folder: TempDir,
-    /// Holds the lock that says that somebody needs the folder. It ends with the process.
-    _in_use: File,
+    /// Holds the lock that marks the folder as in use. The kernel releases it with the process.
+    _lock: File,
 }
 
-impl Scratch {
+impl ScratchFolder {
     pub(crate) fn new() -> Result<Self, Error> {
         Self::new_in(&env::temp_dir())
     }
 
     fn new_in(parent: &Path) -> Result<Self, Error> {
-        sweep(parent);
+        remove_stale(parent);
         let make = || {
             let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
-            let in_use = lock(folder.path())?;
+            let lock = lock(folder.path())?;
             Ok(Self {
                 folder,
-                _in_use: in_use,
+                _lock: lock,
             })
         };
         make().map_err(|source| Error::Write {
@@ -52,7 +52,7 @@ impl Scratch {
     }
 }
 
-/// Takes the lock of a folder, or fails at once if somebody has it.
+/// Takes the lock of a folder. Fails at once if it is held.
 fn lock(folder: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let opened = OpenOptions::new()
@@ -63,15 +63,15 @@ fn lock(folder: &Path) -> io::Result<File> {
     Ok(opened)
 }
 
-/// Removes folders that nobody needs any more. Failing to is no reason to fail.
-fn sweep(parent: &Path) {
+/// Removes the folders of killed processes. Ignores errors.
+fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let changed = entry.metadata().and_then(|found| found.modified());
         let age = changed
             .ok()
             .and_then(|changed| SystemTime::now().duration_since(changed).ok());
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        if is_ours && age.is_some_and(|age| age > SURELY_LOCKED_AFTER) {
+        if is_ours && age.is_some_and(|age| age > STALE_AFTER) {
             let path = entry.path();
             if let Ok(_unused) = lock(&path) {
                 let _ = fs::remove_dir_all(path);
@@ -84,8 +84,8 @@ fn sweep(parent: &Path) {
 mod tests {
     use super::*;
 
-    fn age(folder: &Path) {
-        let long_ago = SystemTime::now() - 2 * SURELY_LOCKED_AFTER;
+    fn make_stale(folder: &Path) {
+        let long_ago = SystemTime::now() - 2 * STALE_AFTER;
         let opened = File::open(folder).unwrap();
         opened.set_modified(long_ago).unwrap();
     }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_removed_and_what_is_in_use_stays() {
         let parent = TempDir::new().unwrap();
-        let in_use = Scratch::new_in(parent.path()).unwrap();
+        let in_use = ScratchFolder::new_in(parent.path()).unwrap();
         let [left, fresh] = ["left", "fresh"].map(|name| {
             let path = parent.path().join(format!("{PREFIX}{name}"));
             fs::create_dir(&path).unwrap();
@@ -105,10 +105,10 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, parent.path().join(format!("{PREFIX}link")))
             .unwrap();
         for folder in [in_use.path(), &left, &elsewhere] {
-            age(folder);
+            make_stale(folder);
         }
 
-        let second = Scratch::new_in(parent.path()).unwrap();
+        let second = ScratchFolder::new_in(parent.path()).unwrap();
         assert!(in_use.path().exists() && second.path().exists());
         assert!(!left.exists() && fresh.exists() && elsewhere.exists());
     }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_folder_goes_with_its_last_use() {
         let parent = TempDir::new().unwrap();
-        let scratch = Scratch::new_in(parent.path()).unwrap();
+        let scratch = ScratchFolder::new_in(parent.path()).unwrap();
         fs::write(scratch.path().join("file"), "").unwrap();
         drop(scratch);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);

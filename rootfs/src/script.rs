@@ -1,14 +1,14 @@
-//! The commands with which `debugfs` fills an image. Pure: trees in, text out.
+//! Generates the `debugfs` commands that fill an image. Does no I/O.
 //!
 //! `debugfs -f` reads one command per line. A double quote starts and ends a quoted word and is
-//! doubled inside one, so every byte of a name can be written but line breaks, which would end
-//! the command. Names come from archives and foreign directories, so this is a question of
-//! safety and not only of beauty. What does not go onto a line is run with `debugfs -R`, which
-//! takes a command as an argument and has no such limits, one process for each:
+//! doubled inside one, so a name may contain any byte except line breaks, which would end the
+//! command. Names come from archives and other untrusted sources and must not inject commands.
+//! Commands that do not fit on a line are run with `debugfs -R`, which takes one command as an
+//! argument and has no such limits, one process each:
 //!
-//! - an entry with a line break in its *name* first gets a stand-in name, and its real one at
+//! - an entry with a line break in its *name* is created under a stand-in name and renamed at
 //!   the very end, deepest first, so that all paths in between stay valid;
-//! - a symbolic link with a line break in its *text* is made after everything else.
+//! - a symbolic link with a line break in its *target* is created after everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -20,21 +20,21 @@ use crate::tree::{LOST_AND_FOUND, normalize};
 use crate::{Error, Kind, Node, PathProblem, Timestamps, Tree};
 
 /// `debugfs` reads lines into a buffer of `BUFSIZ` (8192) bytes.
-const LONGEST_LINE: usize = 8000;
+const MAX_LINE: usize = 8000;
 
-/// Whether text can stand on one line of a command file.
+/// Returns whether text fits on one line of a command file.
 pub(crate) fn fits_on_a_line(text: &[u8]) -> bool {
-    text.len() <= LONGEST_LINE && !text.iter().any(|byte| matches!(byte, b'\n' | b'\r'))
+    text.len() <= MAX_LINE && !text.iter().any(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
 /// The commands that fill one image.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Script {
-    /// For one run of `debugfs -f`.
+    /// Commands for one run of `debugfs -f`.
     pub(crate) batch: Vec<u8>,
-    /// How many commands `batch` has.
+    /// The number of commands in `batch`.
     pub(crate) batch_commands: usize,
-    /// For one run of `debugfs -R` each, after the batch.
+    /// Commands for one run of `debugfs -R` each, after the batch.
     pub(crate) singles: Vec<Vec<u8>>,
 }
 
@@ -44,16 +44,16 @@ impl Script {
         staging: &Staging,
         timestamps: Timestamps,
     ) -> Result<Self, Error> {
-        let mut writer = Writer {
+        let mut writer = ScriptWriter {
             staging,
             timestamps,
             stand_ins: StandIns::new(tree),
             link_counts: link_counts(tree)?,
             directory: PathBuf::new(),
-            late: BTreeSet::new(),
+            deferred: BTreeSet::new(),
             script: Self::default(),
         };
-        // A hard link may sort before the file that it leads to.
+        // A hard link may sort before its target.
         let is_link = |node: &Node| matches!(node.kind, Kind::HardLink(_));
         for (path, node) in tree.iter().filter(|(_, node)| !is_link(node)) {
             writer.entry(path, node);
@@ -64,14 +64,14 @@ impl Script {
         Ok(writer.finish())
     }
 
-    fn line(&mut self, command: &[u8]) {
+    fn push_line(&mut self, command: &[u8]) {
         self.batch.extend_from_slice(command);
         self.batch.push(b'\n');
         self.batch_commands += 1;
     }
 }
 
-/// How many names each hard-linked file has. Refuses links that lead nowhere.
+/// Returns the number of names of each hard-linked file. Rejects links with invalid targets.
 fn link_counts(tree: &Tree) -> Result<BTreeMap<PathBuf, u32>, Error> {
     let mut counts = BTreeMap::new();
     for (path, node) in tree.iter() {
@@ -91,13 +91,13 @@ fn link_counts(tree: &Tree) -> Result<BTreeMap<PathBuf, u32>, Error> {
     Ok(counts)
 }
 
-/// Names that stand in for those with line breaks, by the full path of their entry.
+/// Temporary names for entries with line breaks in their names, by the full path of the entry.
 struct StandIns(BTreeMap<PathBuf, OsString>);
 
 impl StandIns {
     fn new(tree: &Tree) -> Self {
         let mut names = BTreeMap::new();
-        // One count for the whole tree, so that no two stand-ins are equal.
+        // One counter for the whole tree, so that stand-ins are unique.
         let mut candidates =
             (0_u64..).map(|number| OsString::from(format!("vmcell-stand-in-{number}")));
         for (path, _) in tree.iter() {
@@ -113,56 +113,56 @@ impl StandIns {
         Self(names)
     }
 
-    /// The path under which an entry is known until the end.
+    /// Returns the path of an entry before the final renames.
     fn path(&self, path: &Path) -> PathBuf {
         let mut real = PathBuf::new();
-        let mut known = PathBuf::new();
+        let mut temporary = PathBuf::new();
         for name in path {
             real.push(name);
-            known.push(self.0.get(&real).map_or(name, OsString::as_os_str));
+            temporary.push(self.0.get(&real).map_or(name, OsString::as_os_str));
         }
-        known
+        temporary
     }
 }
 
-struct Writer<'a> {
+struct ScriptWriter<'a> {
     staging: &'a Staging,
     timestamps: Timestamps,
     stand_ins: StandIns,
     link_counts: BTreeMap<PathBuf, u32>,
-    /// Where the batch is at present: the working directory of `debugfs`.
+    /// The working directory of `debugfs` at the current end of the batch.
     directory: PathBuf,
-    /// Entries that the batch does not make.
-    late: BTreeSet<PathBuf>,
+    /// Entries that are created after the batch.
+    deferred: BTreeSet<PathBuf>,
     script: Script,
 }
 
-impl Writer<'_> {
-    /// Makes one entry and sets its attributes.
+impl ScriptWriter<'_> {
+    /// Creates one entry and sets its attributes.
     fn entry(&mut self, path: &Path, node: &Node) {
-        let known = self.stand_ins.path(path);
-        let (Some(parent), Some(name)) = (known.parent(), known.file_name()) else {
-            // The root is there already, as inode 2.
+        let temporary = self.stand_ins.path(path);
+        let (Some(parent), Some(name)) = (temporary.parent(), temporary.file_name()) else {
+            // The root exists already, as inode 2.
             for command in self.attributes(path, node, b"<2>") {
-                self.script.line(&command);
+                self.script.push_line(&command);
             }
             return;
         };
 
         let create = self.create(path, node, name.as_bytes());
-        let link_to_late = match &node.kind {
+        let links_to_deferred = match &node.kind {
             Kind::HardLink(target) => {
-                normalize(target).is_ok_and(|target| self.late.contains(&target))
+                normalize(target).is_ok_and(|target| self.deferred.contains(&target))
             }
             _ => false,
         };
         if create
             .as_ref()
             .is_some_and(|command| !fits_on_a_line(command))
-            || link_to_late
+            || links_to_deferred
         {
-            self.late.insert(path.to_owned());
-            let absolute = absolute(&known);
+            self.deferred.insert(path.to_owned());
+            let absolute = absolute(&temporary);
             self.script
                 .singles
                 .extend(self.create(path, node, &absolute));
@@ -172,17 +172,17 @@ impl Writer<'_> {
         }
 
         self.change_directory(parent);
-        // `debugfs` takes `<5>` for an inode number, and not `./<5>`.
+        // `debugfs` parses `<5>` as an inode number, but not `./<5>`.
         let reference = quoted(&[b"./", name.as_bytes()].concat());
         for command in create
             .into_iter()
             .chain(self.attributes(path, node, &reference))
         {
-            self.script.line(&command);
+            self.script.push_line(&command);
         }
     }
 
-    /// The command that makes an entry under this name; none if `mke2fs` has made it.
+    /// Returns the command that creates an entry under this name; `None` if `mke2fs` created it.
     fn create(&self, path: &Path, node: &Node, name: &[u8]) -> Option<Vec<u8>> {
         let name = quoted(name);
         let device = |letter: &str, major: &u32, minor: &u32| {
@@ -223,7 +223,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The commands that set what differs from what `create` leaves: an entry of root, dated to
+    /// Returns the commands that set the attributes. A new entry is owned by root and dated to
     /// the epoch.
     fn attributes(&self, path: &Path, node: &Node, reference: &[u8]) -> Vec<Vec<u8>> {
         // inode(7): the type bits of a mode.
@@ -272,24 +272,24 @@ impl Writer<'_> {
     fn change_directory(&mut self, to: &Path) {
         while !to.starts_with(&self.directory) {
             self.directory.pop();
-            self.script.line(b"cd ..");
+            self.script.push_line(b"cd ..");
         }
         let names: Vec<&OsStr> = to.iter().skip(self.directory.iter().count()).collect();
         for name in names {
             self.directory.push(name);
             self.script
-                .line(&[b"cd ", &quoted(&[b"./", name.as_bytes()].concat())[..]].concat());
+                .push_line(&[b"cd ", &quoted(&[b"./", name.as_bytes()].concat())[..]].concat());
         }
     }
 
-    /// Gives the entries with stand-ins their real names.
+    /// Renames entries from their stand-ins to their real names.
     fn finish(mut self) -> Script {
         for path in self.stand_ins.0.keys().rev() {
-            let known = self.stand_ins.path(path);
-            let (Some(parent), Some(name)) = (known.parent(), path.file_name()) else {
+            let temporary = self.stand_ins.path(path);
+            let (Some(parent), Some(name)) = (temporary.parent(), path.file_name()) else {
                 continue;
             };
-            let stand_in = quoted(&absolute(&known));
+            let stand_in = quoted(&absolute(&temporary));
             let real = quoted(&absolute(&parent.join(name)));
             self.script
                 .singles
@@ -306,7 +306,7 @@ fn absolute(path: &Path) -> Vec<u8> {
     [b"/", path.as_os_str().as_bytes()].concat()
 }
 
-/// One word of a command.
+/// Quotes one word of a command.
 fn quoted(word: &[u8]) -> Vec<u8> {
     let mut quoted = vec![b'"'];
     for byte in word {

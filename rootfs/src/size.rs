@@ -1,4 +1,4 @@
-//! How large a file system is, and how it is divided.
+//! The size and layout of a file system.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use crate::staging::Staging;
 use crate::{Error, Fingerprint, Kind, Tree};
 
-/// The size of a block. Fixed, since 4096 is the page size of every guest.
+/// The block size. Fixed, because every guest has pages of 4096 bytes.
 pub(crate) const BLOCK: u64 = 4096;
 const MIB: u64 = 1 << 20;
-/// Below this, the journal and the fixed tables leave hardly any room.
-const SMALLEST: u64 = 16 * MIB;
-/// One inode for this many bytes: the ratio that distributions use.
+/// The minimum size. Below it, the journal and the fixed tables leave hardly any room.
+const MIN_SIZE: u64 = 16 * MIB;
+/// Bytes per inode: the ratio that distributions use.
 const BYTES_PER_INODE: u64 = 16384;
 
-/// The size of an image's file system. The file is sparse: what is free takes no space on the
-/// host, so be generous.
+/// The size of an image's file system. The file is sparse: free space in it takes no space on the
+/// host.
 ///
 /// ```
 /// use vmcell_rootfs::{ImageBuilder, Size};
@@ -27,8 +27,8 @@ const BYTES_PER_INODE: u64 = 16384;
 pub enum Size {
     /// This many bytes, rounded down to a multiple of 4096. At least 16 MiB.
     Exact(u64),
-    /// What the tree needs, and at least this many free bytes beyond. Holes in files count as
-    /// if they were filled: for mostly empty giants choose [`Size::Exact`].
+    /// The space that the tree needs, and at least this many free bytes. Holes in files count as
+    /// if they were filled: for large sparse files use [`Size::Exact`].
     Fit {
         /// Free bytes for the guest.
         headroom: u64,
@@ -36,7 +36,7 @@ pub enum Size {
 }
 
 impl Default for Size {
-    /// What the tree needs and 1 GiB.
+    /// The space that the tree needs and 1 GiB.
     fn default() -> Self {
         Self::Fit { headroom: 1 << 30 }
     }
@@ -53,29 +53,29 @@ impl Size {
             .field("bytes", bytes.to_le_bytes());
     }
 
-    /// Divides a file system of this size that shall hold what is needed.
-    pub(crate) fn layout(self, needs: &Needs) -> Result<Layout, Error> {
+    /// Returns the layout of a file system of this size for a tree with this estimate.
+    pub(crate) fn layout(self, estimate: &SpaceEstimate) -> Result<Layout, Error> {
         let bytes = match self {
-            Self::Exact(bytes) if bytes < SMALLEST => {
+            Self::Exact(bytes) if bytes < MIN_SIZE => {
                 return Err(Error::TooSmall {
                     size: bytes,
-                    needed: needs.bytes(0),
+                    needed: estimate.bytes(0),
                 });
             }
             Self::Exact(bytes) => bytes / BLOCK * BLOCK,
-            Self::Fit { headroom } => needs.bytes(headroom),
+            Self::Fit { headroom } => estimate.bytes(headroom),
         };
         Ok(Layout {
             bytes,
-            inodes: (bytes / BYTES_PER_INODE).max(needs.inodes()),
-            // Every VM writes through its whole journal sooner or later, into a layer of its
-            // own, so a journal is paid for once per VM. The least that ext4 takes is 4 MiB.
+            inodes: (bytes / BYTES_PER_INODE).max(estimate.inodes()),
+            // Every VM eventually writes its whole journal to its own overlay, so the journal
+            // takes space once per VM. The minimum of ext4 is 4 MiB.
             journal_mib: if bytes < 256 * MIB { 4 } else { 8 },
         })
     }
 }
 
-/// How a file system is divided.
+/// The parameters of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) bytes: u64,
@@ -83,24 +83,24 @@ pub(crate) struct Layout {
     pub(crate) journal_mib: u64,
 }
 
-/// What a tree takes up in a file system. Counts from lengths only: the blocks that a file has
-/// on the host depend on the host's file system.
+/// The space that a tree takes in a file system. Computed from lengths only: the blocks that a
+/// file has on the host depend on the host's file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needs {
+pub(crate) struct SpaceEstimate {
     entries: u64,
     blocks: u64,
 }
 
-impl Needs {
+impl SpaceEstimate {
     pub(crate) fn of(tree: &Tree, staging: &Staging) -> Self {
-        let mut needs = Self::default();
+        let mut estimate = Self::default();
         let mut directory_bytes: HashMap<&Path, u64> = HashMap::new();
         for (path, node) in tree.iter() {
-            needs.entries += 1;
+            estimate.entries += 1;
             let blocks = match &node.kind {
                 Kind::File(_) => {
                     let data = staging.length(path).div_ceil(BLOCK);
-                    // Blocks of the extent tree, if the file is much broken up.
+                    // Blocks of the extent tree, if the file is fragmented.
                     data + data / 256
                 }
                 Kind::Symlink(_) | Kind::Directory => 1,
@@ -109,25 +109,25 @@ impl Needs {
                 | Kind::CharDevice { .. }
                 | Kind::BlockDevice { .. } => 0,
             };
-            needs.blocks += blocks + u64::from(!node.xattrs.is_empty());
+            estimate.blocks += blocks + u64::from(!node.xattrs.is_empty());
             if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
                 *directory_bytes.entry(parent).or_default() += 12 + name.len() as u64;
             }
         }
         // An entry never spans two blocks, so up to a fifteenth of a block stays empty.
-        needs.blocks += directory_bytes
+        estimate.blocks += directory_bytes
             .values()
             .map(|bytes| bytes * 16 / 15 / BLOCK)
             .sum::<u64>();
-        needs
+        estimate
     }
 
     fn inodes(&self) -> u64 {
         self.entries + self.entries / 4 + 1024
     }
 
-    /// A size that is certainly enough: bitmaps, inode tables, backups of the superblock and
-    /// the space reserved for growing take less than a sixteenth together.
+    /// Returns a sufficient size: bitmaps, inode tables, backups of the superblock and the space
+    /// reserved for growing take less than a sixteenth together.
     fn bytes(&self, headroom: u64) -> u64 {
         let content = self.blocks * BLOCK + self.inodes() * 256;
         let bytes = content.saturating_add(headroom).saturating_add(12 * MIB);
@@ -135,11 +135,11 @@ impl Needs {
             .saturating_add(bytes / 16)
             .div_ceil(MIB)
             .saturating_mul(MIB)
-            .max(SMALLEST)
+            .max(MIN_SIZE)
     }
 
-    /// The smallest size that is promised to do.
-    pub(crate) fn smallest(&self) -> u64 {
+    /// Returns a sufficient size without free space.
+    pub(crate) fn min_bytes(&self) -> u64 {
         self.bytes(0)
     }
 }
@@ -156,8 +156,8 @@ mod tests {
             blocks in 1u64..1 << 30,
             headroom in 0u64..1 << 44,
         ) {
-            let needs = Needs { entries, blocks };
-            let layout = Size::Fit { headroom }.layout(&needs).unwrap();
+            let estimate = SpaceEstimate { entries, blocks };
+            let layout = Size::Fit { headroom }.layout(&estimate).unwrap();
             let tables = layout.inodes * 256 + layout.journal_mib * MIB;
             prop_assert_eq!(layout.bytes % BLOCK, 0);
             prop_assert!(layout.inodes > entries);
@@ -167,10 +167,16 @@ mod tests {
 
     #[test]
     fn a_size_that_cannot_hold_a_journal_is_refused_with_one_that_can() {
-        let error = Size::Exact(MIB).layout(&Needs::default()).unwrap_err();
+        let error = Size::Exact(MIB)
+            .layout(&SpaceEstimate::default())
+            .unwrap_err();
         let Error::TooSmall { size: MIB, needed } = error else {
             panic!("{error}")
         };
-        assert!(Size::Exact(needed).layout(&Needs::default()).is_ok());
+        assert!(
+            Size::Exact(needed)
+                .layout(&SpaceEstimate::default())
+                .is_ok()
+        );
     }
 }

@@ -7,19 +7,19 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::scratch::Scratch;
+use crate::scratch::ScratchFolder;
 use crate::script::fits_on_a_line;
 use crate::{Content, Error, Kind, Tree};
 
-/// A path this long leaves room on a line for a name, even if quoting doubles both.
-const LONGEST_PATH_ON_A_LINE: usize = 2048;
+/// Limit on a path in a command: a line has room for it and a name, even if quoting doubles both.
+const MAX_PATH_ON_A_LINE: usize = 2048;
 
-/// A temporary folder with what `debugfs` cannot read elsewhere: contents that are in memory,
-/// values of extended attributes, and links to files with names that no command line takes.
-/// `debugfs` runs in it, so the names here are short and plain wherever the folder is.
+/// A temporary folder with the files that `debugfs` needs: contents that are in memory, values of
+/// extended attributes, and links to host files whose paths do not fit in a command. `debugfs`
+/// runs in it, so that commands use short relative names.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    folder: Scratch,
+    folder: ScratchFolder,
     files: BTreeMap<PathBuf, Source>,
     attributes: BTreeMap<(PathBuf, OsString), PathBuf>,
 }
@@ -31,10 +31,10 @@ struct Source {
 }
 
 impl Staging {
-    /// Stages all contents of a tree, and finds out early which of them cannot be read.
+    /// Stages all contents of a tree. Fails if one of them cannot be read.
     pub(crate) fn new(tree: &Tree) -> Result<Self, Error> {
         let mut staging = Self {
-            folder: Scratch::new()?,
+            folder: ScratchFolder::new()?,
             files: BTreeMap::new(),
             attributes: BTreeMap::new(),
         };
@@ -54,28 +54,28 @@ impl Staging {
         Ok(staging)
     }
 
-    /// The folder to run `debugfs` in.
+    /// Returns the folder to run `debugfs` in.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Puts one more file into the folder.
+    /// Writes a file into the folder.
     pub(crate) fn write(&self, name: &Path, bytes: &[u8]) -> Result<(), Error> {
         let path = self.folder.path().join(name);
         fs::write(&path, bytes).map_err(|source| Error::Write { path, source })
     }
 
-    /// Where the content of the file at this path of the image is, as seen from the folder.
+    /// Returns where the content of a file of the image is, relative to the folder.
     pub(crate) fn source(&self, path: &Path) -> Option<&Path> {
         self.files.get(path).map(|source| source.path.as_path())
     }
 
-    /// The length of that content.
+    /// Returns the length of that content.
     pub(crate) fn length(&self, path: &Path) -> u64 {
         self.files.get(path).map_or(0, |source| source.length)
     }
 
-    /// Where the value of an extended attribute is, as seen from the folder.
+    /// Returns where the value of an extended attribute is, relative to the folder.
     pub(crate) fn attribute(&self, path: &Path, name: &OsStr) -> Option<&Path> {
         self.attributes
             .get(&(path.to_owned(), name.to_owned()))
@@ -105,7 +105,7 @@ impl Staging {
                 File::open(&absolute).map_err(read_error)?;
                 let length = found.len();
                 let bytes = absolute.as_os_str().as_bytes();
-                if bytes.len() < LONGEST_PATH_ON_A_LINE && fits_on_a_line(bytes) {
+                if bytes.len() < MAX_PATH_ON_A_LINE && fits_on_a_line(bytes) {
                     return Ok(Source {
                         path: absolute,
                         length,

@@ -1,4 +1,4 @@
-//! A look at the superblock of an image: enough to tell whether a file is what its name says.
+//! Reads the fields of an ext4 superblock that identify an image.
 
 use std::fs::File;
 use std::io;
@@ -7,13 +7,13 @@ use std::path::Path;
 
 use crate::Uuid;
 
-/// Where the superblock begins, and how long it is (kernel documentation,
-/// `filesystems/ext4/globals.rst`: "The Super Block").
+/// Offset and length of the superblock (kernel documentation, `filesystems/ext4/globals.rst`:
+/// "The Super Block").
 const OFFSET: u64 = 1024;
 const LENGTH: usize = 1024;
 const MAGIC: u16 = 0xef53;
 
-/// The parts of a superblock that say which file system this is.
+/// The fields of a superblock that identify a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
     pub(crate) uuid: Uuid,
@@ -22,7 +22,7 @@ pub(crate) struct Superblock {
 }
 
 impl Superblock {
-    /// Reads the superblock of a file; `None` if it has none or is cut short.
+    /// Reads the superblock of a file; `None` if it has none or its length does not match.
     pub(crate) fn read(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
         let mut bytes = [0; LENGTH];

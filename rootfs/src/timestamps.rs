@@ -1,16 +1,16 @@
-//! Which times an image carries.
+//! Timestamps of an image.
 
 use crate::{Error, Fingerprint};
 
 /// 1 January 2025, 00:00 UTC.
 const DEFAULT_EPOCH: u32 = 1_735_689_600;
 
-/// Which times an image carries. Its file system, and the access, change and creation times of
-/// every entry, are always dated to the epoch; this chooses for the modification times.
+/// How modification times are stored in an image. The file system's own times, and the access,
+/// change and creation times of every entry, are always set to the epoch.
 ///
 /// The default clamps to 1 January 2025: a fresh checkout gives the same image on every
-/// machine, and the files of a distribution keep the dates that (for example) compiled Python
-/// modules are matched by.
+/// machine, and the files of a distribution keep their times, by which Python, for example,
+/// matches compiled modules to their sources.
 ///
 /// ```
 /// use vmcell_rootfs::{ImageBuilder, Timestamps};
@@ -19,10 +19,10 @@ const DEFAULT_EPOCH: u32 = 1_735_689_600;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Timestamps {
-    /// What is newer than this epoch (seconds since 1970) is dated to it, the rest is kept to
-    /// the second.
+    /// Times after this epoch (seconds since 1970) are set to it; earlier ones are kept to the
+    /// second.
     ClampTo(u32),
-    /// Everything is dated to this epoch.
+    /// All times are set to this epoch.
     AllAt(u32),
 }
 
@@ -33,8 +33,8 @@ impl Default for Timestamps {
 }
 
 impl Timestamps {
-    /// The epoch, checked. `E2FSPROGS_FAKE_TIME=0` means "not set", and beyond 2038 the tools
-    /// of e2fsprogs 1.47.0 do not all write the upper bits.
+    /// Returns the epoch if it is valid. `E2FSPROGS_FAKE_TIME=0` means "not set", and for times
+    /// after 2038 not all tools of e2fsprogs 1.47.0 write the upper bits.
     pub(crate) fn epoch(self) -> Result<u32, Error> {
         let (Self::ClampTo(epoch) | Self::AllAt(epoch)) = self;
         match i32::try_from(epoch) {
@@ -43,7 +43,7 @@ impl Timestamps {
         }
     }
 
-    /// The modification time for an entry: `None` if it is the epoch.
+    /// Returns the modification time to set for an entry; `None` if it is the epoch.
     pub(crate) fn modified(self, entry: Option<i64>) -> Option<u32> {
         let Self::ClampTo(epoch) = self else {
             return None;

@@ -1,4 +1,4 @@
-//! Finding and running programs, those of e2fsprogs above all.
+//! Finds and runs external programs, mainly those of e2fsprogs.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -9,13 +9,13 @@ use std::process::{Command, Stdio};
 
 use crate::Error;
 
-/// The oldest e2fsprogs with `-E assume_storage_prezeroed`, which keeps fresh images small.
-const OLDEST: (u32, u32) = (1, 47);
+/// The first e2fsprogs with `-E assume_storage_prezeroed`, which keeps new images small.
+const MIN_VERSION: (u32, u32) = (1, 47);
 
-/// Where Debian and others install what administrators run; often not in a user's `PATH`.
-const ADMIN_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// Folders of administration programs, which are often not in a user's `PATH`.
+const SBIN_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The folders in which `mke2fs`, `debugfs` and `e2fsck` are looked for, and what a recipe runs.
+/// The folders to search for `mke2fs`, `debugfs`, `e2fsck` and the programs that recipes run.
 ///
 /// ```
 /// use vmcell_rootfs::{Error, ImageBuilder, Tools, Tree};
@@ -36,19 +36,19 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// The folders in `PATH`, then `/usr/local/sbin`, `/usr/sbin` and `/sbin`.
+    /// Searches the folders in `PATH`, then `/usr/local/sbin`, `/usr/sbin` and `/sbin`.
     #[must_use]
     pub fn system() -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
-        // An empty or relative element of `PATH` means the current folder, which is nobody's
-        // idea of a place for system tools.
+        // Empty and relative elements of `PATH` depend on the current folder, which is not a
+        // safe place to search for system tools.
         let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
         Self {
-            folders: folders.chain(ADMIN_FOLDERS.map(PathBuf::from)).collect(),
+            folders: folders.chain(SBIN_FOLDERS.map(PathBuf::from)).collect(),
         }
     }
 
-    /// These folders and no others, searched in this order.
+    /// Searches only these folders, in this order.
     #[must_use]
     pub fn in_folders<P: Into<PathBuf>>(folders: impl IntoIterator<Item = P>) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Tools {
         }
     }
 
-    /// The version that `mke2fs` reports, such as `mke2fs 1.47.0 (5-Feb-2023)`.
+    /// Returns the version line of `mke2fs`, such as `mke2fs 1.47.0 (5-Feb-2023)`.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -68,7 +68,7 @@ impl Tools {
     /// # Errors
     /// [`Error::ToolMissing`] without e2fsprogs, [`Error::ToolTooOld`] before version 1.47.
     pub fn version(&self) -> Result<String, Error> {
-        let mut tool = self.tool("mke2fs")?;
+        let mut tool = self.e2fsprogs("mke2fs")?;
         let output = tool
             .command
             .arg("-V")
@@ -76,29 +76,30 @@ impl Tools {
             .map_err(|source| tool.unusable(source))?;
         let text = String::from_utf8_lossy(&output.stderr);
         let version = text.lines().next().unwrap_or_default().trim().to_owned();
-        if parse_version(&version).is_none_or(|found| found < OLDEST) {
+        if parse_version(&version).is_none_or(|found| found < MIN_VERSION) {
             return Err(Error::ToolTooOld { found: version });
         }
         Ok(version)
     }
 
-    /// The folders as a `PATH`, for a program that runs others. One with a colon cannot be there.
+    /// Returns the folders as a `PATH` for child processes. Folders with a colon in their names
+    /// cannot be expressed and are left out.
     pub(crate) fn path(&self) -> OsString {
         let has_colon = |folder: &&PathBuf| folder.as_os_str().as_bytes().contains(&b':');
         let folders = self.folders.iter().filter(|folder| !has_colon(folder));
         env::join_paths(folders).unwrap_or_default()
     }
 
-    /// A command for one of the programs of e2fsprogs.
-    pub(crate) fn tool(&self, name: &'static str) -> Result<Tool, Error> {
-        let mut tool = self.tool_of("e2fsprogs", name)?;
+    /// Returns a command for one of the programs of e2fsprogs.
+    pub(crate) fn e2fsprogs(&self, name: &'static str) -> Result<Tool, Error> {
+        let mut tool = self.tool("e2fsprogs", name)?;
         tool.command.env("E2FSPROGS_UNDO_DIR", "none");
         Ok(tool)
     }
 
-    /// A command for a program of some package, in an environment that holds nothing of the
-    /// host's: locale, clock and configuration would all leave traces in images.
-    pub(crate) fn tool_of(&self, package: &'static str, name: &'static str) -> Result<Tool, Error> {
+    /// Returns a command for a program of a package, with an empty environment: locale, clock and
+    /// configuration of the host would affect images.
+    pub(crate) fn tool(&self, package: &'static str, name: &'static str) -> Result<Tool, Error> {
         let path = find_program(&self.folders, name).ok_or(Error::ToolMissing {
             tool: name,
             package,
@@ -137,7 +138,7 @@ impl Tool {
     }
 }
 
-/// The first executable file of this name.
+/// Returns the first executable file of this name.
 pub(crate) fn find_program(folders: &[PathBuf], name: impl AsRef<OsStr>) -> Option<PathBuf> {
     let candidates = folders
         .iter()
@@ -148,7 +149,8 @@ pub(crate) fn find_program(folders: &[PathBuf], name: impl AsRef<OsStr>) -> Opti
     })
 }
 
-/// What a program printed, made fit for an error message: one line, no control bytes, short.
+/// Formats a program's output for an error message: one line, no control characters, at most 500
+/// characters.
 pub(crate) fn one_line(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let text: String = text
@@ -185,7 +187,7 @@ mod tests {
         assert_eq!(parse_version("mke2fs 1.47.0 (5-Feb-2023)"), Some((1, 47)));
         assert_eq!(parse_version("mke2fs 1.48-rc1 (1-Jan-2027)"), Some((1, 48)));
         assert_eq!(parse_version("sh: not found"), None);
-        assert!((1, 9) < OLDEST, "1.9 came before 1.47");
+        assert!((1, 9) < MIN_VERSION, "1.9 came before 1.47");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What an image shall hold.
+//! The contents of an image, as a tree of entries.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,23 +7,23 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::scratch::Scratch;
+use crate::scratch::ScratchFolder;
 use crate::{Content, Error, Kind, Node, Owner, PathProblem};
 
 /// `NAME_MAX` of ext4.
-const LONGEST_NAME: usize = 255;
+const NAME_MAX: usize = 255;
 /// `PATH_MAX` of Linux, without its NUL.
-const LONGEST_PATH: usize = 4095;
-/// The most that `mknod` of `debugfs` takes for either half.
-const LARGEST_DEVICE_NUMBER: u32 = 65535;
-/// The directory that `mke2fs` makes by itself.
+const MAX_PATH: usize = 4095;
+/// The largest major or minor number that `mknod` of `debugfs` accepts.
+const MAX_DEVICE_NUMBER: u32 = 65535;
+/// The directory that `mke2fs` creates.
 pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 
-/// What an image shall hold: entries by path, in sorted order.
+/// The contents of an image: entries by path, in sorted order.
 ///
-/// Paths are absolute in the image; a missing leading slash makes no difference. Parents that
-/// are not there yet are made as directories of root with mode 0755. Nothing is created on the
-/// host, so setuid programs, device nodes and foreign owners need no privileges.
+/// Paths are absolute in the image; a leading slash is optional. Missing parents are added as
+/// directories owned by root with mode 0755. Nothing is created on the host, so setuid programs,
+/// device nodes and other owners need no privileges.
 ///
 /// ```
 /// use vmcell_rootfs::{Owner, Tree};
@@ -41,11 +41,11 @@ pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 /// ```
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// Relative paths; the root is the empty one. `Path` orders by components, so a directory
-    /// comes right before everything in it.
+    /// Keyed by relative path; the root is the empty path. `Path` orders by components, so a
+    /// directory comes right before everything in it.
     nodes: BTreeMap<PathBuf, Node>,
-    /// Where the contents are that were read from an archive: they stay as long as the tree.
-    _contents: Option<Arc<Scratch>>,
+    /// The folder with contents read from an archive. It lives as long as the tree.
+    _contents: Option<Arc<ScratchFolder>>,
 }
 
 /// Two trees are equal if their entries are.
@@ -67,21 +67,22 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// A tree that holds `/` and nothing else.
+    /// Returns a tree with only `/`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty tree that takes care of a folder in which contents of its files are.
-    pub(crate) fn with_contents_in(folder: Arc<Scratch>) -> Self {
+    /// Returns an empty tree that keeps the folder with the contents of its files alive.
+    pub(crate) fn with_contents_in(folder: Arc<ScratchFolder>) -> Self {
         Self {
             _contents: Some(folder),
             ..Self::new()
         }
     }
 
-    /// Adds an entry, or replaces the one at this path. Entries of a replaced directory stay.
+    /// Adds an entry, or replaces the one at this path. Replacing a directory by a directory keeps
+    /// its entries.
     ///
     /// ```
     /// use vmcell_rootfs::{Kind, Node, Tree};
@@ -115,7 +116,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds an empty directory, or changes the mode of the one that is there.
+    /// Adds an empty directory, or replaces the metadata of an existing one.
     ///
     /// ```
     /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -155,7 +156,7 @@ impl Tree {
         self.insert(path, Node::new(Kind::File(content.into()), mode))
     }
 
-    /// Adds a symbolic link with this text.
+    /// Adds a symbolic link with this target.
     ///
     /// ```
     /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -175,8 +176,8 @@ impl Tree {
         self.insert(path, Node::new(Kind::Symlink(target.into()), 0o777))
     }
 
-    /// Gives a path, and everything beneath it, to an owner. As with `chown -R`, a hard link
-    /// takes the file that it names with it.
+    /// Sets the owner of a path and of everything beneath it. As with `chown -R`, the owner of a
+    /// hard link's target changes too.
     ///
     /// ```
     /// use vmcell_rootfs::{Owner, Tree};
@@ -220,8 +221,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes out a path and everything beneath it, if it is there. Nothing is left of `/` but
-    /// the empty directory.
+    /// Removes a path and everything beneath it, if it exists. Removing `/` leaves it as an empty
+    /// directory.
     ///
     /// ```
     /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -234,7 +235,7 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Path`] if no tree can have such a path.
+    /// [`Error::Path`] if the path is invalid.
     pub fn remove(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
         let given = path.as_ref();
         let top = normalize(given).map_err(|problem| Error::Path {
@@ -247,7 +248,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The entry at a path.
+    /// Returns the entry at a path.
     ///
     /// ```
     /// assert!(vmcell_rootfs::Tree::new().get("/").is_some());
@@ -257,8 +258,8 @@ impl Tree {
         self.nodes.get(&normalize(path.as_ref()).ok()?)
     }
 
-    /// All entries, each directory right before what is in it. Paths are relative to `/`, which
-    /// comes first, as the empty path.
+    /// Iterates over all entries, each directory right before its entries. Paths are relative to
+    /// `/`, which comes first, as the empty path.
     ///
     /// ```
     /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -291,12 +292,12 @@ impl Tree {
         }
         if let Kind::Symlink(target) = &node.kind {
             check_bytes(target.as_os_str())?;
-            if target.as_os_str().len() > LONGEST_PATH {
+            if target.as_os_str().len() > MAX_PATH {
                 return Err(PathProblem::TooLong);
             }
         }
         if let Kind::CharDevice { major, minor } | Kind::BlockDevice { major, minor } = node.kind
-            && major.max(minor) > LARGEST_DEVICE_NUMBER
+            && major.max(minor) > MAX_DEVICE_NUMBER
         {
             return Err(PathProblem::DeviceNumber);
         }
@@ -312,7 +313,7 @@ impl Tree {
     }
 }
 
-/// The path as the tree keeps it: relative, without `.` and doubled slashes.
+/// Returns the path as the tree stores it: relative, without `.` and repeated slashes.
 pub(crate) fn normalize(path: &Path) -> Result<PathBuf, PathProblem> {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -323,15 +324,15 @@ pub(crate) fn normalize(path: &Path) -> Result<PathBuf, PathProblem> {
             }
             Component::Normal(name) => {
                 check_bytes(name)?;
-                if name.len() > LONGEST_NAME {
+                if name.len() > NAME_MAX {
                     return Err(PathProblem::TooLong);
                 }
                 normal.push(name);
             }
         }
     }
-    // The leading slash counts too.
-    if normal.as_os_str().len() >= LONGEST_PATH {
+    // The limit includes the leading slash.
+    if normal.as_os_str().len() >= MAX_PATH {
         return Err(PathProblem::TooLong);
     }
     Ok(normal)

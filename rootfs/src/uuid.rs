@@ -15,7 +15,7 @@ use crate::Digest;
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// A UUID of version 8 (RFC 9562: "custom") from the first bits of a digest.
+    /// Returns a UUID of version 8 (RFC 9562: "custom") with the first bits of a digest.
     pub(crate) fn from_digest(digest: &Digest) -> Self {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&digest.0[..16]);

@@ -1,19 +1,19 @@
-//! What the host tells the agent before any link exists.
+//! The boot file: parameters that the host gives the agent before any link exists.
 //!
-//! The host library puts it into the initramfs beside the agent, as the file
+//! The host library puts it into the initramfs next to the agent, as the file
 //! [`BOOT_FILE`]:
 //!
 //! ```text
 //!  0       4            6          8        12
-//!  | magic | generation | oldest   | length | a Boot, and what is newer | ...
-//!          | written    | to read  |
+//!  | magic | generation | oldest   | length | a Boot, then newer fields | ...
+//!          | written    | reader   |
 //! ```
 //!
 //! All numbers are little-endian. Host and agent may be of different versions.
-//! What a newer host adds stands behind the [`Boot`], within the length, and an
-//! older agent does not look at it. What an agent must understand raises the
-//! oldest generation that may read the file, and an older agent says so and
-//! gives up.
+//! A newer host adds fields after the [`Boot`], within the length, and an older
+//! agent ignores them. An addition that agents must understand raises the oldest
+//! generation that may read the file; an older agent then fails with
+//! [`BootFileError::TooNew`].
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -25,7 +25,7 @@ use crate::error::WireError;
 /// The path of the boot file in the initramfs.
 pub const BOOT_FILE: &str = "/vmcell-boot";
 
-/// What every boot file begins with.
+/// The first bytes of every boot file.
 const MAGIC: [u8; 4] = *b"vmcb";
 
 /// The generation of boot files that this crate writes, and the newest that it
@@ -33,26 +33,26 @@ const MAGIC: [u8; 4] = *b"vmcb";
 pub const BOOT_GENERATION: u16 = 1;
 
 /// The oldest generation of agents that can read what this crate writes.
-const OLDEST: u16 = 1;
+const OLDEST_READER: u16 = 1;
 
 /// The longest boot file that an agent reads, in bytes.
 pub const MAX_BOOT_FILE: usize = 64 * 1024;
 
-/// Stands in the program of every agent that reads boot files with a version.
-/// An agent without it is older, and says no more than that the file is
+/// A text contained in the executable of every agent that reads versioned boot
+/// files. An agent without it is older, and reports only that the file is
 /// malformed.
 pub const AGENT_MARK: &str = "vmcell boot file";
 
-/// Everything a boot depends on. It is frozen: what is added comes behind it in
-/// the file.
+/// The parameters of a boot. This struct is frozen: new fields follow it in the
+/// file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot<'a> {
-    /// Names this boot; the agent repeats it in its hello.
+    /// Identifies this boot; the agent repeats it in its hello.
     pub boot_id: [u8; 16],
-    /// What the agent recognises a reset of its serial ports by: see
+    /// The key by which the agent recognises a reset of its serial ports: see
     /// [`reset`](crate::reset).
     pub reset_key: [u8; 16],
-    /// Fresh randomness for the guest's kernel.
+    /// Random bytes that seed the guest kernel's random number generator.
     pub seed: [u8; 32],
     /// The host's wall clock, in nanoseconds since 1970.
     pub wall_time_ns: u64,
@@ -60,24 +60,24 @@ pub struct Boot<'a> {
     pub hostname: &'a str,
     /// The block device with the root file system.
     pub root_device: &'a str,
-    /// Where the agent finds its host.
+    /// How the agent connects to the host.
     pub link: BootLink,
-    /// Whether the disk outlives the VM. If so, the agent writes it back every
-    /// second, so that little is lost when the VM ends without notice.
+    /// Whether the disk outlives the VM. If so, the agent writes back dirty data
+    /// every second, so that little is lost when the VM is killed.
     pub disk_is_kept: bool,
 }
 
-/// Where the agent finds its host.
+/// How the agent connects to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BootLink {
-    /// On the serial ports that the machine has.
+    /// Over the VM's virtio-serial ports.
     Ports,
-    /// On vsock, which the host connects to: vsock(7).
+    /// Over vsock; the host connects to the agent: vsock(7).
     Vsock {
-        /// Where the agent listens.
+        /// The port on which the agent listens.
         port: u32,
         /// A port of the host, to which the agent connects once as soon as it
-        /// listens. Nothing is said there.
+        /// listens. No data is sent on that connection.
         ready_port: u32,
     },
 }
@@ -92,7 +92,7 @@ impl<'a> Boot<'a> {
         let length = u32::try_from(boot.len()).map_err(|_| WireError::TooLarge)?;
         let mut file = MAGIC.to_vec();
         file.extend_from_slice(&BOOT_GENERATION.to_le_bytes());
-        file.extend_from_slice(&OLDEST.to_le_bytes());
+        file.extend_from_slice(&OLDEST_READER.to_le_bytes());
         file.extend_from_slice(&length.to_le_bytes());
         file.extend_from_slice(&boot);
         match file.len() <= MAX_BOOT_FILE {
@@ -101,7 +101,7 @@ impl<'a> Boot<'a> {
         }
     }
 
-    /// Reads a boot file, and passes over what is newer than this crate.
+    /// Reads a boot file. Ignores fields that are newer than this crate.
     ///
     /// # Errors
     /// [`BootFileError`]
@@ -109,7 +109,7 @@ impl<'a> Boot<'a> {
         let rest = file
             .strip_prefix(&MAGIC)
             .ok_or(BootFileError::WithoutVersion)?;
-        // Who wrote it does not matter, only who can read it.
+        // The generation of the writer is ignored; `oldest` decides.
         let (_generation, rest) = rest
             .split_first_chunk::<2>()
             .ok_or(BootFileError::Damaged)?;
@@ -126,15 +126,15 @@ impl<'a> Boot<'a> {
         Ok(boot)
     }
 
-    /// Reads what a boot file is about, without what stands around it.
+    /// Decodes the parameters alone, without the header of a boot file.
     ///
     /// # Errors
-    /// [`WireError::Malformed`] if the bytes are anything else.
+    /// [`WireError::Malformed`]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         crate::decoder::message(bytes)
     }
 
-    /// Writes what a boot file is about, without what stands around it.
+    /// Encodes the parameters alone, without the header of a boot file.
     ///
     /// # Errors
     /// [`WireError::TooLarge`] if memory does not suffice.
@@ -143,18 +143,18 @@ impl<'a> Boot<'a> {
     }
 }
 
-/// Why a boot file is of no use to an agent.
+/// Why an agent cannot use a boot file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BootFileError {
-    /// It was written before boot files had versions, or is something else.
+    /// It was written before boot files had versions, or is not a boot file.
     WithoutVersion,
     /// Only newer agents can read it.
     TooNew {
-        /// The oldest generation that can.
+        /// The oldest generation that can read it.
         needs: u16,
     },
-    /// It is too short, or has senseless contents.
+    /// It is truncated or malformed.
     Damaged,
 }
 
@@ -163,7 +163,7 @@ impl fmt::Display for BootFileError {
         match self {
             Self::WithoutVersion => write!(
                 f,
-                "it is no {AGENT_MARK} with a version: the host library is older than this \
+                "it is not a versioned {AGENT_MARK}: the host library is older than this \
                  agent, use the agent that was built with it"
             ),
             Self::TooNew { needs } => write!(

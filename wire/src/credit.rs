@@ -1,4 +1,4 @@
-//! Flow control: who may send how much.
+//! Credit-based flow control.
 //!
 //! ```text
 //! sender                                receiver
@@ -7,13 +7,13 @@
 //!              granted(n)
 //! ```
 //!
-//! Both windows begin at the size that the receiver named in its hello. The
-//! receiver grants credit again as its own reader consumes, half a window at a
+//! Both windows begin at the size that the receiver sent in its hello. The
+//! receiver grants more credit as its reader consumes data, half a window at a
 //! time, so a slow reader stops the sender and credit frames stay rare.
 
 use crate::{error::WireError, frame::Channel, limits::MAX_WINDOW};
 
-/// What a sender may still send on one channel.
+/// The credit that a sender has left on one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendWindow {
     channel: Channel,
@@ -21,7 +21,7 @@ pub struct SendWindow {
 }
 
 impl SendWindow {
-    /// A window of the size that the receiver named.
+    /// Creates a window of the size that the receiver sent in its hello.
     pub const fn new(channel: Channel, size: u32) -> Self {
         Self {
             channel,
@@ -29,19 +29,19 @@ impl SendWindow {
         }
     }
 
-    /// How many bytes may be sent now.
+    /// Returns how many bytes may be sent now.
     pub const fn available(&self) -> u32 {
         self.available
     }
 
-    /// Takes up to `wanted` bytes of credit and says how many it took.
+    /// Takes up to `wanted` bytes of credit. Returns how many it took.
     pub fn take(&mut self, wanted: u32) -> u32 {
         let taken = wanted.min(self.available);
         self.available = self.available.saturating_sub(taken);
         taken
     }
 
-    /// The receiver granted more.
+    /// Adds credit that the receiver granted.
     ///
     /// # Errors
     /// [`WireError::CreditOverflow`] if more would be outstanding than any
@@ -56,19 +56,19 @@ impl SendWindow {
     }
 }
 
-/// What a receiver must still be ready to take on one channel.
+/// The bytes that a receiver must still accept on one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveWindow {
     channel: Channel,
     size: u32,
-    /// Granted, and not yet arrived.
+    /// Bytes granted but not yet received.
     expected: u32,
-    /// Consumed, and not yet granted again.
+    /// Bytes consumed but not yet granted again.
     returnable: u32,
 }
 
 impl ReceiveWindow {
-    /// A window of the size that was named in the hello.
+    /// Creates a window of the size that was sent in the hello.
     pub const fn new(channel: Channel, size: u32) -> Self {
         Self {
             channel,
@@ -78,8 +78,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// A window of which only a part may be used for now: bytes that came over
-    /// another link fill the rest.
+    /// Creates a window of which only `expected` bytes are free: bytes that came
+    /// over an earlier link fill the rest.
     pub const fn resumed(channel: Channel, size: u32, expected: u32) -> Self {
         Self {
             channel,
@@ -89,7 +89,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Bytes arrived.
+    /// Records that bytes arrived.
     ///
     /// # Errors
     /// [`WireError::Overrun`] if the sender had no credit for them.
@@ -101,8 +101,8 @@ impl ReceiveWindow {
         Ok(())
     }
 
-    /// The reader consumed bytes that had arrived. Answers how much credit to
-    /// send now, if it is worth a frame.
+    /// Records that the reader consumed bytes. Returns the credit to send now, if
+    /// there is enough for a frame: half a window.
     #[must_use = "the sender waits for this credit"]
     pub fn consumed(&mut self, bytes: u32) -> Option<u32> {
         self.returnable = self.returnable.saturating_add(bytes);

@@ -9,12 +9,12 @@ use crate::{
     message::{Event, Outcome, Request},
 };
 
-/// Turns bytes from a link into frames, however the bytes were cut up.
+/// Turns bytes from a link, in pieces of any size, into frames.
 ///
-/// It does no I/O. Control frames come out whole; the payload of a data frame
-/// comes out in the pieces in which it arrived, so that it is never copied or
-/// held here. A decoder holds at most one unfinished control payload, and only
-/// as much of it as has arrived: what a header claims is never allocated.
+/// It does no I/O. Control frames are returned whole; the payload of a data
+/// frame is returned in the pieces in which it arrived, without copying. A
+/// decoder buffers at most one incomplete control payload, and only the bytes
+/// that have arrived: it never allocates the length that a header claims.
 ///
 /// ```text
 ///            8 bytes                   control: `length` bytes
@@ -26,8 +26,8 @@ use crate::{
 pub struct Decoder {
     peer: Peer,
     state: State,
-    /// The part of a control payload that has arrived. It outlives its frame,
-    /// because the item that was handed out may borrow from it.
+    /// The part of a control payload that has arrived. It is kept until the next
+    /// header, because the returned item may borrow from it.
     held: Vec<u8>,
 }
 
@@ -45,49 +45,49 @@ enum State {
     },
 }
 
-/// One thing that the peer said.
+/// A decoded frame, or a piece of a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// The peer introduced itself.
+    /// The peer's hello.
     Hello(Hello<'a>),
     /// A stream was opened.
     Open {
         /// Its id.
         stream: StreamId,
-        /// What is asked.
+        /// The request.
         request: Request<'a>,
     },
-    /// A request came that this crate cannot read: the host may be newer.
-    /// Answer it with a failure; the link is fine.
+    /// A request that this crate cannot decode: the host may be newer. It is to
+    /// be answered with a failure; the link remains usable.
     OpenUnknown {
         /// The stream it opened.
         stream: StreamId,
     },
-    /// Something happened on a stream.
+    /// An event on a stream.
     Event {
         /// Its id.
         stream: StreamId,
-        /// What happened.
+        /// The event.
         event: Event<'a>,
     },
     /// A stream ended.
     Close {
         /// Its id.
         stream: StreamId,
-        /// How.
+        /// The outcome.
         outcome: Outcome<'a>,
     },
-    /// The host does not want the stream any more.
+    /// The host cancels the stream.
     Cancel {
         /// Its id.
         stream: StreamId,
     },
-    /// The host has the outcome of the stream.
+    /// The host acknowledges the outcome of the stream.
     Ack {
         /// Its id.
         stream: StreamId,
     },
-    /// Bytes of a data frame: all that have arrived, never none.
+    /// Bytes of a data frame: all that have arrived, at least one.
     Data {
         /// The stream.
         stream: StreamId,
@@ -109,13 +109,13 @@ pub enum Item<'a> {
         stream: StreamId,
         /// The channel.
         channel: Channel,
-        /// How many more.
+        /// The number of additional bytes.
         bytes: u32,
     },
 }
 
 impl Decoder {
-    /// A decoder for the frames that `peer` sends.
+    /// Creates a decoder for the frames that `peer` sends.
     pub const fn new(peer: Peer) -> Self {
         Self {
             peer,
@@ -124,11 +124,11 @@ impl Decoder {
         }
     }
 
-    /// Takes bytes off the front of `input` until there is an item. None means
-    /// that all input is taken and more is needed.
+    /// Takes bytes off the front of `input` until there is an item. Returns
+    /// `None` if it took all input and needs more.
     ///
     /// # Errors
-    /// The bytes are not the protocol. The decoder must not be used again.
+    /// The bytes violate the protocol. The decoder must not be used again.
     pub fn decode<'d, 'i: 'd>(
         &'d mut self,
         input: &mut &'i [u8],
@@ -146,7 +146,7 @@ impl Decoder {
                     return Ok(None);
                 };
                 self.state = State::BETWEEN_FRAMES;
-                control(header, payload).map(Some)
+                control_item(header, payload).map(Some)
             }
             State::Data {
                 stream,
@@ -167,9 +167,10 @@ impl Decoder {
         }
     }
 
-    /// The data payload that the next bytes belong to, and how many of it are
-    /// to come. A reader may take those bytes from the link itself, straight
-    /// to where they belong, and say so with [`received`](Self::received).
+    /// Returns the stream and channel that the next bytes belong to, and how many
+    /// bytes of the data payload are missing. A reader may read those bytes from
+    /// the link directly into their destination, and then call
+    /// [`received`](Self::received).
     pub fn pending_data(&self) -> Option<(StreamId, Channel, usize)> {
         match self.state {
             State::Data {
@@ -181,8 +182,8 @@ impl Decoder {
         }
     }
 
-    /// Says that `count` bytes of [`pending_data`](Self::pending_data) were
-    /// taken.
+    /// Records that the caller read `count` bytes of
+    /// [`pending_data`](Self::pending_data) itself.
     pub fn received(&mut self, count: usize) {
         if let State::Data { remaining, .. } = &mut self.state {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -193,8 +194,8 @@ impl Decoder {
         }
     }
 
-    /// How many bytes the frame under way lacks, as far as is known: of its
-    /// header first, then of its payload. None between frames.
+    /// Returns how many bytes the current frame is known to lack: those of its
+    /// header first, then those of its payload. 0 between frames.
     pub fn missing(&self) -> usize {
         match self.state {
             State::Header { arrived: 0, .. } => 0,
@@ -204,7 +205,7 @@ impl Decoder {
         }
     }
 
-    /// How many bytes the decoder holds back, for tests of its bounds.
+    /// Returns the capacity of the internal buffer, for tests of its bounds.
     pub fn held(&self) -> usize {
         self.held.capacity()
     }
@@ -225,10 +226,10 @@ impl Decoder {
             return Ok(None);
         }
         let header = Header::parse(*bytes, self.peer)?;
-        // The item that borrowed from the last payload is gone. A large buffer
-        // was needed once and may not be needed again.
+        // No item borrows from the last payload any more. A large buffer may not
+        // be needed again.
         self.held.clear();
-        self.held.shrink_to(RETAINED);
+        self.held.shrink_to(MAX_RETAINED_BUFFER);
         Ok(Some(header))
     }
 }
@@ -251,8 +252,8 @@ impl State {
     }
 }
 
-/// How much buffer a decoder keeps between frames.
-const RETAINED: usize = 4096;
+/// The largest buffer that a decoder keeps between frames, in bytes.
+const MAX_RETAINED_BUFFER: usize = 4096;
 
 /// Decodes a postcard message that must fill `bytes`.
 pub(crate) fn message<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, WireError> {
@@ -262,7 +263,7 @@ pub(crate) fn message<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Wire
     }
 }
 
-fn control(header: Header, payload: &[u8]) -> Result<Item<'_>, WireError> {
+fn control_item(header: Header, payload: &[u8]) -> Result<Item<'_>, WireError> {
     let Some(stream) = header.stream else {
         let hello: Hello<'_> = message(payload)?;
         hello.check()?;
@@ -301,13 +302,13 @@ fn control(header: Header, payload: &[u8]) -> Result<Item<'_>, WireError> {
                 },
             }
         }
-        // A header without a stream is a hello, and data never comes here.
+        // A hello has no stream, and data frames are handled elsewhere.
         Kind::Hello | Kind::Data(_) => return Err(WireError::Malformed),
     })
 }
 
-/// The next `length` bytes: from the input alone if they are all there and
-/// nothing is held, else gathered in `held`.
+/// Returns the next `length` bytes: borrowed from the input if it has them all
+/// and nothing is buffered, else collected in `held`.
 fn take_payload<'d, 'i: 'd>(
     held: &'d mut Vec<u8>,
     input: &mut &'i [u8],

@@ -1,7 +1,7 @@
-//! Frames as bytes.
+//! Encodes frames.
 //!
 //! Control frames are appended to a buffer that the caller sends. For data
-//! there is only a header: the payload goes from where it is to the link.
+//! frames only the header is encoded: the caller sends the payload without a copy.
 
 use alloc::vec::Vec;
 
@@ -27,7 +27,7 @@ pub fn hello(out: &mut Vec<u8>, hello: &Hello<'_>) -> Result<(), WireError> {
 ///
 /// # Errors
 /// [`WireError::TooLarge`] if the request does not fit in one frame. `out` is
-/// then as it was.
+/// then unchanged.
 pub fn open(out: &mut Vec<u8>, stream: StreamId, request: &Request<'_>) -> Result<(), WireError> {
     message(out, Some(stream), Kind::Open, request)
 }
@@ -48,19 +48,19 @@ pub fn close(out: &mut Vec<u8>, stream: StreamId, outcome: &Outcome<'_>) -> Resu
     message(out, Some(stream), Kind::Close, outcome)
 }
 
-/// Appends the host's word that it does not want the stream any more.
+/// Appends the frame with which the host cancels a stream.
 pub fn cancel(out: &mut Vec<u8>, stream: StreamId) {
-    bare(out, stream, Kind::Cancel);
+    empty_frame(out, stream, Kind::Cancel);
 }
 
-/// Appends the host's word that it has the outcome of the stream.
+/// Appends the frame with which the host acknowledges the outcome of a stream.
 pub fn ack(out: &mut Vec<u8>, stream: StreamId) {
-    bare(out, stream, Kind::Ack);
+    empty_frame(out, stream, Kind::Ack);
 }
 
 /// Appends the end of a channel.
 pub fn end(out: &mut Vec<u8>, stream: StreamId, channel: Channel) {
-    bare(out, stream, Kind::End(channel));
+    empty_frame(out, stream, Kind::End(channel));
 }
 
 /// Appends credit for a channel.
@@ -74,7 +74,7 @@ pub fn credit(out: &mut Vec<u8>, stream: StreamId, channel: Channel, bytes: u32)
     out.extend_from_slice(&bytes.to_le_bytes());
 }
 
-/// The header of a data frame; `length` raw bytes must follow it.
+/// Returns the header of a data frame; `length` raw bytes must follow it.
 ///
 /// # Errors
 /// [`WireError::TooLarge`] if `length` is 0 or more than a frame can hold.
@@ -95,7 +95,7 @@ pub fn data_header(
     Ok(header.to_bytes())
 }
 
-fn bare(out: &mut Vec<u8>, stream: StreamId, kind: Kind) {
+fn empty_frame(out: &mut Vec<u8>, stream: StreamId, kind: Kind) {
     let header = Header {
         length: 0,
         stream: Some(stream),

@@ -2,20 +2,20 @@ use core::fmt;
 
 use crate::frame::Channel;
 
-/// Why bytes are not a valid part of the protocol, or a value cannot be sent.
+/// Why bytes violate the protocol, or a value cannot be sent.
 ///
-/// After a decoding error the link is of no further use: the position of the
-/// next frame is unknown, or the peer does not keep the protocol.
+/// After a decoding error the link is unusable: the position of the next frame
+/// is unknown, or the peer violates the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WireError {
-    /// The header's kind byte is not one this generation knows, or not one
-    /// that this peer may send.
+    /// The header's kind byte is unknown to this generation, or this peer may not
+    /// send that kind.
     UnexpectedKind(u8),
-    /// The stream id is zero where a stream is needed, or the reverse, or does
-    /// not fit in 24 bits.
+    /// The stream id is zero where one is required, nonzero where none is
+    /// allowed, or does not fit in 24 bits.
     BadStream(u32),
-    /// The payload length is not possible for this kind of frame.
+    /// The payload length is invalid for this kind of frame.
     BadLength {
         /// The kind byte of the frame.
         kind: u8,

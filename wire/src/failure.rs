@@ -2,25 +2,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_FAILURE_TEXT;
 
-/// Why the agent could not do what was asked.
+/// Why the agent could not serve a request.
 ///
 /// A command that started and then ended with a nonzero code is not a failure:
 /// it is an [`Exit`](crate::Exit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure<'a> {
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// The kernel's error number, or 0 if the kernel had no part in it.
+    /// The errno, or 0 if no system call failed.
     pub errno: u16,
     /// How far the request got.
     pub stage: Stage,
-    /// A few words for people, at most
+    /// A human-readable description of at most
     /// [`MAX_FAILURE_TEXT`](crate::limits::MAX_FAILURE_TEXT) bytes.
     pub text: &'a str,
 }
 
 impl<'a> Failure<'a> {
-    /// A failure that the kernel had no part in.
+    /// Creates a failure without an errno.
     pub fn new(kind: FailureKind, stage: Stage, text: &'a str) -> Self {
         Self {
             kind,
@@ -30,7 +30,7 @@ impl<'a> Failure<'a> {
         }
     }
 
-    /// A failed system call; the kind follows from the error number.
+    /// Creates the failure of a system call; the kind is derived from the errno.
     pub fn from_errno(errno: u16, stage: Stage, text: &'a str) -> Self {
         Self {
             kind: FailureKind::from_errno(errno),
@@ -40,38 +40,38 @@ impl<'a> Failure<'a> {
         }
     }
 
-    /// Whether the texts keep their limits.
+    /// Returns whether the text is within its limit.
     pub(crate) fn is_valid(&self) -> bool {
         self.text.len() <= MAX_FAILURE_TEXT
     }
 }
 
-/// What sort of failure it was: what the caller could do about it.
+/// The kind of a failure, grouped by what the caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// The request itself makes no sense.
+    /// The request itself is invalid.
     Invalid,
-    /// Something that the request names does not exist.
+    /// Something that the request refers to does not exist.
     NotFound,
-    /// The guest's kernel does not permit it.
+    /// It is not permitted.
     Denied,
     /// A limit of the guest or of the agent is reached.
     Limit,
-    /// The agent does not know this request, or its kernel cannot serve it.
+    /// The agent does not know this request, or the guest's kernel lacks support.
     Unsupported,
     /// The guest's disk or devices failed, or anything else.
     Other,
-    /// It clashes with what is there: a tag that is taken, a process that
-    /// still runs, a file that is not as expected.
+    /// It conflicts with the current state: a tag that is in use, a process that
+    /// is still running, a file that is not as expected.
     Conflict,
 }
 
 impl FailureKind {
-    /// The kind that fits an error number of Linux (errno(3)).
+    /// Returns the kind for an errno of Linux (errno(3)).
     pub fn from_errno(errno: u16) -> Self {
         match errno {
-            // ENOENT, ESRCH, ENOTDIR; ECONNREFUSED: nobody listens
+            // ENOENT, ESRCH, ENOTDIR; ECONNREFUSED: no listener
             2 | 3 | 20 | 111 => Self::NotFound,
             // EPERM, EACCES, EROFS; EXDEV: a path leaves its root
             1 | 13 | 30 | 18 => Self::Denied,
@@ -94,11 +94,11 @@ impl FailureKind {
 pub enum Stage {
     /// Reading the request.
     Request,
-    /// Making the process's cgroup.
+    /// Creating the process's cgroup.
     Cgroup,
-    /// Making its pipes.
+    /// Creating its pipes.
     Pipes,
-    /// Making the process.
+    /// Creating the process.
     Clone,
     /// Setting its session, descriptors and signals.
     Setup,
@@ -106,17 +106,17 @@ pub enum Stage {
     WorkingDirectory,
     /// Finding and executing the program.
     Exec,
-    /// Finding out who the user is, or becoming that user.
+    /// Looking up the user, or changing to that user.
     User,
     /// Setting the limits of the process or its cgroup.
     Limits,
-    /// Finding the process that the request names.
+    /// Finding the process that the request refers to.
     Process,
-    /// Working on files.
+    /// Accessing files.
     File,
-    /// Making or using a terminal.
+    /// Creating or using a terminal.
     Terminal,
-    /// Looking after a service.
+    /// Managing a service.
     Service,
     /// Connecting to a port of the guest.
     Dial,

@@ -1,4 +1,4 @@
-//! How a frame looks on the link.
+//! The layout of a frame.
 //!
 //! ```text
 //! byte    0        4          7      8
@@ -26,11 +26,10 @@
 //! | End    | both    | nothing                                    |
 //! | Credit | both    | u32 le, bytes granted, not zero            |
 //!
-//! A channel is numbered as the file descriptor that a process knows it by:
-//! 0 flows to the guest, 1 and 2 flow from it. `Close` is the last frame that a
-//! guest sends on a stream, and `Ack` the host's answer to it; the id is free
-//! again after that. A host that no longer cares sends `Cancel` and waits for
-//! `Close`.
+//! Channels have the numbers of the standard file descriptors: 0 flows to the
+//! guest, 1 and 2 flow from it. `Close` is the last frame that a guest sends on
+//! a stream, and `Ack` the host's answer to it; the id is free again after that.
+//! To abort a request, the host sends `Cancel` and waits for `Close`.
 
 use crate::{error::WireError, limits::MAX_PAYLOAD};
 
@@ -56,7 +55,7 @@ pub enum Channel {
 }
 
 impl Channel {
-    /// Who sends data on this channel. The other one sends credit.
+    /// Returns the peer that sends data on this channel. The other sends credit.
     pub const fn sender(self) -> Peer {
         match self {
             Self::Stdin => Peer::Host,
@@ -82,15 +81,15 @@ impl Channel {
     }
 }
 
-/// The number of a stream: 1 to 2^24 - 1.
+/// The id of a stream: 1 to 2^24 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(u32);
 
 impl StreamId {
-    /// The largest stream number.
+    /// The largest stream id.
     pub const MAX: Self = Self(0x00ff_ffff);
 
-    /// Makes an id of a number.
+    /// Creates an id from a number.
     ///
     /// # Errors
     /// [`WireError::BadStream`] if the number is 0 or needs more than 24 bits.
@@ -101,12 +100,12 @@ impl StreamId {
         Ok(Self(number))
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The id that follows this one; 1 follows the largest.
+    /// Returns the next id; 1 follows the largest.
     #[must_use]
     pub const fn next(self) -> Self {
         match self.0.checked_add(1) {
@@ -116,20 +115,20 @@ impl StreamId {
     }
 }
 
-/// What a frame is for.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The first frame in each direction.
     Hello,
     /// Opens a stream with a request.
     Open,
-    /// Something happened on a stream.
+    /// An event on a stream.
     Event,
     /// The outcome of a stream, and its end.
     Close,
-    /// The host no longer wants the stream.
+    /// The host cancels the stream.
     Cancel,
-    /// The host has the outcome of the stream.
+    /// The host acknowledges the outcome of the stream.
     Ack,
     /// Raw bytes.
     Data(Channel),
@@ -196,32 +195,31 @@ impl Kind {
 /// The fixed start of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// How many payload bytes follow.
+    /// The number of payload bytes that follow.
     pub length: u32,
-    /// The stream; none for [`Kind::Hello`].
+    /// The stream; `None` for [`Kind::Hello`].
     pub stream: Option<StreamId>,
-    /// What the frame is for.
+    /// The kind of the frame.
     pub kind: Kind,
 }
 
 impl Header {
-    /// How many bytes a header takes.
+    /// The size of a header in bytes.
     pub const SIZE: usize = 8;
 
-    /// The header as it goes over the link.
+    /// Returns the encoded header.
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
         let [l0, l1, l2, l3] = self.length.to_le_bytes();
         let [s0, s1, s2, _] = self.stream.map_or(0, StreamId::get).to_le_bytes();
         [l0, l1, l2, l3, s0, s1, s2, self.kind.byte()]
     }
 
-    /// Reads a header that `peer` sent and checks everything that can be known
-    /// from it alone.
+    /// Decodes and validates a header that `peer` sent.
     ///
     /// # Errors
-    /// The kind is unknown or not for that peer to send, the length is not
-    /// possible for the kind, or the stream id is present where it must not
-    /// be or missing where it must.
+    /// The kind is unknown or `peer` may not send it, the length is invalid for
+    /// the kind, or the stream id is zero where one is required or nonzero where
+    /// none is allowed.
     pub fn parse(bytes: [u8; Self::SIZE], peer: Peer) -> Result<Self, WireError> {
         let [l0, l1, l2, l3, s0, s1, s2, kind_byte] = bytes;
         let length = u32::from_le_bytes([l0, l1, l2, l3]);

@@ -10,33 +10,33 @@ use crate::{
 /// The first bytes of every [`Hello`].
 pub const MAGIC: [u8; 4] = *b"vmc1";
 
-/// The generation of the protocol that this crate speaks.
+/// The version of the protocol that this crate implements.
 ///
 /// Two peers use the smaller of their generations. A generation only adds to
 /// the one before it.
 pub const GENERATION: u16 = 1;
 
-/// How each peer introduces itself.
+/// The first message of each peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello<'a> {
     /// [`MAGIC`].
     pub magic: [u8; 4],
-    /// The newest generation that the sender speaks.
+    /// The newest generation that the sender supports.
     pub generation: u16,
-    /// What the sender is, for people: `vmcell-agent 0.1.0`.
+    /// The sender's name and version, for display: `vmcell-agent 0.1.0`.
     pub build: &'a str,
-    /// What the sender can do beyond its generation.
+    /// The optional features that the sender supports.
     pub capabilities: Capabilities,
     /// How many bytes the peer may send on each channel of a new stream before
-    /// it has been given credit.
+    /// it receives credit.
     pub window: u32,
-    /// The boot that the sender believes it is in. A host that did not start
-    /// the VM sends zeros and learns it.
+    /// The boot to which the sender belongs. A host that did not start the VM
+    /// sends zeros and reads it from the agent's hello.
     pub boot_id: [u8; 16],
 }
 
 impl<'a> Hello<'a> {
-    /// A hello of this crate's generation.
+    /// Creates a hello of this crate's generation.
     pub fn new(build: &'a str, window: u32, boot_id: [u8; 16]) -> Self {
         Self {
             magic: MAGIC,
@@ -59,34 +59,34 @@ impl<'a> Hello<'a> {
     }
 }
 
-/// A set of features that not every peer of a generation has.
+/// A set of features that not every peer of a generation supports.
 ///
-/// Unknown bits are kept and mean nothing, so a newer peer loses the features
-/// that the older one lacks, and not the connection.
+/// Unknown bits are preserved and ignored: a newer and an older peer can still
+/// connect, without the features that the older one lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities(u64);
 
 impl Capabilities {
-    /// What every agent can do.
+    /// No optional features.
     pub const NONE: Self = Self(0);
-    /// Programs can be run and watched.
+    /// Running programs and attaching to them.
     pub const PROCESSES: Self = Self(1);
-    /// The guest can be powered off in an orderly way.
+    /// Orderly shutdown of the guest.
     pub const POWER_OFF: Self = Self(1 << 1);
-    /// Files can be read, written and watched.
+    /// Reading, writing and watching files.
     pub const FILES: Self = Self(1 << 2);
-    /// Programs can be run on terminals.
+    /// Running programs on terminals.
     pub const TERMINALS: Self = Self(1 << 3);
-    /// Services can be started and looked after.
+    /// Starting and supervising services.
     pub const SERVICES: Self = Self(1 << 4);
-    /// Ports of the guest can be dialled.
+    /// Connecting to ports of the guest.
     pub const PORTS: Self = Self(1 << 5);
-    /// The guest's clock can be set.
+    /// Setting the guest's clock.
     pub const CLOCK: Self = Self(1 << 6);
-    /// Processes that commands left behind are listed, and can be killed.
+    /// Listing and killing processes that outlived their command.
     pub const TREES: Self = Self(1 << 7);
 
-    /// Everything this version of the crate describes.
+    /// All features that this version of the crate defines.
     pub const OURS: Self = Self(
         Self::PROCESSES.0
             | Self::POWER_OFF.0
@@ -98,7 +98,7 @@ impl Capabilities {
             | Self::TREES.0,
     );
 
-    /// Each feature by the name that people know it by.
+    /// The display name of each feature.
     const NAMES: [(Self, &'static str); 8] = [
         (Self::PROCESSES, "processes"),
         (Self::POWER_OFF, "power-off"),
@@ -110,38 +110,38 @@ impl Capabilities {
         (Self::TREES, "trees"),
     ];
 
-    /// The names of the features in this set. Those that this version of the
-    /// crate does not know have none.
+    /// Returns the names of the features in this set. Skips bits that this
+    /// version of the crate does not know.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let known = Self::NAMES.into_iter();
         known.filter_map(move |(feature, name)| self.contains(feature).then_some(name))
     }
 
-    /// Whether every feature of `other` is in this set.
+    /// Returns whether every feature of `other` is in this set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The features that both sets have.
+    /// Returns the features that are in both sets.
     #[must_use]
     pub const fn common(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The features of this set that `other` lacks.
+    /// Returns the features of this set that `other` lacks.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// The set as it travels.
+    /// Returns the set as it is encoded.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// The set that these bits stand for.
+    /// Returns the set with these bits.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)

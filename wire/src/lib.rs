@@ -1,9 +1,9 @@
-//! The protocol that vmcell's host library and its guest agent speak.
+//! The protocol between vmcell's host library and its guest agent.
 //!
-//! A *link* is any reliable byte stream. Over it travel frames (see [`frame`]): an
-//! 8-byte header and a payload. Each request of the host opens a *stream* of
-//! its own; replies, data and the end of the request travel on that stream, so
-//! many requests share one link.
+//! A *link* is any reliable byte stream. It carries frames (see [`frame`]): an
+//! 8-byte header and a payload. Each request of the host opens its own *stream*,
+//! which carries the replies, data and the end of the request, so many requests
+//! share one link.
 //!
 //! ```text
 //! host                                   guest
@@ -24,13 +24,13 @@
 //!  |------------------------------------->|
 //! ```
 //!
-//! Nobody sends data that the receiver has not given [`credit`] for.
+//! A peer sends data only within the [`credit`] that the receiver granted.
 //! Control payloads are postcard; data payloads are raw bytes.
 //!
-//! This crate does no I/O and trusts nothing: the [`Decoder`] takes whatever
-//! bytes arrived, in whatever pieces, and never holds more than one control
-//! payload. No message contains a growing collection of owned values: decoded
-//! messages borrow from the frame, so decoding one costs no memory at all.
+//! This crate does no I/O and treats its input as untrusted: the [`Decoder`]
+//! accepts bytes in pieces of any size and never holds more than one control
+//! payload. Decoded messages borrow from the frame, so decoding allocates no
+//! memory for them.
 //!
 //! ```
 //! use vmcell_wire::{Decoder, Item, Peer, Request, StreamId, encode};

@@ -9,105 +9,105 @@ use crate::{
     terminal::{Terminal, TerminalState},
 };
 
-/// What a host asks for; it opens a stream.
+/// A request of the host, which opens a stream.
 ///
-/// Variants are only ever appended, and the fields of one never change: a new
-/// shape is a new variant, and a [capability](crate::Capabilities) announces
-/// it.
+/// For compatibility, variants are only ever appended, and the fields of one
+/// never change. New variants are announced by a
+/// [capability](crate::Capabilities).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Request<'a> {
-    /// Answered with [`Outcome::Pong`] at once.
+    /// Checks that the agent responds: [`Outcome::Pong`] at once.
     Ping,
-    /// Starts a program. In the foreground: [`Event::Started`], data, ends,
-    /// [`Outcome::Exited`]. In the background: [`Outcome::Spawned`].
+    /// Starts a program. In the foreground: [`Event::Started`], data, the ends of
+    /// its channels, [`Outcome::Exited`]. In the background:
+    /// [`Outcome::Spawned`].
     #[serde(borrow)]
     Start(Start<'a>),
-    /// Ends all processes, makes the disk clean and powers the VM off:
-    /// [`Outcome::DiskClean`], or [`Outcome::Failed`] if the disk could not be
-    /// made clean, in which case the VM goes down all the same.
+    /// Ends all processes, brings the disk into a clean state and powers the VM
+    /// off: [`Outcome::DiskClean`], or [`Outcome::Failed`] if the disk is not
+    /// clean; the VM powers off in both cases.
     PowerOff {
         /// How long processes may take to react to SIGTERM before SIGKILL.
         grace_ms: u32,
     },
-    /// Takes a foreground process up again: [`Event::Attached`], then as
-    /// [`Start`](Self::Start).
+    /// Resumes a foreground process after its link was lost:
+    /// [`Event::Attached`], then as [`Start`](Self::Start).
     Resume(Resume),
-    /// Watches a process: [`Event::Attached`], data and [`Event::Gap`], ends of
-    /// the outputs that were asked for, [`Outcome::Exited`]. Cancelling the
-    /// stream ends the watching only.
+    /// Attaches to a process: [`Event::Attached`], data and [`Event::Gap`], the
+    /// ends of the requested outputs, [`Outcome::Exited`]. Cancelling the stream
+    /// detaches; the process continues.
     #[serde(borrow)]
     Attach(Attach<'a>),
     /// Sends a signal to a process's group: [`Outcome::Done`].
     Signal {
-        /// Which process.
+        /// The process.
         #[serde(borrow)]
         process: Selector<'a>,
-        /// The kernel's number of the signal.
+        /// The signal number.
         signal: u8,
     },
-    /// Ends a process and all its descendants: [`Outcome::Exited`] when they
-    /// are gone. An agent that is capable of [`TREES`](Capabilities::TREES) knows
-    /// a command by its id or tag as long as processes live that it left behind,
-    /// and by the pid of any of them.
+    /// Kills a process and all its descendants: [`Outcome::Exited`] when they
+    /// are gone. With the capability [`TREES`](Capabilities::TREES), the agent
+    /// finds an ended command by its id or tag as long as descendants of it are
+    /// alive, and by the pid of any of them.
     Kill {
-        /// Which process.
+        /// The process.
         #[serde(borrow)]
         process: Selector<'a>,
     },
-    /// Makes a foreground process a background one: [`Outcome::Done`].
+    /// Turns a foreground process into a background one: [`Outcome::Done`].
     Detach {
-        /// Which process.
+        /// The process.
         #[serde(borrow)]
         process: Selector<'a>,
     },
-    /// Forgets a background process that has ended: [`Outcome::Done`].
+    /// Drops the record of a background process that has ended: [`Outcome::Done`].
     Forget {
-        /// Which process.
+        /// The process.
         #[serde(borrow)]
         process: Selector<'a>,
     },
     /// Lists processes in the order of their ids, one [`Event::Listed`] each:
     /// [`Outcome::EndOfList`].
     List {
-        /// Only those with larger ids.
+        /// Lists only processes with larger ids.
         after: u32,
     },
-    /// Does something with files: see [`files`](crate::files).
+    /// A file operation: see [`files`](crate::files).
     #[serde(borrow)]
     Files(Files<'a>),
-    /// Does something with terminals: see [`terminal`](crate::terminal).
+    /// A terminal request: see [`terminal`](crate::terminal).
     #[serde(borrow)]
     Terminal(Terminal<'a>),
-    /// Does something with services: see [`service`](crate::service).
+    /// A service request: see [`service`](crate::service).
     #[serde(borrow)]
     Service(Service<'a>),
-    /// Connects to a port of the guest's loopback: [`Event::Connected`], data on
-    /// the channels `Stdin` (to the program) and `Stdout` (from it), the end of
-    /// each where that side says no more, [`Outcome::Done`] after both.
-    /// Cancelling the stream breaks the connection, and so does the loss of the
-    /// link.
+    /// Connects to a TCP port on the guest's loopback: [`Event::Connected`], data
+    /// on the channels `Stdin` (to the program) and `Stdout` (from it), the end
+    /// of each channel when its sender shuts down, [`Outcome::Done`] after both.
+    /// Cancelling the stream or losing the link closes the connection.
     Dial {
         /// The port.
         port: u16,
     },
-    /// Sets the guest's wall clock: [`Outcome::Done`]. The host says this once,
-    /// when a guest that it booted has said hello: what the boot file has is as
-    /// old as the boot.
+    /// Sets the guest's wall clock: [`Outcome::Done`]. The host sends this once,
+    /// after the hello of a guest that it booted, because the time in the boot
+    /// file is by then as old as the boot.
     SetClock {
         /// The host's wall clock, in nanoseconds since 1970.
         wall_time_ns: u64,
     },
-    /// As [`List`](Self::List), but tells of commands that are known only for the
-    /// processes that they left behind too: one [`Event::ListedTree`] each.
+    /// As [`List`](Self::List), but includes ended commands that have live
+    /// descendants: one [`Event::ListedTree`] each.
     ListTrees {
-        /// Only those with larger ids.
+        /// Lists only processes with larger ids.
         after: u32,
     },
 }
 
 impl Request<'_> {
-    /// What an agent must be capable of to serve this.
+    /// Returns the capability that an agent needs to serve this.
     #[must_use]
     pub const fn capability(&self) -> Capabilities {
         match self {
@@ -131,25 +131,25 @@ impl Request<'_> {
     }
 }
 
-/// Something that happens on a stream before its end.
+/// An event on a stream before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// The program was executed.
     Started {
-        /// The number that the agent gave the process.
+        /// The agent's id of the process.
         id: u32,
-        /// The kernel's number.
+        /// The kernel's pid.
         pid: u32,
     },
-    /// The process is watched from now on.
+    /// The stream is attached to the process.
     Attached(Attached),
-    /// Bytes of an output are not there any more. What follows on its channel
-    /// comes from behind them.
+    /// Bytes of an output were dropped. The data that follows on its channel
+    /// comes after them.
     Gap {
-        /// Which output.
+        /// The output.
         output: Output,
-        /// How many bytes were dropped.
+        /// The number of dropped bytes.
         bytes: u64,
     },
     /// A process of the list.
@@ -158,9 +158,9 @@ pub enum Event<'a> {
     /// A service of the list.
     #[serde(borrow)]
     Service(State<'a>),
-    /// A program has taken the connection.
+    /// The connection is established.
     Connected,
-    /// A process of the list, with those that it left behind.
+    /// A process of the list, with its descendants that outlived it.
     #[serde(borrow)]
     ListedTree(Tree<'a>),
 }
@@ -176,58 +176,58 @@ impl Event<'_> {
     }
 }
 
-/// Where a stream stands that begins to watch a process.
+/// The positions at which a stream attaches to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
-    /// The number that the agent gave the process.
+    /// The agent's id of the process.
     pub id: u32,
-    /// The kernel's number.
+    /// The kernel's pid.
     pub pid: u32,
-    /// The offset at which standard output is taken up.
+    /// The offset at which standard output begins.
     pub stdout: u64,
     /// The same for standard error.
     pub stderr: u64,
-    /// How many bytes of standard input the agent has taken; what was sent
-    /// beyond them must be sent again. None: this stream does not feed it.
+    /// How many bytes of standard input the agent has received; later ones must
+    /// be sent again. `None` if this stream does not provide the input.
     pub stdin: Option<crate::process::Position>,
 }
 
-/// How a stream ended; it closes the stream.
+/// The result of a request, which closes its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Outcome<'a> {
-    /// It could not be done.
+    /// The request failed.
     #[serde(borrow)]
     Failed(Failure<'a>),
     /// The answer to a ping.
     Pong,
     /// The process ended.
     Exited(Exit),
-    /// The VM goes down now; nothing will follow on any link. Agents that can
-    /// tell whether the disk is clean answer [`DiskClean`](Self::DiskClean).
+    /// The VM powers off now; nothing follows on any link. Newer agents, which
+    /// report whether the disk is clean, send [`DiskClean`](Self::DiskClean).
     PoweringOff,
     /// The program was executed and runs in the background.
     Spawned {
-        /// The number that the agent gave the process.
+        /// The agent's id of the process.
         id: u32,
-        /// The kernel's number.
+        /// The kernel's pid.
         pid: u32,
     },
-    /// It is done, and there is no more to say.
+    /// The request succeeded, without a result.
     Done,
     /// The list, or this part of it, is complete.
     EndOfList {
-        /// Whether there are more processes behind the last one.
+        /// Whether there are more entries after the last one.
         more: bool,
     },
-    /// How a terminal is set and who uses it.
+    /// The state of a terminal.
     #[serde(borrow)]
     Terminal(TerminalState<'a>),
-    /// How a service is.
+    /// The state of a service.
     #[serde(borrow)]
     Service(State<'a>),
-    /// All processes have ended, everything is written and the root is
-    /// read-only. The VM goes down now; nothing will follow on any link.
+    /// All processes have ended, all data is written and the root is read-only.
+    /// The VM powers off now; nothing follows on any link.
     DiskClean,
 }
 

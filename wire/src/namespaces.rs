@@ -1,8 +1,7 @@
-//! What the host tells an agent that is to live in namespaces of the host's
-//! kernel, where there is no VM.
+//! Parameters for an agent that runs in namespaces of the host's kernel instead
+//! of in a VM.
 //!
-//! The agent's program is started with a few descriptors that it inherits: see
-//! the constants.
+//! The agent inherits a few file descriptors: see the constants.
 
 use alloc::vec::Vec;
 
@@ -16,62 +15,61 @@ pub const PROGRAM: u32 = 3;
 pub const DESCRIPTION: u32 = 4;
 /// The descriptor of the link, a socket.
 pub const LINK: u32 = 5;
-/// The descriptor of the directory of a cgroup that is the agent's, if
+/// The descriptor of the agent's cgroup directory, if
 /// [`Namespaces::has_cgroup`].
 pub const CGROUP: u32 = 6;
 
-/// Everything that a life in namespaces depends on.
+/// The parameters of an agent in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespaces<'a> {
-    /// Names this boot; the agent repeats it in its hello.
+    /// Identifies this boot; the agent repeats it in its hello.
     pub boot_id: [u8; 16],
-    /// What the agent recognises a reset of its link by: see
+    /// The key by which the agent recognises a reset of its link: see
     /// [`reset`](crate::reset).
     pub reset_key: [u8; 16],
     /// The host name.
     pub hostname: &'a str,
-    /// The path of the host's directory with the files that are to be seen. It
-    /// is not written.
+    /// The path of the host's directory with the root file system. It is not
+    /// modified.
     pub directory: &'a [u8],
-    /// How much may be written, in MiB. It is kept in memory.
+    /// The size of the writable layer, in MiB. It is in memory.
     pub writable_mib: u32,
-    /// Who the users in the namespaces are on the host.
+    /// The mapping of users and groups to those of the host.
     pub ids: Ids,
     /// Whether there is a cgroup.
     pub has_cgroup: bool,
 }
 
-/// Who the users and groups of a user namespace are outside of it:
-/// user_namespaces(7).
+/// The id mapping of the user namespace: user_namespaces(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ids {
-    /// There is root, who is this user and group, and nobody else.
+    /// Only root is mapped, to this user and group.
     Single {
         /// The user.
         uid: u32,
         /// The group.
         gid: u32,
     },
-    /// The first is root, and so on. The files of the directory belong to the
-    /// users and groups whose numbers they have.
+    /// Users and groups from 0 are mapped to a range of the host. The files of
+    /// the directory appear with the ids that they have on the host.
     Range {
-        /// The user and group that root is.
+        /// The id of the host to which 0 is mapped.
         first: u32,
-        /// How many there are.
+        /// The number of ids.
         count: u32,
     },
 }
 
 impl<'a> Namespaces<'a> {
-    /// Reads it from a file.
+    /// Decodes the contents of the file.
     ///
     /// # Errors
-    /// [`WireError::Malformed`] if the bytes are anything else.
+    /// [`WireError::Malformed`]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         crate::decoder::message(bytes)
     }
 
-    /// Writes it for a file.
+    /// Encodes the contents of the file.
     ///
     /// # Errors
     /// [`WireError::TooLarge`] if memory does not suffice.

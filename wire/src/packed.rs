@@ -3,15 +3,15 @@ use core::{ffi::CStr, fmt};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A list of strings, packed: each one followed by a zero byte.
+/// A packed list of strings, each followed by a zero byte.
 ///
-/// It is what `execve(2)` needs, costs one allocation or none however many
-/// strings it holds, and cannot hold a string with a zero byte in it.
+/// This is the form that `execve(2)` needs. It takes at most one allocation for
+/// any number of strings, and its strings cannot contain zero bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Packed<'a>(&'a [u8]);
 
 impl<'a> Packed<'a> {
-    /// The strings in order.
+    /// Iterates over the strings in order.
     pub fn iter(self) -> impl Iterator<Item = &'a CStr> {
         let mut rest = self.0;
         core::iter::from_fn(move || {
@@ -21,22 +21,23 @@ impl<'a> Packed<'a> {
         })
     }
 
-    /// The list that these bytes are. None: the last string is not terminated.
+    /// Returns the list in these bytes; `None` if the last string is not
+    /// terminated.
     pub fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
         matches!(bytes.last(), None | Some(0)).then_some(Self(bytes))
     }
 
-    /// The strings with their zero bytes.
+    /// Returns the strings with their zero bytes.
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// Whether there is no string.
+    /// Returns whether the list is empty.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many bytes the strings take, their zero bytes included.
+    /// Returns the size of the strings in bytes, including their zero bytes.
     pub fn byte_len(self) -> usize {
         self.0.len()
     }
@@ -77,13 +78,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Packed<'a> {
 pub struct PackedBuf(Vec<u8>);
 
 impl PackedBuf {
-    /// An empty list.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Appends a string. A string that holds a zero byte is left out, and the
-    /// answer is false.
+    /// Appends a string. Returns false, and appends nothing, if it contains a
+    /// zero byte.
     #[must_use]
     pub fn push(&mut self, string: &[u8]) -> bool {
         if string.contains(&0) {
@@ -99,7 +100,7 @@ impl PackedBuf {
         self.0.clear();
     }
 
-    /// The list as it goes into a message.
+    /// Returns the list for use in a message.
     pub fn as_packed(&self) -> Packed<'_> {
         Packed(&self.0)
     }

@@ -1,4 +1,4 @@
-//! What is said about processes.
+//! Messages about processes.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +8,17 @@ use crate::{
     rlimits::Rlimits,
 };
 
-/// Starts a program.
+/// The parameters of starting a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start<'a> {
-    /// A number that the host draws for each start. With it a host whose link
-    /// was lost can find out whether the process was started, and take it up
-    /// again: [`Resume`].
+    /// A random number that the host chooses for each start. After losing its
+    /// link, a host uses it to find out whether the process was started, and to
+    /// [resume](Resume) it.
     pub ticket: u64,
-    /// Names the process for people: unique among those that the agent knows.
+    /// The user's name for the process: unique among those that the agent knows.
     pub tag: &'a str,
-    /// The program and its arguments; never empty. A program without a slash
-    /// is looked up in `PATH`.
+    /// The program and its arguments; not empty. A program without a slash is
+    /// looked up in `PATH`.
     #[serde(borrow)]
     pub argv: Packed<'a>,
     /// The environment, as `NAME=value`.
@@ -29,111 +29,108 @@ pub struct Start<'a> {
     /// The working directory; `/` if empty.
     #[serde(with = "serde_bytes")]
     pub cwd: &'a [u8],
-    /// Whether the working directory is made if it is not there.
+    /// Whether a missing working directory is created.
     pub make_cwd: bool,
     /// `USER[:GROUP]`, names or numbers; root if empty.
     pub user: &'a str,
-    /// The file mode creation mask, if not the agent's.
+    /// The file mode creation mask; `None` is the agent's.
     pub umask: Option<u16>,
-    /// Added to the niceness 0.
+    /// The nice value.
     pub nice: i8,
     /// Resource limits.
     #[serde(borrow)]
     pub rlimits: Rlimits<'a>,
-    /// Where its standard input comes from.
+    /// The source of its standard input.
     pub stdin: Stdin,
-    /// Who decides when it ends.
+    /// Whether it runs in the foreground or in the background.
     pub lifetime: Lifetime,
-    /// It is ended after this time; 0: never.
+    /// The time after which it is killed; 0 is never.
     pub timeout_ms: u64,
-    /// How many bytes of each output the agent keeps; 0: as it likes.
+    /// How many bytes of each output the agent buffers; 0 is the agent's default.
     pub keep: u32,
-    /// Limits of its cgroup.
+    /// The limits of its cgroup.
     pub limits: CgroupLimits,
 }
 
-/// Where a process's standard input comes from.
+/// The source of a process's standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stdin {
     /// It is empty.
     Empty,
-    /// From the `Stdin` channel of the stream that watches it, until its end.
+    /// The `Stdin` channel of the attached stream, until its end.
     Stream,
 }
 
-/// Who decides when a process ends, and what happens when its outputs are not
-/// read.
+/// What ends a process, and what happens when its outputs are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Lifetime {
-    /// It ends when its stream is cancelled, or when its link was lost and
-    /// nobody resumed it. It waits for its reader. When its end has been told
-    /// and acknowledged, it is forgotten.
+    /// It is killed when its stream is cancelled, or when its link was lost and
+    /// no host resumed it. It blocks on a slow reader. The agent forgets it once
+    /// the host has acknowledged its end.
     Foreground,
-    /// It runs until it ends by itself or is killed, whoever watches, and is
-    /// known until it is forgotten. The oldest bytes of its outputs are
-    /// dropped.
+    /// It runs until it ends by itself or is killed, independent of attached
+    /// streams, and remains listed until it is forgotten. The oldest bytes of its
+    /// outputs are dropped.
     Background,
 }
 
-/// What a process and its descendants may use together; 0: no limit.
+/// The limits of a process and its descendants together; 0 is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupLimits {
-    /// Bytes of memory. Who needs more is ended.
+    /// Bytes of memory. Beyond it the kernel kills processes.
     pub memory: u64,
-    /// Processes and threads.
+    /// The number of processes and threads.
     pub pids: u32,
-    /// Thousandths of one processor.
+    /// Processor time, in thousandths of one processor.
     pub cpu_milli: u32,
 }
 
-/// Takes up a foreground process whose link was lost, as if the link had never
-/// broken.
+/// Resumes a foreground process whose link was lost, without loss of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {
-    /// The number that the process was started with.
+    /// The ticket with which the process was started.
     pub ticket: u64,
-    /// How far its standard output was read.
+    /// The position up to which its standard output was received.
     pub stdout: Position,
     /// The same for standard error.
     pub stderr: Position,
 }
 
-/// Watches a process without deciding over its life.
+/// Attaches to a process. Its lifetime does not depend on the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attach<'a> {
-    /// Which one.
+    /// The process.
     #[serde(borrow)]
     pub process: Selector<'a>,
-    /// From where on its standard output is wanted, if at all.
+    /// The position from which to send its standard output; `None` sends none.
     pub stdout: Option<Position>,
     /// The same for standard error.
     pub stderr: Option<Position>,
-    /// Whether this stream wants to feed its standard input. It takes it from
-    /// the stream that did before.
+    /// Whether this stream provides its standard input, instead of the stream
+    /// that did before.
     pub stdin: bool,
 }
 
-/// A place in an output, and how much may be sent from there before more
-/// credit comes.
+/// An offset in a stream of bytes, and the initial credit from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The offset of the first byte that is wanted, or [`Position::NOW`].
+    /// The offset of the first byte, or [`Position::NOW`].
     pub offset: u64,
-    /// How many bytes may be sent.
+    /// How many bytes may be sent before more credit is granted.
     pub window: u32,
 }
 
 impl Position {
-    /// An offset that stands for what has not been written yet.
+    /// The offset that means the current end of the output.
     pub const NOW: u64 = u64::MAX;
 }
 
-/// Names a process.
+/// Identifies a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Selector<'a> {
-    /// By the number that the agent gave it, which is never used again.
+    /// By the agent's id, which is never reused.
     Id(u32),
-    /// By the kernel's number; a running process goes before an ended one.
+    /// By the kernel's pid; a running process takes precedence over an ended one.
     Pid(u32),
     /// By its tag.
     Tag(&'a str),
@@ -151,9 +148,9 @@ pub enum Output {
 /// A process in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry<'a> {
-    /// The number that the agent gave it.
+    /// The agent's id of the process.
     pub id: u32,
-    /// The kernel's number.
+    /// The kernel's pid.
     pub pid: u32,
     /// Its tag.
     pub tag: &'a str,
@@ -161,54 +158,54 @@ pub struct Entry<'a> {
     /// [`MAX_COMMAND`](crate::limits::MAX_COMMAND) bytes.
     #[serde(borrow)]
     pub argv: Packed<'a>,
-    /// Who it runs as.
+    /// The user that it runs as.
     pub uid: u32,
-    /// Who decides when it ends.
+    /// Whether it runs in the foreground or in the background.
     pub lifetime: Lifetime,
-    /// How long ago it was started, in milliseconds.
+    /// The time since its start, in milliseconds.
     pub age_ms: u64,
-    /// Which bytes of its standard output are kept.
+    /// The bytes of its standard output that are buffered.
     pub stdout: Kept,
     /// The same for standard error.
     pub stderr: Kept,
-    /// How it ended, if it did.
+    /// How it ended; `None` while it runs.
     pub exit: Option<Exit>,
 }
 
 impl Entry<'_> {
-    /// Whether the texts keep their limits.
+    /// Returns whether all texts are within their limits.
     pub(crate) fn is_valid(&self) -> bool {
         self.tag.len() <= MAX_TAG && self.argv.byte_len() <= MAX_COMMAND
     }
 }
 
-/// A process in a list, with those that it left behind when it ended.
+/// A process in a list, with its descendants that outlived it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree<'a> {
-    /// What is known of the process itself.
+    /// The process itself.
     #[serde(borrow)]
     pub entry: Entry<'a>,
-    /// The kernel's numbers of the processes that it left behind, four bytes
-    /// each, the lowest first: at most [`MAX_LEFT`] numbers.
+    /// The pids of the descendants, four bytes each, little-endian: at most
+    /// [`MAX_LEFT`] of them.
     #[serde(with = "serde_bytes")]
     pub pids: &'a [u8],
-    /// What they call themselves, in the same order, at most
+    /// Their command names (`comm`), in the same order, at most
     /// [`MAX_LEFT_NAME`] bytes each.
     #[serde(borrow)]
     pub names: Packed<'a>,
-    /// Whether it left more than these.
+    /// Whether there are more than these.
     pub more: bool,
 }
 
 impl<'a> Tree<'a> {
-    /// The processes that it left behind: the kernel's numbers and their names.
+    /// Iterates over the descendants that outlived it: pids and command names.
     pub fn left(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
         let (pids, _) = self.pids.as_chunks();
         let names = self.names.iter().map(core::ffi::CStr::to_bytes);
         pids.iter().copied().map(u32::from_le_bytes).zip(names)
     }
 
-    /// Whether the lists keep their limits.
+    /// Returns whether the lists are within their limits.
     pub(crate) fn is_valid(&self) -> bool {
         let count = self.names.iter().count();
         let mut names = self.names.iter();
@@ -219,12 +216,12 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Which bytes of an output the agent still has.
+/// The range of an output that the agent has buffered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// The offset of the oldest byte.
     pub start: u64,
-    /// The offset behind the newest: how many there ever were.
+    /// The offset after the newest byte: the total number of bytes written.
     pub end: u64,
 }
 
@@ -237,22 +234,22 @@ pub struct Exit {
     pub user_us: u64,
     /// Processor time in kernel mode, in microseconds.
     pub system_us: u64,
-    /// The most memory it had resident, in KiB.
+    /// Its peak resident set size, in KiB.
     pub peak_rss_kib: u64,
     /// From start to end by the guest's monotonic clock, in microseconds.
     pub wall_us: u64,
-    /// How many bytes it wrote to standard output. A reader that has fewer has
-    /// not seen everything.
+    /// How many bytes it wrote to standard output. A reader that received fewer
+    /// has missed some.
     pub stdout_bytes: u64,
     /// The same for standard error.
     pub stderr_bytes: u64,
-    /// Whether some descendant still held an output open, so that the agent
-    /// stopped reading before the end.
+    /// Whether a descendant still held an output open, so that the agent stopped
+    /// reading before end of file.
     pub outputs_cut: bool,
-    /// How many processes of its cgroup were ended for want of memory.
+    /// How many processes of its cgroup the kernel's OOM killer killed.
     pub oom_kills: u32,
-    /// Whether no process of its cgroup was left when this was sent. None: the
-    /// agent runs without cgroups and cannot tell.
+    /// Whether its cgroup had no processes left when this was sent. `None` if the
+    /// agent runs without cgroups.
     pub tree_ended: Option<bool>,
 }
 
@@ -262,13 +259,13 @@ pub struct Exit {
 pub enum Cause {
     /// It exited with this code.
     Code(u8),
-    /// This signal ended it.
+    /// This signal terminated it.
     Signal(u8),
-    /// Its time was over, and the agent ended it.
+    /// The agent killed it after its timeout.
     Timeout,
-    /// It or a descendant needed more memory than there was, and the kernel
-    /// ended it.
+    /// The OOM killer killed it, because it or a descendant exceeded the
+    /// available memory.
     OutOfMemory,
-    /// A host asked for its end.
+    /// The agent killed it at the request of a host.
     Killed,
 }

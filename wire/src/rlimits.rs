@@ -8,22 +8,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub struct Rlimit {
     /// The kernel's number of the resource.
     pub resource: u8,
-    /// What is enforced; `u64::MAX` is no limit.
+    /// The soft limit, which is enforced; `u64::MAX` is no limit.
     pub soft: u64,
-    /// What the process may raise it to.
+    /// The hard limit, up to which the process may raise the soft limit.
     pub hard: u64,
 }
 
-/// A list of resource limits, packed: 17 bytes each, little-endian.
+/// A packed list of resource limits, 17 bytes each, little-endian.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rlimits<'a>(&'a [u8]);
 
-const SIZE: usize = 17;
+const RECORD_SIZE: usize = 17;
 
 impl<'a> Rlimits<'a> {
-    /// The limits in order.
+    /// Iterates over the limits in order.
     pub fn iter(self) -> impl Iterator<Item = Rlimit> + Clone + use<'a> {
-        self.0.chunks_exact(SIZE).filter_map(|record| {
+        self.0.chunks_exact(RECORD_SIZE).filter_map(|record| {
             let (resource, rest) = record.split_first()?;
             let (soft, hard) = rest.split_first_chunk()?;
             Some(Rlimit {
@@ -50,7 +50,7 @@ impl Serialize for Rlimits<'_> {
 impl<'de: 'a, 'a> Deserialize<'de> for Rlimits<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes = <&'a [u8]>::deserialize(deserializer)?;
-        if !bytes.len().is_multiple_of(SIZE) {
+        if !bytes.len().is_multiple_of(RECORD_SIZE) {
             return Err(de::Error::custom("a limit is cut off"));
         }
         Ok(Self(bytes))
@@ -71,7 +71,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Rlimits<'a> {
 pub struct RlimitsBuf(Vec<u8>);
 
 impl RlimitsBuf {
-    /// An empty list.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
@@ -83,7 +83,7 @@ impl RlimitsBuf {
         self.0.extend_from_slice(&limit.hard.to_le_bytes());
     }
 
-    /// The list as it goes into a message.
+    /// Returns the list for use in a message.
     pub fn as_rlimits(&self) -> Rlimits<'_> {
         Rlimits(&self.0)
     }

@@ -1,8 +1,8 @@
-//! What is said about terminals.
+//! Terminals.
 //!
 //! A terminal is a background process whose standard input and outputs are a
-//! pseudoterminal: pty(7). What it prints comes on the channel `Stdout`, and
-//! `Stderr` stays empty. All that can be asked of a process can be asked of it.
+//! pseudoterminal: pty(7). Its output comes on the channel `Stdout`, and `Stderr`
+//! stays empty. All requests for processes apply to it too.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,14 +19,14 @@ pub enum Terminal<'a> {
     /// [`Outcome::Spawned`](crate::Outcome::Spawned).
     #[serde(borrow)]
     Open(Open<'a>),
-    /// Watches a terminal and types on it. As
-    /// [`Request::Attach`](crate::Request::Attach), but any number of streams
-    /// may type, and the end of the channel `Stdin` means nothing.
+    /// Attaches to a terminal's input and output. As
+    /// [`Request::Attach`](crate::Request::Attach), but any number of streams may
+    /// send input, and the end of the channel `Stdin` is ignored.
     #[serde(borrow)]
     Attach(AttachTerminal<'a>),
     /// Changes the size: [`Outcome::Done`](crate::Outcome::Done).
     Resize {
-        /// Which terminal.
+        /// The terminal.
         #[serde(borrow)]
         process: Selector<'a>,
         /// The new size.
@@ -35,128 +35,128 @@ pub enum Terminal<'a> {
     /// Sends a signal to the foreground process group:
     /// [`Outcome::Done`](crate::Outcome::Done).
     Signal {
-        /// Which terminal.
+        /// The terminal.
         #[serde(borrow)]
         process: Selector<'a>,
-        /// The kernel's number of the signal.
+        /// The signal number.
         signal: u8,
     },
-    /// Types something out of turn, all of it or nothing:
+    /// Writes input without an attached stream, all of it or nothing:
     /// [`Outcome::Done`](crate::Outcome::Done). It fails with
-    /// [`Conflict`](crate::FailureKind::Conflict) while the program does not
-    /// read what was typed before.
+    /// [`Conflict`](crate::FailureKind::Conflict) while the program has not read
+    /// the input before it.
     #[serde(borrow)]
     Type(Typing<'a>),
-    /// Asks who uses the terminal and how it is set:
+    /// Returns the state of the terminal:
     /// [`Outcome::Terminal`](crate::Outcome::Terminal).
     Look {
-        /// Which terminal.
+        /// The terminal.
         #[serde(borrow)]
         process: Selector<'a>,
     },
-    /// Gives a terminal another tag: [`Outcome::Done`](crate::Outcome::Done).
+    /// Changes the tag of a terminal: [`Outcome::Done`](crate::Outcome::Done).
     Rename {
-        /// Which terminal.
+        /// The terminal.
         #[serde(borrow)]
         process: Selector<'a>,
-        /// The tag that it has from now on.
+        /// The new tag.
         tag: &'a str,
     },
     /// Lists terminals, as [`Request::List`](crate::Request::List) does all
     /// processes.
     List {
-        /// Only those with larger ids.
+        /// Lists only terminals with larger ids.
         after: u32,
     },
 }
 
-/// Starts a program on a new terminal.
+/// The parameters of starting a program on a new terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open<'a> {
-    /// The program. It runs in the background, and where its standard input
-    /// comes from means nothing.
+    /// The program. It runs in the background, and the source of its standard
+    /// input is ignored.
     #[serde(borrow)]
     pub start: Start<'a>,
-    /// How large the terminal is.
+    /// The size of the terminal.
     pub size: Size,
-    /// What becomes of output while nobody reads it.
+    /// What happens to output while no stream is attached.
     pub unread: Unread,
 }
 
-/// What becomes of a terminal's output while nobody watches it. The program
-/// waits for the fastest of those who do.
+/// What happens to a terminal's output while no stream is attached. With attached
+/// streams, the program blocks on the fastest of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unread {
     /// The oldest bytes are dropped.
     Dropped,
-    /// The program waits until somebody reads.
+    /// The program blocks until a stream reads.
     Kept,
 }
 
-/// Watches a terminal and types on it.
+/// The parameters of attaching to a terminal's input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachTerminal<'a> {
-    /// Which terminal.
+    /// The terminal.
     #[serde(borrow)]
     pub process: Selector<'a>,
-    /// From where on its output is wanted.
+    /// The position from which to send its output.
     pub output: Position,
-    /// A number that the host draws for each one who types. With it a host
-    /// whose link was lost finds out how much of its typing has arrived.
+    /// A random number that the host chooses for each client that sends input.
+    /// After losing its link, a host uses it to find out how much input arrived.
     pub writer: u64,
 }
 
-/// Types something out of turn.
+/// The parameters of writing input without an attached stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Typing<'a> {
-    /// Which terminal.
+    /// The terminal.
     #[serde(borrow)]
     pub process: Selector<'a>,
-    /// What to type.
+    /// The input.
     pub bytes: &'a [u8],
-    /// What it is.
+    /// The kind of input.
     pub kind: Typed,
 }
 
-/// What is typed out of turn.
+/// The kind of input that is written without an attached stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Typed {
-    /// The answer of a terminal to a question of the program. Of those who
-    /// watch, only the one who came first is listened to: several answers would
-    /// be taken for typing.
+    /// The reply of a terminal emulator to a query of the program. Only the reply
+    /// of the client that attached first is accepted: the program would take
+    /// further replies for keyboard input.
     Answer {
-        /// Whose answer.
+        /// The client that sends the reply.
         writer: u64,
     },
-    /// A password: the terminal does not echo it.
+    /// A password, which the terminal does not echo.
     Secret,
 }
 
 /// The size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
-    /// How many characters a row has.
+    /// The number of characters in a row.
     pub columns: u16,
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: u16,
 }
 
-/// How a terminal is set and who uses it.
+/// The state of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalState<'a> {
     /// Its size.
     pub size: Size,
-    /// Whether it shows what is typed.
+    /// Whether it echoes input (`ECHO` of termios(3)).
     pub echo: bool,
-    /// Whether it hands typing over line by line.
+    /// Whether it passes on input line by line (`ICANON` of termios(3)).
     pub canonical: bool,
-    /// Who reads what is typed. None: nobody any more.
+    /// The foreground process group, which reads the input, if there is one.
     #[serde(borrow)]
     pub foreground: Option<Foreground<'a>>,
 }
 
 impl TerminalState<'_> {
-    /// Whether the texts keep their limits.
+    /// Returns whether all texts are within their limits.
     pub(crate) fn is_valid(&self) -> bool {
         self.foreground.is_none_or(|foreground| {
             foreground.command.len() <= MAX_COMMAND && foreground.cwd.len() <= MAX_PATH
@@ -167,10 +167,10 @@ impl TerminalState<'_> {
 /// The leader of a terminal's foreground process group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Foreground<'a> {
-    /// The kernel's number of the group.
+    /// The pid of the leader, which is the id of the group.
     pub pid: u32,
-    /// What the kernel calls it: at most 15 bytes; empty if it cannot be told.
+    /// Its command name (`comm`): at most 15 bytes; empty if unknown.
     pub command: &'a [u8],
-    /// Its working directory; empty if it cannot be told.
+    /// Its working directory; empty if unknown.
     pub cwd: &'a [u8],
 }

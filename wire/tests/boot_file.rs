@@ -1,5 +1,5 @@
-//! Boot files of all generations, byte by byte: hosts and agents of different
-//! versions meet. What stands here is never changed, only added to.
+//! The exact bytes of boot files of all generations, because hosts and agents of
+//! different versions must work together. Add to these tests, never change them.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -16,14 +16,14 @@ const BOOT: Boot<'static> = Boot {
     disk_is_kept: true,
 };
 
-/// What all generations so far say of [`BOOT`].
+/// The encoding of [`BOOT`] in all generations so far.
 fn contents() -> Vec<u8> {
     let mut bytes = [[1; 16], [3; 16], [2; 16], [2; 16]].concat();
     bytes.extend(b"\xac\x02\x04cell\x08/dev/vda\x00\x01");
     bytes
 }
 
-/// A file that was written by one generation, for another one or later.
+/// Returns a file of `generation` for readers of `oldest` or later.
 fn file(generation: u16, oldest: u16, contents: &[u8]) -> Vec<u8> {
     let mut file = b"vmcb".to_vec();
     file.extend(generation.to_le_bytes());

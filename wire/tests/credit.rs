@@ -44,8 +44,8 @@ proptest! {
         for (wanted, read, lost) in pieces {
             let sent = sender.take(wanted);
             if lost {
-                // These bytes are gone, and credit that was granted may be
-                // too; what the reader has not read fills the window.
+                // These bytes are lost, and granted credit may be too; bytes that
+                // were received but not read fill the window.
                 let free = window - buffered;
                 sender = SendWindow::new(Channel::Stdout, free);
                 receiver = ReceiveWindow::resumed(Channel::Stdout, window, free);

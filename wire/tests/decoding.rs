@@ -1,4 +1,4 @@
-//! What a decoder must do with any bytes at all.
+//! The decoder with arbitrary input.
 #![allow(clippy::unwrap_used)]
 
 use proptest::{prelude::*, sample::Index};
@@ -10,8 +10,8 @@ use vmcell_wire::{
     limits::{MAX_COMMAND, MAX_FAILURE_TEXT, MAX_PAYLOAD, MAX_TAG},
 };
 
-/// Messages borrow. A test may leak what they borrow from, and needs no owned
-/// twins of them then.
+/// Leaks a value for messages to borrow from, so that tests need no owned
+/// variants of the messages.
 fn leak<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }
@@ -224,7 +224,7 @@ fn stream() -> impl Strategy<Value = StreamId> {
     (1..=StreamId::MAX.get()).prop_map(|number| StreamId::new(number).unwrap())
 }
 
-/// Everything that a peer can say, data frames whole.
+/// Generates every item that a peer can send, with data frames whole.
 fn item(peer: Peer) -> BoxedStrategy<Item<'static>> {
     let (sending, crediting) = match peer {
         Peer::Host => (vec![Channel::Stdin], vec![Channel::Stdout, Channel::Stderr]),
@@ -266,7 +266,7 @@ fn item(peer: Peer) -> BoxedStrategy<Item<'static>> {
     }
 }
 
-/// Decodes until the end or the first error.
+/// Decodes until the end or the first error, and checks the size of the buffer.
 fn hold_no_more_than_arrived(peer: Peer, bytes: &[u8], step: usize) -> Result<(), TestCaseError> {
     let mut decoder = Decoder::new(peer);
     for chunk in bytes.chunks(step) {
@@ -278,7 +278,7 @@ fn hold_no_more_than_arrived(peer: Peer, bytes: &[u8], step: usize) -> Result<()
                 Err(_) => return Ok(()),
             }
         }
-        // A vector doubles; it never follows what a header claims.
+        // A vector doubles its capacity, independent of what a header claims.
         prop_assert!(decoder.held() <= 2 * bytes.len() + 64);
     }
     Ok(())
@@ -316,7 +316,7 @@ fn write(item: &Item<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// A frame with any payload.
+/// Appends a frame with an arbitrary payload.
 fn raw(out: &mut Vec<u8>, stream: StreamId, kind: Kind, payload: &[u8]) {
     let header = Header {
         length: payload.len() as u32,
@@ -351,7 +351,7 @@ proptest! {
         }
         let mut expected = conversation.iter();
         let mut decoder = Decoder::new(peer);
-        // What has come of a data frame.
+        // The bytes of the current data frame so far.
         let mut gathered = Vec::new();
         for mut chunk in cut(&bytes, &cuts) {
             while let Some(item) = decoder.decode(&mut chunk).unwrap() {
@@ -380,15 +380,15 @@ proptest! {
             let mut rest = &frame[..];
             while !rest.is_empty() {
                 let missing = match decoder.missing() {
-                    // Between frames nothing is missing, and a header comes next.
+                    // Between frames nothing is missing; a header is next.
                     0 => Header::SIZE,
                     missing => missing,
                 };
                 prop_assert!(missing <= rest.len());
-                let (mut chunk, behind) = rest.split_at(missing);
-                rest = behind;
-                let heard = decoder.decode(&mut chunk).unwrap();
-                prop_assert_eq!(heard.is_some(), rest.is_empty());
+                let (mut chunk, after) = rest.split_at(missing);
+                rest = after;
+                let item = decoder.decode(&mut chunk).unwrap();
+                prop_assert_eq!(item.is_some(), rest.is_empty());
             }
             prop_assert_eq!(decoder.missing(), 0);
         }
@@ -448,7 +448,7 @@ proptest! {
     ) {
         for item in conversation {
             let expected = match item {
-                // The link lives on: it may be a request of a newer host.
+                // Not an error of the link: it may be a request of a newer host.
                 Item::Open { stream, .. } => Ok(Some(Item::OpenUnknown { stream })),
                 Item::Hello(_) | Item::Event { .. } | Item::Close { .. } => {
                     Err(WireError::Malformed)
@@ -500,7 +500,7 @@ fn what_a_peer_may_not_send_is_refused() {
         .unwrap_err();
     assert_eq!(refused, WireError::UnexpectedKind(0x02));
 
-    // Only a host has outcomes to acknowledge.
+    // Only a host acknowledges outcomes.
     from_host.clear();
     encode::ack(&mut from_host, stream);
     let refused = Decoder::new(Peer::Guest)
@@ -522,26 +522,26 @@ fn malformed_messages_are_refused() {
             .map(|item| item.is_some())
     };
 
-    // Trailing bytes behind a message.
+    // Trailing bytes after a message.
     let mut trailing = Vec::new();
     encode::close(&mut trailing, stream, &Outcome::Pong).unwrap();
     trailing[0] += 1;
     trailing.push(0);
     assert_eq!(decode(&trailing), Err(WireError::Malformed));
 
-    // A text past its limit.
+    // A text that exceeds its limit.
     let long = "x".repeat(MAX_FAILURE_TEXT + 1);
     let mut bytes = Vec::new();
     let failure = Failure::new(FailureKind::Other, Stage::Exec, &long);
     encode::close(&mut bytes, stream, &Outcome::Failed(failure)).unwrap();
     assert_eq!(decode(&bytes), Err(WireError::Malformed));
 
-    // Credit of nothing.
+    // Credit of zero bytes.
     let mut bytes = Vec::new();
     encode::credit(&mut bytes, stream, Channel::Stdin, 0);
     assert_eq!(decode(&bytes), Err(WireError::Malformed));
 
-    // Not a hello of ours.
+    // A hello with another magic.
     let mut bytes = Vec::new();
     let hello = Hello {
         magic: *b"nope",
@@ -556,7 +556,7 @@ fn a_listed_process_with_a_text_past_its_limit_is_refused() {
     let stream = StreamId::new(1).unwrap();
     let refused = |tag: usize, command: usize| {
         let mut argv = PackedBuf::new();
-        // Two strings: the limit is that of the list, not of its strings.
+        // Two strings: the limit applies to the list, not to each string.
         assert!(argv.push(b"") && argv.push(&vec![b'x'; command - 2]));
         assert_eq!(argv.as_packed().byte_len(), command);
         let entry = Entry {
@@ -614,7 +614,7 @@ fn a_start_with_a_list_that_is_cut_off_is_not_understood() {
     };
     assert!(understood(&bytes));
 
-    // The last byte of the limit is gone; both lengths say so too.
+    // Without the last byte of the limit; both lengths are adjusted.
     let mut cut = bytes.clone();
     let limit = cut.windows(17).position(|at| at == [0xee; 17]).unwrap();
     cut.remove(limit);

@@ -1,5 +1,5 @@
-//! What is said about files: its exact bytes, and what a reader must do with
-//! any bytes at all.
+//! File operations: the exact bytes of their messages, and the record reader with
+//! arbitrary input.
 #![allow(clippy::unwrap_used)]
 
 use proptest::{prelude::*, sample::Index};
@@ -24,7 +24,8 @@ fn message(value: &impl serde::Serialize) -> String {
     hex(&bytes)
 }
 
-/// The bytes of a request behind its header, the root and the kind of request.
+/// Returns the bytes of a request after its header, the kind of request and the
+/// root.
 fn work(work: Work<'_>) -> String {
     let mut bytes = Vec::new();
     let request = Request::Files(Files { root: b"/w", work });
@@ -384,7 +385,7 @@ fn a_name_in_a_tree_is_one_name() {
             },
         ];
         for record in records {
-            // Two names that are one each are a path.
+            // A hard link's target may be a path of two names.
             let is_path = matches!(record, TreeRecord::HardLink { name: b"n", .. });
             let valid = is_path && name == b"a/b";
             assert_eq!(record.is_valid(), valid, "{record:?}");
@@ -435,7 +436,7 @@ fn attributes_that_do_not_fit_are_left_out() {
     assert_eq!(xattrs.as_xattrs().iter().count(), 1);
 }
 
-/// What a reader made of a channel, raw bytes joined.
+/// What a reader returned for a channel, with adjacent raw bytes joined.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     messages: Vec<Vec<u8>>,
@@ -466,7 +467,7 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Read {
 }
 
 proptest! {
-    /// Records come out as they went in, however the channel is cut up.
+    /// Records are read as they were written, for any split of the channel.
     #[test]
     fn records_survive_any_cuts(
         records in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)), 0..8),
@@ -496,15 +497,15 @@ proptest! {
             let record: TreeRecord<'_> = record::decode(message).unwrap();
             prop_assert_eq!(record, TreeRecord::HardLink { name: content, to: b"" });
         }
-        // A channel that was cut off never looks complete within a record.
+        // A channel that ends within a record is never reported as complete.
         let cut = end.index(bytes.len() + 1);
         let part = read([&bytes[..cut]]);
         let whole = part.messages.len() == expected.messages.len() && part.raw == expected.raw;
         prop_assert!(!(part.complete && cut < bytes.len() && whole && expected.messages.len() == records.len()));
     }
 
-    /// Any bytes at all: no panic, the same however they are cut, and no
-    /// message that is too large.
+    /// Arbitrary bytes: no panic, the same result for any split, and no message
+    /// that is too large.
     #[test]
     fn any_bytes_are_read_alike(bytes in prop::collection::vec(any::<u8>(), 0..600), size in 1..50usize) {
         let whole = read([&bytes[..]]);

@@ -1,11 +1,11 @@
-//! The exact bytes of generation 1. A change here breaks every peer that is
-//! already out there: append variants, never edit what stands.
+//! The exact bytes of generation 1. A change here breaks compatibility with
+//! released peers: append variants, never edit existing ones.
 //!
 //! How to read them (postcard's specification): an enum is the number of its
 //! variant; integers of more than a byte are varints, 7 bits a byte, the lowest
 //! first, so 300 is `ac02`; `u8`, `i8` and `bool` are a byte; an option is `00`
-//! or `01` and its value; texts and bytes have their length in front; arrays
-//! have not; a struct is its fields in order.
+//! or `01` and its value; texts and bytes are preceded by their length, arrays
+//! are not; a struct is its fields in order.
 #![allow(clippy::unwrap_used)]
 
 use vmcell_wire::{
@@ -43,7 +43,7 @@ fn packed(strings: &[&[u8]]) -> PackedBuf {
     packed
 }
 
-/// The shortest request to start something.
+/// A minimal request to start a program.
 fn plain_start(argv: &PackedBuf) -> Start<'_> {
     Start {
         ticket: 0,
@@ -475,7 +475,7 @@ fn causes() {
             format!("{length:02x}0000000c0b0a0402{bytes}01020304050601070101")
         );
     }
-    // Whether the tree has ended: no, and not known.
+    // `tree_ended`: false and unknown.
     for (tree_ended, length, bytes) in [(Some(false), 13, "0100"), (None, 12, "00")] {
         let exit = Exit {
             tree_ended,

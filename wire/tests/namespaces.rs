@@ -1,4 +1,4 @@
-//! The bytes of what the host tells an agent in namespaces, as they are.
+//! The exact bytes of the parameters for an agent in namespaces.
 
 use vmcell_wire::namespaces::{Ids, Namespaces};
 
@@ -16,7 +16,7 @@ fn what_the_host_tells_an_agent_in_namespaces() {
         (single, &[0, 0xe8, 7, 100][..]),
         (range, &[1, 0x80, 0x80, 4, 2]),
     ] {
-        let told = Namespaces {
+        let parameters = Namespaces {
             boot_id: [1; 16],
             reset_key: [2; 16],
             hostname: "box",
@@ -25,7 +25,7 @@ fn what_the_host_tells_an_agent_in_namespaces() {
             ids,
             has_cgroup: true,
         };
-        let bytes = told.encode().unwrap();
+        let bytes = parameters.encode().unwrap();
         let expected = [
             &[1; 16][..],
             &[2; 16],
@@ -37,7 +37,7 @@ fn what_the_host_tells_an_agent_in_namespaces() {
         ]
         .concat();
         assert_eq!(bytes, expected);
-        assert_eq!(Namespaces::decode(&bytes), Ok(told));
+        assert_eq!(Namespaces::decode(&bytes), Ok(parameters));
         for length in 0..bytes.len() {
             assert!(Namespaces::decode(&bytes[..length]).is_err());
         }

@@ -1,5 +1,4 @@
-//! Patterns match what they say they match, a naive model agrees, and nobody can
-//! make a match expensive.
+//! Patterns match as documented and as a naive model does, at bounded cost.
 #![allow(clippy::unwrap_used)]
 
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -136,8 +135,8 @@ fn a_walk_enters_no_directory_in_vain() {
     }
 }
 
-/// Each of these is the worst for its kind of algorithm. Were a match to cost
-/// more than pattern times path, the test would not come to its end.
+/// Each of these is the worst case of a common algorithm. If a match cost more
+/// than pattern times path, the test would not finish.
 #[test]
 fn hostile_patterns_and_paths_take_bounded_work() {
     let name = [b'a'; 4096];
@@ -229,7 +228,7 @@ fn include_lines_take_what_they_match_with_all_below_it() {
     let table: &[(&str, bool, Selection)] = &[
         ("", true, Selection::Enter),
         ("src", true, Selection::Take),
-        // The line is for directories only.
+        // The line matches directories only.
         ("src", false, Selection::Skip),
         ("src/a/b.c", false, Selection::Take),
         ("src/a/b.o", false, Selection::Skip),
@@ -265,7 +264,7 @@ fn check(filter: &Filter, table: &[(&str, bool, Selection)]) {
     }
 }
 
-/// What the documentation says, tried out in every way.
+/// A naive matcher that follows the documentation and tries all possibilities.
 fn model(pattern: &[&[u8]], path: &[&[u8]]) -> bool {
     match (pattern, path) {
         ([], []) => true,

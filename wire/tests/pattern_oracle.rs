@@ -1,4 +1,4 @@
-//! Rules say what git says, and what the `ignore` crate says.
+//! Compares rules with git and with the `ignore` crate.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -13,11 +13,11 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use tempfile::TempDir;
 use vmcell_wire::pattern::{Rules, Verdict};
 
-/// A tree that git looks at. What does not exist in it is a file to git.
+/// A git work tree. Git treats paths that do not exist in it as files.
 struct Repository(TempDir);
 
 impl Repository {
-    /// None: there is no git here.
+    /// Returns `None` if git is not installed.
     fn new() -> Option<Self> {
         let repository = Self(TempDir::new().unwrap());
         match repository.git().args(["init", "--quiet"]).status() {
@@ -33,7 +33,7 @@ impl Repository {
         Some(repository)
     }
 
-    /// Git without anybody's settings.
+    /// Returns a git command without user and system configuration.
     fn git(&self) -> Command {
         let mut git = Command::new("git");
         git.current_dir(&self.0)
@@ -47,7 +47,7 @@ impl Repository {
         git
     }
 
-    /// What git says about each path, its parents considered.
+    /// Returns git's decision about each path, which considers its parents.
     fn verdicts(&self, lines: &[u8], paths: &[String]) -> Vec<Verdict> {
         fs::write(self.0.path().join(".gitignore"), lines).unwrap();
         let mut git = self.git();
@@ -62,7 +62,7 @@ impl Repository {
             .write_all(input.as_bytes())
             .unwrap();
         let output = git.wait_with_output().unwrap().stdout;
-        // For each path its source, line, pattern and itself, each with a zero byte.
+        // Per path: source, line, pattern and path, each followed by a zero byte.
         let fields: Vec<&[u8]> = output.split(|&byte| byte == 0).collect();
         let records = fields.chunks_exact(4);
         assert_eq!(records.len(), paths.len());
@@ -83,7 +83,7 @@ impl Repository {
 const DIRECTORIES: [&str; 4] = ["a", "b", "ab", "#a"];
 const FILES: [&str; 8] = ["c", "ac", "bb", "a.c", "!c", "c ", "[c]", "*\\"];
 
-/// Directories three levels deep.
+/// Returns directories three levels deep.
 fn directories() -> Vec<String> {
     let mut all = Vec::new();
     let mut level = vec![String::new()];
@@ -96,7 +96,7 @@ fn directories() -> Vec<String> {
     all
 }
 
-/// Every directory, and some files in each of them.
+/// Returns every directory, and some files in each of them.
 fn paths() -> Vec<String> {
     let mut all = directories();
     for (at, directory) in directories().iter().enumerate() {
@@ -108,7 +108,7 @@ fn paths() -> Vec<String> {
     all
 }
 
-/// What a walk says that does not enter excluded directories.
+/// Returns the decision of a walk that does not enter excluded directories.
 fn walked(rules: &Rules, path: &str, is_dir: bool) -> Verdict {
     let parents = path
         .match_indices('/')
@@ -132,20 +132,20 @@ fn agrees_with_git(repository: &Repository, lines: &[u8]) {
     }
 }
 
-/// A pattern of which git has another opinion than its documentation: behind the
-/// plain bytes at its start it forgets what it has passed, so it takes the stars
-/// of `a**/b` for a component.
-fn forgets_what_it_passed(line: &str) -> bool {
+/// Returns whether git treats the pattern differently from its documentation: git
+/// skips the literal prefix and then takes the stars of `a**/b` for a whole
+/// component.
+fn differs_from_git_docs(line: &str) -> bool {
     let line = line.strip_prefix('!').unwrap_or(line);
     let pattern = line.trim_end_matches([' ', '\r', '/']);
     let plain = pattern.find(['*', '?', '[', '\\']).unwrap_or(pattern.len());
     let (plain, rest) = pattern.split_at(plain);
-    let behind = rest.trim_start_matches('*');
+    let after = rest.trim_start_matches('*');
     line.contains('/')
         && !plain.is_empty()
         && !plain.ends_with('/')
         && rest.starts_with("**")
-        && (behind.is_empty() || behind.starts_with('/') || behind.starts_with("\\/"))
+        && (after.is_empty() || after.starts_with('/') || after.starts_with("\\/"))
 }
 
 fn any_line() -> impl Strategy<Value = String> {
@@ -155,7 +155,7 @@ fn any_line() -> impl Strategy<Value = String> {
     );
     line.prop_map(|(start, pieces)| start.to_owned() + &pieces.concat())
         .prop_filter("git contradicts itself", |line| {
-            !forgets_what_it_passed(line)
+            !differs_from_git_docs(line)
         })
 }
 
@@ -315,7 +315,7 @@ fn git_agrees_on_every_byte_of_every_class() {
     }
 }
 
-/// What the `ignore` crate says about one path.
+/// Returns the decision of the `ignore` crate about one path.
 fn ignored(lines: &[String], path: &str, is_dir: bool) -> Verdict {
     let mut builder = GitignoreBuilder::new("");
     for line in lines {
@@ -331,9 +331,9 @@ fn ignored(lines: &[String], path: &str, is_dir: bool) -> Verdict {
 }
 
 proptest! {
-    /// Left out are `[!a]`, which matches a slash there, slashes that are escaped,
-    /// in brackets or in a row, and stars in a row that are no component: there
-    /// the crate does not do what git does.
+    /// Leaves out the cases in which the crate differs from git: `[!a]`, which
+    /// matches a slash there; slashes that are escaped, in brackets or repeated;
+    /// and repeated stars that are not a whole component.
     #[test]
     fn the_ignore_crate_agrees(
         lines in vec(plain_line(), 1..5),

@@ -1,5 +1,5 @@
-//! A mark is found wherever it stands and however its bytes arrive, and all
-//! other bytes come out as they went in.
+//! The scanner finds a mark at any position and in any split of the input, and
+//! returns all other bytes unchanged.
 #![allow(clippy::unwrap_used)]
 
 use proptest::{prelude::*, sample::Index};
@@ -10,14 +10,14 @@ use vmcell_wire::{
 
 type Mark = [u8; RESET_PART];
 
-/// What came out of a scanner, with nothing left that depends on the cuts.
+/// A result of a scanner, independent of how the input was split.
 #[derive(Clone, Debug, PartialEq)]
 enum Piece {
     Other(Vec<u8>),
     Mark,
 }
 
-/// Puts everything that a scanner says about `chunk` behind `pieces`.
+/// Appends the results of a scanner for `chunk` to `pieces`.
 fn feed(scanner: &mut Scanner, chunk: &[u8], pieces: &mut Vec<Piece>) {
     let mut input = chunk;
     loop {
@@ -47,9 +47,9 @@ fn add_other(pieces: &mut Vec<Piece>, bytes: &[u8]) {
     }
 }
 
-/// What a scanner should have said about all of `bytes`: what a plain search
-/// finds. What it should hold back is the longest end of the bytes that is a
-/// beginning of the mark.
+/// Returns the expected results of a scanner for all of `bytes`, by a naive
+/// search. A scanner should hold back the longest suffix of the bytes that is a
+/// prefix of the mark.
 fn search(mark: &Mark, mut bytes: &[u8]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     while let Some(at) = bytes.windows(RESET_PART).position(|window| window == mark) {
@@ -65,8 +65,8 @@ fn search(mark: &Mark, mut bytes: &[u8]) -> Vec<Piece> {
     pieces
 }
 
-/// A byte that is not in the mark: behind it nothing is held back.
-fn stranger(mark: &Mark) -> u8 {
+/// Returns a byte that is not in the mark: after it nothing is held back.
+fn byte_outside_mark(mark: &Mark) -> u8 {
     (0..=u8::MAX).find(|byte| !mark.contains(byte)).unwrap()
 }
 
@@ -82,11 +82,11 @@ fn cut<'a>(bytes: &'a [u8], cuts: &[Index]) -> Vec<&'a [u8]> {
     chunks
 }
 
-/// Part of what is written before or behind a mark.
+/// Part of the input before or after a mark.
 #[derive(Clone, Debug)]
 enum Fragment {
     Bytes(Vec<u8>),
-    /// Part of the mark itself, which is what a scanner may take for it.
+    /// Part of the mark itself, which a scanner could mistake for it.
     OfMark(Index, Index),
     BeginningOfMark(Index),
 }
@@ -94,7 +94,7 @@ enum Fragment {
 fn fragments() -> impl Strategy<Value = Vec<Fragment>> {
     let fragment = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..40).prop_map(Fragment::Bytes),
-        // Few values, as the marks of few values have.
+        // Few distinct values, as in the marks with few distinct values.
         prop::collection::vec(0..3u8, 0..40).prop_map(Fragment::Bytes),
         any::<(Index, Index)>().prop_map(|(from, to)| Fragment::OfMark(from, to)),
         any::<Index>().prop_map(Fragment::BeginningOfMark),
@@ -117,13 +117,14 @@ fn assemble(fragments: &[Fragment], mark: &Mark) -> Vec<u8> {
     bytes
 }
 
-/// Random marks, and marks of few values, which begin again within themselves.
+/// Generates random marks, and marks of few distinct values, which overlap with
+/// themselves.
 fn marks() -> impl Strategy<Value = Mark> {
     prop_oneof![
         any::<Mark>(),
         prop::array::uniform16(0..2u8),
         prop::array::uniform16(0..3u8),
-        // A short run over and over, with another byte somewhere.
+        // A short sequence repeated, with one byte changed.
         (any::<[u8; 4]>(), 1..=4usize, any::<Index>(), any::<u8>()).prop_map(
             |(run, length, place, odd)| {
                 let mut mark: Mark = std::array::from_fn(|at| run[at % length]);
@@ -138,7 +139,7 @@ fn cuts() -> impl Strategy<Value = Vec<Index>> {
     prop::collection::vec(any::<Index>(), 0..30)
 }
 
-/// Whether these bytes complete a frame.
+/// Returns whether these bytes complete a frame.
 fn ends_frame(decoder: &mut Decoder, mut bytes: &[u8]) -> bool {
     let mut ended = false;
     while decoder.decode(&mut bytes).unwrap().is_some() {
@@ -162,15 +163,15 @@ proptest! {
         let mark = key.to_bytes();
         let before = assemble(&before, &mark);
         prop_assume!(!before.windows(RESET_PART).any(|window| window == mark));
-        let mut behind = nonce.to_vec();
-        behind.extend(assemble(&after, &mark));
-        // What a scanner holds back at the end is another test's concern.
-        behind.push(stranger(&mark));
-        prop_assume!(!behind.windows(RESET_PART).any(|window| window == mark));
+        let mut tail = nonce.to_vec();
+        tail.extend(assemble(&after, &mark));
+        // Held back bytes at the end are covered by another test.
+        tail.push(byte_outside_mark(&mark));
+        prop_assume!(!tail.windows(RESET_PART).any(|window| window == mark));
 
         let mut bytes = before.clone();
         bytes.extend_from_slice(&key.reset(nonce));
-        bytes.extend_from_slice(&behind[RESET_PART..]);
+        bytes.extend_from_slice(&tail[RESET_PART..]);
 
         let mut pieces = Vec::new();
         let mut scanner = Scanner::new(mark);
@@ -180,7 +181,7 @@ proptest! {
         let mut expected = Vec::new();
         add_other(&mut expected, &before);
         expected.push(Piece::Mark);
-        add_other(&mut expected, &behind);
+        add_other(&mut expected, &tail);
         prop_assert_eq!(pieces, expected);
     }
 
@@ -198,7 +199,7 @@ proptest! {
         for chunk in cut(&bytes, &cuts) {
             feed(&mut scanner, chunk, &mut pieces);
             arrived += chunk.len();
-            // At every cut: no byte is lost, and none waits that need not.
+            // At every split: no byte is lost, and none is held back needlessly.
             prop_assert_eq!(&pieces, &search(&mark, &bytes[..arrived]));
             let out: usize = pieces.iter().map(Piece::len).sum();
             prop_assert_eq!(scanner.held(), arrived - out);
@@ -214,7 +215,7 @@ proptest! {
     ) {
         let parts: Vec<Vec<u8>> = parts.iter().map(|part| assemble(part, &mark)).collect();
         let bytes = parts.join(&mark[..]);
-        // Where marks end.
+        // The offsets at which marks end.
         let mut ends = Vec::new();
         let mut at = 0;
         for piece in search(&mark, &bytes) {
@@ -240,7 +241,7 @@ proptest! {
                     }
                     Piece::Mark => {
                         let end = ends.next().unwrap();
-                        // Of the mark itself only released bytes came out.
+                        // Of the mark itself only released bytes were returned.
                         prop_assert!(out >= end - RESET_PART && out < end);
                         out = end;
                     }
@@ -257,7 +258,7 @@ proptest! {
         prop_assert_eq!(ends.next(), None);
     }
 
-    // What the agent does with a port.
+    // As the agent reads a port.
     #[test]
     fn a_frame_is_heard_when_its_last_byte_is_there_whatever_the_key(
         inputs in prop::collection::vec(prop::collection::vec(0..3u8, 0..20), 1..20),
@@ -278,7 +279,7 @@ proptest! {
             frames.push(frame);
         }
         let whole = frames.concat();
-        // A key that begins as some end of what is said.
+        // A key whose prefix is a suffix of the message.
         let mut key = random;
         let tail = &whole[begins.index(whole.len())..];
         let count = tail.len().min(RESET_PART - 1);
@@ -288,21 +289,21 @@ proptest! {
         let mut decoder = Decoder::new(Peer::Host);
 
         for frame in frames {
-            let mut heard = false;
+            let mut completed = false;
             for chunk in cut(&frame, &cuts) {
                 let mut input = chunk;
                 loop {
                     match scanner.scan(&mut input) {
-                        Scanned::Other(bytes) => heard |= ends_frame(&mut decoder, bytes),
+                        Scanned::Other(bytes) => completed |= ends_frame(&mut decoder, bytes),
                         Scanned::Mark => prop_assert!(false, "there is no mark"),
                         Scanned::Nothing => break,
                     }
                 }
                 if decoder.missing() <= scanner.held() {
-                    heard |= ends_frame(&mut decoder, scanner.release());
+                    completed |= ends_frame(&mut decoder, scanner.release());
                 }
             }
-            prop_assert!(heard);
+            prop_assert!(completed);
         }
     }
 
@@ -312,9 +313,9 @@ proptest! {
         let bytes = key.to_bytes();
         prop_assert_eq!(bytes[0], random[0]);
         prop_assert_eq!(bytes.iter().filter(|byte| **byte == bytes[0]).count(), 1);
-        // The agent has it from the boot file and makes the same key of it.
+        // The agent creates the same key from the bytes in the boot file.
         prop_assert_eq!(ResetKey::new(bytes), key);
-        // Bytes that were fit for a key are not changed.
+        // Bytes that already are a valid key are not changed.
         if random.iter().filter(|byte| **byte == random[0]).count() == 1 {
             prop_assert_eq!(bytes, random);
         }
@@ -340,22 +341,22 @@ proptest! {
         bytes.extend_from_slice(&key.reset(nonce));
         encode::hello(&mut bytes, &hello).unwrap();
         encode::open(&mut bytes, stream, &Request::Ping).unwrap();
-        bytes.push(stranger(&key.to_bytes()));
+        bytes.push(byte_outside_mark(&key.to_bytes()));
 
         let mut pieces = Vec::new();
         let mut scanner = Scanner::new(key.to_bytes());
         for chunk in cut(&bytes, &cuts) {
             feed(&mut scanner, chunk, &mut pieces);
         }
-        let Some(Piece::Other(behind)) = pieces.last() else {
-            return Err(TestCaseError::fail("nothing is behind the key"));
+        let Some(Piece::Other(tail)) = pieces.last() else {
+            return Err(TestCaseError::fail("nothing follows the key"));
         };
-        let (answer, mut talk) = behind.split_first_chunk().unwrap();
+        let (answer, mut rest) = tail.split_first_chunk().unwrap();
         prop_assert_eq!(answer, &nonce);
         let mut decoder = Decoder::new(Peer::Host);
-        prop_assert_eq!(decoder.decode(&mut talk), Ok(Some(Item::Hello(hello))));
+        prop_assert_eq!(decoder.decode(&mut rest), Ok(Some(Item::Hello(hello))));
         let ping = Item::Open { stream, request: Request::Ping };
-        prop_assert_eq!(decoder.decode(&mut talk), Ok(Some(ping)));
+        prop_assert_eq!(decoder.decode(&mut rest), Ok(Some(ping)));
     }
 }
 
@@ -412,7 +413,7 @@ fn the_end_of_a_frame_that_could_begin_a_key_waits_until_it_is_released() {
     assert_eq!(scanner.release(), [*last]);
     assert_eq!(scanner.held(), 0);
 
-    // It comes out once only, and the key is still found where it was begun.
+    // It is returned only once, and the key that begins with it is still found.
     let key = key.to_bytes();
     feed(&mut scanner.clone(), &key[1..], &mut pieces);
     assert_eq!(pieces, [Piece::Other(rest.to_vec()), Piece::Mark]);

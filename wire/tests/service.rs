@@ -1,5 +1,5 @@
-//! What is said about services and ports: its exact bytes, and that it is
-//! understood. How to read the bytes stands in `golden.rs`.
+//! Messages about services and ports: their exact bytes, and that they decode to
+//! what was encoded. `golden.rs` explains how to read the bytes.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -158,7 +158,7 @@ fn golden_bytes_of_answers() {
     let closed = |phase| close(Outcome::Service(state(phase)));
     let failed = |reason| closed(Phase::Failed(reason));
     let failure = Failure::new(FailureKind::NotFound, Stage::Exec, "x");
-    // Its name, phase, since, pid, restarts, exit and log.
+    // name, phase, since_ms, pid, restarts, last_exit, log.
     for (phase, number) in [
         (Phase::Starting, "01"),
         (Phase::Ready, "02"),
@@ -321,7 +321,7 @@ fn names_are_short_and_plain() {
     ] {
         assert!(!is_valid_name(name), "{name}");
     }
-    // The process of a service has its name in its tag.
+    // The tag of a service's process contains its name.
     assert!("service:".len() + MAX_SERVICE_NAME <= MAX_TAG);
 }
 
@@ -555,7 +555,7 @@ proptest! {
         prop_assert_eq!(decoder.decode(&mut &bytes[..]), Ok(Some(item)));
     }
 
-    /// The same spec is the same bytes, and the other way round.
+    /// Equal specs have equal bytes, and the reverse.
     #[test]
     fn a_spec_survives_being_kept(spec in spec()) {
         let bytes = spec.to_bytes().unwrap();
@@ -564,7 +564,7 @@ proptest! {
         prop_assert_eq!(again.to_bytes().unwrap(), bytes);
     }
 
-    /// Whatever a hostile peer makes of it, reading it ends well.
+    /// Decoding never panics, even on input from a malicious peer.
     #[test]
     fn damaged_messages_never_panic(
         state in state(),
@@ -578,7 +578,7 @@ proptest! {
         encode::open(&mut opened, stream(), &request).unwrap();
         let mut kept = spec.to_bytes().unwrap();
         for (place, byte) in damage {
-            // Behind the headers, which have tests of their own.
+            // After the headers, which have their own tests.
             *place.get_mut(&mut closed[8..]) = byte;
             *place.get_mut(&mut opened[8..]) = byte;
             *place.get_mut(&mut kept) = byte;

@@ -1,5 +1,5 @@
-//! What is said about terminals: its exact bytes, and that it is understood.
-//! How to read the bytes stands in `golden.rs`.
+//! Messages about terminals: their exact bytes, and that they decode to what was
+//! encoded. `golden.rs` explains how to read the bytes.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -147,17 +147,17 @@ fn golden_bytes_of_requests() {
 
 #[test]
 fn golden_bytes_of_outcomes() {
-    let nobody = TerminalState {
+    let without_foreground = TerminalState {
         size: SIZE,
         echo: true,
         canonical: false,
         foreground: None,
     };
     assert_eq!(
-        close(Outcome::Terminal(nobody)),
+        close(Outcome::Terminal(without_foreground)),
         concat!("070000000c0b0a04", "07", "78ac02", "0100", "00")
     );
-    let somebody = TerminalState {
+    let with_foreground = TerminalState {
         echo: false,
         canonical: true,
         foreground: Some(Foreground {
@@ -165,10 +165,10 @@ fn golden_bytes_of_outcomes() {
             command: b"vi",
             cwd: b"/w",
         }),
-        ..nobody
+        ..without_foreground
     };
     assert_eq!(
-        close(Outcome::Terminal(somebody)),
+        close(Outcome::Terminal(with_foreground)),
         concat!(
             "0f0000000c0b0a04",
             "07",
@@ -325,7 +325,7 @@ proptest! {
         prop_assert_eq!(decoder.decode(&mut &bytes[..]), Ok(Some(item)));
     }
 
-    /// Whatever a hostile guest makes of it, reading it ends well.
+    /// Decoding never panics, even on input from a malicious guest.
     #[test]
     fn damaged_messages_never_panic(
         state in state(),
@@ -333,7 +333,7 @@ proptest! {
     ) {
         let mut bytes = Vec::new();
         encode::close(&mut bytes, stream(), &Outcome::Terminal(state)).unwrap();
-        // Behind the header, which has tests of its own.
+        // After the header, which has its own tests.
         let (_, payload) = bytes.split_at_mut(8);
         for (place, byte) in damage {
             *place.get_mut(payload) = byte;

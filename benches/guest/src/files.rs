@@ -1,4 +1,4 @@
-//! What the guest's own file system takes, without an agent.
+//! Baselines for file operations in the guest, without an agent.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -9,21 +9,21 @@ use std::{
 };
 
 use crate::{
-    FLOOD,
+    FLOOD_BYTES,
     sys::{Child, fork, fork_exec_wait, mount, new_pipe, shared_memory, wait_for},
     write_all,
 };
 
-/// How many files `make_files` makes, and how many of them in a directory.
+/// The number of files that `make_files` creates, in total and per directory.
 const FILES: usize = 20_000;
 const IN_A_DIRECTORY: usize = 200;
 
 const MADE: &str = "/workspace/made";
 
-/// The user of the base image whose files are in `/workspace`.
+/// The user of the base image that owns `/workspace`.
 const OWNER: u32 = 1000;
 
-/// Makes files of 1 KiB, with an owner and a time as a tree that is pushed has.
+/// Creates files of 1 KiB, and sets their owner and time as a pushed tree has them.
 pub(crate) fn make() -> io::Result<u128> {
     let begun = Instant::now();
     let time = SystemTime::UNIX_EPOCH;
@@ -41,12 +41,12 @@ pub(crate) fn make() -> io::Result<u128> {
     Ok(begun.elapsed().as_nanos())
 }
 
-/// Looks at every file that was made.
+/// Reads the metadata of every created file.
 pub(crate) fn stat() -> io::Result<u128> {
     each_file(|file| file.metadata().map(drop))
 }
 
-/// Reads every file that was made.
+/// Reads every created file.
 pub(crate) fn read() -> io::Result<u128> {
     let mut buffer = [0; 4096];
     each_file(|file| {
@@ -71,8 +71,8 @@ fn each_file(mut act: impl FnMut(&fs::DirEntry) -> io::Result<()>) -> io::Result
     Ok(begun.elapsed().as_nanos())
 }
 
-/// The median of forking, executing and waiting while another process has
-/// `/workspace/dirty` written.
+/// Returns the median time of fork, exec and wait while another process syncs
+/// `/workspace/dirty` to disk.
 pub(crate) fn spawn_beside_sync() -> io::Result<u128> {
     let dirty = File::open("/workspace/dirty")?;
     let syncing = Child::start(|| dirty.sync_all())?;
@@ -89,23 +89,23 @@ pub(crate) fn spawn_beside_sync() -> io::Result<u128> {
     })
 }
 
-/// A piece that is read or written past the cache.
+/// The size of one direct (`O_DIRECT`) read or write.
 const PIECE: usize = 1 << 20;
 
-/// Two processes, one of which uses the disk and the other one the port, hand
-/// each other pieces of memory.
-struct Pieces {
+/// Shared buffers that two processes pass back and forth: one uses the disk, the
+/// other the port.
+struct SharedPieces {
     memory: &'static mut [u8],
-    /// Bytes through them say: the next piece is yours.
+    /// Pipes. A byte passes the next piece to the other process.
     give: File,
     take: File,
 }
 
 const PIECES: usize = 4;
 
-impl Pieces {
-    /// Answers with the side of the process that begins with all of them in
-    /// one, and with the other side in a new process.
+impl SharedPieces {
+    /// Forks, and returns whether this is the child, and its side of the buffers.
+    /// The parent begins with all pieces.
     fn share() -> io::Result<(bool, Self)> {
         let memory = shared_memory(PIECES * PIECE)?;
         let (full, fill) = new_pipe(4096)?;
@@ -120,7 +120,7 @@ impl Pieces {
         Ok((is_child, Self { memory, give, take }))
     }
 
-    /// Does something with piece after piece, `total` bytes in all.
+    /// Calls `act` for piece after piece, `total` bytes in all.
     fn each(
         mut self,
         total: usize,
@@ -135,7 +135,7 @@ impl Pieces {
             )?;
             self.give.write_all(&[0])?;
         }
-        // The other process gives back what nobody needs any more.
+        // Keeps the pipes open: the other process still writes to them.
         std::mem::forget(self);
         Ok(())
     }
@@ -153,17 +153,17 @@ fn file_on_disk() -> io::Result<File> {
         .open("/disk/file")
 }
 
-/// Writes what comes through the port to a file.
+/// Writes the data from the port to a file.
 pub(crate) fn relay_in(port: &mut File) -> io::Result<String> {
     let file = file_on_disk()?;
-    let (writes, pieces) = Pieces::share()?;
+    let (writes, pieces) = SharedPieces::share()?;
     if writes {
-        pieces.each(FLOOD, |piece, at| file.write_all_at(piece, at))?;
+        pieces.each(FLOOD_BYTES, |piece, at| file.write_all_at(piece, at))?;
         port.write_all(b"e")?;
         return Ok("written".to_owned());
     }
     port.write_all(b"g")?;
-    pieces.each(FLOOD, |mut piece, _| {
+    pieces.each(FLOOD_BYTES, |mut piece, _| {
         while !piece.is_empty() {
             match port.read(piece) {
                 Ok(count) => piece = &mut piece[count..],
@@ -182,16 +182,16 @@ pub(crate) fn relay_in(port: &mut File) -> io::Result<String> {
 pub(crate) fn relay_out(port: &mut File) -> io::Result<String> {
     let file = file_on_disk()?;
     let zeros = shared_memory(PIECE)?;
-    for at in (0..FLOOD).step_by(PIECE) {
+    for at in (0..FLOOD_BYTES).step_by(PIECE) {
         file.write_all_at(zeros, at as u64)?;
     }
     wait_for(port, libc::POLLIN);
     let _ = port.read(&mut [0; 1]);
-    let (sends, pieces) = Pieces::share()?;
+    let (sends, pieces) = SharedPieces::share()?;
     if sends {
-        pieces.each(FLOOD, |piece, _| write_all(port, piece))?;
+        pieces.each(FLOOD_BYTES, |piece, _| write_all(port, piece))?;
         return Ok("sent".to_owned());
     }
-    pieces.each(FLOOD, |piece, at| file.read_exact_at(piece, at))?;
+    pieces.each(FLOOD_BYTES, |piece, at| file.read_exact_at(piece, at))?;
     Ok("read".to_owned())
 }

@@ -1,29 +1,29 @@
-//! The guest's side of what vmcell is measured against: it does one thing, as
-//! directly as the kernel allows. The variable `vmcell_bench` names the thing;
-//! the kernel's command line sets it for PID 1.
+//! The guest program of the baselines. It performs one task, as directly as the
+//! kernel allows. The environment variable `vmcell_bench` selects the task; the
+//! kernel's command line sets it for PID 1.
 //!
 //! - `boot` prints a line.
-//! - `echo` sends back what comes through the serial port.
-//! - `flood` sends [`FLOOD`] bytes through it.
-//! - `drain` takes as many from it, and answers with a byte.
-//! - `http` answers questions that come through it with a page.
-//! - `relay_pipe`, `relay_splice`, `relay_tcp` and `relay_pty` pass on what
-//!   another process writes to a pipe or a connection, and what a terminal
-//!   echoes, with nothing in between: what is left for an agent to lose.
-//! - `relay_file_in` and `relay_file_out` do so with a file on the disk.
+//! - `echo` sends back the data from the serial port.
+//! - `flood` sends [`FLOOD_BYTES`] bytes through it.
+//! - `drain` receives as many from it, and answers with a byte.
+//! - `http` answers HTTP requests that come through it with a page.
+//! - `relay_pipe`, `relay_splice`, `relay_tcp` and `relay_pty` relay data to the
+//!   port from another process, over a pipe or a connection, or from the echo of a
+//!   terminal: an upper bound for an agent.
+//! - `relay_file_in` and `relay_file_out` relay to and from a file on the disk.
 //!
-//! With the variable `vmcell_link=vsock` it is a vsock connection to the host in
-//! place of the serial port.
+//! With the variable `vmcell_link=vsock` it uses a vsock connection to the host
+//! instead of the serial port.
 //!
-//! The others are not for PID 1, but for a process in a guest of vmcell:
+//! The other tasks run in a process of a vmcell guest, not as PID 1:
 //!
 //! - `spawn` forks, executes and waits for `/bin/true`, and prints the median.
-//! - `spawn_beside_sync` does so while a file is written to the disk.
-//! - `make_files`, `stat_files` and `read_files` do that to 20,000 small files,
-//!   and print a time.
-//! - `pty` types keys on a pseudoterminal that echoes them, and prints the
+//! - `spawn_beside_sync` does so while a file is synced to disk.
+//! - `make_files`, `stat_files` and `read_files` create, stat and read 20,000 small
+//!   files, and print a time.
+//! - `pty` writes keys to a pseudoterminal that echoes them, and prints the
 //!   median.
-//! - `ready` becomes ready when it is told to, and tells when that was.
+//! - `ready` becomes ready on request, and reports the time at which it did.
 //! - `tcp_flood`, `tcp_http` and `tcp_echo` are servers; `tcp_read_flood` and
 //!   `tcp_ask` are clients of the first two within the guest, and print a time.
 #![no_main]
@@ -42,27 +42,27 @@ use std::{
     time::Instant,
 };
 
-use sys::{connect_to_host, fork_exec_wait, mount, pause_forever, terminal_of, wait_for};
+use sys::{connect_to_host, fork_exec_wait, mount, open_pty_peer, pause_forever, wait_for};
 
-/// How much `flood` sends.
-const FLOOD: usize = 256 * 1024 * 1024;
+/// The number of bytes that `flood` sends.
+const FLOOD_BYTES: usize = 256 * 1024 * 1024;
 
-/// Where the host takes vsock connections.
+/// The port on which the host accepts vsock connections.
 const HOST_PORT: u32 = 1025;
 
-/// How often `spawn` spawns.
+/// The number of processes that `spawn` starts.
 const SPAWNS: usize = 100;
 
-/// How often `pty` types.
+/// The number of keys that `pty` writes.
 const KEYS: usize = 500;
 
-/// Called by the C library, without Rust's runtime, which wants devices that
-/// an initramfs does not have.
+/// Called by the C library, without Rust's runtime, which needs devices that an
+/// initramfs lacks.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
     let task = std::env::var("vmcell_bench").unwrap_or_default();
-    let in_a_process = match &task[..] {
+    let result = match &task[..] {
         "spawn" => Some(spawn()),
         "spawn_beside_sync" => Some(files::spawn_beside_sync()),
         "make_files" => Some(files::make()),
@@ -77,7 +77,7 @@ extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
         "tcp_ask" => Some(tcp::ask()),
         _ => None,
     };
-    if let Some(outcome) = in_a_process {
+    if let Some(outcome) = result {
         return match outcome {
             Ok(nanoseconds) => {
                 println!("{nanoseconds}");
@@ -151,21 +151,21 @@ fn echo() -> std::io::Result<String> {
     }
 }
 
-/// Non-blocking writes, because a blocking one makes the driver spin until the
-/// host has taken it.
+/// Uses non-blocking writes, because with a blocking one the driver spins until
+/// the host has read the data.
 fn flood() -> std::io::Result<String> {
     let mut port = port()?;
-    // The first byte from the host says go.
+    // The first byte from the host starts it.
     wait_for(&port, libc::POLLIN);
     let _ = port.read(&mut [0; 1]);
     let buffer = vec![0; 256 * 1024];
-    for _ in 0..FLOOD / buffer.len() {
+    for _ in 0..FLOOD_BYTES / buffer.len() {
         write_all(&mut port, &buffer)?;
     }
     Ok("sent".to_owned())
 }
 
-/// Writes, and waits for room where there is none.
+/// Writes all bytes, and waits while the port is full.
 fn write_all(port: &mut File, mut bytes: &[u8]) -> std::io::Result<()> {
     while !bytes.is_empty() {
         match port.write(bytes) {
@@ -181,11 +181,11 @@ fn write_all(port: &mut File, mut bytes: &[u8]) -> std::io::Result<()> {
 
 fn drain() -> std::io::Result<String> {
     let mut port = port()?;
-    // The first byte to the host says that it can begin.
+    // The first byte tells the host to begin.
     port.write_all(b"g")?;
     let mut buffer = vec![0; 256 * 1024];
     let mut taken = 0;
-    while taken < FLOOD {
+    while taken < FLOOD_BYTES {
         match port.read(&mut buffer) {
             Ok(count) => taken += count,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
@@ -209,8 +209,8 @@ fn spawn() -> std::io::Result<u128> {
     Ok(times[SPAWNS / 2].as_nanos())
 }
 
-/// The keyboard's side of a new pseudoterminal.
-fn keyboard() -> std::io::Result<File> {
+/// Opens the master side of a new pseudoterminal.
+fn open_pty() -> std::io::Result<File> {
     OpenOptions::new()
         .read(true)
         .write(true)
@@ -218,10 +218,10 @@ fn keyboard() -> std::io::Result<File> {
         .open("/dev/ptmx")
 }
 
-/// What a terminal cannot do without: a key goes in, and its echo comes out.
+/// Returns the median time from writing a key to a pseudoterminal to its echo.
 fn pty() -> std::io::Result<u128> {
-    let mut keyboard = keyboard()?;
-    let _terminal = terminal_of(&keyboard)?;
+    let mut keyboard = open_pty()?;
+    let _terminal = open_pty_peer(&keyboard)?;
     let mut times = Vec::new();
     let mut echo = [0; 16];
     for _ in 0..KEYS {

@@ -1,4 +1,4 @@
-//! A program that becomes ready when it is told to, and tells when that was.
+//! A server that becomes ready on request, and reports the time at which it did.
 
 use std::{
     fs::File,
@@ -8,12 +8,12 @@ use std::{
 
 use crate::sys::now;
 
-/// What it is asked on its connection. Each answer is a time.
-const WHAT_TIME_IS_IT: u8 = b't';
+/// The requests on its connection. Each is answered with a time.
+const GET_TIME: u8 = b't';
 const BECOME_READY: u8 = b'r';
 
-/// Serves one connection on the port that `vmcell_control` names. What
-/// `vmcell_ready` names is what it does to be ready.
+/// Serves one connection on the port in the variable `vmcell_control`. The variable
+/// `vmcell_ready` selects how it becomes ready.
 pub(crate) fn serve() -> io::Result<u128> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, number("vmcell_control")?))?;
     let (mut control, _) = listener.accept()?;
@@ -23,7 +23,7 @@ pub(crate) fn serve() -> io::Result<u128> {
     while control.read(&mut byte)? > 0 {
         let moment = now();
         match byte[0] {
-            WHAT_TIME_IS_IT => {}
+            GET_TIME => {}
             BECOME_READY => ready = Some(become_ready()?),
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         }
@@ -33,7 +33,7 @@ pub(crate) fn serve() -> io::Result<u128> {
     Ok(0)
 }
 
-/// Answers with what must stay.
+/// Returns the listener, which must be kept open.
 fn become_ready() -> io::Result<Option<TcpListener>> {
     let what = std::env::var("vmcell_ready").unwrap_or_default();
     match what.split_once(':') {

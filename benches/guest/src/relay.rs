@@ -1,4 +1,4 @@
-//! What is between a process and the host at the very least.
+//! Minimal relays between a process and the host: upper bounds for an agent.
 
 use std::{
     fs::File,
@@ -7,25 +7,25 @@ use std::{
 };
 
 use crate::{
-    FLOOD, keyboard,
-    sys::{fork, mount, move_pages, new_pipe, raise_loopback, terminal_of, wait_for},
+    FLOOD_BYTES, open_pty,
+    sys::{bring_up_loopback, fork, mount, new_pipe, open_pty_peer, splice_to, wait_for},
     tcp, write_all,
 };
 
-/// As large as the agent makes a pipe that is full.
+/// The pipe size that the agent uses for a process with much output.
 const PIPE: usize = 256 * 1024;
 
-/// Waits for the byte with which the host says go.
-fn wait_for_go(port: &mut File) {
+/// Waits for the byte with which the host starts the task.
+fn wait_for_start(port: &mut File) {
     wait_for(port, libc::POLLIN);
     let _ = port.read(&mut [0; 1]);
 }
 
-/// Passes on [`FLOOD`] bytes.
-fn pass_on(port: &mut File, mut from: impl Read) -> io::Result<String> {
+/// Relays [`FLOOD_BYTES`] bytes to the port.
+fn relay(port: &mut File, mut from: impl Read) -> io::Result<String> {
     let mut buffer = vec![0; PIPE];
     let mut passed = 0;
-    while passed < FLOOD {
+    while passed < FLOOD_BYTES {
         match from.read(&mut buffer)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             count => {
@@ -37,20 +37,20 @@ fn pass_on(port: &mut File, mut from: impl Read) -> io::Result<String> {
     Ok("passed on".to_owned())
 }
 
-/// What a child writes to a pipe, which is what it has read from `/dev/zero`.
+/// Relays what a child reads from `/dev/zero` and writes to a pipe.
 pub(crate) fn pipe(port: &mut File) -> io::Result<String> {
     let reading = zeros(port)?;
-    pass_on(port, reading)
+    relay(port, reading)
 }
 
-/// The same without a copy: the pipe's pages go to the device. Nobody could
-/// send them again, so an agent cannot do it like this.
+/// The same without a copy: the pipe's pages go to the device. An agent cannot use
+/// this, because it could not resend the data after a lost link.
 pub(crate) fn splice(port: &mut File) -> io::Result<String> {
     let reading = zeros(port)?;
     let mut passed = 0;
-    while passed < FLOOD {
-        match move_pages(&reading, port, PIPE) {
-            // The driver's word for an empty pipe.
+    while passed < FLOOD_BYTES {
+        match splice_to(&reading, port, PIPE) {
+            // The driver returns 0 for an empty pipe.
             Ok(0) => wait_for(&reading, libc::POLLIN),
             Ok(count) => passed += count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -62,9 +62,9 @@ pub(crate) fn splice(port: &mut File) -> io::Result<String> {
     Ok("passed on".to_owned())
 }
 
-/// A pipe that a child fills with zeros, once the host says go.
+/// Returns a pipe that a child fills with zeros, after the host's start byte.
 fn zeros(port: &mut File) -> io::Result<File> {
-    wait_for_go(port);
+    wait_for_start(port);
     let (reading, mut writing) = new_pipe(PIPE)?;
     if fork()? {
         let mut zeros = File::open("/dev/zero")?;
@@ -77,10 +77,10 @@ fn zeros(port: &mut File) -> io::Result<File> {
     Ok(reading)
 }
 
-/// What a child writes to a connection.
+/// Relays what a child writes to a TCP connection.
 pub(crate) fn tcp(port: &mut File) -> io::Result<String> {
-    wait_for_go(port);
-    raise_loopback()?;
+    wait_for_start(port);
+    bring_up_loopback()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
     if fork()? {
@@ -90,15 +90,15 @@ pub(crate) fn tcp(port: &mut File) -> io::Result<String> {
     }
     let mut server = TcpStream::connect(address)?;
     server.write_all(b"g")?;
-    pass_on(port, server)
+    relay(port, server)
 }
 
-/// What a terminal echoes.
+/// Relays keys from the port to a terminal, and its echoes back.
 pub(crate) fn pty(port: &mut File) -> io::Result<String> {
     std::fs::create_dir_all("/dev/pts")?;
     mount(c"devpts", c"/dev/pts", c"devpts")?;
-    let mut keyboard = keyboard()?;
-    let _terminal = terminal_of(&keyboard)?;
+    let mut keyboard = open_pty()?;
+    let _terminal = open_pty_peer(&keyboard)?;
     let mut buffer = [0; 64];
     loop {
         wait_for(port, libc::POLLIN);

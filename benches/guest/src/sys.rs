@@ -1,4 +1,4 @@
-//! The system calls of the baseline's guest.
+//! System calls of the guest program.
 #![allow(unsafe_code)]
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
     os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
 };
 
-/// Does nothing more.
+/// Blocks forever.
 pub(crate) fn pause_forever() -> ! {
     loop {
         // SAFETY: it only waits.
@@ -17,7 +17,7 @@ pub(crate) fn pause_forever() -> ! {
     }
 }
 
-/// Nanoseconds of the clock that always goes on.
+/// Returns the monotonic clock in nanoseconds.
 pub(crate) fn now() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -39,7 +39,7 @@ pub(crate) fn wait_for(file: &File, events: i16) {
     unsafe { libc::poll(&raw mut wanted, 1, -1) };
 }
 
-/// Connects to a port of the host: vsock(7). Afterwards nothing waits.
+/// Connects to a port of the host: vsock(7). The socket is non-blocking.
 pub(crate) fn connect_to_host(port: u32) -> io::Result<File> {
     // SAFETY: the address is a whole one of its family, for which zeros are
     // valid, and the descriptor is new, so nobody else owns it.
@@ -80,8 +80,8 @@ pub(crate) fn mount(source: &CStr, target: &CStr, kind: &CStr) -> io::Result<()>
     Ok(())
 }
 
-/// Forks, executes `program` without arguments and waits for it. It gets this
-/// program's environment, so that it has the same to do as a child of vmcell.
+/// Forks, executes `program` without arguments and waits for it. The child inherits
+/// the environment, so that it does the same work as a child of vmcell's agent.
 pub(crate) fn fork_exec_wait(program: &CStr) -> io::Result<()> {
     let argv = [program.as_ptr(), std::ptr::null()];
     let mut status = 0;
@@ -100,7 +100,7 @@ pub(crate) fn fork_exec_wait(program: &CStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Forks, and answers whether this is the child.
+/// Forks, and returns whether this is the child.
 pub(crate) fn fork() -> io::Result<bool> {
     // SAFETY: this program has one thread.
     match unsafe { libc::fork() } {
@@ -109,7 +109,7 @@ pub(crate) fn fork() -> io::Result<bool> {
     }
 }
 
-/// A process beside this one.
+/// A child process.
 pub(crate) struct Child(libc::pid_t);
 
 impl Child {
@@ -124,7 +124,7 @@ impl Child {
         }
     }
 
-    /// Whether it has ended, which it may only do well.
+    /// Returns whether it has ended. Fails if it ended with an error.
     pub(crate) fn has_ended(&self) -> io::Result<bool> {
         let mut status = 0;
         // SAFETY: one number is there to be filled.
@@ -137,7 +137,7 @@ impl Child {
     }
 }
 
-/// Memory that stays the same for a process and those that it forks, for ever.
+/// Maps memory that is shared with forked children, and never unmaps it.
 pub(crate) fn shared_memory(size: usize) -> io::Result<&'static mut [u8]> {
     // SAFETY: the memory is new, of this size, zeros, and never unmapped.
     unsafe {
@@ -156,7 +156,7 @@ pub(crate) fn shared_memory(size: usize) -> io::Result<&'static mut [u8]> {
     }
 }
 
-/// The two ends of a pipe that holds so much.
+/// Creates a pipe of this size. Returns its read end and its write end.
 pub(crate) fn new_pipe(size: usize) -> io::Result<(File, File)> {
     let mut ends = [0; 2];
     // SAFETY: there is room for two descriptors, which are new, so nobody else
@@ -170,8 +170,8 @@ pub(crate) fn new_pipe(size: usize) -> io::Result<(File, File)> {
     }
 }
 
-/// Hands up to so many bytes of a pipe on: splice(2).
-pub(crate) fn move_pages(pipe: &File, to: &File, most: usize) -> io::Result<usize> {
+/// Moves up to `most` bytes from a pipe to a file: splice(2).
+pub(crate) fn splice_to(pipe: &File, to: &File, most: usize) -> io::Result<usize> {
     let flags = libc::SPLICE_F_MOVE | libc::SPLICE_F_NONBLOCK;
     let (pipe, to) = (pipe.as_raw_fd(), to.as_raw_fd());
     let none = std::ptr::null_mut();
@@ -183,7 +183,7 @@ pub(crate) fn move_pages(pipe: &File, to: &File, most: usize) -> io::Result<usiz
 }
 
 /// Brings up the loopback interface: netdevice(7).
-pub(crate) fn raise_loopback() -> io::Result<()> {
+pub(crate) fn bring_up_loopback() -> io::Result<()> {
     let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
     // SAFETY: the kernel reads one whole structure, for which zeros are valid.
     unsafe {
@@ -203,8 +203,8 @@ pub(crate) fn raise_loopback() -> io::Result<()> {
     Ok(())
 }
 
-/// Unlocks the terminal of a `/dev/ptmx` and opens it.
-pub(crate) fn terminal_of(keyboard: &File) -> io::Result<OwnedFd> {
+/// Unlocks and opens the other side of a pseudoterminal: `TIOCGPTPEER`.
+pub(crate) fn open_pty_peer(keyboard: &File) -> io::Result<OwnedFd> {
     let unlocked: libc::c_int = 0;
     // SAFETY: the first call reads one number, the second one answers with a
     // new descriptor or a negative number.
@@ -218,13 +218,13 @@ pub(crate) fn terminal_of(keyboard: &File) -> io::Result<OwnedFd> {
     }
 }
 
-/// Lets many clients wait to be accepted.
-pub(crate) fn listen_longer(listener: &TcpListener) {
+/// Enlarges the backlog of a listening socket.
+pub(crate) fn enlarge_backlog(listener: &TcpListener) {
     // SAFETY: it listens already, and this changes a number.
     unsafe { libc::listen(listener.as_raw_fd(), 1024) };
 }
 
-/// Many descriptors that are waited for at once: epoll(7).
+/// Waits for input on many file descriptors: epoll(7).
 pub(crate) struct Epoll(OwnedFd);
 
 impl Epoll {
@@ -238,7 +238,7 @@ impl Epoll {
         }
     }
 
-    /// Waits for input of this one too, until it is closed.
+    /// Adds a descriptor, until it is closed.
     pub(crate) fn add(&self, descriptor: RawFd) -> io::Result<()> {
         let mut event = libc::epoll_event {
             events: libc::EPOLLIN as u32,
@@ -259,16 +259,16 @@ impl Epoll {
         Ok(())
     }
 
-    /// Those that have input.
+    /// Waits, and returns the descriptors that have input.
     pub(crate) fn wait(&self) -> impl Iterator<Item = RawFd> + use<> {
-        const MOST: usize = 128;
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST];
+        const MAX_EVENTS: usize = 128;
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; MAX_EVENTS];
         // SAFETY: there is room for so many events.
         let count = unsafe {
             libc::epoll_wait(
                 self.0.as_raw_fd(),
                 events.as_mut_ptr(),
-                MOST as libc::c_int,
+                MAX_EVENTS as libc::c_int,
                 -1,
             )
         };

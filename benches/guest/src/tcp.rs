@@ -1,4 +1,4 @@
-//! What is behind the ports of a guest: servers, and a client beside them.
+//! TCP servers in the guest, and clients of them within the guest.
 
 use std::{
     collections::HashMap,
@@ -9,38 +9,37 @@ use std::{
 };
 
 use crate::{
-    sys::{Epoll, listen_longer, wait_for},
+    sys::{Epoll, enlarge_backlog, wait_for},
     write_all,
 };
 
-/// Where the servers listen.
+/// The ports of the servers.
 const FLOOD_PORT: u16 = 9001;
 const HTTP_PORT: u16 = 9002;
 const ECHO_PORT: u16 = 9003;
 
-/// How much `tcp_flood` sends to each client.
-const FLOOD: usize = 1 << 30;
+/// The number of bytes that `tcp_flood` sends to each client.
+const FLOOD_BYTES: usize = 1 << 30;
 
-/// How large the page of `tcp_http` is.
+/// The size of the page of `tcp_http`.
 const PAGE: usize = 16 * 1024;
 
-/// How many connections the client in the guest has, and how often it asks on
-/// each.
+/// The number of connections of the client in the guest, and of requests on each.
 const CONNECTIONS: usize = 200;
-const QUESTIONS: usize = 10;
+const REQUESTS: usize = 10;
 
 fn listen(port: u16) -> io::Result<TcpListener> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-    listen_longer(&listener);
+    enlarge_backlog(&listener);
     Ok(listener)
 }
 
-/// Sends [`FLOOD`] bytes to whoever has sent one.
+/// Sends [`FLOOD_BYTES`] bytes to each client that has sent one.
 pub(crate) fn flood() -> io::Result<u128> {
     let listener = listen(FLOOD_PORT)?;
     loop {
         let (mut client, _) = listener.accept()?;
-        // One that does not wait for all of it is welcome too.
+        // A client may disconnect early.
         let _ = flood_to(&mut client);
     }
 }
@@ -48,16 +47,16 @@ pub(crate) fn flood() -> io::Result<u128> {
 pub(crate) fn flood_to(client: &mut TcpStream) -> io::Result<()> {
     client.read_exact(&mut [0])?;
     let buffer = vec![7; 256 * 1024];
-    for _ in 0..FLOOD / buffer.len() {
+    for _ in 0..FLOOD_BYTES / buffer.len() {
         client.write_all(&buffer)?;
     }
     Ok(())
 }
 
-/// What is read at once by the client in the guest.
+/// The read size of the client in the guest.
 const READ: usize = 64 * 1024;
 
-/// Reads a flood within the guest, and tells how long it takes.
+/// Reads a flood within the guest, and returns how long it takes.
 pub(crate) fn read_flood() -> io::Result<u128> {
     let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, FLOOD_PORT))?;
     let begun = Instant::now();
@@ -67,7 +66,7 @@ pub(crate) fn read_flood() -> io::Result<u128> {
     Ok(begun.elapsed().as_nanos())
 }
 
-/// Sends back what comes.
+/// Sends all input back.
 pub(crate) fn echo() -> io::Result<u128> {
     let listener = listen(ECHO_PORT)?;
     loop {
@@ -80,7 +79,7 @@ pub(crate) fn echo() -> io::Result<u128> {
     }
 }
 
-/// The answer to every question.
+/// Returns the response to every request.
 pub(crate) fn page() -> Vec<u8> {
     let mut page =
         format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {PAGE}\r\n\r\n")
@@ -89,8 +88,8 @@ pub(crate) fn page() -> Vec<u8> {
     page
 }
 
-/// How many questions end in these bytes.
-pub(crate) fn questions(bytes: &[u8]) -> usize {
+/// Returns the number of requests that end in these bytes.
+pub(crate) fn count_requests(bytes: &[u8]) -> usize {
     bytes.windows(4).filter(|end| end == b"\r\n\r\n").count()
 }
 
@@ -112,7 +111,7 @@ pub(crate) fn http() -> io::Result<u128> {
                 continue;
             };
             let served = client.read(&mut buffer).and_then(|count| {
-                for _ in 0..questions(&buffer[..count]) {
+                for _ in 0..count_requests(&buffer[..count]) {
                     client.write_all(&page)?;
                 }
                 Ok(count)
@@ -124,7 +123,7 @@ pub(crate) fn http() -> io::Result<u128> {
     }
 }
 
-/// Asks for pages within the guest, and tells how long one takes.
+/// Requests pages within the guest, and returns the time per page.
 pub(crate) fn ask() -> io::Result<u128> {
     let mut servers = Vec::new();
     for _ in 0..CONNECTIONS {
@@ -134,21 +133,21 @@ pub(crate) fn ask() -> io::Result<u128> {
     }
     let mut answer = vec![0; page().len()];
     let begun = Instant::now();
-    for _ in 0..QUESTIONS {
+    for _ in 0..REQUESTS {
         for server in &mut servers {
-            server.write_all(QUESTION)?;
+            server.write_all(HTTP_REQUEST)?;
         }
         for server in &mut servers {
             server.read_exact(&mut answer)?;
         }
     }
-    Ok(begun.elapsed().as_nanos() / (CONNECTIONS * QUESTIONS) as u128)
+    Ok(begun.elapsed().as_nanos() / (CONNECTIONS * REQUESTS) as u128)
 }
 
-const QUESTION: &[u8] = b"GET /page HTTP/1.1\r\nHost: guest\r\nAccept: */*\r\n\r\n";
+const HTTP_REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: guest\r\nAccept: */*\r\n\r\n";
 
-/// The same pages over the serial port: a frame for each question and answer,
-/// with its connection and its length in front.
+/// Serves the same pages over the serial port: a frame for each request and
+/// response, preceded by its length and its connection.
 pub(crate) fn http_over(port: &mut std::fs::File) -> io::Result<String> {
     let page = page();
     let mut input = Vec::new();
@@ -168,10 +167,10 @@ pub(crate) fn http_over(port: &mut std::fs::File) -> io::Result<String> {
         while let Some((header, body)) = rest.split_first_chunk::<8>() {
             let [a, b, c, d, connection @ ..] = *header;
             let length = u32::from_le_bytes([a, b, c, d]) as usize;
-            let Some((question, after)) = body.split_at_checked(length) else {
+            let Some((request, after)) = body.split_at_checked(length) else {
                 break;
             };
-            for _ in 0..questions(question) {
+            for _ in 0..count_requests(request) {
                 output.extend_from_slice(&(page.len() as u32).to_le_bytes());
                 output.extend_from_slice(&connection);
                 output.extend_from_slice(&page);

@@ -1,15 +1,15 @@
-//! How this machine gets packages: what its administrator has told apt.
+//! The host's apt configuration: package sources, proxies and download options.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::Tools;
 
-/// Where sources are, see sources.list(5).
+/// The files that list package sources, see sources.list(5).
 const SOURCES: &str = "/etc/apt/sources.list";
-const MORE_SOURCES: &str = "/etc/apt/sources.list.d";
+const SOURCES_FOLDER: &str = "/etc/apt/sources.list.d";
 
-/// Options that decide whether packages arrive, see apt.conf(5) and apt-transport-http(1).
+/// Options that downloads may depend on, see apt.conf(5) and apt-transport-http(1).
 const OPTIONS: [&str; 6] = [
     "Acquire::http::",
     "Acquire::https::",
@@ -19,32 +19,30 @@ const OPTIONS: [&str; 6] = [
     "Acquire::Retries",
 ];
 
-/// Proxies go into the environment, since they may hold passwords and command lines are public.
+/// Options that are passed in the environment: a proxy's URL may contain a password, and every
+/// user of the host can read command lines.
 const PROXIES: [(&str, &str); 2] = [
     ("Acquire::http::Proxy", "http_proxy"),
     ("Acquire::https::Proxy", "https_proxy"),
 ];
 
-/// What apt is told on this machine.
+/// The host's apt options.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Apt {
-    /// Options as apt.conf(5) writes them.
+    /// Options in the syntax of apt.conf(5).
     pub(super) options: Vec<String>,
-    /// Environment variables that name proxies.
+    /// Environment variables that set proxies.
     pub(super) proxies: Vec<(&'static str, String)>,
 }
 
 impl Apt {
-    /// Asks `apt-config`. Where that does not answer, there is nothing to know.
-    pub(super) fn of_this_machine(tools: &Tools) -> Self {
-        let dump = tools
-            .tool_of("apt", "apt-config")
-            .ok()
-            .and_then(|mut tool| {
-                tool.command
-                    .args(["dump", "--no-empty", "--format", "%F %v%n"]);
-                tool.command.output().ok()
-            });
+    /// Reads the options with `apt-config`. Returns no options if it is missing or fails.
+    pub(super) fn of_host(tools: &Tools) -> Self {
+        let dump = tools.tool("apt", "apt-config").ok().and_then(|mut tool| {
+            tool.command
+                .args(["dump", "--no-empty", "--format", "%F %v%n"]);
+            tool.command.output().ok()
+        });
         dump.map_or_else(Self::default, |dump| {
             Self::parse(&String::from_utf8_lossy(&dump.stdout))
         })
@@ -53,7 +51,7 @@ impl Apt {
     fn parse(dump: &str) -> Self {
         let mut apt = Self::default();
         for (key, value) in dump.lines().filter_map(|line| line.split_once(' ')) {
-            // It may also say that there is none, which no variable can.
+            // The value may also be `DIRECT` or `false`, which no variable can express.
             let proxy = PROXIES
                 .iter()
                 .find(|(option, _)| *option == key && value.contains("://"));
@@ -67,26 +65,26 @@ impl Apt {
     }
 }
 
-/// The files of this machine that say where the packages of a suite are.
-pub(super) fn sources_of(suite: &str) -> Vec<PathBuf> {
-    let more = fs::read_dir(MORE_SOURCES).into_iter().flatten().flatten();
+/// Returns the files of the host that list package sources of a suite.
+pub(super) fn source_files(suite: &str) -> Vec<PathBuf> {
+    let more = fs::read_dir(SOURCES_FOLDER).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = more.map(|entry| entry.path()).collect();
     files.sort();
     let files = [PathBuf::from(SOURCES)].into_iter().chain(files);
-    files.filter(|file| has_sources_of(file, suite)).collect()
+    files.filter(|file| has_sources(file, suite)).collect()
 }
 
-fn has_sources_of(file: &Path, suite: &str) -> bool {
+fn has_sources(file: &Path, suite: &str) -> bool {
     let is_read_by_apt = matches!(
         file.extension().and_then(|extension| extension.to_str()),
         Some("list" | "sources")
     );
-    is_read_by_apt && fs::read_to_string(file).is_ok_and(|text| tells_of(&text, suite))
+    is_read_by_apt && fs::read_to_string(file).is_ok_and(|text| lists_suite(&text, suite))
 }
 
-/// Whether one of the sources is the suite's: another distribution, or only an addition to this
-/// one, does not have the packages that an environment begins with.
-fn tells_of(text: &str, suite: &str) -> bool {
+/// Returns whether the sources include the component `main` of the suite. Sources of another
+/// distribution, or of add-on packages only, lack the essential packages.
+fn lists_suite(text: &str, suite: &str) -> bool {
     let mut words = text
         .lines()
         .filter(|line| !line.trim_start().starts_with('#'))
@@ -104,8 +102,8 @@ mod tests {
         let old = "deb [signed-by=/k.gpg] http://mirror.example/debian bookworm main contrib\n";
         let new = "Types: deb\nURIs: http://mirror.example/debian\n\
                    Suites: bookworm bookworm-updates\nComponents: main\n";
-        assert!(tells_of(old, "bookworm") && tells_of(new, "bookworm"));
-        assert!(!tells_of(old, "trixie") && !tells_of(new, "book"));
+        assert!(lists_suite(old, "bookworm") && lists_suite(new, "bookworm"));
+        assert!(!lists_suite(old, "trixie") && !lists_suite(new, "book"));
     }
 
     #[test]
@@ -117,7 +115,7 @@ mod tests {
             "deb http://mirror.example/pgdg bookworm-pgdg main\n",
         ];
         for text in others {
-            assert!(!tells_of(text, "bookworm"), "{text}");
+            assert!(!lists_suite(text, "bookworm"), "{text}");
         }
     }
 

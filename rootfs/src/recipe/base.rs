@@ -1,4 +1,4 @@
-//! The stock environment `base`.
+//! The stock recipe `base`.
 
 use std::path::PathBuf;
 
@@ -8,21 +8,21 @@ use crate::{
     Tree,
 };
 
-/// Changes whenever the environment changes.
+/// Part of the digest. To be changed whenever the contents of the image change.
 const GENERATION: &str = "1";
 
-/// The user for whom guests are made.
-pub(super) const CELL: Owner = Owner {
+/// The unprivileged user `cell`.
+pub(super) const CELL_OWNER: Owner = Owner {
     uid: 1000,
     gid: 1000,
 };
 
-/// What a guest can fill: 2 GiB, of which a fresh image takes a few MB on the host.
+/// Default size of the file system. A new image takes a few MB on the host.
 const SIZE: Size = Size::Exact(2 << 30);
 
-/// What a guest is called, in `/etc/hostname`.
+/// Content of `/etc/hostname`.
 pub(super) const HOSTNAME: &str = "vmcell\n";
-/// The hosts that a guest knows by itself, in `/etc/hosts`.
+/// Content of `/etc/hosts`.
 pub(super) const HOSTS: &str = "127.0.0.1 localhost\n\
                                 127.0.1.1 vmcell\n\
                                 ::1 localhost ip6-localhost ip6-loopback\n";
@@ -55,7 +55,7 @@ const DIRECTORIES: &[(&str, u16)] = &[
 ];
 
 /// Files with their modes. Passwords are locked: the agent starts programs as any user without
-/// asking for one.
+/// a password.
 const FILES: &[(&str, u16, &str)] = &[
     (
         "/etc/group",
@@ -112,8 +112,8 @@ const FILES: &[(&str, u16, &str)] = &[
     ("/etc/shells", 0o644, "/bin/sh\n/bin/ash\n"),
 ];
 
-/// The stock environment: a static busybox with all its applets, the users `root` and `cell`
-/// (1000:1000), and an empty `/workspace` that belongs to `cell`.
+/// Returns the default recipe: a static busybox with all its applets, the users `root` and `cell`
+/// (1000:1000), and an empty `/workspace` owned by `cell`.
 ///
 /// ```
 /// use vmcell_rootfs::recipe;
@@ -147,28 +147,28 @@ pub struct Base {
 }
 
 impl Base {
-    /// Takes this busybox, rather than the one that `VMCELL_BUSYBOX` names or that is installed.
+    /// Uses this busybox instead of the one in `VMCELL_BUSYBOX` or the installed one.
     #[must_use]
     pub fn busybox(mut self, path: impl Into<PathBuf>) -> Self {
         self.busybox = Some(path.into());
         self
     }
 
-    /// Makes a larger or smaller file system than the usual 2 GiB.
+    /// Sets the size of the file system; the default is 2 GiB.
     #[must_use]
     pub fn size(mut self, size: Size) -> Self {
         self.size = size;
         self
     }
 
-    /// Where to look for e2fsprogs.
+    /// Sets the folders to search for e2fsprogs.
     #[must_use]
     pub fn tools(mut self, tools: Tools) -> Self {
         self.tools = tools;
         self
     }
 
-    /// The image in the user's cache; it is made if it is not there.
+    /// Returns the image in the user's cache, and builds it if it is not there.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -178,12 +178,13 @@ impl Base {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BusyboxMissing`] and its kin, and those of [`Cache::image`].
+    /// [`Error::BusyboxMissing`], [`Error::BusyboxNotStatic`], [`Error::BusyboxUnusable`], and
+    /// those of [`Cache::image`].
     pub fn cached(&self) -> Result<CachedImage, Error> {
         Cache::user()?.image(self)
     }
 
-    /// The image in the user's cache; if it has to be made, tells how far that is.
+    /// Returns the image in the user's cache, and builds it with progress reports if needed.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -221,19 +222,19 @@ impl Recipe for Base {
         for (path, mode, text) in FILES {
             tree.file(path, *mode, *text)?;
         }
-        // busybox reads the mount table there.
+        // busybox reads the mount table from `/etc/mtab`.
         tree.symlink("/etc/mtab", "../proc/self/mounts")?;
         tree.symlink("/var/run", "../run")?;
         for applet in busybox.applets()? {
             tree.symlink(applet.path, applet.target)?;
         }
         tree.file("/bin/busybox", 0o755, busybox.bytes)?;
-        tree.set_owner("/home/cell", CELL)?;
-        tree.set_owner("/workspace", CELL)?;
+        tree.set_owner("/home/cell", CELL_OWNER)?;
+        tree.set_owner("/workspace", CELL_OWNER)?;
         Ok(tree)
     }
 
-    fn image(&self) -> ImageBuilder {
+    fn image_builder(&self) -> ImageBuilder {
         ImageBuilder::new()
             .label("vmcell-base")
             .size(self.size)

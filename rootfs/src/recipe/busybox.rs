@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::Error;
 use crate::tools::find_program;
 
-/// Where an applet is expected, and how the program is reached from there.
+/// The folders of applets, and the path from there to the program.
 const FOLDERS: [(&str, &str); 4] = [
     ("bin", "busybox"),
     ("sbin", "../bin/busybox"),
@@ -16,14 +16,14 @@ const FOLDERS: [(&str, &str); 4] = [
     ("usr/sbin", "../../bin/busybox"),
 ];
 
-/// A busybox that runs where nothing else is installed.
+/// A statically linked busybox.
 #[derive(Debug)]
 pub(super) struct Busybox {
     pub(super) path: PathBuf,
     pub(super) bytes: Vec<u8>,
 }
 
-/// A link by which an applet is called.
+/// A symbolic link that invokes an applet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Applet {
     pub(super) path: PathBuf,
@@ -31,8 +31,8 @@ pub(super) struct Applet {
 }
 
 impl Busybox {
-    /// Takes the program that the caller chose, else the one that `VMCELL_BUSYBOX` names, else
-    /// the one that is installed, and checks it.
+    /// Reads and checks the program: the caller's choice, else the one in `VMCELL_BUSYBOX`, else
+    /// the installed one.
     pub(super) fn open(chosen: Option<&Path>) -> Result<Self, Error> {
         let named = || {
             env::var_os("VMCELL_BUSYBOX")
@@ -43,7 +43,7 @@ impl Busybox {
             Some(path) => path,
             None => installed().ok_or(Error::BusyboxMissing)?,
         };
-        // What is run must be what was read: a bare name would be looked up in `PATH`.
+        // `Command` would search `PATH` for a bare name, and might run another file.
         let path = std::path::absolute(&path).unwrap_or(path);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
@@ -58,7 +58,7 @@ impl Busybox {
         Ok(Self { path, bytes })
     }
 
-    /// Asks the program which applets it has.
+    /// Runs the program to list its applets.
     pub(super) fn applets(&self) -> Result<Vec<Applet>, Error> {
         let output = Command::new(&self.path)
             .arg("--list-full")
@@ -71,7 +71,7 @@ impl Busybox {
                 source,
             })?;
         let applets = parse_applets(&String::from_utf8_lossy(&output.stdout));
-        // Whatever else a busybox may lack, an environment without a shell is none.
+        // A missing applet is acceptable, a missing shell is not.
         let has_shell = applets
             .iter()
             .any(|applet| applet.path == Path::new("bin/sh"));
@@ -91,8 +91,8 @@ fn installed() -> Option<PathBuf> {
     find_program(&folders, "busybox")
 }
 
-/// Reads lines such as `usr/bin/env`. Of those that lie elsewhere, like `linuxrc`, none is of
-/// use in a guest whose init is not busybox.
+/// Parses lines such as `usr/bin/env`. Ignores applets outside the known folders, such as
+/// `linuxrc`, which a guest whose init is not busybox does not need.
 fn parse_applets(list: &str) -> Vec<Applet> {
     let parse = |line: &str| {
         let (folder, name) = line.trim().rsplit_once('/')?;
@@ -103,7 +103,7 @@ fn parse_applets(list: &str) -> Vec<Applet> {
     list.lines().filter_map(parse).collect()
 }
 
-/// Whether this is a 64-bit little-endian ELF executable that asks for no dynamic linker
+/// Returns whether this is a 64-bit little-endian ELF executable without a dynamic linker
 /// (elf(5): no program header of type `PT_INTERP`).
 fn is_static_program(bytes: &[u8]) -> bool {
     program_header_types(bytes)

@@ -1,30 +1,30 @@
-//! The stock environment `debian`.
+//! The stock recipe `debian`.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::base::{CELL, HOSTNAME, HOSTS};
+use super::base::{CELL_OWNER, HOSTNAME, HOSTS};
 use super::mmdebstrap::Mmdebstrap;
 use crate::{
     Cache, CachedImage, Content, Error, Fingerprint, ImageBuilder, Kind, PathProblem, Progress,
     Recipe, Size, Timestamps, Tools, Tree,
 };
 
-/// Changes whenever the environment changes.
+/// Part of the digest. To be changed whenever the contents of the image change.
 const GENERATION: &str = "1";
 
 /// The release of Debian.
 const SUITE: &str = "bookworm";
 
-/// What there is beyond the essential packages, which have bash, coreutils and ncurses.
+/// Packages to install besides the essential ones, which include bash, coreutils and ncurses.
 const PACKAGES: [&str; 5] = ["htop", "less", "procps", "python3", "vim-tiny"];
 
-/// What a guest can fill: 4 GiB, of which a fresh image takes about 100 MB on the host.
+/// Default size of the file system. A new image takes about 100 MB on the host.
 const SIZE: Size = Size::Exact(4 << 30);
 
-/// What is of no use in a guest, and what tells of the machine that made the image.
-const LEFT_OUT: &[&str] = &[
+/// Paths removed from the tree: not needed in a guest, or specific to the building host.
+const REMOVED_PATHS: &[&str] = &[
     "/boot",
     "/etc/apt",
     "/etc/dpkg/dpkg.cfg.d/99mmdebstrap",
@@ -43,17 +43,17 @@ const LEFT_OUT: &[&str] = &[
     "/var/log/apt",
 ];
 
-/// The environment for people and their tools: a small Debian with bash, Python, less, vim and htop,
-/// the users `root` and `cell` (1000:1000), and an empty `/workspace` that belongs to `cell`.
+/// Returns the recipe for interactive use: a small Debian with bash, Python, less, vim and htop,
+/// the users `root` and `cell` (1000:1000), and an empty `/workspace` owned by `cell`.
 ///
-/// It is made by `mmdebstrap` of packages from where this machine gets its own, with the
-/// machine's apt configuration; `VMCELL_DEBIAN_MIRROR` or [`Debian::mirror`] names another place.
-/// Without root it needs user namespaces and the package `uidmap`.
+/// `mmdebstrap` installs it from the host's package sources, with the host's apt configuration;
+/// `VMCELL_DEBIAN_MIRROR` or [`Debian::mirror`] sets another mirror. Without root it needs user
+/// namespaces and the package `uidmap`.
 ///
-/// The digest names the recipe: the release, the packages, the mirror if one was chosen. It cannot
-/// name the versions that a mirror has today, so two machines, or one machine in two months, may
-/// make different images under one digest. With the same versions they are the same. Remove the
-/// image from the cache to have it made anew.
+/// The digest covers the release, the list of packages, and the mirror if one was chosen. It does
+/// not cover package versions, so two machines, or one machine in two months, may build different
+/// images under one digest. With the same versions they are identical. Remove the image from the
+/// cache to build it again.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -88,29 +88,30 @@ pub struct Debian {
 }
 
 impl Debian {
-    /// Takes packages from this mirror, rather than from the one that `VMCELL_DEBIAN_MIRROR` names
-    /// or that this machine uses: a URL, or a line as in sources.list(5).
+    /// Uses this mirror instead of the one in `VMCELL_DEBIAN_MIRROR` or the host's: a URL, or a
+    /// line as in sources.list(5).
     #[must_use]
     pub fn mirror(mut self, mirror: impl Into<String>) -> Self {
         self.mirror = Some(mirror.into());
         self
     }
 
-    /// Makes a larger or smaller file system than the usual 4 GiB.
+    /// Sets the size of the file system; the default is 4 GiB.
     #[must_use]
     pub fn size(mut self, size: Size) -> Self {
         self.size = size;
         self
     }
 
-    /// Where to look for e2fsprogs, `mmdebstrap` and `apt-config`.
+    /// Sets the folders to search for e2fsprogs, `mmdebstrap` and `apt-config`.
     #[must_use]
     pub fn tools(mut self, tools: Tools) -> Self {
         self.tools = tools;
         self
     }
 
-    /// The image in the user's cache; it is made if it is not there, which takes about a minute.
+    /// Returns the image in the user's cache, and builds it if it is not there, which takes about
+    /// a minute.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -126,7 +127,7 @@ impl Debian {
         Cache::user()?.image(self)
     }
 
-    /// The image in the user's cache; if it has to be made, tells how far that is.
+    /// Returns the image in the user's cache, and builds it with progress reports if needed.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), vmcell_rootfs::Error> {
@@ -142,7 +143,7 @@ impl Debian {
         Cache::user()?.image_with(self, progress)
     }
 
-    /// The mirror that was chosen, by the caller or in the environment.
+    /// Returns the mirror set by the caller, else the one in the environment.
     fn chosen_mirror(&self) -> Option<String> {
         let named = || env::var("VMCELL_DEBIAN_MIRROR").ok();
         let chosen = self.mirror.clone().or_else(named);
@@ -183,11 +184,11 @@ impl Recipe for Debian {
             epoch: Timestamps::default().epoch()?,
         };
         let mut tree = mmdebstrap.run(progress)?;
-        furnish(&mut tree)?;
+        adapt_for_guest(&mut tree)?;
         Ok(tree)
     }
 
-    fn image(&self) -> ImageBuilder {
+    fn image_builder(&self) -> ImageBuilder {
         ImageBuilder::new()
             .label("vmcell-debian")
             .size(self.size)
@@ -195,9 +196,9 @@ impl Recipe for Debian {
     }
 }
 
-/// Makes a guest of a Debian that could be anywhere.
-fn furnish(tree: &mut Tree) -> Result<(), Error> {
-    for path in LEFT_OUT {
+/// Turns a plain Debian into a guest: removes what is not needed, adds the user `cell`.
+fn adapt_for_guest(tree: &mut Tree) -> Result<(), Error> {
+    for path in REMOVED_PATHS {
         tree.remove(path)?;
     }
     for path in ["/dev", "/home/cell", "/workspace"] {
@@ -205,9 +206,9 @@ fn furnish(tree: &mut Tree) -> Result<(), Error> {
     }
     tree.file("/etc/hostname", 0o644, HOSTNAME)?;
     tree.file("/etc/hosts", 0o644, HOSTS)?;
-    // Whoever wants one makes it at the first boot, see machine-id(5).
+    // An empty file means that the first boot initializes it, see machine-id(5).
     tree.file("/etc/machine-id", 0o444, "")?;
-    // Debian gives this name to its larger vim only.
+    // Debian's `vim-tiny` does not install the command `vim`.
     tree.symlink("/usr/local/bin/vim", "/usr/bin/vim.tiny")?;
 
     append(
@@ -228,11 +229,11 @@ fn furnish(tree: &mut Tree) -> Result<(), Error> {
     for (path, node) in files {
         tree.insert(path, node)?;
     }
-    tree.set_owner("/home/cell", CELL)?;
-    tree.set_owner("/workspace", CELL)
+    tree.set_owner("/home/cell", CELL_OWNER)?;
+    tree.set_owner("/workspace", CELL_OWNER)
 }
 
-/// Adds a line to a file that is there.
+/// Appends a line to an existing file.
 fn append(tree: &mut Tree, path: &str, line: &str) -> Result<(), Error> {
     let missing = || Error::Path {
         path: PathBuf::from(path),

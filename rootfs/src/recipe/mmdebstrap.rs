@@ -1,4 +1,4 @@
-//! Putting a Debian together with `mmdebstrap`.
+//! Installs a Debian with `mmdebstrap`.
 
 use std::convert::Infallible;
 use std::env;
@@ -12,16 +12,17 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
-use super::apt::{Apt, sources_of};
-use crate::scratch::Scratch;
+use super::apt::{Apt, source_files};
+use crate::scratch::ScratchFolder;
 use crate::tools::{Tool, one_line};
 use crate::{Error, Tools, Tree};
 
-/// Comes with `mmdebstrap`. Makes `/bin` a link before there is anything in it; done afterwards, it
-/// would take a package that needs all of Perl.
-const MERGED_USR: &str = "/usr/share/mmdebstrap/hooks/merged-usr";
+/// A hook of `mmdebstrap` that makes `/bin` a link before it has any files. Merging afterwards
+/// would require a package that depends on all of Perl.
+const MERGED_USR_HOOK: &str = "/usr/share/mmdebstrap/hooks/merged-usr";
 
-/// What it says when it begins with something, and the part of its work that is done then.
+/// The messages with which `mmdebstrap` begins its steps, and the fraction of its work that is
+/// done by then.
 const STEPS: [(&str, f32); 8] = [
     ("I: running apt-get update", 0.02),
     ("I: downloading packages", 0.1),
@@ -33,11 +34,11 @@ const STEPS: [(&str, f32); 8] = [
     ("I: done", 0.99),
 ];
 
-/// What of our environment decides how it gets out.
-const VARIABLES: [&str; 3] = ["http_proxy", "https_proxy", "no_proxy"];
+/// The variables of our environment that are passed on: the proxies.
+const PROXY_VARIABLES: [&str; 3] = ["http_proxy", "https_proxy", "no_proxy"];
 
-/// How often we look whether there is something to report.
-const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
+/// How often the messages are read for progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A run of `mmdebstrap`.
 #[derive(Debug)]
@@ -45,19 +46,20 @@ pub(super) struct Mmdebstrap<'a> {
     pub(super) tools: &'a Tools,
     pub(super) suite: &'a str,
     pub(super) packages: &'a [&'a str],
-    /// Where packages come from; else from where this machine's do.
+    /// The package mirror; `None` uses the host's package sources.
     pub(super) mirror: Option<&'a str>,
-    /// What is newer is dated to this.
+    /// Newer modification times are clamped to this.
     pub(super) epoch: u32,
 }
 
 impl Mmdebstrap<'_> {
-    /// Downloads and unpacks, and reports the part (0 to 1) that is done.
+    /// Downloads and installs the packages, and reports the fraction (0 to 1) that is done.
     ///
-    /// It unpacks in a folder of its own, which it removes itself; what we get is an archive. If
-    /// we are killed it soon ends too, when nobody takes that, and still cleans up.
+    /// `mmdebstrap` unpacks in a temporary folder that it removes, and writes an archive to its
+    /// stdout. If this process is killed, writing to the closed pipe fails, and `mmdebstrap` cleans
+    /// up and exits.
     pub(super) fn run(&self, progress: &mut dyn FnMut(f32)) -> Result<Tree, Error> {
-        let scratch = Scratch::new()?;
+        let scratch = ScratchFolder::new()?;
         let mut messages = Messages::new(&scratch.path().join("messages"))?;
         let mut tool = self.command(&scratch)?;
         tool.command
@@ -75,7 +77,7 @@ impl Mmdebstrap<'_> {
                 let _until_unpacked = until_unpacked;
                 unpack(archive)
             });
-            while unpacked.recv_timeout(BETWEEN_REPORTS) == Err(RecvTimeoutError::Timeout) {
+            while unpacked.recv_timeout(REPORT_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 messages.report(progress);
             }
             unpacking.join()
@@ -84,20 +86,20 @@ impl Mmdebstrap<'_> {
         messages.report(progress);
         if !status.success() {
             return Err(Error::BootstrapFailed {
-                output: one_line(messages.complaint()),
+                output: one_line(messages.failure_text()),
             });
         }
         tree.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    fn command(&self, scratch: &Scratch) -> Result<Tool, Error> {
-        let apt = Apt::of_this_machine(self.tools);
-        let variables = VARIABLES.map(|name| Some((name, env::var_os(name)?)));
-        let mut tool = self.tools.tool_of("mmdebstrap", "mmdebstrap")?;
+    fn command(&self, scratch: &ScratchFolder) -> Result<Tool, Error> {
+        let apt = Apt::of_host(self.tools);
+        let variables = PROXY_VARIABLES.map(|name| Some((name, env::var_os(name)?)));
+        let mut tool = self.tools.tool("mmdebstrap", "mmdebstrap")?;
         if geteuid().is_root() {
-            // As root it has no namespace to itself. Nothing shall be left whatever happens, so
-            // nobody else sees what it mounts, and it unpacks in a folder of ours.
-            if let Some(mut unshare) = self.private_mounts() {
+            // As root, `mmdebstrap` creates no namespace. So that nothing is left behind if it is
+            // killed, it gets its own mount namespace and unpacks in our scratch folder.
+            if let Some(mut unshare) = self.unshare_mounts() {
                 unshare.arg(&tool.path);
                 tool.command = unshare;
             }
@@ -114,7 +116,7 @@ impl Mmdebstrap<'_> {
             .arg("--format=tar")
             .arg("--skip=output/dev")
             .arg("--dpkgopt=force-unsafe-io")
-            .arg(format!("--hook-dir={MERGED_USR}"))
+            .arg(format!("--hook-dir={MERGED_USR_HOOK}"))
             .arg(format!("--include={}", self.packages.join(",")))
             .args(
                 apt.options
@@ -124,16 +126,16 @@ impl Mmdebstrap<'_> {
             .args(["--", self.suite, "-"]);
         match self.mirror {
             Some(mirror) => tool.command.arg(mirror),
-            None => tool.command.args(sources_of(self.suite)),
+            None => tool.command.args(source_files(self.suite)),
         };
         Ok(tool)
     }
 
-    /// The beginning of a command that gives the rest mounts of its own. In a container root may
-    /// not do that; but neither can it mount then.
-    fn private_mounts(&self) -> Option<Command> {
+    /// Returns an `unshare` command that runs its arguments in a new mount namespace; `None` if
+    /// that is not permitted, as in a container, where root cannot mount anything either.
+    fn unshare_mounts(&self) -> Option<Command> {
         let unshare = || {
-            let mut tool = self.tools.tool_of("util-linux", "unshare").ok()?;
+            let mut tool = self.tools.tool("util-linux", "unshare").ok()?;
             tool.command.args(["--mount", "--"]);
             Some(tool.command)
         };
@@ -142,8 +144,8 @@ impl Mmdebstrap<'_> {
     }
 }
 
-/// Reads the archive to its very end even if it is refused, so that how `mmdebstrap` ends says
-/// something about itself.
+/// Reads the archive to its end even if it is rejected, so that `mmdebstrap` does not fail with a
+/// broken pipe and its exit status reflects its own work.
 fn unpack(archive: Option<impl Read>) -> Result<Tree, Error> {
     let mut archive = archive.map(BufReader::new);
     let mut reader: &mut dyn Read = match &mut archive {
@@ -155,8 +157,8 @@ fn unpack(archive: Option<impl Read>) -> Result<Tree, Error> {
     tree
 }
 
-/// What it prints. It goes to a file and not through a pipe: if we were killed, the pipe would break
-/// and with it what cleans up.
+/// The messages of `mmdebstrap`. They go to a file and not through a pipe: if this process were
+/// killed, a broken pipe would stop the cleanup.
 struct Messages {
     path: PathBuf,
     reader: File,
@@ -188,7 +190,7 @@ impl Messages {
         })
     }
 
-    /// Makes reports of what is new. Without them the work goes on as well.
+    /// Reads new messages and reports progress. Ignores read errors.
     fn report(&mut self, progress: &mut dyn FnMut(f32)) {
         let _ = self.reader.read_to_end(&mut self.unfinished);
         while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
@@ -206,8 +208,8 @@ impl Messages {
         }
     }
 
-    /// What says best what went wrong: the errors if there are any, else the last line.
-    fn complaint(&self) -> &[u8] {
+    /// Returns the text for an error message: the errors if there are any, else the last line.
+    fn failure_text(&self) -> &[u8] {
         if self.errors.is_empty() {
             &self.last
         } else {

@@ -1,4 +1,4 @@
-//! Trees from tar archives, friendly and hostile ones.
+//! Trees from tar archives, valid and malicious ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use vmcell_rootfs::{
 
 use crate::inspect::Inspect;
 
-/// A header with a name that no honest builder would write.
+/// Returns a header with this name, which may be invalid.
 fn header(name: &[u8], kind: EntryType) -> Header {
     let mut header = Header::new_gnu();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name);
@@ -53,8 +53,8 @@ fn refused(entries: &[(Header, &[u8])]) -> Error {
     Tree::from_tar(&archive(entries)[..]).unwrap_err()
 }
 
-/// Where the content of a file is kept.
-fn kept(tree: &Tree, path: &str) -> PathBuf {
+/// Returns the host file with the content of a file.
+fn content_path(tree: &Tree, path: &str) -> PathBuf {
     match &tree.get(path).unwrap().kind {
         Kind::File(Content::HostFile(file)) => file.clone(),
         other => panic!("{path} is {other:?}"),
@@ -134,7 +134,7 @@ fn what_the_real_tar_writes_is_understood_in_both_its_formats() {
             .unwrap();
         assert!(output.status.success(), "{output:?}");
         let tree = Tree::from_tar(&output.stdout[..]).unwrap();
-        assert_eq!(fs::read(kept(&tree, &long)).unwrap(), b"far away");
+        assert_eq!(fs::read(content_path(&tree, &long)).unwrap(), b"far away");
         let owner = Owner {
             uid: 3_000_000,
             gid: 5,
@@ -152,7 +152,7 @@ fn names_that_lead_outside_are_refused() {
     let file = |name: &[u8]| (header(name, EntryType::Regular), &b"x"[..]);
     assert!(matches!(
         refused(&[file(b"/etc/passwd")]),
-        Error::Archive { problem: ArchiveProblem::Absolute, path } if path == Path::new("/etc/passwd")
+        Error::Archive { problem: ArchiveProblem::AbsolutePath, path } if path == Path::new("/etc/passwd")
     ));
     for name in [&b"../x"[..], b"a/../../x", b"./.."] {
         let error = refused(&[file(name)]);
@@ -165,7 +165,7 @@ fn names_that_lead_outside_are_refused() {
         );
         assert!(is_right, "{error}");
     }
-    // A link to the outside is only text, and nothing goes through it.
+    // A link to the outside is stored as it is, but entries beneath it are rejected.
     let out = link(b"out", EntryType::Symlink, "/tmp");
     let error = refused(&[(out, b""), file(b"out/x")]);
     let is_right = matches!(
@@ -191,7 +191,7 @@ fn hard_links_lead_to_earlier_files_only() {
         let is_right = matches!(
             error,
             Error::Archive {
-                problem: ArchiveProblem::HardLink,
+                problem: ArchiveProblem::BadHardLink,
                 ..
             }
         );
@@ -207,9 +207,9 @@ fn what_an_image_cannot_hold_is_refused_with_its_reason() {
     };
     let plain = header(b"a", EntryType::Regular);
     let twice = [(plain.clone(), &b"1"[..]), (plain.clone(), &b"2"[..])];
-    assert_eq!(problem(&twice), ArchiveProblem::Twice);
+    assert_eq!(problem(&twice), ArchiveProblem::Duplicate);
     let strange = header(b"a", EntryType::new(b'Z'));
-    assert_eq!(problem(&[(strange, b"")]), ArchiveProblem::Kind);
+    assert_eq!(problem(&[(strange, b"")]), ArchiveProblem::UnsupportedKind);
     let sparse = header(b"a", EntryType::GNUSparse);
     assert_eq!(problem(&[(sparse, b"")]), ArchiveProblem::Sparse);
     let large = header(b"x", EntryType::XHeader);
@@ -220,16 +220,16 @@ fn what_an_image_cannot_hold_is_refused_with_its_reason() {
     );
     assert_eq!(
         problem(&[(large, b"15 uid=-1e1000\n"), (plain.clone(), b"")]),
-        ArchiveProblem::Number
+        ArchiveProblem::BadNumber
     );
     let mut foreign = plain;
     foreign.set_uid(1 << 40);
-    assert_eq!(problem(&[(foreign, b"")]), ArchiveProblem::Number);
+    assert_eq!(problem(&[(foreign, b"")]), ArchiveProblem::BadNumber);
 }
 
 #[test]
 fn a_name_without_end_is_not_gathered() {
-    // 300 MB of it follow, says the header, and they would. Nobody waits for them.
+    // The header announces a name of 300 MB. It is rejected before it is read.
     let mut name = header(b"././@LongLink", EntryType::GNULongName);
     name.set_size(300 << 20);
     name.set_cksum();
@@ -262,7 +262,7 @@ fn contents_stay_as_long_as_a_tree_and_no_longer() {
     let file = header(b"file", EntryType::Regular);
     let tree = Tree::from_tar(&archive(&[(file, b"content")])[..]).unwrap();
     let copy = tree.clone();
-    let content = kept(&tree, "/file");
+    let content = content_path(&tree, "/file");
     drop(tree);
     assert_eq!(fs::read(&content).unwrap(), b"content");
     drop(copy);

@@ -72,7 +72,7 @@ fn base_is_an_environment_for_root_and_cell() {
             .contains("Fast link dest: \"../../bin/busybox\"")
     );
 
-    // Nothing for the guest to do in the background, and all of the space for its users.
+    // No background initialization in the guest, and no blocks reserved for root.
     let layout = image.dumpe2fs();
     let groups = layout.matches(": (Blocks ").count();
     assert_eq!(groups, 16);
@@ -164,7 +164,11 @@ fn builders_at_the_same_time_all_get_a_whole_image() {
     let again = folder.path().join("again");
     let seed = images[0].digest.0;
     let tree = small_base().tree().unwrap();
-    let image = small_base().image().seed(seed).build(&tree, again).unwrap();
+    let image = small_base()
+        .image_builder()
+        .seed(seed)
+        .build(&tree, again)
+        .unwrap();
     assert_identical(&image.path, &images[0].path);
 }
 

@@ -1,4 +1,4 @@
-//! The recipe `debian`: with a stand-in for `mmdebstrap`, and once with the real one.
+//! The recipe `debian`: with a fake `mmdebstrap`, and once with the real one.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,11 +10,11 @@ use vmcell_rootfs::{Cache, Error, Origin, Progress, Size, Stage, Tools, recipe};
 
 use crate::inspect::{Inspect, assert_identical, files_in, install_program};
 
-/// A folder with a program that is called mmdebstrap.
-struct StandIn(TempDir);
+/// A folder with a program named `mmdebstrap`.
+struct FakeMmdebstrap(TempDir);
 
-impl StandIn {
-    /// One that runs these lines of shell.
+impl FakeMmdebstrap {
+    /// Creates one that runs this shell script.
     fn new(script: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let script = format!("#!/bin/sh\ncd '{}'\n{script}\n", folder.path().display());
@@ -22,15 +22,15 @@ impl StandIn {
         Self(folder)
     }
 
-    /// One that prints an archive with little in it, as the real one would.
+    /// Creates one that writes a small archive to stdout, as the real one would.
     fn small() -> Self {
-        let stand_in = Self::new(
+        let fake = Self::new(
             "printf '%s\\n' \"$@\" > arguments; env > environment\n\
              echo 'I: downloading packages with apt...' >&2\n\
              echo 'I: creating tarball...' >&2\n\
              cat archive",
         );
-        let root = stand_in.0.path().join("root");
+        let root = fake.0.path().join("root");
         for (path, text) in [
             ("etc/passwd", "root:*:0:0:root:/root:/bin/bash\n"),
             ("etc/group", "root:*:0:\n"),
@@ -55,7 +55,7 @@ impl StandIn {
             .current_dir(&root)
             .status();
         assert!(packed.unwrap().success());
-        stand_in
+        fake
     }
 
     fn recipe(&self) -> recipe::Debian {
@@ -73,11 +73,11 @@ impl StandIn {
 
 #[test]
 fn nothing_of_the_host_and_something_for_cell_is_in_the_image() {
-    let stand_in = StandIn::small();
+    let fake = FakeMmdebstrap::small();
     let folder = TempDir::new().unwrap();
     let mut reports: Vec<Progress> = Vec::new();
     let image = Cache::at(folder.path())
-        .image_with(&stand_in.recipe(), |progress| reports.push(progress))
+        .image_with(&fake.recipe(), |progress| reports.push(progress))
         .unwrap();
     assert!(reports.is_sorted_by(|a, b| a.fraction <= b.fraction && a.stage <= b.stage));
     let gathering = reports
@@ -106,19 +106,19 @@ fn nothing_of_the_host_and_something_for_cell_is_in_the_image() {
     );
     assert!(image.names("/usr/share").is_empty());
 
-    let arguments = stand_in.read("arguments");
+    let arguments = fake.read("arguments");
     assert!(arguments.contains("\nbookworm\n-\nhttp://mirror.example/debian\n"));
-    let environment = stand_in.read("environment");
+    let environment = fake.read("environment");
     assert!(environment.contains("SOURCE_DATE_EPOCH=1735689600\n"));
     assert!(!environment.contains("CARGO"), "{environment}");
 }
 
 #[test]
 fn equal_packages_give_equal_images() {
-    let (first, second) = (StandIn::small(), StandIn::small());
-    let images = [first, second].map(|stand_in| {
+    let (first, second) = (FakeMmdebstrap::small(), FakeMmdebstrap::small());
+    let images = [first, second].map(|fake| {
         let folder = TempDir::new().unwrap();
-        let image = Cache::at(folder.path()).image(&stand_in.recipe()).unwrap();
+        let image = Cache::at(folder.path()).image(&fake.recipe()).unwrap();
         (folder, image)
     });
     assert_eq!(images[0].1.digest, images[1].1.digest);
@@ -127,21 +127,21 @@ fn equal_packages_give_equal_images() {
 
 #[test]
 fn a_finished_image_is_found_without_mmdebstrap() {
-    let stand_in = StandIn::small();
+    let fake = FakeMmdebstrap::small();
     let folder = TempDir::new().unwrap();
     let cache = Cache::at(folder.path());
-    cache.image(&stand_in.recipe()).unwrap();
-    fs::remove_file(stand_in.0.path().join("mmdebstrap")).unwrap();
-    let found = cache.image(&stand_in.recipe()).unwrap();
+    cache.image(&fake.recipe()).unwrap();
+    fs::remove_file(fake.0.path().join("mmdebstrap")).unwrap();
+    let found = cache.image(&fake.recipe()).unwrap();
     assert_eq!(found.origin, Origin::Found);
 
-    let elsewhere = stand_in.recipe().mirror("http://other.example/debian");
+    let elsewhere = fake.recipe().mirror("http://other.example/debian");
     assert_eq!(cache.lookup(&elsewhere).unwrap(), None);
 }
 
 #[test]
 fn those_who_want_the_same_image_wait_for_one() {
-    let stand_in = StandIn::small();
+    let fake = FakeMmdebstrap::small();
     let folder = TempDir::new().unwrap();
     let barrier = std::sync::Barrier::new(3);
     let origins = std::thread::scope(|scope| {
@@ -150,7 +150,7 @@ fn those_who_want_the_same_image_wait_for_one() {
                 scope.spawn(|| {
                     barrier.wait();
                     let cache = Cache::at(folder.path());
-                    cache.image(&stand_in.recipe()).unwrap().origin
+                    cache.image(&fake.recipe()).unwrap().origin
                 })
             })
             .collect();
@@ -175,7 +175,7 @@ fn failures_say_what_to_do_and_leave_nothing() {
     let error = fail(&missing).to_string();
     assert!(error.contains("apt-get install mmdebstrap"), "{error}");
 
-    let offline = StandIn::new(
+    let offline = FakeMmdebstrap::new(
         "echo 'I: running apt-get update...' >&2\n\
          echo 'E: cannot reach the mirror' >&2\n\
          echo 'I: removing tempdir' >&2; exit 1",
@@ -187,8 +187,8 @@ fn failures_say_what_to_do_and_leave_nothing() {
     );
     assert!(error.to_string().contains("VMCELL_DEBIAN_MIRROR"));
 
-    // Half an archive is an error of who wrote it, a whole one without users is ours.
-    let half = StandIn::small();
+    // A truncated archive and one without `/etc/passwd` fail with different errors.
+    let half = FakeMmdebstrap::small();
     let archive = half.0.path().join("archive");
     let bytes = fs::read(&archive).unwrap();
     fs::write(&archive, &bytes[..1000]).unwrap();

@@ -1,4 +1,4 @@
-//! What fails says why, and leaves nothing behind.
+//! Errors are specific, and failed builds leave no files behind.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use vmcell_rootfs::{Content, Error, ImageBuilder, Size, Timestamps, Tools, Tree,
 
 use crate::inspect::{files_in, install_program};
 
-/// Builds into a fresh folder and expects to fail without a trace.
+/// Builds into a new folder and expects an error and no files.
 fn failure(builder: &ImageBuilder, tree: &Tree) -> Error {
     let folder = TempDir::new().unwrap();
     let error = builder
@@ -130,7 +130,7 @@ fn bad_labels_and_epochs_are_refused() {
 
 #[test]
 fn errors_of_debugfs_are_not_overlooked() {
-    // debugfs exits with 0 whatever happens; here its stand-in does too.
+    // debugfs always exits with 0, and so does this fake.
     let folder = TempDir::new().unwrap();
     install_program(
         &folder.path().join("debugfs"),
@@ -154,7 +154,7 @@ fn a_busybox_that_would_not_run_in_a_guest_is_refused() {
         let cache = vmcell_rootfs::Cache::at(cache.path());
         cache.image(&recipe::base().busybox(path)).unwrap_err()
     };
-    // The test itself is linked dynamically, on the targets where tests usually run.
+    // On these targets, the test program itself is linked dynamically.
     if cfg!(all(target_env = "gnu", not(target_feature = "crt-static"))) {
         let error = refuse(&std::env::current_exe().unwrap());
         assert!(matches!(error, Error::BusyboxNotStatic { .. }), "{error}");

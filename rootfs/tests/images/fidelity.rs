@@ -1,4 +1,4 @@
-//! What is in the tree is in the image.
+//! Images contain exactly what their trees describe.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -71,7 +71,7 @@ fn owners_of_the_host_are_kept_only_on_request() {
     fs::create_dir(&root).unwrap();
     fs::write(root.join("file"), "").unwrap();
     let uid = rustix::process::getuid();
-    // Only root can give files away; others see their own id.
+    // Only root can change owners; otherwise the file keeps the user's own id.
     let expected = if uid.is_root() {
         std::os::unix::fs::chown(root.join("file"), Some(1234), Some(5678)).unwrap();
         "100644 1234 5678".to_owned()
@@ -202,7 +202,7 @@ fn hard_links_are_one_file() {
     fs::hard_link(path("link"), path("link-2")).unwrap();
     let folder = TempDir::new().unwrap();
     let mut tree = Tree::from_dir(host.path()).unwrap();
-    // The file sorts after its link, and the owner is given through the link.
+    // The file sorts after its link, and its owner is set through the link.
     tree.file("/later/file", 0o600, "x").unwrap();
     tree.insert("/early", Node::new(Kind::HardLink("/later/file".into()), 0))
         .unwrap();

@@ -1,4 +1,4 @@
-//! Looking into images with `debugfs`, `dumpe2fs` and `e2fsck`.
+//! Inspects images with `debugfs`, `dumpe2fs` and `e2fsck`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,13 +9,13 @@ use std::process::Command;
 pub(crate) struct Inspect(pub(crate) PathBuf);
 
 impl Inspect {
-    /// What `debugfs` prints for one command.
+    /// Returns the output of one `debugfs` command.
     pub(crate) fn debugfs(&self, command: &str) -> String {
         let output = run("debugfs", &["-R", command, self.0.to_str().unwrap()]);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// `mode uid gid size` of an entry, from `ls -p`: `/inode/mode/uid/gid/name/size/`.
+    /// Returns `mode uid gid` of an entry, from `ls -p`: `/inode/mode/uid/gid/name/size/`.
     pub(crate) fn entry(&self, path: &str) -> String {
         let (directory, name) = path.rsplit_once('/').unwrap();
         let listing = self.debugfs(&format!("ls -p \"{directory}/\""));
@@ -27,11 +27,11 @@ impl Inspect {
         found.unwrap_or_else(|| panic!("no {path} in:\n{listing}"))
     }
 
-    /// The names in a directory, without `.`, `..` and `lost+found`.
+    /// Returns the names in a directory, without `.`, `..` and `lost+found`.
     pub(crate) fn names(&self, directory: &str) -> Vec<Vec<u8>> {
         let command = format!("ls -p \"{directory}\"");
         let listing = run("debugfs", &["-R", &command, self.0.to_str().unwrap()]).stdout;
-        // A name may hold line breaks, but no slash: an entry is seven fields and a line break.
+        // A name may contain line breaks, but no slash: an entry is seven fields and a line break.
         let fields: Vec<&[u8]> = listing.split(|byte| *byte == b'/').collect();
         let names = fields
             .chunks(7)
@@ -51,7 +51,7 @@ impl Inspect {
         self.debugfs(&format!("cat \"{path}\""))
     }
 
-    /// The superblock and all block groups.
+    /// Returns the output of `dumpe2fs`: the superblock and all block groups.
     pub(crate) fn dumpe2fs(&self) -> String {
         let output = run("dumpe2fs", &[self.0.to_str().unwrap()]);
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -88,8 +88,8 @@ pub(crate) fn assert_identical(left: &Path, right: &Path) {
     );
 }
 
-/// Writes a program. Another process does, because one that this process has open for writing
-/// could not be run while a thread that forks holds a copy of the descriptor (ETXTBSY).
+/// Writes a program, by way of another process. If this process had it open for writing, a child
+/// forked by another thread could inherit the descriptor, and running it would fail (ETXTBSY).
 pub(crate) fn install_program(path: &Path, bytes: &[u8]) {
     let source = path.with_extension("source");
     fs::write(&source, bytes).unwrap();
@@ -104,7 +104,7 @@ pub(crate) fn install_program(path: &Path, bytes: &[u8]) {
     fs::remove_file(source).unwrap();
 }
 
-/// The names of all files in a folder.
+/// Returns the names of all files in a folder.
 pub(crate) fn files_in(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder)
         .unwrap()

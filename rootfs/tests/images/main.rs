@@ -1,4 +1,4 @@
-//! Images made with the real e2fsprogs, and looked at with its other tools.
+//! Builds images with the real e2fsprogs, and inspects them with its other tools.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The same tree gives the same bytes, wherever and however it was put on the host.
+//! Equal trees give equal bytes, regardless of where and in which order they were created.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -20,9 +20,8 @@ enum Order {
     Backwards,
 }
 
-/// Makes a tree with something of everything. The order of creation differs, what is created
-/// does not.
-fn furnish(root: &Path, order: Order) {
+/// Creates a tree with entries of every kind, in one of two orders of creation.
+fn populate(root: &Path, order: Order) {
     let mut steps: Vec<Box<dyn Fn()>> = Vec::new();
     for index in 0..60_u32 {
         let path = root.join(format!("many/file {index}"));
@@ -72,7 +71,7 @@ fn furnish(root: &Path, order: Order) {
     }
     steps.iter().for_each(|step| step());
 
-    // Of the two names of one file, either may be the first.
+    // Either of the two names of one file may be created first.
     let (first, second) = match order {
         Order::Forwards => ("hard-1", "hard-2"),
         Order::Backwards => ("hard-2", "hard-1"),
@@ -86,7 +85,7 @@ fn write(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// A hole, data, explicit zeros, and a hole at the end.
+/// Writes a file with a hole, data, explicit zeros, and a hole at the end.
 fn sparse_file(path: &Path) {
     let mut file = File::create(path).unwrap();
     file.seek(SeekFrom::Start(300_000)).unwrap();
@@ -116,10 +115,10 @@ fn two_copies_of_a_tree_give_identical_images() {
     let (first, second) = (here.path().join("tree"), there.path().join("another name"));
     fs::create_dir_all(&first).unwrap();
     fs::create_dir_all(&second).unwrap();
-    furnish(&first, Order::Forwards);
-    // Let the clock move on, so that any time that leaks is another one.
+    populate(&first, Order::Forwards);
+    // Creates the second tree at another time, to detect leaked timestamps.
     sleep(Duration::from_millis(1100));
-    furnish(&second, Order::Backwards);
+    populate(&second, Order::Backwards);
     fs::read(second.join("old")).unwrap();
     fs::set_permissions(&second, fs::Permissions::from_mode(0o700)).unwrap();
 
@@ -135,7 +134,7 @@ fn no_time_of_the_host_is_in_an_image() {
     let folder = TempDir::new().unwrap();
     let tree = folder.path().join("tree");
     fs::create_dir(&tree).unwrap();
-    furnish(&tree, Order::Forwards);
+    populate(&tree, Order::Forwards);
     let image = Inspect(build(&tree, &folder.path().join("image")).path);
 
     let epoch = "0x67748580"; // 1 January 2025

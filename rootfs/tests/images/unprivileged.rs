@@ -1,4 +1,4 @@
-//! Images need no privileges. Run by root, this gives them up and does it again.
+//! Building needs no privileges. Run as root, the test also builds as `nobody` and compares.
 
 use std::env;
 use std::fs;
@@ -51,7 +51,7 @@ fn nobody_makes_the_same_image_as_root() {
         return;
     }
 
-    // The program of the tests may lie where nobody else may look.
+    // Other users may not have access to the folder of the test program.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let program = folder.path().join("tests");
     install_program(&program, &fs::read(env::current_exe().unwrap()).unwrap());

@@ -3,38 +3,38 @@ use serde::{Deserialize, Serialize};
 use super::work::Time;
 use crate::{failure::Failure, limits::MAX_PATH};
 
-/// What work on files tells.
+/// A reply to a file operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Answer<'a> {
     /// An entry.
     #[serde(borrow)]
     Entry(FileEntry<'a>),
-    /// An entry that could not be looked at. The work goes on without it.
+    /// An entry that could not be read. The operation continues without it.
     Problem {
-        /// Which one, as in [`FileEntry::path`].
+        /// Its path, as in [`FileEntry::path`].
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// Why.
+        /// The reason.
         #[serde(borrow)]
         failure: Failure<'a>,
     },
-    /// What a tree takes up.
+    /// The disk usage of a tree.
     Usage(Usage),
-    /// Something has changed.
+    /// A change of a watched file or directory.
     #[serde(borrow)]
     Change(Change<'a>),
-    /// A tree was taken.
+    /// A tree was received.
     Received {
-        /// How many entries were made or replaced.
+        /// The number of entries that were created or replaced.
         entries: u64,
-        /// How many bytes their files have.
+        /// The total length of their files.
         bytes: u64,
     },
 }
 
 impl Answer<'_> {
-    /// Whether texts and paths keep their limits.
+    /// Returns whether all texts and paths are within their limits.
     pub fn is_valid(&self) -> bool {
         match self {
             Self::Entry(entry) => entry.is_valid(),
@@ -45,39 +45,39 @@ impl Answer<'_> {
     }
 }
 
-/// A file, directory, link or anything else that has a name.
+/// A directory entry: a file, directory, link or other kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry<'a> {
-    /// Its path below the top of the walk; empty: the top, or the one entry
-    /// that was asked for.
+    /// Its path relative to the top of the walk. Empty for the top itself, and
+    /// in a reply about a single entry.
     #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
-    /// What it is.
+    /// Its type.
     pub kind: FileKind,
     /// Permissions: the lowest twelve bits of a mode.
     pub mode: u16,
     /// Its length in bytes.
     pub size: u64,
-    /// How many bytes of the disk it takes up.
+    /// How many bytes it takes on disk.
     pub allocated: u64,
     /// Its owner.
     pub uid: u32,
     /// Its group.
     pub gid: u32,
-    /// The owner's name, if the guest has one and it was asked for.
+    /// The owner's name, if it was requested and the guest knows it; else empty.
     pub owner: &'a str,
-    /// The group's name.
+    /// The group's name, likewise.
     pub group: &'a str,
-    /// When it was last changed.
+    /// Its modification time.
     pub modified: Time,
-    /// How many names it has.
+    /// Its number of hard links.
     pub links: u32,
-    /// The number of its inode.
+    /// Its inode number.
     pub inode: u64,
-    /// What a symbolic link points to.
+    /// The target of a symbolic link.
     #[serde(with = "serde_bytes")]
     pub target: &'a [u8],
-    /// The SHA-256 of a file's bytes, if it was asked for.
+    /// The SHA-256 of a file's contents, if it was requested.
     pub digest: Option<[u8; 32]>,
 }
 
@@ -95,7 +95,7 @@ impl FileEntry<'_> {
 /// The longest name of an owner or group, in bytes.
 const MAX_OWNER: usize = 256;
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileKind {
     /// A regular file.
@@ -114,43 +114,44 @@ pub enum FileKind {
     BlockDevice,
 }
 
-/// What a tree takes up.
+/// The disk usage of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// How many entries it has, its top included.
+    /// The number of entries, including the top.
     pub entries: u64,
-    /// How many of them are directories.
+    /// The number of directories among them.
     pub directories: u64,
-    /// The lengths of its files, together. A file of many names counts once.
+    /// The total length of its files. A file with several hard links counts once.
     pub bytes: u64,
-    /// How many bytes of the disk it takes up.
+    /// How many bytes it takes on disk.
     pub allocated: u64,
-    /// How many entries could not be looked at.
+    /// The number of entries that could not be read.
     pub problems: u64,
 }
 
-/// Something that has changed.
+/// A change of a watched file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change<'a> {
-    /// What happened.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// Its path below what is watched; empty: that itself.
+    /// The path relative to the watched entry; empty for that entry itself.
     #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
 }
 
-/// What happened to a path.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// It is there now, and was not.
+    /// It was created.
     Created,
     /// Its contents changed.
     Modified,
     /// Its owner, permissions or times changed.
     Metadata,
-    /// It is gone.
+    /// It was removed.
     Removed,
-    /// So much happened that some of it was not told. Look at everything again.
+    /// Some changes were lost because there were too many. The receiver must
+    /// read everything again.
     Overflow,
 }

@@ -3,59 +3,59 @@ use serde::{Deserialize, Serialize};
 use super::work::Expect;
 use crate::limits::MAX_PATH;
 
-/// One of the changes that are made together or not at all. They are made
-/// when the channel ends.
+/// One of the changes of an edit, which are applied all or none when the channel
+/// ends.
 ///
-/// Paths are relative and hold no `..`; no symbolic link on the way is
-/// followed. Each path is named once.
+/// Paths are relative and contain no `..`; symbolic links in them are not
+/// followed. Each path occurs once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum EditRecord<'a> {
-    /// A file is to have these bytes; raw bytes follow.
+    /// Creates or replaces a file; its contents follow as raw bytes.
     Put {
-        /// Which one. Missing directories are made.
+        /// The file. Missing directories are created.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// What must be there before.
+        /// The precondition.
         expect: Expect,
-        /// Its permissions. By default they stay as they are, or are 0644.
+        /// Its permissions. By default those of the old file, or 0644.
         mode: Option<u16>,
-        /// How many bytes follow.
+        /// The number of bytes that follow.
         length: u64,
     },
-    /// A symbolic link is to be there.
+    /// Creates or replaces a symbolic link.
     PutLink {
-        /// Which one.
+        /// The link.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// What must be there before; the digest is that of a link's target.
+        /// The precondition; the digest is that of a link's target.
         expect: Expect,
-        /// What it points to.
+        /// The target.
         #[serde(with = "serde_bytes")]
         target: &'a [u8],
     },
-    /// A file's permissions are to be these.
+    /// Sets a file's permissions.
     SetMode {
-        /// Which one.
+        /// The file.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// What must be there before.
+        /// The precondition.
         expect: Expect,
         /// The permissions.
         mode: u16,
     },
-    /// A file or link is to be gone, and directories that this empties.
+    /// Removes a file or link, and directories that become empty by this.
     Remove {
-        /// Which one.
+        /// The file or link.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// What must be there before.
+        /// The precondition.
         expect: Expect,
     },
 }
 
 impl EditRecord<'_> {
-    /// Whether everything keeps its limits.
+    /// Returns whether all fields are within their limits.
     pub fn is_valid(&self) -> bool {
         let (path, rest) = match self {
             Self::Put { path, mode, .. } => (path, mode.is_none_or(|mode| mode <= 0o7777)),

@@ -1,11 +1,10 @@
-//! What is said about files.
+//! File operations.
 //!
 //! A [`Request::Files`](crate::Request::Files) opens a stream as any request
-//! does. What the work needs comes on its channel `Stdin`, what it gives goes
-//! out on `Stdout`, and the outcome is [`Done`](crate::Outcome::Done) or a
-//! failure.
+//! does. Its input comes on the channel `Stdin`, its output goes to `Stdout`, and
+//! the outcome is [`Done`](crate::Outcome::Done) or a failure.
 //!
-//! | work | `Stdin` | `Stdout` |
+//! | operation | `Stdin` | `Stdout` |
 //! |---|---|---|
 //! | [`Read`](Work::Read) | | the bytes |
 //! | [`Write`](Work::Write) | the bytes | the file's [`Answer::Entry`] |
@@ -16,7 +15,7 @@
 //! | [`Remove`](Work::Remove), [`Sync`](Work::Sync) | | |
 //! | all others | | one [`Answer`] |
 //!
-//! Answers and records are messages among raw bytes: see [`record`].
+//! Answers and records are framed messages on a byte stream: see [`record`].
 
 mod answer;
 mod edit;

@@ -1,4 +1,4 @@
-//! Messages and raw bytes on one channel.
+//! Records: framing of messages and raw bytes on one channel.
 //!
 //! ```text
 //! byte    0          4
@@ -10,7 +10,7 @@
 //! length  bit 31: raw bytes, else a postcard message of at most MAX_RECORD
 //! ```
 //!
-//! Frames know nothing of this: a channel is a stream of bytes to them.
+//! This is independent of frames, for which a channel is a stream of bytes.
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{decoder::message, error::WireError, limits::MAX_RECORD};
 
-/// How many bytes stand before each record.
+/// The size of a record's header, in bytes.
 pub const HEADER: usize = 4;
 
 const RAW: u32 = 1 << 31;
@@ -26,7 +26,7 @@ const RAW: u32 = 1 << 31;
 /// Appends a message.
 ///
 /// # Errors
-/// [`WireError::TooLarge`]; `out` is then as it was.
+/// [`WireError::TooLarge`]; `out` is then unchanged.
 pub fn encode<T: Serialize>(out: &mut Vec<u8>, message: &T) -> Result<(), WireError> {
     let size = postcard::experimental::serialized_size(message).map_err(|_| WireError::TooLarge)?;
     if size > MAX_RECORD {
@@ -42,7 +42,7 @@ pub fn encode<T: Serialize>(out: &mut Vec<u8>, message: &T) -> Result<(), WireEr
         .map_err(|_| WireError::TooLarge)
 }
 
-/// What stands before `length` raw bytes.
+/// Returns the header for `length` raw bytes.
 ///
 /// # Errors
 /// [`WireError::TooLarge`] for 2 GiB or more.
@@ -53,7 +53,7 @@ pub fn raw_header(length: usize) -> Result<[u8; HEADER], WireError> {
     }
 }
 
-/// A message, decoded.
+/// Decodes a message.
 ///
 /// # Errors
 /// [`WireError::Malformed`].
@@ -61,29 +61,29 @@ pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, WireError> {
     message(bytes)
 }
 
-/// Turns the bytes of a channel into records, however they were cut up.
+/// Turns the bytes of a channel, in pieces of any size, into records.
 ///
-/// It does no I/O and holds at most one unfinished message.
+/// It does no I/O and buffers at most one incomplete message.
 #[derive(Debug, Default)]
 pub struct Reader {
     header: [u8; HEADER],
-    /// How much of the header is there.
+    /// How many bytes of the header have arrived.
     arrived: usize,
     held: Vec<u8>,
     raw: u32,
 }
 
-/// A part of a channel.
+/// A message or raw bytes, as read from a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// A whole message, for [`decode`].
     Message(&'a [u8]),
-    /// Raw bytes, never none; more may follow.
+    /// Raw bytes, at least one; more may follow.
     Raw(&'a [u8]),
 }
 
 impl Reader {
-    /// A reader at the beginning of a channel.
+    /// Creates a reader at the beginning of a channel.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -94,11 +94,11 @@ impl Reader {
         }
     }
 
-    /// Takes bytes off the front of `input` until there is a piece. None means
-    /// that all input is taken and more is needed.
+    /// Takes bytes off the front of `input` until there is a piece. Returns
+    /// `None` if it took all input and needs more.
     ///
     /// # Errors
-    /// A message claims to be larger than one can be.
+    /// [`WireError::TooLarge`] if a message claims to exceed [`MAX_RECORD`].
     pub fn next<'r, 'i: 'r>(
         &'r mut self,
         input: &mut &'i [u8],
@@ -139,7 +139,7 @@ impl Reader {
         }
     }
 
-    /// Whether the channel may end here: between two records.
+    /// Returns whether the channel may end here: between two records.
     #[must_use]
     pub fn is_between_records(&self) -> bool {
         self.arrived == 0 && self.raw == 0
@@ -147,7 +147,7 @@ impl Reader {
 
     fn take_header(&mut self, input: &mut &[u8]) -> Option<u32> {
         if self.arrived == 0 {
-            // The piece that borrowed from it is gone.
+            // No piece borrows from it any more.
             self.held.clear();
         }
         let missing = HEADER.saturating_sub(self.arrived);

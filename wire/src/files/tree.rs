@@ -6,35 +6,35 @@ use crate::{
     limits::{MAX_INLINE, MAX_PATH},
 };
 
-/// A tree on its way, part by part, in either direction.
+/// A record of a tree transfer, in either direction.
 ///
 /// ```text
-///  Enter ""  ┬ File "a", whole
-///            ├ File "b", in parts ── bytes, Hole, bytes ── EndOfFile
+///  Enter ""  ┬ File "a", Whole
+///            ├ File "b", Parts ── bytes, Hole, bytes ── EndOfFile
 ///            ├ Enter "c" ┬ Symlink "d"
 ///            │           └ HardLink "e" to "a"
 ///            ├ Leave
 ///  Leave
 /// ```
 ///
-/// Names are single ones, so no path can lead anywhere: whoever takes a tree
-/// is always in the directory that it entered last. The first record has the
-/// empty name, and the tree is what it begins: a directory up to its `Leave`,
-/// or that one entry.
+/// Each record has a single file name and not a path, so that entries cannot
+/// escape the tree: the receiver creates them in the directory that it entered
+/// last. The first record has the empty name. It is the top of the tree: a
+/// directory up to its `Leave`, or a single entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum TreeRecord<'a> {
-    /// A directory. What follows is in it.
+    /// Begins a directory, which contains the following entries.
     Enter {
         /// Its name.
         #[serde(with = "serde_bytes")]
         name: &'a [u8],
-        /// Set when it is left. None: made if it is not there, and else left
-        /// as it is.
+        /// Metadata, applied at its `Leave`. `None` creates the directory if it
+        /// is missing, and else leaves its metadata unchanged.
         #[serde(borrow)]
         meta: Option<Meta<'a>>,
     },
-    /// The directory that was entered last is complete.
+    /// Ends the directory that was entered last.
     Leave,
     /// A file.
     File {
@@ -48,12 +48,12 @@ pub enum TreeRecord<'a> {
         #[serde(borrow)]
         content: Content<'a>,
     },
-    /// So many bytes of a file in parts are zero and take no room.
+    /// A hole in a file that is sent in parts.
     Hole {
-        /// How many.
+        /// Its length.
         bytes: u64,
     },
-    /// A file in parts is complete.
+    /// Ends a file that is sent in parts.
     EndOfFile,
     /// A symbolic link.
     Symlink {
@@ -63,34 +63,34 @@ pub enum TreeRecord<'a> {
         /// What else there is to it.
         #[serde(borrow)]
         meta: Meta<'a>,
-        /// What it points to.
+        /// Its target.
         #[serde(with = "serde_bytes")]
         target: &'a [u8],
     },
-    /// Another name for a file that came before.
+    /// A hard link to an earlier file.
     HardLink {
         /// The name.
         #[serde(with = "serde_bytes")]
         name: &'a [u8],
-        /// The path of the file, from the top of the tree.
+        /// The path of the file, relative to the top of the tree.
         #[serde(with = "serde_bytes")]
         to: &'a [u8],
     },
-    /// Something was left out: it is no file, directory or link, or it could
-    /// not be read.
+    /// An entry that was skipped: it is not a file, directory or link, or it
+    /// could not be read.
     Skipped {
         /// Its name.
         #[serde(with = "serde_bytes")]
         name: &'a [u8],
-        /// What it is, if that is known.
+        /// Its type, if known.
         kind: Option<FileKind>,
-        /// Why, if it could not be read.
+        /// The reason, if it could not be read.
         #[serde(borrow)]
         failure: Option<Failure<'a>>,
     },
 }
 
-/// What there is to an entry beside its name and its bytes.
+/// The metadata of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta<'a> {
     /// Permissions: the lowest twelve bits of a mode.
@@ -99,27 +99,27 @@ pub struct Meta<'a> {
     pub uid: u32,
     /// Its group.
     pub gid: u32,
-    /// When it was last changed.
+    /// Its modification time.
     pub modified: Time,
-    /// Extended attributes `user.*`.
+    /// Its extended attributes `user.*`.
     #[serde(borrow)]
     pub xattrs: Xattrs<'a>,
 }
 
-/// How the bytes of a file come.
+/// How the contents of a file are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Content<'a> {
-    /// Here: at most [`MAX_INLINE`].
+    /// Inside the record: at most [`MAX_INLINE`] bytes.
     Whole(&'a [u8]),
     /// After the record, as raw bytes and [holes](TreeRecord::Hole).
     Parts {
-        /// How long it is about to be.
+        /// The expected length.
         size: u64,
     },
 }
 
 impl TreeRecord<'_> {
-    /// Whether names are names, and everything keeps its limits.
+    /// Returns whether names are valid and all fields are within their limits.
     pub fn is_valid(&self) -> bool {
         match self {
             Self::Enter { name, meta } => {
@@ -157,7 +157,7 @@ impl Content<'_> {
     }
 }
 
-/// The name of the first record, or one that an entry can have.
+/// Accepts valid file names, and the empty name of the first record.
 fn is_name_or_empty(name: &[u8]) -> bool {
     name.is_empty() || is_name(name)
 }

@@ -1,44 +1,43 @@
 use serde::{Deserialize, Serialize};
 
-/// Something to be done with files.
+/// A request for a file operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files<'a> {
-    /// The directory that no path of the work can leave: absolute, and no part
-    /// of it a symbolic link.
+    /// The directory to which the operation is confined: an absolute path
+    /// without symbolic links.
     #[serde(with = "serde_bytes")]
     pub root: &'a [u8],
-    /// What is to be done.
+    /// The operation.
     #[serde(borrow)]
     pub work: Work<'a>,
 }
 
-/// What is to be done. Paths are relative to the root; the empty path is the
-/// root itself.
+/// A file operation. Paths are relative to the root; the empty path is the root
+/// itself.
 ///
-/// A path that leads out of the root, through `..` or through a symbolic link,
-/// is [refused](crate::FailureKind::Denied). Where the root is `/`, symbolic
-/// links mean what they mean to any process. Anywhere, a symbolic link that
-/// belongs neither to root nor to the owner of what it leads to is refused in
-/// the same way.
+/// A path that leads out of the root, through `..` or a symbolic link, is
+/// [rejected](crate::FailureKind::Denied). If the root is `/`, symbolic links
+/// are resolved as for any process. Everywhere, a symbolic link that is owned
+/// neither by root nor by the owner of its target is rejected in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Work<'a> {
-    /// The bytes of a file.
+    /// Reads a file.
     Read {
-        /// Which file; links are followed.
+        /// The file; links are followed.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// Where to begin.
+        /// The offset of the first byte.
         offset: u64,
-        /// How many bytes at most.
+        /// The maximum number of bytes.
         length: u64,
     },
-    /// Writes a file; links are followed, missing directories are made.
+    /// Writes a file. Follows links and creates missing directories.
     #[serde(borrow)]
     Write(Write<'a>),
-    /// One entry.
+    /// Returns the metadata of one entry.
     Stat {
-        /// Which one.
+        /// The entry.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// Whether a link at the end of the path is followed.
@@ -46,124 +45,124 @@ pub enum Work<'a> {
         /// Whether to compute the digest of a file.
         digest: bool,
     },
-    /// Many entries.
+    /// Lists the entries of a tree.
     #[serde(borrow)]
     Walk(Walk<'a>),
-    /// Makes a directory, and those above it.
+    /// Creates a directory and its missing parents.
     MakeDirectory {
-        /// Which one. One that is there is fine.
+        /// The directory. It may exist already.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// Its permissions; 0755 by default.
         mode: Option<u16>,
-        /// Whose it is, and the ones made above it.
+        /// The owner of all directories that are created.
         #[serde(borrow)]
         owner: Owner<'a>,
     },
-    /// Removes an entry. A link is removed, never what it points to.
+    /// Removes an entry. Does not follow a link.
     Remove {
-        /// Which one.
+        /// The entry.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// Whether a directory goes with all that is in it. Without this an
-        /// empty one goes.
+        /// Whether a directory is removed recursively. Otherwise it must be
+        /// empty.
         tree: bool,
     },
-    /// Gives an entry another name.
+    /// Renames an entry.
     Rename {
-        /// Which one.
+        /// The entry.
         #[serde(with = "serde_bytes")]
         from: &'a [u8],
-        /// Its new name.
+        /// The new path.
         #[serde(with = "serde_bytes")]
         to: &'a [u8],
-        /// Whether what has that name may be replaced.
+        /// Whether an existing entry at the new path may be replaced.
         replace: bool,
     },
-    /// Copies a file, a link, or a directory with all that is in it.
+    /// Copies a file, a link, or a directory recursively.
     Copy {
-        /// Which one.
+        /// The entry.
         #[serde(with = "serde_bytes")]
         from: &'a [u8],
-        /// The name of the copy.
+        /// The path of the copy.
         #[serde(with = "serde_bytes")]
         to: &'a [u8],
-        /// Whose it is.
+        /// The owner of the copy.
         #[serde(borrow)]
         owner: Owner<'a>,
     },
-    /// Sets permissions; links are followed, but not within a tree.
+    /// Sets permissions. Follows links, but not within a tree.
     SetMode {
-        /// Of which entry.
+        /// The entry.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
         /// The permissions.
         mode: u16,
-        /// Whether for all that is below it too.
+        /// Whether to apply it recursively.
         tree: bool,
     },
-    /// Sets the owner; links are not followed.
+    /// Sets the owner. Does not follow links.
     SetOwner {
-        /// Of which entry.
+        /// The entry.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// Whose it is.
+        /// The owner.
         #[serde(borrow)]
         owner: Owner<'a>,
-        /// Whether for all that is below it too.
+        /// Whether to apply it recursively.
         tree: bool,
     },
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     Symlink {
-        /// Its name.
+        /// The path of the link.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// What it points to, any bytes.
+        /// The target, any bytes.
         #[serde(with = "serde_bytes")]
         target: &'a [u8],
-        /// Whose it is.
+        /// The owner of the link.
         #[serde(borrow)]
         owner: Owner<'a>,
     },
-    /// Sets the time of the last change; makes an empty file if there is none.
+    /// Sets the modification time. Creates an empty file if there is none.
     Touch {
-        /// Of which entry; links are followed.
+        /// The entry; links are followed.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// The time; now if none.
+        /// The time; `None` is now.
         modified: Option<Time>,
-        /// Whose it is if it is made.
+        /// The owner of a file that is created.
         #[serde(borrow)]
         owner: Owner<'a>,
     },
-    /// How much a tree takes up: [`Answer::Usage`](super::Answer::Usage).
+    /// Computes the disk usage of a tree: [`Answer::Usage`](super::Answer::Usage).
     Usage {
-        /// Its top.
+        /// The top of the tree.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
     },
-    /// Makes what was written safe on the disk: a file, or the whole file
-    /// system of a directory.
+    /// Flushes written data to disk: of a file, or of the whole file system of
+    /// a directory.
     Sync {
-        /// Which one.
+        /// The file or directory.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
     },
-    /// Tells what changes, until the stream is cancelled. The first answer is
-    /// the entry itself: from then on nothing is missed.
+    /// Reports changes until the stream is cancelled. The first answer is the
+    /// entry itself; all changes after it are reported.
     Watch {
         /// A file or directory.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// Whether also in the directories below.
+        /// Whether to include the directories below.
         recursive: bool,
-        /// Changes of one path within this time are told once.
+        /// Changes of one path within this time are reported once.
         debounce_ms: u32,
     },
-    /// Takes a tree.
+    /// Receives a tree from the host.
     #[serde(borrow)]
     Receive(Receive<'a>),
-    /// Gives a tree.
+    /// Sends a tree to the host.
     #[serde(borrow)]
     Send(Send<'a>),
     /// Changes many files: all, or none.
@@ -171,131 +170,131 @@ pub enum Work<'a> {
         /// The directory that the paths of the records are relative to.
         #[serde(with = "serde_bytes")]
         path: &'a [u8],
-        /// Whose files are that are new.
+        /// The owner of new files.
         #[serde(borrow)]
         owner: Owner<'a>,
     },
 }
 
-/// How a file is written.
+/// The parameters of writing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write<'a> {
-    /// Which file.
+    /// The file.
     #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
-    /// Where the bytes go.
+    /// Where in the file the bytes go.
     pub place: WritePlace,
-    /// What must be there before.
+    /// The precondition.
     pub expect: Expect,
-    /// Its permissions. By default they stay as they are, or are 0644.
+    /// Its permissions. By default those of the old file, or 0644.
     pub mode: Option<u16>,
-    /// Whose it is.
+    /// Its owner.
     #[serde(borrow)]
     pub owner: Owner<'a>,
-    /// How many bytes will come, if that is known: to make room for them.
+    /// The expected number of bytes, if known, for preallocation.
     pub size: Option<u64>,
-    /// Whether it must be safe on the disk before the answer.
+    /// Whether it must be flushed to disk before the answer.
     pub sync: bool,
 }
 
-/// Where written bytes go.
+/// Where in a file written bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WritePlace {
-    /// They are the whole file. Whoever opens it sees all of the old one or
-    /// all of the new one.
+    /// They replace the whole file atomically: readers see either the old or
+    /// the new contents.
     Replace,
-    /// Behind its end.
+    /// At its end.
     Append,
-    /// Over what is there from this offset on.
+    /// At this offset; bytes that are there are overwritten.
     At(u64),
 }
 
-/// What must be true of a file before it is changed. If it is not, that is a
+/// The precondition of a change. If it is not met, the change fails with a
 /// [conflict](crate::FailureKind::Conflict).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expect {
-    /// Nothing.
+    /// No precondition.
     Anything,
-    /// It is not there.
+    /// The file does not exist.
     Absent,
-    /// Its bytes have this SHA-256.
+    /// The file's contents have this SHA-256.
     Digest([u8; 32]),
 }
 
-/// Whose an entry is that is made or changed.
+/// The owner of an entry that is created or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Owner<'a> {
-    /// Of whoever has the directory that it is made in. What is replaced
-    /// stays whose it was.
+    /// The owner of the directory in which the entry is created. An entry that
+    /// is replaced keeps its owner.
     OfDirectory,
     /// `USER[:GROUP]`, names or numbers.
     User(&'a str),
-    /// Of the ids that its record says; where there is none, of root.
+    /// The ids in the entry's record; root for entries without a record.
     OfRecord,
 }
 
-/// Which entries of a tree are told, and how.
+/// The parameters of listing a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Walk<'a> {
-    /// Its top: a directory, or anything else, which is then all there is. A
-    /// link at the end of the path is followed.
+    /// The top of the tree: a directory, or any other entry, which is then the
+    /// only one. A link at the end of the path is followed.
     #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
-    /// How many levels below the top; 0: the top alone.
+    /// The number of levels below the top; 0 is the top alone.
     pub depth: u32,
-    /// Whether the top itself is told, with an empty path.
+    /// Whether to include the top itself, with an empty path.
     pub top: bool,
-    /// Only paths that match this [glob](crate::pattern); all if empty.
+    /// Selects paths that match this [glob](crate::pattern); all if empty.
     #[serde(with = "serde_bytes")]
     pub glob: &'a [u8],
-    /// Only what these lines include; all if empty.
+    /// Selects paths that these rules match; all if empty.
     #[serde(with = "serde_bytes")]
     pub include: &'a [u8],
-    /// Nothing that these lines exclude.
+    /// Skips paths that these rules exclude.
     #[serde(with = "serde_bytes")]
     pub exclude: &'a [u8],
-    /// Whether the names of each directory come in order.
+    /// Whether the names of each directory are sorted.
     pub sorted: bool,
-    /// Whether files come with their digests.
+    /// Whether to compute the digests of files.
     pub digest: bool,
-    /// Whether owners and groups come with their names.
+    /// Whether to include the names of owners and groups.
     pub names: bool,
 }
 
-/// How a tree is taken.
+/// The parameters of receiving a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receive<'a> {
-    /// What the first record becomes. Missing directories above are made.
+    /// The path of the top of the tree. Missing parents are created.
     #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
-    /// Whose its entries are.
+    /// The owner of its entries.
     #[serde(borrow)]
     pub owner: Owner<'a>,
-    /// Whether it must be safe on the disk before the answer.
+    /// Whether it must be flushed to disk before the answer.
     pub sync: bool,
 }
 
-/// How a tree is given.
+/// The parameters of sending a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Send<'a> {
-    /// The first record; a link is given as a link.
+    /// The top of the tree; a link is sent as a link.
     #[serde(with = "serde_bytes")]
     pub path: &'a [u8],
-    /// Only what these lines include; all if empty.
+    /// Selects paths that these rules match; all if empty.
     #[serde(with = "serde_bytes")]
     pub include: &'a [u8],
-    /// Nothing that these lines exclude.
+    /// Skips paths that these rules exclude.
     #[serde(with = "serde_bytes")]
     pub exclude: &'a [u8],
 }
 
-/// A time of the guest's clock, since 1970.
+/// A time of the guest's wall clock, since 1970.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Time {
     /// Whole seconds.
     pub seconds: i64,
-    /// Nanoseconds, fewer than a billion.
+    /// Nanoseconds, less than a billion.
     pub nanoseconds: u32,
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::limits::MAX_XATTRS;
 
-/// Extended attributes, packed: for each one the length of its name (a byte),
-/// the name, the length of its value (two bytes, the lowest first), the value.
+/// A packed list of extended attributes. Each one is the length of its name (a
+/// byte), the name, the length of its value (two bytes, little-endian), the value.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Xattrs<'a>(&'a [u8]);
 
@@ -14,13 +14,13 @@ impl<'a> Xattrs<'a> {
     /// No attributes.
     pub const NONE: Self = Self(&[]);
 
-    /// Names and values in order.
+    /// Iterates over names and values in order.
     pub fn iter(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         let mut rest = self.0;
         core::iter::from_fn(move || take(&mut rest))
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
@@ -82,13 +82,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Xattrs<'a> {
 pub struct XattrsBuf(Vec<u8>);
 
 impl XattrsBuf {
-    /// No attributes.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Appends one. One that does not fit is left out, and the answer is
-    /// false.
+    /// Appends an attribute. Returns false, and appends nothing, if the name is
+    /// invalid or the attribute does not fit.
     #[must_use]
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> bool {
         let (Ok(name_length), Ok(value_length)) =
@@ -113,7 +113,7 @@ impl XattrsBuf {
         self.0.clear();
     }
 
-    /// The attributes as they go into a message.
+    /// Returns the attributes for use in a message.
     pub fn as_xattrs(&self) -> Xattrs<'_> {
         Xattrs(&self.0)
     }

@@ -2,11 +2,11 @@ use super::{PatternFault, set::Set};
 
 /// The smallest part of a pattern.
 pub(super) enum Element<'p> {
-    /// This byte, as it is.
+    /// This byte.
     Byte(u8),
-    /// One byte, whichever it is.
+    /// Any one byte.
     Any,
-    /// Any bytes, or none.
+    /// Any number of bytes, including none.
     Star,
     /// One byte of a set.
     Set(Set<'p>),
@@ -14,7 +14,7 @@ pub(super) enum Element<'p> {
     Slash(Slash),
 }
 
-/// What ends a component. Git tells the two apart behind `**` only.
+/// The slash that ends a component. Git distinguishes the two only after `**`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slash {
     Plain,
@@ -22,7 +22,7 @@ pub(super) enum Slash {
 }
 
 impl<'p> Element<'p> {
-    /// Splits an element off. None: there is none.
+    /// Splits the first element off; `None` at the end.
     pub(super) fn split(source: &'p [u8]) -> Result<Option<(Self, &'p [u8])>, PatternFault> {
         Ok(Some(match source {
             [] => return Ok(None),
@@ -39,56 +39,56 @@ impl<'p> Element<'p> {
         }))
     }
 
-    /// Whether it matches this byte of a name. What is no single byte does not.
+    /// Returns whether it matches this byte of a name. Stars and slashes do not.
     pub(super) fn matches(&self, byte: u8) -> bool {
         match *self {
             Self::Byte(wanted) => wanted == byte,
             Self::Any => true,
-            Self::Set(set) => set.holds(byte),
+            Self::Set(set) => set.contains(byte),
             Self::Star | Self::Slash(_) => false,
         }
     }
 }
 
-/// What a component of a pattern matches.
+/// The kind of a component of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One name.
+    /// Matches one name.
     Literal,
-    /// The names that end so. It is what most wildcards are used for, and it
-    /// takes but one comparison.
+    /// Matches names with this suffix: the most common use of wildcards, which
+    /// takes a single comparison.
     Suffix,
-    /// The names that fit.
+    /// Matches names by wildcards.
     Wild,
-    /// Any number of components, or none.
+    /// `**`: matches any number of components, including none.
     Deep,
 }
 
-/// One component of a pattern, as it is written.
+/// One component of a pattern, unparsed.
 pub(super) struct Component<'p> {
     pub(super) source: &'p [u8],
     pub(super) kind: Kind,
-    /// How it ends, and what follows. None: the pattern ends with it.
+    /// The slash that ends it, and the rest; `None` for the last component.
     pub(super) next: Option<(Slash, &'p [u8])>,
 }
 
 impl<'p> Component<'p> {
-    /// Splits the first component off. A slash within brackets does not end it.
+    /// Splits the first component off. A slash in brackets does not end it.
     pub(super) fn split(pattern: &'p [u8]) -> Result<Self, PatternFault> {
         let mut rest = pattern;
         let mut next = None;
         let mut kind = Kind::Literal;
-        while let Some((element, behind)) = Element::split(rest)? {
+        while let Some((element, after)) = Element::split(rest)? {
             match element {
                 Element::Slash(slash) => {
-                    next = Some((slash, behind));
+                    next = Some((slash, after));
                     break;
                 }
                 Element::Byte(_) => {}
                 Element::Star if rest.len() == pattern.len() => kind = Kind::Suffix,
                 Element::Any | Element::Star | Element::Set(_) => kind = Kind::Wild,
             }
-            rest = behind;
+            rest = after;
         }
         let length = pattern.len().saturating_sub(rest.len());
         let source = pattern.get(..length).unwrap_or_default();

@@ -5,24 +5,24 @@ use super::{MAX_PATTERN, MAX_RULES, MAX_RULES_BYTES};
 /// Why a pattern, or a list of them, cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternError {
-    /// The line of the list in which the pattern stands, counted from 1. None:
-    /// there is but one pattern, or the list as a whole is at fault.
+    /// The line of the pattern in its list, counted from 1. `None` for a single
+    /// pattern, and for errors of the list as a whole.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The kind of error.
     pub fault: PatternFault,
 }
 
-/// What is wrong with a pattern, or a list of them.
+/// The kind of a [`PatternError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PatternFault {
     /// The pattern is longer than [`MAX_PATTERN`].
     TooLong,
-    /// There is a zero byte in the pattern.
+    /// The pattern contains a zero byte.
     ZeroByte,
     /// A `[` has no `]`.
     UnclosedBracket,
-    /// There is no class of bytes with the name between `[:` and `:]`.
+    /// The name between `[:` and `:]` is not a known class.
     UnknownClass,
     /// Nothing follows a backslash.
     TrailingBackslash,
@@ -30,12 +30,12 @@ pub enum PatternFault {
     BadComponent,
     /// There are more than [`MAX_RULES`] lines.
     TooManyRules,
-    /// The lines are together longer than [`MAX_RULES_BYTES`].
+    /// The list is longer than [`MAX_RULES_BYTES`].
     TooLarge,
 }
 
 impl PatternFault {
-    /// The fault in this line of a list.
+    /// Returns the error with the line of the list.
     pub(super) const fn in_line(self, line: usize) -> PatternError {
         PatternError {
             line: Some(line),

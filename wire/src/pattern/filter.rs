@@ -1,8 +1,8 @@
 use super::{PatternError, Rules, Verdict};
 
-/// What to take of a tree and what to leave out.
+/// Selects the entries of a tree by include and exclude rules.
 ///
-/// Both lists are [`Rules`]. Each path is selected as follows, from the root
+/// Both lists are [`Rules`]. Each path is decided as follows, from the root
 /// down; the first sentence that applies decides.
 ///
 /// 1. The root is taken if there are no include lines, and else entered.
@@ -14,10 +14,10 @@ use super::{PatternError, Rules, Verdict};
 /// 6. A directory is entered if an include line could match something below it.
 /// 7. Everything else is skipped.
 ///
-/// So without include lines everything is taken that is not excluded. With them,
-/// everything that one of them matches, with all below it, less what is excluded.
-/// As with git, nothing below an excluded directory comes back, whatever the lines
-/// say about it.
+/// So without include lines, everything is taken that is not excluded. With
+/// include lines, everything is taken that one of them matches, and everything
+/// below it, except what is excluded. As with git, nothing below an excluded
+/// directory can be included again.
 ///
 /// ```
 /// use vmcell_wire::pattern::{Filter, Selection};
@@ -33,26 +33,26 @@ use super::{PatternError, Rules, Verdict};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// What to take. Empty: everything.
+    /// What to take. If empty, everything.
     pub include: Rules,
-    /// What to leave out although it is included.
+    /// What to skip even if it is included.
     pub exclude: Rules,
 }
 
-/// What is to be done with a path.
+/// The decision of a [`Filter`] about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// It belongs to what was asked for.
+    /// It is selected.
     Take,
-    /// It is a directory that was not asked for, but something below it may be.
-    /// It comes along only if there is.
+    /// It is a directory that is not selected itself, but something below it may
+    /// be. It is needed only if something is.
     Enter,
-    /// It does not belong to it, nor does anything below it.
+    /// Neither it nor anything below it is selected.
     Skip,
 }
 
 impl Filter {
-    /// Reads the lines of both lists.
+    /// Parses the lines of both lists.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Filter {
         })
     }
 
-    /// What is to be done with the root of the tree.
+    /// Returns the decision about the root of the tree.
     pub fn select_root(&self) -> Selection {
         if self.include.is_empty() {
             Selection::Take
@@ -73,14 +73,13 @@ impl Filter {
         }
     }
 
-    /// What is to be done with a path, given what is done with the directory
-    /// that it is in. A walk has that at hand; it spares looking at all parents
-    /// again for each path.
+    /// Returns the decision about a path, given the decision about its parent
+    /// directory. In a walk this avoids evaluating all parents for each path.
     pub fn select_within(&self, parent: Selection, path: &[u8], is_dir: bool) -> Selection {
         if parent == Selection::Skip || self.exclude.verdict(path, is_dir) == Verdict::Excluded {
             return Selection::Skip;
         }
-        // A line excludes what it names; what is named here is taken.
+        // `Excluded` means that a line matches, which selects the path here.
         match (self.include.verdict(path, is_dir), parent) {
             (Verdict::Excluded, _) | (Verdict::Unmentioned, Selection::Take) => Selection::Take,
             _ if is_dir && self.include.could_exclude_below(path) => Selection::Enter,
@@ -88,7 +87,7 @@ impl Filter {
         }
     }
 
-    /// What is to be done with a path, whatever came before it.
+    /// Returns the decision about a path, by evaluating all its parents.
     pub fn select(&self, path: &[u8], is_dir: bool) -> Selection {
         let mut selection = self.select_root();
         if path.is_empty() {

@@ -7,7 +7,7 @@ use super::{
     wildcard,
 };
 
-/// One pattern of [paths](super).
+/// A compiled [pattern](super) of paths.
 ///
 /// ```
 /// use vmcell_wire::pattern::Glob;
@@ -20,13 +20,13 @@ use super::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct Glob {
-    /// The components with slashes between them: names and suffixes without
-    /// escapes, wild ones as they were written, `**` as nothing.
+    /// The components, separated by slashes: names and suffixes without escapes,
+    /// wildcards as they were written, `**` as an empty text.
     text: Vec<u8>,
     parts: Vec<Part>,
 }
 
-/// A component of the pattern, and where its text stands.
+/// A component of the pattern, and the range of its text.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     kind: Kind,
@@ -41,12 +41,12 @@ impl Part {
 }
 
 impl Glob {
-    /// Reads a pattern.
+    /// Compiles a pattern.
     ///
     /// # Errors
     ///
-    /// The pattern is too long or not well-formed, or has a component that no
-    /// path can have: one that is empty, `.` or `..`.
+    /// The pattern is too long or malformed, or has a component that no path can
+    /// have: one that is empty, `.` or `..`.
     pub fn new(pattern: &[u8]) -> Result<Self, PatternError> {
         let glob = Self::compile(pattern)?;
         let is_bad = |part: &Part| {
@@ -58,14 +58,14 @@ impl Glob {
         Ok(glob)
     }
 
-    /// Reads a pattern, which may have components that match nothing.
+    /// Compiles a pattern. Accepts components that cannot match anything.
     pub(super) fn compile(pattern: &[u8]) -> Result<Self, PatternFault> {
         let mut glob = Self::empty(pattern)?;
         glob.append(pattern)?;
         Ok(glob)
     }
 
-    /// Reads a pattern of a name that may stand in any directory.
+    /// Compiles a pattern that matches in any directory.
     pub(super) fn compile_anywhere(pattern: &[u8]) -> Result<Self, PatternFault> {
         let mut glob = Self::empty(pattern)?;
         glob.push(Kind::Deep, b"")?;
@@ -91,9 +91,9 @@ impl Glob {
         while let Some(pattern) = next {
             let component = Component::split(pattern)?;
             self.push(component.kind, component.source)?;
-            // Only before a slash that is written plainly may `**` be nothing.
-            let may_be_nothing = matches!(component.next, Some((Slash::Plain, _)));
-            if component.kind == Kind::Deep && !may_be_nothing {
+            // `**` matches zero components only before an unescaped slash.
+            let may_be_empty = matches!(component.next, Some((Slash::Plain, _)));
+            if component.kind == Kind::Deep && !may_be_empty {
                 self.push(Kind::Suffix, b"*")?;
             }
             next = component.next.map(|(_, rest)| rest);
@@ -111,9 +111,9 @@ impl Glob {
             Kind::Wild => self.text.extend_from_slice(source),
             Kind::Literal | Kind::Suffix => {
                 let mut rest = source.strip_prefix(b"*").unwrap_or(source);
-                while let Some((Element::Byte(byte), behind)) = Element::split(rest)? {
+                while let Some((Element::Byte(byte), after)) = Element::split(rest)? {
                     self.text.push(byte);
-                    rest = behind;
+                    rest = after;
                 }
             }
         }
@@ -125,13 +125,13 @@ impl Glob {
         Ok(())
     }
 
-    /// Whether the pattern matches all of the path.
+    /// Returns whether the pattern matches the whole path.
     pub fn matches(&self, path: &[u8]) -> bool {
         let mut names = names(path);
         let mut runs = self.parts.split(|part| part.kind == Kind::Deep);
-        // What stands before the first `**` must match at the start, what stands
-        // behind the last at the end. Of what is between, the earliest place is
-        // the best, for it leaves the most to those behind it.
+        // The components before the first `**` must match at the start, those
+        // after the last one at the end. For each run in between, the earliest
+        // match is the best, because it leaves the most names to later runs.
         let mut first = runs.next().unwrap_or_default().iter();
         if !first.all(|part| self.matches_next(*part, names.next())) {
             return false;
@@ -159,8 +159,8 @@ impl Glob {
         true
     }
 
-    /// Whether a path below this directory could match, as far as the names of
-    /// the directory tell. A walk need not enter it otherwise.
+    /// Returns whether a path below this directory could match, judging by the
+    /// directory's path. A walk can skip directories for which it is false.
     ///
     /// ```
     /// # use vmcell_wire::pattern::Glob;
@@ -183,9 +183,9 @@ impl Glob {
         parts.next().is_some()
     }
 
-    /// The leading components in which nothing is a wildcard, without escapes.
-    /// Nothing outside of that path can match, so a walk can begin there. It is
-    /// all of the pattern if there is no wildcard in it.
+    /// Returns the leading components without wildcards, unescaped. Nothing
+    /// outside that path can match, so a walk can begin there. Without wildcards
+    /// it is the whole pattern.
     ///
     /// ```
     /// # use vmcell_wire::pattern::Glob;
@@ -214,7 +214,7 @@ impl Glob {
     }
 }
 
-/// The names in a path; none in the empty one.
+/// Iterates over the names in a path; the empty path has none.
 fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
     let is_root = path.is_empty();
     path.split(|&byte| byte == b'/').filter(move |_| !is_root)

@@ -2,22 +2,21 @@ use alloc::vec::Vec;
 
 use super::{Glob, MAX_PATTERN, MAX_RULES, MAX_RULES_BYTES, PatternError, PatternFault};
 
-/// Lines of [patterns](super), read as git reads a `.gitignore` at the root of
-/// the tree: gitignore(5).
+/// Lines of [patterns](super) with the semantics of a `.gitignore` at the root
+/// of the tree: gitignore(5).
 ///
-/// - The last line that matches decides. A line that begins with `!` takes back
-///   what the lines before it say.
+/// - The last line that matches decides. A line that begins with `!` reverts the
+///   decision of earlier lines.
 /// - A pattern with a slash before its end is compared with the whole path, any
-///   other with the name alone, in whichever directory.
+///   other with the name alone, in any directory.
 /// - A pattern with a slash at its end matches directories only.
-/// - Blank lines, lines that begin with `#`, spaces at the end of a line unless
-///   there is a backslash before them, a carriage return at the end of a line
-///   and a byte order mark at the start mean nothing.
+/// - Blank lines, lines that begin with `#`, trailing spaces that are not escaped
+///   by a backslash, a carriage return at the end of a line and a byte order mark
+///   at the start are ignored.
 ///
-/// Two things are not as git does them. A line that is not well-formed, such as
-/// `[a`, is an error here and never matches there: nobody would notice a rule
-/// that does nothing. And `a**/b`, of which git's documentation says that it
-/// means `a*/b`, means that here, while git looks at any depth.
+/// There are two differences from git. A malformed line, such as `[a`, is an
+/// error here, while git silently never matches it. And `a**/b` means `a*/b`
+/// here, as git's documentation says, while git matches at any depth.
 ///
 /// ```
 /// use vmcell_wire::pattern::{Rules, Verdict};
@@ -32,7 +31,7 @@ use super::{Glob, MAX_PATTERN, MAX_RULES, MAX_RULES_BYTES, PatternError, Pattern
 #[derive(Clone, Debug, Default)]
 pub struct Rules(Vec<Rule>);
 
-/// What [`Rules`] say about a path.
+/// The decision of [`Rules`] about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The last line that matches is an ordinary one.
@@ -44,12 +43,12 @@ pub enum Verdict {
 }
 
 impl Rules {
-    /// Reads lines that are parted by newlines.
+    /// Parses lines that are separated by newlines.
     ///
     /// # Errors
     ///
-    /// A line is too long or not well-formed, which the error names, or there
-    /// are too many of them.
+    /// A line is too long or malformed (the error contains its number), or there
+    /// are too many lines.
     pub fn parse(lines: &[u8]) -> Result<Self, PatternError> {
         if lines.len() > MAX_RULES_BYTES {
             return Err(PatternFault::TooLarge.into());
@@ -69,16 +68,16 @@ impl Rules {
         Ok(Self(rules))
     }
 
-    /// Whether there is no rule.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What the rules say about this one path; what they say about its parents
-    /// does not count.
+    /// Returns the decision about this path alone. Ignores decisions about its
+    /// parents.
     ///
-    /// To git nothing below an excluded directory can be included again. A walk
-    /// from the root does the same if it does not enter excluded directories.
+    /// With git, nothing below an excluded directory can be included again. A
+    /// walk from the root has the same effect if it skips excluded directories.
     pub fn verdict(&self, path: &[u8], is_dir: bool) -> Verdict {
         let mut latest_first = self.0.iter().rev();
         latest_first
@@ -86,7 +85,7 @@ impl Rules {
             .map_or(Verdict::Unmentioned, |rule| rule.verdict)
     }
 
-    /// Whether a line without `!` could match a path below this directory.
+    /// Returns whether a line without `!` could match a path below this directory.
     pub(super) fn could_exclude_below(&self, directory: &[u8]) -> bool {
         self.0
             .iter()
@@ -132,16 +131,16 @@ impl Rule {
     }
 }
 
-/// The line without what means nothing at its end. A backslash keeps the space
-/// behind it.
+/// Returns the line without a carriage return and unescaped spaces at its end.
 fn trim(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let mut kept = line;
-    while let [shorter @ .., b' '] = kept {
-        kept = shorter;
+    let mut trimmed = line;
+    while let [shorter @ .., b' '] = trimmed {
+        trimmed = shorter;
     }
-    let backslashes = kept.iter().rev().take_while(|&&byte| byte == b'\\').count();
+    let trailing = trimmed.iter().rev();
+    let backslashes = trailing.take_while(|&&byte| byte == b'\\').count();
     let escaped = usize::from(!backslashes.is_multiple_of(2));
-    line.get(..kept.len().saturating_add(escaped))
+    line.get(..trimmed.len().saturating_add(escaped))
         .unwrap_or(line)
 }

@@ -1,6 +1,6 @@
 use super::PatternFault;
 
-/// A set of bytes: what stands between `[` and `]`.
+/// A bracket expression: a set of bytes between `[` and `]`.
 #[derive(Clone, Copy)]
 pub(super) struct Set<'p> {
     negated: bool,
@@ -8,58 +8,58 @@ pub(super) struct Set<'p> {
 }
 
 impl<'p> Set<'p> {
-    /// Splits a set off the bytes that follow its `[`.
+    /// Splits a set off the bytes after its `[`.
     pub(super) fn split(source: &'p [u8]) -> Result<(Self, &'p [u8]), PatternFault> {
         let (negated, members) = match source {
             [b'!' | b'^', members @ ..] => (true, members),
             members => (false, members),
         };
         let mut rest = members;
-        // A `]` can only close the set behind its first member: `[]]` holds one.
+        // A `]` as the first member does not close the set: `[]]` contains `]`.
         loop {
-            let (member, behind) = Member::split(rest).ok_or(PatternFault::UnclosedBracket)?;
-            if member.holds(0).is_none() {
+            let (member, after) = Member::split(rest).ok_or(PatternFault::UnclosedBracket)?;
+            if member.contains(0).is_none() {
                 return Err(PatternFault::UnknownClass);
             }
-            rest = behind;
-            if let [b']', behind @ ..] = rest {
+            rest = after;
+            if let [b']', after @ ..] = rest {
                 let length = members.len().saturating_sub(rest.len());
                 let members = members.get(..length).unwrap_or_default();
-                return Ok((Self { negated, members }, behind));
+                return Ok((Self { negated, members }, after));
             }
         }
     }
 
-    /// Whether the byte is one that the set means.
-    pub(super) fn holds(self, byte: u8) -> bool {
+    /// Returns whether the set matches the byte.
+    pub(super) fn contains(self, byte: u8) -> bool {
         let mut rest = self.members;
-        while let Some((member, behind)) = Member::split(rest) {
-            if member.holds(byte) == Some(true) {
+        while let Some((member, after)) = Member::split(rest) {
+            if member.contains(byte) == Some(true) {
                 return !self.negated;
             }
-            rest = behind;
+            rest = after;
         }
         self.negated
     }
 }
 
-/// What a set is made of.
+/// A member of a set.
 enum Member<'p> {
-    /// A byte, and those from it up to the other.
+    /// The bytes from the first to the second, inclusive.
     Range(u8, u8),
-    /// All bytes of the class that has this name.
+    /// All bytes of the class with this name.
     Class(&'p [u8]),
 }
 
 impl<'p> Member<'p> {
-    /// Splits one member off. None: there is none, or it is cut off.
+    /// Splits one member off; `None` if there is none or it is incomplete.
     fn split(source: &'p [u8]) -> Option<(Self, &'p [u8])> {
         if let Some((name, rest)) = split_class(source) {
             return Some((Self::Class(name), rest));
         }
         let (low, rest) = split_byte(source)?;
         match rest {
-            // At the end a `-` stands for itself.
+            // At the end of the set, `-` is a literal.
             [b'-'] | [b'-', b']', ..] => {}
             [b'-', high @ ..] => {
                 let (high, rest) = split_byte(high)?;
@@ -70,18 +70,17 @@ impl<'p> Member<'p> {
         Some((Self::Range(low, low), rest))
     }
 
-    /// Whether the byte belongs to it. None: there is no class of this name.
-    fn holds(&self, byte: u8) -> Option<bool> {
+    /// Returns whether the byte belongs to it; `None` if the class is unknown.
+    fn contains(&self, byte: u8) -> Option<bool> {
         match *self {
-            // The first byte counts even if the range is upside down.
+            // The first byte matches even if the range is reversed.
             Self::Range(low, high) => Some(byte == low || (low..=high).contains(&byte)),
-            Self::Class(name) => class_holds(name, byte),
+            Self::Class(name) => class_contains(name, byte),
         }
     }
 }
 
-/// The name in `[:name:]`, and what follows. Without its end, `[` is a byte as
-/// any other.
+/// Splits off the name in `[:name:]`. Without `:]`, the `[` is a literal.
 fn split_class(source: &[u8]) -> Option<(&[u8], &[u8])> {
     let inside = source.strip_prefix(b"[:")?;
     let end = inside.iter().position(|&byte| byte == b']')?;
@@ -97,7 +96,7 @@ fn split_byte(source: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-fn class_holds(name: &[u8], byte: u8) -> Option<bool> {
+fn class_contains(name: &[u8], byte: u8) -> Option<bool> {
     Some(match name {
         b"alnum" => byte.is_ascii_alphanumeric(),
         b"alpha" => byte.is_ascii_alphabetic(),
@@ -108,7 +107,7 @@ fn class_holds(name: &[u8], byte: u8) -> Option<bool> {
         b"lower" => byte.is_ascii_lowercase(),
         b"print" => matches!(byte, b' '..=b'~'),
         b"punct" => byte.is_ascii_punctuation(),
-        // Neither form feed nor vertical tab: git's own idea of a space.
+        // As in git, neither form feed nor vertical tab.
         b"space" => matches!(byte, b' ' | b'\t' | b'\n' | b'\r'),
         b"upper" => byte.is_ascii_uppercase(),
         b"xdigit" => byte.is_ascii_hexdigit(),

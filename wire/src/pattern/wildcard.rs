@@ -1,29 +1,28 @@
 use super::element::Element;
 
-/// Whether a component of a pattern matches a name.
+/// Returns whether a component of a pattern matches a name.
 ///
-/// When something does not fit, only the last star passed can help, by taking
-/// one byte more: whatever an earlier one could still take, the last one can
-/// take too. So each byte of the pattern is compared with each byte of the name
-/// at most once.
+/// On a mismatch it backtracks only to the last star, which then matches one more
+/// byte: whatever an earlier star could match, the last one can match too. So each
+/// byte of the pattern is compared with each byte of the name at most once.
 pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let mut pattern = pattern;
     let mut name = name;
-    // What follows the last star, and what of the name it has left.
+    // The pattern after the last star, and the part of the name to match with it.
     let mut star: Option<(&[u8], &[u8])> = None;
     loop {
         let fits = match (Element::split(pattern), name.split_first()) {
-            (Ok(Some((Element::Star, behind))), _) => {
-                pattern = behind;
+            (Ok(Some((Element::Star, after))), _) => {
+                pattern = after;
                 star = Some((pattern, name));
                 continue;
             }
-            (Ok(Some((element, behind))), Some((&byte, rest))) if element.matches(byte) => {
-                Some((behind, rest))
+            (Ok(Some((element, after))), Some((&byte, rest))) if element.matches(byte) => {
+                Some((after, rest))
             }
             (Ok(None), None) => return true,
             _ => star
-                .and_then(|(behind, left)| Some((behind, left.get(1..)?)))
+                .and_then(|(after, left)| Some((after, left.get(1..)?)))
                 .inspect(|again| star = Some(*again)),
         };
         let Some(next) = fits else {

@@ -1,19 +1,19 @@
-//! What is said about services.
+//! Services.
 //!
-//! A service is a named background process that the agent looks after: it knows
-//! when it is ready, ends it with care, and starts it again when it should.
+//! A service is a named background process that the agent supervises: it probes
+//! whether it is ready, stops it gracefully, and restarts it by its policy.
 //!
 //! ```text
-//!            needs are ready        probe succeeds           asked to
+//!            needs are ready        probe succeeds        stop request
 //!  Waiting ------------------> Starting ------> Ready/Running ------> Stopping ---> Stopped
 //!     |                          |   ^               |
-//!     | a need has failed        |   | pause is over | exit, or probe fails
+//!     | a need has failed        |   | after a pause | exit, or probe fails
 //!     v                          v   |               v
-//!   Failed <------------------ Failed  Restarting <--+-- as the policy says
+//!   Failed <------------------ Failed  Restarting <--+-- depending on the policy
 //! ```
 //!
-//! Both outputs of its process are one, its log, which goes on from one run to
-//! the next.
+//! Standard output and error of its process are one stream, its log, which
+//! continues across restarts.
 
 mod probe;
 mod spec;
@@ -32,49 +32,50 @@ use crate::limits::MAX_SERVICE_NAME;
 #[non_exhaustive]
 pub enum Service<'a> {
     /// Starts a service, which may have to wait for others first:
-    /// [`Outcome::Service`](crate::Outcome::Service) at once. One that is over
-    /// starts anew with this spec, and its log goes on.
+    /// [`Outcome::Service`](crate::Outcome::Service) at once. A service that is
+    /// [over](Phase::is_over) is started again with this spec, and its log
+    /// continues.
     ///
     /// It fails with [`Conflict`](crate::FailureKind::Conflict) while the
     /// service is not over, unless `ticket` or `if_same` permits it.
     Start(StartService<'a>),
-    /// Waits: [`Outcome::Service`](crate::Outcome::Service).
+    /// Waits for a state: [`Outcome::Service`](crate::Outcome::Service).
     Wait {
-        /// Which service.
+        /// The service.
         name: &'a str,
-        /// For what.
+        /// The state to wait for.
         until: Until,
     },
-    /// Asks how it is: [`Outcome::Service`](crate::Outcome::Service) at once.
+    /// Returns its state: [`Outcome::Service`](crate::Outcome::Service) at once.
     Look {
-        /// Which service.
+        /// The service.
         name: &'a str,
     },
-    /// Ends its processes, with the signal and the patience of its spec:
-    /// [`Outcome::Service`](crate::Outcome::Service) when they are gone. One
-    /// that is over already stays as it is.
+    /// Ends its processes, with the signal and the grace period of its spec:
+    /// [`Outcome::Service`](crate::Outcome::Service) when they are gone. Has no
+    /// effect on a service that is over.
     Stop {
-        /// Which service.
+        /// The service.
         name: &'a str,
     },
-    /// Stops it if need be and starts it with the spec that it has:
+    /// Stops it if necessary and starts it with its current spec:
     /// [`Outcome::Service`](crate::Outcome::Service) when the old processes are
     /// gone.
     Restart {
-        /// Which service.
+        /// The service.
         name: &'a str,
     },
-    /// Forgets a service that is over, and its log:
+    /// Removes a service that is over, and its log:
     /// [`Outcome::Done`](crate::Outcome::Done).
     Remove {
-        /// Which service.
+        /// The service.
         name: &'a str,
     },
     /// Lists services in the order of their names, one
     /// [`Event::Service`](crate::Event::Service) each:
     /// [`Outcome::EndOfList`](crate::Outcome::EndOfList).
     List {
-        /// Only those with names behind this one.
+        /// Lists only services with names after this one.
         after: &'a str,
     },
     /// Reads the log: [`Event::Attached`](crate::Event::Attached) with the
@@ -84,56 +85,54 @@ pub enum Service<'a> {
     Logs(Logs<'a>),
 }
 
-/// Starts a service.
+/// The parameters of starting a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartService<'a> {
-    /// What it is called: see [`is_valid_name`].
+    /// Its name: see [`is_valid_name`].
     pub name: &'a str,
-    /// A number that the host draws for each start. The same start asked for
-    /// twice is one: the answer to the first was lost with its link.
+    /// A random number that the host chooses for each start. It makes the request
+    /// idempotent, so that a host that lost its link can send it again.
     pub ticket: u64,
-    /// Whether it is fine that the service is not over, if it has this very
-    /// spec.
+    /// Whether to succeed if the service is not over but has the same spec.
     pub if_same: bool,
-    /// What it is: the bytes of a [`Spec`], which the agent keeps as they are.
+    /// The encoded [`Spec`], which the agent stores unchanged.
     pub spec: &'a [u8],
 }
 
-/// What is waited for.
+/// The state to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Until {
-    /// That it is ready, or running without a probe, or over.
+    /// It is ready, or running without a probe, or over.
     Ready,
-    /// That it is over: stopped or failed. A restart does not count.
+    /// It is over: stopped or failed. A restart does not count.
     Over,
 }
 
-/// Reads a log.
+/// The parameters of reading a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logs<'a> {
-    /// Of which service.
+    /// The service.
     pub name: &'a str,
-    /// From where on.
+    /// Where to begin.
     pub from: LogStart,
-    /// Whether to wait for more until the service is over. Else it ends with
-    /// what there is now.
+    /// Whether to wait for more until the service is over. Otherwise reading ends
+    /// at the current end of the log.
     pub follow: bool,
-    /// How many bytes may be sent before more credit comes.
+    /// How many bytes may be sent before more credit is granted.
     pub window: u32,
 }
 
 /// Where reading a log begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogStart {
-    /// At this offset, or at the oldest byte that is kept.
+    /// At this offset, or at the oldest buffered byte.
     Offset(u64),
-    /// So many lines before the end; an unfinished line counts.
+    /// This many lines before the end; an incomplete line counts.
     Lines(u32),
 }
 
-/// Whether a service may be called so: up to
-/// [`MAX_SERVICE_NAME`] letters and digits of
-/// ASCII, `-`, `_` and `.`, of which the last three do not come first.
+/// Returns whether this is a valid name of a service: up to [`MAX_SERVICE_NAME`]
+/// ASCII letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
 ///
 /// ```
 /// use vmcell_wire::service::is_valid_name;

@@ -5,22 +5,22 @@ use serde::{Deserialize, Serialize};
 use super::{Alive, Ready};
 use crate::{error::WireError, packed::Packed, process::Start};
 
-/// What a service is.
+/// The definition of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec<'a> {
-    /// The program. `keep` is how much of the log is kept. Ticket, tag, standard
-    /// input, lifetime and timeout mean nothing; a host makes them the same in
-    /// all specs, so that two specs are equal if their bytes are.
+    /// The program. `keep` is the size of the log's buffer. Ticket, tag, standard
+    /// input, lifetime and timeout are ignored; a host sets them to the same
+    /// values in all specs, so that equal specs have equal bytes.
     #[serde(borrow)]
     pub start: Start<'a>,
-    /// Whether it is started again after its end.
+    /// Whether it is restarted after its end.
     pub restart: Restart,
-    /// How it is ended.
+    /// How it is stopped.
     pub stop: StopBy,
-    /// When it is ready. None: as soon as it runs.
+    /// The readiness probe. `None`: it is ready as soon as it runs.
     #[serde(borrow)]
     pub ready: Option<Ready<'a>>,
-    /// When it is not alive any more, though it runs.
+    /// The liveness probe.
     #[serde(borrow)]
     pub alive: Option<Alive<'a>>,
     /// The services that must be ready before it is started.
@@ -29,52 +29,52 @@ pub struct Spec<'a> {
 }
 
 impl<'a> Spec<'a> {
-    /// The spec as bytes, to be kept. The same spec gives the same bytes.
+    /// Encodes the spec. Equal specs give equal bytes.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// [`WireError::TooLarge`] if it cannot be encoded.
     pub fn to_bytes(&self) -> Result<Vec<u8>, WireError> {
         postcard::to_extend(self, Vec::new()).map_err(|_| WireError::TooLarge)
     }
 
-    /// The spec that these bytes are.
+    /// Decodes a spec.
     ///
     /// # Errors
-    /// They are none.
+    /// [`WireError::Malformed`]
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, WireError> {
         postcard::from_bytes(bytes).map_err(|_| WireError::Malformed)
     }
 }
 
-/// Whether a service that has ended by itself is started again, and when.
+/// Whether a service that ended without a stop request is restarted, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restart {
-    /// Whether.
+    /// Whether it is restarted.
     pub policy: RestartPolicy,
-    /// The pause before the first restart. Each one doubles it. After a run
-    /// that was ready for longer than `max_pause_ms` it is this one again.
+    /// The pause before the first restart. It doubles with each restart, and is
+    /// reset after a run that was ready for longer than `max_pause_ms`.
     pub pause_ms: u32,
     /// The longest pause.
     pub max_pause_ms: u32,
 }
 
-/// After which end a service is started again. One that was never ready is not:
+/// When a service is restarted. A service that was never ready is not restarted:
 /// its first start has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RestartPolicy {
-    /// After none.
+    /// Never.
     Never,
-    /// After any but an exit with 0.
+    /// After any end but an exit with 0.
     OnFailure,
-    /// After any.
+    /// After any end.
     Always,
 }
 
-/// How a service is ended.
+/// How a service is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopBy {
-    /// The kernel's number of the signal that its process group is sent.
+    /// The signal number to send to its process group.
     pub signal: u8,
-    /// How long it may take then before all its processes are killed.
+    /// The time after the signal until all its processes are killed.
     pub grace_ms: u32,
 }

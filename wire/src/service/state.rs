@@ -6,53 +6,52 @@ use crate::{
     process::{Exit, Kept},
 };
 
-/// How a service is.
+/// The state of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
-    /// What it does.
+    /// Its phase.
     #[serde(borrow)]
     pub phase: Phase<'a>,
-    /// For how long it has been doing that, in milliseconds.
+    /// The time in this phase, in milliseconds.
     pub since_ms: u64,
-    /// The kernel's number of its process, while there is one.
+    /// The pid of its process, while it runs.
     pub pid: Option<u32>,
-    /// How often it was started again without being asked to, since it was last
-    /// started by somebody.
+    /// The number of automatic restarts since the last start by request.
     pub restarts: u32,
     /// How its last run ended, if one did.
     pub last_exit: Option<Exit>,
-    /// Which bytes of its log are kept.
+    /// The bytes of its log that are buffered.
     pub log: Kept,
 }
 
 impl State<'_> {
-    /// Whether the texts keep their limits.
+    /// Returns whether all texts are within their limits.
     pub(crate) fn is_valid(&self) -> bool {
         self.name.len() <= MAX_SERVICE_NAME && self.phase.is_valid()
     }
 }
 
-/// What a service does.
+/// The phase of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Phase<'a> {
-    /// It is not started before this one is ready.
+    /// It waits for this service to become ready.
     Waiting(&'a str),
-    /// It runs and is not ready yet.
+    /// It runs but is not ready yet.
     Starting,
     /// Its probe has succeeded.
     Ready,
-    /// It runs, and there is no probe.
+    /// It runs, and has no readiness probe.
     Running,
-    /// It has ended and will be started again.
+    /// It ended and will be restarted.
     Restarting,
-    /// It was asked to end.
+    /// It is being stopped.
     Stopping,
-    /// It has ended as it should.
+    /// It ended normally.
     Stopped,
-    /// It has ended as it should not.
+    /// It failed.
     #[serde(borrow)]
     Failed(FailureReason<'a>),
 }
@@ -71,25 +70,25 @@ impl Phase<'_> {
         }
     }
 
-    /// Whether it stays so unless somebody starts it.
+    /// Returns whether this is a final phase, which only a start request changes.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         matches!(self, Self::Stopped | Self::Failed(_))
     }
 }
 
-/// Why a service has failed.
+/// Why a service failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum FailureReason<'a> {
     /// Its process ended: see [`State::last_exit`].
     Died,
-    /// It was not ready in time. What the last attempt said, in a few words.
+    /// It was not ready in time. Contains the reason of the last failed attempt.
     NotReady(&'a str),
-    /// It was ready once, and its probe failed too often. What the last attempt
-    /// said, in a few words.
+    /// Its liveness probe failed too often. Contains the reason of the last failed
+    /// attempt.
     NotAlive(&'a str),
-    /// This service, which it needs, has failed or was stopped.
+    /// This service, which it needs, failed or was stopped.
     Need(&'a str),
     /// It could not be started.
     #[serde(borrow)]

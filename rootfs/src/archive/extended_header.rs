@@ -1,4 +1,4 @@
-//! What stands before an entry in an archive, because its header has no room for it.
+//! Extended headers: entries that precede another entry and hold what its header has no room for.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,13 +11,13 @@ use super::{to_path, unreadable};
 use crate::scan::is_portable;
 use crate::{ArchiveProblem, Error};
 
-/// How much may stand before an entry, in each of its pieces: a name has at most 4 KiB, and Linux
-/// has room for 64 KiB of attributes.
-const MOST: u64 = 256 << 10;
+/// Limit on the size of one extended header: a path has at most 4 KiB, and Linux allows 64 KiB
+/// for an attribute's value.
+const MAX_HEADER_BYTES: u64 = 256 << 10;
 
-/// What is known of an entry before its header.
+/// The fields from the extended headers before an entry, which override those of its own header.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Ahead {
+pub(super) struct ExtendedHeader {
     pub(super) path: Option<Vec<u8>>,
     pub(super) link: Option<Vec<u8>>,
     pub(super) uid: Option<u64>,
@@ -25,45 +25,45 @@ pub(super) struct Ahead {
     pub(super) xattrs: BTreeMap<OsString, Vec<u8>>,
 }
 
-impl Ahead {
-    /// Reads a piece of an archive if it is one that stands before an entry, and says whether it
-    /// was.
+impl ExtendedHeader {
+    /// Reads `piece` if it is an extended header. Returns whether it was one.
     pub(super) fn read<R: Read>(&mut self, piece: &mut Entry<'_, R>) -> Result<bool, Error> {
         match piece.header().entry_type() {
-            EntryType::GNULongName => self.path = Some(name(bounded(piece)?)),
-            EntryType::GNULongLink => self.link = Some(name(bounded(piece)?)),
+            EntryType::GNULongName => self.path = Some(strip_nul(read_bounded(piece)?)),
+            EntryType::GNULongLink => self.link = Some(strip_nul(read_bounded(piece)?)),
             EntryType::XHeader => {
-                let records = bounded(piece)?;
-                self.records(&records).map_err(|problem| Error::Archive {
-                    path: to_path(&piece.path_bytes()),
-                    problem,
-                })?;
+                let records = read_bounded(piece)?;
+                self.parse_records(&records)
+                    .map_err(|problem| Error::Archive {
+                        path: to_path(&piece.path_bytes()),
+                        problem,
+                    })?;
             }
-            // This is about all entries, and says nothing that an image needs.
+            // Defaults for all entries; none of them matters to an image.
             EntryType::XGlobalHeader => {}
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Takes the records of a pax header, see pax(1): `length key=value` and a line break, where
+    /// Parses the records of a pax header, see pax(1): `length key=value` and a line break, where
     /// the length counts the whole record.
-    fn records(&mut self, mut rest: &[u8]) -> Result<(), ArchiveProblem> {
+    fn parse_records(&mut self, mut rest: &[u8]) -> Result<(), ArchiveProblem> {
         while !rest.is_empty() {
-            let (record, after) = split_record(rest).ok_or(ArchiveProblem::Number)?;
-            let (key, value) = split_at(record, b'=').ok_or(ArchiveProblem::Number)?;
-            self.record(key, value)?;
+            let (record, after) = split_record(rest).ok_or(ArchiveProblem::BadNumber)?;
+            let (key, value) = split_at(record, b'=').ok_or(ArchiveProblem::BadNumber)?;
+            self.set_record(key, value)?;
             rest = after;
         }
         Ok(())
     }
 
-    fn record(&mut self, key: &[u8], value: &[u8]) -> Result<(), ArchiveProblem> {
+    fn set_record(&mut self, key: &[u8], value: &[u8]) -> Result<(), ArchiveProblem> {
         match key {
             b"path" => self.path = Some(value.to_vec()),
             b"linkpath" => self.link = Some(value.to_vec()),
-            b"uid" => self.uid = Some(number(value).ok_or(ArchiveProblem::Number)?),
-            b"gid" => self.gid = Some(number(value).ok_or(ArchiveProblem::Number)?),
+            b"uid" => self.uid = Some(parse_number(value).ok_or(ArchiveProblem::BadNumber)?),
+            b"gid" => self.gid = Some(parse_number(value).ok_or(ArchiveProblem::BadNumber)?),
             b"size" => return Err(ArchiveProblem::Sparse),
             _ if key.starts_with(b"GNU.sparse.") => return Err(ArchiveProblem::Sparse),
             _ => {
@@ -78,9 +78,9 @@ impl Ahead {
     }
 }
 
-fn bounded<R: Read>(piece: &mut Entry<'_, R>) -> Result<Vec<u8>, Error> {
+fn read_bounded<R: Read>(piece: &mut Entry<'_, R>) -> Result<Vec<u8>, Error> {
     let size = piece.size();
-    if size > MOST {
+    if size > MAX_HEADER_BYTES {
         return Err(Error::Archive {
             path: to_path(&piece.path_bytes()),
             problem: ArchiveProblem::TooLong,
@@ -94,18 +94,18 @@ fn bounded<R: Read>(piece: &mut Entry<'_, R>) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// A long name ends with a NUL.
-fn name(mut bytes: Vec<u8>) -> Vec<u8> {
+/// Removes the NUL that ends a GNU long name.
+fn strip_nul(mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes.last() == Some(&0) {
         bytes.pop();
     }
     bytes
 }
 
-/// The first record without its length and line break, and what comes after it.
+/// Returns the first record, without its length and line break, and the bytes after it.
 fn split_record(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let (digits, _) = split_at(rest, b' ')?;
-    let length = usize::try_from(number(digits)?).ok()?;
+    let length = usize::try_from(parse_number(digits)?).ok()?;
     let (record, after) = rest.split_at_checked(length)?;
     let record = record.get(digits.len() + 1..)?.strip_suffix(b"\n")?;
     Some((record, after))
@@ -116,7 +116,7 @@ fn split_at(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..middle], &bytes[middle + 1..]))
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
+fn parse_number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn records_are_told_apart_by_their_lengths() {
-        let mut ahead = Ahead::default();
+        let mut extended = ExtendedHeader::default();
         let value = b"\x01\n=\0 9 uid=7\n";
         let record = [b"SCHILY.xattr.security.capability=", &value[..]].concat();
         let records = [
@@ -138,11 +138,11 @@ mod tests {
             b"30 mtime=1350244992.023960108\n",
         ]
         .concat();
-        ahead.records(&records).unwrap();
-        assert_eq!(ahead.path.as_deref(), Some(&b"a\nb=c"[..]));
-        assert_eq!(ahead.uid, Some(3_000_000));
+        extended.parse_records(&records).unwrap();
+        assert_eq!(extended.path.as_deref(), Some(&b"a\nb=c"[..]));
+        assert_eq!(extended.uid, Some(3_000_000));
         let name = OsString::from("security.capability");
-        assert_eq!(ahead.xattrs, BTreeMap::from([(name, value.to_vec())]));
+        assert_eq!(extended.xattrs, BTreeMap::from([(name, value.to_vec())]));
     }
 
     #[test]
@@ -159,15 +159,17 @@ mod tests {
             b"8 uid=x\n",
         ];
         for records in refused {
-            let problem = Ahead::default().records(records).unwrap_err();
-            assert_eq!(problem, ArchiveProblem::Number, "{records:?}");
+            let problem = ExtendedHeader::default()
+                .parse_records(records)
+                .unwrap_err();
+            assert_eq!(problem, ArchiveProblem::BadNumber, "{records:?}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn no_bytes_break_the_reader(bytes: Vec<u8>) {
-            let _ = Ahead::default().records(&bytes);
+            let _ = ExtendedHeader::default().parse_records(&bytes);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Many who bring bytes here at once, and whether all of them came.
+//! Measures many concurrent output streams, and verifies their contents.
 
 use std::{
     future::Future,
@@ -12,24 +12,24 @@ use vmcell::{Command, Vm};
 
 use crate::memory;
 
-/// What came of a crowd.
-pub struct Crowd {
-    /// How many brought what they should.
+/// The result of a run with many concurrent streams.
+pub struct ConcurrentStreams {
+    /// The number of streams whose contents were correct.
     pub equal: usize,
-    /// By how many MiB this program grew meanwhile.
+    /// The growth of this process's resident memory meanwhile, in MiB.
     pub grown_mib: usize,
-    /// How many bytes came a second.
+    /// The total throughput in bytes per second.
     pub rate: f64,
 }
 
-impl Crowd {
-    /// Has `count` of them print `size` bytes each, of those in `/dev/shm/data`,
-    /// everybody from another place on. `bring` has the VM run a line and
-    /// answers with the SHA-256 of what came here.
-    pub async fn gather<F>(
+impl ConcurrentStreams {
+    /// Runs `count` commands in the VM that print `size` bytes each of
+    /// `/dev/shm/data`, from different offsets. `receive` runs a shell line in the
+    /// VM and returns the SHA-256 of its output as received by the host.
+    pub async fn run<F>(
         vm: &Vm,
         (count, size): (usize, usize),
-        bring: impl Fn(Vm, String) -> F,
+        receive: impl Fn(Vm, String) -> F,
     ) -> Result<Self>
     where
         F: Future<Output = Result<Sha256>> + Send + 'static,
@@ -41,8 +41,8 @@ impl Crowd {
             let blocks = size >> 16;
             let line =
                 format!("dd if=/dev/shm/data bs=64k skip={number} count={blocks} status=none");
-            let brought = bring(vm.clone(), line.clone());
-            tasks.spawn(async move { anyhow::Ok((line, brought.await?)) });
+            let received = receive(vm.clone(), line.clone());
+            tasks.spawn(async move { anyhow::Ok((line, received.await?)) });
         }
         let mut largest = before;
         let mut hashes = Vec::new();
@@ -59,11 +59,11 @@ impl Crowd {
         let time = begun.elapsed();
         let mut equal = 0;
         for (line, hash) in hashes {
-            let there = Command::shell(format!("{line} | sha256sum"));
-            let there = vm.exec_command(there.timeout(Duration::from_secs(120)));
+            let in_guest = Command::shell(format!("{line} | sha256sum"));
+            let in_guest = vm.exec_command(in_guest.timeout(Duration::from_secs(120)));
             let hash = hash.finalize();
-            let here: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            equal += usize::from(there.await?.stdout_text().starts_with(&here));
+            let on_host: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            equal += usize::from(in_guest.await?.stdout_text().starts_with(&on_host));
         }
         Ok(Self {
             equal,
