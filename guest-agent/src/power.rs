@@ -93,7 +93,7 @@ impl Agent {
         self.tasks.jobs.close();
         self.close_services();
         if self.is_init {
-            sys::signal_everyone(libc::SIGTERM);
+            sys::signal_all_processes(libc::SIGTERM);
         } else {
             self.tasks.processes.terminate_all();
         }
@@ -118,7 +118,7 @@ impl Agent {
                 power.deadline = Moment::now().after_ms(KILL_MS);
                 self.tasks.processes.kill_all();
                 if self.is_init {
-                    sys::signal_everyone(libc::SIGKILL);
+                    sys::signal_all_processes(libc::SIGKILL);
                 }
                 return false;
             }
@@ -137,7 +137,7 @@ impl Agent {
                 Outcome::Failed(Failure::from_errno(errno, Stage::File, text))
             }
         };
-        self.say_goodbye(caller, &outcome);
+        self.send_power_off_outcome(caller, &outcome);
         if let Some(power) = &mut self.power {
             power.deadline = Moment::now().after_ms(ACKNOWLEDGE_MS);
         }

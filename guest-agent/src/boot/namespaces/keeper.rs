@@ -32,7 +32,7 @@ pub(super) fn keep(child: Pid, line: &Line, plan: &Namespaces<'_>) -> BootError 
             let _ = kill_process(child, Signal::KILL);
         }
     }
-    sys::end_this_process()
+    sys::exit_immediately()
 }
 
 fn let_begin(child: Pid, line: &Line, plan: &Namespaces<'_>) -> Result<(), BootError> {
@@ -63,7 +63,7 @@ fn shifted(child: Pid, directory: &[u8]) -> Result<OwnedFd, BootError> {
     let namespace = format!("/proc/{}/ns/user", child.as_raw_nonzero());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let namespace = rustix::fs::open(namespace, flags, Mode::empty()).map_err(failed)?;
-    sys::shift_owners(&tree, &namespace).map_err(failed)?;
+    sys::idmap_mount(&tree, &namespace).map_err(failed)?;
     Ok(tree)
 }
 

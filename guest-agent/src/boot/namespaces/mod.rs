@@ -54,7 +54,7 @@ pub fn boot() -> Result<Booted, BootError> {
         true => Some(sys::inherited(CGROUP).map_err(kernel("take the cgroup"))?),
         false => None,
     };
-    sys::take_over_signals().map_err(kernel("block signals"))?;
+    sys::reset_and_block_signals().map_err(kernel("block signals"))?;
     // Nobody in there becomes more than they are by a program's setuid bit.
     set_no_new_privs(true).map_err(kernel("give up new privileges"))?;
     let (outside, inside) = Line::pair().map_err(kernel("make a socket pair"))?;

@@ -160,7 +160,7 @@ fn a_socket_whose_queue_is_full_is_not_ready() {
     let job = Job::idle().ready(ask).with(|job| job.ready_ms = 1500);
     start(&mut host, "full", &job);
     let over = until_over(&mut host, "full");
-    let reason = "it does not take the connections that wait";
+    let reason = "the backlog of the socket is full";
     assert_eq!(over.phase, format!("Failed(NotReady({reason:?}))"));
 }
 

@@ -158,7 +158,7 @@ fn nothing_is_asked_before_the_delay_is_over() {
     });
     start(&mut host, "web", &job);
     let over = until_over(&mut host, "web");
-    assert_eq!(over.phase, "Failed(NotReady(\"it was not asked yet\"))");
+    assert_eq!(over.phase, "Failed(NotReady(\"it was not probed yet\"))");
     assert!(listener.accept().is_err());
 }
 

@@ -172,18 +172,18 @@ fn what_makes_no_sense_is_refused_in_words() {
         (Job::idle().ready(Ask::Tcp(0)), "port 0"),
         (Job::idle().ready(Ask::File("relative".into())), "absolute"),
         (Job::idle().ready(Ask::Log("(".into())), "character 1"),
-        (Job::idle().alive(Ask::Log("x".into())), "lives"),
+        (Job::idle().alive(Ask::Log("x".into())), "liveness"),
         (
             Job::idle().ready(file()).with(|job| job.interval_ms = 9),
             "10 ms",
         ),
         (
             Job::idle().ready(file()).with(|job| job.attempt_ms = 0),
-            "some time",
+            "attempt time",
         ),
         (
             Job::idle().ready(file()).with(|job| job.ready_ms = 0),
-            "some time",
+            "time to get ready",
         ),
         (
             Job::idle().alive(file()).with(|job| job.failures = 0),

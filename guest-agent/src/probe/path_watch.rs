@@ -8,17 +8,17 @@ use rustix::{
 
 use super::{
     file,
-    tcp::{Failed, wait},
+    tcp::{AttemptError, wait},
 };
 use crate::clock::Moment;
 
-/// Waits for a path to be there: inotify(7) on the nearest directory above it
-/// that there is.
-pub(super) struct Watch<'a> {
+/// Waits for a path to exist, with inotify(7) on its nearest existing ancestor
+/// directory.
+pub(super) struct PathWatch<'a> {
     path: &'a [u8],
-    /// None: the kernel does not tell.
+    /// `None`: inotify is not available.
     inotify: Option<OwnedFd>,
-    /// The directory that is watched.
+    /// The watch descriptor of that directory.
     watched: Option<i32>,
 }
 
@@ -29,10 +29,10 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// How much of the kernel's queue is read at once.
-const BUFFER: usize = 4096;
+/// How much of the inotify queue is read at once.
+const BUFFER_SIZE: usize = 4096;
 
-impl<'a> Watch<'a> {
+impl<'a> PathWatch<'a> {
     pub(super) fn new(path: &'a [u8]) -> Self {
         let flags = CreateFlags::NONBLOCK | CreateFlags::CLOEXEC;
         Self {
@@ -42,11 +42,11 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Waits until the path is there, or until this moment.
+    /// Waits until the path exists, or until this moment.
     pub(super) fn pause(&mut self, until: Moment) {
         loop {
             self.arm();
-            // What came before the watch is seen now.
+            // Catches a path that was created before the watch.
             if file::attempt(self.path).is_ok() {
                 return;
             }
@@ -55,14 +55,14 @@ impl<'a> Watch<'a> {
             };
             match wait(inotify, PollFlags::IN, until) {
                 Ok(()) => drain(inotify),
-                Err(Failed::Late) => return,
-                Err(Failed::Because(_)) => self.inotify = None,
+                Err(AttemptError::TimedOut) => return,
+                Err(AttemptError::Failed(_)) => self.inotify = None,
             }
         }
     }
 
-    /// Watches the nearest directory. While that is found, a nearer one may have
-    /// been made.
+    /// Watches the nearest existing directory. Repeats, because a nearer one
+    /// may be created meanwhile.
     fn arm(&mut self) {
         while let Some(inotify) = &self.inotify {
             let nearest = ancestors(self.path)
@@ -71,7 +71,7 @@ impl<'a> Watch<'a> {
                 return;
             }
             if let Some(former) = self.watched {
-                // It may be gone with its directory.
+                // The kernel may have removed it with its directory.
                 let _ = inotify::remove_watch(inotify, former);
             }
             self.watched = nearest;
@@ -79,7 +79,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The directories above a path, the nearest first.
+/// Returns the directories above a path, the nearest first.
 fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut left = path;
     core::iter::from_fn(move || {
@@ -90,7 +90,7 @@ fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn drain(inotify: &OwnedFd) {
-    let mut buffer = [const { MaybeUninit::uninit() }; BUFFER];
+    let mut buffer = [const { MaybeUninit::uninit() }; BUFFER_SIZE];
     let mut reader = Reader::new(inotify, &mut buffer);
     while reader.next().is_ok() {}
 }

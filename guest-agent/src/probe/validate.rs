@@ -13,7 +13,7 @@ const MAX_SOCKET_PATH: usize = 107;
 /// The longest text that a page is searched for.
 const MAX_BODY_TEXT: usize = 4096;
 
-/// Whether a probe makes sense. Answers what does not, in words.
+/// Checks a probe. Fails with a message if it is invalid.
 pub(crate) fn check(probe: &Probe<'_>) -> Result<(), String> {
     match probe {
         Probe::File { path } => check_path(path, MAX_PATH.saturating_sub(1)),
@@ -31,7 +31,7 @@ pub(crate) fn check(probe: &Probe<'_>) -> Result<(), String> {
 
 fn check_path(path: &[u8], longest: usize) -> Result<(), String> {
     if !path.starts_with(b"/") || path.contains(&0) {
-        return Err("the path of a probe is absolute and has no zero byte".into());
+        return Err("the path of a probe must be absolute and have no zero byte".into());
     }
     if path.len() > longest {
         return Err(format!("the path of a probe has more than {longest} bytes"));
@@ -41,7 +41,7 @@ fn check_path(path: &[u8], longest: usize) -> Result<(), String> {
 
 fn check_port(port: u16) -> Result<(), String> {
     match port {
-        0 => Err("a probe cannot ask port 0".into()),
+        0 => Err("a probe cannot use port 0".into()),
         _ => Ok(()),
     }
 }
@@ -51,13 +51,13 @@ fn check_http(http: &Http<'_>) -> Result<(), String> {
     let is_page =
         http.path.starts_with('/') && http.path.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_page || http.path.len() >= MAX_PATH {
-        let text = "the page of a probe begins with / and has neither spaces nor odd characters";
+        let text = "the page of a probe must begin with / and have printable ASCII without spaces";
         return Err(text.into());
     }
     if !(100..=999).contains(&http.min_status)
         || !(http.min_status..=999).contains(&http.max_status)
     {
-        return Err("the range of statuses makes no sense".into());
+        return Err("the range of statuses of a probe is invalid".into());
     }
     if http.body.len() > MAX_BODY_TEXT {
         return Err(format!(

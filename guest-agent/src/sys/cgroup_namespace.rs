@@ -1,4 +1,4 @@
-//! What keeps a command in its cgroup: cgroup_namespaces(7).
+//! Confines a process to its cgroup: cgroup_namespaces(7).
 
 use core::{
     ffi::CStr,
@@ -13,24 +13,24 @@ use rustix::{
 
 use crate::{boot::CGROUPS, cgroup::PARENT};
 
-/// Which cgroups a command sees, and where it can move processes to.
+/// Which cgroups a process sees, and where it can move processes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CgroupNamespace {
-    /// That of the agent: the kernel has no others.
+    /// That of the agent, if the kernel has no cgroup namespaces.
     Shared,
     /// Its own: it can move no process out of its cgroup. `/sys/fs/cgroup` is
-    /// what it is for everybody.
+    /// the same as for all other processes.
     Own,
-    /// Its own, and a mount namespace of its own in which `/sys/fs/cgroup` is its
-    /// cgroup, `vmcell/` and this number. All other mounts are shared with
-    /// everybody, in both directions.
+    /// Its own, and its own mount namespace in which `/sys/fs/cgroup` is its
+    /// cgroup, `vmcell/` and this number. All other mounts are shared with the
+    /// rest of the guest, in both directions.
     Mounted(u64),
 }
 
 /// Enters a cgroup namespace whose root is the cgroup that this process is in.
 ///
 /// For a child that shares the agent's memory: it only makes system calls, and
-/// leaves the `errno` of the C library alone.
+/// does not touch the `errno` of the C library.
 pub(super) fn enter_cgroup_namespace(namespace: CgroupNamespace) -> Result<(), Errno> {
     let number = match namespace {
         CgroupNamespace::Shared => return Ok(()),
@@ -46,7 +46,7 @@ pub(super) fn enter_cgroup_namespace(namespace: CgroupNamespace) -> Result<(), E
     };
     match mount_change(CGROUPS, MountPropagationFlags::PRIVATE) {
         Ok(()) => {}
-        // Root has unmounted it, for everybody.
+        // Root has unmounted it for the whole guest.
         Err(Errno::INVAL | Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error),
     }
@@ -56,7 +56,7 @@ pub(super) fn enter_cgroup_namespace(namespace: CgroupNamespace) -> Result<(), E
     mount_bind(path.as_c_str(), CGROUPS)
 }
 
-/// A path on the stack, which ends with a zero byte.
+/// A zero-terminated path on the stack.
 struct Path {
     bytes: [u8; 64],
     length: usize,

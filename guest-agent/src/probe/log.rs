@@ -1,27 +1,27 @@
 use alloc::vec::Vec;
 
-use super::{Finding, pattern::Pattern};
+use super::{ProbeResult, pattern::Pattern};
 use crate::ring::Ring;
 
-/// Looks for a line in a log, as it comes.
-pub(super) struct Lines {
+/// A probe that searches a log for a matching line as it grows.
+pub(super) struct LogProbe {
     pattern: Pattern,
-    /// Everything before it was looked at.
+    /// Everything before this offset was searched.
     offset: u64,
-    /// The beginning of the line that is not complete yet.
+    /// The start of the incomplete line.
     line: Vec<u8>,
-    /// The beginning of this line was overwritten before it was looked at.
+    /// Whether the start of this line was overwritten before it was read.
     is_partial: bool,
     is_behind: bool,
 }
 
-/// A longer line is known by its beginning.
-const LONGEST: usize = 4096;
+/// Only this many bytes of a longer line are searched.
+const MAX_LINE: usize = 4096;
 
-/// So much is looked at before others have their turn.
+/// How much is searched in one turn.
 const BYTES_PER_TURN: usize = 16 * 1024;
 
-impl Lines {
+impl LogProbe {
     pub(super) fn new(pattern: &str, offset: u64) -> Option<Self> {
         Some(Self {
             pattern: Pattern::new(pattern).ok()?,
@@ -32,8 +32,8 @@ impl Lines {
         })
     }
 
-    /// Looks at what is new.
-    pub(super) fn next(&mut self, log: &Ring, has_ended: bool) -> Option<Finding> {
+    /// Searches the new part of the log. `has_ended`: the log will not grow.
+    pub(super) fn poll(&mut self, log: &Ring, has_ended: bool) -> Option<ProbeResult> {
         if self.offset < log.start() {
             self.offset = log.start();
             self.line.clear();
@@ -46,23 +46,23 @@ impl Lines {
             left = left.saturating_sub(piece.len());
             let count = u64::try_from(piece.len()).unwrap_or(u64::MAX);
             self.offset = self.offset.saturating_add(count);
-            found = found || self.look_at(piece);
+            found = found || self.search(piece);
         }
         self.is_behind = self.offset < log.end() && !found;
         if has_ended && !self.is_behind && !found {
-            found = self.line_ends();
+            found = self.end_line();
         }
-        found.then_some(Finding::Success)
+        found.then_some(ProbeResult::Success)
     }
 
     pub(super) fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    fn look_at(&mut self, mut bytes: &[u8]) -> bool {
+    fn search(&mut self, mut bytes: &[u8]) -> bool {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.add(bytes.get(..end).unwrap_or_default());
-            if self.line_ends() {
+            if self.end_line() {
                 return true;
             }
             bytes = bytes.get(end.saturating_add(1)..).unwrap_or_default();
@@ -72,13 +72,13 @@ impl Lines {
     }
 
     fn add(&mut self, bytes: &[u8]) {
-        let room = LONGEST.saturating_sub(self.line.len());
+        let room = MAX_LINE.saturating_sub(self.line.len());
         self.line
             .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
     }
 
-    /// Answers whether the line is the one that is looked for.
-    fn line_ends(&mut self) -> bool {
+    /// Ends the line. Returns whether it matches.
+    fn end_line(&mut self) -> bool {
         let is_whole = !core::mem::take(&mut self.is_partial);
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
         let found = is_whole && self.pattern.matches(line);
@@ -105,9 +105,9 @@ mod tests {
         }
     }
 
-    fn found(lines: &mut Lines, ring: &Ring) -> bool {
+    fn found(lines: &mut LogProbe, ring: &Ring) -> bool {
         loop {
-            if lines.next(ring, false).is_some() {
+            if lines.poll(ring, false).is_some() {
                 return true;
             }
             if !lines.is_behind() {
@@ -119,12 +119,12 @@ mod tests {
     #[test]
     fn only_whole_lines_count_until_there_will_be_no_more() {
         let mut ring = Ring::new(1000);
-        let mut lines = Lines::new("^ready$", 0).unwrap();
+        let mut lines = LogProbe::new("^ready$", 0).unwrap();
         write(&mut ring, b"not ready\nready");
         assert!(!found(&mut lines, &ring));
         write(&mut ring, b" soon\nready");
         assert!(!found(&mut lines, &ring));
-        assert_eq!(lines.next(&ring, true), Some(Finding::Success));
+        assert_eq!(lines.poll(&ring, true), Some(ProbeResult::Success));
         write(&mut ring, b"\nready\r\n");
         assert!(found(&mut lines, &ring));
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_long_line_is_known_by_its_beginning() {
         let mut ring = Ring::new(100_000);
-        let mut lines = Lines::new("end", 0).unwrap();
+        let mut lines = LogProbe::new("end", 0).unwrap();
         write(&mut ring, &[b'x'; 5000]);
         write(&mut ring, b"end\n");
         assert!(!found(&mut lines, &ring));
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn what_was_overwritten_is_passed_over_and_its_rest_is_no_line() {
         let mut ring = Ring::new(100);
-        let mut lines = Lines::new("^x*ready", 0).unwrap();
+        let mut lines = LogProbe::new("^x*ready", 0).unwrap();
         write(&mut ring, &[b'x'; 150]);
         write(&mut ring, b"ready\n");
         assert!(!found(&mut lines, &ring));
@@ -154,20 +154,21 @@ mod tests {
     }
 
     proptest! {
-        /// However the bytes come, the same is found as in all of them.
+        /// However the bytes are split, the result is the same as for all of
+        /// them.
         #[test]
         fn a_line_is_found_in_any_pieces(
             pieces in prop::collection::vec("[ab\n]{0,20}", 0..30),
         ) {
             let all = pieces.concat();
             let mut ring = Ring::new(10_000);
-            let mut lines = Lines::new("^ab+a$", 0).unwrap();
+            let mut lines = LogProbe::new("^ab+a$", 0).unwrap();
             let mut seen = false;
             for piece in &pieces {
                 write(&mut ring, piece.as_bytes());
                 seen = seen || found(&mut lines, &ring);
             }
-            seen = seen || lines.next(&ring, true).is_some();
+            seen = seen || lines.poll(&ring, true).is_some();
             let is_it = |line: &str| {
                 let inner = line.strip_prefix('a').and_then(|rest| rest.strip_suffix('a'));
                 inner.is_some_and(|inner| !inner.is_empty() && inner.bytes().all(|b| b == b'b'))
@@ -179,9 +180,9 @@ mod tests {
     #[test]
     fn a_turn_has_an_end() {
         let mut ring = Ring::new(100_000);
-        let mut lines = Lines::new("never", 0).unwrap();
+        let mut lines = LogProbe::new("never", 0).unwrap();
         write(&mut ring, &vec![b'\n'; 40_000]);
-        assert_eq!(lines.next(&ring, false), None);
+        assert_eq!(lines.poll(&ring, false), None);
         assert_eq!((lines.offset, lines.is_behind()), (16 * 1024, true));
         assert!(!found(&mut lines, &ring));
         assert_eq!(lines.offset, 40_000);

@@ -1,4 +1,4 @@
-//! How processes end, and leave the table.
+//! The end of processes, and their removal from the table.
 
 use rustix::{io::Errno, process::Pid};
 use vmcell_wire::{Exit, Lifetime};
@@ -9,116 +9,119 @@ use crate::{
     clock::Moment,
     deadlines::Purpose,
     event::Poller,
-    process::{Asked, Caller, HOLD_MS, Process, ProcessId, Role, launching::Launching},
+    process::{
+        Caller, KillReason, Process, ProcessId, Role, TREE_GRACE_MS, launching::LaunchState,
+    },
     sys::{Reaped, reap},
 };
 
-/// So many background processes that have ended are known; the oldest one is
-/// forgotten for a new one.
+/// The maximum number of ended background processes that are kept; the oldest
+/// is removed first.
 const MAX_ENDED: usize = 256;
 
-/// So much of what they printed is kept, together; the oldest goes first.
+/// The maximum of their outputs that is kept in total; the oldest is dropped
+/// first.
 const MAX_ENDED_BYTES: usize = 32 * 1024 * 1024;
 
 impl Processes {
-    /// Ends a process and its descendants. It is reported as usual.
-    pub(crate) fn kill(&mut self, id: ProcessId, asked: Asked) {
+    /// Kills a process and its descendants. Its exit is reported as usual.
+    pub(crate) fn kill(&mut self, id: ProcessId, reason: KillReason) {
         if let Some(process) = self.get_mut(id) {
-            process.kill(asked);
-            let hold = Moment::now().after_ms(HOLD_MS);
+            process.kill(reason);
+            let hold = Moment::now().after_ms(TREE_GRACE_MS);
             self.deadlines.add(hold, id, Purpose::Hold);
         }
     }
 
-    /// A stream does not want any more of a process. Answers whether that ends
-    /// the process, so that the stream will hear of its exit.
+    /// Cancels a stream's interest in a process. Returns whether that kills the
+    /// process, so that the stream will receive its exit status.
     pub(crate) fn cancel(&mut self, id: ProcessId, caller: Caller) -> bool {
         let owns = self
             .get_mut(id)
             .is_some_and(|process| process.owner == Some(caller));
         if owns {
-            self.end_unread(id);
+            self.kill_unread(id);
         } else {
-            self.leave(id, caller);
+            self.remove_stream(id, caller);
         }
         owns
     }
 
-    /// A stream is gone.
-    pub(crate) fn leave(&mut self, id: ProcessId, caller: Caller) {
+    /// Removes a stream from a process.
+    pub(crate) fn remove_stream(&mut self, id: ProcessId, caller: Caller) {
         let grace = self.resume_grace_ms;
         let Some(process) = self.get_mut(id) else {
             return;
         };
-        if process.feeder == Some(caller) {
-            process.feeder = None;
+        if process.stdin_writer == Some(caller) {
+            process.stdin_writer = None;
         }
         process.observers.retain(|other| *other != caller);
-        let reads_on = process.left_terminal(caller);
+        let is_released = process.remove_terminal_stream(caller);
         if process.owner == Some(caller) {
             process.owner = None;
             let end = Moment::now().after_ms(grace);
             self.deadlines.add(end, id, Purpose::Resume);
-            // What it wrote and nobody has read yet is not told again.
-            self.busy.push(id);
-        } else if reads_on {
+            // epoll does not report unread output a second time.
+            self.read_queue.push(id);
+        } else if is_released {
             self.read_soon(id);
         }
         self.drop_if_abandoned(id);
     }
 
-    /// The owner knows how the process ended.
+    /// Handles the owner's acknowledgement of the exit status.
     pub(crate) fn acknowledge(&mut self, id: ProcessId, caller: Caller) {
         if let Some(process) = self.get_mut(id)
             && process.owner == Some(caller)
         {
             process.owner = None;
-            process.ending.abandoned = true;
+            process.termination.abandoned = true;
             self.drop_if_abandoned(id);
         }
     }
 
-    /// A service has done with a process. It goes when it has ended, and when
-    /// nobody watches it any more.
-    pub(crate) fn let_go(&mut self, id: ProcessId) {
+    /// Releases a process of a service. It is removed when it has ended and no
+    /// stream watches it.
+    pub(crate) fn release(&mut self, id: ProcessId) {
         if let Some(process) = self.get_mut(id) {
-            process.ending.abandoned = true;
+            process.termination.abandoned = true;
         }
         self.drop_if_abandoned(id);
     }
 
-    /// Ends a process that nobody will hear of.
+    /// Kills a process whose exit will not be reported.
     pub(crate) fn abandon(&mut self, id: ProcessId) {
-        self.end_unread(id);
+        self.kill_unread(id);
         if let Some(process) = self.get_mut(id) {
             process.owner = None;
-            process.ending.abandoned = true;
+            process.termination.abandoned = true;
         }
         self.drop_if_abandoned(id);
     }
 
-    /// Ends a process whose owner does not read its outputs any more.
-    fn end_unread(&mut self, id: ProcessId) {
-        self.kill(id, Asked::Host);
+    /// Kills a process whose owner no longer reads its outputs.
+    fn kill_unread(&mut self, id: ProcessId) {
+        self.kill(id, KillReason::Host);
         let Some(process) = self.get_mut(id) else {
             return;
         };
         if process.observers.is_empty() {
             process.close_pipes();
         } else {
-            // Others look on, for whom the agent reads.
-            process.stop_pacing();
-            self.read_on(id);
+            // The agent continues to read for the observers.
+            process.stop_backpressure();
+            self.read_now(id);
         }
     }
 
-    /// An owner was found for a process.
-    pub(in crate::process) fn resumed(&mut self, id: ProcessId) {
+    /// Cancels the deadline for a process to be resumed.
+    pub(in crate::process) fn cancel_resume_deadline(&mut self, id: ProcessId) {
         self.deadlines.remove(id, Purpose::Resume);
     }
 
-    /// Collects every child that has ended, ours or an orphan, and wakes those
-    /// who may have something to say about it. Answers whether any child is
+    /// Reaps every ended child, started by the agent or orphaned, and wakes the
+    /// streams that may have something to report. Returns whether any child is
     /// left.
     pub(crate) fn reap_all(&mut self, mut reaped_too: impl FnMut(Pid)) -> bool {
         let mut orphans = 0usize;
@@ -136,30 +139,30 @@ impl Processes {
             }
         };
         if orphans > 0 {
-            self.left.orphans_ended(orphans);
+            self.lingering.orphans_ended(orphans);
             self.sweep();
         }
-        // From the back, because some may be removed.
-        for place in (0..self.table.len()).rev() {
-            let Some((id, process)) = self.table.get(place) else {
+        // Backwards, because some may be removed.
+        for index in (0..self.table.len()).rev() {
+            let Some((id, process)) = self.table.get(index) else {
                 continue;
             };
-            let (id, paced) = (*id, process.is_paced());
-            let settled = process.ending.exit().is_some() && process.cgroup.is_none();
-            if !process.has_ended() || settled {
+            let (id, backpressure) = (*id, process.has_backpressure());
+            let is_final = process.termination.exit().is_some() && process.cgroup.is_none();
+            if !process.has_ended() || is_final {
                 continue;
             }
-            if paced {
+            if backpressure {
                 self.wake(id);
             } else {
-                self.read_on(id);
+                self.read_now(id);
             }
             self.drop_if_abandoned(id);
         }
         children_left
     }
 
-    /// Answers whether it was a process of the table.
+    /// Handles a reaped child. Returns whether it was a process of the table.
     fn leader_ended(&mut self, reaped: Reaped) -> bool {
         let is_it = |process: &Process| process.pid == reaped.pid && !process.has_ended();
         let Some(id) = self
@@ -169,31 +172,32 @@ impl Processes {
         else {
             return false;
         };
-        // It may have ended because there is no program.
-        self.look_at_launch(id);
-        if let Some(place) = self.place(id)
-            && let Some((_, process)) = self.table.get_mut(place)
+        // It may have ended because its execve failed.
+        self.check_launch(id);
+        if let Some(index) = self.index(id)
+            && let Some((_, process)) = self.table.get_mut(index)
             && !process.has_ended()
         {
-            process.launching = Launching::Done;
+            process.launching = LaunchState::Done;
             process.leader_ended(reaped, self.kernel_log.as_mut());
-            // Its descendants have their time from now on, even if it was killed
-            // a while ago.
+            // The time for its descendants begins now, even if it was killed a
+            // while ago.
             self.deadlines.remove(id, Purpose::Hold);
-            let hold = Moment::now().after_ms(HOLD_MS);
+            let hold = Moment::now().after_ms(TREE_GRACE_MS);
             self.deadlines.add(hold, id, Purpose::Hold);
         }
         true
     }
 
-    /// How a process ended, once nothing can change that any more.
-    pub(crate) fn settle(&mut self, id: ProcessId) -> Option<Exit> {
+    /// Finalizes and returns the exit status of a process, once nothing can
+    /// change it any more.
+    pub(crate) fn finalize_exit(&mut self, id: ProcessId) -> Option<Exit> {
         let process = self.get_mut(id)?;
-        let known = process.ending.exit();
+        let known = process.termination.exit();
         if known.is_some() {
             return known;
         }
-        let exit = process.settle()?;
+        let exit = process.finalize_exit()?;
         let background = process.lifetime == Lifetime::Background;
         if background {
             process.stdout.finish();
@@ -201,48 +205,49 @@ impl Processes {
         }
         if exit.tree_ended == Some(true) {
             if let Some(cgroup) = process.cgroup.take() {
-                self.take_back(cgroup);
+                self.return_cgroup(cgroup);
             }
         } else {
             self.close_cgroup(id);
         }
         self.deadlines.settle(id);
         if background {
-            self.bound_the_ended();
+            self.limit_ended();
         }
         Some(exit)
     }
 
-    /// How a process ended that was killed, once its descendants are gone too.
-    pub(crate) fn killed(&mut self, id: ProcessId) -> Option<Exit> {
-        if self.get_mut(id)?.has_ended() && !self.get_mut(id)?.is_paced() {
-            self.collect(id);
-            self.settle(id);
+    /// Returns the exit status of a process that was killed, once its
+    /// descendants have ended too.
+    pub(crate) fn exit_after_kill(&mut self, id: ProcessId) -> Option<Exit> {
+        if self.get_mut(id)?.has_ended() && !self.get_mut(id)?.has_backpressure() {
+            self.read_outputs(id);
+            self.finalize_exit(id);
         }
         let process = self.get_mut(id)?;
-        let exit = process.killed()?;
+        let exit = process.exit_after_kill()?;
         if exit.tree_ended == Some(true)
-            && process.ending.exit().is_some()
+            && process.termination.exit().is_some()
             && let Some(cgroup) = process.cgroup.take()
         {
-            self.take_back(cgroup);
+            self.return_cgroup(cgroup);
         }
         Some(exit)
     }
 
-    /// The owner was told how a process ended.
-    pub(crate) fn told(&mut self, id: ProcessId) {
+    /// Records that the exit status was sent to the owner.
+    pub(crate) fn exit_reported(&mut self, id: ProcessId) {
         if let Some(process) = self.get_mut(id) {
-            process.ending.told = true;
+            process.termination.exit_reported = true;
         }
     }
 
-    /// When a process must be looked at again.
+    /// Returns the next deadline of a process.
     pub(crate) fn next_deadline(&self) -> Option<Moment> {
         self.deadlines.next()
     }
 
-    /// Acts on the deadlines that have come.
+    /// Handles the deadlines that have passed.
     pub(crate) fn expire(&mut self, poller: &Poller) {
         if self.deadlines.next().is_none() {
             return;
@@ -254,16 +259,16 @@ impl Processes {
             };
             match purpose {
                 Purpose::Hold => {
-                    if process.hold_expired() {
-                        let hold = now.after_ms(HOLD_MS);
+                    if process.tree_grace_expired() {
+                        let hold = now.after_ms(TREE_GRACE_MS);
                         self.deadlines.add(hold, id, Purpose::Hold);
                     }
-                    self.settle(id);
+                    self.finalize_exit(id);
                 }
-                Purpose::Launch => self.launch_is_late(id, poller),
+                Purpose::Launch => self.recheck_launch(id, poller),
                 Purpose::Timeout => {
                     if !process.has_ended() {
-                        self.kill(id, Asked::Timeout);
+                        self.kill(id, KillReason::Timeout);
                     }
                 }
                 Purpose::Resume => {
@@ -277,73 +282,73 @@ impl Processes {
         }
     }
 
-    /// Forgets a process that nobody will ask for, when it is over and nobody
-    /// watches it.
+    /// Removes an abandoned process when it has ended and no stream watches it.
     pub(in crate::process) fn drop_if_abandoned(&mut self, id: ProcessId) {
         let Some(process) = self.get_mut(id) else {
             return;
         };
-        let nobody = process.ending.abandoned && process.observers.is_empty();
+        let unwatched = process.termination.abandoned && process.observers.is_empty();
         let failed = process.start_failure().is_some();
-        if nobody && (failed || self.settle(id).is_some()) {
+        if unwatched && (failed || self.finalize_exit(id).is_some()) {
             self.forget(id);
         }
     }
 
-    /// Removes a process, whatever it does. What it leaves behind is known as
-    /// such.
+    /// Removes a process, whatever its state. If descendants are still running,
+    /// they are tracked from now on.
     pub(in crate::process) fn forget(&mut self, id: ProcessId) {
-        // Who still watches it shall hear that it is gone.
+        // Streams that still watch it must report that it is gone.
         self.wake(id);
-        let Some(place) = self.place(id) else {
+        let Some(index) = self.index(id) else {
             return;
         };
-        let (_, mut process) = self.table.remove(place);
+        let (_, mut process) = self.table.remove(index);
         self.deadlines.forget(id);
-        // A child without a program is about to exit, and leaves nobody.
+        // A child whose execve failed is about to exit and has no descendants.
         let has_run = process.start_failure().is_none();
         if has_run && process.tree_ended() == Some(false) {
-            self.keep_as_left(id, process);
+            self.keep_lingering(id, process);
         } else if let Some(cgroup) = process.cgroup.take() {
-            self.take_back(cgroup);
+            self.return_cgroup(cgroup);
         }
     }
 
-    /// What is left of a process that has ended costs no descriptor.
+    /// Closes the cgroup's descriptors of a process that has ended.
     fn close_cgroup(&mut self, id: ProcessId) {
-        let place = self.place(id);
-        if let Some((_, process)) = place.and_then(|place| self.table.get_mut(place))
+        let index = self.index(id);
+        if let Some((_, process)) = index.and_then(|index| self.table.get_mut(index))
             && let (Some(cgroup), Some(cgroups)) = (&mut process.cgroup, &mut self.cgroups)
         {
             cgroups.close(cgroup);
         }
     }
 
-    /// Takes back a cgroup without processes.
-    pub(super) fn take_back(&mut self, cgroup: Cgroup) {
+    /// Returns a cgroup without processes to the pool.
+    pub(super) fn return_cgroup(&mut self, cgroup: Cgroup) {
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.give_back(cgroup);
         }
     }
 
-    /// Keeps what ended background processes cost within bounds.
-    fn bound_the_ended(&mut self) {
+    /// Bounds the number and memory of ended background processes.
+    fn limit_ended(&mut self) {
         let (mut count, mut bytes) = (0usize, 0usize);
         let mut oldest = None;
         for (id, process) in self.table.iter_mut().rev() {
-            let ended = process.lifetime == Lifetime::Background && process.ending.exit().is_some();
+            let background = process.lifetime == Lifetime::Background;
+            let ended = background && process.termination.exit().is_some();
             if !ended || process.role != Role::Ordinary {
                 continue;
             }
             count = count.saturating_add(1);
             for output in [&mut process.stdout, &mut process.stderr] {
                 bytes = bytes.saturating_add(output.ring().kept());
-                if bytes > MAX_ENDED_BYTES && !output.holds_something() {
+                if bytes > MAX_ENDED_BYTES && !output.has_held_bytes() {
                     output.clear();
                 }
             }
-            // One that somebody waits for goes last.
-            if oldest.is_none() || !process.stdout.holds_something() {
+            // One with unacknowledged output goes last.
+            if oldest.is_none() || !process.stdout.has_held_bytes() {
                 oldest = Some(*id);
             }
         }

@@ -2,20 +2,20 @@ use alloc::{borrow::Cow, string::String};
 
 use vmcell_wire::{Failure, FailureKind, Stage, limits::MAX_FAILURE_TEXT};
 
-/// Why something about a service is not done, in words that may name others.
+/// Why a request about a service failed, with a text that may be computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct ServiceError {
     kind: FailureKind,
     errno: u16,
     stage: Stage,
     text: Cow<'static, str>,
 }
 
-impl Refusal {
+impl ServiceError {
     pub(super) fn new(kind: FailureKind, text: impl Into<Cow<'static, str>>) -> Self {
         let mut text = text.into();
         if text.len() > MAX_FAILURE_TEXT {
-            text = Cow::Owned(shortened(&text, MAX_FAILURE_TEXT));
+            text = Cow::Owned(truncated(&text, MAX_FAILURE_TEXT));
         }
         Self {
             kind,
@@ -39,7 +39,7 @@ impl Refusal {
     }
 }
 
-impl From<Failure<'static>> for Refusal {
+impl From<Failure<'static>> for ServiceError {
     fn from(failure: Failure<'static>) -> Self {
         Self {
             kind: failure.kind,
@@ -50,8 +50,8 @@ impl From<Failure<'static>> for Refusal {
     }
 }
 
-/// As much of a text as has room, with a mark where it is cut.
-pub(crate) fn shortened(text: &str, room: usize) -> String {
+/// Truncates a text to `room` bytes, with an ellipsis.
+pub(crate) fn truncated(text: &str, room: usize) -> String {
     const MARK: &str = "...";
     if text.len() <= room {
         return String::from(text);
@@ -71,10 +71,10 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
-        assert_eq!(shortened("short", 5), "short");
-        assert_eq!(shortened("too long", 7), "too ...");
-        assert_eq!(shortened("äöüäöü", 8), "äö...");
-        let refusal = Refusal::invalid("ä".repeat(300));
-        assert!(refusal.as_failure().text.len() <= MAX_FAILURE_TEXT);
+        assert_eq!(truncated("short", 5), "short");
+        assert_eq!(truncated("too long", 7), "too ...");
+        assert_eq!(truncated("äöüäöü", 8), "äö...");
+        let error = ServiceError::invalid("ä".repeat(300));
+        assert!(error.as_failure().text.len() <= MAX_FAILURE_TEXT);
     }
 }
