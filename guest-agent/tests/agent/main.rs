@@ -3,11 +3,11 @@
 
 mod background;
 mod client;
+mod concurrent;
 mod descriptors;
 mod files;
 mod hostile;
 mod lease;
-mod meddler;
 mod ports;
 mod processes;
 mod resume;

@@ -6,7 +6,7 @@ use vmcell_wire::{
 };
 
 use super::site::{DENIED, INVALID, NOT_FOUND, Site, refused};
-use crate::meddler::while_meddling;
+use crate::concurrent::with_concurrent;
 
 const OWNER: Owner<'static> = Owner::OfDirectory;
 
@@ -230,7 +230,7 @@ fn with_a_racing_process(site: &mut Site, mut work: impl FnMut(&mut Site)) {
         let (here, swap) = (rustix::fs::CWD, rustix::fs::RenameFlags::EXCHANGE);
         rustix::fs::renameat_with(here, &directory, here, &link, swap).unwrap();
     };
-    while_meddling(swap, || work(site));
+    with_concurrent(swap, || work(site));
     site.assert_outside_untouched();
 }
 

@@ -9,7 +9,7 @@ use vmcell_wire::{
 };
 
 use super::site::{CONFLICT, INVALID, LIMIT, NOT_FOUND, Refused, Site, digest, is_root, refused};
-use crate::meddler::while_meddling;
+use crate::concurrent::with_concurrent;
 
 /// Changes on their way.
 #[derive(Clone, Default)]
@@ -358,7 +358,7 @@ fn a_file_that_changes_all_the_time_is_changed_whole_or_not_at_all() {
         fs::write(path.with_extension("new"), "racing").unwrap();
         fs::rename(path.with_extension("new"), &path).unwrap();
     };
-    while_meddling(replace, || {
+    with_concurrent(replace, || {
         for round in 0..500 {
             let mut edits = Edits::default();
             put(&mut edits, "one", Expect::Anything, format!("{round}"));

@@ -19,7 +19,7 @@ use super::{
     confinement::{everything, everything_by_name},
     site::{DENIED, INVALID, NOT_FOUND, Refused, Site, is_root, refused},
 };
-use crate::meddler::while_meddling;
+use crate::concurrent::with_concurrent;
 
 const ALICE: u32 = 1234;
 const BOB: u32 = 1235;
@@ -400,7 +400,7 @@ fn a_user_who_swaps_what_a_link_leads_to_wins_nothing() {
     let (one, two) = (site.at("home/one"), site.at("home/two"));
     let swap = || renameat_with(CWD, &one, CWD, &two, RenameFlags::EXCHANGE).unwrap();
     let (mut done, mut denied) = (0, 0);
-    while_meddling(swap, || {
+    with_concurrent(swap, || {
         // Both must be seen, however the two threads are scheduled.
         for round in 0..20_000 {
             match site.write("home/one/file", "x") {

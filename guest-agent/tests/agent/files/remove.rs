@@ -3,7 +3,7 @@ use std::{fs, os::unix::fs::symlink};
 use vmcell_wire::files::Work;
 
 use super::site::{CONFLICT, NOT_FOUND, Site, refused};
-use crate::meddler::while_meddling;
+use crate::concurrent::with_concurrent;
 
 fn remove(path: &str, tree: bool) -> Work<'_> {
     Work::Remove {
@@ -77,7 +77,7 @@ fn a_tree_goes_while_others_put_things_into_it() {
         let _ = fs::create_dir_all(&place);
         let _ = fs::write(place.join("file"), "");
     };
-    while_meddling(put, || {
+    with_concurrent(put, || {
         for _ in 0..200 {
             if let Err(refused) = site.work(remove("tree", true)) {
                 assert!(matches!(refused.kind, NOT_FOUND | CONFLICT), "{refused:?}");

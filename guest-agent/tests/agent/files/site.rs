@@ -14,7 +14,7 @@ use vmcell_wire::{
     },
 };
 
-use crate::client::{Host, RunningAgent, Said};
+use crate::client::{Host, Reply, RunningAgent};
 
 /// An agent, and a directory that is the root of its work. Beside that there
 /// is another one that the work must never touch.
@@ -101,11 +101,11 @@ impl Site {
         let stream = self.host.open(&Request::Files(Files { root, work }));
         self.host.feed(stream, input);
         match self.host.outcome(stream) {
-            Said::Done(_) => {
+            Reply::Done(_) => {
                 let output = self.host.seen.remove(&(stream, Channel::Stdout));
                 Ok(output.unwrap_or_default())
             }
-            Said::Failed(_, kind, errno, _) => Err(Refused { kind, errno }),
+            Reply::Failed(_, kind, errno, _) => Err(Refused { kind, errno }),
             other => panic!("unexpected {other:?}"),
         }
     }

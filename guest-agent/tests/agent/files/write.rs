@@ -9,7 +9,7 @@ use vmcell_wire::{
 };
 
 use super::site::{CONFLICT, INVALID, Site, digest, is_root, refused};
-use crate::{client::Said, meddler::while_meddling};
+use crate::{client::Reply, concurrent::with_concurrent};
 
 #[test]
 fn a_file_is_made_with_its_directories_and_replaced_whole() {
@@ -178,7 +178,7 @@ fn a_write_that_is_cancelled_leaves_everything_as_it_was() {
         }
         // Half of a window was taken, so the file is being written.
         site.host
-            .until(|said| matches!(said, Said::Credit(id, _) if *id == stream));
+            .until(|reply| matches!(reply, Reply::Credit(id, _) if *id == stream));
         site.host
             .send(|out| vmcell_wire::encode::cancel(out, stream));
         site.host.outcome(stream);
@@ -197,7 +197,7 @@ fn nobody_else_sees_a_file_before_it_is_whole() {
     site.write("file", &big).unwrap();
     let path = site.at("file");
     let look = || assert_eq!(fs::metadata(&path).unwrap().len(), 2_000_000);
-    while_meddling(look, || {
+    with_concurrent(look, || {
         for _ in 0..20 {
             site.write("file", &big).unwrap();
         }

@@ -15,7 +15,7 @@ use vmcell_wire::{
     },
 };
 
-use crate::client::{Host, RunningAgent, Said};
+use crate::client::{Host, Reply, RunningAgent};
 
 /// An agent, and a directory for it to work in.
 pub(crate) struct Field {
@@ -92,7 +92,7 @@ pub(crate) fn leftovers(top: &Path) -> Vec<PathBuf> {
 #[derive(Debug)]
 pub(crate) struct Worked {
     pub(crate) failure: Option<FailureKind>,
-    /// What was said of the failure.
+    /// The text of the failure.
     pub(crate) text: String,
     pub(crate) output: Vec<u8>,
 }
@@ -144,8 +144,8 @@ impl Host {
 
     pub(crate) fn worked(&mut self, stream: StreamId) -> Worked {
         let failure = match self.outcome(stream) {
-            Said::Done(_) => None,
-            Said::Failed(_, kind, ..) => Some(kind),
+            Reply::Done(_) => None,
+            Reply::Failed(_, kind, ..) => Some(kind),
             other => panic!("unexpected {other:?}"),
         };
         Worked {

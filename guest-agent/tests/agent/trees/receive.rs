@@ -14,7 +14,7 @@ use super::{
     job::{Field, Told, leftovers},
     records::{Records, meta},
 };
-use crate::{client::Said, meddler::while_meddling};
+use crate::{client::Reply, concurrent::with_concurrent};
 
 fn tree() -> Records {
     Records::default().enter("")
@@ -242,7 +242,7 @@ fn whoever_swaps_a_directory_for_a_link_meanwhile_leads_nothing_out_of_the_tree(
         let (here, swap) = (rustix::fs::CWD, rustix::fs::RenameFlags::EXCHANGE);
         rustix::fs::renameat_with(here, &directory, here, &link, swap).unwrap();
     };
-    while_meddling(swap, || {
+    with_concurrent(swap, || {
         for _ in 0..2000 {
             // It may well be refused.
             let _ = field.push("t", &records.0);
@@ -280,13 +280,13 @@ fn who_hangs_up_in_the_middle_of_a_file_leaves_the_old_one() {
     field.host.write_stdin(stream, &records.0);
     // Credit comes with the start, and again when half a window was taken.
     let more = Records::default().raw(&[1; 100_000]).0;
-    let credit = |said: &&Said| matches!(said, Said::Credit(id, _) if *id == stream);
-    let mut credits = field.host.until(|said| credit(&said));
+    let credit = |reply: &&Reply| matches!(reply, Reply::Credit(id, _) if *id == stream);
+    let mut credits = field.host.until(|reply| credit(&reply));
     for _ in 0..6 {
         field.host.write_stdin(stream, &more);
     }
     while credits.iter().filter(credit).count() < 2 {
-        credits.extend(field.host.until(|said| credit(&said)));
+        credits.extend(field.host.until(|reply| credit(&reply)));
     }
     field.host.cancel(stream);
     field.host.outcome(stream);

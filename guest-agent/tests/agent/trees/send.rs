@@ -11,7 +11,7 @@ use vmcell_wire::{
 };
 
 use super::{job::Field, records::words};
-use crate::meddler::while_meddling;
+use crate::concurrent::with_concurrent;
 
 #[test]
 fn what_is_no_file_is_named_and_left_out() {
@@ -109,7 +109,7 @@ fn a_file_that_changes_its_length_all_the_time_does_not_break_the_records() {
         file.set_len(length).unwrap();
         file.write_all_at(b"words", length / 2).unwrap();
     };
-    while_meddling(change, || {
+    with_concurrent(change, || {
         for _ in 0..200 {
             let records = field.pull("t").output();
             words(&records);

@@ -13,7 +13,7 @@ use vmcell_wire::{
 };
 
 use super::job::{Field, Told, answers, more_answers};
-use crate::client::Said;
+use crate::client::Reply;
 
 struct Watch {
     field: Field,
@@ -68,16 +68,16 @@ impl Watch {
                 self.seen += new.len();
                 return more_answers(&mut self.reader, &new);
             }
-            let more = |said: &Said| match said {
-                Said::Data(id, ..) | Said::Failed(id, ..) | Said::Done(id) => *id == stream,
+            let more = |reply: &Reply| match reply {
+                Reply::Data(id, ..) | Reply::Failed(id, ..) | Reply::Done(id) => *id == stream,
                 _ => false,
             };
-            let said = self.field.host.until(more);
-            let is_over = |said: &Said| matches!(said, Said::Failed(..) | Said::Done(_));
-            let data = |said: &Said| matches!(said, Said::Data(..));
+            let reply = self.field.host.until(more);
+            let is_over = |reply: &Reply| matches!(reply, Reply::Failed(..) | Reply::Done(_));
+            let data = |reply: &Reply| matches!(reply, Reply::Data(..));
             assert!(
-                said.iter().any(data) || !said.iter().any(is_over),
-                "{said:?}"
+                reply.iter().any(data) || !reply.iter().any(is_over),
+                "{reply:?}"
             );
         }
     }
@@ -222,7 +222,7 @@ fn the_root_itself_can_be_watched_to_its_end() {
     let stream = outer.host.begin(&root, work);
     outer
         .host
-        .until(|said| matches!(said, Said::Data(id, ..) if *id == stream));
+        .until(|reply| matches!(reply, Reply::Data(id, ..) if *id == stream));
     fs::remove_dir(&root).unwrap();
     let worked = outer.host.worked(stream);
     assert_eq!(worked.failure, None, "{}", worked.text);

@@ -1,4 +1,4 @@
-//! A web server that says what a test tells it to.
+//! A web server whose responses a test chooses.
 
 use std::{
     io::{Read, Write},
@@ -10,25 +10,25 @@ use std::{
     time::Duration,
 };
 
-pub(super) struct Pages {
+pub(super) struct WebServer {
     port: u16,
     answers: SyncSender<String>,
     requests: Receiver<String>,
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-impl Pages {
+impl WebServer {
     pub(super) fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (answers, to_say) = sync_channel::<String>(0);
+        let (answers, responses) = sync_channel::<String>(0);
         let (heard, requests) = sync_channel(100);
         std::thread::spawn(move || {
-            // It ends with the test.
-            for answer in to_say {
+            // The thread ends with the test.
+            for answer in responses {
                 let (mut client, _) = listener.accept().unwrap();
-                client.set_read_timeout(Some(PATIENCE)).unwrap();
+                client.set_read_timeout(Some(REQUEST_TIMEOUT)).unwrap();
                 let mut request = Vec::new();
                 while !request.ends_with(b"\r\n\r\n") {
                     let mut byte = [0];
@@ -52,18 +52,18 @@ impl Pages {
         self.port
     }
 
-    /// Answers the next request, and tells what it was.
+    /// Answers the next request, and returns it.
     pub(super) fn answer(&self, answer: &str) -> String {
         self.answers.send(answer.into()).unwrap();
-        self.requests.recv_timeout(PATIENCE).unwrap()
+        self.requests.recv_timeout(REQUEST_TIMEOUT).unwrap()
     }
 }
 
-/// A port on which nobody listens, and that stays free: the kernel gives its own
-/// choice from 32768 on to whoever binds or connects meanwhile.
+/// Returns a port without a server that stays free: for bind and connect the
+/// kernel itself chooses ports from 32768 on.
 pub(super) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Another run of the tests at the same time starts elsewhere.
+    // A concurrent run of the tests starts elsewhere.
     let first = 10_000 + (std::process::id() % 200) as u16 * 100;
     loop {
         let port = first + NEXT.fetch_add(1, Ordering::Relaxed);

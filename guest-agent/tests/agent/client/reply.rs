@@ -4,9 +4,9 @@ use vmcell_wire::{
     terminal::{Size, TerminalState},
 };
 
-/// Something the agent said.
+/// A frame from the agent, as tests compare it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum Reply {
     Hello,
     Started(StreamId, u32, u32),
     Connected(StreamId),
@@ -21,16 +21,16 @@ pub(crate) enum Said {
     Spawned(StreamId, u32, u32),
     Done(StreamId),
     EndOfList(StreamId, bool),
-    Terminal(StreamId, Looked),
-    Service(StreamId, Serving),
-    ListedService(StreamId, Serving),
+    Terminal(StreamId, TerminalSnapshot),
+    Service(StreamId, ServiceState),
+    ListedService(StreamId, ServiceState),
     Pong(StreamId),
     PoweringOff,
-    HungUp,
+    Disconnected,
 }
 
-impl Said {
-    /// Whether it closes this stream.
+impl Reply {
+    /// Returns whether it closes this stream.
     pub(crate) fn closes(&self, stream: StreamId) -> bool {
         match self {
             Self::Exited(id, _)
@@ -46,17 +46,17 @@ impl Said {
     }
 }
 
-/// What a look at a terminal shows.
+/// The state of a terminal.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Looked {
+pub(crate) struct TerminalSnapshot {
     pub(crate) size: Size,
     pub(crate) echo: bool,
     pub(crate) canonical: bool,
-    /// Its pid, what it is called and where it is.
+    /// The pid, name and working directory of the foreground process.
     pub(crate) foreground: Option<(u32, String, String)>,
 }
 
-impl From<TerminalState<'_>> for Looked {
+impl From<TerminalState<'_>> for TerminalSnapshot {
     fn from(state: TerminalState<'_>) -> Self {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         Self {
@@ -70,21 +70,21 @@ impl From<TerminalState<'_>> for Looked {
     }
 }
 
-/// How a service is.
+/// The state of a service.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Serving {
+pub(crate) struct ServiceState {
     pub(crate) name: String,
-    /// As it is written in code.
+    /// In `Debug` format.
     pub(crate) phase: String,
     pub(crate) since_ms: u64,
     pub(crate) pid: Option<u32>,
     pub(crate) restarts: u32,
     pub(crate) last_exit: Option<Exit>,
-    /// Start and end of what is kept of its log.
+    /// Start and end of the kept part of its log.
     pub(crate) log: (u64, u64),
 }
 
-impl From<State<'_>> for Serving {
+impl From<State<'_>> for ServiceState {
     fn from(state: State<'_>) -> Self {
         Self {
             name: state.name.into(),

@@ -1,10 +1,10 @@
-//! What becomes of output that nobody reads, or slowly.
+//! Output that is read slowly, or not at all.
 
 use sha2::{Digest, Sha256};
 use vmcell_wire::{Cause, Channel, Position, Request, Selector, StreamId, terminal::Unread};
 
-use super::desk::*;
-use crate::client::{Host, Listed, RunningAgent, Said, Spec};
+use super::helpers::*;
+use crate::client::{Host, Listed, Reply, RunningAgent, Spec};
 
 const KEEP: u32 = 16 * 1024;
 
@@ -24,7 +24,7 @@ fn listed(host: &mut Host, id: u32) -> Listed {
     list.into_iter().find(|entry| entry.id == id).unwrap()
 }
 
-/// Waits until the agent reads no more of a terminal whose ring is full.
+/// Waits until the agent stops reading a terminal because its ring is full.
 fn until_full(host: &mut Host, id: u32) {
     loop {
         let (start, end) = listed(host, id).stdout;
@@ -54,11 +54,11 @@ fn sixteen_megabytes_reach_a_slow_reader_whole() {
     let path = directory.path().join("digest");
     let script = format!("exec 3>{}; {script}", path.display());
     let spec = Spec::shell(&script).with(|spec| spec.start.keep = KEEP);
-    let (_, stream) = begin(&mut host, &spec);
+    let (_, stream) = open_attached(&mut host, &spec);
     let mut digest = Sha256::new();
     let mut total = 0;
     while total < count {
-        host.until(|said| matches!(said, Said::Data(..)));
+        host.until(|reply| matches!(reply, Reply::Data(..)));
         let bytes = host.seen.remove(&(stream, Channel::Stdout)).unwrap();
         digest.update(&bytes);
         total += bytes.len();
@@ -82,18 +82,18 @@ fn a_kept_terminal_loses_nothing_however_often_links_break() {
     let window = 20_000;
     let mut host = agent.connect_with_window(window);
     let (id, _) = open(&mut host, &numbers(last), Unread::Kept);
-    let mut stream = sit_down(&mut host, id, 0, 1);
+    let mut stream = attach_writer(&mut host, id, 0, 1);
     let mut all = Vec::new();
     for round in 0..30 {
-        host.until(|said| matches!(said, Said::Data(..)));
+        host.until(|reply| matches!(reply, Reply::Data(..)));
         let offset = take(&host, stream, &mut all);
         host.close();
         host = agent.connect_with_window(window);
         if round % 3 == 0 {
-            // Nobody is there until the program cannot go on.
+            // No reader is attached until the program blocks.
             until_full(&mut host, id);
         }
-        stream = sit_down(&mut host, id, offset, round);
+        stream = attach_writer(&mut host, id, offset, round);
     }
     let exit = host.exit(stream);
     take(&host, stream, &mut all);
@@ -110,11 +110,11 @@ fn what_was_received_and_not_consumed_can_be_had_again() {
     for writer in 0..5 {
         let mut host = agent.connect_with_window(window);
         host.credit_automatically = false;
-        let stream = sit_down(&mut host, id, 0, writer);
+        let stream = attach_writer(&mut host, id, 0, writer);
         host.until_bytes(stream, 20_000);
         host.close();
     }
-    let stream = sit_down(&mut host, id, 0, 9);
+    let stream = attach_writer(&mut host, id, 0, 9);
     host.exit(stream);
     assert!(host.output(stream, Channel::Stdout) == all_numbers(50_000));
 }
@@ -127,7 +127,7 @@ fn a_kept_terminal_waits_for_somebody_to_come() {
     until_full(&mut host, id);
     let (start, end) = listed(&mut host, id).stdout;
     assert_eq!((start, end), (0, u64::from(KEEP)));
-    let stream = sit_down(&mut host, id, 0, 1);
+    let stream = attach_writer(&mut host, id, 0, 1);
     host.exit(stream);
     assert!(host.output(stream, Channel::Stdout) == all_numbers(50_000));
 }
@@ -138,7 +138,7 @@ fn who_comes_to_a_full_terminal_and_wants_the_rest_only_gets_it_going() {
     let mut host = agent.connect();
     let (id, _) = open(&mut host, &numbers(50_000), Unread::Kept);
     until_full(&mut host, id);
-    let stream = sit_down(&mut host, id, Position::NOW, 1);
+    let stream = attach_writer(&mut host, id, Position::NOW, 1);
     let exit = host.exit(stream);
     assert_eq!(exit.stdout_bytes, 500_000);
     let expected = all_numbers(50_000);
@@ -151,8 +151,8 @@ fn a_terminal_whose_output_is_dropped_goes_on_without_a_reader() {
     let mut host = agent.connect();
     host.credit_automatically = false;
     let (id, _) = open(&mut host, &numbers(50_000), Unread::Dropped);
-    let stream = sit_down(&mut host, id, 0, 1);
-    // While somebody is there, it waits.
+    let stream = attach_writer(&mut host, id, 0, 1);
+    // While a reader is attached, it waits.
     host.until_bytes(stream, 65_536);
     host.close();
     let mut host = agent.connect();
@@ -162,14 +162,14 @@ fn a_terminal_whose_output_is_dropped_goes_on_without_a_reader() {
         }
     };
     assert_eq!(exit.stdout_bytes, 500_000);
-    let stream = sit_down(&mut host, id, 65_536, 1);
+    let stream = attach_writer(&mut host, id, 65_536, 1);
     assert_eq!(host.exit(stream).stdout_bytes, 500_000);
     let expected = all_numbers(50_000);
     let rest = host.output(stream, Channel::Stdout);
     assert!(expected.ends_with(rest));
-    // The ring grew to the window of the first.
+    // The ring grew to the window of the first reader.
     assert_eq!(rest.len(), 65_536);
-    let Some(Said::Gap(_, _, gap)) = host.said_on(stream).next() else {
+    let Some(Reply::Gap(_, _, gap)) = host.replies_on(stream).next() else {
         panic!("no gap");
     };
     assert_eq!(65_536 + *gap + 65_536, 500_000);
@@ -182,20 +182,20 @@ fn a_full_terminal_that_nobody_reads_can_be_killed_and_read_later() {
     let (id, _) = open(&mut host, &numbers(1_000_000), Unread::Kept);
     until_full(&mut host, id);
     let process = Selector::Id(id);
-    let Said::Exited(_, exit) = host.ask(&Request::Kill { process }) else {
+    let Reply::Exited(_, exit) = host.ask(&Request::Kill { process }) else {
         panic!("not killed");
     };
     assert_eq!(exit.cause, Cause::Killed);
-    // It is settled although nobody reads.
+    // Its exit status is final although it has no reader.
     let settled = loop {
         if let Some(exit) = listed(&mut host, id).exit {
             break exit;
         }
     };
-    // What the kernel had is there too.
+    // What the kernel had buffered is included.
     assert!(!settled.outputs_cut, "{settled:?}");
     assert!(settled.stdout_bytes > u64::from(KEEP));
-    let stream = sit_down(&mut host, id, 0, 1);
+    let stream = attach_writer(&mut host, id, 0, 1);
     assert_eq!(host.exit(stream), settled);
     let read = host.output(stream, Channel::Stdout);
     assert_eq!(read.len() as u64, settled.stdout_bytes);
@@ -205,21 +205,22 @@ fn a_full_terminal_that_nobody_reads_can_be_killed_and_read_later() {
 #[test]
 fn a_terminal_can_be_killed_while_its_reader_does_not_read() {
     let agent = RunningAgent::start();
-    // It prints much only when its reader is there, so that nothing is dropped.
+    // It prints much only when its reader is attached, so that nothing is
+    // dropped.
     let script = "stty -onlcr -echo; echo ready; read go; exec seq -f %09.0f 1000000";
     let spec = || Spec::shell(script).with(|spec| spec.start.keep = KEEP);
     for unread in [Unread::Dropped, Unread::Kept] {
         let mut host = agent.connect_with_window(KEEP);
         host.credit_automatically = false;
         let (id, _) = open(&mut host, &spec(), unread);
-        let stream = sit_down(&mut host, id, 0, 1);
+        let stream = attach_writer(&mut host, id, 0, 1);
         until_printed(&mut host, stream, "ready\n", 1);
         host.write_stdin(stream, b"\n");
         host.until_bytes(stream, KEEP as usize);
         let process = Selector::Id(id);
         let killed = host.ask(&Request::Kill { process });
-        assert!(matches!(killed, Said::Exited(_, exit) if exit.cause == Cause::Killed));
-        // The reader reads on, and misses nothing.
+        assert!(matches!(killed, Reply::Exited(_, exit) if exit.cause == Cause::Killed));
+        // The reader continues, and misses nothing.
         host.credit_automatically = true;
         host.grant(stream, Channel::Stdout, KEEP);
         let exit = host.exit(stream);
@@ -237,7 +238,7 @@ fn a_terminal_can_be_killed_while_its_reader_does_not_read() {
 fn ended_terminals_keep_what_nobody_has_read_however_many_they_are() {
     let agent = RunningAgent::start();
     let mut host = agent.connect_with_window(1 << 20);
-    // Together more than the agent keeps of other processes that have ended.
+    // Together more than the agent keeps of other ended processes.
     let (count, size) = (34, 1 << 20);
     let script = format!("stty -opost; head -c {size} /dev/zero");
     let ids: Vec<u32> = (0..count)
@@ -245,7 +246,7 @@ fn ended_terminals_keep_what_nobody_has_read_however_many_they_are() {
         .collect();
     while host.list(0).0.iter().any(|entry| entry.exit.is_none()) {}
     for id in ids {
-        let stream = sit_down(&mut host, id, 0, 1);
+        let stream = attach_writer(&mut host, id, 0, 1);
         host.exit(stream);
         assert_eq!(host.output(stream, Channel::Stdout).len(), size);
         host.seen.clear();

@@ -1,11 +1,11 @@
-//! A host that sits at a terminal.
+//! Helpers to open and use terminals.
 
 use vmcell_wire::{
     Channel, Position, Request, Selector, StreamId,
     terminal::{AttachTerminal, Open, Size, Terminal, Typed, Typing, Unread},
 };
 
-use crate::client::{Host, Looked, Said, Spec};
+use crate::client::{Host, Reply, Spec, TerminalSnapshot};
 
 pub(super) const SIZE: Size = Size {
     columns: 80,
@@ -13,7 +13,7 @@ pub(super) const SIZE: Size = Size {
 };
 
 impl Spec {
-    /// A shell that asks for commands with `$ `, as busy as a shell can be.
+    /// An interactive shell with the prompt `$ `.
     pub(super) fn bash() -> Self {
         Self::new(&["bash", "--noprofile", "--norc"]).with(|spec| {
             spec.env.push(b"PS1=$ ".to_vec());
@@ -22,25 +22,25 @@ impl Spec {
         })
     }
 
-    /// A shell script that leaves the terminal's echo to itself.
-    pub(super) fn quiet(script: &str) -> Self {
+    /// A shell script with the terminal's echo turned off.
+    pub(super) fn without_echo(script: &str) -> Self {
         Self::shell(&format!("stty -echo; echo ready; {script}"))
     }
 }
 
-/// Opens a terminal and answers its id and pid.
+/// Opens a terminal and returns its id and pid.
 pub(super) fn open(host: &mut Host, spec: &Spec, unread: Unread) -> (u32, u32) {
     open_sized(host, spec, unread, SIZE)
 }
 
 pub(super) fn open_sized(host: &mut Host, spec: &Spec, unread: Unread, size: Size) -> (u32, u32) {
     match try_open(host, spec, unread, size) {
-        Said::Spawned(_, id, pid) => (id, pid),
+        Reply::Spawned(_, id, pid) => (id, pid),
         other => panic!("no terminal: {other:?}"),
     }
 }
 
-pub(super) fn try_open(host: &mut Host, spec: &Spec, unread: Unread, size: Size) -> Said {
+pub(super) fn try_open(host: &mut Host, spec: &Spec, unread: Unread, size: Size) -> Reply {
     let stream = host.open_with(spec, |start| {
         Request::Terminal(Terminal::Open(Open {
             start,
@@ -51,8 +51,8 @@ pub(super) fn try_open(host: &mut Host, spec: &Spec, unread: Unread, size: Size)
     host.outcome(stream)
 }
 
-/// Watches a terminal and types on it.
-pub(super) fn sit_down(host: &mut Host, id: u32, offset: u64, writer: u64) -> StreamId {
+/// Attaches to a terminal as a reader and writer.
+pub(super) fn attach_writer(host: &mut Host, id: u32, offset: u64, writer: u64) -> StreamId {
     let window = host.window;
     let stream = host.open(&Request::Terminal(Terminal::Attach(AttachTerminal {
         process: Selector::Id(id),
@@ -63,44 +63,44 @@ pub(super) fn sit_down(host: &mut Host, id: u32, offset: u64, writer: u64) -> St
     stream
 }
 
-/// Opens a terminal and sits down at it.
-pub(super) fn begin(host: &mut Host, spec: &Spec) -> (u32, StreamId) {
+/// Opens a terminal and attaches to it.
+pub(super) fn open_attached(host: &mut Host, spec: &Spec) -> (u32, StreamId) {
     let (id, _) = open(host, spec, Unread::Kept);
-    (id, sit_down(host, id, 0, 1))
+    (id, attach_writer(host, id, 0, 1))
 }
 
-/// What has been printed, without carriage returns.
+/// Returns the output so far, without carriage returns.
 pub(super) fn printed(host: &Host, stream: StreamId) -> String {
     String::from_utf8_lossy(host.output(stream, Channel::Stdout)).replace('\r', "")
 }
 
-/// Waits until a text has been printed so many times.
+/// Waits until a text was printed `times` times.
 pub(super) fn until_printed(host: &mut Host, stream: StreamId, text: &str, times: usize) {
     while printed(host, stream).matches(text).count() < times {
-        host.until(|said| {
-            assert!(!said.closes(stream), "{said:?} before {text:?}");
-            matches!(said, Said::Data(id, ..) if *id == stream)
+        host.until(|reply| {
+            assert!(!reply.closes(stream), "{reply:?} before {text:?}");
+            matches!(reply, Reply::Data(id, ..) if *id == stream)
         });
     }
 }
 
-/// Types a line, and waits until the shell asks for the next one: it has then
-/// asked so many times.
+/// Types a line, and waits until the shell has printed `prompts` prompts in
+/// total.
 pub(super) fn command(host: &mut Host, stream: StreamId, line: &str, prompts: usize) {
     host.write_stdin(stream, format!("{line}\n").as_bytes());
     until_printed(host, stream, "$ ", prompts);
 }
 
-pub(super) fn look(host: &mut Host, id: u32) -> Looked {
+pub(super) fn look(host: &mut Host, id: u32) -> TerminalSnapshot {
     let process = Selector::Id(id);
     match host.ask(&Request::Terminal(Terminal::Look { process })) {
-        Said::Terminal(_, looked) => looked,
+        Reply::Terminal(_, looked) => looked,
         other => panic!("not seen: {other:?}"),
     }
 }
 
-/// What is called so is in the foreground; it may take a while.
-pub(super) fn until_foreground(host: &mut Host, id: u32, name: &str) -> Looked {
+/// Waits until a process with this name is in the foreground.
+pub(super) fn until_foreground(host: &mut Host, id: u32, name: &str) -> TerminalSnapshot {
     loop {
         let looked = look(host, id);
         if looked
@@ -113,21 +113,21 @@ pub(super) fn until_foreground(host: &mut Host, id: u32, name: &str) -> Looked {
     }
 }
 
-pub(super) fn resize(host: &mut Host, id: u32, columns: u16, rows: u16) -> Said {
+pub(super) fn resize(host: &mut Host, id: u32, columns: u16, rows: u16) -> Reply {
     host.ask(&Request::Terminal(Terminal::Resize {
         process: Selector::Id(id),
         size: Size { columns, rows },
     }))
 }
 
-pub(super) fn signal(host: &mut Host, id: u32, signal: i32) -> Said {
+pub(super) fn signal(host: &mut Host, id: u32, signal: i32) -> Reply {
     host.ask(&Request::Terminal(Terminal::Signal {
         process: Selector::Id(id),
         signal: u8::try_from(signal).unwrap(),
     }))
 }
 
-pub(super) fn type_as(host: &mut Host, id: u32, bytes: &[u8], kind: Typed) -> Said {
+pub(super) fn type_as(host: &mut Host, id: u32, bytes: &[u8], kind: Typed) -> Reply {
     host.ask(&Request::Terminal(Terminal::Type(Typing {
         process: Selector::Id(id),
         bytes,
@@ -135,7 +135,7 @@ pub(super) fn type_as(host: &mut Host, id: u32, bytes: &[u8], kind: Typed) -> Sa
     })))
 }
 
-/// Waits until the kernel says that a process is stopped.
+/// Waits until a process is stopped.
 pub(super) fn until_stopped(pid: u32) {
     let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     while !state().contains(") T ") {

@@ -1,20 +1,20 @@
-//! A host that has services.
+//! Helpers to start and query services.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vmcell_wire::{
     Channel, PackedBuf, Request, Selector, StreamId,
     service::{
-        Alive, Http, LogStart, Logs, Probe, Ready, Restart, RestartPolicy, Service, Spec as Wire,
-        StartService, StopBy, Until,
+        Alive, Http, LogStart, Logs, Probe as WireProbe, Ready, Restart, RestartPolicy, Service,
+        Spec as Wire, StartService, StopBy, Until,
     },
 };
 
-use crate::client::{Host, Said, Serving, Spec};
+use crate::client::{Host, Reply, ServiceState, Spec};
 
-/// What is asked of a service.
+/// The probe of a service.
 #[derive(Clone, Debug)]
-pub(super) enum Ask {
+pub(super) enum Probe {
     File(String),
     Tcp(u16),
     Unix(String),
@@ -28,16 +28,16 @@ pub(super) enum Ask {
     Log(String),
 }
 
-/// A service, with everything ordinary: it is never restarted, and probes are
-/// quick.
-pub(super) struct Job {
+/// The configuration of a service. By default it is never restarted, and probes
+/// are quick.
+pub(super) struct Config {
     pub(super) program: Spec,
     pub(super) restart: Restart,
     pub(super) stop: StopBy,
-    pub(super) ready: Option<Ask>,
+    pub(super) ready: Option<Probe>,
     pub(super) ready_ms: u32,
     pub(super) delay_ms: u32,
-    pub(super) alive: Option<Ask>,
+    pub(super) alive: Option<Probe>,
     pub(super) failures: u32,
     pub(super) interval_ms: u32,
     pub(super) attempt_ms: u32,
@@ -51,7 +51,7 @@ static LAST_TICKET: AtomicU64 = AtomicU64::new(0);
 /// Longer than anything here takes.
 pub(super) const LONG_MS: u32 = 60_000;
 
-impl Job {
+impl Config {
     pub(super) fn new(script: &str) -> Self {
         Self {
             program: Spec::shell(script),
@@ -77,7 +77,7 @@ impl Job {
         }
     }
 
-    /// One that does nothing until it is ended.
+    /// Returns one that does nothing until it is stopped.
     pub(super) fn idle() -> Self {
         Self::new("exec sleep 1000")
     }
@@ -87,56 +87,56 @@ impl Job {
         self
     }
 
-    pub(super) fn ready(self, ask: Ask) -> Self {
-        self.with(|job| job.ready = Some(ask))
+    pub(super) fn ready(self, probe: Probe) -> Self {
+        self.with(|c| c.ready = Some(probe))
     }
 
-    pub(super) fn alive(self, ask: Ask) -> Self {
-        self.with(|job| job.alive = Some(ask))
+    pub(super) fn alive(self, probe: Probe) -> Self {
+        self.with(|c| c.alive = Some(probe))
     }
 
     pub(super) fn policy(self, policy: RestartPolicy) -> Self {
-        self.with(|job| job.restart.policy = policy)
+        self.with(|c| c.restart.policy = policy)
     }
 
     pub(super) fn needs(self, needs: &[&str]) -> Self {
-        self.with(|job| job.needs = needs.iter().copied().map(String::from).collect())
+        self.with(|c| c.needs = needs.iter().copied().map(String::from).collect())
     }
 
-    fn probe<'a>(ask: &'a Ask, argv: &'a mut PackedBuf) -> Probe<'a> {
-        match ask {
-            Ask::File(path) => Probe::File {
+    fn probe<'a>(probe: &'a Probe, argv: &'a mut PackedBuf) -> WireProbe<'a> {
+        match probe {
+            Probe::File(path) => WireProbe::File {
                 path: path.as_bytes(),
             },
-            Ask::Tcp(port) => Probe::Tcp { port: *port },
-            Ask::Unix(path) => Probe::Unix {
+            Probe::Tcp(port) => WireProbe::Tcp { port: *port },
+            Probe::Unix(path) => WireProbe::Unix {
                 path: path.as_bytes(),
             },
-            Ask::Http { port, path, body } => Probe::Http(Http {
+            Probe::Http { port, path, body } => WireProbe::Http(Http {
                 port: *port,
                 path,
                 min_status: 200,
                 max_status: 399,
                 body: body.as_bytes(),
             }),
-            Ask::Command(script) => {
+            Probe::Command(script) => {
                 let all = ["sh", "-c", script];
                 assert!(all.iter().all(|text| argv.push(text.as_bytes())));
-                Probe::Command {
+                WireProbe::Command {
                     argv: argv.as_packed(),
                 }
             }
-            Ask::Program(path) => {
+            Probe::Program(path) => {
                 assert!(argv.push(path.as_bytes()));
-                Probe::Command {
+                WireProbe::Command {
                     argv: argv.as_packed(),
                 }
             }
-            Ask::Log(pattern) => Probe::Log { pattern },
+            Probe::Log(pattern) => WireProbe::Log { pattern },
         }
     }
 
-    /// The bytes of its spec.
+    /// Returns its encoded spec.
     pub(super) fn spec(&self) -> Vec<u8> {
         let mut lists = [const { PackedBuf::new() }; 5];
         let [argv, env, needs, ready_argv, alive_argv] = &mut lists;
@@ -157,15 +157,15 @@ impl Job {
             start,
             restart: self.restart,
             stop: self.stop,
-            ready: self.ready.as_ref().map(|ask| Ready {
-                probe: Self::probe(ask, ready_argv),
+            ready: self.ready.as_ref().map(|probe| Ready {
+                probe: Self::probe(probe, ready_argv),
                 delay_ms: self.delay_ms,
                 interval_ms: self.interval_ms,
                 attempt_ms: self.attempt_ms,
                 timeout_ms: self.ready_ms,
             }),
-            alive: self.alive.as_ref().map(|ask| Alive {
-                probe: Self::probe(ask, alive_argv),
+            alive: self.alive.as_ref().map(|probe| Alive {
+                probe: Self::probe(probe, alive_argv),
                 interval_ms: self.interval_ms,
                 attempt_ms: self.attempt_ms,
                 failures: self.failures,
@@ -176,40 +176,41 @@ impl Job {
     }
 }
 
-/// A request about services.
-pub(super) fn ask(host: &mut Host, request: Service<'_>) -> Said {
+/// Sends a request about services.
+pub(super) fn ask(host: &mut Host, request: Service<'_>) -> Reply {
     host.ask(&Request::Service(request))
 }
 
-fn state(said: Said) -> Serving {
-    match said {
-        Said::Service(_, serving) => serving,
+fn state(reply: Reply) -> ServiceState {
+    match reply {
+        Reply::Service(_, serving) => serving,
         other => panic!("not a state: {other:?}"),
     }
 }
 
-pub(super) fn try_start(host: &mut Host, name: &str, job: &Job) -> (StreamId, Said) {
+pub(super) fn try_start(host: &mut Host, name: &str, service: &Config) -> (StreamId, Reply) {
     let stream = host.open(&Request::Service(Service::Start(StartService {
         name,
-        ticket: job.ticket,
-        if_same: job.if_same,
-        spec: &job.spec(),
+        ticket: service.ticket,
+        if_same: service.if_same,
+        spec: &service.spec(),
     })));
     (stream, host.outcome(stream))
 }
 
-pub(super) fn start(host: &mut Host, name: &str, job: &Job) -> Serving {
-    state(try_start(host, name, job).1)
+pub(super) fn start(host: &mut Host, name: &str, service: &Config) -> ServiceState {
+    state(try_start(host, name, service).1)
 }
 
-/// Starts something that must be refused: with what kind, and in which words.
+/// Starts a service that must be rejected. Returns the kind and the text of the
+/// failure.
 pub(super) fn refused(
     host: &mut Host,
     name: &str,
-    job: &Job,
+    service: &Config,
 ) -> (vmcell_wire::FailureKind, String) {
-    match try_start(host, name, job) {
-        (stream, Said::Failed(_, kind, ..)) => (kind, host.failures[&stream].clone()),
+    match try_start(host, name, service) {
+        (stream, Reply::Failed(_, kind, ..)) => (kind, host.failures[&stream].clone()),
         (_, other) => panic!("not refused: {other:?}"),
     }
 }
@@ -218,34 +219,34 @@ pub(super) fn open_wait(host: &mut Host, name: &str, until: Until) -> StreamId {
     host.open(&Request::Service(Service::Wait { name, until }))
 }
 
-/// Waits for a stream that tells how a service is.
-pub(super) fn outcome(host: &mut Host, stream: StreamId) -> Serving {
+/// Waits for a stream that returns the state of a service.
+pub(super) fn outcome(host: &mut Host, stream: StreamId) -> ServiceState {
     state(host.outcome(stream))
 }
 
-pub(super) fn until_ready(host: &mut Host, name: &str) -> Serving {
+pub(super) fn until_ready(host: &mut Host, name: &str) -> ServiceState {
     let stream = open_wait(host, name, Until::Ready);
     outcome(host, stream)
 }
 
-pub(super) fn until_over(host: &mut Host, name: &str) -> Serving {
+pub(super) fn until_over(host: &mut Host, name: &str) -> ServiceState {
     let stream = open_wait(host, name, Until::Over);
     outcome(host, stream)
 }
 
-pub(super) fn look(host: &mut Host, name: &str) -> Serving {
+pub(super) fn look(host: &mut Host, name: &str) -> ServiceState {
     state(ask(host, Service::Look { name }))
 }
 
-pub(super) fn stop(host: &mut Host, name: &str) -> Serving {
+pub(super) fn stop(host: &mut Host, name: &str) -> ServiceState {
     state(ask(host, Service::Stop { name }))
 }
 
-pub(super) fn restart(host: &mut Host, name: &str) -> Serving {
+pub(super) fn restart(host: &mut Host, name: &str) -> ServiceState {
     state(ask(host, Service::Restart { name }))
 }
 
-/// Begins to read a log.
+/// Starts to read a log.
 pub(super) fn open_log(host: &mut Host, name: &str, from: LogStart, follow: bool) -> StreamId {
     let window = host.window;
     host.open(&Request::Service(Service::Logs(Logs {
@@ -260,7 +261,7 @@ pub(super) fn text(host: &Host, stream: StreamId) -> String {
     String::from_utf8_lossy(host.output(stream, Channel::Stdout)).into_owned()
 }
 
-/// What there is of a log.
+/// Returns the kept part of a log.
 pub(super) fn log(host: &mut Host, name: &str, from: LogStart) -> String {
     let stream = open_log(host, name, from, false);
     outcome(host, stream);
@@ -269,18 +270,18 @@ pub(super) fn log(host: &mut Host, name: &str, from: LogStart) -> String {
 
 pub(super) const ALL: LogStart = LogStart::Offset(0);
 
-/// Follows a log until a text has come so often.
+/// Follows a log until a text was printed `times` times.
 pub(super) fn until_printed(host: &mut Host, stream: StreamId, wanted: &str, times: usize) {
     while text(host, stream).matches(wanted).count() < times {
-        host.until(|said| {
-            assert!(!said.closes(stream), "{said:?} before {wanted:?}");
-            matches!(said, Said::Data(id, ..) if *id == stream)
+        host.until(|reply| {
+            assert!(!reply.closes(stream), "{reply:?} before {wanted:?}");
+            matches!(reply, Reply::Data(id, ..) if *id == stream)
         });
     }
 }
 
-/// Ends the process of a service, as anybody could.
-pub(super) fn kill(host: &mut Host, name: &str) -> Said {
+/// Kills the process of a service, as any host could.
+pub(super) fn kill(host: &mut Host, name: &str) -> Reply {
     let tag = format!("service:{name}");
     host.ask(&Request::Kill {
         process: Selector::Tag(&tag),

@@ -1,4 +1,4 @@
-//! What is said over a connection.
+//! Data over a connection.
 
 use std::{
     io::{Read, Write},
@@ -10,14 +10,14 @@ use sha2::{Digest, Sha256};
 use vmcell_wire::{Channel, encode};
 
 use super::{Server, dial};
-use crate::client::{RunningAgent, Said};
+use crate::client::{Reply, RunningAgent};
 
 #[test]
 fn what_is_said_comes_back_from_who_echoes_it() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::new();
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     for word in ["one", "two", "three"] {
         host.write_stdin(stream, word.as_bytes());
         let mut heard = vec![0; word.len()];
@@ -34,14 +34,14 @@ fn a_host_that_has_said_all_can_still_be_answered() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::new();
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     host.feed(stream, b"a question");
     let mut heard = String::new();
     socket.read_to_string(&mut heard).unwrap();
     assert_eq!(heard, "a question");
     socket.write_all(b"an answer").unwrap();
     drop(socket);
-    assert_eq!(host.outcome(stream), Said::Done(stream));
+    assert_eq!(host.outcome(stream), Reply::Done(stream));
     assert_eq!(host.output(stream, Channel::Stdout), b"an answer");
 }
 
@@ -50,16 +50,16 @@ fn a_program_that_has_said_all_can_still_be_told_more() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::new();
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     socket.write_all(b"all I know").unwrap();
     socket.shutdown(Shutdown::Write).unwrap();
-    host.first(|said| *said == Said::End(stream, Channel::Stdout));
+    host.first(|reply| *reply == Reply::End(stream, Channel::Stdout));
     assert_eq!(host.output(stream, Channel::Stdout), b"all I know");
     host.feed(stream, b"and so on");
     let mut heard = String::new();
     socket.read_to_string(&mut heard).unwrap();
     assert_eq!(heard, "and so on");
-    assert_eq!(host.outcome(stream), Said::Done(stream));
+    assert_eq!(host.outcome(stream), Reply::Done(stream));
 }
 
 #[test]
@@ -67,13 +67,14 @@ fn a_server_is_found_that_listens_on_the_other_address() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::at("[::1]:0");
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     socket.write_all(b"six").unwrap();
     host.until_bytes(stream, 3);
     assert_eq!(host.output(stream, Channel::Stdout), b"six");
 }
 
-/// Far more than any buffer holds, both ways at once, with a small window.
+/// Sends far more than any buffer holds, both ways at once, with a small
+/// window.
 #[test]
 fn every_byte_arrives_both_ways() {
     const SIZE: usize = 64 << 20;
@@ -100,13 +101,13 @@ fn every_byte_arrives_both_ways() {
         }
     });
     host.feed(stream, &expected);
-    assert_eq!(host.outcome(stream), Said::Done(stream));
+    assert_eq!(host.outcome(stream), Reply::Done(stream));
     writing.join().unwrap();
     assert_eq!(reading.join().unwrap(), Sha256::digest(&expected));
     assert!(host.output(stream, Channel::Stdout) == expected);
 }
 
-/// Frames of all sorts and sizes, in each other's way.
+/// Mixes frames of all kinds and sizes on one link.
 #[test]
 fn connections_and_processes_share_a_link() {
     const SIZE: usize = 4 << 20;
@@ -117,7 +118,7 @@ fn connections_and_processes_share_a_link() {
     let mut writers = Vec::new();
     let mut streams = Vec::new();
     for piece in [700, 5_000, 20_000, SIZE] {
-        let (stream, mut socket) = server.meet(&mut host);
+        let (stream, mut socket) = server.connect(&mut host);
         streams.push(stream);
         let bytes = bytes.clone();
         writers.push(thread::spawn(move || {
@@ -129,7 +130,7 @@ fn connections_and_processes_share_a_link() {
     let count = format!("{SIZE}");
     let process = host.exec(&["head", "-c", &count, "/dev/zero"]);
     for stream in &streams {
-        host.first(|said| *said == Said::End(*stream, Channel::Stdout));
+        host.first(|reply| *reply == Reply::End(*stream, Channel::Stdout));
         assert!(host.output(*stream, Channel::Stdout) == bytes);
     }
     host.exit(process);
@@ -144,7 +145,7 @@ fn what_follows_the_end_is_ignored() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::new();
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     host.feed(stream, b"the end");
     host.write_stdin(stream, b"more");
     host.send(|out| encode::end(out, stream, Channel::Stdin));
@@ -152,10 +153,10 @@ fn what_follows_the_end_is_ignored() {
     socket.read_to_string(&mut heard).unwrap();
     assert_eq!(heard, "the end");
     drop(socket);
-    assert_eq!(host.outcome(stream), Said::Done(stream));
+    assert_eq!(host.outcome(stream), Reply::Done(stream));
 }
 
-/// Bytes without a pattern.
+/// Returns pseudo-random bytes.
 fn noise() -> impl Iterator<Item = u8> {
     let mut state = 1u64;
     std::iter::repeat_with(move || {
