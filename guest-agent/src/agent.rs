@@ -16,62 +16,64 @@ use crate::{
     console::Console,
     event::{Batch, Event, Poller},
     job::Jobs,
-    link::{Conversation, Heard, Link, LinkId, Lost, Medium, Turn, is_from_host},
+    link::{Link, LinkError, LinkId, LinkSession, Medium, Received, Turn, is_from_host},
     port::Connections,
     power::PowerOff,
     process::{Caller, Processes},
     service::Services,
     sys::{
-        SignalFd, keep_descriptors_from_children, raise_descriptor_limit, take_over_signals,
-        vsock_peer, wait_for_our_turn,
+        SignalFd, raise_descriptor_limit, reset_and_block_signals, set_cloexec_on_all,
+        use_batch_scheduling, vsock_peer,
     },
     tasks::Tasks,
     write_back::WriteBack,
 };
 
-/// What an agent is given to work with.
+/// The configuration of an [`Agent`].
 pub struct AgentConfig<'a> {
-    /// Names this boot in the hello.
+    /// The boot id that the hello reports.
     pub boot_id: [u8; 16],
-    /// What a reset of a port begins with.
+    /// The key that starts a reset on a virtio-serial port.
     pub reset_key: [u8; 16],
-    /// Whether it may set the clock, which else is somebody else's.
+    /// Whether the agent may set the clock. It may not where other programs
+    /// share that clock.
     pub has_clock: bool,
-    /// Where the cgroups are; none: no cgroups.
+    /// The directory of the cgroup hierarchy; `None`: no cgroups.
     pub cgroups: Option<&'a str>,
     /// A listening socket on which hosts may connect: a Unix socket, or vsock.
     pub listener: Option<OwnedFd>,
     /// Open virtio-serial ports.
     pub ports: Vec<OwnedFd>,
-    /// Where to complain.
+    /// Where errors are logged.
     pub console: Console,
-    /// Whose processes powering off ends: PID 1 ends all of the guest's.
+    /// Whether the agent is PID 1. Powering off then ends every process of the
+    /// guest, otherwise only those that the agent started.
     pub is_init: bool,
-    /// What the root is on.
+    /// The kind of disk that holds the root file system.
     pub root_disk: RootDisk,
-    /// How long a foreground process without its link waits to be resumed.
+    /// How long a foreground process that lost its link waits to be resumed.
     pub resume_grace_ms: u64,
 }
 
 impl AgentConfig<'_> {
-    /// A good [`resume_grace_ms`](Self::resume_grace_ms).
+    /// The default of [`resume_grace_ms`](Self::resume_grace_ms).
     pub const RESUME_GRACE_MS: u64 = 10_000;
 }
 
-/// Why an agent has ended. All its processes have.
+/// Why an agent stopped. All its processes have ended by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// A host asked for it.
+pub enum StopReason {
+    /// A host requested a power-off.
     PowerOff,
-    /// A signal asked for it.
+    /// A signal asked the agent to terminate.
     Signal,
 }
 
-/// Serves a guest that has booted, as its PID 1, until it is to be powered off.
+/// Serves a booted guest as its PID 1 until it is to be powered off.
 ///
 /// # Errors
-/// The kernel does not give what is needed, or fails.
-pub fn serve_guest(booted: Booted) -> Result<Ending, Errno> {
+/// A system call that the agent depends on failed.
+pub fn serve_guest(booted: Booted) -> Result<StopReason, Errno> {
     let agent = Agent::new(AgentConfig {
         boot_id: booted.boot_id,
         reset_key: booted.reset_key,
@@ -87,7 +89,7 @@ pub fn serve_guest(booted: Booted) -> Result<Ending, Errno> {
     agent.run()
 }
 
-/// The agent: every link, every process, and the loop that serves them.
+/// The agent: owns every link and every process, and runs the event loop.
 pub struct Agent {
     pub(crate) poller: Poller,
     pub(crate) tasks: Tasks,
@@ -98,51 +100,54 @@ pub struct Agent {
     pub(crate) root_disk: RootDisk,
     signals: SignalFd,
     listener: Option<OwnedFd>,
-    /// When to look for connections again that there was no descriptor for. The
-    /// kernel does not tell of them a second time.
-    accept_at: Option<Moment>,
-    /// The place in the list is the link's id.
+    /// When to retry `accept` after it ran out of descriptors. Edge-triggered
+    /// epoll does not report those connections a second time.
+    accept_retry_at: Option<Moment>,
+    /// Indexed by link id.
     links: Vec<Option<Link>>,
-    /// Links that want another turn.
-    unfinished: Vec<LinkId>,
-    /// When links that wait for company have waited long enough.
-    patience: Option<Moment>,
-    /// When there will be time for what can wait; none before the first hello.
-    quiet_from: Option<Moment>,
+    /// Links to serve again before the agent sleeps.
+    links_to_serve: Vec<LinkId>,
+    /// When deferred frames are to be written.
+    flush_at: Option<Moment>,
+    /// When low-priority work may begin; `None` before the first hello.
+    idle_work_at: Option<Moment>,
     buffer: Box<[u8]>,
     console: Console,
 }
 
-/// A virtio-serial port hands out at most a page for each read.
+/// The size of the receive buffer. A virtio-serial port returns at most a page
+/// per read.
 const RECEIVE_BUFFER: usize = 16 * 1024;
 
-/// How long a frame that is not urgent waits for another one.
-const PATIENCE_MS: u64 = 2;
+/// How long a deferrable frame waits for another one to share its write.
+const FLUSH_DELAY_MS: u64 = 2;
 
-/// How long a host's first command may take before the agent does what can
-/// wait. Under emulation a first command takes 0.1 s.
-const FIRST_COMMAND_MS: u64 = 250;
+/// How long after the first hello the agent holds back low-priority work, so
+/// that the host's first command does not compete with it. Under emulation a
+/// first command takes 0.1 s.
+const IDLE_WORK_DELAY_MS: u64 = 250;
 
-/// How long connections wait at most that there was no descriptor for. The agent
-/// looks whenever it has done something, and else after this time.
-const ACCEPT_AGAIN_MS: u64 = 100;
+/// How long to wait before `accept` is retried after it ran out of descriptors.
+/// The agent also retries whenever it has handled an event.
+const ACCEPT_RETRY_MS: u64 = 100;
 
-/// More links than this are refused.
+/// The maximum number of links. Further connections are rejected.
 const MAX_LINKS: usize = 64;
 
 impl Agent {
-    /// Makes an agent and begins to watch what it was given.
+    /// Creates an agent and registers its listener and ports with epoll.
     ///
     /// # Errors
-    /// The kernel does not give it what it needs.
+    /// A system call that the agent depends on failed.
     pub fn new(config: AgentConfig<'_>) -> Result<Self, Errno> {
-        take_over_signals()?;
-        keep_descriptors_from_children()?;
-        wait_for_our_turn()?;
+        reset_and_block_signals()?;
+        set_cloexec_on_all()?;
+        use_batch_scheduling()?;
         let descriptors = raise_descriptor_limit()?;
         rustix::process::chdir("/")?;
         if !config.is_init {
-            // Orphans of our children come to us, as they do to PID 1.
+            // Orphaned descendants are reparented to this process, as they are
+            // to PID 1.
             set_child_subreaper(Some(getpid()))?;
         }
         let poller = Poller::new()?;
@@ -169,11 +174,11 @@ impl Agent {
             root_disk: config.root_disk,
             signals,
             listener: config.listener,
-            accept_at: None,
+            accept_retry_at: None,
             links: Vec::new(),
-            unfinished: Vec::new(),
-            patience: None,
-            quiet_from: None,
+            links_to_serve: Vec::new(),
+            flush_at: None,
+            idle_work_at: None,
             buffer: vec![0; RECEIVE_BUFFER].into_boxed_slice(),
             console: config.console,
         };
@@ -184,75 +189,77 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Serves until it is asked to end.
+    /// Runs the event loop until the agent is asked to stop.
     ///
     /// # Errors
-    /// The kernel no longer tells what happens. There is no way on from there.
-    pub fn run(mut self) -> Result<Ending, Errno> {
+    /// Waiting for events or reading signals failed. The agent cannot recover
+    /// from that.
+    pub fn run(mut self) -> Result<StopReason, Errno> {
         let mut batch = Batch::new();
         loop {
             self.tasks.processes.watch_full(&self.poller);
             self.poller.wait(&mut batch, self.wake_up())?;
             for event in batch.events() {
-                if self.handle(event)? == Some(Ending::Signal) {
+                if self.handle(event)? == Some(StopReason::Signal) {
                     self.tasks.processes.kill_all();
-                    return Ok(Ending::Signal);
+                    return Ok(StopReason::Signal);
                 }
             }
             self.tasks.processes.expire(&self.poller);
-            self.tasks.processes.take_turns();
-            self.tasks.look_after_services(&self.poller);
+            self.tasks.processes.run_queued();
+            self.tasks.supervise_services(&self.poller);
             while let Some(id) = self.tasks.next_awake() {
                 self.serve_soon(id);
             }
-            for id in core::mem::take(&mut self.unfinished) {
+            for id in core::mem::take(&mut self.links_to_serve) {
                 self.serve(id);
             }
             self.tasks.jobs.notify_workers();
             self.tasks.write_back.start_if_due();
-            self.keep_patience();
-            if self.accept_at.is_some() {
+            self.flush_deferred();
+            if self.accept_retry_at.is_some() {
                 self.accept();
             }
             if self.advance_power_off() {
-                return Ok(Ending::PowerOff);
+                return Ok(StopReason::PowerOff);
             }
-            if !self.has_work() && self.quiet_from.is_some_and(|from| from <= Moment::now()) {
+            if !self.has_work() && self.idle_work_at.is_some_and(|from| from <= Moment::now()) {
                 self.tasks.processes.prepare();
             }
         }
     }
 
-    /// A host is here. The boot is over for it when its first command is.
-    pub(crate) fn has_company(&mut self) {
-        if self.quiet_from.is_none() {
-            let quiet_from = Moment::now().after_ms(FIRST_COMMAND_MS);
-            self.quiet_from = Some(quiet_from);
-            self.tasks.write_back.begin_at(quiet_from);
+    /// Records the first hello. Low-priority work begins [`IDLE_WORK_DELAY_MS`]
+    /// later, when the host's first command has probably finished.
+    pub(crate) fn on_first_hello(&mut self) {
+        if self.idle_work_at.is_none() {
+            let idle_work_at = Moment::now().after_ms(IDLE_WORK_DELAY_MS);
+            self.idle_work_at = Some(idle_work_at);
+            self.tasks.write_back.begin_at(idle_work_at);
         }
     }
 
-    /// Whether there is something to do without an event.
+    /// Returns whether there is work to do without waiting for an event.
     fn has_work(&self) -> bool {
-        !self.unfinished.is_empty() || self.tasks.is_busy() || self.tasks.is_awake()
+        !self.links_to_serve.is_empty() || self.tasks.is_busy() || self.tasks.is_awake()
     }
 
-    /// When to wake up even if nothing happens.
+    /// Returns when to wake up without an event.
     fn wake_up(&self) -> Option<Moment> {
         if self.has_work() {
             return Some(Moment::now());
         }
         let power = self.power.as_ref().map(PowerOff::deadline);
         let quiet = self
-            .quiet_from
+            .idle_work_at
             .filter(|_| !self.tasks.processes.is_prepared());
         [
             self.tasks.processes.next_deadline(),
             self.tasks.services.next_deadline(),
             self.tasks.write_back.next_start(),
             power,
-            self.patience,
-            self.accept_at,
+            self.flush_at,
+            self.accept_retry_at,
             quiet,
         ]
         .into_iter()
@@ -260,38 +267,38 @@ impl Agent {
         .min()
     }
 
-    fn handle(&mut self, event: Event) -> Result<Option<Ending>, Errno> {
+    fn handle(&mut self, event: Event) -> Result<Option<StopReason>, Errno> {
         match event {
             Event::Signal => {
-                // Power off asks every process to end, and the agent is
-                // exempt from that only as PID 1.
+                // A power-off sends SIGTERM to every process, and only PID 1 is
+                // exempt from that.
                 if self.signals.drain()? && self.power.is_none() && !self.is_init {
-                    return Ok(Some(Ending::Signal));
+                    return Ok(Some(StopReason::Signal));
                 }
                 self.reap();
             }
             Event::Listener => self.accept(),
             Event::Link(id) => {
                 if let Some(link) = self.link_mut(id) {
-                    link.is_ready();
+                    link.on_ready();
                 }
                 self.serve(id);
             }
             Event::Pipe(id, channel) => {
-                self.tasks.processes.pipe_is_ready(id, channel);
+                self.tasks.processes.on_pipe_ready(id, channel);
             }
-            Event::Launch(id) => self.tasks.processes.look_at_launch(id),
-            Event::Worker(place) => self.tasks.jobs.worker_notified(place),
+            Event::Launch(id) => self.tasks.processes.check_launch(id),
+            Event::Worker(index) => self.tasks.jobs.worker_notified(index),
             Event::Connection(id, ready) => {
-                self.tasks.connections.is_ready(id, ready, &self.poller);
+                self.tasks.connections.on_ready(id, ready, &self.poller);
             }
-            Event::Log(id) => self.tasks.services.log_is_ready(id),
-            Event::Prober(id) => self.tasks.services.tell(id),
+            Event::Log(id) => self.tasks.services.on_log_ready(id),
+            Event::Probe(id) => self.tasks.services.mark_changed(id),
         }
         Ok(None)
     }
 
-    /// Collects ended children and tells those who wait for them.
+    /// Reaps ended children and notifies their waiters.
     pub(crate) fn reap(&mut self) {
         let children_left = self.tasks.reap_all();
         if let Some(power) = &mut self.power {
@@ -299,25 +306,25 @@ impl Agent {
         }
     }
 
-    /// Gives a link a turn before the agent sleeps again.
+    /// Queues a link to be served before the agent sleeps again.
     pub(crate) fn serve_soon(&mut self, id: LinkId) {
-        if !self.unfinished.contains(&id) {
-            self.unfinished.push(id);
+        if !self.links_to_serve.contains(&id) {
+            self.links_to_serve.push(id);
         }
     }
 
-    /// Gives a link its turn.
+    /// Receives from and sends to a link, up to the limits of one turn.
     pub(crate) fn serve(&mut self, id: LinkId) {
-        // The link leaves its place meanwhile, so that requests can use
-        // everything else.
+        // The link is moved out meanwhile, so that requests can borrow the rest
+        // of the agent.
         let Some(mut link) = self.take_link(id) else {
             return;
         };
         let mut buffer = core::mem::take(&mut self.buffer);
-        let received = link.receive(&mut buffer, |conversation, heard| match heard {
-            Heard::Item(item) => self.dispatch(conversation, item),
-            Heard::Over(lost) => {
-                self.hang_up(conversation, lost);
+        let received = link.receive(&mut buffer, |session, input| match input {
+            Received::Item(item) => self.dispatch(session, item),
+            Received::SessionOver(error) => {
+                self.end_session(session, error);
                 Ok(())
             }
         });
@@ -345,54 +352,56 @@ impl Agent {
                 }
                 self.put_link(id, link);
             }
-            Err(lost) => self.lose(id, link, lost),
+            Err(error) => self.drop_link(id, link, error),
         }
     }
 
-    /// Sends what has waited for company long enough.
-    fn keep_patience(&mut self) {
-        if !self.links.iter().flatten().any(Link::is_patient) {
-            self.patience = None;
+    /// Writes deferred frames whose delay is over.
+    fn flush_deferred(&mut self) {
+        if !self.links.iter().flatten().any(Link::has_deferred) {
+            self.flush_at = None;
             return;
         }
         let now = Moment::now();
-        let until = *self.patience.get_or_insert(now.after_ms(PATIENCE_MS));
+        let until = *self.flush_at.get_or_insert(now.after_ms(FLUSH_DELAY_MS));
         if until > now {
             return;
         }
-        self.patience = None;
-        for place in 0..self.links.len() {
-            let Ok(id) = u32::try_from(place).map(LinkId) else {
+        self.flush_at = None;
+        for index in 0..self.links.len() {
+            let Ok(id) = u32::try_from(index).map(LinkId) else {
                 return;
             };
-            if let Some(link) = self.link_mut(id).filter(|link| link.is_patient()) {
-                link.hurry();
+            if let Some(link) = self.link_mut(id).filter(|link| link.has_deferred()) {
+                link.flush_now();
                 self.serve(id);
             }
         }
     }
 
-    /// A conversation is over.
-    fn hang_up(&mut self, conversation: &mut Conversation, lost: Lost) {
-        if let Lost::Violation(error) = lost {
-            let LinkId(id) = conversation.id;
+    /// Ends a session: logs a protocol violation and gives up the session's
+    /// streams.
+    fn end_session(&mut self, session: &mut LinkSession, error: LinkError) {
+        if let LinkError::Violation(error) = error {
+            let LinkId(id) = session.id;
             self.console.error(format_args!("link {id}: {error}"));
         }
-        conversation.lose_streams(&mut self.tasks);
+        session.drop_streams(&mut self.tasks);
     }
 
-    /// A link is of no more use, unless another conversation can follow.
-    fn lose(&mut self, id: LinkId, mut link: Link, lost: Lost) {
-        self.hang_up(&mut link.conversation, lost);
-        if link.can_begin_anew() {
-            link.begin_anew();
+    /// Drops a link after an error, or starts a new session on it if its medium
+    /// outlives a session.
+    fn drop_link(&mut self, id: LinkId, mut link: Link, error: LinkError) {
+        self.end_session(&mut link.session, error);
+        if link.can_restart_session() {
+            link.restart_session();
             self.put_link(id, link);
         }
     }
 
-    /// Takes every connection that waits.
+    /// Accepts all pending connections.
     fn accept(&mut self) {
-        self.accept_at = None;
+        self.accept_retry_at = None;
         while let Some(listener) = &self.listener {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match accept_with(listener, flags) {
@@ -401,13 +410,14 @@ impl Agent {
                         continue;
                     }
                     if let Err(error) = self.add_link(socket, Medium::Socket) {
-                        self.console.error(format_args!("no link: {error}"));
+                        self.console.error(format_args!("new link: {error}"));
                     }
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
-                // They stay where they are until there is room for them.
+                // They stay in the backlog until descriptors or memory are
+                // available.
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
-                    self.accept_at = Some(Moment::now().after_ms(ACCEPT_AGAIN_MS));
+                    self.accept_retry_at = Some(Moment::now().after_ms(ACCEPT_RETRY_MS));
                     return;
                 }
                 Err(_) => return,
@@ -416,15 +426,15 @@ impl Agent {
     }
 
     fn add_link(&mut self, descriptor: OwnedFd, medium: Medium) -> Result<(), Errno> {
-        let place = match self.links.iter().position(Option::is_none) {
-            Some(place) => place,
+        let index = match self.links.iter().position(Option::is_none) {
+            Some(index) => index,
             None if self.links.len() < MAX_LINKS => {
                 self.links.push(None);
                 self.links.len().saturating_sub(1)
             }
             None => return Err(Errno::MFILE),
         };
-        let id = LinkId(u32::try_from(place).map_err(|_| Errno::MFILE)?);
+        let id = LinkId(u32::try_from(index).map_err(|_| Errno::MFILE)?);
         let link = Link::new(id, descriptor, medium);
         self.poller.watch(&link, Event::Link(id))?;
         self.put_link(id, link);
@@ -432,31 +442,31 @@ impl Agent {
     }
 
     fn link_mut(&mut self, id: LinkId) -> Option<&mut Link> {
-        self.place(id)?.as_mut()
+        self.slot(id)?.as_mut()
     }
 
     pub(crate) fn take_link(&mut self, id: LinkId) -> Option<Link> {
-        self.place(id)?.take()
+        self.slot(id)?.take()
     }
 
     pub(crate) fn put_link(&mut self, id: LinkId, link: Link) {
-        if let Some(place) = self.place(id) {
-            *place = Some(link);
+        if let Some(slot) = self.slot(id) {
+            *slot = Some(link);
         }
     }
 
-    fn place(&mut self, id: LinkId) -> Option<&mut Option<Link>> {
+    fn slot(&mut self, id: LinkId) -> Option<&mut Option<Link>> {
         self.links.get_mut(usize::try_from(id.0).ok()?)
     }
 
-    /// Tells the host that asked for the end what came of it, as far as its
-    /// link takes it.
-    pub(crate) fn say_goodbye(&mut self, caller: Caller, outcome: &Outcome<'_>) {
+    /// Sends the outcome of the power-off to the host that requested it, as far
+    /// as its link accepts it.
+    pub(crate) fn send_power_off_outcome(&mut self, caller: Caller, outcome: &Outcome<'_>) {
         let Some(mut link) = self.take_link(caller.link) else {
             return;
         };
-        // The VM ends in any case.
-        let _ = link.conversation.close(caller.stream, outcome);
+        // Errors do not matter: the VM ends in any case.
+        let _ = link.session.close(caller.stream, outcome);
         let _ = link.send(&mut self.tasks);
         self.put_link(caller.link, link);
     }

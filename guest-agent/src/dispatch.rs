@@ -1,4 +1,4 @@
-//! What each item from a host means.
+//! Routes each decoded item from a host to the code that handles it.
 
 use vmcell_wire::{
     Capabilities, Channel, Failure, FailureKind, Hello, Item, Outcome, Request, Stage, StreamId,
@@ -9,47 +9,47 @@ use crate::{
     agent::Agent,
     clock::set_wall_clock,
     job::JOB_WINDOW,
-    link::{Conversation, JobStream, Lost, PortStream, Stream},
+    link::{JobStream, LinkError, LinkSession, PortStream, Stream},
     power::PowerOff,
-    process::{INPUT_WINDOW, number},
+    process::{INPUT_WINDOW, raw_errno},
 };
 
-/// What the agent calls itself.
+/// The name and version that the agent reports in its hello.
 const BUILD: &str = concat!("vmcell-agent ", env!("CARGO_PKG_VERSION"));
 
 impl Agent {
     pub(crate) fn dispatch(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         item: Item<'_>,
-    ) -> Result<(), Lost> {
-        if conversation.peer_window.is_none() {
+    ) -> Result<(), LinkError> {
+        if session.peer_window.is_none() {
             return match item {
-                Item::Hello(hello) => self.greet(conversation, &hello),
-                _ => Err(Lost::Violation(WireError::NotVmcell)),
+                Item::Hello(hello) => self.greet(session, &hello),
+                _ => Err(LinkError::Violation(WireError::NotVmcell)),
             };
         }
         match item {
-            Item::Open { stream, request } => self.open(conversation, stream, &request),
+            Item::Open { stream, request } => self.open(session, stream, &request),
             Item::OpenUnknown { stream } => {
                 let text = "the agent does not know this request";
                 let failure = Failure::new(FailureKind::Unsupported, Stage::Request, text);
-                conversation.close(stream, &Outcome::Failed(failure))
+                session.close(stream, &Outcome::Failed(failure))
             }
             Item::Cancel { stream } => {
-                let Some(watching) = conversation.streams.get_mut(&stream) else {
+                let Some(watching) = session.streams.get_mut(&stream) else {
                     return Ok(());
                 };
                 if watching.cancel(&mut self.tasks) {
                     return Ok(());
                 }
-                conversation.close(stream, &Outcome::Done)
+                session.close(stream, &Outcome::Done)
             }
             Item::Ack { stream } => {
                 if let Some(power) = &mut self.power {
-                    power.acknowledge(conversation.caller(stream));
+                    power.acknowledge(session.caller(stream));
                 }
-                conversation.acknowledged(stream, &mut self.tasks);
+                session.acknowledged(stream, &mut self.tasks);
                 Ok(())
             }
             Item::Data {
@@ -57,16 +57,16 @@ impl Agent {
                 bytes,
                 channel,
             } => {
-                let Some(watching) = conversation.streams.get_mut(&stream) else {
+                let Some(watching) = session.streams.get_mut(&stream) else {
                     return Ok(());
                 };
                 if let Some(credit) = watching.input(bytes, &mut self.tasks)? {
-                    encode::credit(conversation.control(), stream, channel, credit);
+                    encode::credit(session.control(), stream, channel, credit);
                 }
                 Ok(())
             }
             Item::End { stream, .. } => {
-                if let Some(stream) = conversation.streams.get_mut(&stream) {
+                if let Some(stream) = session.streams.get_mut(&stream) {
                     stream.input_ended(&mut self.tasks);
                 }
                 Ok(())
@@ -75,100 +75,98 @@ impl Agent {
                 stream,
                 channel,
                 bytes,
-            } => match conversation.streams.get_mut(&stream) {
+            } => match session.streams.get_mut(&stream) {
                 Some(stream) => stream.credit(channel, bytes, &mut self.tasks),
                 None => Ok(()),
             },
-            // A second hello, or what only a guest may say.
+            // A second hello, or an item that only a guest may send.
             Item::Hello(_) | Item::Event { .. } | Item::Close { .. } => {
-                Err(Lost::Violation(WireError::Malformed))
+                Err(LinkError::Violation(WireError::Malformed))
             }
         }
     }
 
-    fn greet(&mut self, conversation: &mut Conversation, hello: &Hello<'_>) -> Result<(), Lost> {
-        conversation.peer_window = Some(hello.window);
-        self.has_company();
+    fn greet(&mut self, session: &mut LinkSession, hello: &Hello<'_>) -> Result<(), LinkError> {
+        session.peer_window = Some(hello.window);
+        self.on_first_hello();
         let mut answer = Hello::new(BUILD, INPUT_WINDOW, self.boot_id);
         if !self.has_clock {
             answer.capabilities = answer.capabilities.without(Capabilities::CLOCK);
         }
-        Ok(encode::hello(conversation.control(), &answer)?)
+        Ok(encode::hello(session.control(), &answer)?)
     }
 
     fn open(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         request: &Request<'_>,
-    ) -> Result<(), Lost> {
-        if !conversation.may_open(stream) {
-            return Err(Lost::Violation(WireError::BadStream(stream.get())));
+    ) -> Result<(), LinkError> {
+        if !session.may_open(stream) {
+            return Err(LinkError::Violation(WireError::BadStream(stream.get())));
         }
         let answer = match request {
             Request::Ping => Ok(Outcome::Pong),
             Request::PowerOff { grace_ms } => {
-                self.power_off(PowerOff::new(conversation.caller(stream), *grace_ms));
+                self.power_off(PowerOff::new(session.caller(stream), *grace_ms));
                 return Ok(());
             }
-            Request::Files(_) => return self.begin_job(conversation, stream, request),
-            Request::Start(start) => return self.start(conversation, stream, start),
-            Request::Resume(resume) => return self.resume(conversation, stream, resume),
-            Request::Attach(attach) => return self.attach(conversation, stream, attach),
-            Request::Kill { process } => return self.kill(conversation, stream, *process),
-            Request::List { after } => return self.list(conversation, stream, *after, |_| true),
-            Request::ListTrees { after } => return self.list_trees(conversation, stream, *after),
-            Request::Terminal(request) => return self.terminal(conversation, stream, request),
-            Request::Service(request) => return self.service(conversation, stream, request),
-            Request::Dial { port } => return self.dial(conversation, stream, *port),
+            Request::Files(_) => return self.begin_job(session, stream, request),
+            Request::Start(start) => return self.start(session, stream, start),
+            Request::Resume(resume) => return self.resume(session, stream, resume),
+            Request::Attach(attach) => return self.attach(session, stream, attach),
+            Request::Kill { process } => return self.kill(session, stream, *process),
+            Request::List { after } => return self.list(session, stream, *after, |_| true),
+            Request::ListTrees { after } => return self.list_trees(session, stream, *after),
+            Request::Terminal(request) => return self.terminal(session, stream, request),
+            Request::Service(request) => return self.service(session, stream, request),
+            Request::Dial { port } => return self.dial(session, stream, *port),
             Request::Signal { process, signal } => self.signal(*process, *signal),
-            Request::Detach { process } => self.detach(conversation, *process),
+            Request::Detach { process } => self.detach(session, *process),
             Request::Forget { process } => self.forget(*process),
             Request::SetClock { wall_time_ns } if self.has_clock => set_clock(*wall_time_ns),
             _ => {
-                let text = "the agent cannot do this";
+                let text = "the agent does not support this request";
                 Err(Failure::new(FailureKind::Unsupported, Stage::Request, text))
             }
         };
-        conversation.close(stream, &answer.unwrap_or_else(Outcome::Failed))
+        session.close(stream, &answer.unwrap_or_else(Outcome::Failed))
     }
 
     fn begin_job(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         request: &Request<'_>,
-    ) -> Result<(), Lost> {
-        let caller = conversation.caller(stream);
+    ) -> Result<(), LinkError> {
+        let caller = session.caller(stream);
         match self.tasks.jobs.begin(request, caller, &self.poller) {
             Ok(job) => {
-                // The hello has named the window of a process.
+                // The hello announced the smaller window of a process.
                 let more = JOB_WINDOW.saturating_sub(INPUT_WINDOW);
-                encode::credit(conversation.unhurried(), stream, Channel::Stdin, more);
-                let waiting = JobStream::new(caller, job, conversation.window());
-                conversation.streams.insert(stream, Stream::Job(waiting));
+                encode::credit(session.deferred_control(), stream, Channel::Stdin, more);
+                let waiting = JobStream::new(caller, job, session.window());
+                session.streams.insert(stream, Stream::Job(waiting));
                 Ok(())
             }
-            Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),
+            Err(failure) => session.close(stream, &Outcome::Failed(failure)),
         }
     }
 
     fn dial(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         port: u16,
-    ) -> Result<(), Lost> {
-        let caller = conversation.caller(stream);
+    ) -> Result<(), LinkError> {
+        let caller = session.caller(stream);
         match self.tasks.connections.dial(port, caller, &self.poller) {
             Ok(connection) => {
-                let stream = PortStream::new(caller, connection, conversation.window());
-                conversation
-                    .streams
-                    .insert(caller.stream, Stream::Port(stream));
+                let stream = PortStream::new(caller, connection, session.window());
+                session.streams.insert(caller.stream, Stream::Port(stream));
                 Ok(())
             }
-            Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),
+            Err(failure) => session.close(stream, &Outcome::Failed(failure)),
         }
     }
 }
@@ -176,7 +174,7 @@ impl Agent {
 fn set_clock(wall_time_ns: u64) -> Result<Outcome<'static>, Failure<'static>> {
     set_wall_clock(wall_time_ns).map_err(|errno| {
         let text = "the clock cannot be set";
-        Failure::from_errno(number(errno), Stage::Request, text)
+        Failure::from_errno(raw_errno(errno), Stage::Request, text)
     })?;
     Ok(Outcome::Done)
 }

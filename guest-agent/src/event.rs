@@ -1,4 +1,4 @@
-//! What the kernel can tell the agent.
+//! Events that wake the agent, and the epoll instance that delivers them.
 
 use alloc::vec::Vec;
 
@@ -17,31 +17,31 @@ use crate::{
     clock::Moment, link::LinkId, port::ConnectionId, process::ProcessId, service::ServiceId,
 };
 
-/// Everything that can wake the agent.
+/// An event that wakes the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A child ended, or somebody asks the agent to end.
+    /// A child ended, or the agent was asked to terminate.
     Signal,
-    /// A program wants a link.
+    /// A host connects.
     Listener,
-    /// A link can be read or written again.
+    /// A link is readable or writable again.
     Link(LinkId),
-    /// A process's pipe can be used again.
+    /// A pipe of a process is readable or writable again.
     Pipe(ProcessId, Channel),
-    /// A process has executed its program, or there is none.
+    /// The `execve` of a new process succeeded or failed.
     Launch(ProcessId),
-    /// A worker has something to say.
+    /// A worker process has signalled its eventfd.
     Worker(u32),
-    /// A connection can be used again, or is over.
-    Connection(ConnectionId, Ready),
-    /// A service has printed something.
+    /// A connection is readable or writable again, or closed.
+    Connection(ConnectionId, Readiness),
+    /// A service has written to its log.
     Log(ServiceId),
-    /// Who asks a service how it is has found something.
-    Prober(ServiceId),
+    /// The child process that probes a service has sent a report.
+    Probe(ServiceId),
 }
 
 impl Event {
-    /// The event in the 64 bits that epoll keeps for us.
+    /// Returns the event encoded as the 64 bits of epoll user data.
     fn token(self) -> u64 {
         let (kind, detail, id) = match self {
             Self::Signal => (1, 0, 0),
@@ -51,7 +51,7 @@ impl Event {
             Self::Worker(id) => (5, 0, id),
             Self::Connection(ConnectionId(id), _) => (6, 0, id),
             Self::Log(ServiceId(id)) => (7, 0, id),
-            Self::Prober(ServiceId(id)) => (8, 0, id),
+            Self::Probe(ServiceId(id)) => (8, 0, id),
             Self::Launch(ProcessId(id)) => (9, 0, id),
         };
         let [a, b, c, d] = u32::to_le_bytes(id);
@@ -69,22 +69,22 @@ impl Event {
             (4, 1) => Some(Self::Pipe(ProcessId(id), Channel::Stdout)),
             (4, _) => Some(Self::Pipe(ProcessId(id), Channel::Stderr)),
             (5, _) => Some(Self::Worker(id)),
-            (6, _) => Some(Self::Connection(ConnectionId(id), Ready(flags))),
+            (6, _) => Some(Self::Connection(ConnectionId(id), Readiness(flags))),
             (7, _) => Some(Self::Log(ServiceId(id))),
-            (8, _) => Some(Self::Prober(ServiceId(id))),
+            (8, _) => Some(Self::Probe(ServiceId(id))),
             (9, _) => Some(Self::Launch(ProcessId(id))),
             _ => None,
         }
     }
 }
 
-/// What the kernel says of a connection.
+/// The epoll flags of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ready(EventFlags);
+pub(crate) struct Readiness(EventFlags);
 
-impl Ready {
-    /// Nothing yet.
-    pub(crate) const NOTHING: Self = Self(EventFlags::empty());
+impl Readiness {
+    /// No flags.
+    pub(crate) const NONE: Self = Self(EventFlags::empty());
 
     pub(crate) fn can_read(self) -> bool {
         self.0.intersects(EventFlags::IN) || self.has_hung_up()
@@ -94,12 +94,12 @@ impl Ready {
         self.0.intersects(EventFlags::OUT) || self.has_failed()
     }
 
-    /// The other side says no more.
+    /// Returns whether the peer has shut down its writing side.
     pub(crate) fn has_hung_up(self) -> bool {
         self.0.intersects(EventFlags::RDHUP) || self.has_failed()
     }
 
-    /// There is an error, or nobody on the other side.
+    /// Returns whether the socket has an error or is closed on both sides.
     pub(crate) fn has_failed(self) -> bool {
         self.0.intersects(EventFlags::ERR | EventFlags::HUP)
     }
@@ -115,11 +115,11 @@ fn channel_number(channel: Channel) -> u8 {
 
 /// The epoll instance.
 ///
-/// Everything is watched edge-triggered: whoever gets an event remembers that
-/// its descriptor is ready until a call says `EAGAIN`. So a descriptor that may
-/// not be used now (no room, no credit) costs nothing, and interest has to be
-/// changed for one thing only: a link and a terminal wake us when they can be
-/// written if, and only if, they could not be.
+/// Everything is watched edge-triggered: the receiver of an event remembers
+/// that its descriptor is ready until a call returns `EAGAIN`. So a descriptor
+/// that may not be used now (no room, no credit) costs nothing. Interest
+/// changes in one case only: a link or a terminal is watched for writability
+/// while its last write would have blocked.
 pub(crate) struct Poller(OwnedFd);
 
 impl Poller {
@@ -133,7 +133,7 @@ impl Poller {
             Event::Pipe(_, Channel::Stdin) => EventFlags::OUT,
             Event::Connection(..) => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP,
             Event::Pipe(_, Channel::Stdout | Channel::Stderr) => EventFlags::IN,
-            Event::Log(_) | Event::Prober(_) | Event::Launch(_) => EventFlags::IN,
+            Event::Log(_) | Event::Probe(_) | Event::Launch(_) => EventFlags::IN,
         };
         epoll::add(
             &self.0,
@@ -143,7 +143,7 @@ impl Poller {
         )
     }
 
-    /// Begins or ceases to watch a link for room to write.
+    /// Starts or stops watching a link for writability.
     pub(crate) fn watch_writes(
         &self,
         descriptor: impl AsFd,
@@ -156,23 +156,23 @@ impl Poller {
         epoll::modify(&self.0, descriptor, data, interest)
     }
 
-    /// As [`watch`](Self::watch), for a terminal that is typed on. It would wake
-    /// us after every key, so it is told of only when that is
-    /// [asked for](Self::watch_room).
+    /// Registers a terminal's input without any interest. A terminal would
+    /// report itself writable after every key, so events are requested one at a
+    /// time with [`watch_room`](Self::watch_room).
     pub(crate) fn watch_keyboard(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
         let data = EventData::new_u64(event.token());
         epoll::add(&self.0, descriptor, data, EventFlags::ONESHOT)
     }
 
-    /// Tells, once, when a terminal can be typed on again.
+    /// Requests one event when a terminal's input is writable again.
     pub(crate) fn watch_room(&self, descriptor: impl AsFd, event: Event) -> Result<(), Errno> {
         let data = EventData::new_u64(event.token());
         let interest = EventFlags::OUT | EventFlags::ONESHOT;
         epoll::modify(&self.0, descriptor, data, interest)
     }
 
-    /// Sleeps until something happens or `deadline` has come, and fills
-    /// `batch` with what happened.
+    /// Sleeps until an event arrives or `deadline` is reached, and fills
+    /// `batch` with the events.
     pub(crate) fn wait(&self, batch: &mut Batch, deadline: Option<Moment>) -> Result<(), Errno> {
         let timeout = deadline.map(|deadline| {
             let wait = deadline.nanoseconds_since(Moment::now());
@@ -186,11 +186,11 @@ impl Poller {
     }
 }
 
-/// A deadline may be far beyond what the kernel takes. Waking up once in a
-/// while for nothing does no harm.
+/// The longest sleep. A deadline may exceed what the kernel accepts, and an
+/// early wake-up does no harm.
 const LONGEST_WAIT_NS: u64 = 3600 * 1_000_000_000;
 
-/// Events that one wait brought.
+/// The events of one wait.
 pub(crate) struct Batch(Vec<epoll::Event>);
 
 impl Batch {

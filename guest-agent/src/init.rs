@@ -1,11 +1,11 @@
 //! PID 1 of a vmcell guest.
 //!
-//! Without Rust's standard library, which would print a backtrace of a panic
-//! with a quarter of the program's code. Here a panic is a line on the console
-//! and the end of the VM.
+//! Built without Rust's standard library, whose backtraces of panics would be a
+//! quarter of the program's code. Here a panic prints a line on the console and
+//! ends the VM.
 #![no_std]
 #![no_main]
-// For what the C library is told by name.
+// For the symbols that the C library finds by name.
 #![allow(unsafe_code)]
 
 use core::{ffi::c_int, panic::PanicInfo};
@@ -13,7 +13,7 @@ use core::{ffi::c_int, panic::PanicInfo};
 use libc_alloc::LibcAlloc;
 use vmcell_agent::{Console, boot, serve_guest};
 
-// The standard library would bring these along.
+// The standard library would link these libraries.
 // SAFETY: nothing is declared here.
 #[allow(clippy::duplicated_attributes)]
 #[cfg_attr(
@@ -37,9 +37,10 @@ unsafe extern "C" {}
 #[global_allocator]
 static ALLOCATOR: LibcAlloc = LibcAlloc;
 
-/// Called by the C library. Never returns as PID 1 of a VM: a kernel whose
-/// PID 1 ends panics. Who is not PID 1 is to become that in namespaces.
-// SAFETY: this is the one function of that name, as the C library wants it.
+/// Called by the C library. Never returns as PID 1 of a VM: a kernel whose PID
+/// 1 exits panics. A process that is not PID 1 becomes PID 1 of new namespaces.
+// SAFETY: this is the only function of that name, with the signature that the C
+// library expects.
 #[unsafe(no_mangle)]
 extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
     let is_vm = boot::is_init();
@@ -65,7 +66,7 @@ extern "C" fn main(_count: c_int, _arguments: *const *const u8) -> c_int {
     };
     match is_vm {
         true => boot::halt(&console),
-        // The kernel ends all others in the namespaces.
+        // The kernel kills all other processes of the namespaces.
         false => code,
     }
 }
@@ -77,18 +78,18 @@ fn panic(info: &PanicInfo<'_>) -> ! {
     if boot::is_init() {
         boot::halt(&console)
     }
-    vmcell_agent::end_this_process()
+    vmcell_agent::exit_immediately()
 }
 
-/// The libraries that come with the compiler were made for programs that
-/// unwind, and name these two. A panic ends this one, so nobody calls them.
-// SAFETY: they are the only ones of their names, and never called.
+/// The precompiled core libraries were built for unwinding and refer to these
+/// two symbols. A panic ends this program, so they are never called.
+// SAFETY: these are the only symbols of their names, and they are never called.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
-// SAFETY: as above. Where the C library is glibc, its own is there.
+// SAFETY: as above. With glibc, libgcc_eh defines it.
 #[cfg(target_env = "musl")]
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() -> ! {
-    vmcell_agent::end_this_process()
+    vmcell_agent::exit_immediately()
 }

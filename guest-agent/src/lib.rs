@@ -1,24 +1,24 @@
 //! The agent that runs as PID 1 in every vmcell guest.
 //!
-//! One thread, one epoll loop. [`Agent`] owns all state; the kernel tells it
-//! what happened as an event, the host tells it what to do over a link.
-//! It never blocks on a request, holds nothing without a bound, and cannot
-//! panic on purpose: when PID 1 dies, the VM is dead.
+//! One thread, one epoll loop. [`Agent`] owns all state; the kernel delivers
+//! events, and hosts send requests over links. The agent never blocks on a
+//! request, bounds everything it stores, and has no deliberate panics: when PID
+//! 1 dies, the VM is dead.
 //!
 //! ```text
 //!  epoll ──> event ──> agent ──┬─> link      frames, credit, streams
-//!                              ├─> dispatch  what a request asks for
+//!                              ├─> dispatch  routes items to their handlers
 //!                              ├─> process   children, their pipes and rings
-//!                              ├─> cgroup    where children live and end
-//!                              ├─> job       what workers do: files
-//!                              ├─> service   processes that are looked after
-//!                              ├─> port      connections to programs
-//!                              ├─> write_back  the disk, if it is kept
-//!                              └─> power     the orderly end
+//!                              ├─> cgroup    the cgroups of children
+//!                              ├─> job       file requests, run by workers
+//!                              ├─> service   supervised processes
+//!                              ├─> port      TCP connections to programs
+//!                              ├─> write_back  flushing of a persistent disk
+//!                              └─> power     orderly power-off
 //! ```
 //!
-//! The same code runs as an ordinary program over a Unix socket; then it
-//! mounts nothing, has no cgroups, and powering off ends the program.
+//! The same code runs as an ordinary program over a Unix socket. It then mounts
+//! nothing, has no cgroups, and powering off ends the program.
 #![no_std]
 #![cfg_attr(
     not(test),
@@ -56,7 +56,7 @@ mod user;
 mod worker;
 mod write_back;
 
-pub use agent::{Agent, AgentConfig, Ending, serve_guest};
+pub use agent::{Agent, AgentConfig, StopReason, serve_guest};
 pub use console::Console;
 pub use rustix::io::Errno;
-pub use sys::{end_this_process, standard_input};
+pub use sys::{exit_immediately, stdin_copy};

@@ -1,16 +1,16 @@
 //! The agent as an ordinary program, with a listening Unix socket as its
-//! standard input: this is how most tests run it. In a guest it is `init.rs`.
+//! standard input: most tests run it this way. In a guest, `init.rs` is used.
 
 use std::{
     io::{IsTerminal, stdin},
     process::ExitCode,
 };
 
-use vmcell_agent::{Agent, AgentConfig, Console, Ending, Errno, boot::RootDisk, standard_input};
+use vmcell_agent::{Agent, AgentConfig, Console, Errno, StopReason, boot::RootDisk, stdin_copy};
 
 fn main() -> ExitCode {
     match run() {
-        Ok(Ending::PowerOff | Ending::Signal) => ExitCode::SUCCESS,
+        Ok(StopReason::PowerOff | StopReason::Signal) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("vmcell-agent: {error}");
             ExitCode::FAILURE
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<Ending, Errno> {
+fn run() -> Result<StopReason, Errno> {
     let grace = match std::env::args().nth(1) {
         None => Some(AgentConfig::RESUME_GRACE_MS),
         Some(argument) => argument.parse().ok(),
@@ -26,7 +26,7 @@ fn run() -> Result<Ending, Errno> {
     let (Some(resume_grace_ms), false) = (grace, stdin().is_terminal()) else {
         eprintln!(
             "usage: vmcell-agent [MILLISECONDS], with a listening Unix socket as standard input;\n\
-             so long a process waits for a lost link to come back"
+             MILLISECONDS: how long a process waits to be resumed after its link was lost"
         );
         return Err(Errno::NOTSOCK);
     };
@@ -35,7 +35,7 @@ fn run() -> Result<Ending, Errno> {
         reset_key: [0; 16],
         has_clock: false,
         cgroups: None,
-        listener: Some(standard_input()?),
+        listener: Some(stdin_copy()?),
         ports: Vec::new(),
         console: Console::silent(),
         is_init: false,

@@ -94,7 +94,7 @@ impl Agent {
         self.tasks.jobs.close();
         self.close_services();
         if self.is_init {
-            sys::signal_everyone(libc::SIGTERM);
+            sys::signal_all_processes(libc::SIGTERM);
         } else {
             self.tasks.processes.terminate_all();
         }
@@ -119,7 +119,7 @@ impl Agent {
                 power.deadline = Moment::now().after_ms(KILL_TIMEOUT_MS);
                 self.tasks.processes.kill_all();
                 if self.is_init {
-                    sys::signal_everyone(libc::SIGKILL);
+                    sys::signal_all_processes(libc::SIGKILL);
                 }
                 return false;
             }
@@ -138,7 +138,7 @@ impl Agent {
                 Outcome::Failed(Failure::from_errno(errno, Stage::File, text))
             }
         };
-        self.say_goodbye(caller, &outcome);
+        self.send_power_off_outcome(caller, &outcome);
         if let Some(power) = &mut self.power {
             power.deadline = Moment::now().after_ms(ACKNOWLEDGE_TIMEOUT_MS);
         }

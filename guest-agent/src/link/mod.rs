@@ -1,15 +1,15 @@
-//! A connected host: frames in, frames out.
+//! Links to hosts: frames in, frames out.
 //!
 //! ```text
 //!  fd ──read──> Decoder ──item──> dispatch ──> streams, processes
 //!  fd <─write── Outgoing <─frame── fill <── streams, one after another
 //! ```
 //!
-//! [`Outgoing`] holds a little control data, and at most one data frame under
-//! way, whose payload stays in the process's ring or in what a job gives, or a
-//! few that were read from connections. Everything else waits where it is: a
-//! link that cannot be written stops the rings and the sockets, and full ones
-//! stop the processes.
+//! [`Outgoing`] holds some control frames and either one data frame in flight,
+//! whose payload stays in the ring of its process or in the output of its job,
+//! or a few frames that were read from connections. Everything else waits at
+//! its source: a link that cannot be written stops the rings and the sockets,
+//! and full ones block the processes.
 
 mod outgoing;
 mod peer;
@@ -31,90 +31,92 @@ use crate::{
     tasks::Tasks,
 };
 use outgoing::{Outgoing, Written};
-use reset::{Part, Resets};
+use reset::{Part, ResetDetector};
 use stream::Filled;
 use streams::Streams;
 
 pub(crate) use peer::is_from_host;
 pub(crate) use stream::{
-    JobStream, Place, PortStream, ProcessStream, ServiceStream, Stream, Wanted,
+    JobStream, PortStream, ProcessStream, ReadPosition, ServiceStream, Stream, WaitFor,
 };
 
-/// Names a link for as long as the agent lives.
+/// The id of a link: its index in the agent's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LinkId(pub(crate) u32);
 
-/// What a link runs over.
+/// The transport of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Medium {
-    /// A virtio-serial port. It outlives the program at its other end; the
-    /// next program begins anew with a reset, which it proves with this key.
+    /// A virtio-serial port. It outlives the program at its other end; the next
+    /// program starts a new session with a reset, which it authenticates with
+    /// this key.
     Port {
-        /// What a reset begins with.
+        /// The key that starts a reset.
         key: [u8; 16],
     },
     /// A connected socket, which ends with its peer.
     Socket,
 }
 
-/// The link is of no more use.
+/// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lost {
-    /// The program at the other end is gone.
-    HungUp,
-    /// It does not keep the protocol.
+pub(crate) enum LinkError {
+    /// The peer closed the link.
+    Disconnected,
+    /// The peer violated the protocol.
     Violation(WireError),
-    /// A program begins anew and wants to see this first.
+    /// A program starts a new session and expects this nonce back first.
     Reset(Nonce),
 }
 
-impl From<WireError> for Lost {
+impl From<WireError> for LinkError {
     fn from(error: WireError) -> Self {
         Self::Violation(error)
     }
 }
 
-/// Something that came over a link.
-pub(crate) enum Heard<'a> {
-    /// The host said something.
+/// Input from a link.
+pub(crate) enum Received<'a> {
+    /// A decoded item.
     Item(Item<'a>),
-    /// The conversation is over; another one may follow.
-    Over(Lost),
+    /// The session is over; another one may follow.
+    SessionOver(LinkError),
 }
 
-/// Whether a link has more to do than one turn allows.
+/// Whether a link has more work than one turn allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It waits for an event.
+    /// The link waits for an event.
     Done,
-    /// It wants another turn after the others.
+    /// The link needs another turn after the others.
     More,
 }
 
 pub(crate) struct Link {
     descriptor: OwnedFd,
     decoder: Decoder,
-    /// Only on a medium that outlives a conversation.
-    resets: Option<Resets>,
+    /// Only on a medium that outlives a session.
+    resets: Option<ResetDetector>,
     readable: bool,
-    /// Whether the poller watches it for room to write.
+    /// Whether epoll watches it for writability.
     pub(crate) watched_for_writes: bool,
-    pub(crate) conversation: Conversation,
+    pub(crate) session: LinkSession,
 }
 
-/// What has been said on a link so far.
-pub(crate) struct Conversation {
+/// The protocol state of a link, from one hello to the next.
+pub(crate) struct LinkSession {
     pub(crate) id: LinkId,
-    /// The window that the host's hello named; none before it.
+    /// The window from the host's hello; `None` before it.
     pub(crate) peer_window: Option<u32>,
     pub(crate) streams: Streams,
     outgoing: Outgoing,
 }
 
-/// How often a link reads or writes before others have their turn.
+/// The maximum number of reads and of writes in one turn.
 const CALLS_PER_TURN: usize = 16;
 
-/// A host that does not read its answers is not listened to either.
+/// The agent stops reading requests while so many bytes of control frames are
+/// unwritten.
 const MAX_UNREAD_ANSWERS: usize = 64 * 1024;
 
 impl Link {
@@ -123,138 +125,138 @@ impl Link {
             descriptor,
             decoder: Decoder::new(Peer::Host),
             resets: match medium {
-                Medium::Port { key } => Some(Resets::new(key)),
+                Medium::Port { key } => Some(ResetDetector::new(key)),
                 Medium::Socket => None,
             },
             readable: true,
             watched_for_writes: false,
-            conversation: Conversation::new(id),
+            session: LinkSession::new(id),
         }
     }
 
-    /// Whether another conversation can follow this one.
-    pub(crate) fn can_begin_anew(&self) -> bool {
+    /// Returns whether another session can follow this one.
+    pub(crate) fn can_restart_session(&self) -> bool {
         self.resets.is_some()
     }
 
-    /// Forgets everything that was said.
-    pub(crate) fn begin_anew(&mut self) {
+    /// Discards the state of the session.
+    pub(crate) fn restart_session(&mut self) {
         self.decoder = Decoder::new(Peer::Host);
-        self.conversation = Conversation::new(self.conversation.id);
+        self.session = LinkSession::new(self.session.id);
     }
 
-    pub(crate) fn is_ready(&mut self) {
+    pub(crate) fn on_ready(&mut self) {
         self.readable = true;
-        self.conversation.outgoing.is_ready();
+        self.session.outgoing.on_ready();
     }
 
-    /// Whether it waits for room to write.
+    /// Returns whether it waits to become writable.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.conversation.outgoing.is_blocked()
+        self.session.outgoing.is_blocked()
     }
 
-    /// Whether it has something to say that waits for company.
-    pub(crate) fn is_patient(&self) -> bool {
-        self.conversation.outgoing.is_patient()
+    /// Returns whether it has only deferred frames to write.
+    pub(crate) fn has_deferred(&self) -> bool {
+        self.session.outgoing.has_deferred()
     }
 
-    pub(crate) fn hurry(&mut self) {
-        self.conversation.outgoing.hurry();
+    pub(crate) fn flush_now(&mut self) {
+        self.session.outgoing.flush_now();
     }
 
-    /// Reads, and hands everything that is heard to `handle`.
+    /// Reads from the link and passes everything to `handle`.
     pub(crate) fn receive(
         &mut self,
         buffer: &mut [u8],
-        mut handle: impl FnMut(&mut Conversation, Heard<'_>) -> Result<(), Lost>,
-    ) -> Result<Turn, Lost> {
+        mut handle: impl FnMut(&mut LinkSession, Received<'_>) -> Result<(), LinkError>,
+    ) -> Result<Turn, LinkError> {
         for _ in 0..CALLS_PER_TURN {
-            if !self.readable || self.conversation.outgoing.waiting() > MAX_UNREAD_ANSWERS {
+            if !self.readable || self.session.outgoing.waiting() > MAX_UNREAD_ANSWERS {
                 return Ok(Turn::Done);
             }
             match rustix::io::read(&self.descriptor, &mut *buffer) {
                 Ok(0) => {
                     self.readable = false;
-                    return Err(Lost::HungUp);
+                    return Err(LinkError::Disconnected);
                 }
                 Ok(count) => {
                     let input = buffer.get(..count).unwrap_or_default();
-                    self.hear(input, &mut handle)?;
+                    self.process_input(input, &mut handle)?;
                 }
                 Err(Errno::AGAIN) => {
                     self.readable = false;
-                    self.hear_held_back(&mut handle)?;
+                    self.process_held_back(&mut handle)?;
                 }
                 Err(Errno::INTR) => {}
                 Err(_) => {
                     self.readable = false;
-                    return Err(Lost::HungUp);
+                    return Err(LinkError::Disconnected);
                 }
             }
         }
         Ok(Turn::More)
     }
 
-    fn hear(
+    fn process_input(
         &mut self,
         mut input: &[u8],
-        handle: &mut impl FnMut(&mut Conversation, Heard<'_>) -> Result<(), Lost>,
-    ) -> Result<(), Lost> {
+        handle: &mut impl FnMut(&mut LinkSession, Received<'_>) -> Result<(), LinkError>,
+    ) -> Result<(), LinkError> {
         let Some(resets) = &mut self.resets else {
-            return self.conversation.hear(&mut self.decoder, input, handle);
+            return self.session.process_input(&mut self.decoder, input, handle);
         };
         loop {
             let over = match resets.next_part(&mut input) {
                 Part::Nothing => return Ok(()),
-                Part::Said(bytes) => {
-                    match self.conversation.hear(&mut self.decoder, bytes, handle) {
+                Part::Payload(bytes) => {
+                    match self.session.process_input(&mut self.decoder, bytes, handle) {
                         Ok(()) => continue,
-                        Err(lost) => lost,
+                        Err(error) => error,
                     }
                 }
-                Part::Reset(nonce) => Lost::Reset(nonce),
+                Part::Reset(nonce) => LinkError::Reset(nonce),
             };
-            handle(&mut self.conversation, Heard::Over(over))?;
+            handle(&mut self.session, Received::SessionOver(over))?;
             self.decoder = Decoder::new(Peer::Host);
-            self.conversation = Conversation::new(self.conversation.id);
+            self.session = LinkSession::new(self.session.id);
             match over {
-                Lost::Reset(nonce) => self.conversation.control().extend_from_slice(&nonce),
-                // Nobody knows where the next frame would begin.
-                Lost::HungUp | Lost::Violation(_) => resets.ignore_until_reset(),
+                LinkError::Reset(nonce) => self.session.control().extend_from_slice(&nonce),
+                // The start of the next frame is unknown.
+                LinkError::Disconnected | LinkError::Violation(_) => resets.discard_until_reset(),
             }
         }
     }
 
-    /// The end of a frame may look like the beginning of a reset. Its sender
-    /// waits for an answer, so it is not held back for ever.
-    fn hear_held_back(
+    /// Decodes held-back bytes that complete a frame. The end of a frame may
+    /// look like the start of a reset, but its sender waits for an answer.
+    fn process_held_back(
         &mut self,
-        handle: &mut impl FnMut(&mut Conversation, Heard<'_>) -> Result<(), Lost>,
-    ) -> Result<(), Lost> {
+        handle: &mut impl FnMut(&mut LinkSession, Received<'_>) -> Result<(), LinkError>,
+    ) -> Result<(), LinkError> {
         let Some(resets) = &mut self.resets else {
             return Ok(());
         };
         let Some(bytes) = resets.release(self.decoder.missing()) else {
             return Ok(());
         };
-        match self.conversation.hear(&mut self.decoder, bytes, handle) {
+        match self.session.process_input(&mut self.decoder, bytes, handle) {
             Ok(()) => Ok(()),
-            Err(lost) => {
-                handle(&mut self.conversation, Heard::Over(lost))?;
-                resets.ignore_until_reset();
-                self.begin_anew();
+            Err(error) => {
+                handle(&mut self.session, Received::SessionOver(error))?;
+                resets.discard_until_reset();
+                self.restart_session();
                 Ok(())
             }
         }
     }
 
-    /// Writes what the streams have to say.
-    pub(crate) fn send(&mut self, tasks: &mut Tasks) -> Result<Turn, Lost> {
-        let conversation = &mut self.conversation;
+    /// Writes the pending frames and those that the streams have ready.
+    pub(crate) fn send(&mut self, tasks: &mut Tasks) -> Result<Turn, LinkError> {
+        let session = &mut self.session;
         for _ in 0..CALLS_PER_TURN {
-            conversation.fill(tasks)?;
-            match conversation.outgoing.write(&self.descriptor, tasks)? {
-                Written::Everything => return Ok(Turn::Done),
+            session.fill(tasks)?;
+            match session.outgoing.write(&self.descriptor, tasks)? {
+                Written::All => return Ok(Turn::Done),
                 Written::Some => {}
                 Written::Blocked => return Ok(Turn::Done),
             }
@@ -269,7 +271,7 @@ impl AsFd for Link {
     }
 }
 
-impl Conversation {
+impl LinkSession {
     fn new(id: LinkId) -> Self {
         Self {
             id,
@@ -279,19 +281,19 @@ impl Conversation {
         }
     }
 
-    fn hear(
+    fn process_input(
         &mut self,
         decoder: &mut Decoder,
         mut input: &[u8],
-        handle: &mut impl FnMut(&mut Self, Heard<'_>) -> Result<(), Lost>,
-    ) -> Result<(), Lost> {
+        handle: &mut impl FnMut(&mut Self, Received<'_>) -> Result<(), LinkError>,
+    ) -> Result<(), LinkError> {
         while let Some(item) = decoder.decode(&mut input)? {
-            handle(self, Heard::Item(item))?;
+            handle(self, Received::Item(item))?;
         }
         Ok(())
     }
 
-    /// A stream of this link.
+    /// Returns the global name of a stream of this link.
     pub(crate) fn caller(&self, stream: StreamId) -> Caller {
         Caller {
             link: self.id,
@@ -299,19 +301,19 @@ impl Conversation {
         }
     }
 
-    /// The size of the host's windows.
+    /// Returns the size of the host's receive windows.
     pub(crate) fn window(&self) -> u32 {
         self.peer_window.unwrap_or(0)
     }
 
-    /// Gives up all streams.
-    pub(crate) fn lose_streams(&mut self, tasks: &mut Tasks) {
+    /// Drops all streams because the session is over.
+    pub(crate) fn drop_streams(&mut self, tasks: &mut Tasks) {
         for stream in self.streams.take_all().values() {
-            stream.lose(tasks);
+            stream.on_link_lost(tasks);
         }
     }
 
-    /// The host knows the outcome of a stream.
+    /// Handles the host's acknowledgement of a stream's outcome.
     pub(crate) fn acknowledged(&mut self, stream: StreamId, tasks: &mut Tasks) {
         let known = self.streams.get(&stream);
         if known.is_some_and(|stream| stream.acknowledge(tasks)) {
@@ -319,35 +321,40 @@ impl Conversation {
         }
     }
 
-    /// The ring of a process holds nothing for its stream any more.
-    pub(crate) fn keep_frame_of(&mut self, process: ProcessId, tasks: &mut Tasks) {
-        self.outgoing.keep_frame_of(process, tasks);
+    /// Copies the frame in flight of a process whose ring is about to stop
+    /// holding bytes for its stream.
+    pub(crate) fn copy_frame_of(&mut self, process: ProcessId, tasks: &mut Tasks) {
+        self.outgoing.copy_frame_of(process, tasks);
     }
 
-    /// The bytes of control frames to be sent.
+    /// Returns the buffer for urgent control frames.
     pub(crate) fn control(&mut self) -> &mut alloc::vec::Vec<u8> {
         self.outgoing.control()
     }
 
-    /// The same for frames that nobody is in a hurry for.
-    pub(crate) fn unhurried(&mut self) -> &mut alloc::vec::Vec<u8> {
-        self.outgoing.unhurried()
+    /// Returns the buffer for control frames that can wait.
+    pub(crate) fn deferred_control(&mut self) -> &mut alloc::vec::Vec<u8> {
+        self.outgoing.deferred_control()
     }
 
-    /// Ends a stream that has no more to say than this.
-    pub(crate) fn close(&mut self, stream: StreamId, outcome: &Outcome<'_>) -> Result<(), Lost> {
+    /// Closes a stream with its outcome.
+    pub(crate) fn close(
+        &mut self,
+        stream: StreamId,
+        outcome: &Outcome<'_>,
+    ) -> Result<(), LinkError> {
         self.streams.remove(&stream);
         Ok(encode::close(self.control(), stream, outcome)?)
     }
 
-    /// Whether one more stream may be opened under this id.
+    /// Returns whether a stream with this id may be opened.
     pub(crate) fn may_open(&self, stream: StreamId) -> bool {
         self.streams.len() < MAX_STREAMS && !self.streams.contains_key(&stream)
     }
 
-    /// Lets the streams say something, each in its turn, until there is enough
-    /// to write.
-    fn fill(&mut self, tasks: &mut Tasks) -> Result<(), Lost> {
+    /// Adds frames of the streams in round-robin order until there is enough to
+    /// write.
+    fn fill(&mut self, tasks: &mut Tasks) -> Result<(), LinkError> {
         tasks
             .connections
             .wake_streams(self.id, |stream| self.streams.wake(stream));
@@ -380,13 +387,13 @@ mod tests {
 
     use super::*;
 
-    /// What an agent hears.
+    /// What the agent received.
     #[derive(Clone, Debug, PartialEq)]
     enum Note {
         Hello,
         Open(u32),
         Data(Vec<u8>),
-        Over(Lost),
+        Over(LinkError),
     }
 
     fn port() -> (Link, OwnedFd, ResetKey) {
@@ -400,26 +407,27 @@ mod tests {
         (Link::new(LinkId(0), ours, medium), theirs, key)
     }
 
-    /// Sends bytes in pieces and answers what is heard, data joined.
-    fn heard(link: &mut Link, host: &OwnedFd, bytes: &[u8], piece: usize) -> Vec<Note> {
+    /// Sends bytes in pieces and returns what was received, with adjacent data
+    /// joined.
+    fn received(link: &mut Link, host: &OwnedFd, bytes: &[u8], piece: usize) -> Vec<Note> {
         let mut notes: Vec<Note> = Vec::new();
         for piece in bytes.chunks(piece) {
             assert_eq!(rustix::io::write(host, piece), Ok(piece.len()));
-            link.is_ready();
-            let outcome = link.receive(&mut [0; 4096], |_, heard| {
-                match (heard, notes.last_mut()) {
-                    (Heard::Over(lost), _) => notes.push(Note::Over(lost)),
-                    (Heard::Item(Item::Hello(_)), _) => notes.push(Note::Hello),
-                    (Heard::Item(Item::Open { stream, .. }), _) => {
+            link.on_ready();
+            let outcome = link.receive(&mut [0; 4096], |_, input| {
+                match (input, notes.last_mut()) {
+                    (Received::SessionOver(error), _) => notes.push(Note::Over(error)),
+                    (Received::Item(Item::Hello(_)), _) => notes.push(Note::Hello),
+                    (Received::Item(Item::Open { stream, .. }), _) => {
                         notes.push(Note::Open(stream.get()));
                     }
-                    (Heard::Item(Item::Data { bytes, .. }), Some(Note::Data(all))) => {
+                    (Received::Item(Item::Data { bytes, .. }), Some(Note::Data(all))) => {
                         all.extend(bytes);
                     }
-                    (Heard::Item(Item::Data { bytes, .. }), _) => {
+                    (Received::Item(Item::Data { bytes, .. }), _) => {
                         notes.push(Note::Data(bytes.to_vec()));
                     }
-                    (Heard::Item(_), _) => {}
+                    (Received::Item(_), _) => {}
                 }
                 Ok(())
             });
@@ -437,12 +445,12 @@ mod tests {
     }
 
     fn written(link: &mut Link) -> Vec<u8> {
-        link.conversation.control().clone()
+        link.session.control().clone()
     }
 
     proptest! {
-        /// Wherever a host stops, and however the bytes are cut up, the next
-        /// one is understood.
+        /// Wherever a host stops in a frame, and however the bytes are split,
+        /// the next host is understood.
         #[test]
         fn a_reset_is_found_anywhere(stop in 0..200usize, piece in 1..100usize, nonce: [u8; 16]) {
             let (mut link, host, key) = port();
@@ -452,17 +460,17 @@ mod tests {
             let stream = StreamId::new(6).unwrap();
             let data = encode::data_header(stream, vmcell_wire::Channel::Stdin, 200).unwrap();
             bytes.extend(data);
-            // Payload that looks like the beginning of the key again and again.
+            // The payload repeats the beginning of the key.
             bytes.extend(key.to_bytes().iter().take(7).cycle().take(200));
             bytes.truncate(stop);
             bytes.extend(key.reset(nonce));
-            let before = heard(&mut link, &host, &bytes, piece);
-            prop_assert_eq!(before.last(), Some(&Note::Over(Lost::Reset(nonce))));
+            let before = received(&mut link, &host, &bytes, piece);
+            prop_assert_eq!(before.last(), Some(&Note::Over(LinkError::Reset(nonce))));
             prop_assert_eq!(written(&mut link), nonce.to_vec());
             let mut next = Vec::new();
             hello(&mut next);
             ping(&mut next, 7);
-            let after = heard(&mut link, &host, &next, piece);
+            let after = received(&mut link, &host, &next, piece);
             prop_assert_eq!(after, vec![Note::Hello, Note::Open(7)]);
         }
 
@@ -478,15 +486,15 @@ mod tests {
             ping(&mut bytes, 1);
             let violation = WireError::UnexpectedKind(0xff);
             prop_assert_eq!(
-                heard(&mut link, &host, &bytes, piece),
-                vec![Note::Over(Lost::Violation(violation))]
+                received(&mut link, &host, &bytes, piece),
+                vec![Note::Over(LinkError::Violation(violation))]
             );
             let mut next = key.reset([9; 16]).to_vec();
             hello(&mut next);
             ping(&mut next, 2);
             prop_assert_eq!(
-                heard(&mut link, &host, &next, piece),
-                vec![Note::Over(Lost::Reset([9; 16])), Note::Hello, Note::Open(2)]
+                received(&mut link, &host, &next, piece),
+                vec![Note::Over(LinkError::Reset([9; 16])), Note::Hello, Note::Open(2)]
             );
         }
 
@@ -507,12 +515,12 @@ mod tests {
             bytes.extend(encode::data_header(stream, channel, payload.len()).unwrap());
             bytes.extend(&payload);
             prop_assert_eq!(
-                heard(&mut link, &host, &bytes, piece),
+                received(&mut link, &host, &bytes, piece),
                 vec![Note::Hello, Note::Data(payload)]
             );
-            // And a reset is still found behind it.
-            let notes = heard(&mut link, &host, &key.reset([3; 16]), piece);
-            prop_assert_eq!(notes, vec![Note::Over(Lost::Reset([3; 16]))]);
+            // A reset after it is still found.
+            let notes = received(&mut link, &host, &key.reset([3; 16]), piece);
+            prop_assert_eq!(notes, vec![Note::Over(LinkError::Reset([3; 16]))]);
         }
     }
 
@@ -521,11 +529,11 @@ mod tests {
         let (mut link, host, _) = port();
         let mut bytes = Vec::new();
         hello(&mut bytes);
-        assert_eq!(heard(&mut link, &host, &bytes, 1000), [Note::Hello]);
+        assert_eq!(received(&mut link, &host, &bytes, 1000), [Note::Hello]);
         drop(host);
-        link.is_ready();
+        link.on_ready();
         let outcome = link.receive(&mut [0; 64], |_, _| Ok(()));
-        assert_eq!(outcome, Err(Lost::HungUp));
-        assert!(link.can_begin_anew());
+        assert_eq!(outcome, Err(LinkError::Disconnected));
+        assert!(link.can_restart_session());
     }
 }

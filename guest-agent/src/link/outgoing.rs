@@ -3,46 +3,47 @@ use alloc::vec::Vec;
 use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{Channel, Header, StreamId, WireError, encode};
 
-use super::{Lost, staged::Staged};
+use super::{LinkError, staged::StagedFrames};
 use crate::{job::JobId, process::ProcessId, tasks::Tasks};
 
-/// What is about to be written to a link.
+/// The frames to be written to a link.
 pub(crate) struct Outgoing {
     writable: bool,
-    /// Something must go out now; else what there is waits for company.
+    /// Whether the control frames must be written now; otherwise they wait for
+    /// another frame.
     urgent: bool,
     /// Whole frames, control and small data.
     control: Vec<u8>,
     written: usize,
-    /// Goes out before `control`, and is only begun when that is empty.
-    frame: Option<FrameUnderWay>,
-    /// Frames that have their payloads with them. They go out before `control`,
-    /// and are only begun when that is empty, too.
-    staged: Staged,
+    /// Written before `control`, and only started when that is empty.
+    frame: Option<FrameInFlight>,
+    /// Frames stored with their payloads. Also written before `control`, and
+    /// only added when that is empty.
+    staged: StagedFrames,
 }
 
-/// A data frame that is not copied: its payload is held for its reader where
-/// it comes from.
-struct FrameUnderWay {
-    source: Source,
+/// A data frame whose payload is not copied: its source holds the bytes until
+/// they are sent.
+struct FrameInFlight {
+    source: PayloadSource,
     header: [u8; Header::SIZE],
     header_written: usize,
     offset: u64,
     remaining: usize,
-    /// What remains, if the ring does not hold it any more.
-    rescued: Vec<u8>,
+    /// A copy of the remaining payload, if the ring no longer holds it.
+    copied_payload: Vec<u8>,
 }
 
-/// Where the payload of a frame is held.
+/// What holds the payload of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
-    /// In a ring of a process.
+pub(super) enum PayloadSource {
+    /// An output ring of a process.
     Process(ProcessId, Channel),
-    /// In what a job gives.
+    /// The output of a job.
     Job(JobId),
 }
 
-impl Source {
+impl PayloadSource {
     fn channel(self) -> Channel {
         match self {
             Self::Process(_, channel) => channel,
@@ -51,45 +52,45 @@ impl Source {
     }
 }
 
-/// What became of data that was to be added.
+/// The result of adding data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
-    /// A frame with so many bytes.
+    /// A frame with this many bytes of payload was added.
     Frame(usize),
-    /// There is nothing that may be sent.
+    /// There is nothing to send.
     Nothing,
-    /// There is no room before what waits is written.
+    /// The pending frames must be written first.
     Later,
 }
 
-/// How a write went.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// There is nothing more to write now.
-    Everything,
-    /// There may be more to write.
+    /// Nothing is left to write now.
+    All,
+    /// More may be left to write.
     Some,
-    /// The link takes no more for now.
+    /// The link is not writable.
     Blocked,
 }
 
-/// A payload up to this size is copied, so that a short answer is one write.
-const SMALL: usize = 4096;
+/// A payload up to this size is copied, so that a short answer takes one write.
+const COPY_THRESHOLD: usize = 4096;
 
-/// The largest payload that is not copied: with its header, two writes to a
-/// virtio-serial port, which takes 32 KiB at once. Whoever has a short answer
-/// on the same link waits for one of these at most.
-const LARGE: usize = 2 * COPIED - Header::SIZE;
+/// The largest payload of a frame that is not copied. With its header it takes
+/// two writes to a virtio-serial port, which accepts 32 KiB at once. A short
+/// answer on the same link waits for at most one of these frames.
+const MAX_UNCOPIED_PAYLOAD: usize = 2 * MAX_COPIED_FRAME - Header::SIZE;
 
-/// The largest frame that is copied, with its header: a virtio-serial port
-/// takes no more at once.
-const COPIED: usize = 32 * 1024;
+/// The largest frame that is copied, including its header: a virtio-serial port
+/// accepts no more at once.
+const MAX_COPIED_FRAME: usize = 32 * 1024;
 
-/// So many bytes are worth a write.
-const ENOUGH: usize = 16 * 1024;
+/// No more frames are added once this many bytes are pending.
+const WRITE_BATCH: usize = 16 * 1024;
 
-/// What is kept of the control buffer when it has been written.
-const RETAINED: usize = 4096;
+/// The capacity that the control buffer retains after it was written.
+const RETAINED_CAPACITY: usize = 4096;
 
 impl Outgoing {
     pub(super) fn new() -> Self {
@@ -99,86 +100,87 @@ impl Outgoing {
             control: Vec::new(),
             written: 0,
             frame: None,
-            staged: Staged::new(),
+            staged: StagedFrames::new(),
         }
     }
 
-    pub(super) fn is_ready(&mut self) {
+    pub(super) fn on_ready(&mut self) {
         self.writable = true;
     }
 
-    /// Frames that somebody may be waiting for.
+    /// Returns the buffer for control frames that must be written now.
     pub(super) fn control(&mut self) -> &mut Vec<u8> {
         self.urgent = true;
         &mut self.control
     }
 
-    /// Frames that nobody is in a hurry for. They go out with the next one that
-    /// is urgent, or when [`hurry`](Self::hurry) says so. Each write costs the
-    /// guest a buffer, a trap and an interrupt.
-    pub(super) fn unhurried(&mut self) -> &mut Vec<u8> {
+    /// Returns the buffer for control frames that can wait. They are written
+    /// with the next urgent frame, or after [`flush_now`](Self::flush_now).
+    /// Each write costs the guest a buffer, a trap and an interrupt.
+    pub(super) fn deferred_control(&mut self) -> &mut Vec<u8> {
         &mut self.control
     }
 
-    /// What waits for company shall wait no longer.
-    pub(super) fn hurry(&mut self) {
+    /// Makes the deferred frames urgent.
+    pub(super) fn flush_now(&mut self) {
         self.urgent = true;
     }
 
-    /// Whether the link takes nothing of what must go out now.
+    /// Returns whether there is something to write and the link is not
+    /// writable.
     pub(super) fn is_blocked(&self) -> bool {
         !self.writable && (self.has_frame() || self.waiting() > 0)
     }
 
-    /// Whether there is something that waits for company.
-    pub(super) fn is_patient(&self) -> bool {
+    /// Returns whether there are only deferred frames.
+    pub(super) fn has_deferred(&self) -> bool {
         self.waiting() > 0 && !self.urgent
     }
 
-    /// How many bytes of control frames are not yet written.
+    /// Returns how many bytes of control frames are unwritten.
     pub(super) fn waiting(&self) -> usize {
         self.control.len().saturating_sub(self.written)
     }
 
-    /// Whether another frame may be added.
+    /// Returns whether another frame may be added.
     pub(super) fn has_room(&self) -> bool {
         let waiting = self.waiting().saturating_add(self.staged.end());
-        self.frame.is_none() && waiting < ENOUGH
+        self.frame.is_none() && waiting < WRITE_BATCH
     }
 
     fn has_frame(&self) -> bool {
         self.frame.is_some() || !self.staged.is_empty()
     }
 
-    /// Adds a data frame whose payload, the beginning of `payload`, stands at
-    /// `offset` in the source and is held there for this stream.
+    /// Adds a data frame whose payload is a prefix of `payload`, which starts
+    /// at `offset` in the source and is held there for this stream.
     pub(super) fn add_held(
         &mut self,
         stream: StreamId,
-        source: Source,
+        source: PayloadSource,
         offset: u64,
         payload: &[u8],
     ) -> Result<Added, WireError> {
         let channel = source.channel();
-        if payload.len() <= SMALL {
-            return self.add_copy(stream, channel, [payload, &[]], SMALL);
+        if payload.len() <= COPY_THRESHOLD {
+            return self.add_copy(stream, channel, [payload, &[]], COPY_THRESHOLD);
         }
-        let remaining = payload.len().min(LARGE);
+        let remaining = payload.len().min(MAX_UNCOPIED_PAYLOAD);
         if !self.staged.is_empty() {
             return Ok(Added::Later);
         }
         if self.waiting() > 0 {
-            // It goes out first.
+            // The control frames are written first.
             self.urgent = true;
             return Ok(Added::Later);
         }
-        self.frame = Some(FrameUnderWay {
+        self.frame = Some(FrameInFlight {
             source,
             header: encode::data_header(stream, channel, remaining)?,
             header_written: 0,
             offset,
             remaining,
-            rescued: Vec::new(),
+            copied_payload: Vec::new(),
         });
         Ok(Added::Frame(remaining))
     }
@@ -191,7 +193,7 @@ impl Outgoing {
         [first, second]: [&[u8]; 2],
         allowed: usize,
     ) -> Result<Added, WireError> {
-        let allowed = allowed.min(COPIED.saturating_sub(Header::SIZE));
+        let allowed = allowed.min(MAX_COPIED_FRAME.saturating_sub(Header::SIZE));
         let first = first.get(..allowed).unwrap_or(first);
         let left = allowed.saturating_sub(first.len());
         let second = second.get(..left).unwrap_or(second);
@@ -207,8 +209,8 @@ impl Outgoing {
         Ok(Added::Frame(count))
     }
 
-    /// Adds a data frame with what `read` puts behind its header, up to
-    /// `allowed` bytes.
+    /// Adds a data frame with the bytes that `read` stores behind its header,
+    /// up to `allowed` bytes.
     pub(super) fn add_read(
         &mut self,
         stream: StreamId,
@@ -216,10 +218,11 @@ impl Outgoing {
         allowed: usize,
         read: impl FnOnce(&mut [u8]) -> usize,
     ) -> Result<Added, WireError> {
-        // What waits must go out first, and goes out with this.
+        // Pending control frames are written first, in the same write as this
+        // frame.
         let most = match self.waiting() {
             0 => usize::MAX,
-            waiting => COPIED.saturating_sub(waiting.saturating_add(Header::SIZE)),
+            waiting => MAX_COPIED_FRAME.saturating_sub(waiting.saturating_add(Header::SIZE)),
         };
         let room = self.staged.room();
         let room = match room.split_at_mut_checked(allowed.min(most)) {
@@ -241,16 +244,16 @@ impl Outgoing {
         Ok(Added::Frame(count))
     }
 
-    /// The ring of a process is about to hold nothing any more: what is under
-    /// way is copied.
-    pub(super) fn keep_frame_of(&mut self, process: ProcessId, tasks: &mut Tasks) {
+    /// Copies the rest of the frame in flight of a process whose ring is about
+    /// to stop holding it.
+    pub(super) fn copy_frame_of(&mut self, process: ProcessId, tasks: &mut Tasks) {
         if let Some(frame) = &mut self.frame
-            && matches!(frame.source, Source::Process(other, _) if other == process)
-            && frame.rescued.is_empty()
+            && matches!(frame.source, PayloadSource::Process(other, _) if other == process)
+            && frame.copied_payload.is_empty()
         {
-            let [first, second] = frame.kept(tasks);
-            let rescued = first.iter().chain(second).take(frame.remaining);
-            frame.rescued = rescued.copied().collect();
+            let [first, second] = frame.source_bytes(tasks);
+            let copied_payload = first.iter().chain(second).take(frame.remaining);
+            frame.copied_payload = copied_payload.copied().collect();
         }
     }
 
@@ -259,9 +262,9 @@ impl Outgoing {
         &mut self,
         descriptor: &OwnedFd,
         tasks: &mut Tasks,
-    ) -> Result<Written, Lost> {
-        if !self.has_frame() && (self.waiting() == 0 || self.is_patient()) {
-            return Ok(Written::Everything);
+    ) -> Result<Written, LinkError> {
+        if !self.has_frame() && (self.waiting() == 0 || self.has_deferred()) {
+            return Ok(Written::All);
         }
         if !self.writable {
             return Ok(Written::Blocked);
@@ -281,7 +284,7 @@ impl Outgoing {
                 return Ok(Written::Blocked);
             }
             Err(Errno::INTR) => {}
-            Err(_) => return Err(Lost::HungUp),
+            Err(_) => return Err(LinkError::Disconnected),
         }
         Ok(Written::Some)
     }
@@ -300,19 +303,19 @@ impl Outgoing {
         self.written = self.written.saturating_add(count);
         if self.waiting() == 0 {
             self.control.clear();
-            self.control.shrink_to(RETAINED);
+            self.control.shrink_to(RETAINED_CAPACITY);
             self.written = 0;
             self.urgent = false;
         }
     }
 }
 
-impl FrameUnderWay {
-    /// Makes one write. The header goes out with the payload if it can: a
-    /// write of its own would cost as much as one of 32 KiB.
+impl FrameInFlight {
+    /// Makes one write. The header is written together with the payload if
+    /// possible: a write of its own would cost as much as one of 32 KiB.
     fn write(&self, descriptor: &OwnedFd, tasks: &mut Tasks) -> Result<usize, Errno> {
         if self.header_written == 0
-            && self.rescued.is_empty()
+            && self.copied_payload.is_empty()
             && let Some(outcome) = self.write_with_header(descriptor, tasks)
         {
             return outcome;
@@ -320,7 +323,8 @@ impl FrameUnderWay {
         rustix::io::write(descriptor, self.next_bytes(tasks))
     }
 
-    /// None: there is no place for the header.
+    /// Writes header and payload at once; `None`: there is no space for the
+    /// header before the payload.
     fn write_with_header(
         &self,
         descriptor: &OwnedFd,
@@ -330,12 +334,12 @@ impl FrameUnderWay {
         let write =
             |bytes: &[u8]| rustix::io::write(descriptor, bytes.get(..length).unwrap_or(bytes));
         match self.source {
-            Source::Process(process, channel) => {
+            PayloadSource::Process(process, channel) => {
                 let process = tasks.processes.get_mut(process)?;
                 let ring = process.output_mut(channel)?.ring_mut();
                 ring.with_prefix(self.offset, &self.header, write)
             }
-            Source::Job(job) => {
+            PayloadSource::Job(job) => {
                 let output = tasks.jobs.output(job)?;
                 output.with_prefix(self.offset, &self.header, write)
             }
@@ -346,36 +350,36 @@ impl FrameUnderWay {
         if let Some(rest @ [_, ..]) = self.header.get(self.header_written..) {
             return rest;
         }
-        if let Some(start) = self.rescued.len().checked_sub(self.remaining)
-            && let Some(rest @ [_, ..]) = self.rescued.get(start..)
+        if let Some(start) = self.copied_payload.len().checked_sub(self.remaining)
+            && let Some(rest @ [_, ..]) = self.copied_payload.get(start..)
         {
             return rest;
         }
-        match self.kept(tasks) {
-            // The process was killed in the middle of the frame, on the host's
-            // word or because it is gone. What the header promised must
-            // follow, and nobody will look at it.
-            [[], _] => FILLER.get(..self.remaining).unwrap_or(&FILLER),
-            [kept, _] => kept.get(..self.remaining).unwrap_or(kept),
+        match self.source_bytes(tasks) {
+            // The process was killed in the middle of the frame, by the host's
+            // request or because the host is gone. The frame is padded to the
+            // length in its header, and its reader ignores it.
+            [[], _] => PADDING.get(..self.remaining).unwrap_or(&PADDING),
+            [bytes, _] => bytes.get(..self.remaining).unwrap_or(bytes),
         }
     }
 
-    /// What the source has from where the frame is.
-    fn kept<'a>(&self, tasks: &'a mut Tasks) -> [&'a [u8]; 2] {
+    /// Returns the bytes that the source holds from the frame's offset on.
+    fn source_bytes<'a>(&self, tasks: &'a mut Tasks) -> [&'a [u8]; 2] {
         match self.source {
-            Source::Process(process, channel) => tasks
+            PayloadSource::Process(process, channel) => tasks
                 .processes
                 .get_mut(process)
                 .and_then(|process| process.output_mut(channel))
                 .map_or([&[], &[]], |output| output.ring().bytes_from(self.offset)),
-            Source::Job(job) => match tasks.jobs.output(job) {
+            PayloadSource::Job(job) => match tasks.jobs.output(job) {
                 Some(output) => [output.bytes_from(self.offset), &[]],
                 None => [&[], &[]],
             },
         }
     }
 
-    /// Answers whether the frame is complete.
+    /// Returns whether the frame is complete.
     fn advance(&mut self, count: usize) -> bool {
         let header = count.min(Header::SIZE.saturating_sub(self.header_written));
         self.header_written = self.header_written.saturating_add(header);
@@ -388,4 +392,4 @@ impl FrameUnderWay {
     }
 }
 
-static FILLER: [u8; 4096] = [0; 4096];
+static PADDING: [u8; 4096] = [0; 4096];

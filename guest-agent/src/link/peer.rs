@@ -2,10 +2,10 @@ use rustix::io::Errno;
 
 use crate::sys::VsockAddress;
 
-/// Whether a connection of this peer may be a link. Over vsock others than the
-/// host could connect: processes of the guest, and guests that the host lets
-/// through. A peer without a vsock address is on a Unix socket, whose file says
-/// who may connect.
+/// Returns whether a connection from this peer is accepted as a link. Over
+/// vsock others than the host could connect: processes of the guest, and other
+/// guests that the host lets through. A peer without a vsock address is on a
+/// Unix socket, whose file permissions decide who may connect.
 pub(crate) fn is_from_host(peer: Result<Option<VsockAddress>, Errno>) -> bool {
     match peer {
         Ok(Some(peer)) => peer.cid == VsockAddress::HOST,

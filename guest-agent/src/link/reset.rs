@@ -1,46 +1,46 @@
 use vmcell_wire::reset::{Nonce, RESET_PART, Scanned, Scanner};
 
-/// Finds resets in what comes over a medium that outlives a conversation: see
+/// Finds resets in the input of a medium that outlives a session: see
 /// [`vmcell_wire::reset`].
-pub(super) struct Resets {
+pub(super) struct ResetDetector {
     scanner: Scanner,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Somebody speaks, or may begin to.
-    Listening,
-    /// What was said made no sense, and nothing does before a reset.
-    Ignoring,
-    /// The key of a reset has come, and so many bytes of its nonce.
+    /// Bytes belong to the session.
+    Forwarding,
+    /// The session ended with an error; bytes are dropped until a reset.
+    Discarding,
+    /// The key of a reset and this many bytes of its nonce have arrived.
     Nonce { bytes: Nonce, arrived: usize },
 }
 
-/// What stands at the front of some bytes.
+/// The next part of the input.
 pub(super) enum Part<'a> {
-    /// Something for the conversation, or nothing.
-    Said(&'a [u8]),
+    /// Bytes for the session; may be empty.
+    Payload(&'a [u8]),
     /// A reset.
     Reset(Nonce),
-    /// The bytes are used up.
+    /// The input is used up.
     Nothing,
 }
 
-impl Resets {
+impl ResetDetector {
     pub(super) fn new(key: [u8; RESET_PART]) -> Self {
         Self {
             scanner: Scanner::new(key),
-            state: State::Listening,
+            state: State::Forwarding,
         }
     }
 
-    /// The conversation is over without a reset.
-    pub(super) fn ignore_until_reset(&mut self) {
-        self.state = State::Ignoring;
+    /// Drops all bytes until the next reset.
+    pub(super) fn discard_until_reset(&mut self) {
+        self.state = State::Discarding;
     }
 
-    /// Takes bytes off the front of `input`.
+    /// Takes the next part off the front of `input`.
     pub(super) fn next_part<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Part<'s> {
         if let State::Nonce { bytes, arrived } = &mut self.state {
             while let Some(place) = bytes.get_mut(*arrived) {
@@ -52,7 +52,7 @@ impl Resets {
                 *input = rest;
             }
             let nonce = *bytes;
-            self.state = State::Listening;
+            self.state = State::Forwarding;
             return Part::Reset(nonce);
         }
         match (self.scanner.scan(input), self.state) {
@@ -62,18 +62,18 @@ impl Resets {
                     bytes: [0; RESET_PART],
                     arrived: 0,
                 };
-                Part::Said(&[])
+                Part::Payload(&[])
             }
-            (Scanned::Other(_), State::Ignoring) => Part::Said(&[]),
-            (Scanned::Other(bytes), _) => Part::Said(bytes),
+            (Scanned::Other(_), State::Discarding) => Part::Payload(&[]),
+            (Scanned::Other(bytes), _) => Part::Payload(bytes),
         }
     }
 
-    /// Hands out the bytes that are held back because a reset may begin with
-    /// them, if a frame that lacks so many bytes ends with them.
+    /// Returns the bytes that were held back as the possible start of a reset,
+    /// if they complete a frame that lacks `missing` bytes.
     pub(super) fn release(&mut self, missing: usize) -> Option<&[u8]> {
-        let listening = matches!(self.state, State::Listening);
+        let forwarding = matches!(self.state, State::Forwarding);
         let completes = missing > 0 && missing <= self.scanner.held();
-        (listening && completes).then(|| self.scanner.release())
+        (forwarding && completes).then(|| self.scanner.release())
     }
 }

@@ -2,19 +2,19 @@ use alloc::{vec, vec::Vec};
 
 use vmcell_wire::Header;
 
-/// Data frames whose payloads were read straight behind their headers. The
-/// memory is used again and again.
-pub(super) struct Staged {
-    /// Empty until it is needed.
+/// A reusable buffer of data frames, whose payloads are read directly behind
+/// their headers.
+pub(super) struct StagedFrames {
+    /// Allocated on first use.
     buffer: Vec<u8>,
     written: usize,
     end: usize,
 }
 
-/// Two writes to a virtio-serial port.
+/// The size of the buffer: two writes to a virtio-serial port.
 const SIZE: usize = 64 * 1024;
 
-impl Staged {
+impl StagedFrames {
     pub(super) const fn new() -> Self {
         Self {
             buffer: Vec::new(),
@@ -23,7 +23,7 @@ impl Staged {
         }
     }
 
-    /// Where the next payload goes.
+    /// Returns the space for the next payload.
     pub(super) fn room(&mut self) -> &mut [u8] {
         if self.buffer.is_empty() {
             self.buffer = vec![0; SIZE];
@@ -32,14 +32,14 @@ impl Staged {
         self.buffer.get_mut(start..).unwrap_or_default()
     }
 
-    /// The beginning of what was put into the room.
+    /// Returns the first `count` bytes in the space for the next payload.
     pub(super) fn payload(&self, count: usize) -> &[u8] {
         let start = self.end.saturating_add(Header::SIZE);
         let payload = self.buffer.get(start..).unwrap_or_default();
         payload.get(..count).unwrap_or(payload)
     }
 
-    /// Makes a frame of the first bytes in the room.
+    /// Adds a frame whose payload is the first `count` bytes in that space.
     pub(super) fn add(&mut self, header: [u8; Header::SIZE], count: usize) {
         let behind = self.buffer.get_mut(self.end..).unwrap_or_default();
         if let Some(place) = behind.first_chunk_mut() {
@@ -49,12 +49,12 @@ impl Staged {
         }
     }
 
-    /// What is not written yet.
+    /// Returns the bytes that are not written yet.
     pub(super) fn rest(&self) -> &[u8] {
         self.buffer.get(self.written..self.end).unwrap_or_default()
     }
 
-    /// Where the last frame ends.
+    /// Returns the end of the last frame.
     pub(super) fn end(&self) -> usize {
         self.end
     }

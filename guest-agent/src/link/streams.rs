@@ -5,15 +5,16 @@ use vmcell_wire::StreamId;
 
 use super::Stream;
 
-/// The streams of a link, and whose turn it is.
+/// The streams of a link, polled in round-robin order.
 ///
-/// Each is asked in its turn whether it has something to say, unless it has
-/// said that it sleeps: with hundreds of idle connections, one that is busy
-/// would wait for all of them. Whatever is done to a stream wakes it.
+/// A stream that has reported [`Filled::Asleep`](super::stream::Filled::Asleep)
+/// is skipped until it is woken: with hundreds of idle connections, one that is
+/// busy would wait for all of them. Every access by [`get_mut`](Self::get_mut)
+/// wakes a stream.
 pub(crate) struct Streams {
     all: BTreeMap<StreamId, Stream>,
     awake: BTreeSet<StreamId>,
-    /// The stream that was asked last.
+    /// The stream that was polled last.
     turn: Option<StreamId>,
 }
 
@@ -36,7 +37,7 @@ impl Streams {
         self.all.remove(id)
     }
 
-    /// All of them, which are then no streams of the link any more.
+    /// Removes and returns all streams.
     pub(super) fn take_all(&mut self) -> BTreeMap<StreamId, Stream> {
         self.awake.clear();
         core::mem::take(&mut self.all)
@@ -46,7 +47,7 @@ impl Streams {
         self.all.get(id)
     }
 
-    /// Wakes the stream.
+    /// Returns a stream and wakes it.
     pub(crate) fn get_mut(&mut self, id: &StreamId) -> Option<&mut Stream> {
         let stream = self.all.get_mut(id)?;
         self.awake.insert(*id);
@@ -61,7 +62,7 @@ impl Streams {
         self.all.len()
     }
 
-    /// How many are to be asked.
+    /// Returns how many streams are awake.
     pub(super) fn awake(&self) -> usize {
         self.awake.len()
     }
@@ -72,12 +73,12 @@ impl Streams {
         }
     }
 
-    /// A stream need not be asked before it is woken.
+    /// Excludes a stream from polling until it is woken.
     pub(super) fn sleep(&mut self, id: StreamId) {
         self.awake.remove(&id);
     }
 
-    /// The stream whose turn it is.
+    /// Returns the next stream in round-robin order.
     pub(super) fn next_in_turn(&mut self) -> Option<(StreamId, &mut Stream)> {
         let after = match self.turn {
             Some(turn) => self

@@ -10,54 +10,57 @@ use rustix::{
     },
 };
 
-use super::dial::{Dial, Dialled};
-use crate::event::Ready;
+use super::dial::{Dial, DialState};
+use crate::event::Readiness;
 
-/// A connection to a program of the guest.
+/// A TCP connection to a program of the guest.
 pub(crate) struct Connection {
     socket: OwnedFd,
-    /// None: it is made, or was refused.
+    /// The attempt to connect; `None` once it succeeded or failed.
     dial: Option<Dial>,
-    made: bool,
-    /// Why it is of no more use to the program.
+    was_connected: bool,
+    /// The first error of the socket.
     failure: Option<Errno>,
-    /// The socket may have bytes: an event came, and no call has said otherwise.
+    /// Whether the socket may have bytes: an event came, and no call has
+    /// returned `EAGAIN` since.
     readable: bool,
-    /// The program has hung up: a read that brings little is not the last one.
+    /// Whether the program has shut down its writing side: then a short read is
+    /// not the last one.
     hung_up: bool,
-    /// There is nothing more to read.
+    /// Whether there is nothing more to read.
     read_all: bool,
-    /// The program has said so.
+    /// Whether the program ended its output in an orderly way.
     ended: bool,
     writable: bool,
-    /// What the program has not been given yet, from `written` on.
-    waiting: Vec<u8>,
+    /// Input for the program; the bytes from `written` on are not sent yet.
+    queued: Vec<u8>,
     written: usize,
     input: Input,
-    /// How many bytes need no more room here, and nobody has heard of it.
+    /// How many bytes of input were sent or dropped and not yet reported by
+    /// [`take_consumed`](Self::take_consumed).
     consumed: usize,
 }
 
-/// What there is to come from the host.
+/// The state of the input from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     Open,
-    /// Nothing will follow what waits.
+    /// Nothing will follow what is queued.
     Ending,
-    /// The program knows that there is no more.
+    /// The writing side of the socket is shut down.
     Ended,
 }
 
-/// How far a connection is.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// It is not known whether somebody listens.
+pub(crate) enum ConnectionState {
+    /// The attempt to connect is in progress.
     Dialling,
-    /// It is made.
+    /// Connected.
     Open,
-    /// Both sides have said all.
+    /// Both sides have ended their output.
     Over,
-    /// It was not made, or broke, and there is nothing more to be read.
+    /// It could not be made, or it broke and there is nothing more to read.
     Failed(Errno),
 }
 
@@ -68,31 +71,32 @@ impl Connection {
         Ok(Self {
             socket,
             dial: Some(dial),
-            made: false,
+            was_connected: false,
             failure: None,
             readable: false,
             hung_up: false,
             read_all: false,
             ended: false,
             writable: true,
-            waiting: Vec::new(),
+            queued: Vec::new(),
             written: 0,
             input: Input::Open,
             consumed: 0,
         })
     }
 
-    /// Moves an attempt on. Answers whether there is another socket now.
+    /// Advances the attempt to connect. Returns whether the socket was
+    /// replaced.
     pub(super) fn advance(&mut self) -> bool {
         let mut is_new = false;
         while let Some(dial) = &mut self.dial {
-            match dial.ask(&self.socket) {
-                Ok(Dialled::Waiting) => break,
-                Ok(Dialled::Taken) => {
+            match dial.poll(&self.socket) {
+                Ok(DialState::InProgress) => break,
+                Ok(DialState::Connected) => {
                     self.dial = None;
-                    self.made = true;
+                    self.was_connected = true;
                 }
-                Ok(Dialled::Instead(socket)) => {
+                Ok(DialState::Replaced(socket)) => {
                     self.socket = socket;
                     is_new = true;
                 }
@@ -102,20 +106,19 @@ impl Connection {
         is_new
     }
 
-    /// It cannot be made.
+    /// Records that the connection cannot be made.
     pub(super) fn give_up(&mut self, error: Errno) {
         self.dial = None;
         self.read_all = true;
         self.fail(error);
     }
 
-    /// The kernel says that something has changed. Answers whether there is
-    /// anything to do.
-    pub(super) fn is_ready(&mut self, ready: Ready) -> bool {
+    /// Handles an epoll event. Returns whether there is anything to do.
+    pub(super) fn on_ready(&mut self, ready: Readiness) -> bool {
         self.hung_up |= ready.has_hung_up();
         self.readable |= ready.can_read();
         self.writable |= ready.can_write();
-        // A read tells of an error as well, if there will be one.
+        // Otherwise the next read returns the error.
         if self.read_all
             && ready.has_failed()
             && let Ok(Err(error)) = socket_error(&self.socket)
@@ -123,46 +126,46 @@ impl Connection {
             self.fail(error);
             return true;
         }
-        self.can_read() || (ready.can_write() && self.has_waiting())
+        self.can_read() || (ready.can_write() && self.has_queued())
     }
 
-    /// How far it is.
-    pub(crate) fn progress(&self) -> Progress {
+    /// Returns the state of the connection.
+    pub(crate) fn state(&self) -> ConnectionState {
         match self.failure {
-            _ if self.dial.is_some() => Progress::Dialling,
-            Some(error) if self.read_all => Progress::Failed(error),
-            None if self.read_all && self.input == Input::Ended => Progress::Over,
-            _ => Progress::Open,
+            _ if self.dial.is_some() => ConnectionState::Dialling,
+            Some(error) if self.read_all => ConnectionState::Failed(error),
+            None if self.read_all && self.input == Input::Ended => ConnectionState::Over,
+            _ => ConnectionState::Open,
         }
     }
 
-    /// Whether the program has said all.
+    /// Returns whether the program has ended its output.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether somebody has taken it, whatever became of it then.
-    pub(crate) fn was_made(&self) -> bool {
-        self.made
+    /// Returns whether the connection was established at some time.
+    pub(crate) fn was_connected(&self) -> bool {
+        self.was_connected
     }
 
-    /// Whether a read may bring something.
+    /// Returns whether a read may return bytes.
     pub(crate) fn can_read(&self) -> bool {
         self.readable && !self.read_all && self.dial.is_none()
     }
 
-    /// Reads what is there. Nothing: there is none now, or no more.
+    /// Reads the available bytes. Returns 0 if there are none now, or no more.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> usize {
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.socket, &mut *buffer)) {
             Ok(0) => {
                 self.read_all = true;
-                // A connection that was reset looks like one that has ended once
-                // the error has been told. Only if the end came first it is a
-                // broken pipe.
+                // A connection that was reset returns end-of-file once its
+                // error was reported. Only a broken pipe means that the program
+                // ended its output before the error.
                 self.ended = self.failure.is_none_or(|error| error == Errno::PIPE);
             }
             Ok(count) => {
-                // What comes later is another event.
+                // Later bytes trigger another event.
                 self.readable = count == buffer.len() || self.hung_up;
                 return count;
             }
@@ -175,36 +178,36 @@ impl Connection {
         0
     }
 
-    /// Takes bytes for the program.
-    pub(crate) fn give(&mut self, bytes: &[u8]) {
+    /// Queues bytes for the program.
+    pub(crate) fn queue_input(&mut self, bytes: &[u8]) {
         if self.input != Input::Open || self.failure.is_some() {
             self.consumed = self.consumed.saturating_add(bytes.len());
             return;
         }
-        if self.written >= self.waiting.len().saturating_sub(self.written) {
-            self.waiting.drain(..self.written);
+        if self.written >= self.queued.len().saturating_sub(self.written) {
+            self.queued.drain(..self.written);
             self.written = 0;
         }
-        if bytes.len() >= WORTH_RESERVING && self.waiting.is_empty() {
-            self.waiting.reserve(RESERVED);
+        if bytes.len() >= RESERVE_THRESHOLD && self.queued.is_empty() {
+            self.queued.reserve(RESERVED_CAPACITY);
         }
-        self.waiting.extend_from_slice(bytes);
+        self.queued.extend_from_slice(bytes);
     }
 
-    /// Nothing will follow.
+    /// Ends the input after what is queued.
     pub(crate) fn end_input(&mut self) {
         if self.input == Input::Open {
             self.input = Input::Ending;
         }
     }
 
-    /// Gives the program what waits, as far as it takes it.
+    /// Sends the queued input, as far as the socket accepts it.
     pub(crate) fn flush(&mut self) {
         if self.dial.is_some() {
             return;
         }
-        while self.writable && self.has_waiting() {
-            let rest = self.waiting.get(self.written..).unwrap_or_default();
+        while self.writable && self.has_queued() {
+            let rest = self.queued.get(self.written..).unwrap_or_default();
             match send(&self.socket, rest, SendFlags::NOSIGNAL) {
                 Ok(count) => {
                     self.written = self.written.saturating_add(count);
@@ -212,49 +215,51 @@ impl Connection {
                 }
                 Err(Errno::AGAIN) => self.writable = false,
                 Err(Errno::INTR) => {}
-                // What the program had said before can still be read.
+                // The program's earlier output can still be read.
                 Err(error) => self.fail(error),
             }
         }
-        if !self.has_waiting() {
+        if !self.has_queued() {
             self.written = 0;
-            self.waiting.clear();
-            self.waiting.shrink_to(RETAINED);
+            self.queued.clear();
+            self.queued.shrink_to(RETAINED_CAPACITY);
             if self.input == Input::Ending {
                 self.input = Input::Ended;
-                // One that is broken needs none.
+                // Fails only on a broken connection, which needs none.
                 let _ = shutdown(&self.socket, Shutdown::Write);
             }
         }
     }
 
-    /// Whether the program knows that nothing more will come.
-    pub(super) fn was_told_all(&self) -> bool {
+    /// Returns whether all input was sent and the writing side is shut down.
+    pub(super) fn input_is_shut_down(&self) -> bool {
         self.input == Input::Ended
     }
 
-    /// How many bytes need no more room here since this was last asked.
+    /// Returns how many bytes of input were sent or dropped since the last
+    /// call.
     pub(crate) fn take_consumed(&mut self) -> usize {
         core::mem::take(&mut self.consumed)
     }
 
-    /// Breaks it, so that the program notices: SO_LINGER in socket(7).
+    /// Resets the connection, so that the program gets an error: SO_LINGER in
+    /// socket(7).
     pub(super) fn reset(self) {
-        // If that cannot be, it is closed.
+        // On an error the connection is closed instead.
         let _ = set_socket_linger(&self.socket, Some(Duration::ZERO));
     }
 
-    fn has_waiting(&self) -> bool {
-        self.written < self.waiting.len()
+    fn has_queued(&self) -> bool {
+        self.written < self.queued.len()
     }
 
     fn fail(&mut self, error: Errno) {
         self.failure.get_or_insert(error);
         self.readable = true;
-        let unwritten = self.waiting.len().saturating_sub(self.written);
+        let unwritten = self.queued.len().saturating_sub(self.written);
         self.consumed = self.consumed.saturating_add(unwritten);
         self.written = 0;
-        self.waiting = Vec::new();
+        self.queued = Vec::new();
     }
 }
 
@@ -264,11 +269,12 @@ impl AsFd for Connection {
     }
 }
 
-/// What is kept of the memory for what waits.
-const RETAINED: usize = 4096;
+/// The capacity that the input queue retains when it is empty.
+const RETAINED_CAPACITY: usize = 4096;
 
-/// After so many bytes at once, more will follow in the same turn of the link.
-const WORTH_RESERVING: usize = 2048;
+/// A piece of this size suggests that more will follow in the same turn of the
+/// link.
+const RESERVE_THRESHOLD: usize = 2048;
 
-/// As much as a link brings in one turn.
-const RESERVED: usize = 64 * 1024;
+/// As much as a link receives in one turn.
+const RESERVED_CAPACITY: usize = 64 * 1024;

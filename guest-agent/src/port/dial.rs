@@ -9,24 +9,24 @@ use rustix::{
     },
 };
 
-/// An attempt to connect to a port of the loopback.
+/// An attempt to connect to a port of the loopback interface.
 ///
-/// A server may listen on either address of it: ::1 is tried when nobody
-/// listens on 127.0.0.1.
+/// A server may listen on either loopback address: ::1 is tried when 127.0.0.1
+/// refuses.
 pub(super) struct Dial {
     address: SocketAddr,
-    /// What 127.0.0.1 has answered.
+    /// The error of the attempt with 127.0.0.1.
     refusal: Option<Errno>,
 }
 
-/// How far an attempt is.
-pub(super) enum Dialled {
-    /// Whether somebody listens is not known yet.
-    Waiting,
-    /// Somebody has taken the connection.
-    Taken,
-    /// Another socket tries the other address.
-    Instead(OwnedFd),
+/// The state of an attempt.
+pub(super) enum DialState {
+    /// The attempt is in progress.
+    InProgress,
+    /// The connection is established.
+    Connected,
+    /// This new socket tries the other address.
+    Replaced(OwnedFd),
 }
 
 impl Dial {
@@ -41,42 +41,42 @@ impl Dial {
         Ok((dial, socket))
     }
 
-    /// Asks how far it is. The loopback knows before the first call is over,
-    /// but says so only to the second one.
-    pub(super) fn ask(&mut self, socket: &OwnedFd) -> Result<Dialled, Errno> {
+    /// Polls the attempt. On the loopback interface the outcome is known when
+    /// the first `connect` returns, but only a second call returns it.
+    pub(super) fn poll(&mut self, socket: &OwnedFd) -> Result<DialState, Errno> {
         let answer = match connect(socket, &self.address) {
             Err(Errno::INPROGRESS) => connect(socket, &self.address),
             answer => answer,
         };
         match answer {
-            Ok(()) | Err(Errno::ISCONN) if self.has_found_itself(socket) => self.refused(),
+            Ok(()) | Err(Errno::ISCONN) if self.is_self_connected(socket) => self.refused(),
             Ok(()) | Err(Errno::ISCONN) => {
-                // It costs speed only.
+                // An error only costs speed.
                 let _ = set_tcp_nodelay(socket, true);
-                Ok(Dialled::Taken)
+                Ok(DialState::Connected)
             }
-            Err(Errno::INPROGRESS | Errno::ALREADY | Errno::INTR) => Ok(Dialled::Waiting),
+            Err(Errno::INPROGRESS | Errno::ALREADY | Errno::INTR) => Ok(DialState::InProgress),
             Err(Errno::CONNREFUSED) => self.refused(),
             Err(error) => Err(self.refusal.unwrap_or(error)),
         }
     }
 
-    /// Where nobody listens, the kernel may give a socket the very port that it
-    /// is to connect to. It is then its own peer.
-    fn has_found_itself(&self, socket: &OwnedFd) -> bool {
+    /// Returns whether the socket is connected to itself. When no program
+    /// listens, the kernel may choose the destination port as the socket's own.
+    fn is_self_connected(&self, socket: &OwnedFd) -> bool {
         let ours = getsockname(socket).and_then(SocketAddr::try_from);
         ours.is_ok_and(|ours| ours == self.address)
     }
 
-    fn refused(&mut self) -> Result<Dialled, Errno> {
+    fn refused(&mut self) -> Result<DialState, Errno> {
         if let Some(refusal) = self.refusal {
             return Err(refusal);
         }
         self.refusal = Some(Errno::CONNREFUSED);
         self.address = SocketAddr::from((Ipv6Addr::LOCALHOST, self.address.port()));
-        // A kernel may be without it.
+        // The kernel may lack IPv6.
         socket_for(self.address)
-            .map(Dialled::Instead)
+            .map(DialState::Replaced)
             .map_err(|_| Errno::CONNREFUSED)
     }
 }

@@ -1,21 +1,21 @@
-//! Connections to programs of the guest, through its loopback.
+//! TCP connections to programs of the guest, through its loopback interface.
 //!
 //! ```text
-//!             taken               both sides have said all
+//!           connected             both sides ended output
 //!  Dialling ---------> Open ------------------------------> closed
-//!     | nobody listens   | reset by the program, or not wanted any more
+//!     | no listener      | reset by the program, or abandoned
 //!     v                  v
 //!  refused             broken
 //! ```
 //!
-//! What a program sends stays in its socket until the link has room and the
-//! host has given credit for it, and goes from there straight into a frame. So
-//! a connection costs no memory of the agent, but for what the program has not
-//! read yet; the stream's window bounds that.
+//! A program's output stays in its socket until the link has room and the host
+//! has given credit, and is then read directly into a frame. So a connection
+//! only uses memory of the agent for input that the program has not read yet,
+//! which the stream's window bounds.
 
 mod connection;
 mod dial;
 mod table;
 
-pub(crate) use connection::{Connection, Progress};
+pub(crate) use connection::{Connection, ConnectionState};
 pub(crate) use table::{ConnectionId, Connections, failure};

@@ -3,40 +3,40 @@ use alloc::vec::Vec;
 use rustix::io::Errno;
 use vmcell_wire::{Failure, FailureKind, Stage, StreamId};
 
-use super::{Connection, Progress};
+use super::{Connection, ConnectionState};
 use crate::{
-    event::{Event, Poller, Ready},
+    event::{Event, Poller, Readiness},
     link::LinkId,
     process::Caller,
 };
 
-/// Names a connection: its place in the list.
+/// The id of a connection: its index in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionId(pub(crate) u32);
 
 /// All connections.
 pub(crate) struct Connections {
-    places: Vec<Option<Place>>,
-    /// Those whose streams have something to do.
+    slots: Vec<Option<Slot>>,
+    /// Connections whose streams have work.
     awake: Vec<ConnectionId>,
-    /// Links with such streams.
+    /// The links of those streams.
     awake_links: Vec<LinkId>,
 }
 
-struct Place {
+struct Slot {
     caller: Caller,
     connection: Connection,
     is_awake: bool,
 }
 
-/// More at once are refused, so that other work finds descriptors: the kernel
-/// gives PID 1 1024 of them.
+/// The maximum number of connections, so that descriptors remain for other
+/// work: the kernel gives PID 1 1024 of them.
 const MAX_CONNECTIONS: usize = 480;
 
 impl Connections {
     pub(crate) const fn new() -> Self {
         Self {
-            places: Vec::new(),
+            slots: Vec::new(),
             awake: Vec::new(),
             awake_links: Vec::new(),
         }
@@ -49,13 +49,13 @@ impl Connections {
         caller: Caller,
         poller: &Poller,
     ) -> Result<ConnectionId, Failure<'static>> {
-        let (id, place) = self.free_place()?;
+        let (id, slot) = self.free_slot()?;
         let mut connection = Connection::dial(port).map_err(failure)?;
         connection.advance();
         poller
-            .watch(&connection, Event::Connection(id, Ready::NOTHING))
+            .watch(&connection, Event::Connection(id, Readiness::NONE))
             .map_err(failure)?;
-        *place = Some(Place {
+        *slot = Some(Slot {
             caller,
             connection,
             is_awake: false,
@@ -64,69 +64,71 @@ impl Connections {
     }
 
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        Some(&mut self.place_mut(id)?.as_mut()?.connection)
+        Some(&mut self.slot_mut(id)?.as_mut()?.connection)
     }
 
-    /// Something has happened to a connection.
-    pub(crate) fn is_ready(&mut self, id: ConnectionId, ready: Ready, poller: &Poller) {
-        let Some(Some(place)) = self.place_mut(id) else {
+    /// Handles an epoll event of a connection.
+    pub(crate) fn on_ready(&mut self, id: ConnectionId, ready: Readiness, poller: &Poller) {
+        let Some(Some(slot)) = self.slot_mut(id) else {
             return;
         };
-        let connection = &mut place.connection;
-        let has_news = match connection.progress() {
-            Progress::Dialling => {
-                // What was told of a socket means nothing for the next one.
+        let connection = &mut slot.connection;
+        let has_news = match connection.state() {
+            ConnectionState::Dialling => {
+                // Readiness of the old socket means nothing for its
+                // replacement.
                 let is_another = connection.advance();
-                let event = Event::Connection(id, Ready::NOTHING);
+                let event = Event::Connection(id, Readiness::NONE);
                 if is_another && let Err(error) = poller.watch(&*connection, event) {
                     connection.give_up(error);
                 } else if !is_another {
-                    connection.is_ready(ready);
+                    connection.on_ready(ready);
                 }
-                connection.progress() != Progress::Dialling
+                connection.state() != ConnectionState::Dialling
             }
-            _ => connection.is_ready(ready),
+            _ => connection.on_ready(ready),
         };
-        if !has_news || place.is_awake {
+        if !has_news || slot.is_awake {
             return;
         }
-        place.is_awake = true;
-        let link = place.caller.link;
+        slot.is_awake = true;
+        let link = slot.caller.link;
         self.awake.push(id);
         if !self.awake_links.contains(&link) {
             self.awake_links.push(link);
         }
     }
 
-    /// Closes a connection of which both sides have said all.
+    /// Closes a connection after both sides have ended their output.
     pub(crate) fn close(&mut self, id: ConnectionId) {
-        if let Some(place) = self.place_mut(id) {
-            *place = None;
+        if let Some(slot) = self.slot_mut(id) {
+            *slot = None;
         }
     }
 
-    /// The host is gone, or does not want the connection any more. If it has
-    /// said all before, and the program has it, this is no more than that.
-    pub(crate) fn leave(&mut self, id: ConnectionId) {
+    /// Abandons a connection: it was cancelled, or its link is gone. Closes it
+    /// if the program has received all input and its end, and resets it
+    /// otherwise.
+    pub(crate) fn abandon(&mut self, id: ConnectionId) {
         let Some(connection) = self.get_mut(id) else {
             return;
         };
         connection.flush();
-        if connection.was_told_all() {
+        if connection.input_is_shut_down() {
             self.close(id);
         } else {
             self.reset(id);
         }
     }
 
-    /// Breaks a connection.
+    /// Resets a connection.
     pub(crate) fn reset(&mut self, id: ConnectionId) {
-        if let Some(place) = self.place_mut(id).and_then(Option::take) {
-            place.connection.reset();
+        if let Some(slot) = self.slot_mut(id).and_then(Option::take) {
+            slot.connection.reset();
         }
     }
 
-    /// A link whose streams may have something to say.
+    /// Returns a link whose streams have work.
     pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
         self.awake_links.pop()
     }
@@ -135,54 +137,52 @@ impl Connections {
         !self.awake_links.is_empty()
     }
 
-    /// Tells which streams of a link have something to do.
+    /// Calls `wake` for each stream of a link that has work.
     pub(crate) fn wake_streams(&mut self, link: LinkId, mut wake: impl FnMut(StreamId)) {
-        let places = &mut self.places;
+        let slots = &mut self.slots;
         self.awake.retain(|id| {
-            let place = usize::try_from(id.0).ok();
-            let place = place.and_then(|place| places.get_mut(place)?.as_mut());
-            let Some(place) = place else {
+            let slot = usize::try_from(id.0).ok();
+            let slot = slot.and_then(|slot| slots.get_mut(slot)?.as_mut());
+            let Some(slot) = slot else {
                 return false;
             };
-            if place.caller.link != link {
+            if slot.caller.link != link {
                 return true;
             }
-            place.is_awake = false;
-            wake(place.caller.stream);
+            slot.is_awake = false;
+            wake(slot.caller.stream);
             false
         });
     }
 
-    fn free_place(&mut self) -> Result<(ConnectionId, &mut Option<Place>), Failure<'static>> {
-        let free = self.places.iter().position(Option::is_none);
-        let place = free.unwrap_or(self.places.len());
-        if place >= MAX_CONNECTIONS {
+    fn free_slot(&mut self) -> Result<(ConnectionId, &mut Option<Slot>), Failure<'static>> {
+        let free = self.slots.iter().position(Option::is_none);
+        let slot = free.unwrap_or(self.slots.len());
+        if slot >= MAX_CONNECTIONS {
             let text = "too many connections at once";
             return Err(Failure::new(FailureKind::Limit, Stage::Dial, text));
         }
         if free.is_none() {
-            self.places.push(None);
+            self.slots.push(None);
         }
-        let id = u32::try_from(place).map_err(|_| failure(Errno::MFILE))?;
-        let place = self.places.get_mut(place);
-        Ok((
-            ConnectionId(id),
-            place.ok_or_else(|| failure(Errno::MFILE))?,
-        ))
+        let id = u32::try_from(slot).map_err(|_| failure(Errno::MFILE))?;
+        let slot = self.slots.get_mut(slot);
+        Ok((ConnectionId(id), slot.ok_or_else(|| failure(Errno::MFILE))?))
     }
 
-    fn place_mut(&mut self, id: ConnectionId) -> Option<&mut Option<Place>> {
-        self.places.get_mut(usize::try_from(id.0).ok()?)
+    fn slot_mut(&mut self, id: ConnectionId) -> Option<&mut Option<Slot>> {
+        self.slots.get_mut(usize::try_from(id.0).ok()?)
     }
 }
 
-/// What a host is told of a connection that was not made or that broke.
+/// Returns the failure to report for a connection that was not made or that
+/// broke.
 pub(crate) fn failure(errno: Errno) -> Failure<'static> {
     let number = u16::try_from(errno.raw_os_error()).unwrap_or(0);
     let text = match errno {
-        Errno::CONNREFUSED => "nobody listens on this port",
-        Errno::CONNRESET | Errno::PIPE => "the program has broken the connection",
-        _ => "the connection cannot be had",
+        Errno::CONNREFUSED => "no program listens on this port",
+        Errno::CONNRESET | Errno::PIPE => "the program reset the connection",
+        _ => "the connection cannot be made",
     };
     Failure::from_errno(number, Stage::Dial, text)
 }

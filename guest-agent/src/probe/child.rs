@@ -11,151 +11,153 @@ use rustix::{
 use vmcell_wire::service::Probe;
 
 use super::{
-    Finding, MAX_REASON, Timing, file, http,
-    tcp::{Failed, dial, until},
+    MAX_REASON, ProbeResult, Timing, file, http,
+    path_watch::PathWatch,
+    tcp::{AttemptError, dial, until},
     unix,
-    watch::Watch,
 };
 use crate::{
     clock::Moment,
     event::Event,
-    service::{ServiceId, World},
+    service::{Context, ServiceId},
     sys,
 };
 
-/// A fork of the agent that asks, as the agent sees it.
+/// A forked child of the agent that probes a service, as the agent sees it.
 ///
 /// ```text
-///          new, or the last one is gone             report
-///  Absent ------------------------------> Asking ----------+
-///     ^                                     |  ^           |
-///     |   reaped                            |  +-----------+
-///     +---------------- Dying <-------------+
+///                due                              report
+///  NotRunning ----------------------> Running ----------+
+///     ^                                 |  ^            |
+///     |   reaped                        |  +------------+
+///     +---------------- Dying <---------+
 ///                                 no report in time
 /// ```
-pub(super) struct Child {
+pub(super) struct ChildProbe {
     state: State,
-    /// When the next attempt is made, or a report must be there.
+    /// When the next child is started, or by when a report must arrive.
     due: Moment,
 }
 
 enum State {
-    Absent,
-    Asking {
+    NotRunning,
+    Running {
         pid: Pid,
         reports: OwnedFd,
     },
-    /// It hangs in the kernel, or will be gone soon.
+    /// It was killed and is not reaped yet; it may hang in the kernel.
     Dying {
         pid: Pid,
     },
 }
 
-/// A report that is later than its attempt may take does not come.
-const MARGIN_MS: u32 = 3000;
+/// How much longer than an attempt the agent waits for its report.
+const REPORT_MARGIN_MS: u32 = 3000;
 
-/// A report of a success; one of a failure begins with another byte.
+/// The first byte of a report.
 const SUCCESS: u8 = 1;
 const FAILURE: u8 = 0;
 
-/// All commands together weigh more than twice as much as one of these: who is
-/// asked must not be kept from getting ready by the asking.
+/// The niceness of these children. All commands together weigh more than twice
+/// as much as one of them, so that probing does not keep a service from
+/// becoming ready.
 const NICENESS: i32 = 10;
 
-impl Child {
-    /// One that begins to ask at a moment.
+impl ChildProbe {
+    /// Creates a probe that starts at `begin`.
     pub(super) fn new(begin: Moment) -> Self {
         Self {
-            state: State::Absent,
+            state: State::NotRunning,
             due: begin,
         }
     }
 
-    pub(super) fn next(
+    pub(super) fn poll(
         &mut self,
         service: ServiceId,
         probe: &Probe<'_>,
         timing: Timing,
-        world: &mut World<'_>,
-    ) -> Option<Finding> {
-        let is_due = self.due <= world.now;
-        let patience = timing.attempt_ms.saturating_add(MARGIN_MS);
+        context: &mut Context<'_>,
+    ) -> Option<ProbeResult> {
+        let is_due = self.due <= context.now;
+        let timeout = timing.attempt_ms.saturating_add(REPORT_MARGIN_MS);
         match &self.state {
-            State::Absent if is_due => match start(service, probe, timing, world) {
+            State::NotRunning if is_due => match start(service, probe, timing, context) {
                 Ok((pid, reports)) => {
-                    self.state = State::Asking { pid, reports };
-                    self.due = world.now.after_ms(patience.into());
+                    self.state = State::Running { pid, reports };
+                    self.due = context.now.after_ms(timeout.into());
                     None
                 }
                 Err(errno) => {
-                    self.due = world.now.after_ms(timing.interval_ms.into());
-                    Some(Finding::Failure(super::errno::words(errno)))
+                    self.due = context.now.after_ms(timing.interval_ms.into());
+                    Some(ProbeResult::Failure(super::connect_error::describe(errno)))
                 }
             },
-            State::Absent => None,
-            State::Asking { reports, .. } => {
-                if let Some(finding) = read(reports) {
-                    let next = patience.saturating_add(timing.interval_ms);
-                    self.due = world.now.after_ms(next.into());
-                    return Some(finding);
+            State::NotRunning => None,
+            State::Running { reports, .. } => {
+                if let Some(result) = read(reports) {
+                    let next = timeout.saturating_add(timing.interval_ms);
+                    self.due = context.now.after_ms(next.into());
+                    return Some(result);
                 }
                 if !is_due {
                     return None;
                 }
                 self.kill();
-                self.due = world.now.after_ms(patience.into());
-                Some(Finding::no_answer(timing.attempt_ms))
+                self.due = context.now.after_ms(timeout.into());
+                Some(ProbeResult::no_answer(timing.attempt_ms))
             }
             State::Dying { .. } if is_due => {
-                self.due = world.now.after_ms(patience.into());
-                Some(Finding::no_answer(timing.attempt_ms))
+                self.due = context.now.after_ms(timeout.into());
+                Some(ProbeResult::no_answer(timing.attempt_ms))
             }
             State::Dying { .. } => None,
         }
     }
 
-    /// Only one of them asks at a time: another one has to wait for its end.
+    /// Handles the end of a child. The next one starts only after that, so that
+    /// one runs at a time.
     pub(super) fn reaped(&mut self, pid: Pid) -> bool {
         let is_it = match self.state {
-            State::Absent => false,
-            State::Asking { pid: other, .. } | State::Dying { pid: other } => other == pid,
+            State::NotRunning => false,
+            State::Running { pid: other, .. } | State::Dying { pid: other } => other == pid,
         };
         if is_it {
-            self.state = State::Absent;
+            self.state = State::NotRunning;
         }
         is_it
     }
 
-    pub(super) fn is_asking(&self) -> bool {
-        !matches!(self.state, State::Absent)
+    pub(super) fn is_running(&self) -> bool {
+        !matches!(self.state, State::NotRunning)
     }
 
-    pub(super) fn alarm(&self) -> Option<Moment> {
+    pub(super) fn next_deadline(&self) -> Option<Moment> {
         Some(self.due)
     }
 
-    pub(super) fn end(mut self) {
+    pub(super) fn stop(mut self) {
         self.kill();
     }
 
     fn kill(&mut self) {
-        if let State::Asking { pid, .. } = self.state {
-            // It was not reaped, so the pid is its own.
+        if let State::Running { pid, .. } = self.state {
+            // It is not reaped, so the pid is still its own.
             let _ = kill_process(pid, Signal::KILL);
             self.state = State::Dying { pid };
         }
     }
 }
 
-/// What a report says, if there is one.
-fn read(reports: &OwnedFd) -> Option<Finding> {
+/// Reads a report, if there is one.
+fn read(reports: &OwnedFd) -> Option<ProbeResult> {
     let mut report = [0; MAX_REASON + 1];
     let count = rustix::io::read(reports, &mut report).ok()?;
     match report.get(..count)? {
-        // It has ended, which the reaper tells.
+        // The child has ended, which `reaped` handles.
         [] => None,
-        [SUCCESS, ..] => Some(Finding::Success),
-        [_, reason @ ..] => Some(Finding::failure(&String::from_utf8_lossy(reason))),
+        [SUCCESS, ..] => Some(ProbeResult::Success),
+        [_, reason @ ..] => Some(ProbeResult::failure(&String::from_utf8_lossy(reason))),
     }
 }
 
@@ -163,22 +165,22 @@ fn start(
     service: ServiceId,
     probe: &Probe<'_>,
     timing: Timing,
-    world: &World<'_>,
+    context: &Context<'_>,
 ) -> Result<(Pid, OwnedFd), Errno> {
-    // Each report is a message of its own.
+    // SEQPACKET keeps each report a separate message.
     let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
     let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None)?;
     rustix::fs::fcntl_setfl(&ours, OFlags::NONBLOCK)?;
-    world.poller.watch(&ours, Event::Prober(service))?;
-    let pid = sys::fork([theirs], |[reports]| ask(&reports, probe, timing))?;
+    context.poller.watch(&ours, Event::Probe(service))?;
+    let pid = sys::fork([theirs], |[reports]| run_attempts(&reports, probe, timing))?;
     Ok((pid, ours))
 }
 
-/// The life of a child: attempt after attempt, until the agent ends it.
-fn ask(reports: &OwnedFd, probe: &Probe<'_>, timing: Timing) {
+/// Runs in the child: makes attempt after attempt until the agent kills it.
+fn run_attempts(reports: &OwnedFd, probe: &Probe<'_>, timing: Timing) {
     let _ = rustix::process::nice(NICENESS);
     let mut watch = match probe {
-        Probe::File { path } => Some(Watch::new(path)),
+        Probe::File { path } => Some(PathWatch::new(path)),
         _ => None,
     };
     loop {
@@ -190,47 +192,48 @@ fn ask(reports: &OwnedFd, probe: &Probe<'_>, timing: Timing) {
         }
         let next = began.after_ns(pause(timing, Moment::now().nanoseconds_since(began)));
         match &mut watch {
-            // What is there already is looked at again when it is time.
+            // A path that exists is checked again at the next attempt.
             Some(watch) if !is_there => watch.pause(next),
             _ => sleep(next),
         }
     }
 }
 
-/// From the beginning of an attempt, which took so long, to that of the next
-/// one. The host is to know its outcome when the interval is over, and telling it
-/// takes about as long as asking. Who is slow to answer is hardly asked more often
-/// for that.
+/// Returns the time from the start of an attempt that took `took_ns` to the
+/// start of the next one. The host should know the outcome when the interval is
+/// over, and reporting takes about as long as the attempt itself. The
+/// correction is at most a tenth of the interval, so slow services are hardly
+/// probed more often.
 fn pause(timing: Timing, took_ns: u64) -> u64 {
     let interval = u64::from(timing.interval_ms).saturating_mul(1_000_000);
     let both = took_ns.saturating_mul(2);
     interval.saturating_sub(both.min(interval.div_euclid(10)))
 }
 
-fn attempt(probe: &Probe<'_>, deadline: Moment) -> Result<(), Failed> {
+fn attempt(probe: &Probe<'_>, deadline: Moment) -> Result<(), AttemptError> {
     match probe {
         Probe::File { path } => file::attempt(path),
         Probe::Unix { path } => unix::attempt(path),
         Probe::Tcp { port } => dial(*port, deadline).map(|_| ()),
         Probe::Http(wanted) => http::attempt(wanted, deadline),
-        _ => Err(Failed::Because(String::from("nobody can ask this"))),
+        _ => Err(AttemptError::Failed("the probe is unknown".into())),
     }
 }
 
-fn report(reports: &OwnedFd, outcome: Result<(), Failed>, timing: Timing) -> Result<(), Errno> {
+fn report(socket: &OwnedFd, result: Result<(), AttemptError>, timing: Timing) -> Result<(), Errno> {
     let mut message = Vec::new();
-    match outcome {
+    match result {
         Ok(()) => message.push(SUCCESS),
         Err(failed) => {
             let reason = match failed {
-                Failed::Late => super::no_answer(timing.attempt_ms),
-                Failed::Because(reason) => crate::service::shortened(&reason, MAX_REASON),
+                AttemptError::TimedOut => super::no_answer(timing.attempt_ms),
+                AttemptError::Failed(reason) => crate::service::truncated(&reason, MAX_REASON),
             };
             message.push(FAILURE);
             message.extend_from_slice(reason.as_bytes());
         }
     }
-    rustix::io::write(reports, &message).map(|_| ())
+    rustix::io::write(socket, &message).map(|_| ())
 }
 
 pub(super) fn sleep(deadline: Moment) {

@@ -2,22 +2,22 @@ use alloc::{format, string::String};
 
 use vmcell_wire::{Cause, Packed, Start};
 
-use super::{Finding, Timing};
+use super::{ProbeResult, Timing, connect_error::describe};
 use crate::{
     clock::Moment,
-    process::{Asked, ProcessId, Processes, Role},
-    service::{World, background},
+    process::{KillReason, ProcessId, Processes, Role},
+    service::{Context, background},
 };
 
-/// Runs a program again and again.
+/// A probe that runs a program again and again.
 ///
 /// ```text
-///            time has come             it has ended, or takes too long
+///            time is up                it has ended, or takes too long
 ///  Pausing ----------------> Running ----------------------------------> Ending
 ///     ^                                                                    |
-///     +---------------------- its whole tree is gone ----------------------+
+///     +---------------------- its whole tree has ended ----------------------+
 /// ```
-pub(super) struct Command {
+pub(super) struct CommandProbe {
     state: State,
 }
 
@@ -28,51 +28,52 @@ enum State {
     Running {
         process: ProcessId,
         began: Moment,
-        late: Moment,
+        deadline: Moment,
     },
     Ending {
         process: ProcessId,
         began: Moment,
-        finding: Finding,
+        result: ProbeResult,
     },
 }
 
-impl Command {
-    /// One that begins at a moment.
+impl CommandProbe {
+    /// Creates a probe that starts at `begin`.
     pub(super) fn new(begin: Moment) -> Self {
         Self {
             state: State::Pausing { until: begin },
         }
     }
 
-    /// Goes on. The program is `argv`; all else is as for the service itself.
-    pub(super) fn next(
+    /// Advances the probe. The program is `argv`; everything else is as for the
+    /// service itself.
+    pub(super) fn poll(
         &mut self,
         start: &Start<'_>,
         argv: Packed<'_>,
         timing: Timing,
-        world: &mut World<'_>,
-    ) -> Option<Finding> {
-        let now = world.now;
+        context: &mut Context<'_>,
+    ) -> Option<ProbeResult> {
+        let now = context.now;
         match &self.state {
             State::Pausing { until } if *until <= now => {
                 let start = Start {
                     argv,
                     ..background(start)
                 };
-                match run(&start, world) {
+                match run(&start, context) {
                     Ok(process) => {
                         self.state = State::Running {
                             process,
                             began: now,
-                            late: now.after_ms(timing.attempt_ms.into()),
+                            deadline: now.after_ms(timing.attempt_ms.into()),
                         };
                         None
                     }
                     Err(reason) => {
                         let until = now.after_ms(timing.interval_ms.into());
                         self.state = State::Pausing { until };
-                        Some(Finding::Failure(reason))
+                        Some(ProbeResult::Failure(reason))
                     }
                 }
             }
@@ -80,77 +81,77 @@ impl Command {
             State::Running {
                 process,
                 began,
-                late,
+                deadline,
             } => {
                 let (process, began) = (*process, *began);
-                let ended = world.processes.get_mut(process);
+                let ended = context.processes.get_mut(process);
                 if let Some(failure) = ended.as_ref().and_then(|ended| ended.start_failure()) {
-                    world.processes.let_go(process);
+                    context.processes.release(process);
                     let until = now.after_ms(timing.interval_ms.into());
                     self.state = State::Pausing { until };
-                    return Some(Finding::failure(failure.text));
+                    return Some(ProbeResult::failure(failure.text));
                 }
-                let finding = match ended.map(|process| process.ending.cause()) {
-                    Some(None) if *late > now => return None,
+                let result = match ended.map(|process| process.termination.cause()) {
+                    Some(None) if *deadline > now => return None,
                     Some(None) => {
-                        world.processes.kill(process, Asked::Timeout);
-                        Finding::no_answer(timing.attempt_ms)
+                        context.processes.kill(process, KillReason::Timeout);
+                        ProbeResult::no_answer(timing.attempt_ms)
                     }
-                    Some(Some(cause)) => finding(cause),
-                    None => Finding::failure("it is gone"),
+                    Some(Some(cause)) => result(cause),
+                    None => ProbeResult::failure("the process is gone"),
                 };
                 self.state = State::Ending {
                     process,
                     began,
-                    finding,
+                    result,
                 };
-                self.gone(timing, world)
+                self.poll_end(timing, context)
             }
-            State::Ending { .. } => self.gone(timing, world),
+            State::Ending { .. } => self.poll_end(timing, context),
         }
     }
 
-    /// What was found, when nothing of the program is left.
-    fn gone(&mut self, timing: Timing, world: &mut World<'_>) -> Option<Finding> {
+    /// Returns the result once the program and its descendants have ended.
+    fn poll_end(&mut self, timing: Timing, context: &mut Context<'_>) -> Option<ProbeResult> {
         let State::Ending {
             process,
             began,
-            finding,
+            result,
         } = &self.state
         else {
             return None;
         };
         let (process, began) = (*process, *began);
-        if world.processes.get_mut(process).is_some() {
-            world.processes.settle(process)?;
+        if context.processes.get_mut(process).is_some() {
+            context.processes.finalize_exit(process)?;
         }
-        let finding = finding.clone();
-        world.processes.let_go(process);
+        let result = result.clone();
+        context.processes.release(process);
         let until = began.after_ms(timing.interval_ms.into());
         self.state = State::Pausing { until };
-        Some(finding)
+        Some(result)
     }
 
-    pub(super) fn is(&self, wanted: ProcessId) -> bool {
+    pub(super) fn runs_as(&self, wanted: ProcessId) -> bool {
         match &self.state {
             State::Pausing { .. } => false,
             State::Running { process, .. } | State::Ending { process, .. } => *process == wanted,
         }
     }
 
-    pub(super) fn is_asking(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         !matches!(self.state, State::Pausing { .. })
     }
 
-    pub(super) fn alarm(&self) -> Option<Moment> {
+    pub(super) fn next_deadline(&self) -> Option<Moment> {
         match &self.state {
             State::Pausing { until } => Some(*until),
-            State::Running { late, .. } => Some(*late),
+            State::Running { deadline, .. } => Some(*deadline),
             State::Ending { .. } => None,
         }
     }
 
-    pub(super) fn end(self, processes: &mut Processes) {
+    pub(super) fn stop(self, processes: &mut Processes) {
         match self.state {
             State::Pausing { .. } => {}
             State::Running { process, .. } | State::Ending { process, .. } => {
@@ -160,22 +161,22 @@ impl Command {
     }
 }
 
-fn run(start: &Start<'_>, world: &mut World<'_>) -> Result<ProcessId, String> {
-    let World {
+fn run(start: &Start<'_>, context: &mut Context<'_>) -> Result<ProcessId, String> {
+    let Context {
         processes, poller, ..
-    } = world;
-    let nowhere = processes.nowhere().map_err(super::errno::words)?;
+    } = context;
+    let dev_null = processes.dev_null().map_err(describe)?;
     processes
-        .start_for_service(start, Role::Probe, nowhere, poller)
+        .start_for_service(start, Role::Probe, dev_null, poller)
         .map_err(|failure| String::from(failure.text))
 }
 
-fn finding(cause: Cause) -> Finding {
+fn result(cause: Cause) -> ProbeResult {
     match cause {
-        Cause::Code(0) => Finding::Success,
-        Cause::Code(code) => Finding::Failure(format!("exit code {code}")),
-        Cause::Signal(signal) => Finding::Failure(format!("ended by signal {signal}")),
-        Cause::OutOfMemory => Finding::failure("out of memory"),
-        _ => Finding::failure("it was killed"),
+        Cause::Code(0) => ProbeResult::Success,
+        Cause::Code(code) => ProbeResult::Failure(format!("exit code {code}")),
+        Cause::Signal(signal) => ProbeResult::Failure(format!("ended by signal {signal}")),
+        Cause::OutOfMemory => ProbeResult::failure("out of memory"),
+        _ => ProbeResult::failure("it was killed"),
     }
 }

@@ -1,7 +1,7 @@
-use super::tcp::Failed;
+use super::tcp::AttemptError;
 
-/// Whether there is something with this path, links followed.
-pub(super) fn attempt(path: &[u8]) -> Result<(), Failed> {
+/// Succeeds if the path exists, following symbolic links.
+pub(super) fn attempt(path: &[u8]) -> Result<(), AttemptError> {
     rustix::fs::stat(path)?;
     Ok(())
 }

@@ -1,28 +1,28 @@
-//! Whether a service does its work.
+//! Readiness and liveness probes of services.
 //!
 //! ```text
-//!                 ┌─ Lines    the log, as it comes               in the agent
-//!  Probing ───────┼─ Command  a program that exits with 0        a process
-//!   next()        └─ Child    a file, a port, a socket, a page   a fork
+//!                 ┌─ LogProbe      a line of the log                 in the agent
+//!  ProbeRunner ───┼─ CommandProbe  a program that exits with 0       a process
+//!   poll()        └─ ChildProbe    a file, a port, a socket, a page  a fork
 //! ```
 //!
-//! The agent never asks a program of the guest anything itself: whoever is asked
-//! may not answer, and a path may lead to a file system that does not. So one
-//! [`Child`] asks for each service that has such a probe, in plain blocking
-//! code, and tells the agent what it has found.
+//! The agent itself never contacts a program of the guest: the program may not
+//! answer, and a path may lead to a file system that hangs. So each service
+//! with such a probe has one [`ChildProbe`], whose child process probes in
+//! plain blocking code and reports to the agent.
 
 mod child;
 mod command;
-mod errno;
+mod connect_error;
 mod file;
 mod http;
-mod lines;
+mod log;
+mod path_watch;
 mod pattern;
 mod response;
-mod sane;
 mod tcp;
 mod unix;
-mod watch;
+mod validate;
 
 use alloc::{format, rc::Rc, string::String};
 
@@ -33,26 +33,26 @@ use crate::{
     clock::Moment,
     process::{ProcessId, Processes},
     ring::Ring,
-    service::{ServiceId, World, shortened},
+    service::{Context, ServiceId, truncated},
 };
 
-pub(crate) use sane::check;
+pub(crate) use validate::check;
 
-use child::Child;
-use command::Command;
-use lines::Lines;
+use child::ChildProbe;
+use command::CommandProbe;
+use log::LogProbe;
 
-/// What an attempt has found.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum ProbeResult {
     Success,
-    /// And why, in a few words.
+    /// With a short reason.
     Failure(String),
 }
 
-impl Finding {
+impl ProbeResult {
     fn failure(reason: &str) -> Self {
-        Self::Failure(shortened(reason, MAX_REASON))
+        Self::Failure(truncated(reason, MAX_REASON))
     }
 
     fn no_answer(attempt_ms: u32) -> Self {
@@ -70,16 +70,16 @@ fn no_answer(attempt_ms: u32) -> String {
     }
 }
 
-/// What is to be found out.
+/// What a probe checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum ProbeKind {
     /// Whether a service is ready.
-    Ready,
-    /// Whether it still lives.
-    Alive,
+    Readiness,
+    /// Whether it still works.
+    Liveness,
 }
 
-/// When attempts are made.
+/// When attempts are made, and how long one may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Timing {
     delay_ms: u32,
@@ -87,10 +87,10 @@ struct Timing {
     attempt_ms: u32,
 }
 
-impl Purpose {
+impl ProbeKind {
     fn probe_of<'a>(self, spec: &Spec<'a>) -> Option<(Probe<'a>, Timing)> {
         match self {
-            Self::Ready => {
+            Self::Readiness => {
                 let ready = spec.ready?;
                 let timing = Timing {
                     delay_ms: ready.delay_ms,
@@ -99,7 +99,7 @@ impl Purpose {
                 };
                 Some((ready.probe, timing))
             }
-            Self::Alive => {
+            Self::Liveness => {
                 let alive = spec.alive?;
                 let timing = Timing {
                     delay_ms: alive.interval_ms,
@@ -112,121 +112,121 @@ impl Purpose {
     }
 }
 
-/// A probe at work.
-pub(crate) struct Probing {
-    /// The bytes of the spec that it is part of.
+/// A running probe.
+pub(crate) struct ProbeRunner {
+    /// The encoded spec that the probe is part of.
     spec: Rc<[u8]>,
-    purpose: Purpose,
+    purpose: ProbeKind,
     timing: Timing,
-    means: Means,
+    method: Method,
 }
 
-enum Means {
-    Lines(Lines),
-    Command(Command),
-    Child(Child),
+enum Method {
+    Log(LogProbe),
+    Command(CommandProbe),
+    Child(ChildProbe),
 }
 
-impl Probing {
-    /// Begins to find out what a spec asks for. The log of the run begins at
-    /// `log_from`. None: there is no such probe.
+impl ProbeRunner {
+    /// Starts the probe of a spec. The log of the run begins at `log_from`.
+    /// Returns `None` if the spec has no such probe.
     pub(crate) fn new(
         spec: &Rc<[u8]>,
-        purpose: Purpose,
+        purpose: ProbeKind,
         log_from: u64,
         now: Moment,
     ) -> Option<Self> {
         let decoded = Spec::from_bytes(spec).ok()?;
         let (probe, timing) = purpose.probe_of(&decoded)?;
         let begin = now.after_ms(timing.delay_ms.into());
-        let means = match probe {
-            Probe::Log { pattern } => Means::Lines(Lines::new(pattern, log_from)?),
-            Probe::Command { .. } => Means::Command(Command::new(begin)),
-            _ => Means::Child(Child::new(begin)),
+        let method = match probe {
+            Probe::Log { pattern } => Method::Log(LogProbe::new(pattern, log_from)?),
+            Probe::Command { .. } => Method::Command(CommandProbe::new(begin)),
+            _ => Method::Child(ChildProbe::new(begin)),
         };
         Some(Self {
             spec: Rc::clone(spec),
             purpose,
             timing,
-            means,
+            method,
         })
     }
 
-    /// What there is to say while nothing was found.
-    pub(crate) fn first_reason(&self) -> &'static str {
-        let is_asking = match &self.means {
-            Means::Lines(_) => return "no line of its log matches",
-            Means::Command(command) => command.is_asking(),
-            Means::Child(child) => child.is_asking(),
+    /// Returns the reason to report before the first result.
+    pub(crate) fn pending_reason(&self) -> &'static str {
+        let is_running = match &self.method {
+            Method::Log(_) => return "no line of its log matches",
+            Method::Command(command) => command.is_running(),
+            Method::Child(child) => child.is_running(),
         };
-        if is_asking {
+        if is_running {
             "no answer yet"
         } else {
-            "it was not asked yet"
+            "it was not probed yet"
         }
     }
 
-    /// What the next attempt has found, if one has found something. `has_ended`:
-    /// the service will not print any more.
-    pub(crate) fn next(
+    /// Advances the probe and returns the result of an attempt, if one is
+    /// complete. `has_ended`: the log of the service will not grow.
+    pub(crate) fn poll(
         &mut self,
         service: ServiceId,
         log: &Ring,
         has_ended: bool,
-        world: &mut World<'_>,
-    ) -> Option<Finding> {
-        if let Means::Lines(lines) = &mut self.means {
-            return lines.next(log, has_ended);
+        context: &mut Context<'_>,
+    ) -> Option<ProbeResult> {
+        if let Method::Log(log_probe) = &mut self.method {
+            return log_probe.poll(log, has_ended);
         }
         let spec = Spec::from_bytes(&self.spec).ok()?;
         let (probe, _) = self.purpose.probe_of(&spec)?;
-        match (&mut self.means, probe) {
-            (Means::Command(command), Probe::Command { argv }) => {
-                command.next(&spec.start, argv, self.timing, world)
+        match (&mut self.method, probe) {
+            (Method::Command(command), Probe::Command { argv }) => {
+                command.poll(&spec.start, argv, self.timing, context)
             }
-            (Means::Child(child), probe) => child.next(service, &probe, self.timing, world),
+            (Method::Child(child), probe) => child.poll(service, &probe, self.timing, context),
             _ => None,
         }
     }
 
-    /// Whether it looks at the log.
+    /// Returns whether it reads the log.
     pub(crate) fn reads_log(&self) -> bool {
-        matches!(self.means, Means::Lines(_))
+        matches!(self.method, Method::Log(_))
     }
 
-    /// Whether there is more of the log than it has looked at.
+    /// Returns whether part of the log is still unread.
     pub(crate) fn is_behind(&self) -> bool {
-        matches!(&self.means, Means::Lines(lines) if lines.is_behind())
+        matches!(&self.method, Method::Log(log_probe) if log_probe.is_behind())
     }
 
-    /// Whether this process does the work.
-    pub(crate) fn is_done_by(&self, process: ProcessId) -> bool {
-        matches!(&self.means, Means::Command(command) if command.is(process))
+    /// Returns whether it runs as this process.
+    pub(crate) fn runs_as(&self, process: ProcessId) -> bool {
+        matches!(&self.method, Method::Command(command) if command.runs_as(process))
     }
 
-    /// A child has ended. Answers whether it was the one that does the work.
+    /// Handles the end of a child. Returns whether it belonged to this probe.
     pub(crate) fn reaped(&mut self, pid: Pid) -> bool {
-        match &mut self.means {
-            Means::Child(child) => child.reaped(pid),
-            Means::Lines(_) | Means::Command(_) => false,
+        match &mut self.method {
+            Method::Child(child) => child.reaped(pid),
+            Method::Log(_) | Method::Command(_) => false,
         }
     }
 
-    /// When it must be asked again.
-    pub(crate) fn alarm(&self) -> Option<Moment> {
-        match &self.means {
-            Means::Lines(_) => None,
-            Means::Command(command) => command.alarm(),
-            Means::Child(child) => child.alarm(),
+    /// Returns when it must be polled next.
+    pub(crate) fn next_deadline(&self) -> Option<Moment> {
+        match &self.method {
+            Method::Log(_) => None,
+            Method::Command(command) => command.next_deadline(),
+            Method::Child(child) => child.next_deadline(),
         }
     }
 
-    /// Nobody wants to know any more.
-    pub(crate) fn end(self, processes: &mut Processes) {
-        match self.means {
-            Means::Lines(_) => {}
-            Means::Command(command) => command.end(processes),
-            Means::Child(child) => child.end(),
+    /// Stops the probe.
+    pub(crate) fn stop(self, processes: &mut Processes) {
+        match self.method {
+            Method::Log(_) => {}
+            Method::Command(command) => command.stop(processes),
+            Method::Child(child) => child.stop(),
         }
     }
 }

@@ -1,49 +1,50 @@
-//! What a web server has answered, as far as it has come: pure. The grammar is
+//! Evaluates a possibly incomplete HTTP response, without I/O. The grammar is
 //! that of RFC 9112.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use vmcell_wire::service::Http;
 
-/// What an answer means.
+/// The evaluation of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Success,
     Failure(String),
-    /// More must come.
-    Unsure,
+    /// More bytes are needed.
+    Incomplete,
 }
 
 /// The longest status line and header.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// So much of a body is searched.
+/// How much of a body is searched.
 const MAX_BODY: usize = 64 * 1024;
 
-/// More of an answer is not needed: that, and what the pieces of a body cost.
-pub(super) const MOST: usize = MAX_HEAD + 2 * MAX_BODY;
+/// How much of a response is read: the above and room for the framing of
+/// chunks.
+pub(super) const MAX_RESPONSE: usize = MAX_HEAD + 2 * MAX_BODY;
 
 /// The length of `HTTP/1.1 200`.
 const STATUS_END: usize = 12;
 
-/// Looks at what came of an answer. `has_ended`: nothing more will.
-pub(super) fn examine(answer: &[u8], has_ended: bool, wanted: &Http<'_>) -> Verdict {
-    let Some(start) = answer.get(..STATUS_END) else {
-        if has_ended || !is_beginning(answer) {
+/// Evaluates the response read so far. `has_ended`: no more will follow.
+pub(super) fn examine(response: &[u8], has_ended: bool, wanted: &Http<'_>) -> Verdict {
+    let Some(start) = response.get(..STATUS_END) else {
+        if has_ended || !is_beginning(response) {
             return not_http();
         }
-        return Verdict::Unsure;
+        return Verdict::Incomplete;
     };
     let Some(status) = status(start) else {
         return not_http();
     };
-    let Some((head, body)) = split_head(answer) else {
-        if has_ended || answer.len() > MAX_HEAD {
+    let Some((head, body)) = split_head(response) else {
+        if has_ended || response.len() > MAX_HEAD {
             return failure("the header of the answer has no end");
         }
-        return Verdict::Unsure;
+        return Verdict::Incomplete;
     };
-    if !matches!(answer.get(STATUS_END), Some(b' ' | b'\r' | b'\n')) {
+    if !matches!(response.get(STATUS_END), Some(b' ' | b'\r' | b'\n')) {
         return not_http();
     }
     if !(wanted.min_status..=wanted.max_status).contains(&status) {
@@ -60,7 +61,7 @@ pub(super) fn examine(answer: &[u8], has_ended: bool, wanted: &Http<'_>) -> Verd
     if has_ended || is_complete || body.len() >= MAX_BODY {
         return failure("the page does not have the text");
     }
-    Verdict::Unsure
+    Verdict::Incomplete
 }
 
 fn failure(reason: &str) -> Verdict {
@@ -71,7 +72,7 @@ fn not_http() -> Verdict {
     failure("the answer is not HTTP")
 }
 
-/// Whether a status line can begin so.
+/// Returns whether a status line can begin with these bytes.
 fn is_beginning(bytes: &[u8]) -> bool {
     const VERSION: &[u8] = b"HTTP/1.";
     let common = bytes.len().min(VERSION.len());
@@ -90,21 +91,22 @@ fn status(start: &[u8]) -> Option<u16> {
     (100..=999).contains(&status).then_some(status)
 }
 
-/// The head with the line end of its last line, and what follows it.
-fn split_head(answer: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut rest = answer;
+/// Returns the head, including the line end of its last line, and what follows
+/// it.
+fn split_head(response: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut rest = response;
     loop {
         let end = rest.iter().position(|byte| *byte == b'\n')?;
         let (line, behind) = rest.split_at_checked(end.saturating_add(1))?;
         if matches!(line, b"\n" | b"\r\n") {
-            let length = answer.len().saturating_sub(rest.len());
-            return (length <= MAX_HEAD).then_some((answer.get(..length)?, behind));
+            let length = response.len().saturating_sub(rest.len());
+            return (length <= MAX_HEAD).then_some((response.get(..length)?, behind));
         }
         rest = behind;
     }
 }
 
-/// The body without what only says how long it is, and whether that is all.
+/// Returns the body without its framing, and whether it is complete.
 fn content<'a>(head: &[u8], body: &'a [u8]) -> (Cow<'a, [u8]>, bool) {
     if let Some(coding) = field(head, b"transfer-encoding") {
         if ends_with_chunked(coding) {
@@ -127,7 +129,7 @@ fn ends_with_chunked(coding: &[u8]) -> bool {
     last.is_some_and(|last| last.trim_ascii().eq_ignore_ascii_case(b"chunked"))
 }
 
-/// The value of a field of the head.
+/// Returns the value of a header field.
 fn field<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -137,7 +139,7 @@ fn field<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// Joins the chunks that have come. Answers whether they are all.
+/// Joins the chunks received so far. Returns whether they are complete.
 fn unchunk(mut body: &[u8]) -> (Vec<u8>, bool) {
     let mut content = Vec::new();
     while content.len() < MAX_BODY {
@@ -148,7 +150,7 @@ fn unchunk(mut body: &[u8]) -> (Vec<u8>, bool) {
         let size = line.split(|byte| *byte == b';').next().unwrap_or_default();
         let size = core::str::from_utf8(size.trim_ascii()).unwrap_or_default();
         let Ok(size) = usize::from_str_radix(size, 16) else {
-            // Nobody knows what follows.
+            // The framing is invalid.
             return (content, true);
         };
         if size == 0 {
@@ -160,7 +162,7 @@ fn unchunk(mut body: &[u8]) -> (Vec<u8>, bool) {
             return (content, false);
         };
         content.extend_from_slice(chunk);
-        // Behind a chunk its line ends.
+        // A chunk ends with a line break.
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
         body = rest.strip_prefix(b"\n").unwrap_or(rest);
     }
@@ -190,8 +192,8 @@ mod tests {
         ..PAGE
     };
 
-    fn failed(answer: &[u8], wanted: &Http<'_>) -> String {
-        match examine(answer, true, wanted) {
+    fn failed(response: &[u8], wanted: &Http<'_>) -> String {
+        match examine(response, true, wanted) {
             Verdict::Failure(reason) => reason,
             other => panic!("{other:?}"),
         }
@@ -199,9 +201,9 @@ mod tests {
 
     #[test]
     fn the_status_decides_as_soon_as_the_head_is_there() {
-        let answer = b"HTTP/1.1 204 No Content\r\nServer: x\r\n\r\n";
-        assert_eq!(examine(answer, false, &PAGE), Verdict::Success);
-        assert_eq!(examine(&answer[..30], false, &PAGE), Verdict::Unsure);
+        let response = b"HTTP/1.1 204 No Content\r\nServer: x\r\n\r\n";
+        assert_eq!(examine(response, false, &PAGE), Verdict::Success);
+        assert_eq!(examine(&response[..30], false, &PAGE), Verdict::Incomplete);
         assert_eq!(failed(b"HTTP/1.0 503 No\n\n", &PAGE), "HTTP status 503");
         assert_eq!(
             examine(b"HTTP/1.1 200\r\n\r\n", false, &PAGE),
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_is_not_http_is_found_at_once() {
-        for answer in [
+        for response in [
             &b"SSH-2.0-OpenSSH\r\n"[..],
             b"HTTP/2.0 200 OK\r\n\r\n",
             b"HTTP/1.1  200 OK\r\n\r\n",
@@ -224,10 +226,10 @@ mod tests {
             b"HTTP/1.x 200 OK\r\n\r\n",
             b"x",
         ] {
-            let verdict = examine(answer, false, &PAGE);
-            assert_eq!(verdict, not_http(), "{}", String::from_utf8_lossy(answer));
+            let verdict = examine(response, false, &PAGE);
+            assert_eq!(verdict, not_http(), "{}", String::from_utf8_lossy(response));
         }
-        assert_eq!(examine(b"HTT", false, &PAGE), Verdict::Unsure);
+        assert_eq!(examine(b"HTT", false, &PAGE), Verdict::Incomplete);
         assert_eq!(failed(b"", &PAGE), "the answer is not HTTP");
     }
 
@@ -238,11 +240,11 @@ mod tests {
         assert_eq!(failed(&[&head[..], b"\r\nno"].concat(), &WITH_TEXT), absent);
         let found = [&head[..], b"\r\nwell, it works"].concat();
         assert_eq!(examine(&found, false, &WITH_TEXT), Verdict::Success);
-        // A server that keeps the connection open is not waited for.
+        // The search does not wait for a server that keeps the connection open.
         let whole = [&head[..], b"Content-Length: 4\r\n\r\nabcdit works"].concat();
         assert_eq!(examine(&whole, false, &WITH_TEXT), failure(absent));
         let half = [&head[..], b"Content-Length: 40\r\n\r\nabcd"].concat();
-        assert_eq!(examine(&half, false, &WITH_TEXT), Verdict::Unsure);
+        assert_eq!(examine(&half, false, &WITH_TEXT), Verdict::Incomplete);
         let mut long = [&head[..], b"\r\n"].concat();
         long.resize(long.len() + MAX_BODY, b'x');
         long.extend(b"it works");
@@ -267,7 +269,8 @@ mod tests {
             format!("{head}3\r\nit \r\n"),
             format!("{head}5"),
         ] {
-            assert_eq!(examine(part.as_bytes(), false, &WITH_TEXT), Verdict::Unsure);
+            let verdict = examine(part.as_bytes(), false, &WITH_TEXT);
+            assert_eq!(verdict, Verdict::Incomplete);
         }
         let senseless = format!("{head}zz\r\nit works");
         assert!(matches!(
@@ -279,7 +282,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_comes_there_is_a_verdict_at_the_end(
-            answer in prop::collection::vec(any::<u8>(), 0..300),
+            response in prop::collection::vec(any::<u8>(), 0..300),
             like_http in any::<bool>(),
             chunked in any::<bool>(),
         ) {
@@ -291,14 +294,14 @@ mod tests {
                 }
                 bytes.extend(b"\r\n");
             }
-            bytes.extend(answer);
+            bytes.extend(response);
             for wanted in [&PAGE, &WITH_TEXT] {
-                prop_assert_ne!(examine(&bytes, true, wanted), Verdict::Unsure);
+                prop_assert_ne!(examine(&bytes, true, wanted), Verdict::Incomplete);
                 let _ = examine(&bytes, false, wanted);
             }
         }
 
-        /// What is decided on a part stays so.
+        /// A decision on a part of a response is final.
         #[test]
         fn more_bytes_do_not_turn_a_failure_into_a_success(
             body in "(it works|it |works|3\r\n|0\r\n|\r\n){0,8}",
@@ -309,7 +312,7 @@ mod tests {
             let whole = format!("HTTP/1.1 200 OK\r\n{coding}\r\n{body}");
             let part = whole.as_bytes().get(..cut).unwrap_or(whole.as_bytes());
             match examine(part, false, &WITH_TEXT) {
-                Verdict::Unsure => {}
+                Verdict::Incomplete => {}
                 decided => prop_assert_eq!(decided, examine(whole.as_bytes(), true, &WITH_TEXT)),
             }
         }

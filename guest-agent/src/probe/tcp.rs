@@ -8,38 +8,38 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType, connect, getsockname, socket_with, sockopt},
 };
 
-use super::errno::words;
+use super::connect_error::describe;
 use crate::clock::Moment;
 
-/// Why an attempt has failed.
+/// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failed {
-    /// Its time was over.
-    Late,
+pub(super) enum AttemptError {
+    /// It took too long.
+    TimedOut,
     /// For this reason.
-    Because(String),
+    Failed(String),
 }
 
-impl From<Errno> for Failed {
+impl From<Errno> for AttemptError {
     fn from(errno: Errno) -> Self {
-        Self::Because(words(errno))
+        Self::Failed(describe(errno))
     }
 }
 
-/// Connects to a port of the loopback, on either protocol.
-pub(super) fn dial(port: u16, deadline: Moment) -> Result<OwnedFd, Failed> {
+/// Connects to a port of the loopback interface, over IPv4 or else IPv6.
+pub(super) fn dial(port: u16, deadline: Moment) -> Result<OwnedFd, AttemptError> {
     let old = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match dial_address(old, deadline) {
-        Err(failed) if failed == Failed::from(Errno::CONNREFUSED) => {
+        Err(failed) if failed == AttemptError::from(Errno::CONNREFUSED) => {
             let new = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
-            // Whether there is a second protocol does not matter to anybody.
+            // The kernel may lack IPv6, so the first error is reported.
             dial_address(new, deadline).map_err(|_| failed)
         }
         outcome => outcome,
     }
 }
 
-fn dial_address(address: SocketAddr, deadline: Moment) -> Result<OwnedFd, Failed> {
+fn dial_address(address: SocketAddr, deadline: Moment) -> Result<OwnedFd, AttemptError> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -54,7 +54,8 @@ fn dial_address(address: SocketAddr, deadline: Moment) -> Result<OwnedFd, Failed
         }
         Err(errno) => return Err(errno.into()),
     }
-    // A socket that the kernel happened to give this very port has found itself.
+    // The kernel may have chosen this very port for the socket, which is then
+    // connected to itself.
     let own = SocketAddr::try_from(getsockname(&socket)?)?;
     if own == address {
         return Err(Errno::CONNREFUSED.into());
@@ -62,12 +63,12 @@ fn dial_address(address: SocketAddr, deadline: Moment) -> Result<OwnedFd, Failed
     Ok(socket)
 }
 
-/// Waits until something can be done with a descriptor.
-pub(super) fn wait(on: &OwnedFd, what: PollFlags, deadline: Moment) -> Result<(), Failed> {
+/// Waits until a descriptor is ready.
+pub(super) fn wait(on: &OwnedFd, what: PollFlags, deadline: Moment) -> Result<(), AttemptError> {
     loop {
         let mut wanted = [PollFd::new(on, what)];
         match poll(&mut wanted, Some(&until(deadline))) {
-            Ok(0) => return Err(Failed::Late),
+            Ok(0) => return Err(AttemptError::TimedOut),
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
@@ -75,7 +76,7 @@ pub(super) fn wait(on: &OwnedFd, what: PollFlags, deadline: Moment) -> Result<()
     }
 }
 
-/// The time that is left.
+/// Returns the time that is left until a deadline.
 pub(super) fn until(deadline: Moment) -> Timespec {
     let left = deadline.nanoseconds_since(Moment::now());
     Timespec {

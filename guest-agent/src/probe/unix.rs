@@ -1,12 +1,12 @@
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use super::tcp::Failed;
+use super::tcp::AttemptError;
 
-/// Whether the socket with this path takes connections.
-pub(super) fn attempt(path: &[u8]) -> Result<(), Failed> {
+/// Succeeds if the socket with this path accepts connections.
+pub(super) fn attempt(path: &[u8]) -> Result<(), AttemptError> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // Such a connection is there at once, or there is no room for it.
+    // A Unix socket connects at once, or fails because its backlog is full.
     Ok(connect(&socket, &address)?)
 }

@@ -4,11 +4,11 @@ use vmcell_wire::{Packed, PackedBuf};
 
 use crate::user::User;
 
-/// Where programs are looked for if the environment does not say it.
+/// The default search path for programs.
 const PATH: &[u8] = b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Adds to `more` what `env` lacks of the variables that programs expect. No
-/// user is root.
+/// Adds to `more` the variables that programs expect and `env` lacks. Without a
+/// user, those of root.
 pub(super) fn add_defaults(env: Packed<'_>, user: Option<&User>, more: &mut PackedBuf) {
     let lacks = |name: &[u8]| {
         !env.iter().any(|variable| {
@@ -16,7 +16,7 @@ pub(super) fn add_defaults(env: Packed<'_>, user: Option<&User>, more: &mut Pack
             value.is_some_and(|value| value.starts_with(b"="))
         })
     };
-    // None of these has a zero byte.
+    // `push` fails only on a zero byte, and none of these has one.
     let mut add = |variable: &[u8]| {
         let _ = more.push(variable);
     };
@@ -40,12 +40,12 @@ pub(super) fn add_defaults(env: Packed<'_>, user: Option<&User>, more: &mut Pack
     }
 }
 
-/// The files that a program's name may mean: itself if it has a slash, else
-/// one in each directory of `PATH`, as in exec(3).
+/// Collects the files that a program's name may refer to: itself if it has a
+/// slash, else one in each directory of `PATH`, as in exec(3).
 pub(super) fn find_candidates(program: &[u8], env: Packed<'_>, candidates: &mut PackedBuf) {
     candidates.clear();
     if program.contains(&b'/') {
-        // Neither part can have a zero byte; the same goes for what follows.
+        // None of these strings can have a zero byte.
         let _ = candidates.push(program);
         return;
     }

@@ -3,14 +3,14 @@ use vmcell_wire::{
     limits::{MAX_COMMAND, MAX_TAG},
 };
 
-/// What a process is known by, apart from its numbers. It holds its texts
-/// itself, so it costs no allocation.
+/// What identifies a process apart from its ids. The texts are stored inline,
+/// so it needs no allocation.
 pub(crate) struct Identity {
-    /// The number that the host drew for it.
+    /// The random number that the host chose for it.
     pub(crate) ticket: u64,
     pub(crate) uid: u32,
-    tag: Short<MAX_TAG>,
-    command: Short<MAX_COMMAND>,
+    tag: InlineBytes<MAX_TAG>,
+    command: InlineBytes<MAX_COMMAND>,
 }
 
 impl Identity {
@@ -18,8 +18,8 @@ impl Identity {
         Self {
             ticket: start.ticket,
             uid,
-            tag: Short::new(start.tag.as_bytes()),
-            command: beginning(start.argv),
+            tag: InlineBytes::new(start.tag.as_bytes()),
+            command: command_prefix(start.argv),
         }
     }
 
@@ -28,16 +28,16 @@ impl Identity {
     }
 
     pub(crate) fn rename(&mut self, tag: &str) {
-        self.tag = Short::new(tag.as_bytes());
+        self.tag = InlineBytes::new(tag.as_bytes());
     }
 
-    /// The beginning of its arguments.
+    /// Returns the beginning of its arguments.
     pub(crate) fn command(&self) -> Packed<'_> {
         Packed::from_bytes(self.command.as_bytes()).unwrap_or_default()
     }
 }
 
-/// Whether a tag can be printed anywhere and typed by anybody.
+/// Returns whether a tag is valid: ASCII letters, digits, `.`, `_` and `-`.
 pub(crate) fn is_tag(tag: &str) -> bool {
     (1..=MAX_TAG).contains(&tag.len())
         && tag
@@ -45,16 +45,16 @@ pub(crate) fn is_tag(tag: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
 }
 
-/// As many whole arguments as there is room for, or the beginning of the first.
-fn beginning(argv: Packed<'_>) -> Short<MAX_COMMAND> {
+/// Returns as many whole arguments as fit, or the beginning of the first.
+fn command_prefix(argv: Packed<'_>) -> InlineBytes<MAX_COMMAND> {
     let bytes = argv.as_bytes();
     let Some(room) = bytes.get(..MAX_COMMAND) else {
-        return Short::new(bytes);
+        return InlineBytes::new(bytes);
     };
     match room.iter().rposition(|byte| *byte == 0) {
-        Some(last) => Short::new(room.get(..=last).unwrap_or_default()),
+        Some(last) => InlineBytes::new(room.get(..=last).unwrap_or_default()),
         None => {
-            let mut cut = Short::new(room);
+            let mut cut = InlineBytes::new(room);
             if let Some(last) = cut.bytes.last_mut() {
                 *last = 0;
             }
@@ -63,14 +63,14 @@ fn beginning(argv: Packed<'_>) -> Short<MAX_COMMAND> {
     }
 }
 
-/// Up to `N` bytes.
-struct Short<const N: usize> {
+/// Up to `N` bytes, stored inline.
+struct InlineBytes<const N: usize> {
     bytes: [u8; N],
     length: usize,
 }
 
-impl<const N: usize> Short<N> {
-    /// What does not fit is left out.
+impl<const N: usize> InlineBytes<N> {
+    /// Truncates to `N` bytes.
     fn new(from: &[u8]) -> Self {
         let mut bytes = [0; N];
         let length = from.len().min(N);
@@ -96,7 +96,7 @@ mod tests {
     fn shown(arguments: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut argv = PackedBuf::new();
         assert!(arguments.iter().all(|argument| argv.push(argument)));
-        let short = beginning(argv.as_packed());
+        let short = command_prefix(argv.as_packed());
         let packed = Packed::from_bytes(short.as_bytes()).unwrap();
         assert!(packed.byte_len() <= MAX_COMMAND);
         packed.iter().map(|text| text.to_bytes().to_vec()).collect()

@@ -5,26 +5,28 @@ use rustix::{
     io::Errno,
 };
 
-/// The standard input of a process: the agent's end of the pipe, and what did
-/// not fit into it yet. The stream's window bounds how much that can be.
+/// The standard input of a process: the agent's end of the pipe, and the bytes
+/// that did not fit into it yet. The stream's window bounds how many these are.
 pub(crate) struct Input {
     pipe: OwnedFd,
     ready: bool,
-    waiting: Vec<u8>,
-    /// Nothing will follow what waits.
+    queued: Vec<u8>,
+    /// Nothing will follow the queued bytes.
     ended: bool,
-    /// How many bytes came, ever.
-    taken: u64,
-    /// How many bytes need no more room here, and nobody has heard of it.
+    /// How many bytes were received in total.
+    received: u64,
+    /// How many bytes were written to the pipe and not yet reported by
+    /// [`take_consumed`](Self::take_consumed).
     consumed: usize,
 }
 
-/// What became of an input after some writing.
+/// The state of an input after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// The process may get more later.
+pub(crate) enum InputState {
+    /// More can be written.
     Open,
-    /// All is written and ended, or the process has closed its end.
+    /// Everything is written and the input ended, or the process closed its
+    /// end.
     Finished,
 }
 
@@ -33,86 +35,86 @@ impl Input {
         Self {
             pipe,
             ready: true,
-            waiting: Vec::new(),
+            queued: Vec::new(),
             ended: false,
-            taken: 0,
+            received: 0,
             consumed: 0,
         }
     }
 
-    pub(crate) fn is_ready(&mut self) {
+    pub(crate) fn on_ready(&mut self) {
         self.ready = true;
     }
 
-    /// Whether more may come.
+    /// Returns whether more input may follow.
     pub(crate) fn is_open(&self) -> bool {
         !self.ended
     }
 
-    /// How many bytes came, ever.
-    pub(crate) fn taken(&self) -> u64 {
-        self.taken
+    /// How many bytes were received in total.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
     }
 
-    /// How many bytes wait for room in the pipe.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.len()
+    /// Returns how many bytes wait for room in the pipe.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued.len()
     }
 
-    /// How many bytes need no more room here since this was last asked.
+    /// Returns how many bytes were written to the pipe since the last call.
     pub(crate) fn take_consumed(&mut self) -> usize {
         core::mem::take(&mut self.consumed)
     }
 
-    /// Takes bytes from the host.
-    pub(crate) fn give(&mut self, bytes: &[u8]) -> Progress {
-        self.taken = self
-            .taken
+    /// Writes bytes from the host to the pipe and queues the rest.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> InputState {
+        self.received = self
+            .received
             .saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        if !self.waiting.is_empty() {
-            self.waiting.extend_from_slice(bytes);
+        if !self.queued.is_empty() {
+            self.queued.extend_from_slice(bytes);
             return self.flush();
         }
-        let (written, progress) = self.write(bytes);
+        let (written, state) = self.write(bytes);
         self.consumed = self.consumed.saturating_add(written);
-        if progress == Progress::Open {
-            self.waiting
+        if state == InputState::Open {
+            self.queued
                 .extend_from_slice(bytes.get(written..).unwrap_or_default());
         }
-        progress
+        state
     }
 
-    /// Writes what waits, as far as the pipe takes it.
-    pub(crate) fn flush(&mut self) -> Progress {
-        let waiting = core::mem::take(&mut self.waiting);
-        let (written, progress) = self.write(&waiting);
+    /// Writes the queued bytes, as far as the pipe accepts them.
+    pub(crate) fn flush(&mut self) -> InputState {
+        let queued = core::mem::take(&mut self.queued);
+        let (written, state) = self.write(&queued);
         self.consumed = self.consumed.saturating_add(written);
-        if progress == Progress::Finished {
-            return progress;
+        if state == InputState::Finished {
+            return state;
         }
-        self.waiting = waiting;
-        self.waiting.drain(..written.min(self.waiting.len()));
-        if self.waiting.is_empty() {
-            self.waiting = Vec::new();
+        self.queued = queued;
+        self.queued.drain(..written.min(self.queued.len()));
+        if self.queued.is_empty() {
+            self.queued = Vec::new();
         }
-        self.progress()
+        self.state()
     }
 
-    /// Nothing will follow.
-    pub(crate) fn end(&mut self) -> Progress {
+    /// Ends the input after the queued bytes.
+    pub(crate) fn end(&mut self) -> InputState {
         self.ended = true;
-        self.progress()
+        self.state()
     }
 
-    fn progress(&self) -> Progress {
-        if self.ended && self.waiting.is_empty() {
-            Progress::Finished
+    fn state(&self) -> InputState {
+        if self.ended && self.queued.is_empty() {
+            InputState::Finished
         } else {
-            Progress::Open
+            InputState::Open
         }
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> (usize, Progress) {
+    fn write(&mut self, mut bytes: &[u8]) -> (usize, InputState) {
         let mut written = 0usize;
         while self.ready && !bytes.is_empty() {
             match rustix::io::write(&self.pipe, bytes) {
@@ -122,11 +124,11 @@ impl Input {
                 }
                 Err(Errno::AGAIN) => self.ready = false,
                 Err(Errno::INTR) => {}
-                // The process does not read any more. That is its right.
-                Err(_) => return (written, Progress::Finished),
+                // The process closed its end, which is no error.
+                Err(_) => return (written, InputState::Finished),
             }
         }
-        (written, Progress::Open)
+        (written, InputState::Open)
     }
 }
 

@@ -1,17 +1,17 @@
-//! From the clone of a child to its program. The agent does not wait meanwhile:
-//! a user of the guest can make that last.
+//! The time between the clone of a child and its execve. The agent does not
+//! block meanwhile: a user of the guest can make that take long.
 //!
 //! ```text
-//!            executed, or killed before
-//!  UnderWay ----------------------------> Done
-//!      |     the child tells why not
-//!      +--------------------------------> Failed ---> forgotten when all were told
+//!           executed, or killed before
+//!  Pending ----------------------------> Done
+//!     |     the child reports an error
+//!     +--------------------------------> Failed ---> removed when all streams know
 //! ```
 
 use rustix::fd::OwnedFd;
 use vmcell_wire::{Failure, Lifetime, Stage};
 
-use super::{Process, ProcessId, Processes, Role, spawn::number};
+use super::{Process, ProcessId, Processes, Role, spawn::raw_errno};
 use crate::{
     clock::Moment,
     deadlines::Purpose,
@@ -19,89 +19,89 @@ use crate::{
     sys::{ChildFailure, Launch},
 };
 
-/// How far a process is with its start.
-pub(crate) enum Launching {
-    /// Whether it can execute its program is not known.
-    UnderWay {
+/// The state of a process's start.
+pub(crate) enum LaunchState {
+    /// It has not executed its program yet.
+    Pending {
         launch: Launch,
-        /// A pipe that ends when it is known.
-        alive: OwnedFd,
+        /// A pipe that the child's execve or exit closes.
+        pipe: OwnedFd,
     },
     Done,
     Failed(Failure<'static>),
 }
 
 impl Process {
-    /// Whether somebody waits for its start alone: who asked for a background
-    /// process, or is to feed it.
+    /// Returns whether a stream waits for its start alone: that of a background
+    /// process, or one that provides input.
     fn is_awaited(&self) -> bool {
         self.lifetime == Lifetime::Background || self.stdin.is_some()
     }
 
-    /// Answers whether the kernel will tell.
+    /// Watches for the execve. Returns whether an event will follow.
     fn watch_launch(&self, id: ProcessId, poller: &Poller) -> bool {
         match &self.launching {
-            Launching::UnderWay { alive, .. } => poller.watch(alive, Event::Launch(id)).is_ok(),
-            Launching::Done | Launching::Failed(_) => true,
+            LaunchState::Pending { pipe, .. } => poller.watch(pipe, Event::Launch(id)).is_ok(),
+            LaunchState::Done | LaunchState::Failed(_) => true,
         }
     }
 
-    /// Whether it has yet to execute its program.
+    /// Returns whether it has not executed its program yet.
     pub(crate) fn is_starting(&self) -> bool {
-        matches!(self.launching, Launching::UnderWay { .. })
+        matches!(self.launching, LaunchState::Pending { .. })
     }
 
-    /// Why there is no program. Then there is no process either.
+    /// Returns why the start failed. Then the process has ended, too.
     pub(crate) fn start_failure(&self) -> Option<Failure<'static>> {
         match self.launching {
-            Launching::Failed(failure) => Some(failure),
-            Launching::UnderWay { .. } | Launching::Done => None,
+            LaunchState::Failed(failure) => Some(failure),
+            LaunchState::Pending { .. } | LaunchState::Done => None,
         }
     }
 }
 
 /// How long the start of a foreground process without input goes unwatched.
-/// Usually its output or its end tells before that. To wake the agent for the
+/// Usually its output or its end arrives before that. Waking the agent for the
 /// start alone, in the middle of an execve(2), makes a short command 5 to 8
 /// percent slower under emulation.
-pub(crate) const UNWATCHED_MS: u64 = 20;
+pub(crate) const LAUNCH_CHECK_DELAY_MS: u64 = 20;
 
-/// How long to wait when the kernel has no memory to watch one more.
-const RETRY_MS: u64 = 100;
+/// How long to wait before epoll is tried again after it ran out of memory.
+const WATCH_RETRY_MS: u64 = 100;
 
 impl Processes {
-    /// Has the kernel tell when a new process has executed its program.
+    /// Arranges for an event or a deadline to check a new process's execve.
     pub(super) fn watch_launch(&mut self, id: ProcessId, started: Moment, poller: &Poller) {
         let watched = match self.get_mut(id) {
             Some(process) if process.is_awaited() => process.watch_launch(id, poller),
             _ => false,
         };
         if !watched {
-            let look = started.after_ms(UNWATCHED_MS);
-            self.deadlines.add(look, id, Purpose::Launch);
+            let at = started.after_ms(LAUNCH_CHECK_DELAY_MS);
+            self.deadlines.add(at, id, Purpose::Launch);
         }
     }
 
-    /// A launch was not watched for a while.
-    pub(super) fn launch_is_late(&mut self, id: ProcessId, poller: &Poller) {
-        self.look_at_launch(id);
+    /// Checks a launch that was not watched, and watches it from now on.
+    pub(super) fn recheck_launch(&mut self, id: ProcessId, poller: &Poller) {
+        self.check_launch(id);
         if let Some(process) = self.get_mut(id)
             && process.is_starting()
             && !process.watch_launch(id, poller)
         {
-            let look = Moment::now().after_ms(RETRY_MS);
-            self.deadlines.add(look, id, Purpose::Launch);
+            let at = Moment::now().after_ms(WATCH_RETRY_MS);
+            self.deadlines.add(at, id, Purpose::Launch);
         }
     }
 
-    /// Looks whether a process has executed its program, and tells those who
-    /// wait for that.
-    pub(crate) fn look_at_launch(&mut self, id: ProcessId) {
+    /// Checks whether a process has executed its program, and wakes the streams
+    /// that wait for that.
+    pub(crate) fn check_launch(&mut self, id: ProcessId) {
         let Some(process) = self.get_mut(id) else {
             return;
         };
-        let (launch, alive) = match core::mem::replace(&mut process.launching, Launching::Done) {
-            Launching::UnderWay { launch, alive } => (launch, alive),
+        let (launch, pipe) = match core::mem::replace(&mut process.launching, LaunchState::Done) {
+            LaunchState::Pending { launch, pipe } => (launch, pipe),
             over => {
                 process.launching = over;
                 return;
@@ -115,7 +115,7 @@ impl Processes {
             Ok(Ok(())) => {}
             Ok(Err(failure)) => self.start_failed(id, failure_of(failure)),
             Err(launch) => {
-                process.launching = Launching::UnderWay { launch, alive };
+                process.launching = LaunchState::Pending { launch, pipe };
                 return;
             }
         }
@@ -127,12 +127,12 @@ impl Processes {
         let Some(process) = self.get_mut(id) else {
             return;
         };
-        process.launching = Launching::Failed(failure);
+        process.launching = LaunchState::Failed(failure);
         process.close_pipes();
         let owner = process.owner.take();
         process.observers.extend(owner);
-        // A service looks at it and lets it go.
-        process.ending.abandoned |= process.role == Role::Ordinary;
+        // A service reads the failure and releases the process itself.
+        process.termination.abandoned |= process.role == Role::Ordinary;
         self.deadlines.remove_all(id);
         self.drop_if_abandoned(id);
     }
@@ -141,12 +141,12 @@ impl Processes {
 pub(super) fn failure_of(failure: ChildFailure) -> Failure<'static> {
     let text = match failure.stage {
         Stage::Limits => "the resource limits cannot be set",
-        Stage::User => "the agent cannot become the user",
+        Stage::User => "the user cannot be switched to",
         Stage::WorkingDirectory => "the working directory cannot be entered",
         Stage::Exec => "the program cannot be executed",
-        Stage::Terminal => "the terminal cannot be the program's",
-        Stage::Cgroup => "the cgroup namespace cannot be made",
-        _ => "the process cannot be made",
+        Stage::Terminal => "the terminal cannot be made the controlling terminal",
+        Stage::Cgroup => "the cgroup namespace cannot be created",
+        _ => "the process cannot be created",
     };
-    Failure::from_errno(number(failure.errno), failure.stage, text)
+    Failure::from_errno(raw_errno(failure.errno), failure.stage, text)
 }

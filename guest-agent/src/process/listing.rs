@@ -10,23 +10,23 @@ use crate::{
     agent::Agent,
     cgroup::{Cgroup, Members},
     clock::Moment,
-    link::{Conversation, Lost},
+    link::{LinkError, LinkSession},
 };
 
-/// So many commands are looked at for one answer: some may have nothing left
-/// any more, and are passed over.
+/// The maximum number of processes examined for one answer. Those that have
+/// ended with all descendants are skipped.
 const MAX_EXAMINED: usize = 1024;
 
 impl Agent {
-    /// Lists processes with what they left behind when they ended.
+    /// Lists processes with the descendants that outlived them.
     pub(crate) fn list_trees(
         &self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         after: u32,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let now = Moment::now();
-        let known = self.tasks.processes.known_or_left();
+        let known = self.tasks.processes.visible_or_lingering();
         let mut processes = known.filter(|(id, _)| id.0 > after);
         let mut listed = 0usize;
         let mut examined = 0usize;
@@ -34,16 +34,16 @@ impl Agent {
             && let Some((id, process)) = processes.next()
         {
             examined = examined.saturating_add(1);
-            let is_over = !process.is_known() && process.tree_ended() == Some(true);
+            let is_over = !process.is_visible() && process.tree_ended() == Some(true);
             if is_over && examined < MAX_EXAMINED {
                 continue;
             }
-            let left = process.left_behind();
+            let left = process.remaining_members();
             listed = listed.saturating_add(1);
             let mut pids = Vec::with_capacity(MAX_LEFT.saturating_mul(size_of::<u32>()));
             let mut names = PackedBuf::new();
             for member in &left.list {
-                // The kernel's names have no zero bytes.
+                // The kernel's names of processes have no zero bytes.
                 if names.push(&member.name) {
                     pids.extend_from_slice(&member.pid.to_le_bytes());
                 }
@@ -54,19 +54,19 @@ impl Agent {
                 names: names.as_packed(),
                 more: left.more,
             };
-            encode::event(conversation.unhurried(), stream, &Event::ListedTree(tree))?;
+            encode::event(session.deferred_control(), stream, &Event::ListedTree(tree))?;
             if examined >= MAX_EXAMINED {
                 break;
             }
         }
         let more = processes.next().is_some();
-        conversation.close(stream, &Outcome::EndOfList { more })
+        session.close(stream, &Outcome::EndOfList { more })
     }
 }
 
 impl Process {
-    /// Its descendants, if it has ended without them.
-    fn left_behind(&self) -> Members {
+    /// Returns its remaining descendants, if it has ended.
+    fn remaining_members(&self) -> Members {
         match &self.cgroup {
             Some(cgroup) if self.has_ended() => Cgroup::members(cgroup),
             _ => Members::default(),

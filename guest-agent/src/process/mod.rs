@@ -1,8 +1,8 @@
-//! A child of the agent, its pipes, who watches it and how it ended.
+//! Child processes: their pipes, their owners and observers, and how they end.
 //!
 //! ```text
-//!            leader ends               outputs ended, or held too long
-//!  Running ---------------> Ended   ----------------------------------> settled
+//!            leader ends               outputs ended, or grace over
+//!  Running ---------------> Ended   ----------------------------------> final
 //!     |                       |         (killed: the whole tree is gone)
 //!     +------- killed --------+
 //! ```
@@ -10,18 +10,17 @@
 //! It can be signalled, killed and watched before it has executed its program:
 //! see [`launching`].
 //!
-//! Exit is settled after the outputs have ended, so a reader that has the exit
-//! has everything. A descendant that keeps an output open delays it by
-//! [`HOLD_MS`] at most, and the exit says so.
+//! The exit status is final after the outputs have ended, so a reader that has
+//! the exit status has everything. A descendant that keeps an output open
+//! delays it by [`TREE_GRACE_MS`] at most, and the exit status reports that.
 //!
-//! A foreground process has an *owner*, a stream that decides over its life and
-//! that it waits for. When the owner's link is lost, another stream may resume
-//! it for a while; then it is ended. When the owner has acknowledged the exit,
-//! it is forgotten. Any number of *observers* watch a process, foreground or
-//! background, and it waits for none of them, unless it runs on a
-//! [`terminal`](Terminal).
+//! A foreground process has an *owner*, a stream that controls its life and
+//! whose reading it waits for. When the owner's link is lost, another stream
+//! may resume it for a while; then it is killed. When the owner has
+//! acknowledged the exit status, the process is removed. Any number of
+//! *observers* watch a process, foreground or background, and it waits for none
+//! of them, unless it runs on a [`terminal`](Terminal).
 
-mod ending;
 mod environment;
 mod identity;
 mod input;
@@ -34,6 +33,7 @@ mod spawn;
 mod streams;
 mod table;
 mod terminal;
+mod termination;
 
 use alloc::vec::Vec;
 
@@ -42,30 +42,30 @@ use vmcell_wire::{Channel, Entry, Lifetime, Position, StreamId};
 
 use crate::{cgroup::Cgroup, clock::Moment, link::LinkId};
 
-pub(crate) use ending::{Asked, Ending};
-pub(crate) use input::{INPUT_WINDOW, Input, Progress};
-pub(crate) use launching::UNWATCHED_MS;
+pub(crate) use input::{INPUT_WINDOW, Input, InputState};
+pub(crate) use launching::LAUNCH_CHECK_DELAY_MS;
 pub(crate) use output::Output;
 pub(crate) use role::Role;
-pub(crate) use spawn::number;
+pub(crate) use spawn::raw_errno;
 pub(crate) use streams::output_pipe;
 pub(crate) use table::Processes;
+pub(crate) use termination::{KillReason, Termination};
 
 use identity::Identity;
-use launching::Launching;
+use launching::LaunchState;
 use spawn::Spawner;
 use terminal::Terminal;
 
-/// How long an ended process waits for descendants that hold its outputs, or
-/// that are being killed.
-pub(crate) const HOLD_MS: u64 = 500;
+/// How long an ended process waits for descendants that keep its outputs open,
+/// or that are being killed.
+pub(crate) const TREE_GRACE_MS: u64 = 500;
 
-/// Names a process for as long as the agent lives. Not a pid, which the kernel
-/// uses again.
+/// The id of a process, unique while the agent runs. Not a pid, which the
+/// kernel reuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ProcessId(pub(crate) u32);
 
-/// A stream of a link: somebody who is told something.
+/// The global name of a stream: its link and its id there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) link: LinkId,
@@ -78,19 +78,19 @@ pub(crate) struct Process {
     pub(crate) identity: Identity,
     pub(crate) lifetime: Lifetime,
     pub(crate) started: Moment,
-    /// Whose word ends it. None: it is a background process, or the owner's
-    /// link was lost.
+    /// The stream that controls it. `None`: it is a background process, or the
+    /// owner's link was lost.
     pub(crate) owner: Option<Caller>,
     pub(crate) observers: Vec<Caller>,
-    /// Whose bytes its standard input takes.
-    pub(crate) feeder: Option<Caller>,
+    /// The stream whose bytes its standard input accepts.
+    pub(crate) stdin_writer: Option<Caller>,
     pub(crate) stdin: Option<Input>,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
     pub(crate) terminal: Option<Terminal>,
     pub(crate) cgroup: Option<Cgroup>,
-    pub(crate) launching: Launching,
-    pub(crate) ending: Ending,
+    pub(crate) launching: LaunchState,
+    pub(crate) termination: Termination,
 }
 
 impl Process {
@@ -106,115 +106,117 @@ impl Process {
         }
     }
 
-    /// Everybody who is told about it.
+    /// Returns all streams that watch it.
     pub(crate) fn callers(&self) -> impl Iterator<Item = Caller> {
         self.owner.into_iter().chain(self.observers.iter().copied())
     }
 
-    /// The kernel says that a pipe can be used again.
-    fn pipe_is_ready(&mut self, channel: Channel) {
+    /// Handles an epoll event of a pipe.
+    fn on_pipe_ready(&mut self, channel: Channel) {
         match channel {
             Channel::Stdin => {
                 if let Some(input) = &mut self.stdin {
-                    input.is_ready();
+                    input.on_ready();
                 }
                 self.flush_input();
             }
-            Channel::Stdout => self.stdout.is_ready(),
-            Channel::Stderr => self.stderr.is_ready(),
+            Channel::Stdout => self.stdout.on_ready(),
+            Channel::Stderr => self.stderr.on_ready(),
         }
     }
 
-    /// How much of a stream's input came, and how much more may. None: it does
-    /// not take input from it.
+    /// Returns how much input of a stream was received, and how much more may
+    /// be sent. `None`: input from this stream is not accepted.
     fn input_of(&mut self, caller: Caller) -> Option<Position> {
         let input = self.stdin.as_mut().filter(|input| input.is_open())?;
         let offset = match &self.terminal {
-            Some(terminal) => terminal.writers.taken(caller)?,
-            None if self.feeder == Some(caller) => {
-                // What was consumed until now was owed to the stream before this
-                // one. The window of this one has it in already.
+            Some(terminal) => terminal.writers.received(caller)?,
+            None if self.stdin_writer == Some(caller) => {
+                // The credit for what was consumed until now was owed to the
+                // previous stream. The window of this one includes it already.
                 input.take_consumed();
-                input.taken()
+                input.received()
             }
             None => return None,
         };
-        let waiting = u32::try_from(input.waiting()).unwrap_or(INPUT_WINDOW);
+        let queued = u32::try_from(input.queued()).unwrap_or(INPUT_WINDOW);
         Some(Position {
             offset,
-            window: INPUT_WINDOW.saturating_sub(waiting),
+            window: INPUT_WINDOW.saturating_sub(queued),
         })
     }
 
-    /// Takes input from a stream. What it has no right to give is dropped.
-    pub(crate) fn give(&mut self, caller: Caller, bytes: &[u8]) {
+    /// Takes input from a stream. Drops it if the stream may not write.
+    pub(crate) fn push_input(&mut self, caller: Caller, bytes: &[u8]) {
         let Some(input) = &mut self.stdin else {
             return;
         };
-        let may_give = match &mut self.terminal {
-            Some(terminal) => terminal.writers.took(caller, bytes.len()),
-            None => self.feeder == Some(caller),
+        let may_write = match &mut self.terminal {
+            Some(terminal) => terminal.writers.record(caller, bytes.len()),
+            None => self.stdin_writer == Some(caller),
         };
-        if may_give && input.give(bytes) == Progress::Finished {
+        if may_write && input.push(bytes) == InputState::Finished {
             self.stdin = None;
         }
     }
 
-    /// A stream gives no more input.
+    /// Handles the end of a stream's input.
     pub(crate) fn input_ended(&mut self, caller: Caller) {
-        if self.feeder == Some(caller)
+        if self.stdin_writer == Some(caller)
             && let Some(input) = &mut self.stdin
-            && input.end() == Progress::Finished
+            && input.end() == InputState::Finished
         {
             self.stdin = None;
         }
     }
 
-    /// How much of a stream's input needs no more room, of what it was not told
-    /// of yet.
-    pub(crate) fn consumed_of(&mut self, caller: Caller, untold: u32) -> u32 {
+    /// Returns for how much of a stream's input credit can be returned, out of
+    /// `uncredited` bytes without credit so far.
+    pub(crate) fn consumed_from(&mut self, caller: Caller, uncredited: u32) -> u32 {
         match (&mut self.stdin, &self.terminal) {
-            // Whose bytes wait is not known. When none do, all have gone.
-            (Some(input), Some(_)) if input.waiting() > 0 => 0,
-            (Some(input), None) if self.feeder == Some(caller) => {
+            // It is not recorded whose bytes are queued. When none are, all
+            // were written.
+            (Some(input), Some(_)) if input.queued() > 0 => 0,
+            (Some(input), None) if self.stdin_writer == Some(caller) => {
                 u32::try_from(input.take_consumed()).unwrap_or(u32::MAX)
             }
-            // The process has closed it, or another stream feeds it: the bytes
-            // are of no use, but their credit is.
-            _ => untold,
+            // The process has closed it, or another stream writes to it: the
+            // bytes were dropped, but their credit is returned.
+            _ => uncredited,
         }
     }
 
-    /// Whether something waits for room in its standard input.
-    fn has_waiting_input(&self) -> bool {
-        self.stdin.as_ref().is_some_and(|input| input.waiting() > 0)
+    /// Returns whether input waits for room in the pipe.
+    fn has_queued_input(&self) -> bool {
+        self.stdin.as_ref().is_some_and(|input| input.queued() > 0)
     }
 
-    /// Writes what waits for room in its standard input.
+    /// Writes queued input, as far as the pipe accepts it.
     pub(crate) fn flush_input(&mut self) {
         if let Some(input) = &mut self.stdin
-            && input.flush() == Progress::Finished
+            && input.flush() == InputState::Finished
         {
             self.stdin = None;
         }
     }
 
-    /// Whether somebody's reading paces it. Else the agent reads whenever it
-    /// can.
-    fn is_paced(&self) -> bool {
+    /// Returns whether its outputs are only read as fast as its owner reads
+    /// them. Otherwise the agent reads whenever it can.
+    fn has_backpressure(&self) -> bool {
         self.owner.is_some() && self.stdout.is_held()
     }
 
-    /// It waits for nobody any more.
-    fn stop_pacing(&mut self) {
+    /// Stops waiting for readers.
+    fn stop_backpressure(&mut self) {
         self.stdout.stop_holding();
         self.stderr.stop_holding();
     }
 
-    /// From now on it decides itself when it ends, and waits for nobody.
+    /// Turns it into a background process, which no stream controls or slows
+    /// down.
     fn detach(&mut self) {
         if self.lifetime == Lifetime::Foreground {
-            self.stop_pacing();
+            self.stop_backpressure();
         }
         self.lifetime = Lifetime::Background;
         self.observers.extend(self.owner.take());
@@ -231,7 +233,7 @@ impl Process {
             age_ms: now.microseconds_since(self.started).div_euclid(1000),
             stdout: self.stdout.kept(),
             stderr: self.stderr.kept(),
-            exit: self.ending.exit(),
+            exit: self.termination.exit(),
         }
     }
 }

@@ -7,74 +7,75 @@ use vmcell_wire::{
 use crate::ring::Ring;
 
 /// One output of a process: the agent's end of the pipe, and the ring that
-/// keeps the last of what was read.
+/// keeps the most recent bytes.
 ///
 /// An output that is *held* never overwrites bytes that its owner has not
-/// acknowledged: when the ring is full of them the reading stops, so the
-/// process blocks when nobody reads. Any other overwrites its oldest bytes.
+/// acknowledged: when the ring is full of them the agent stops reading, and the
+/// process blocks. Any other output overwrites its oldest bytes.
 pub(crate) struct Output {
     pipe: Option<OwnedFd>,
-    /// The pipe may have bytes: an event came, and no read has said `EAGAIN`.
+    /// Whether the pipe may have bytes: an event came, and no read has returned
+    /// `EAGAIN` since.
     ready: bool,
-    /// The pipe was found full and has been made larger.
+    /// Whether the pipe was found full and was enlarged.
     enlarged: bool,
     ring: Ring,
-    /// Bytes from this offset on are held. None: no bytes are.
+    /// Bytes from this offset on are held; `None`: none are.
     held: Option<u64>,
-    cut: bool,
+    truncated: bool,
 }
 
-/// How much of an output is kept if nobody says.
+/// How much of an output is kept by default.
 const DEFAULT_KEPT: u32 = 1024 * 1024;
 
-/// The most that is kept.
+/// The maximum that is kept.
 const MAX_KEPT: u32 = MAX_WINDOW;
 
-/// What the kernel gives a new pipe.
+/// The size of a new pipe.
 const SMALL_PIPE: usize = 64 * 1024;
 
-/// What a process gets that fills its pipe: fewer wake-ups for both sides.
+/// The size of a pipe that was found full: fewer wake-ups for both sides.
 const LARGE_PIPE: usize = 256 * 1024;
 
-/// More than the kernel ever has of a terminal's output: 4 KiB in its line
+/// More than the kernel ever buffers of a terminal's output: 4 KiB in its line
 /// discipline and, written byte by byte, 16 KiB that wait for it.
-const IN_A_TERMINAL: usize = 32 * 1024;
+const MAX_TTY_BUFFERED: usize = 32 * 1024;
 
 impl Output {
-    /// An output that overwrites its oldest bytes.
+    /// Creates an output that overwrites its oldest bytes.
     pub(crate) fn new(pipe: OwnedFd, keep: u32) -> Self {
         Self {
             pipe: Some(pipe),
-            ..Self::to_come(keep)
+            ..Self::without_pipe(keep)
         }
     }
 
-    /// The same, before there is anybody to write.
-    pub(crate) fn to_come(keep: u32) -> Self {
+    /// Creates an output without a pipe yet.
+    pub(crate) fn without_pipe(keep: u32) -> Self {
         Self {
             pipe: None,
             ready: false,
             enlarged: false,
             ring: Ring::new(ring_size(keep)),
             held: None,
-            cut: false,
+            truncated: false,
         }
     }
 
-    /// Goes on with another pipe.
-    pub(crate) fn go_on(&mut self, pipe: OwnedFd) {
+    /// Continues the output with another pipe.
+    pub(crate) fn set_pipe(&mut self, pipe: OwnedFd) {
         self.pipe = Some(pipe);
         self.ready = false;
         self.enlarged = false;
-        self.cut = false;
+        self.truncated = false;
     }
 
-    /// Keeps so much from now on.
-    pub(crate) fn keep(&mut self, keep: u32) -> Result<(), Errno> {
+    /// Changes how much is kept.
+    pub(crate) fn set_kept_size(&mut self, keep: u32) -> Result<(), Errno> {
         self.ring.resize(ring_size(keep))
     }
 
-    /// An output that never has a byte.
+    /// Creates an output that has ended without a byte.
     pub(crate) fn ended() -> Self {
         Self {
             pipe: None,
@@ -82,51 +83,52 @@ impl Output {
             enlarged: false,
             ring: Ring::new(0),
             held: None,
-            cut: false,
+            truncated: false,
         }
     }
 
-    /// Holds what comes from `offset` on, for an owner with this window.
+    /// Holds the bytes from `offset` on for an owner with this window.
     ///
-    /// An owner acknowledges when it has consumed half a window, so a ring of
-    /// less could be full of bytes that the owner has, and both would wait. A
-    /// whole window keeps the link busy too. Windows are never larger than the
-    /// largest ring.
+    /// An owner acknowledges when it has consumed half a window, so a smaller
+    /// ring could be full of bytes that the owner has, and both sides would
+    /// wait. A whole window also keeps the link busy. Windows are never larger
+    /// than the largest ring.
     pub(crate) fn hold(&mut self, offset: u64, window: u32) {
         self.held = Some(offset);
         self.ring.may_grow_to(size(window.min(MAX_KEPT)));
     }
 
-    /// The same for one more reader. What another has acknowledged stays so.
-    pub(crate) fn hold_too(&mut self, offset: u64, window: u32) {
+    /// Holds bytes for one more reader. Bytes that another reader has
+    /// acknowledged are not held again.
+    pub(crate) fn hold_for_another(&mut self, offset: u64, window: u32) {
         self.hold(offset.max(self.held.unwrap_or(0)), window);
     }
 
-    /// Nothing more will be written. Makes room for what waits in the kernel.
-    pub(crate) fn make_room_for_the_rest(&mut self) {
+    /// Makes room for what the kernel still buffers after the last write.
+    pub(crate) fn grow_for_buffered_output(&mut self) {
         if self.held.is_some() {
-            self.ring.may_grow_by(IN_A_TERMINAL);
+            self.ring.may_grow_by(MAX_TTY_BUFFERED);
         }
     }
 
-    /// The owner has everything before `offset`.
+    /// Releases the bytes before `offset`, which the owner has.
     pub(crate) fn acknowledge(&mut self, offset: u64) {
         if let Some(held) = &mut self.held {
             *held = offset.max(*held);
         }
     }
 
-    /// Whether somebody is waited for.
+    /// Returns whether bytes are held for a reader.
     pub(crate) fn is_held(&self) -> bool {
         self.held.is_some()
     }
 
-    /// Whether it has bytes that somebody is waited for to read.
-    pub(crate) fn holds_something(&self) -> bool {
+    /// Returns whether it has bytes that a reader has not acknowledged.
+    pub(crate) fn has_held_bytes(&self) -> bool {
         self.held.is_some_and(|held| held < self.ring.end())
     }
 
-    /// Nobody is waited for any more.
+    /// Stops holding bytes.
     pub(crate) fn stop_holding(&mut self) {
         self.held = None;
     }
@@ -150,32 +152,32 @@ impl Output {
         self.pipe.as_ref()
     }
 
-    pub(crate) fn is_ready(&mut self) {
+    pub(crate) fn on_ready(&mut self) {
         self.ready = true;
     }
 
-    /// Whether there will be no more bytes in the ring than there are.
+    /// Returns whether the ring will get no more bytes.
     pub(crate) fn has_ended(&self) -> bool {
         self.pipe.is_none()
     }
 
-    /// Whether the pipe may have bytes that the ring had no room for.
+    /// Returns whether the pipe may have unread bytes.
     pub(crate) fn has_unread(&self) -> bool {
         self.ready && self.pipe.is_some()
     }
 
-    /// Whether reading may bring something.
+    /// Returns whether the pipe may have bytes and the ring has room.
     pub(crate) fn can_read(&self) -> bool {
         self.has_unread() && self.ring.has_room(self.held_from())
     }
 
-    pub(crate) fn was_cut(&self) -> bool {
-        self.cut
+    pub(crate) fn was_truncated(&self) -> bool {
+        self.truncated
     }
 
-    /// Reads once from the pipe to the ring, if there is anything to read and
-    /// room for it. Answers whether there is something new.
-    pub(crate) fn collect(&mut self) -> bool {
+    /// Reads once from the pipe into the ring, if there may be bytes and room
+    /// for them. Returns whether there is anything new.
+    pub(crate) fn read_pipe(&mut self) -> bool {
         if !self.can_read() {
             return false;
         }
@@ -185,17 +187,17 @@ impl Output {
         };
         let outcome = match self.ring.room(held) {
             Ok(room) => rustix::io::read(pipe, room),
-            // No memory for the ring: the output cannot be had.
+            // Without memory for the ring the output is cut off.
             Err(error) => Err(error),
         };
         match outcome {
-            // The latter is how a terminal says that nobody has it open: pty(7).
+            // A terminal that no process has open returns `EIO`: pty(7).
             Ok(0) | Err(Errno::IO) => self.pipe = None,
             Ok(count) => {
                 self.ring.wrote(count);
                 if count >= SMALL_PIPE && !self.enlarged {
                     self.enlarged = true;
-                    // Some kernels permit less; then it stays as it is.
+                    // Some kernels permit less; then the size stays as it is.
                     let _ = fcntl_setpipe_size(pipe, LARGE_PIPE);
                 }
             }
@@ -204,12 +206,12 @@ impl Output {
                 return false;
             }
             Err(Errno::INTR) => return false,
-            Err(_) => self.cut(),
+            Err(_) => self.truncate(),
         }
         true
     }
 
-    /// Nobody wants the output: what is kept is dropped.
+    /// Closes the pipe and drops what is kept.
     pub(crate) fn close(&mut self) {
         self.pipe = None;
         self.ring.clear();
@@ -220,12 +222,12 @@ impl Output {
         self.ring.clear();
     }
 
-    /// Gives up waiting for the end of the output.
-    pub(crate) fn cut(&mut self) {
-        self.cut |= self.pipe.take().is_some();
+    /// Closes the pipe without waiting for the end of the output.
+    pub(crate) fn truncate(&mut self) {
+        self.truncated |= self.pipe.take().is_some();
     }
 
-    /// Gives back memory that an ended output does not need.
+    /// Frees memory that an ended output does not need.
     pub(crate) fn finish(&mut self) {
         if self.has_ended() {
             self.ring.shrink_to_fit();
@@ -237,7 +239,7 @@ impl Output {
     }
 }
 
-/// What is kept of an output of which `keep` is wanted.
+/// Returns the size of the ring for a requested `keep`; 0 is the default.
 fn ring_size(keep: u32) -> usize {
     size(match keep {
         0 => DEFAULT_KEPT,

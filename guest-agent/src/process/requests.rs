@@ -1,4 +1,4 @@
-//! What hosts ask for about processes.
+//! Handlers of requests about processes.
 
 use vmcell_wire::{
     Attach, Attached, Event, Failure, FailureKind, Lifetime, Outcome, Position, Resume, Selector,
@@ -7,44 +7,44 @@ use vmcell_wire::{
 };
 
 use super::{
-    Asked, Caller, Output, Process, ProcessId, Role, spawn::number, streams::Outputs,
+    Caller, KillReason, Output, Process, ProcessId, Role, spawn::raw_errno, streams::Outputs,
     terminal::NewTerminal,
 };
 use crate::{
     agent::Agent,
     clock::Moment,
-    link::{Conversation, Lost, Place, ProcessStream, Stream},
+    link::{LinkError, LinkSession, ProcessStream, ReadPosition, Stream},
 };
 
-/// The outcome of a request that is over at once.
+/// The outcome of a request that is answered at once.
 pub(super) type Answer = Result<Outcome<'static>, Failure<'static>>;
 
 impl Agent {
     pub(crate) fn start(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         start: &Start<'_>,
-    ) -> Result<(), Lost> {
-        match self.try_start(conversation, stream, start, None) {
+    ) -> Result<(), LinkError> {
+        match self.try_start(session, stream, start, None) {
             Ok(()) => Ok(()),
-            Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),
+            Err(failure) => session.close(stream, &Outcome::Failed(failure)),
         }
     }
 
-    /// Begins to start a process. The stream is told when it has executed its
+    /// Begins to start a process. Its stream reports when it has executed its
     /// program.
     pub(super) fn try_start(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         start: &Start<'_>,
         terminal: Option<NewTerminal>,
     ) -> Result<(), Failure<'static>> {
-        let caller = conversation.caller(stream);
-        let window = conversation.window();
+        let caller = session.caller(stream);
+        let window = session.window();
         let id = match self.tasks.processes.find_ticket(start.ticket) {
-            Some(id) => self.started_before(id, start.lifetime, terminal.is_some())?,
+            Some(id) => self.find_repeated_start(id, start.lifetime, terminal.is_some())?,
             None => {
                 let outputs = terminal.map_or(Outputs::Pipes, Outputs::Terminal);
                 let processes = &mut self.tasks.processes;
@@ -60,15 +60,14 @@ impl Agent {
                 ProcessStream::starter(caller, id)
             }
         };
-        conversation
-            .streams
-            .insert(stream, Stream::Process(waiting));
+        session.streams.insert(stream, Stream::Process(waiting));
         Ok(())
     }
 
-    /// The host has asked for this before, and the answer was lost with its
-    /// link. A foreground process is not started again but resumed.
-    fn started_before(
+    /// Handles a repeated request whose answer was lost with its link. A
+    /// background process is returned; a foreground process must be resumed
+    /// instead.
+    fn find_repeated_start(
         &mut self,
         id: ProcessId,
         lifetime: Lifetime,
@@ -85,78 +84,80 @@ impl Agent {
 
     pub(crate) fn resume(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         resume: &Resume,
-    ) -> Result<(), Lost> {
-        let places = [Some(resume.stdout), Some(resume.stderr)];
-        match self.try_resume(conversation, stream, resume.ticket, places) {
+    ) -> Result<(), LinkError> {
+        let positions = [Some(resume.stdout), Some(resume.stderr)];
+        match self.try_resume(session, stream, resume.ticket, positions) {
             Ok(()) => Ok(()),
-            Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),
+            Err(failure) => session.close(stream, &Outcome::Failed(failure)),
         }
     }
 
     fn try_resume(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         ticket: u64,
         wanted: [Option<Position>; 2],
     ) -> Result<(), Failure<'static>> {
         let id = self.tasks.processes.find_ticket(ticket).ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
-        let window = conversation.window();
-        let [stdout, stderr] = process.places(wanted, window)?;
-        let caller = conversation.caller(stream);
+        let window = session.window();
+        let [stdout, stderr] = process.read_positions(wanted, window)?;
+        let caller = session.caller(stream);
         if process.lifetime == Lifetime::Background {
             // It was detached, or never had an owner.
             process.observers.push(caller);
         } else {
-            let former = process.owner.replace(caller);
-            if process.feeder == former {
-                process.feeder = Some(caller);
+            let previous = process.owner.replace(caller);
+            if process.stdin_writer == previous {
+                process.stdin_writer = Some(caller);
             }
-            for (output, place) in [(&mut process.stdout, stdout), (&mut process.stderr, stderr)] {
-                if let Some(place) = place {
-                    output.hold(place.offset, place.size);
+            for (output, position) in [(&mut process.stdout, stdout), (&mut process.stderr, stderr)]
+            {
+                if let Some(position) = position {
+                    output.hold(position.offset, position.size);
                 }
             }
-            process.ending.told = false;
-            if let Some(former) = former {
-                self.part_with(conversation, former, id);
+            process.termination.exit_reported = false;
+            if let Some(previous) = previous {
+                self.release_stream(session, previous, id);
             }
-            self.tasks.processes.resumed(id);
+            self.tasks.processes.cancel_resume_deadline(id);
         }
-        self.attach_stream(conversation, caller, id, [stdout, stderr])
+        self.attach_stream(session, caller, id, [stdout, stderr])
     }
 
-    /// A stream has lost its process to another one. It will close itself; what
-    /// it has begun to send must be copied, because nobody holds it any more.
-    fn part_with(&mut self, conversation: &mut Conversation, former: Caller, id: ProcessId) {
-        if former.link == conversation.id {
-            conversation.keep_frame_of(id, &mut self.tasks);
-        } else if let Some(mut link) = self.take_link(former.link) {
-            link.conversation.keep_frame_of(id, &mut self.tasks);
-            self.put_link(former.link, link);
+    /// Handles a stream's loss of its process. The stream will close itself;
+    /// the frame that it has begun to send must be copied, because the ring no
+    /// longer holds it.
+    fn release_stream(&mut self, session: &mut LinkSession, previous: Caller, id: ProcessId) {
+        if previous.link == session.id {
+            session.copy_frame_of(id, &mut self.tasks);
+        } else if let Some(mut link) = self.take_link(previous.link) {
+            link.session.copy_frame_of(id, &mut self.tasks);
+            self.put_link(previous.link, link);
         }
-        self.serve_soon(former.link);
+        self.serve_soon(previous.link);
     }
 
     pub(crate) fn attach(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         attach: &Attach<'_>,
-    ) -> Result<(), Lost> {
-        match self.try_attach(conversation, stream, attach) {
+    ) -> Result<(), LinkError> {
+        match self.try_attach(session, stream, attach) {
             Ok(()) => Ok(()),
-            Err(failure) => conversation.close(stream, &Outcome::Failed(failure)),
+            Err(failure) => session.close(stream, &Outcome::Failed(failure)),
         }
     }
 
     fn try_attach(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         attach: &Attach<'_>,
     ) -> Result<(), Failure<'static>> {
@@ -166,40 +167,41 @@ impl Agent {
             .find(attach.process)
             .ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
-        let window = conversation.window();
+        let window = session.window();
         if attach.stdin && process.terminal.is_some() {
-            let text = "who types on a terminal attaches to it as such";
+            let text = "to write to a terminal, attach to it with a terminal request";
             return Err(Failure::new(FailureKind::Invalid, Stage::Terminal, text));
         }
-        let places = process.places([attach.stdout, attach.stderr], window)?;
-        let caller = conversation.caller(stream);
+        let positions = process.read_positions([attach.stdout, attach.stderr], window)?;
+        let caller = session.caller(stream);
         process.observers.push(caller);
-        let former = process.feeder;
+        let previous = process.stdin_writer;
         if attach.stdin {
-            process.feeder = Some(caller);
+            process.stdin_writer = Some(caller);
         }
         if attach.stdin
-            && let Some(former) = former
+            && let Some(previous) = previous
         {
-            self.serve_soon(former.link);
+            self.serve_soon(previous.link);
         }
-        self.attach_stream(conversation, caller, id, places)
+        self.attach_stream(session, caller, id, positions)
     }
 
-    /// Begins a stream that takes a process up at these places.
+    /// Creates a stream that watches a process from these positions on.
     pub(super) fn attach_stream(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         caller: Caller,
         id: ProcessId,
-        places: [Option<Place>; 2],
+        positions: [Option<ReadPosition>; 2],
     ) -> Result<(), Failure<'static>> {
         let process = self.process(id)?;
         let stdin = process.input_of(caller);
-        let [stdout, stderr] = places;
-        let takes_up = stdout.is_some_and(|place| process.read_terminal(caller, place));
-        let offset = |place: Option<Place>, output: &Output| match place {
-            Some(place) => place.offset,
+        let [stdout, stderr] = positions;
+        let may_read_more =
+            stdout.is_some_and(|position| process.add_terminal_reader(caller, position));
+        let offset = |position: Option<ReadPosition>, output: &Output| match position {
+            Some(position) => position.offset,
             None => output.ring().end(),
         };
         let attached = Attached {
@@ -212,12 +214,11 @@ impl Agent {
         let event = Event::Attached(attached);
         let stream = caller.stream;
         // Such an event always fits into a frame.
-        let _ = encode::event(conversation.control(), stream, &event);
-        let watching = ProcessStream::watcher(caller, id, places, stdin.map(|stdin| stdin.window));
-        conversation
-            .streams
-            .insert(stream, Stream::Process(watching));
-        if takes_up {
+        let _ = encode::event(session.control(), stream, &event);
+        let watching =
+            ProcessStream::watcher(caller, id, positions, stdin.map(|stdin| stdin.window));
+        session.streams.insert(stream, Stream::Process(watching));
+        if may_read_more {
             self.tasks.processes.read_soon(id);
         }
         Ok(())
@@ -233,51 +234,45 @@ impl Agent {
         }
         process.signal(signal).map_err(|errno| {
             let text = "the signal cannot be sent";
-            Failure::from_errno(number(errno), Stage::Process, text)
+            Failure::from_errno(raw_errno(errno), Stage::Process, text)
         })?;
         Ok(Outcome::Done)
     }
 
     pub(crate) fn kill(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         selector: Selector<'_>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let processes = &mut self.tasks.processes;
         let found = processes.find(selector);
-        let Some(id) = found.or_else(|| processes.recall(selector)) else {
-            return conversation.close(stream, &Outcome::Failed(NO_PROCESS));
+        let Some(id) = found.or_else(|| processes.restore(selector)) else {
+            return session.close(stream, &Outcome::Failed(NO_PROCESS));
         };
-        self.tasks.processes.kill(id, Asked::Host);
-        let caller = conversation.caller(stream);
+        self.tasks.processes.kill(id, KillReason::Host);
+        let caller = session.caller(stream);
         if let Some(process) = self.tasks.processes.get_mut(id) {
             process.observers.push(caller);
         }
         let waiting = ProcessStream::killer(caller, id);
-        conversation
-            .streams
-            .insert(stream, Stream::Process(waiting));
-        // It may be over already; else the reaper will tell.
+        session.streams.insert(stream, Stream::Process(waiting));
+        // It may have ended already; otherwise SIGCHLD will follow.
         self.reap();
         Ok(())
     }
 
-    pub(crate) fn detach(
-        &mut self,
-        conversation: &mut Conversation,
-        selector: Selector<'_>,
-    ) -> Answer {
+    pub(crate) fn detach(&mut self, session: &mut LinkSession, selector: Selector<'_>) -> Answer {
         let id = self.tasks.processes.find(selector).ok_or(NO_PROCESS)?;
         let process = self.process(id)?;
         let owner = process.owner;
         process.detach();
         match owner {
-            Some(owner) => self.part_with(conversation, owner, id),
-            None => self.tasks.processes.resumed(id),
+            Some(owner) => self.release_stream(session, owner, id),
+            None => self.tasks.processes.cancel_resume_deadline(id),
         }
-        // Nobody paces it any more.
-        self.tasks.processes.read_on(id);
+        // No owner slows it down any more.
+        self.tasks.processes.read_now(id);
         Ok(Outcome::Done)
     }
 
@@ -300,20 +295,20 @@ impl Agent {
 
     pub(crate) fn list(
         &self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         after: u32,
         wanted: impl Fn(&Process) -> bool,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let now = Moment::now();
         let listed = |(id, process): &(ProcessId, &Process)| id.0 > after && wanted(process);
-        let mut processes = self.tasks.processes.known().filter(listed);
+        let mut processes = self.tasks.processes.visible().filter(listed);
         for (id, process) in processes.by_ref().take(MAX_LISTED) {
             let event = Event::Listed(process.entry(id, now));
-            encode::event(conversation.unhurried(), stream, &event)?;
+            encode::event(session.deferred_control(), stream, &event)?;
         }
         let more = processes.next().is_some();
-        conversation.close(stream, &Outcome::EndOfList { more })
+        session.close(stream, &Outcome::EndOfList { more })
     }
 
     pub(super) fn process(&mut self, id: ProcessId) -> Result<&mut Process, Failure<'static>> {
@@ -340,26 +335,26 @@ pub(super) const NO_PROCESS: Failure<'static> = Failure {
 };
 
 impl Process {
-    /// Where a stream takes up the outputs that it wants. `window` is what its
-    /// host named as the size of its windows.
-    pub(super) fn places(
+    /// Returns where a stream starts to read the outputs that it wants.
+    /// `window` is the size of its host's windows.
+    pub(super) fn read_positions(
         &self,
         wanted: [Option<Position>; 2],
         window: u32,
-    ) -> Result<[Option<Place>; 2], Failure<'static>> {
+    ) -> Result<[Option<ReadPosition>; 2], Failure<'static>> {
         let [stdout, stderr] = wanted;
         Ok([
-            place(stdout, &self.stdout, window)?,
-            place(stderr, &self.stderr, window)?,
+            read_position(stdout, &self.stdout, window)?,
+            read_position(stderr, &self.stderr, window)?,
         ])
     }
 }
 
-fn place(
+fn read_position(
     wanted: Option<Position>,
     output: &Output,
     window: u32,
-) -> Result<Option<Place>, Failure<'static>> {
+) -> Result<Option<ReadPosition>, Failure<'static>> {
     let Some(Position {
         offset,
         window: credit,
@@ -377,7 +372,7 @@ fn place(
     if credit > MAX_WINDOW {
         return Err(invalid("the window is too large"));
     }
-    Ok(Some(Place {
+    Ok(Some(ReadPosition {
         offset,
         credit,
         size: window.max(credit),

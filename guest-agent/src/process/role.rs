@@ -1,19 +1,19 @@
-/// What a process is to the agent.
+/// What a process runs for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// A host has asked for it.
+    /// A request of a host.
     Ordinary,
-    /// It is a service. The agent decides over its life, and what it prints is
-    /// the log of the service.
+    /// A service. The agent controls its life, and its output is the log of the
+    /// service.
     Service,
-    /// It tells whether a service does its work. No host hears of it.
+    /// A probe of a service. Hosts cannot see it.
     Probe,
 }
 
 impl Role {
-    /// Whether a service is told what happens to it. Its tree ends with it:
-    /// what it leaves behind is killed.
-    pub(super) fn is_looked_after(self) -> bool {
+    /// Returns whether a service is notified of what happens to it. Descendants
+    /// that it leaves behind are killed.
+    pub(super) fn is_supervised(self) -> bool {
         self != Self::Ordinary
     }
 }

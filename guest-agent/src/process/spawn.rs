@@ -11,11 +11,11 @@ use rustix::{
 use vmcell_wire::{CgroupLimits, Failure, FailureKind, Lifetime, PackedBuf, Rlimits, Stage, Start};
 
 use super::{
-    Ending, Process, Role,
+    Process, Role, Termination,
     environment::{add_defaults, find_candidates},
     identity::Identity,
-    launching::{Launching, failure_of},
-    streams::{Outputs, Streams, no_pipes},
+    launching::{LaunchState, failure_of},
+    streams::{Outputs, Streams, pipe_failure},
 };
 use crate::{
     cgroup::Cgroup,
@@ -27,26 +27,28 @@ use crate::{
 /// Starts processes.
 pub(crate) struct Spawner {
     launcher: Launcher,
-    /// The files that the next program's name may mean.
+    /// The files that the next program's name may refer to.
     candidates: PackedBuf,
-    /// What its environment gets beyond what was asked for.
+    /// The default variables that its environment gets.
     more_env: PackedBuf,
-    /// An empty standard input, and an output that nobody reads.
+    /// `/dev/null`.
     null: OwnedFd,
-    /// Who the agent is.
+    /// The uid of the agent.
     uid: u32,
-    /// How many descriptors a program may have that nobody gives a limit.
+    /// The default descriptor limit of programs.
     descriptors: ResourceLimit,
 }
 
-/// `RLIM_NLIMITS`: the kernel has no more resources.
+/// `RLIM_NLIMITS`: the number of resources of setrlimit(2).
 const RESOURCES: u8 = 16;
 
-/// The longest path that the kernel takes, with its zero byte: path_resolution(7).
+/// The longest path that the kernel accepts, with its zero byte:
+/// path_resolution(7).
 const MAX_PATH: usize = 4096;
 
 impl Spawner {
-    /// `descriptors` is the limit of descriptors of programs.
+    /// Creates a spawner. `descriptors` is the default descriptor limit of
+    /// programs.
     pub(crate) fn new(descriptors: ResourceLimit) -> Result<Self, Errno> {
         Ok(Self {
             launcher: Launcher::new(),
@@ -58,14 +60,14 @@ impl Spawner {
         })
     }
 
-    /// An output that nobody reads. The device is not opened again: its path may
-    /// lead elsewhere by now.
-    pub(crate) fn nowhere(&self) -> Result<OwnedFd, Errno> {
+    /// Returns a descriptor of `/dev/null`. The device is not opened again: its
+    /// path may lead elsewhere by now.
+    pub(crate) fn dev_null(&self) -> Result<OwnedFd, Errno> {
         rustix::io::fcntl_dupfd_cloexec(&self.null, 0)
     }
 
     /// Begins to start the program in `cgroup`, which the process then owns.
-    /// Nobody watches it yet.
+    /// Its pipes are not watched yet.
     pub(crate) fn start(
         &mut self,
         start: &Start<'_>,
@@ -86,20 +88,20 @@ impl Spawner {
                 started: Moment::now(),
                 owner: None,
                 observers: Vec::new(),
-                feeder: None,
+                stdin_writer: None,
                 stdin: streams.stdin,
                 stdout: streams.stdout,
                 stderr: streams.stderr,
-                terminal: streams.of_child.into_terminal(),
+                terminal: streams.child_ends.into_terminal(),
                 cgroup,
                 launching,
-                ending: Ending::default(),
+                termination: Termination::default(),
             }),
             Err(failure) => Err((failure, cgroup)),
         }
     }
 
-    /// How a launch ended: see [`Launcher::finish`].
+    /// Returns how a launch ended: see [`Launcher::finish`].
     pub(super) fn finish(&mut self, launch: Launch) -> Result<Result<(), ChildFailure>, Launch> {
         self.launcher.finish(launch)
     }
@@ -119,7 +121,7 @@ impl Spawner {
         let cwd = directory(start.cwd)?;
         let rlimits = resource_limits(start.rlimits, self.descriptors)?;
         if !(-20..=19).contains(&start.nice) {
-            return Err(invalid(Stage::Limits, "a niceness is -20 to 19"));
+            return Err(invalid(Stage::Limits, "the niceness must be -20 to 19"));
         }
         let user = User::find(start.user)?;
         self.more_env.clear();
@@ -133,10 +135,10 @@ impl Spawner {
         let streams = match outputs {
             Outputs::Pipes => Streams::pipes(start)?,
             Outputs::Terminal(new) => Streams::terminal(new, start.keep, uid)?,
-            Outputs::Given(both) => Streams::given(both),
+            Outputs::Provided(both) => Streams::provided(both),
         };
-        let (alive, alive_of_child) = pipe_with(PipeFlags::CLOEXEC).map_err(no_pipes)?;
-        let [stdin, stdout, stderr] = streams.of_child.descriptors(self.null.as_fd());
+        let (pipe, child_pipe) = pipe_with(PipeFlags::CLOEXEC).map_err(pipe_failure)?;
+        let [stdin, stdout, stderr] = streams.child_ends.descriptors(self.null.as_fd());
         let plan = ChildPlan {
             candidates: self.candidates.as_packed(),
             argv: start.argv,
@@ -146,7 +148,7 @@ impl Spawner {
             stdin,
             stdout,
             stderr,
-            alive: alive_of_child.as_fd(),
+            exec_pipe: child_pipe.as_fd(),
             terminal,
             cgroup: cgroup.and_then(Cgroup::directory),
             cgroup_namespace: namespace_for(start, cgroup, terminal),
@@ -160,7 +162,7 @@ impl Spawner {
             pid,
             uid,
             streams,
-            launching: Launching::UnderWay { launch, alive },
+            launching: LaunchState::Pending { launch, pipe },
         })
     }
 }
@@ -169,14 +171,15 @@ struct Started {
     pid: Pid,
     uid: u32,
     streams: Streams,
-    launching: Launching,
+    launching: LaunchState,
 }
 
-/// What a program sees of the cgroups, and where it can move processes to.
+/// Returns which cgroup namespace a program gets: what it sees of the cgroups,
+/// and where it can move processes to.
 ///
-/// A mount namespace makes a short command 18 % slower under emulation. So one
-/// that is in the foreground, has no limits that it should be able to read, and
-/// runs on no terminal, goes without.
+/// A mount namespace makes a short command 18 % slower under emulation. So a
+/// process in the foreground, without limits that it should be able to read and
+/// without a terminal, gets none.
 fn namespace_for(start: &Start<'_>, cgroup: Option<&Cgroup>, terminal: bool) -> CgroupNamespace {
     let is_short =
         start.lifetime == Lifetime::Foreground && start.limits == CgroupLimits::default();
@@ -186,7 +189,7 @@ fn namespace_for(start: &Start<'_>, cgroup: Option<&Cgroup>, terminal: bool) -> 
     }
 }
 
-/// A path that a child can enter. None is `/`.
+/// Checks the working directory of a child. `None` is `/`.
 fn directory(path: &[u8]) -> Result<Option<&[u8]>, Failure<'static>> {
     if path.is_empty() {
         return Ok(None);
@@ -197,13 +200,14 @@ fn directory(path: &[u8]) -> Result<Option<&[u8]>, Failure<'static>> {
     }
     if path.len() >= MAX_PATH {
         let text = "the directory's name is too long";
-        return Err(Failure::from_errno(number(Errno::NAMETOOLONG), stage, text));
+        let errno = raw_errno(Errno::NAMETOOLONG);
+        return Err(Failure::from_errno(errno, stage, text));
     }
     Ok(Some(path))
 }
 
-/// The limits that are asked for, behind that of descriptors: the agent's own
-/// is higher than programs expect.
+/// Returns the requested limits, preceded by the default descriptor limit: the
+/// agent's own limit is higher than programs expect.
 fn resource_limits(
     limits: Rlimits<'_>,
     descriptors: ResourceLimit,
@@ -211,7 +215,8 @@ fn resource_limits(
     let mut all = alloc::vec![descriptors];
     for limit in limits.iter() {
         if limit.resource >= RESOURCES || limit.soft > limit.hard {
-            return Err(invalid(Stage::Limits, "a resource limit makes no sense"));
+            let text = "a resource limit is unknown, or its soft limit is above its hard limit";
+            return Err(invalid(Stage::Limits, text));
         }
         if all.len() > usize::from(RESOURCES) {
             return Err(invalid(Stage::Limits, "too many resource limits"));
@@ -228,6 +233,6 @@ fn invalid(stage: Stage, text: &'static str) -> Failure<'static> {
     Failure::new(FailureKind::Invalid, stage, text)
 }
 
-pub(crate) fn number(errno: Errno) -> u16 {
+pub(crate) fn raw_errno(errno: Errno) -> u16 {
     u16::try_from(errno.raw_os_error()).unwrap_or(0)
 }

@@ -8,49 +8,49 @@ use vmcell_wire::{Failure, Stage, Start, Stdin};
 
 use super::{
     Input, Output,
-    spawn::number,
+    spawn::raw_errno,
     terminal::{NewTerminal, Terminal, open_pty},
 };
 
-/// The standard streams of a process that is about to be made.
+/// The standard streams of a new process.
 pub(super) struct Streams {
     pub(super) stdin: Option<Input>,
     pub(super) stdout: Output,
     pub(super) stderr: Output,
-    pub(super) of_child: OfChild,
+    pub(super) child_ends: ChildEnds,
 }
 
 /// Where the outputs of a new process go.
 pub(super) enum Outputs {
-    /// Each to a pipe of its own.
+    /// Each to its own pipe.
     Pipes,
-    /// To a terminal, which its input comes from.
+    /// To a terminal, which its input comes from, too.
     Terminal(NewTerminal),
-    /// Both to this, of which somebody else has the other end. Its input is
+    /// Both to this descriptor, whose other end the caller reads. The input is
     /// empty.
-    Given(OwnedFd),
+    Provided(OwnedFd),
 }
 
-/// The child's ends.
-pub(super) enum OfChild {
+/// The child's ends of the streams.
+pub(super) enum ChildEnds {
     Pipes {
-        /// None: it is empty.
+        /// `None`: empty.
         stdin: Option<OwnedFd>,
         stdout: OwnedFd,
         stderr: OwnedFd,
     },
-    /// Both outputs are one.
-    Given(OwnedFd),
+    /// Both outputs share a descriptor.
+    Provided(OwnedFd),
     Terminal(Terminal),
 }
 
 impl Streams {
     pub(super) fn pipes(start: &Start<'_>) -> Result<Self, Failure<'static>> {
-        Self::try_pipes(start).map_err(no_pipes)
+        Self::try_pipes(start).map_err(pipe_failure)
     }
 
     fn try_pipes(start: &Start<'_>) -> Result<Self, Errno> {
-        let (stdin, stdin_of_child) = match start.stdin {
+        let (stdin, child_stdin) = match start.stdin {
             Stdin::Empty => (None, None),
             Stdin::Stream => {
                 let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -58,60 +58,61 @@ impl Streams {
                 (Some(Input::new(write)), Some(read))
             }
         };
-        let (stdout, stdout_of_child) = output_pipe()?;
-        let (stderr, stderr_of_child) = output_pipe()?;
+        let (stdout, child_stdout) = output_pipe()?;
+        let (stderr, child_stderr) = output_pipe()?;
         Ok(Self {
             stdin,
             stdout: Output::new(stdout, start.keep),
             stderr: Output::new(stderr, start.keep),
-            of_child: OfChild::Pipes {
-                stdin: stdin_of_child,
-                stdout: stdout_of_child,
-                stderr: stderr_of_child,
+            child_ends: ChildEnds::Pipes {
+                stdin: child_stdin,
+                stdout: child_stdout,
+                stderr: child_stderr,
             },
         })
     }
 
-    /// Outputs that are not the process's to keep.
-    pub(super) fn given(both: OwnedFd) -> Self {
+    /// Uses a descriptor of the caller for both outputs.
+    pub(super) fn provided(both: OwnedFd) -> Self {
         Self {
             stdin: None,
             stdout: Output::ended(),
             stderr: Output::ended(),
-            of_child: OfChild::Given(both),
+            child_ends: ChildEnds::Provided(both),
         }
     }
 
-    /// A terminal of this user, of whose output so much is kept.
+    /// Opens a terminal owned by this user, of whose output `keep` bytes are
+    /// kept.
     pub(super) fn terminal(
         new: NewTerminal,
         keep: u32,
         uid: u32,
     ) -> Result<Self, Failure<'static>> {
         Self::try_terminal(new, keep, uid).map_err(|errno| {
-            let text = "no terminal can be made";
-            Failure::from_errno(number(errno), Stage::Terminal, text)
+            let text = "the terminal cannot be created";
+            Failure::from_errno(raw_errno(errno), Stage::Terminal, text)
         })
     }
 
     fn try_terminal(new: NewTerminal, keep: u32, uid: u32) -> Result<Self, Errno> {
-        let (ours, theirs) = open_pty(new.size, uid)?;
-        set_nonblocking(&ours)?;
-        // The poller tells of each descriptor once, whatever it is watched for.
-        let typing = rustix::io::fcntl_dupfd_cloexec(&ours, 0)?;
-        let mut stdout = Output::new(ours, keep);
-        let terminal = Terminal::new(theirs, new.unread, &mut stdout);
+        let (master, program_end) = open_pty(new.size, uid)?;
+        set_nonblocking(&master)?;
+        // epoll registers each descriptor once, whatever it is watched for.
+        let typing = rustix::io::fcntl_dupfd_cloexec(&master, 0)?;
+        let mut stdout = Output::new(master, keep);
+        let terminal = Terminal::new(program_end, new.unread, &mut stdout);
         Ok(Self {
             stdin: Some(Input::new(typing)),
             stdout,
             stderr: Output::ended(),
-            of_child: OfChild::Terminal(terminal),
+            child_ends: ChildEnds::Terminal(terminal),
         })
     }
 }
 
-impl OfChild {
-    /// Standard input, output and error. `null` is an empty input.
+impl ChildEnds {
+    /// Returns standard input, output and error. `null` is an empty input.
     pub(super) fn descriptors<'a>(&'a self, null: BorrowedFd<'a>) -> [BorrowedFd<'a>; 3] {
         match self {
             Self::Pipes {
@@ -123,32 +124,33 @@ impl OfChild {
                 stdout.as_fd(),
                 stderr.as_fd(),
             ],
-            Self::Given(both) => [null, both.as_fd(), both.as_fd()],
-            Self::Terminal(terminal) => [terminal.end_of_program().unwrap_or(null); 3],
+            Self::Provided(both) => [null, both.as_fd(), both.as_fd()],
+            Self::Terminal(terminal) => [terminal.program_end().unwrap_or(null); 3],
         }
     }
 
-    /// What the agent keeps of it when the child has its own.
+    /// Returns the terminal, and closes the child's other ends.
     pub(super) fn into_terminal(self) -> Option<Terminal> {
         match self {
-            Self::Pipes { .. } | Self::Given(_) => None,
+            Self::Pipes { .. } | Self::Provided(_) => None,
             Self::Terminal(terminal) => Some(terminal),
         }
     }
 }
 
-pub(super) fn no_pipes(errno: Errno) -> Failure<'static> {
-    Failure::from_errno(number(errno), Stage::Pipes, "the pipes cannot be made")
+pub(super) fn pipe_failure(errno: Errno) -> Failure<'static> {
+    let text = "the pipes cannot be created";
+    Failure::from_errno(raw_errno(errno), Stage::Pipes, text)
 }
 
-/// The agent's end and the child's end.
+/// Creates a pipe. Returns the agent's end and the child's end.
 pub(crate) fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     set_nonblocking(&read)?;
     Ok((read, write))
 }
 
-/// Only the agent's end: the child's end is an open file of its own.
+/// Only for the agent's end: the child's end is a separate open file.
 fn set_nonblocking(end: &OwnedFd) -> Result<(), Errno> {
     rustix::fs::fcntl_setfl(end, OFlags::NONBLOCK)
 }

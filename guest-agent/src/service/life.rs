@@ -1,4 +1,4 @@
-//! What happens to services by itself.
+//! The state machine of a service: phase changes that no request makes.
 
 use alloc::string::String;
 
@@ -6,34 +6,34 @@ use vmcell_wire::{Cause, Exit};
 
 use super::{
     Phase, Run, Service, ServiceId,
-    log::Pace,
+    log::ReadBudget,
     needs::Needs,
-    phase::{FailureReason, Then},
+    phase::{AfterExit, FailureReason},
     restart::{after_exit, after_probe},
-    run::World,
-    terms::decode,
+    run::Context,
+    settings::decode,
 };
 use crate::{
     clock::Moment,
     event::Poller,
-    probe::{Finding, Probing, Purpose},
-    process::HOLD_MS,
+    probe::{ProbeKind, ProbeResult, ProbeRunner},
+    process::TREE_GRACE_MS,
     tasks::Tasks,
 };
 
 impl Tasks {
-    /// Moves on every service to which something has happened.
-    pub(crate) fn look_after_services(&mut self, poller: &Poller) {
-        while let Some(process) = self.processes.next_looked_after() {
+    /// Advances every service that has changed.
+    pub(crate) fn supervise_services(&mut self, poller: &Poller) {
+        while let Some(process) = self.processes.next_supervised() {
             self.services.process_changed(process);
         }
         self.services.begin_turn();
-        while let Some(id) = self.services.next_news() {
-            self.look_after(id, poller);
+        while let Some(id) = self.services.next_changed() {
+            self.supervise(id, poller);
         }
     }
 
-    fn look_after(&mut self, id: ServiceId, poller: &Poller) {
+    fn supervise(&mut self, id: ServiceId, poller: &Poller) {
         self.services.read_log(id);
         loop {
             let needs = self.services.needs_of(id);
@@ -45,12 +45,12 @@ impl Tasks {
             let Some(service) = services.get_mut(id) else {
                 return;
             };
-            let mut world = World {
+            let mut context = Context {
                 processes,
                 poller,
                 now: Moment::now(),
             };
-            if !service.step(needs, &mut world) {
+            if !service.advance(needs, &mut context) {
                 break;
             }
             services.phase_changed(id);
@@ -60,21 +60,21 @@ impl Tasks {
 }
 
 impl Service {
-    /// Moves on by one phase, if it can. Answers whether it did.
-    fn step(&mut self, needs: Needs, world: &mut World<'_>) -> bool {
+    /// Changes to the next phase, if possible. Returns whether it did.
+    fn advance(&mut self, needs: Needs, context: &mut Context<'_>) -> bool {
         match &self.phase {
             Phase::Waiting(waiting) => match needs {
                 Needs::Missing(need) if need == *waiting => false,
                 Needs::Missing(need) => self.enter(Phase::Waiting(need)),
-                Needs::Over(need) => self.enter(Phase::Failed(FailureReason::Need(need))),
-                Needs::Met => self.run_anew(world),
+                Needs::Failed(need) => self.enter(Phase::Failed(FailureReason::Need(need))),
+                Needs::Met => self.begin_run(context),
             },
-            Phase::Launching => self.watch_launch(world),
-            Phase::Starting | Phase::Up => self.watch(world),
-            Phase::Ending(_) => self.end(world),
-            Phase::Pausing(until) if *until <= world.now => {
+            Phase::Launching => self.check_launch(context),
+            Phase::Starting | Phase::Up => self.check_run(context),
+            Phase::Stopping(_) => self.check_stopping(context),
+            Phase::Pausing(until) if *until <= context.now => {
                 self.restarts = self.restarts.saturating_add(1);
-                self.run_anew(world)
+                self.begin_run(context)
             }
             Phase::Pausing(_) | Phase::Stopped | Phase::Failed(_) => false,
         }
@@ -84,14 +84,14 @@ impl Service {
         self.phase = phase;
         self.since = Moment::now();
         if self.is_over() {
-            self.log.rest();
+            self.log.shrink();
         }
         true
     }
 
-    /// Somebody has started it: whatever was before does not count any more.
-    /// It waits for what it needs, if only for a moment.
-    pub(super) fn begin_anew(&mut self) -> bool {
+    /// Begins a requested start, which resets its history. Until its needs are
+    /// checked it waits for them.
+    pub(super) fn begin_start(&mut self) -> bool {
         self.starts = self.starts.saturating_add(1);
         self.restarts = 0;
         self.was_ready = false;
@@ -99,205 +99,209 @@ impl Service {
         self.enter(Phase::Waiting(String::new()))
     }
 
-    fn run_anew(&mut self, world: &mut World<'_>) -> bool {
-        match Run::begin(self.id, &self.name, &self.spec, world) {
-            Ok(run) => self.launches(run),
+    fn begin_run(&mut self, context: &mut Context<'_>) -> bool {
+        match Run::begin(self.id, &self.name, &self.spec, context) {
+            Ok(run) => self.enter_launching(run),
             Err(failure) => self.enter(Phase::Failed(FailureReason::NotStarted(failure))),
         }
     }
 
-    /// A run has begun, but for its program.
-    pub(super) fn launches(&mut self, run: Run) -> bool {
+    /// Enters `Launching` with a run whose program is not executed yet.
+    pub(super) fn enter_launching(&mut self, run: Run) -> bool {
         self.run = Some(run);
         self.enter(Phase::Launching)
     }
 
-    /// Looks whether the program was executed.
-    fn watch_launch(&mut self, world: &mut World<'_>) -> bool {
+    /// Checks whether the program was executed.
+    fn check_launch(&mut self, context: &mut Context<'_>) -> bool {
         let Some(run) = &mut self.run else {
             return self.enter(Phase::Failed(FailureReason::Died));
         };
-        match run.launched(world.processes) {
-            None => self.give_up_if_late(world),
-            Some(Ok(())) => self.runs(world.now),
+        match run.launch_result(context.processes) {
+            None => self.check_ready_timeout(context),
+            Some(Ok(())) => self.on_executed(context.now),
             Some(Err(failure)) => {
-                run.let_go(world.processes);
+                run.release(context.processes);
                 self.run = None;
                 self.launch_failed(failure)
             }
         }
     }
 
-    /// The program was executed.
-    fn runs(&mut self, now: Moment) -> bool {
-        self.former = None;
+    /// Handles the execution of the program.
+    fn on_executed(&mut self, now: Moment) -> bool {
+        self.previous = None;
         self.begin_log();
         if let Ok(spec) = decode(&self.spec) {
-            // Without memory for another size it keeps the one that it has.
-            let _ = self.log.keep(spec.start.keep);
+            // Without memory for another size the log keeps the one that it
+            // has.
+            let _ = self.log.set_kept_size(spec.start.keep);
         }
-        if self.terms.ready_ms.is_none() {
-            return self.is_up(now);
+        if self.settings.ready_ms.is_none() {
+            return self.enter_up(now);
         }
         if let Some(run) = &mut self.run {
             let log_from = self.log.run_start();
-            run.probing = Probing::new(&self.spec, Purpose::Ready, log_from, now);
+            run.probe = ProbeRunner::new(&self.spec, ProbeKind::Readiness, log_from, now);
         }
         self.enter(Phase::Starting)
     }
 
-    /// The log goes on with what the run prints.
+    /// Continues the log with the output of the run.
     fn begin_log(&mut self) {
         if let Some(run) = &mut self.run {
             run.begin_log(&mut self.log);
         }
     }
 
-    /// It does its work.
-    fn is_up(&mut self, now: Moment) -> bool {
+    /// Enters `Up` and starts the liveness probe.
+    fn enter_up(&mut self, now: Moment) -> bool {
         self.was_ready = true;
+        let log_from = self.log.run_start();
         if let Some(run) = &mut self.run {
             run.ready_since = Some(now);
-            run.probing = match self.terms.failures {
-                Some(_) => Probing::new(&self.spec, Purpose::Alive, self.log.run_start(), now),
+            run.probe = match self.settings.failures {
+                Some(_) => ProbeRunner::new(&self.spec, ProbeKind::Liveness, log_from, now),
                 None => None,
             };
         }
         self.enter(Phase::Up)
     }
 
-    /// Looks how the run is.
-    fn watch(&mut self, world: &mut World<'_>) -> bool {
+    /// Checks the run: its probe, its end, its time to become ready.
+    fn check_run(&mut self, context: &mut Context<'_>) -> bool {
         let Some(run) = &mut self.run else {
             return self.enter(Phase::Failed(FailureReason::Died));
         };
-        // What has ended may have said before that it is ready.
-        let cause = run.cause(world.processes);
+        // A process that has ended may have reported before that it is ready.
+        let cause = run.cause(context.processes);
         if cause.is_some() {
-            self.log.is_ready();
-            self.log.read(run.pace());
+            self.log.on_ready();
+            self.log.read(run.read_budget());
         }
-        if self.heed_probe(cause.is_some(), world) {
+        if self.apply_probe_results(cause.is_some(), context) {
             return true;
         }
-        if cause.is_some() && self.may_have_said_more(world.now) {
+        if cause.is_some() && self.has_unsearched(context.now) {
             return false;
         }
         if let Some(cause) = cause {
-            return self.died(cause, world);
+            return self.on_process_ended(cause, context);
         }
-        self.give_up_if_late(world)
+        self.check_ready_timeout(context)
     }
 
-    /// Ends a run that is not ready although its time is over.
-    fn give_up_if_late(&mut self, world: &mut World<'_>) -> bool {
-        let late = self.alarm_of_readiness();
-        if late.is_some_and(|late| late <= world.now) {
+    /// Stops a run that did not become ready in time.
+    fn check_ready_timeout(&mut self, context: &mut Context<'_>) -> bool {
+        if (self.ready_deadline()).is_some_and(|deadline| deadline <= context.now) {
             let reason = self.run.as_mut().map(Run::take_reason);
-            return self.give_up(FailureReason::NotReady(reason.unwrap_or_default()), world);
+            let reason = FailureReason::NotReady(reason.unwrap_or_default());
+            return self.stop_after_probe(reason, context);
         }
         false
     }
 
-    /// Whether the last words of a run that has ended were not all read, in which
-    /// it may have said that it was ready.
-    fn may_have_said_more(&mut self, now: Moment) -> bool {
+    /// Returns whether the output of an ended run is not completely searched by
+    /// the log probe: the line that makes it ready may follow.
+    fn has_unsearched(&mut self, now: Moment) -> bool {
         let Some(run) = &mut self.run else {
             return false;
         };
-        let cut_at = *run.cut_at.get_or_insert(now.after_ms(HOLD_MS));
+        let output_until = *run.output_until.get_or_insert(now.after_ms(TREE_GRACE_MS));
         let more = run.is_behind() || self.log.has_more();
-        run.pace() != Pace::Fast && more && now < cut_at
+        run.read_budget() != ReadBudget::Full && more && now < output_until
     }
 
-    /// Answers whether its probe has made a difference.
-    fn heed_probe(&mut self, has_ended: bool, world: &mut World<'_>) -> bool {
+    /// Applies the results of its probe. Returns whether the phase changed.
+    fn apply_probe_results(&mut self, has_ended: bool, context: &mut Context<'_>) -> bool {
         let id = self.id;
         loop {
             let Some(run) = &mut self.run else {
                 return false;
             };
             let ring = self.log.ring();
-            let finding = run
-                .probing
+            let result = run
+                .probe
                 .as_mut()
-                .and_then(|probing| probing.next(id, ring, has_ended, world));
-            match finding {
+                .and_then(|probe| probe.poll(id, ring, has_ended, context));
+            match result {
                 None => return false,
-                Some(Finding::Success) if self.phase == Phase::Starting => {
-                    run.end_probing(world.processes);
-                    return self.is_up(world.now);
+                Some(ProbeResult::Success) if self.phase == Phase::Starting => {
+                    run.stop_probe(context.processes);
+                    return self.enter_up(context.now);
                 }
-                Some(Finding::Success) => run.failures = 0,
-                Some(Finding::Failure(reason)) if self.phase == Phase::Starting => {
+                Some(ProbeResult::Success) => run.failures = 0,
+                Some(ProbeResult::Failure(reason)) if self.phase == Phase::Starting => {
                     run.reason = Some(reason);
                 }
-                Some(Finding::Failure(reason)) => {
+                Some(ProbeResult::Failure(reason)) => {
                     run.failures = run.failures.saturating_add(1);
-                    if self.terms.failures.is_some_and(|most| run.failures >= most) && !has_ended {
-                        return self.give_up(FailureReason::NotAlive(reason), world);
+                    let limit = self.settings.failures;
+                    if limit.is_some_and(|limit| run.failures >= limit) && !has_ended {
+                        return self.stop_after_probe(FailureReason::NotAlive(reason), context);
                     }
                 }
             }
         }
     }
 
-    /// Its process has ended by itself.
-    fn died(&mut self, cause: Cause, world: &mut World<'_>) -> bool {
+    /// Handles the end of its process.
+    fn on_process_ended(&mut self, cause: Cause, context: &mut Context<'_>) -> bool {
         if let Some(run) = &mut self.run {
-            run.end_probing(world.processes);
+            run.stop_probe(context.processes);
         }
-        let policy = self.terms.restart.policy;
-        self.enter(Phase::Ending(after_exit(policy, self.was_ready, cause)))
+        let policy = self.settings.restart.policy;
+        self.enter(Phase::Stopping(after_exit(policy, self.was_ready, cause)))
     }
 
-    /// Its run is ended because of what its probe says.
-    fn give_up(&mut self, reason: FailureReason, world: &mut World<'_>) -> bool {
-        let policy = self.terms.restart.policy;
+    /// Stops its run because a probe failed.
+    fn stop_after_probe(&mut self, reason: FailureReason, context: &mut Context<'_>) -> bool {
+        let policy = self.settings.restart.policy;
         let then = after_probe(policy, self.was_ready, reason);
-        self.stop_run(then, world)
+        self.stop_run(then, context)
     }
 
-    pub(super) fn stop_run(&mut self, then: Then, world: &mut World<'_>) -> bool {
-        let stop = self.terms.stop;
-        self.former = None;
+    pub(super) fn stop_run(&mut self, then: AfterExit, context: &mut Context<'_>) -> bool {
+        let stop = self.settings.stop;
+        self.previous = None;
         self.begin_log();
         if let Some(run) = &mut self.run {
-            run.stop(stop.signal, stop.grace_ms, world);
+            run.stop(stop.signal, stop.grace_ms, context);
         }
-        self.enter(Phase::Ending(then))
+        self.enter(Phase::Stopping(then))
     }
 
-    /// Waits for the end of the run.
-    fn end(&mut self, world: &mut World<'_>) -> bool {
+    /// Checks whether everything of the run has ended.
+    fn check_stopping(&mut self, context: &mut Context<'_>) -> bool {
         let Some(run) = &mut self.run else {
             return self.enter(Phase::Stopped);
         };
-        if run.cause(world.processes).is_none() {
-            run.kill_if_late(world);
+        if run.cause(context.processes).is_none() {
+            run.kill_if_late(context);
             return false;
         }
         run.kill_at = None;
         if !self.log.has_ended() {
-            // The kernel's word that there is something, if only the end, may
-            // still be on its way.
-            self.log.is_ready();
-            self.log.read(Pace::Fast);
+            // The event for the rest of the output, or its end, may still be
+            // pending.
+            self.log.on_ready();
+            self.log.read(ReadBudget::Full);
         }
-        let cut_at = *run.cut_at.get_or_insert(world.now.after_ms(HOLD_MS));
-        if cut_at <= world.now {
-            self.log.cut();
+        let limit = context.now.after_ms(TREE_GRACE_MS);
+        let output_until = *run.output_until.get_or_insert(limit);
+        if output_until <= context.now {
+            self.log.truncate();
         }
-        let exit = match run.settled(world.processes) {
+        let exit = match run.final_exit(context.processes) {
             Some(exit) if self.log.has_ended() => exit,
             _ => return false,
         };
-        self.is_gone(exit, world)
+        self.on_run_ended(exit, context)
     }
 
-    /// Nothing of the run is left.
-    fn is_gone(&mut self, exit: Option<Exit>, world: &mut World<'_>) -> bool {
-        let outputs_cut = self.log.cut();
+    /// Handles the complete end of the run.
+    fn on_run_ended(&mut self, exit: Option<Exit>, context: &mut Context<'_>) -> bool {
+        let outputs_cut = self.log.truncate();
         self.last_exit = exit.map(|exit| Exit {
             stdout_bytes: self.log.run_bytes(),
             outputs_cut,
@@ -305,59 +309,59 @@ impl Service {
         });
         let mut ready_ms = 0;
         if let Some(run) = self.run.take() {
-            run.let_go(world.processes);
-            let ready_us = |since| world.now.microseconds_since(since);
+            run.release(context.processes);
+            let ready_us = |since| context.now.microseconds_since(since);
             ready_ms = run.ready_since.map_or(0, ready_us).div_euclid(1000);
         }
-        let Phase::Ending(then) = core::mem::replace(&mut self.phase, Phase::Stopped) else {
+        let Phase::Stopping(then) = core::mem::replace(&mut self.phase, Phase::Stopped) else {
             return false;
         };
         match then {
-            Then::Stop => self.enter(Phase::Stopped),
-            Then::Start => self.begin_anew(),
-            Then::Restart => {
-                let pause = self.backoff.next_ms(&self.terms.restart, ready_ms);
-                self.enter(Phase::Pausing(world.now.after_ms(pause)))
+            AfterExit::Stop => self.enter(Phase::Stopped),
+            AfterExit::Start => self.begin_start(),
+            AfterExit::Restart => {
+                let pause = self.backoff.next_ms(&self.settings.restart, ready_ms);
+                self.enter(Phase::Pausing(context.now.after_ms(pause)))
             }
-            Then::Fail(reason) => self.enter(Phase::Failed(reason)),
+            AfterExit::Fail(reason) => self.enter(Phase::Failed(reason)),
         }
     }
 
-    /// The power goes: it is not started again.
-    pub(super) fn close(&mut self, world: &mut World<'_>) -> bool {
+    /// Handles a power-off: the service is not started again.
+    pub(super) fn shut_down(&mut self, context: &mut Context<'_>) -> bool {
         match self.phase {
             Phase::Waiting(_) | Phase::Pausing(_) => self.enter(Phase::Stopped),
-            Phase::Launching | Phase::Starting | Phase::Up | Phase::Ending(_) => {
-                self.former = None;
+            Phase::Launching | Phase::Starting | Phase::Up | Phase::Stopping(_) => {
+                self.previous = None;
                 self.begin_log();
                 if let Some(run) = &mut self.run {
-                    run.end_probing(world.processes);
+                    run.stop_probe(context.processes);
                 }
-                self.enter(Phase::Ending(Then::Stop))
+                self.enter(Phase::Stopping(AfterExit::Stop))
             }
             Phase::Stopped | Phase::Failed(_) => false,
         }
     }
 
-    /// When it must be ready.
-    fn alarm_of_readiness(&self) -> Option<Moment> {
+    /// Returns the deadline for it to become ready.
+    fn ready_deadline(&self) -> Option<Moment> {
         let run = self
             .run
             .as_ref()
             .filter(|_| matches!(self.phase, Phase::Launching | Phase::Starting))?;
-        Some(run.started.after_ms(self.terms.ready_ms?.into()))
+        Some(run.started.after_ms(self.settings.ready_ms?.into()))
     }
 
-    /// When it must be looked at again.
-    pub(super) fn next_alarm(&self) -> Option<Moment> {
+    /// Returns when it must be checked next.
+    pub(super) fn earliest_deadline(&self) -> Option<Moment> {
         let pause = match self.phase {
             Phase::Pausing(until) => Some(until),
             _ => None,
         };
         let run = self.run.as_ref();
-        let cut = run.and_then(|run| run.cut_at.filter(|_| !self.log.has_ended()));
-        let run = run.and_then(Run::alarm);
-        [pause, run, cut, self.alarm_of_readiness()]
+        let cut = run.and_then(|run| run.output_until.filter(|_| !self.log.has_ended()));
+        let run = run.and_then(Run::next_deadline);
+        [pause, run, cut, self.ready_deadline()]
             .into_iter()
             .flatten()
             .min()

@@ -3,42 +3,41 @@ use vmcell_wire::{Kept, service::LogStart};
 
 use crate::{process::Output, ring::Ring};
 
-/// What a service prints, on both outputs, in all its runs.
+/// The log of a service: both outputs of all its runs.
 pub(super) struct Log {
     output: Output,
     /// Where the output of the last run begins.
     run_start: u64,
 }
 
-/// How much of a log is read before others have their turn.
+/// How much of a log is read in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
-    /// Nobody but hosts reads it, who are not waited for.
-    Fast,
-    /// A probe looks for a line, and what it has not seen must not be
-    /// overwritten.
-    Probed,
-    /// It has not looked at all that was read.
-    Held,
+pub(super) enum ReadBudget {
+    /// Only hosts read it, and the service does not wait for them.
+    Full,
+    /// A probe searches it, and must see every byte before it is overwritten.
+    Single,
+    /// A probe has not searched everything that was read.
+    None,
 }
 
 impl Log {
     pub(super) fn new(keep: u32) -> Self {
         Self {
-            output: Output::to_come(keep),
+            output: Output::without_pipe(keep),
             run_start: 0,
         }
     }
 
-    /// A run begins, of which this is the agent's end of the pipe.
+    /// Starts the output of a run; `pipe` is the agent's end.
     pub(super) fn begin_run(&mut self, pipe: OwnedFd) {
         self.run_start = self.output.ring().end();
-        self.output.go_on(pipe);
+        self.output.set_pipe(pipe);
     }
 
-    /// Keeps so much from now on.
-    pub(super) fn keep(&mut self, keep: u32) -> Result<(), Errno> {
-        self.output.keep(keep)
+    /// Changes how much is kept.
+    pub(super) fn set_kept_size(&mut self, keep: u32) -> Result<(), Errno> {
+        self.output.set_kept_size(keep)
     }
 
     pub(super) fn ring(&self) -> &Ring {
@@ -53,55 +52,56 @@ impl Log {
         self.run_start
     }
 
-    /// How much the last run has printed.
+    /// Returns how many bytes the last run has printed.
     pub(super) fn run_bytes(&self) -> u64 {
         self.output.ring().end().saturating_sub(self.run_start)
     }
 
-    /// The kernel says that there is something, or there must be.
-    pub(super) fn is_ready(&mut self) {
-        self.output.is_ready();
+    /// Records that the pipe may have bytes.
+    pub(super) fn on_ready(&mut self) {
+        self.output.on_ready();
     }
 
-    /// Whether the run prints no more.
+    /// Returns whether the output of the run has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.output.has_ended()
     }
 
-    /// Reads, as far as one turn allows. Answers whether there is something new.
-    pub(super) fn read(&mut self, pace: Pace) -> bool {
+    /// Reads as far as `budget` allows. Returns whether there is anything new.
+    pub(super) fn read(&mut self, budget: ReadBudget) -> bool {
         let before = self.output.ring().end();
         let had_ended = self.output.has_ended();
-        let reads = match pace {
-            Pace::Fast => 4,
-            // One read never brings more than there is room for.
-            Pace::Probed => 1,
-            Pace::Held => 0,
+        let reads = match budget {
+            ReadBudget::Full => 4,
+            // One read never returns more than there is room for.
+            ReadBudget::Single => 1,
+            ReadBudget::None => 0,
         };
         for _ in 0..reads {
-            self.output.collect();
+            self.output.read_pipe();
         }
         self.output.ring().end() != before || self.output.has_ended() != had_ended
     }
 
-    /// Whether there is more to read.
+    /// Returns whether there may be more to read.
     pub(super) fn has_more(&self) -> bool {
         self.output.can_read()
     }
 
-    /// Waits no longer for the end of the run's output, and what was cut was.
-    pub(super) fn cut(&mut self) -> bool {
-        self.output.cut();
-        self.output.was_cut()
+    /// Closes the pipe without waiting for the end of the output. Returns
+    /// whether output was cut off.
+    pub(super) fn truncate(&mut self) -> bool {
+        self.output.truncate();
+        self.output.was_truncated()
     }
 
-    /// Nothing will be printed soon: gives back memory that is not needed.
-    pub(super) fn rest(&mut self) {
+    /// Frees memory that is not needed while the service does not run.
+    pub(super) fn shrink(&mut self) {
         self.output.finish();
     }
 
-    /// The offset at which reading begins.
-    pub(super) fn place(&self, from: LogStart) -> u64 {
+    /// Returns the offset at which reading begins.
+    pub(super) fn start_offset(&self, from: LogStart) -> u64 {
         let ring = self.output.ring();
         match from {
             LogStart::Offset(offset) => offset.clamp(ring.start(), ring.end()),
@@ -110,22 +110,22 @@ impl Log {
     }
 }
 
-/// Where the last lines of a ring begin. An unfinished one counts.
+/// Returns where the last lines of a ring begin. An incomplete line counts.
 fn last_lines(ring: &Ring, lines: u32) -> u64 {
     let [first, second] = ring.bytes_from(ring.start());
-    let mut place = ring.end();
+    let mut offset = ring.end();
     let mut left = lines;
     for (index, byte) in first.iter().chain(second).rev().enumerate() {
-        // The last byte ends a line, so it does not begin one more.
+        // A newline at the very end does not start another line.
         if *byte == b'\n' && index > 0 {
             left = left.saturating_sub(1);
         }
         if left == 0 {
             break;
         }
-        place = place.saturating_sub(1);
+        offset = offset.saturating_sub(1);
     }
-    place
+    offset
 }
 
 #[cfg(test)]

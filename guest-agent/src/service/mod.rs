@@ -1,44 +1,44 @@
-//! Named processes that the agent looks after.
+//! Services: named processes that the agent supervises.
 //!
 //! ```text
 //!          needs are ready             executed            probe succeeds
 //!   Waiting -------------> Launching ----------> Starting ----------------> Up
 //!      |                          |                                        |
-//!      | a need is over, or       +--- it dies, is not ready in time, -----+
-//!      v there is no program      |    is not alive, is asked to stop
+//!      | a need failed, or        +--- it exits, is not ready in time, ----+
+//!      v the start failed         |    is not alive, is asked to stop
 //!   Failed                        v
-//!      ^    never ready, or    Ending    signal, grace, SIGKILL; its whole tree
-//!      +--- so says the -------   |      and the end of its output are waited for
+//!      ^    never ready, or   Stopping   signal, grace, SIGKILL; waits for its
+//!      +--- due to the ---------  |      whole tree and the end of its output
 //!           policy                |
 //!                     +-----------+-----------+
 //!                     v           v           v
-//!                  Stopped     Pausing     (start anew)
+//!                  Stopped     Pausing     Waiting
 //!                                 |
 //!                                 +--- pause is over ---> Launching
 //! ```
 //!
-//! Without a probe it is up when it has executed its program. A start that
-//! somebody asked for and that finds no program leaves a service as it was.
+//! Without a probe a service is up when its program is executed. If the program
+//! of a requested start cannot be executed, the service stays as it was.
 //!
 //! A [`Service`] changes its phase itself, and only in [`life`]; requests say
-//! what is wanted. Each of its *runs* is a process of its own in the table of
-//! processes, but what they print goes to one [`log`] that belongs to the
-//! service: it goes on from run to run, and who reads it does not notice.
+//! what is wanted. Each of its *runs* is a separate process in the table of
+//! processes, but the output of all of them goes to one [`log`] of the service,
+//! which readers see as one stream.
 //!
-//! Everything is looked at again when something has happened to it: a process
-//! ended, a pipe has bytes, a probe has found something, a time has come.
+//! A service is checked again after each event: a process ended, a pipe has
+//! bytes, a probe has a result, a deadline has passed.
 
+mod error;
 mod life;
 mod log;
 mod needs;
 mod phase;
-mod refusal;
 mod requests;
 mod restart;
 mod run;
+mod settings;
 mod start;
 mod table;
-mod terms;
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 
@@ -49,70 +49,70 @@ use vmcell_wire::{
 
 use crate::{clock::Moment, process::Caller, ring::Ring};
 
-pub(crate) use refusal::{Refusal, shortened};
-pub(crate) use run::{World, background};
+pub(crate) use error::{ServiceError, truncated};
+pub(crate) use run::{Context, background};
 pub(crate) use table::Services;
 
 use log::Log;
 use phase::Phase;
 use restart::Backoff;
 use run::Run;
-use start::Former;
-use terms::Terms;
+use settings::Settings;
+use start::PreviousState;
 
-/// Names a service for as long as the agent lives, also when another one gets
-/// its name.
+/// The id of a service, unique while the agent runs, even when another service
+/// gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ServiceId(pub(crate) u32);
 
 pub(crate) struct Service {
     id: ServiceId,
     name: String,
-    /// The number of the start that was last asked for.
+    /// The ticket of the last requested start.
     ticket: u64,
-    /// The bytes of its spec, as they came.
+    /// Its encoded spec, as received.
     spec: Rc<[u8]>,
-    terms: Terms,
+    settings: Settings,
     phase: Phase,
     since: Moment,
-    /// There is one in the phases `Launching`, `Starting`, `Up` and `Ending`.
+    /// Present in the phases `Launching`, `Starting`, `Up` and `Stopping`.
     run: Option<Run>,
     log: Log,
-    /// How it was before the start that is under way, if somebody asked for
-    /// that.
-    former: Option<Former>,
-    /// The last start that found no program, and why.
-    refused: Option<(u64, Failure<'static>)>,
-    /// How often somebody has started it.
+    /// Its state before the requested start that is in progress.
+    previous: Option<PreviousState>,
+    /// The number of the last start whose program could not be executed, and
+    /// why.
+    failed_start: Option<(u64, Failure<'static>)>,
+    /// How often it was started by request.
     starts: u64,
-    /// How often it was started without that.
+    /// How often it was restarted since the last requested start.
     restarts: u32,
     backoff: Backoff,
-    /// Whether it was ready since somebody has started it.
+    /// Whether it was ready since the last requested start.
     was_ready: bool,
     last_exit: Option<Exit>,
     /// The streams that wait for it or read its log.
     watchers: Vec<Caller>,
-    /// It is gone but for those who read its log.
+    /// Whether it was removed and only exists for readers of its log.
     is_removed: bool,
-    /// When it must be looked at again.
-    alarm: Option<Moment>,
+    /// When it must be checked next.
+    next_deadline: Option<Moment>,
 }
 
 impl Service {
-    fn new(id: ServiceId, name: &str, spec: &[u8], terms: Terms, log: Log) -> Self {
+    fn new(id: ServiceId, name: &str, spec: &[u8], settings: Settings, log: Log) -> Self {
         Self {
             id,
             name: String::from(name),
             ticket: 0,
             spec: Rc::from(spec),
-            terms,
+            settings,
             phase: Phase::Stopped,
             since: Moment::now(),
             run: None,
             log,
-            former: None,
-            refused: None,
+            previous: None,
+            failed_start: None,
             starts: 0,
             restarts: 0,
             backoff: Backoff::default(),
@@ -120,18 +120,18 @@ impl Service {
             last_exit: None,
             watchers: Vec::new(),
             is_removed: false,
-            alarm: None,
+            next_deadline: None,
         }
     }
 
-    /// How it is, as hosts are told.
+    /// Returns its state in the form that is sent to hosts.
     pub(crate) fn state(&self) -> State<'_> {
         let now = Moment::now();
         State {
             name: &self.name,
             phase: match self.phase {
                 Phase::Launching if self.restarts > 0 => wire::Phase::Restarting,
-                _ => self.phase.to_wire(self.terms.ready_ms.is_some()),
+                _ => self.phase.to_wire(self.settings.ready_ms.is_some()),
             },
             since_ms: now.microseconds_since(self.since).div_euclid(1000),
             pid: self.run.as_ref().and_then(Run::pid),
@@ -141,42 +141,43 @@ impl Service {
         }
     }
 
-    /// Whether it stays as it is unless somebody starts it.
+    /// Returns whether it stays as it is until a request starts it.
     pub(crate) fn is_over(&self) -> bool {
         self.phase.is_over()
     }
 
-    /// Whether what somebody waits for has come.
-    pub(crate) fn has_come(&self, until: Until) -> bool {
+    /// Returns whether a state that a host waits for is reached.
+    pub(crate) fn has_reached(&self, until: Until) -> bool {
         match until {
             Until::Ready => self.is_over() || self.phase == Phase::Up,
             Until::Over => self.is_over(),
         }
     }
 
-    /// How often somebody has started it.
+    /// Returns how often it was started by request.
     pub(crate) fn starts(&self) -> u64 {
         self.starts
     }
 
-    /// Whether it is not known yet if its program can be executed.
+    /// Returns whether its program has not been executed yet.
     pub(crate) fn is_launching(&self) -> bool {
         self.phase == Phase::Launching
     }
 
-    /// Why the start with this number has found no program.
-    pub(crate) fn refusal_of(&self, start: u64) -> Option<Failure<'static>> {
-        let (_, failure) = self.refused.filter(|(refused, _)| *refused == start)?;
+    /// Returns why the program of the start with this number could not be
+    /// executed.
+    pub(crate) fn start_failure(&self, start: u64) -> Option<Failure<'static>> {
+        let (_, failure) = self.failed_start.filter(|(number, _)| *number == start)?;
         Some(failure)
     }
 
-    /// What it has printed.
+    /// Returns its log.
     pub(crate) fn log(&self) -> &Ring {
         self.log.ring()
     }
 
-    /// Where a reader of its log begins.
-    pub(crate) fn log_place(&self, from: LogStart) -> u64 {
-        self.log.place(from)
+    /// Returns the offset at which a reader of its log begins.
+    pub(crate) fn log_offset(&self, from: LogStart) -> u64 {
+        self.log.start_offset(from)
     }
 }

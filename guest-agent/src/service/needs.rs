@@ -1,26 +1,28 @@
-//! Who needs whom: pure.
+//! Dependencies between services, without I/O.
 
 use alloc::{collections::BTreeSet, string::String, vec, vec::Vec};
 
-/// How the services are that another one needs.
+/// The state of the services that another one needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     /// All of them are ready.
     Met,
     /// This one is not ready yet.
     Missing(String),
-    /// This one will not become ready by itself.
-    Over(String),
+    /// This one is missing, stopped or failed, and will not become ready by
+    /// itself.
+    Failed(String),
 }
 
-/// The way from a service through those that it needs back to itself, if there
-/// is one: `web -> db -> web`. `needs_of` tells what the others need.
+/// Returns the dependency cycle through a service, if there is one: `web -> db
+/// -> web`. `needs_of` returns what the others need.
 pub(super) fn find_cycle<'a>(
     name: &'a str,
     needs: &'a [String],
     needs_of: impl Fn(&str) -> &'a [String],
 ) -> Option<String> {
-    // Where the search stands: names, and what is left to look at of each.
+    // The path of the depth-first search: names, and their needs that are not
+    // visited yet.
     let mut path: Vec<(&str, &[String])> = vec![(name, needs)];
     let mut seen = BTreeSet::new();
     while let Some((_, left)) = path.last_mut() {
@@ -82,12 +84,12 @@ mod tests {
     fn a_diamond_is_no_cycle() {
         let diamond: &[(&str, &[&str])] = &[("b", &["d"]), ("c", &["d"]), ("d", &[])];
         assert_eq!(cycle(diamond, "a", &["b", "c"]), None);
-        // Nor is one that others have among themselves.
+        // Nor is a cycle among others.
         assert_eq!(cycle(&[("b", &["c"]), ("c", &["b"])], "a", &["b"]), None);
     }
 
     proptest! {
-        /// Against the obvious: walking until nothing new is found.
+        /// Compares with a plain reachability search.
         #[test]
         fn cycles_are_found_exactly_where_they_are(
             edges in prop::collection::vec((0..12usize, 0..12usize), 0..40),

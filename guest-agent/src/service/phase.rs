@@ -4,37 +4,37 @@ use vmcell_wire::{Failure, service as wire};
 
 use crate::clock::Moment;
 
-/// What a service does, and what comes next.
+/// The phase of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It is not started before this one is ready.
+    /// It waits for this service to be ready.
     Waiting(String),
-    /// Its process has yet to execute its program.
+    /// Its process has not executed its program yet.
     Launching,
     /// It runs, and its probe has not succeeded yet.
     Starting,
     /// It runs, and its probe has succeeded if there is one.
     Up,
-    /// Its processes are on their way out.
-    Ending(Then),
-    /// It is started again at this moment.
+    /// Its processes are being ended.
+    Stopping(AfterExit),
+    /// It will be restarted at this moment.
     Pausing(Moment),
     Stopped,
     Failed(FailureReason),
 }
 
-/// What becomes of a service when its processes are gone.
+/// What to do with a service when its processes have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum AfterExit {
     Stop,
-    /// Somebody has asked for another start.
+    /// Start it as a request asked.
     Start,
-    /// Its policy wants it again.
+    /// Restart it as its policy asks.
     Restart,
     Fail(FailureReason),
 }
 
-/// Why a service has failed.
+/// Why a service failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FailureReason {
     Died,
@@ -49,15 +49,16 @@ impl Phase {
         matches!(self, Self::Stopped | Self::Failed(_))
     }
 
-    /// As hosts are told. `has_probe`: whether it is ready or only runs.
+    /// Returns the phase in the form that is sent to hosts. `has_probe`
+    /// distinguishes ready from running.
     pub(super) fn to_wire(&self, has_probe: bool) -> wire::Phase<'_> {
         match self {
             Self::Waiting(name) => wire::Phase::Waiting(name),
             Self::Launching | Self::Starting => wire::Phase::Starting,
             Self::Up if has_probe => wire::Phase::Ready,
             Self::Up => wire::Phase::Running,
-            Self::Ending(Then::Restart) | Self::Pausing(_) => wire::Phase::Restarting,
-            Self::Ending(_) => wire::Phase::Stopping,
+            Self::Stopping(AfterExit::Restart) | Self::Pausing(_) => wire::Phase::Restarting,
+            Self::Stopping(_) => wire::Phase::Stopping,
             Self::Stopped => wire::Phase::Stopped,
             Self::Failed(reason) => wire::Phase::Failed(reason.to_wire()),
         }

@@ -1,4 +1,4 @@
-//! What hosts ask for about services.
+//! Handlers of requests about services.
 
 use vmcell_wire::{
     Attached, Channel, Event, Failure, FailureKind, Outcome, Stage, StreamId, encode,
@@ -6,51 +6,51 @@ use vmcell_wire::{
     service::{Logs, Service as Request, StartService},
 };
 
-use super::{Phase, Refusal, Service, ServiceId, phase::Then, run::World};
+use super::{Phase, Service, ServiceError, ServiceId, phase::AfterExit, run::Context};
 use crate::{
     agent::Agent,
     clock::Moment,
-    link::{Conversation, Lost, Place, ServiceStream, Stream, Wanted},
+    link::{LinkError, LinkSession, ReadPosition, ServiceStream, Stream, WaitFor},
 };
 
 impl Agent {
-    /// Does what a request about services asks for.
+    /// Handles a request about a service.
     pub(crate) fn service(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         request: &Request<'_>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let outcome = match request {
-            Request::Start(start) => self.start_service(conversation, stream, start),
-            Request::Look { name } => self.look_at_service(conversation, stream, name),
+            Request::Start(start) => self.start_service(session, stream, start),
+            Request::Look { name } => self.report_service(session, stream, name),
             Request::Wait { name, until } => {
-                self.wait_for_service(conversation, stream, name, Wanted::Phase(*until))
+                self.wait_for_service(session, stream, name, WaitFor::Phase(*until))
             }
-            Request::Stop { name } => self.end_service(conversation, stream, name, Then::Stop),
-            Request::Restart { name } => self.end_service(conversation, stream, name, Then::Start),
-            Request::Remove { name } => self.remove_service(conversation, stream, name),
-            Request::List { after } => return self.list_services(conversation, stream, after),
-            Request::Logs(logs) => self.read_log(conversation, stream, logs),
+            Request::Stop { name } => self.stop_service(session, stream, name, AfterExit::Stop),
+            Request::Restart { name } => self.stop_service(session, stream, name, AfterExit::Start),
+            Request::Remove { name } => self.remove_service(session, stream, name),
+            Request::List { after } => return self.list_services(session, stream, after),
+            Request::Logs(logs) => self.read_log(session, stream, logs),
             _ => {
-                let text = "the agent cannot do this";
+                let text = "the agent does not support this request";
                 let failure = Failure::new(FailureKind::Unsupported, Stage::Request, text);
-                Err(Refusal::from(failure))
+                Err(ServiceError::from(failure))
             }
         };
-        self.tasks.look_after_services(&self.poller);
+        self.tasks.supervise_services(&self.poller);
         match outcome {
             Ok(()) => Ok(()),
-            Err(refusal) => conversation.close(stream, &Outcome::Failed(refusal.as_failure())),
+            Err(error) => session.close(stream, &Outcome::Failed(error.as_failure())),
         }
     }
 
     fn start_service(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         start: &StartService<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ServiceError> {
         let id = self.tasks.start_service(start, &self.poller)?;
         let starts = self
             .tasks
@@ -58,129 +58,128 @@ impl Agent {
             .get_mut(id)
             .map(|service| service.starts);
         let start_number = starts.unwrap_or_default();
-        let wanted = Wanted::Launched {
+        let wait_for = WaitFor::Launched {
             start: start_number,
         };
-        self.wait_for_service(conversation, stream, start.name, wanted)
+        self.wait_for_service(session, stream, start.name, wait_for)
     }
 
-    fn look_at_service(
+    fn report_service(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         name: &str,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ServiceError> {
         let id = self.find_service(name)?.id;
-        self.tell_state(conversation, stream, id)
+        self.send_state(session, stream, id)
     }
 
-    fn tell_state(
+    fn send_state(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         id: ServiceId,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ServiceError> {
         if let Some(service) = self.tasks.services.get_mut(id) {
             // A state always fits into a frame.
-            let _ = conversation.close(stream, &Outcome::Service(service.state()));
+            let _ = session.close(stream, &Outcome::Service(service.state()));
         }
         Ok(())
     }
 
-    /// Opens a stream that tells how a service is when that has come.
+    /// Opens a stream that reports the state of a service when `wait_for` is
+    /// reached.
     fn wait_for_service(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         name: &str,
-        wanted: Wanted,
-    ) -> Result<(), Refusal> {
+        wait_for: WaitFor,
+    ) -> Result<(), ServiceError> {
         let id = self.find_service(name)?.id;
-        let caller = conversation.caller(stream);
-        self.tasks.services.join(id, caller);
-        let waiting = ServiceStream::new(caller, id, wanted);
-        conversation
-            .streams
-            .insert(stream, Stream::Service(waiting));
+        let caller = session.caller(stream);
+        self.tasks.services.add_watcher(id, caller);
+        let waiting = ServiceStream::new(caller, id, wait_for);
+        session.streams.insert(stream, Stream::Service(waiting));
         Ok(())
     }
 
-    /// Ends a service, and then what was asked for.
-    fn end_service(
+    /// Stops a service, and then does `then`.
+    fn stop_service(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         name: &str,
-        then: Then,
-    ) -> Result<(), Refusal> {
+        then: AfterExit,
+    ) -> Result<(), ServiceError> {
         let known = self.find_service(name)?;
         let (id, starts) = (known.id, known.starts);
         let is_closing = self.tasks.services.is_closing;
-        let mut world = World {
+        let mut context = Context {
             processes: &mut self.tasks.processes,
             poller: &self.poller,
             now: Moment::now(),
         };
         if let Some(service) = self.tasks.services.get_mut(id)
             && !is_closing
-            && service.end_by_request(then, &mut world)
+            && service.stop_by_request(then, &mut context)
         {
             self.tasks.services.phase_changed(id);
         }
-        self.tasks.services.tell(id);
-        let wanted = Wanted::Gone { starts };
-        self.wait_for_service(conversation, stream, name, wanted)
+        self.tasks.services.mark_changed(id);
+        let wait_for = WaitFor::Gone { starts };
+        self.wait_for_service(session, stream, name, wait_for)
     }
 
     fn remove_service(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         name: &str,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ServiceError> {
         let known = self.find_service(name)?;
         let id = known.id;
         if !known.is_over() {
             let text = "the service runs: stop it first";
-            return Err(Refusal::new(FailureKind::Conflict, text));
+            return Err(ServiceError::new(FailureKind::Conflict, text));
         }
         self.tasks.services.remove(id);
-        let _ = conversation.close(stream, &Outcome::Done);
+        let _ = session.close(stream, &Outcome::Done);
         Ok(())
     }
 
     fn list_services(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         after: &str,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let known = self.tasks.services.known();
         let mut services = known.filter(|service| service.name.as_str() > after);
         for service in services.by_ref().take(MAX_LISTED) {
             let event = Event::Service(service.state());
-            encode::event(conversation.unhurried(), stream, &event)?;
+            encode::event(session.deferred_control(), stream, &event)?;
         }
         let more = services.next().is_some();
-        conversation.close(stream, &Outcome::EndOfList { more })
+        session.close(stream, &Outcome::EndOfList { more })
     }
 
     fn read_log(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         logs: &Logs<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ServiceError> {
         let service = self.find_service(logs.name)?;
         if logs.window > MAX_WINDOW {
-            return Err(Refusal::invalid("the window is too large"));
+            return Err(ServiceError::invalid("the window is too large"));
         }
-        let offset = service.log_place(logs.from);
+        let offset = service.log_offset(logs.from);
         let end = (!logs.follow).then(|| service.log.ring().end());
-        let place = Place {
+        let position = ReadPosition {
             offset,
             credit: logs.window,
-            size: conversation.window().max(logs.window),
+            size: session.window().max(logs.window),
         };
         let event = Event::Attached(Attached {
             id: 0,
@@ -190,50 +189,50 @@ impl Agent {
             stdin: None,
         });
         // Such an event always fits into a frame.
-        let _ = encode::event(conversation.unhurried(), stream, &event);
-        let wanted = Wanted::log(Channel::Stdout, place, end);
-        self.wait_for_service(conversation, stream, logs.name, wanted)
+        let _ = encode::event(session.deferred_control(), stream, &event);
+        let wait_for = WaitFor::log(Channel::Stdout, position, end);
+        self.wait_for_service(session, stream, logs.name, wait_for)
     }
 
-    fn find_service(&self, name: &str) -> Result<&Service, Refusal> {
+    fn find_service(&self, name: &str) -> Result<&Service, ServiceError> {
         let known = self.tasks.services.find(name);
-        known.ok_or_else(|| Refusal::new(FailureKind::NotFound, "there is no such service"))
+        known.ok_or_else(|| ServiceError::new(FailureKind::NotFound, "there is no such service"))
     }
 
-    /// The power goes: no service is started again.
+    /// Handles a power-off: no service is started again.
     pub(crate) fn close_services(&mut self) {
         self.tasks.services.is_closing = true;
         for id in self.tasks.services.ids() {
-            let mut world = World {
+            let mut context = Context {
                 processes: &mut self.tasks.processes,
                 poller: &self.poller,
                 now: Moment::now(),
             };
             if let Some(service) = self.tasks.services.get_mut(id)
-                && service.close(&mut world)
+                && service.shut_down(&mut context)
             {
                 self.tasks.services.phase_changed(id);
-                self.tasks.services.tell(id);
+                self.tasks.services.mark_changed(id);
             }
         }
     }
 }
 
 impl Service {
-    /// Somebody wants it to end. Answers whether that makes a difference.
-    fn end_by_request(&mut self, then: Then, world: &mut World<'_>) -> bool {
+    /// Stops it by request. Returns whether its phase changed.
+    fn stop_by_request(&mut self, then: AfterExit, context: &mut Context<'_>) -> bool {
         match &mut self.phase {
-            Phase::Launching | Phase::Starting | Phase::Up => self.stop_run(then, world),
-            Phase::Ending(former) => {
-                *former = then;
+            Phase::Launching | Phase::Starting | Phase::Up => self.stop_run(then, context),
+            Phase::Stopping(previous) => {
+                *previous = then;
                 true
             }
-            Phase::Waiting(_) | Phase::Pausing(_) if then == Then::Stop => {
+            Phase::Waiting(_) | Phase::Pausing(_) if then == AfterExit::Stop => {
                 self.enter(Phase::Stopped)
             }
-            Phase::Stopped | Phase::Failed(_) if then == Then::Stop => false,
-            // It is not there, so it can start at once.
-            _ => self.begin_anew(),
+            Phase::Stopped | Phase::Failed(_) if then == AfterExit::Stop => false,
+            // It does not run, so it can start at once.
+            _ => self.begin_start(),
         }
     }
 }

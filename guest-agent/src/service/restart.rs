@@ -1,45 +1,49 @@
-//! Whether and when a service is started again: pure.
+//! Decides whether and when a service is restarted, without I/O.
 
 use vmcell_wire::{
     Cause,
     service::{Restart, RestartPolicy},
 };
 
-use super::phase::{FailureReason, Then};
+use super::phase::{AfterExit, FailureReason};
 
-/// Not even a host that asks for no pause has a service started more often.
-const SHORTEST_PAUSE_MS: u32 = 10;
+/// The minimum pause, even if a host requests none.
+const MIN_PAUSE_MS: u32 = 10;
 
-/// What becomes of a service whose run has ended by itself.
-pub(super) fn after_exit(policy: RestartPolicy, was_ready: bool, cause: Cause) -> Then {
+/// Returns what to do after a run ended by itself.
+pub(super) fn after_exit(policy: RestartPolicy, was_ready: bool, cause: Cause) -> AfterExit {
     let success = cause == Cause::Code(0);
     match policy {
-        _ if !was_ready => Then::Fail(FailureReason::Died),
-        RestartPolicy::Always => Then::Restart,
-        RestartPolicy::OnFailure if !success => Then::Restart,
-        RestartPolicy::Never if !success => Then::Fail(FailureReason::Died),
-        RestartPolicy::Never | RestartPolicy::OnFailure => Then::Stop,
+        _ if !was_ready => AfterExit::Fail(FailureReason::Died),
+        RestartPolicy::Always => AfterExit::Restart,
+        RestartPolicy::OnFailure if !success => AfterExit::Restart,
+        RestartPolicy::Never if !success => AfterExit::Fail(FailureReason::Died),
+        RestartPolicy::Never | RestartPolicy::OnFailure => AfterExit::Stop,
     }
 }
 
-/// The same for one whose run is ended because its probe says so.
-pub(super) fn after_probe(policy: RestartPolicy, was_ready: bool, reason: FailureReason) -> Then {
+/// Returns what to do after a run was ended because of its probe.
+pub(super) fn after_probe(
+    policy: RestartPolicy,
+    was_ready: bool,
+    reason: FailureReason,
+) -> AfterExit {
     if was_ready && policy != RestartPolicy::Never {
-        Then::Restart
+        AfterExit::Restart
     } else {
-        Then::Fail(reason)
+        AfterExit::Fail(reason)
     }
 }
 
-/// Pauses that grow.
+/// Exponential backoff.
 #[derive(Default)]
 pub(super) struct Backoff {
-    /// The last pause; 0: there was none.
+    /// The last pause; 0: none yet.
     last_ms: u32,
 }
 
 impl Backoff {
-    /// The next pause, after a run that was ready for so long.
+    /// Returns the next pause, after a run that was ready for `ready_ms`.
     pub(super) fn next_ms(&mut self, restart: &Restart, ready_ms: u64) -> u64 {
         let doubled = self.last_ms.saturating_mul(2);
         let pause = if ready_ms > restart.max_pause_ms.into() {
@@ -47,7 +51,7 @@ impl Backoff {
         } else {
             doubled.clamp(restart.pause_ms, restart.max_pause_ms.max(restart.pause_ms))
         };
-        self.last_ms = pause.max(SHORTEST_PAUSE_MS);
+        self.last_ms = pause.max(MIN_PAUSE_MS);
         self.last_ms.into()
     }
 }
@@ -89,7 +93,7 @@ mod tests {
     #[test]
     fn policies_mean_what_they_say() {
         use RestartPolicy::{Always, Never, OnFailure};
-        let died = || Then::Fail(FailureReason::Died);
+        let died = || AfterExit::Fail(FailureReason::Died);
         let success = Cause::Code(0);
         for cause in [
             Cause::Code(1),
@@ -98,12 +102,12 @@ mod tests {
             Cause::Killed,
         ] {
             assert_eq!(after_exit(Never, true, cause), died());
-            assert_eq!(after_exit(OnFailure, true, cause), Then::Restart);
-            assert_eq!(after_exit(Always, true, cause), Then::Restart);
+            assert_eq!(after_exit(OnFailure, true, cause), AfterExit::Restart);
+            assert_eq!(after_exit(Always, true, cause), AfterExit::Restart);
         }
-        assert_eq!(after_exit(Never, true, success), Then::Stop);
-        assert_eq!(after_exit(OnFailure, true, success), Then::Stop);
-        assert_eq!(after_exit(Always, true, success), Then::Restart);
+        assert_eq!(after_exit(Never, true, success), AfterExit::Stop);
+        assert_eq!(after_exit(OnFailure, true, success), AfterExit::Stop);
+        assert_eq!(after_exit(Always, true, success), AfterExit::Restart);
         for policy in [Never, OnFailure, Always] {
             assert_eq!(after_exit(policy, false, success), died());
             assert_eq!(after_exit(policy, false, Cause::Code(1)), died());
@@ -122,7 +126,7 @@ mod tests {
             for ready in runs {
                 let pause = backoff.next_ms(&restart, ready);
                 prop_assert!(pause >= pause_ms.into());
-                prop_assert!(pause <= restart.max_pause_ms.max(SHORTEST_PAUSE_MS).into());
+                prop_assert!(pause <= restart.max_pause_ms.max(MIN_PAUSE_MS).into());
             }
         }
     }

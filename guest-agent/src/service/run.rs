@@ -5,40 +5,41 @@ use vmcell_wire::{
     Cause, Exit, Failure, FailureKind, Lifetime, Stage, Start, Stdin, service::Spec,
 };
 
-use super::{Log, ServiceId, log::Pace};
+use super::{Log, ServiceId, log::ReadBudget};
 use crate::{
     clock::Moment,
     event::{Event, Poller},
-    probe::Probing,
-    process::{Asked, ProcessId, Processes, Role, number, output_pipe},
+    probe::ProbeRunner,
+    process::{KillReason, ProcessId, Processes, Role, output_pipe, raw_errno},
 };
 
-/// What the parts of a service work with.
-pub(crate) struct World<'a> {
+/// What a service uses of the agent.
+pub(crate) struct Context<'a> {
     pub(crate) processes: &'a mut Processes,
     pub(crate) poller: &'a Poller,
     pub(crate) now: Moment,
 }
 
-/// A service's process, from its start until nothing of it is left.
+/// A process of a service, from its start until it and its descendants have
+/// ended.
 pub(super) struct Run {
     process: ProcessId,
     pid: Pid,
-    leader_is_gone: bool,
+    leader_was_reaped: bool,
     pub(super) started: Moment,
-    /// The agent's end of what it prints, until its program is executed.
+    /// The agent's end of its output, until its program is executed.
     pipe: Option<OwnedFd>,
     pub(super) ready_since: Option<Moment>,
-    /// What looks whether it is ready, or alive.
-    pub(super) probing: Option<Probing>,
-    /// How often in a row it did not look alive.
+    /// Its readiness or liveness probe.
+    pub(super) probe: Option<ProbeRunner>,
+    /// How many attempts of the liveness probe failed in a row.
     pub(super) failures: u32,
-    /// What the last attempt that failed has said.
+    /// The reason of the last failed attempt.
     pub(super) reason: Option<String>,
-    /// When its processes are killed.
+    /// When its processes are to be killed.
     pub(super) kill_at: Option<Moment>,
-    /// When the end of its output is waited for no longer.
-    pub(super) cut_at: Option<Moment>,
+    /// When to stop waiting for the end of its output.
+    pub(super) output_until: Option<Moment>,
 }
 
 impl Run {
@@ -47,7 +48,7 @@ impl Run {
         id: ServiceId,
         name: &str,
         spec: &[u8],
-        world: &mut World<'_>,
+        context: &mut Context<'_>,
     ) -> Result<Self, Failure<'static>> {
         let decoded = Spec::from_bytes(spec).map_err(|_| {
             let text = "the spec cannot be read";
@@ -58,16 +59,15 @@ impl Run {
             tag: &tag,
             ..background(&decoded.start)
         };
-        let no_pipe = |errno, text| Failure::from_errno(number(errno), Stage::Pipes, text);
+        let no_pipe = |errno, text| Failure::from_errno(raw_errno(errno), Stage::Pipes, text);
         let (ours, theirs) =
-            output_pipe().map_err(|errno| no_pipe(errno, "the pipes cannot be made"))?;
-        let World {
+            output_pipe().map_err(|errno| no_pipe(errno, "the pipes cannot be created"))?;
+        let Context {
             processes,
             poller,
             now,
-        } = world;
-        // Watched before there is anything to see, so that a failure costs
-        // nothing.
+        } = context;
+        // Watched before the process exists, so that a failure costs nothing.
         poller
             .watch(&ours, Event::Log(id))
             .map_err(|errno| no_pipe(errno, "the pipes cannot be watched"))?;
@@ -75,22 +75,23 @@ impl Run {
         let pid = processes.get_mut(process).map(|process| process.pid);
         Ok(Self {
             process,
-            // It is there: it was made a moment ago.
+            // It exists: it was created above.
             pid: pid.unwrap_or(Pid::INIT),
-            leader_is_gone: pid.is_none(),
+            leader_was_reaped: pid.is_none(),
             started: *now,
             pipe: Some(ours),
             ready_since: None,
-            probing: None,
+            probe: None,
             failures: 0,
             reason: None,
             kill_at: None,
-            cut_at: None,
+            output_until: None,
         })
     }
 
-    /// Whether its program was executed, or why not. None: it is not known.
-    pub(super) fn launched(
+    /// Returns whether its program was executed, or why not; `None`: not known
+    /// yet.
+    pub(super) fn launch_result(
         &self,
         processes: &mut Processes,
     ) -> Option<Result<(), Failure<'static>>> {
@@ -101,108 +102,108 @@ impl Run {
         }
     }
 
-    /// The log goes on with what the program prints.
+    /// Continues the log with the output of the program.
     pub(super) fn begin_log(&mut self, log: &mut Log) {
         if let Some(pipe) = self.pipe.take() {
             log.begin_run(pipe);
-            // It may have printed something meanwhile.
-            log.is_ready();
+            // It may have printed something already.
+            log.on_ready();
         }
     }
 
-    /// Whether a process is its own, or one that looks how it is.
-    pub(super) fn is(&self, process: ProcessId) -> bool {
-        let probed_by = |probing: &Probing| probing.is_done_by(process);
-        self.process == process || self.probing.as_ref().is_some_and(probed_by)
+    /// Returns whether a process is that of this run or of its probe.
+    pub(super) fn uses_process(&self, process: ProcessId) -> bool {
+        let probed_by = |probe: &ProbeRunner| probe.runs_as(process);
+        self.process == process || self.probe.as_ref().is_some_and(probed_by)
     }
 
-    /// The kernel's number of its process, while there is one.
+    /// Returns its pid while it runs.
     pub(super) fn pid(&self) -> Option<u32> {
         let pid = self.pid.as_raw_nonzero().get().unsigned_abs();
-        (!self.leader_is_gone).then_some(pid)
+        (!self.leader_was_reaped).then_some(pid)
     }
 
-    /// Why its process has ended, if it has.
+    /// Returns why its process ended, if it has.
     pub(super) fn cause(&mut self, processes: &mut Processes) -> Option<Cause> {
         let cause = match processes.get_mut(self.process) {
-            Some(process) if process.start_failure().is_none() => process.ending.cause(),
+            Some(process) if process.start_failure().is_none() => process.termination.cause(),
             _ => Some(Cause::Killed),
         };
-        self.leader_is_gone |= cause.is_some();
+        self.leader_was_reaped |= cause.is_some();
         cause
     }
 
-    /// It is to end: signal first, then patience, then force.
-    pub(super) fn stop(&mut self, signal: u8, grace_ms: u32, world: &mut World<'_>) {
-        self.end_probing(world.processes);
-        if self.cause(world.processes).is_none()
-            && let Some(process) = world.processes.get_mut(self.process)
+    /// Stops it: sends the signal, and kills it after the grace time.
+    pub(super) fn stop(&mut self, signal: u8, grace_ms: u32, context: &mut Context<'_>) {
+        self.stop_probe(context.processes);
+        if self.cause(context.processes).is_none()
+            && let Some(process) = context.processes.get_mut(self.process)
         {
-            // It can only be gone, which will be noticed.
+            // It fails only if the process has ended, which is noticed later.
             let _ = process.signal(signal);
-            self.kill_at = Some(world.now.after_ms(grace_ms.into()));
+            self.kill_at = Some(context.now.after_ms(grace_ms.into()));
         }
     }
 
-    /// How its log is read.
-    pub(super) fn pace(&self) -> Pace {
-        match &self.probing {
-            Some(probing) if probing.is_behind() => Pace::Held,
-            Some(probing) if probing.reads_log() => Pace::Probed,
-            _ => Pace::Fast,
+    /// Returns how much of its log may be read.
+    pub(super) fn read_budget(&self) -> ReadBudget {
+        match &self.probe {
+            Some(probe) if probe.is_behind() => ReadBudget::None,
+            Some(probe) if probe.reads_log() => ReadBudget::Single,
+            _ => ReadBudget::Full,
         }
     }
 
-    /// Whether its log has more than was looked through.
+    /// Returns whether part of its log is not searched yet.
     pub(super) fn is_behind(&self) -> bool {
-        self.probing.as_ref().is_some_and(Probing::is_behind)
+        self.probe.as_ref().is_some_and(ProbeRunner::is_behind)
     }
 
-    /// Why it is not ready.
+    /// Returns why it is not ready.
     pub(super) fn take_reason(&mut self) -> String {
-        let first = || self.probing.as_ref().map_or("", Probing::first_reason);
+        let first = || self.probe.as_ref().map_or("", ProbeRunner::pending_reason);
         self.reason.take().unwrap_or_else(|| first().into())
     }
 
-    /// Nobody asks any more how it is.
-    pub(super) fn end_probing(&mut self, processes: &mut Processes) {
-        if let Some(probing) = self.probing.take() {
-            probing.end(processes);
+    /// Stops its probe.
+    pub(super) fn stop_probe(&mut self, processes: &mut Processes) {
+        if let Some(probe) = self.probe.take() {
+            probe.stop(processes);
         }
     }
 
-    /// Ends what has not heeded the signal in time.
-    pub(super) fn kill_if_late(&mut self, world: &mut World<'_>) {
-        if self.kill_at.is_some_and(|at| at <= world.now) {
+    /// Kills it if the grace time is over.
+    pub(super) fn kill_if_late(&mut self, context: &mut Context<'_>) {
+        if self.kill_at.is_some_and(|at| at <= context.now) {
             self.kill_at = None;
-            world.processes.kill(self.process, Asked::Host);
+            context.processes.kill(self.process, KillReason::Host);
         }
     }
 
-    /// How it ended, when its whole tree is gone or was waited for long enough.
-    pub(super) fn settled(&mut self, processes: &mut Processes) -> Option<Option<Exit>> {
+    /// Returns its exit status once its whole tree has ended or the time for
+    /// that is over.
+    pub(super) fn final_exit(&mut self, processes: &mut Processes) -> Option<Option<Exit>> {
         match processes.get_mut(self.process) {
             Some(process) if process.start_failure().is_none() => {
-                processes.settle(self.process).map(Some)
+                processes.finalize_exit(self.process).map(Some)
             }
             _ => Some(None),
         }
     }
 
-    /// Its process is of no more interest.
-    pub(super) fn let_go(&self, processes: &mut Processes) {
-        processes.let_go(self.process);
+    /// Releases its process.
+    pub(super) fn release(&self, processes: &mut Processes) {
+        processes.release(self.process);
     }
 
-    /// When it must be looked at again.
-    pub(super) fn alarm(&self) -> Option<Moment> {
-        let probing = self.probing.as_ref().and_then(Probing::alarm);
-        [probing, self.kill_at].into_iter().flatten().min()
+    /// Returns when it must be checked next.
+    pub(super) fn next_deadline(&self) -> Option<Moment> {
+        let probe = self.probe.as_ref().and_then(ProbeRunner::next_deadline);
+        [probe, self.kill_at].into_iter().flatten().min()
     }
 }
 
-/// The same program in the background, with nothing that a service does not
-/// have.
+/// Returns the start as a background process without input and timeout.
 pub(crate) fn background<'a>(start: &Start<'a>) -> Start<'a> {
     Start {
         stdin: Stdin::Empty,

@@ -3,42 +3,42 @@ use alloc::{format, rc::Rc};
 use vmcell_wire::{Failure, FailureKind, service::StartService};
 
 use super::{
-    Log, Phase, Refusal, Run, Service, ServiceId, Services,
+    Log, Phase, Run, Service, ServiceError, ServiceId, Services,
     needs::{Needs, find_cycle},
-    phase::{FailureReason, Then},
+    phase::{AfterExit, FailureReason},
     restart::Backoff,
-    run::World,
+    run::Context,
+    settings::{Settings, check_name, decode},
     table::MAX_SERVICES,
-    terms::{Terms, check_name, decode},
 };
 use crate::{clock::Moment, event::Poller, tasks::Tasks};
 
 impl Tasks {
-    /// Starts a service, or has it wait for those that it needs.
+    /// Starts a service, or makes it wait for those that it needs.
     pub(super) fn start_service(
         &mut self,
         start: &StartService<'_>,
         poller: &Poller,
-    ) -> Result<ServiceId, Refusal> {
+    ) -> Result<ServiceId, ServiceError> {
         check_name(start.name)?;
-        let terms = Terms::check(start.spec)?;
+        let settings = Settings::check(start.spec)?;
         let known = self.services.find(start.name);
         if let Some(service) = known
-            && (service.ticket == start.ticket || service.goes_on(start)?)
+            && (service.ticket == start.ticket || service.already_satisfies(start)?)
         {
             return Ok(service.id);
         }
         let known = known.map(|service| service.id);
         if self.services.is_closing {
             let text = "the VM is being powered off";
-            return Err(Refusal::new(FailureKind::Conflict, text));
+            return Err(ServiceError::new(FailureKind::Conflict, text));
         }
         if known.is_none() && self.services.is_full() {
             let text = format!("there are {MAX_SERVICES} services: remove some");
-            return Err(Refusal::new(FailureKind::Limit, text));
+            return Err(ServiceError::new(FailureKind::Limit, text));
         }
-        self.services.check_needs(start.name, &terms)?;
-        let needs = self.services.look_at_needs(&terms.needs);
+        self.services.check_needs(start.name, &settings)?;
+        let needs = self.services.evaluate_needs(&settings.needs);
         let id = known.unwrap_or_else(|| self.services.next_id());
         let keep = decode(start.spec)?.start.keep;
         let Self {
@@ -46,7 +46,7 @@ impl Tasks {
             processes,
             ..
         } = self;
-        let mut world = World {
+        let mut context = Context {
             processes,
             poller,
             now: Moment::now(),
@@ -56,52 +56,52 @@ impl Tasks {
             Some(service) => service,
             None => {
                 let log = Log::new(keep);
-                new.insert(Service::new(id, start.name, start.spec, terms, log))
+                new.insert(Service::new(id, start.name, start.spec, settings, log))
             }
         };
         let is_new = known.is_none();
-        service.start(start, needs, is_new, &mut world)?;
+        service.start(start, needs, is_new, &mut context)?;
         if let Some(service) = new {
             services.insert(service);
         }
         services.phase_changed(id);
-        services.tell(id);
+        services.mark_changed(id);
         Ok(id)
     }
 }
 
 impl Services {
-    /// Whether a service can ever have what it needs.
-    fn check_needs(&self, name: &str, terms: &Terms) -> Result<(), Refusal> {
+    /// Checks that the needs of a service exist and have no cycle.
+    fn check_needs(&self, name: &str, settings: &Settings) -> Result<(), ServiceError> {
         let needs_of = |name: &str| {
             let known = self.find(name);
-            known.map_or(&[][..], |service| &service.terms.needs)
+            known.map_or(&[][..], |service| &service.settings.needs)
         };
-        if let Some(cycle) = find_cycle(name, &terms.needs, needs_of) {
+        if let Some(cycle) = find_cycle(name, &settings.needs, needs_of) {
             let text = format!("services need each other: {cycle}");
-            return Err(Refusal::invalid(text));
+            return Err(ServiceError::invalid(text));
         }
-        match terms.needs.iter().find(|need| self.find(need).is_none()) {
+        match settings.needs.iter().find(|need| self.find(need).is_none()) {
             None => Ok(()),
             Some(need) => {
                 let text = format!("there is no service {need}, which is needed: start it first");
-                Err(Refusal::new(FailureKind::NotFound, text))
+                Err(ServiceError::new(FailureKind::NotFound, text))
             }
         }
     }
 }
 
 impl Service {
-    /// Whether nothing has to be done for this start, because it goes on as it
-    /// does.
-    fn goes_on(&self, start: &StartService<'_>) -> Result<bool, Refusal> {
+    /// Returns whether nothing has to be done for a start because the service
+    /// already runs as requested.
+    fn already_satisfies(&self, start: &StartService<'_>) -> Result<bool, ServiceError> {
         if self.is_over() {
             return Ok(false);
         }
-        let conflict = |text: &'static str| Err(Refusal::new(FailureKind::Conflict, text));
+        let conflict = |text: &'static str| Err(ServiceError::new(FailureKind::Conflict, text));
         let is_same = *self.spec == *start.spec;
         match &self.phase {
-            Phase::Ending(then) if *then != Then::Restart => {
+            Phase::Stopping(then) if *then != AfterExit::Restart => {
                 conflict("the service is being stopped: wait until it is")
             }
             _ if start.if_same && is_same => Ok(true),
@@ -112,25 +112,25 @@ impl Service {
         }
     }
 
-    /// Starts one that is over. It stays as it was if its program cannot be
-    /// executed now, and a new one does not stay at all.
+    /// Starts a stopped service. If its program cannot be executed now, it
+    /// stays as it was, and a new one is removed.
     fn start(
         &mut self,
         start: &StartService<'_>,
         needs: Needs,
         is_new: bool,
-        world: &mut World<'_>,
-    ) -> Result<(), Refusal> {
+        context: &mut Context<'_>,
+    ) -> Result<(), ServiceError> {
         let spec: Rc<[u8]> = Rc::from(start.spec);
-        let terms = Terms::check(&spec)?;
+        let settings = Settings::check(&spec)?;
         let run = match needs {
-            Needs::Met => Some(Run::begin(self.id, &self.name, &spec, world)?),
-            Needs::Missing(_) | Needs::Over(_) => None,
+            Needs::Met => Some(Run::begin(self.id, &self.name, &spec, context)?),
+            Needs::Missing(_) | Needs::Failed(_) => None,
         };
-        let former = Former {
+        let previous = PreviousState {
             is_new,
             spec: core::mem::replace(&mut self.spec, spec),
-            terms: core::mem::replace(&mut self.terms, terms),
+            settings: core::mem::replace(&mut self.settings, settings),
             ticket: core::mem::replace(&mut self.ticket, start.ticket),
             phase: self.phase.clone(),
             since: self.since,
@@ -138,45 +138,45 @@ impl Service {
             backoff: core::mem::take(&mut self.backoff),
             was_ready: self.was_ready,
         };
-        self.begin_anew();
+        self.begin_start();
         match (run, needs) {
             (Some(run), _) => {
-                self.former = Some(former);
-                self.launches(run)
+                self.previous = Some(previous);
+                self.enter_launching(run)
             }
-            (None, Needs::Over(need)) => self.enter(Phase::Failed(FailureReason::Need(need))),
+            (None, Needs::Failed(need)) => self.enter(Phase::Failed(FailureReason::Need(need))),
             (None, Needs::Missing(need)) => self.enter(Phase::Waiting(need)),
             (None, Needs::Met) => false,
         };
         Ok(())
     }
 
-    /// There is no program: goes back to how it was before the start, if
-    /// somebody asked for that.
+    /// Handles a failed launch. After a requested start, restores the state
+    /// before it.
     pub(super) fn launch_failed(&mut self, failure: Failure<'static>) -> bool {
-        let Some(former) = self.former.take() else {
+        let Some(previous) = self.previous.take() else {
             return self.enter(Phase::Failed(FailureReason::NotStarted(failure)));
         };
-        self.refused = Some((self.starts, failure));
-        self.spec = former.spec;
-        self.terms = former.terms;
-        self.ticket = former.ticket;
-        self.phase = former.phase;
-        self.since = former.since;
-        self.restarts = former.restarts;
-        self.backoff = former.backoff;
-        self.was_ready = former.was_ready;
-        self.is_removed |= former.is_new;
+        self.failed_start = Some((self.starts, failure));
+        self.spec = previous.spec;
+        self.settings = previous.settings;
+        self.ticket = previous.ticket;
+        self.phase = previous.phase;
+        self.since = previous.since;
+        self.restarts = previous.restarts;
+        self.backoff = previous.backoff;
+        self.was_ready = previous.was_ready;
+        self.is_removed |= previous.is_new;
         true
     }
 }
 
-/// What a start changes, before it is known whether there is a program.
-pub(super) struct Former {
-    /// There was no such service.
+/// The state before a start, kept until its program is executed.
+pub(super) struct PreviousState {
+    /// The service did not exist.
     is_new: bool,
     spec: Rc<[u8]>,
-    terms: Terms,
+    settings: Settings,
     ticket: u64,
     phase: Phase,
     since: Moment,

@@ -6,7 +6,7 @@ use alloc::{
 
 use rustix::process::Pid;
 
-use super::{Phase, Run, Service, ServiceId, log::Pace, needs::Needs};
+use super::{Phase, Run, Service, ServiceId, log::ReadBudget, needs::Needs};
 use crate::{
     clock::Moment,
     link::LinkId,
@@ -15,31 +15,31 @@ use crate::{
 
 /// All services.
 pub(crate) struct Services {
-    /// In the order of their names.
+    /// Sorted by name.
     all: Vec<Service>,
-    last: ServiceId,
-    /// Those to which something has happened.
-    news: VecDeque<ServiceId>,
-    /// Those whose log has more than one turn allows to read.
-    busy: Vec<ServiceId>,
-    alarms: BTreeSet<(Moment, ServiceId)>,
-    /// Links whose streams may have something to say.
+    last_id: ServiceId,
+    /// Services that have changed.
+    changed: VecDeque<ServiceId>,
+    /// Services whose log has more to read than one turn allows.
+    read_queue: Vec<ServiceId>,
+    deadlines: BTreeSet<(Moment, ServiceId)>,
+    /// Links whose streams may have frames to send.
     awake: Vec<LinkId>,
-    /// None is started any more.
+    /// Whether the VM is being powered off and no service may start.
     pub(super) is_closing: bool,
 }
 
-/// More services are refused.
+/// The maximum number of services.
 pub(super) const MAX_SERVICES: usize = 256;
 
 impl Services {
     pub(crate) const fn new() -> Self {
         Self {
             all: Vec::new(),
-            last: ServiceId(0),
-            news: VecDeque::new(),
-            busy: Vec::new(),
-            alarms: BTreeSet::new(),
+            last_id: ServiceId(0),
+            changed: VecDeque::new(),
+            read_queue: Vec::new(),
+            deadlines: BTreeSet::new(),
             awake: Vec::new(),
             is_closing: false,
         }
@@ -49,12 +49,12 @@ impl Services {
         self.all.iter_mut().find(|service| service.id == id)
     }
 
-    /// The service with this name.
+    /// Returns the service with this name.
     pub(super) fn find(&self, name: &str) -> Option<&Service> {
         self.known().find(|service| service.name == name)
     }
 
-    /// All services in the order of their names.
+    /// Returns all services, sorted by name.
     pub(super) fn known(&self) -> impl Iterator<Item = &Service> {
         self.all.iter().filter(|service| !service.is_removed)
     }
@@ -63,10 +63,10 @@ impl Services {
         self.all.len() >= MAX_SERVICES
     }
 
-    /// The id of the next one.
+    /// Returns the id of the next service.
     pub(super) fn next_id(&mut self) -> ServiceId {
-        self.last = ServiceId(self.last.0.wrapping_add(1));
-        self.last
+        self.last_id = ServiceId(self.last_id.0.wrapping_add(1));
+        self.last_id
     }
 
     pub(super) fn insert(&mut self, service: Service) {
@@ -74,7 +74,7 @@ impl Services {
         self.all.insert(place, service);
     }
 
-    /// Forgets a service, as soon as nobody reads its log any more.
+    /// Removes a service, as soon as no stream watches it.
     pub(super) fn remove(&mut self, id: ServiceId) {
         if let Some(service) = self.get_mut(id) {
             service.is_removed = true;
@@ -88,32 +88,32 @@ impl Services {
         });
     }
 
-    /// A stream wants to be told of a service.
-    pub(super) fn join(&mut self, id: ServiceId, caller: Caller) {
+    /// Adds a stream that watches a service.
+    pub(super) fn add_watcher(&mut self, id: ServiceId, caller: Caller) {
         if let Some(service) = self.get_mut(id) {
             service.watchers.push(caller);
         }
     }
 
-    /// A stream is gone.
-    pub(crate) fn leave(&mut self, id: ServiceId, caller: Caller) {
+    /// Removes a stream that watched a service.
+    pub(crate) fn remove_watcher(&mut self, id: ServiceId, caller: Caller) {
         if let Some(service) = self.get_mut(id) {
             service.watchers.retain(|other| *other != caller);
         }
         self.drop_if_removed(id);
     }
 
-    /// How the services are that one needs.
+    /// Returns the state of what a waiting service needs.
     pub(super) fn needs_of(&self, id: ServiceId) -> Needs {
         let waits =
             |service: &&Service| service.id == id && matches!(service.phase, Phase::Waiting(_));
         match self.all.iter().find(waits) {
-            Some(service) => self.look_at_needs(&service.terms.needs),
+            Some(service) => self.evaluate_needs(&service.settings.needs),
             None => Needs::Met,
         }
     }
 
-    pub(super) fn look_at_needs(&self, needs: &[String]) -> Needs {
+    pub(super) fn evaluate_needs(&self, needs: &[String]) -> Needs {
         let mut missing = None;
         for name in needs {
             match self.find(name) {
@@ -121,122 +121,124 @@ impl Services {
                 Some(need) if !need.is_over() => {
                     missing.get_or_insert(name);
                 }
-                _ => return Needs::Over(name.clone()),
+                _ => return Needs::Failed(name.clone()),
             }
         }
         missing.map_or(Needs::Met, |name| Needs::Missing(name.clone()))
     }
 
-    /// A service has another phase: who waits for it is told.
+    /// Handles a phase change: wakes the streams and the services that wait for
+    /// it.
     pub(super) fn phase_changed(&mut self, id: ServiceId) {
         self.wake(id);
         for service in &self.all {
-            if matches!(service.phase, Phase::Waiting(_)) && !self.news.contains(&service.id) {
-                self.news.push_back(service.id);
+            if matches!(service.phase, Phase::Waiting(_)) && !self.changed.contains(&service.id) {
+                self.changed.push_back(service.id);
             }
         }
     }
 
-    /// Something has happened to a process of a service.
+    /// Handles a change of a process of a service.
     pub(super) fn process_changed(&mut self, process: ProcessId) {
         let concerned = |service: &&Service| {
             let run = service.run.as_ref();
-            run.is_some_and(|run| run.is(process))
+            run.is_some_and(|run| run.uses_process(process))
         };
         if let Some(id) = self.all.iter().find(concerned).map(|service| service.id) {
-            self.tell(id);
+            self.mark_changed(id);
         }
     }
 
-    /// A child has ended; it may have been looking at a service.
+    /// Handles the end of a child, which may have been the probe of a service.
     pub(crate) fn reaped(&mut self, pid: Pid) {
-        let probing = |service: &mut Service| {
+        let probe = |service: &mut Service| {
             let run = service.run.as_mut();
-            let probing = run.and_then(|run| run.probing.as_mut());
-            probing
-                .is_some_and(|probing| probing.reaped(pid))
+            let probe = run.and_then(|run| run.probe.as_mut());
+            probe
+                .is_some_and(|probe| probe.reaped(pid))
                 .then_some(service.id)
         };
-        if let Some(id) = self.all.iter_mut().find_map(probing) {
-            self.tell(id);
+        if let Some(id) = self.all.iter_mut().find_map(probe) {
+            self.mark_changed(id);
         }
     }
 
-    /// The log of a service has something.
-    pub(crate) fn log_is_ready(&mut self, id: ServiceId) {
+    /// Handles an epoll event of a log.
+    pub(crate) fn on_log_ready(&mut self, id: ServiceId) {
         if let Some(service) = self.get_mut(id) {
-            service.log.is_ready();
-            self.tell(id);
+            service.log.on_ready();
+            self.mark_changed(id);
         }
     }
 
-    /// A service must be looked at.
-    pub(crate) fn tell(&mut self, id: ServiceId) {
-        if !self.news.contains(&id) {
-            self.news.push_back(id);
+    /// Marks a service to be checked.
+    pub(crate) fn mark_changed(&mut self, id: ServiceId) {
+        if !self.changed.contains(&id) {
+            self.changed.push_back(id);
         }
     }
 
-    /// Notes whose time has come, and who wants to go on reading.
+    /// Marks the services whose deadline has passed or that have more to read.
     pub(super) fn begin_turn(&mut self) {
-        let now = self.alarms.first().map(|_| Moment::now());
-        while let Some((at, id)) = self.alarms.first().copied()
+        let now = self.deadlines.first().map(|_| Moment::now());
+        while let Some((at, id)) = self.deadlines.first().copied()
             && now.is_some_and(|now| at <= now)
         {
-            self.alarms.pop_first();
-            self.tell(id);
+            self.deadlines.pop_first();
+            self.mark_changed(id);
         }
-        for id in core::mem::take(&mut self.busy) {
-            self.tell(id);
+        for id in core::mem::take(&mut self.read_queue) {
+            self.mark_changed(id);
         }
     }
 
-    pub(super) fn next_news(&mut self) -> Option<ServiceId> {
-        self.news.pop_front()
+    pub(super) fn next_changed(&mut self) -> Option<ServiceId> {
+        self.changed.pop_front()
     }
 
-    /// Reads what a service has printed, as far as one turn allows.
+    /// Reads the log of a service, as far as one turn allows.
     pub(super) fn read_log(&mut self, id: ServiceId) {
         let Some(service) = self.get_mut(id) else {
             return;
         };
-        let pace = service.run.as_ref().map_or(Pace::Fast, Run::pace);
-        if service.log.read(pace) {
+        let run = service.run.as_ref();
+        let budget = run.map_or(ReadBudget::Full, Run::read_budget);
+        if service.log.read(budget) {
             self.wake(id);
         }
     }
 
-    /// Has a service looked at again when it must be.
+    /// Schedules the next check of a service.
     pub(super) fn end_turn(&mut self, id: ServiceId) {
         self.drop_if_removed(id);
         let Some(service) = self.get_mut(id) else {
             return;
         };
         let more = service.log.has_more() || service.run.as_ref().is_some_and(Run::is_behind);
-        let next = service.next_alarm();
-        let former = core::mem::replace(&mut service.alarm, next);
-        if let Some(former) = former {
-            self.alarms.remove(&(former, id));
+        let next = service.earliest_deadline();
+        let previous = core::mem::replace(&mut service.next_deadline, next);
+        if let Some(previous) = previous {
+            self.deadlines.remove(&(previous, id));
         }
         if let Some(next) = next {
-            self.alarms.insert((next, id));
+            self.deadlines.insert((next, id));
         }
-        if more && !self.busy.contains(&id) {
-            self.busy.push(id);
+        if more && !self.read_queue.contains(&id) {
+            self.read_queue.push(id);
         }
     }
 
-    /// When some service must be looked at again.
+    /// Returns the next deadline of any service.
     pub(crate) fn next_deadline(&self) -> Option<Moment> {
-        self.alarms.first().map(|(at, _)| *at)
+        self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// Whether there is something to do without an event.
+    /// Returns whether there is work to do without an event.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.news.is_empty() || !self.busy.is_empty()
+        !self.changed.is_empty() || !self.read_queue.is_empty()
     }
 
-    /// Has everybody served who waits for a service.
+    /// Wakes all streams that watch a service.
     fn wake(&mut self, id: ServiceId) {
         let Some(service) = self.all.iter().find(|service| service.id == id) else {
             return;
@@ -248,7 +250,7 @@ impl Services {
         }
     }
 
-    /// A link whose streams may have something to say.
+    /// Returns a link whose streams may have frames to send.
     pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
         self.awake.pop()
     }
@@ -257,7 +259,7 @@ impl Services {
         !self.awake.is_empty()
     }
 
-    /// The ids of all services.
+    /// Returns the ids of all services.
     pub(super) fn ids(&self) -> Vec<ServiceId> {
         self.all.iter().map(|service| service.id).collect()
     }

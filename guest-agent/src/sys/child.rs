@@ -1,5 +1,5 @@
-//! What a child does before its program. It shares the agent's memory, and the
-//! agent uses it at the same time: see [`launch`](super::launch).
+//! The code that a child runs before its program. It shares the agent's memory,
+//! which the agent uses at the same time: see [`launch`](super::launch).
 
 use core::ffi::{c_char, c_int, c_void};
 
@@ -7,41 +7,41 @@ use rustix::{fd::RawFd, io::Errno};
 use vmcell_wire::Stage;
 
 use super::{
-    contain::{CgroupNamespace, enter_cgroup_namespace},
+    cgroup_namespace::{CgroupNamespace, enter_cgroup_namespace},
     launch::ResourceLimit,
     raw::call,
 };
 
-/// Why there is no program, and how far the child got.
+/// Why a child could not execute its program, and at which stage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChildFailure {
     pub(crate) stage: Stage,
     pub(crate) errno: Errno,
 }
 
-/// What a child is to do. All pointers are to memory that is lent to it.
-pub(super) struct Orders {
+/// What a child has to set up. All pointers refer to memory that is lent to it.
+pub(super) struct ChildSetup {
     pub(super) candidates: *const *const c_char,
     pub(super) argv: *const *const c_char,
     pub(super) env: *const *const c_char,
-    /// Null: where the agent is.
+    /// Null: the agent's directory.
     pub(super) cwd: *mut u8,
     pub(super) make_cwd: bool,
     pub(super) rlimits: *const [ResourceLimit],
     pub(super) nice: Option<i8>,
-    /// And a group.
+    /// The uid and gid.
     pub(super) user: Option<(u32, u32)>,
     pub(super) groups: *const [u32],
     pub(super) umask: Option<u16>,
     pub(super) descriptors: [RawFd; 3],
-    pub(super) alive: RawFd,
+    pub(super) exec_pipe: RawFd,
     pub(super) terminal: bool,
     pub(super) cgroup_namespace: CgroupNamespace,
     pub(super) failure: Option<ChildFailure>,
 }
 
-impl Orders {
-    pub(super) const NOTHING: Self = Self {
+impl ChildSetup {
+    pub(super) const EMPTY: Self = Self {
         candidates: core::ptr::null(),
         argv: core::ptr::null(),
         env: core::ptr::null(),
@@ -53,96 +53,96 @@ impl Orders {
         groups: &[],
         umask: None,
         descriptors: [-1; 3],
-        alive: -1,
+        exec_pipe: -1,
         terminal: false,
         cgroup_namespace: CgroupNamespace::Shared,
         failure: None,
     };
 }
 
-/// The child's whole life before its program.
+/// Everything that the child does before its program.
 ///
 /// # Safety
-/// The argument must be [`Orders`] that are lent to this child.
-pub(super) unsafe extern "C" fn child_main(orders: *mut c_void) -> ! {
-    let orders: *mut Orders = orders.cast();
-    // SAFETY: `launch` lends valid orders for as long as the child runs this.
-    let failure = unsafe { prepare_and_exec(&*orders) };
+/// The argument must be a [`ChildSetup`] that is lent to this child.
+pub(super) unsafe extern "C" fn child_main(setup: *mut c_void) -> ! {
+    let setup: *mut ChildSetup = setup.cast();
+    // SAFETY: `launch` lends a valid setup for as long as the child runs this.
+    let failure = unsafe { prepare_and_exec(&*setup) };
     // SAFETY: as above, and the reference of the line before is gone.
-    unsafe { (*orders).failure = Some(failure) };
-    // SAFETY: plain exit of the child; 127 is seen by nobody, since the agent
-    // reports the failure itself.
+    unsafe { (*setup).failure = Some(failure) };
+    // SAFETY: plain exit of the child. The code 127 is not used, since the
+    // agent reports the failure itself.
     let _ = unsafe { call(libc::SYS_exit, [127, 0, 0, 0, 0]) };
     // SAFETY: exit(2) does not return.
     unsafe { core::hint::unreachable_unchecked() }
 }
 
-/// Returns only if there is no program to run.
-unsafe fn prepare_and_exec(orders: &Orders) -> ChildFailure {
-    // SAFETY: `launch` made all of it ready.
-    match unsafe { prepare(orders) } {
+/// Returns only if the program cannot be executed.
+unsafe fn prepare_and_exec(setup: &ChildSetup) -> ChildFailure {
+    // SAFETY: `launch` initialised all of it.
+    match unsafe { prepare(setup) } {
         // SAFETY: as above.
-        Ok(()) => unsafe { exec(orders) },
+        Ok(()) => unsafe { exec(setup) },
         Err(failure) => failure,
     }
 }
 
-unsafe fn prepare(orders: &Orders) -> Result<(), ChildFailure> {
+unsafe fn prepare(setup: &ChildSetup) -> Result<(), ChildFailure> {
     let at = |stage| move |errno| ChildFailure { stage, errno };
-    // SAFETY: raw system calls on values that `launch` made ready. None of them
-    // allocates, locks or calls back.
+    // SAFETY: raw system calls on values that `launch` initialised. None of
+    // them allocates, locks or calls back.
     unsafe {
-        // Before it leaves the agent's session, by which the agent knows who is
-        // in its cgroup namespace for good reason.
-        enter_cgroup_namespace(orders.cgroup_namespace).map_err(at(Stage::Cgroup))?;
+        // Before setsid: the agent expects only processes of its own session
+        // in its cgroup namespace.
+        enter_cgroup_namespace(setup.cgroup_namespace).map_err(at(Stage::Cgroup))?;
         call(libc::SYS_setsid, [0; 5]).map_err(at(Stage::Setup))?;
-        for (source, target) in orders.descriptors.iter().zip(0..) {
+        for (source, target) in setup.descriptors.iter().zip(0..) {
             // The agent's own 0, 1 and 2 are always open, so source and
             // target differ and the copy loses the close-on-exec flag.
-            let arguments = [word(*source), target, 0, 0, 0];
+            let arguments = [as_register(*source), target, 0, 0, 0];
             call(libc::SYS_dup3, arguments).map_err(at(Stage::Setup))?;
         }
-        close_the_agents_descriptors(orders.alive);
-        if orders.terminal {
+        close_inherited_descriptors(setup.exec_pipe);
+        if setup.terminal {
             let (stdin, steal) = (0, 0);
             let request = usize::try_from(libc::TIOCSCTTY).unwrap_or(0);
             let arguments = [stdin, request, steal, 0, 0];
             call(libc::SYS_ioctl, arguments).map_err(at(Stage::Terminal))?;
         }
-        for limit in &*orders.rlimits {
+        for limit in &*setup.rlimits {
             let values = limit.values.as_ptr().expose_provenance();
             let old = 0;
-            let arguments = [OURSELVES, usize::from(limit.resource), values, old, 0];
+            let arguments = [CURRENT_PROCESS, usize::from(limit.resource), values, old, 0];
             call(libc::SYS_prlimit64, arguments).map_err(at(Stage::Limits))?;
         }
-        if let Some(nice) = orders.nice {
+        if let Some(nice) = setup.nice {
             let kind = 0; // PRIO_PROCESS
-            let arguments = [kind, OURSELVES, word(nice.into()), 0, 0];
+            let arguments = [kind, CURRENT_PROCESS, as_register(nice.into()), 0, 0];
             call(libc::SYS_setpriority, arguments).map_err(at(Stage::Limits))?;
         }
-        if let Some((uid, gid)) = orders.user {
-            become_user(uid, gid, &*orders.groups).map_err(at(Stage::User))?;
+        if let Some((uid, gid)) = setup.user {
+            become_user(uid, gid, &*setup.groups).map_err(at(Stage::User))?;
         }
-        if let Some(umask) = orders.umask {
+        if let Some(umask) = setup.umask {
             // It cannot fail.
             let _ = call(libc::SYS_umask, [usize::from(umask), 0, 0, 0, 0]);
         }
-        if !orders.cwd.is_null() {
-            enter(orders.cwd, orders.make_cwd).map_err(at(Stage::WorkingDirectory))?;
+        if !setup.cwd.is_null() {
+            change_directory(setup.cwd, setup.make_cwd).map_err(at(Stage::WorkingDirectory))?;
         }
         unblock_signals();
     }
     Ok(())
 }
 
-/// Executes the first candidate that there is. Returns only if that fails.
-unsafe fn exec(orders: &Orders) -> ChildFailure {
+/// Executes the first candidate that exists. Returns only on failure.
+unsafe fn exec(setup: &ChildSetup) -> ChildFailure {
     let (argv, env) = (
-        orders.argv.expose_provenance(),
-        orders.env.expose_provenance(),
+        setup.argv.expose_provenance(),
+        setup.env.expose_provenance(),
     );
     let mut denied = None;
-    let mut candidate = orders.candidates;
+    let mut candidate = setup.candidates;
     // SAFETY: the array ends with a null pointer, the other arrays as well.
     unsafe {
         while !(*candidate).is_null() {
@@ -168,23 +168,23 @@ unsafe fn exec(orders: &Orders) -> ChildFailure {
     })
 }
 
-/// In system calls that mean the caller when they are given no process.
-const OURSELVES: usize = 0;
+/// The pid that means the calling process in these system calls.
+const CURRENT_PROCESS: usize = 0;
 
-/// A number as the kernel takes it from a register, of which it looks at the
-/// lower half.
+/// Converts a number to a register value, of which the kernel reads the lower
+/// half.
 #[expect(clippy::cast_sign_loss, reason = "the bits are what counts")]
-const fn word(number: c_int) -> usize {
+const fn as_register(number: c_int) -> usize {
     number as isize as usize
 }
 
-/// Closes the child's copies of what the agent has open, but for one. A child
-/// can be stopped before it executes anything, and would else keep others from
-/// seeing the end of a pipe or of a connection that the agent has closed.
-unsafe fn close_the_agents_descriptors(kept: RawFd) {
+/// Closes the child's copies of the agent's descriptors, but for one. A child
+/// can be stopped before it executes its program, and would otherwise keep
+/// pipes and connections open that the agent has closed.
+unsafe fn close_inherited_descriptors(kept: RawFd) {
     let first = 3;
     let last = libc::c_uint::MAX as usize;
-    let kept = word(kept);
+    let kept = as_register(kept);
     // SAFETY: nothing of the child uses them, and it has a table of its own.
     unsafe {
         if kept > first {
@@ -197,10 +197,10 @@ unsafe fn close_the_agents_descriptors(kept: RawFd) {
     }
 }
 
-/// Raw calls, because the C library would make every thread that it believes
-/// to have, which are the agent's, follow.
+/// Changes the user and groups. Uses raw system calls, because the C library
+/// would apply the change to all threads that it knows, which are the agent's.
 ///
-/// The child has the agent's memory until it executes. A change of user makes
+/// The child has the agent's memory until its execve. A change of user makes
 /// that memory not dumpable (prctl(2), PR_SET_DUMPABLE), so that the user's
 /// other processes can neither read it nor trace the child.
 unsafe fn become_user(uid: u32, gid: u32, groups: &[u32]) -> Result<(), Errno> {
@@ -215,9 +215,9 @@ unsafe fn become_user(uid: u32, gid: u32, groups: &[u32]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Enters a directory. With `make`, one that is not there is made first, with
-/// its parents; a parent that is there already is fine, whatever it is.
-unsafe fn enter(path: *mut u8, make: bool) -> Result<(), Errno> {
+/// Changes to a directory. With `make`, a missing one is created first, with
+/// its parents; an existing parent is accepted, whatever it is.
+unsafe fn change_directory(path: *mut u8, make: bool) -> Result<(), Errno> {
     const MODE: usize = 0o777;
     let address = path.expose_provenance();
     // SAFETY: `path` ends with a zero byte and is ours to write to.
@@ -230,7 +230,7 @@ unsafe fn enter(path: *mut u8, make: bool) -> Result<(), Errno> {
         while *place != 0 {
             place = place.add(1);
             if *place == b'/' || *place == 0 {
-                // Cut the path off here for a moment.
+                // Truncate the path here temporarily.
                 let byte = core::mem::replace(&mut *place, 0);
                 let made = call(libc::SYS_mkdir, [address, MODE, 0, 0, 0]);
                 *place = byte;
@@ -243,13 +243,13 @@ unsafe fn enter(path: *mut u8, make: bool) -> Result<(), Errno> {
     }
 }
 
-/// Undoes what the agent did to its own signals: everything is blocked for the
-/// sake of signalfd, and that survives `execve(2)`.
+/// Unblocks all signals. The agent blocks them for signalfd, and the mask
+/// survives `execve(2)`.
 unsafe fn unblock_signals() {
     const SET_SIZE: usize = 8;
     let nothing_blocked = 0u64;
     let set = (&raw const nothing_blocked).expose_provenance();
-    let how = word(libc::SIG_SETMASK);
+    let how = as_register(libc::SIG_SETMASK);
     // SAFETY: it points to a signal set of the size that the kernel is told.
     let _ = unsafe { call(libc::SYS_rt_sigprocmask, [how, set, 0, SET_SIZE, 0]) };
 }

@@ -1,4 +1,4 @@
-//! clone3(2), in the two shapes the agent uses.
+//! clone3(2), in the two forms that the agent uses.
 
 use core::{
     arch::asm,
@@ -41,28 +41,28 @@ impl CloneArgs {
 }
 
 /// Starts a process that shares the agent's memory and runs `entry(argument)`
-/// on `stack`, inside `cgroup` from its first instruction. The agent goes on at
-/// once. The kernel sets `runs` to zero when the child no longer uses the
-/// memory: it has executed a program or ended.
+/// on `stack`, inside `cgroup` from its first instruction. Returns without
+/// waiting for it. The kernel sets `in_use` to zero when the child no longer uses
+/// the memory: it has executed a program or ended.
 ///
 /// # Safety
-/// `entry` must never return, and runs beside the agent: no allocation, no
-/// locks, no C library, no writes to memory but its own stack and what
-/// `argument` lends it. `stack`, `runs` and what `argument` lends must stay
-/// where they are, and `stack` in use by nobody else, until `runs` is zero.
+/// `entry` must never return. It runs concurrently with the agent: no
+/// allocation, no locks, no C library, no writes to memory but its own stack
+/// and what `argument` lends it. `stack`, `in_use` and what `argument` lends must
+/// stay in place, and `stack` must not be used otherwise, until `in_use` is zero.
 pub(super) unsafe fn clone_sharing_memory(
     stack: &mut Mapping,
-    runs: &AtomicU32,
+    in_use: &AtomicU32,
     cgroup: Option<BorrowedFd<'_>>,
     entry: unsafe extern "C" fn(*mut c_void) -> !,
     argument: *mut c_void,
 ) -> Result<Pid, Errno> {
     let stack = stack.as_mut_slice();
     let shared = libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID;
-    runs.store(1, Ordering::Relaxed);
+    in_use.store(1, Ordering::Relaxed);
     let mut arguments = CloneArgs {
         flags: u64::from(shared.unsigned_abs()),
-        child_tid: runs.as_ptr().expose_provenance() as u64,
+        child_tid: in_use.as_ptr().expose_provenance() as u64,
         exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
         stack: stack.as_mut_ptr().addr() as u64,
         stack_size: stack.len() as u64,
@@ -103,9 +103,9 @@ pub(super) unsafe fn clone_sharing_memory(
     }
 }
 
-/// Makes a process that is PID 1 of new user, pid, mount, UTS, IPC and network
-/// namespaces, with its own copy of this one's memory and with its descriptors,
-/// in a cgroup if one is named. None: this is that process.
+/// Creates a process that is PID 1 of new user, pid, mount, UTS, IPC and
+/// network namespaces, with its own copy of this one's memory and descriptors,
+/// in a cgroup if one is given. Returns `None` in the new process.
 pub(crate) fn clone_into_namespaces(cgroup: Option<&OwnedFd>) -> Result<Option<Pid>, Errno> {
     let namespaces = libc::CLONE_NEWUSER
         | libc::CLONE_NEWPID

@@ -3,9 +3,8 @@ use rustix::{
     io::Errno,
 };
 
-/// Marks every descriptor but 0, 1 and 2 as not for children, whoever opened
-/// it: close_range(2).
-pub(crate) fn keep_descriptors_from_children() -> Result<(), Errno> {
+/// Sets close-on-exec on every descriptor but 0, 1 and 2: close_range(2).
+pub(crate) fn set_cloexec_on_all() -> Result<(), Errno> {
     const FIRST: libc::c_uint = 3;
     // SAFETY: a flag of descriptors is changed; nothing is closed.
     let result = unsafe {
@@ -22,13 +21,13 @@ pub(crate) fn keep_descriptors_from_children() -> Result<(), Errno> {
 /// Closes every descriptor but these: close_range(2).
 ///
 /// # Safety
-/// Nobody may use or own any of the others.
+/// The others must not be used or owned.
 pub(super) unsafe fn close_all_but<const N: usize>(mut kept: [libc::c_uint; N]) {
     kept.sort_unstable();
     let mut first = 0;
     for descriptor in kept {
         if descriptor > first {
-            // SAFETY: the caller vouches for it.
+            // SAFETY: the caller guarantees it.
             unsafe {
                 libc::syscall(
                     libc::SYS_close_range,
@@ -44,7 +43,8 @@ pub(super) unsafe fn close_all_but<const N: usize>(mut kept: [libc::c_uint; N]) 
     unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
 }
 
-/// Takes a descriptor that the program was started with, by its number.
+/// Takes ownership of a descriptor that the program was started with, by its
+/// number.
 ///
 /// # Errors
 /// `EBADF` if there is none, or if it was taken before.
@@ -57,8 +57,8 @@ pub(crate) fn inherited(number: u32) -> Result<OwnedFd, Errno> {
     // SAFETY: the flags of a descriptor are read, if it is one.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
     super::check(flags.into())?;
-    // What this program opens is born with the flag, and so is not taken for
-    // something that it was started with.
+    // Everything that this program opens has the flag, so it is not mistaken
+    // for an inherited descriptor.
     if flags & libc::FD_CLOEXEC != 0 {
         return Err(Errno::BADF);
     }
@@ -66,19 +66,19 @@ pub(crate) fn inherited(number: u32) -> Result<OwnedFd, Errno> {
     let result = unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
     super::check(result.into())?;
     // SAFETY: it was open before anything in this program could own it, and is
-    // marked now, so that nobody takes it a second time.
+    // marked now, so that it cannot be taken a second time.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// What the program was given as its standard input.
+/// Returns a copy of the standard input.
 ///
 /// # Errors
 /// There is none.
-pub fn standard_input() -> Result<OwnedFd, Errno> {
+pub fn stdin_copy() -> Result<OwnedFd, Errno> {
     copy_of(0)
 }
 
-/// What the program was given as its standard error.
+/// Returns a copy of the standard error.
 pub(crate) fn standard_error() -> Result<OwnedFd, Errno> {
     copy_of(2)
 }
@@ -88,6 +88,6 @@ fn copy_of(number: libc::c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: the kernel makes a new descriptor and touches no memory.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FIRST) };
     super::check(copy.into())?;
-    // SAFETY: the descriptor is new, so nobody else owns it.
+    // SAFETY: the descriptor is new, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }

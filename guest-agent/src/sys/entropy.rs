@@ -3,8 +3,8 @@ use rustix::{
     io::Errno,
 };
 
-/// Feeds the kernel's random number generator and lets it count: random(4),
-/// `RNDADDENTROPY`.
+/// Adds a seed to the kernel's random number generator and credits it as
+/// entropy: random(4), `RNDADDENTROPY`.
 pub(crate) fn add_entropy(random: &OwnedFd, seed: &[u8; 32]) -> Result<(), Errno> {
     /// `struct rand_pool_info` with its buffer.
     #[repr(C)]

@@ -6,11 +6,11 @@ use rustix::{
 
 use super::descriptors::close_all_but;
 
-/// Makes a process that goes on with `child`, with its own copy of the agent's
-/// memory, and ends with the agent. Of the agent's descriptors it has only
+/// Forks a process that runs `child` with its own copy of the agent's memory,
+/// and is killed when the agent ends. Of the agent's descriptors it has only
 /// these.
 ///
-/// The agent has one thread, so whatever it was doing is complete in the copy.
+/// The agent has one thread, so its memory is consistent in the copy.
 pub(crate) fn fork<const N: usize>(
     descriptors: [OwnedFd; N],
     child: impl FnOnce([OwnedFd; N]),
@@ -27,23 +27,23 @@ pub(crate) fn fork<const N: usize>(
         .each_ref()
         .map(|descriptor| descriptor.as_raw_fd().unsigned_abs());
     // SAFETY: what the agent owns is never dropped here, because the child
-    // leaves through `_exit`, and it uses nothing but what it is given.
+    // leaves through `_exit`, and it only uses the given descriptors.
     unsafe { close_all_but(kept) };
     let tied = set_parent_process_death_signal(Some(Signal::KILL));
     // The agent may have ended before that.
     if tied.is_ok() && rustix::process::getppid() == Some(agent) {
         child(descriptors);
     }
-    end_this_process()
+    exit_immediately()
 }
 
-/// Ends it at once: nothing of the agent's is run at its end.
-pub fn end_this_process() -> ! {
+/// Exits at once with code 1, without running any exit handlers.
+pub fn exit_immediately() -> ! {
     exit(1)
 }
 
-/// As [`end_this_process`], with an exit code.
+/// As [`exit_immediately`], with an exit code.
 pub(crate) fn exit(code: u8) -> ! {
-    // SAFETY: the kernel gives back all that the process has.
+    // SAFETY: the kernel frees everything that the process has.
     unsafe { libc::_exit(code.into()) }
 }

@@ -1,15 +1,16 @@
-//! From a plan to a running program.
+//! Starts programs.
 //!
-//! A child shares the agent's memory until it executes its program, because to
-//! copy the page tables takes longer than all else. But the agent does not wait
-//! for it: a user can stop a child that has become that user (SIGSTOP), and an
-//! open file can hold up its execve(2) (a lease, a file system in user space).
-//! So whatever the child needs is copied into memory that is lent to it. It
-//! touches nothing else, and the kernel tells when it has left.
+//! A child shares the agent's memory until it executes its program, because
+//! copying the page tables would take longer than everything else. But the
+//! agent does not wait for it: a user can stop a child that has switched to
+//! that user (SIGSTOP), and an open file can delay its execve(2) (a lease, a
+//! file system in user space). So everything that the child needs is copied
+//! into memory that is lent to it. It touches nothing else, and the kernel
+//! reports when the child no longer uses it.
 //!
 //! ```text
 //!  launch ──> Launch: the child prepares itself ──> finish: executed, or why not
-//!  Lent ·············· lent to the child ················> the next launch
+//!  ChildMemory ······· lent to the child ················> the next launch
 //! ```
 
 use core::{
@@ -28,41 +29,41 @@ use vmcell_wire::{Packed, Stage};
 
 use super::{
     Mapping,
-    child::{ChildFailure, Orders, child_main},
+    cgroup_namespace::CgroupNamespace,
+    child::{ChildFailure, ChildSetup, child_main},
     clone::clone_sharing_memory,
-    contain::CgroupNamespace,
 };
 
-/// Everything a child needs, made ready before it exists: after the clone
-/// nothing can be allocated. What is not asked for costs no system call.
+/// Everything a child needs, prepared before it exists: after the clone nothing
+/// can be allocated. Settings that are absent cost no system call.
 pub(crate) struct ChildPlan<'a> {
     /// The paths to try in order, as `execvp(3)` would.
     pub(crate) candidates: Packed<'a>,
     pub(crate) argv: Packed<'a>,
     /// The environment, in two parts.
     pub(crate) env: [Packed<'a>; 2],
-    /// Without a zero byte. None: where the agent is, which is `/`.
+    /// Without a zero byte. `None`: the agent's directory, which is `/`.
     pub(crate) cwd: Option<&'a [u8]>,
     pub(crate) make_cwd: bool,
     pub(crate) stdin: BorrowedFd<'a>,
     pub(crate) stdout: BorrowedFd<'a>,
     pub(crate) stderr: BorrowedFd<'a>,
-    /// The one descriptor of the agent that it keeps, until it executes its
-    /// program or ends: the other end of this pipe tells when.
-    pub(crate) alive: BorrowedFd<'a>,
-    /// Its standard input is a terminal, which becomes the controlling terminal
-    /// of its session.
+    /// The only descriptor of the agent that the child keeps, until its execve
+    /// or exit closes it. The agent watches the other end of this pipe.
+    pub(crate) exec_pipe: BorrowedFd<'a>,
+    /// Whether its standard input is a terminal, which becomes the controlling
+    /// terminal of its session.
     pub(crate) terminal: bool,
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
     pub(crate) cgroup_namespace: CgroupNamespace,
     pub(crate) rlimits: &'a [ResourceLimit],
     pub(crate) nice: Option<i8>,
-    /// None: as the agent, which is root.
+    /// `None`: those of the agent, which is root.
     pub(crate) credentials: Option<Credentials<'a>>,
     pub(crate) umask: Option<u16>,
 }
 
-/// One call of prlimit(2).
+/// The arguments of one prlimit(2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResourceLimit {
     pub(crate) resource: u8,
@@ -70,7 +71,7 @@ pub(crate) struct ResourceLimit {
     pub(crate) values: [u64; 2],
 }
 
-/// Who a child becomes: credentials(7).
+/// The user and groups of a child: credentials(7).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Credentials<'a> {
     pub(crate) uid: u32,
@@ -78,65 +79,66 @@ pub(crate) struct Credentials<'a> {
     pub(crate) groups: &'a [u32],
 }
 
-/// What is lent to a child until it has executed its program or ended. The
-/// agent goes on meanwhile, so it must neither move nor change any of it.
-struct Lent {
-    /// Not zero while the child uses all this; the kernel writes here.
-    runs: AtomicU32,
+/// Memory that is lent to a child until it has executed its program or ended.
+/// The agent runs meanwhile, so it must neither move nor change any of it.
+struct ChildMemory {
+    /// Not zero while the child uses the memory; the kernel clears it.
+    in_use: AtomicU32,
     stack: Mapping,
-    /// What the pointers point to: strings with their zero bytes.
+    /// The strings that the pointers refer to, with their zero bytes.
     strings: Vec<u8>,
     pointers: Vec<*const c_char>,
     cwd: Vec<u8>,
     rlimits: Vec<ResourceLimit>,
     groups: Vec<u32>,
-    orders: Orders,
+    setup: ChildSetup,
 }
 
 /// Enough for a child that only makes system calls.
 const STACK_SIZE: usize = 64 * 1024;
 
-/// How much memory for strings and pointers is kept for the next child.
-const RETAINED: usize = 16 * 1024;
+/// How much capacity for strings and pointers is retained for the next child.
+const RETAINED_CAPACITY: usize = 16 * 1024;
 const RETAINED_POINTERS: usize = 1024;
 
-/// How many unused sets of memory are kept for the next children.
+/// How many unused [`ChildMemory`] are kept for the next children.
 const MAX_SPARE: usize = 4;
 
-/// More strings than this are not lent at once. Only children that hang in the
-/// kernel, where nothing ends them, can add up to that.
-const MAX_LENT: usize = 16 * 1024 * 1024;
+/// The maximum size of all lent strings. Only children that hang in the kernel,
+/// where they cannot be killed, can add up to that.
+const MAX_LENT_BYTES: usize = 16 * 1024 * 1024;
 
-/// Starts children, and has the memory that they prepare themselves in.
+/// Starts children, and owns the memory that they use until their execve.
 pub(crate) struct Launcher {
     #[expect(clippy::vec_box, reason = "children have pointers into it")]
-    spare: Vec<Box<Lent>>,
+    spare: Vec<Box<ChildMemory>>,
     lent_bytes: usize,
 }
 
-/// A child that may not have executed its program yet, and so uses memory of
+/// A child that may not have executed its program yet, and so may use memory of
 /// the agent.
-pub(crate) struct Launch(NonNull<Lent>);
+pub(crate) struct Launch(NonNull<ChildMemory>);
 
 impl Launch {
-    fn lent(&self) -> *mut Lent {
+    fn memory(&self) -> *mut ChildMemory {
         self.0.as_ptr()
     }
 
-    /// Whether the child still prepares itself.
-    fn is_under_way(&self) -> bool {
+    /// Returns whether the child still uses the memory.
+    fn is_pending(&self) -> bool {
         // SAFETY: the memory lives as long as the launch. Only the kernel writes
         // to this field, and it is atomic.
-        unsafe { (*self.lent()).runs.load(Ordering::Acquire) != 0 }
+        unsafe { (*self.memory()).in_use.load(Ordering::Acquire) != 0 }
     }
 }
 
 impl Drop for Launch {
     fn drop(&mut self) {
-        if !self.is_under_way() {
-            // SAFETY: it comes from a box, which nobody else has, and the child
-            // has no use for it any more. While it has, the memory is not freed.
-            drop(unsafe { Box::from_raw(self.lent()) });
+        if !self.is_pending() {
+            // SAFETY: it comes from a box that has no other owner, and the
+            // child no longer uses it. While it does, the memory is leaked
+            // instead.
+            drop(unsafe { Box::from_raw(self.memory()) });
         }
     }
 }
@@ -155,27 +157,27 @@ impl Launcher {
             stage: Stage::Clone,
             errno,
         };
-        let mut lent = match self.spare.pop() {
-            Some(lent) => lent,
-            None => Box::new(Lent::new().map_err(failed)?),
+        let mut memory = match self.spare.pop() {
+            Some(memory) => memory,
+            None => Box::new(ChildMemory::new().map_err(failed)?),
         };
-        lent.fill(plan);
-        let bytes = self.lent_bytes.saturating_add(lent.strings.len());
-        if bytes > MAX_LENT {
+        memory.fill(plan);
+        let bytes = self.lent_bytes.saturating_add(memory.strings.len());
+        if bytes > MAX_LENT_BYTES {
             return Err(failed(Errno::AGAIN));
         }
-        let launch = Launch(NonNull::from(Box::leak(lent)));
-        let lent = launch.lent();
+        let launch = Launch(NonNull::from(Box::leak(memory)));
+        let memory = launch.memory();
         // SAFETY: `child_main` never returns and only makes system calls on its
         // own stack. `Launch` keeps the memory where it is while the child runs
         // this, and only one child has it.
         let pid = unsafe {
             clone_sharing_memory(
-                &mut (*lent).stack,
-                &(*lent).runs,
+                &mut (*memory).stack,
+                &(*memory).in_use,
                 plan.cgroup,
                 child_main,
-                (&raw mut (*lent).orders).cast(),
+                (&raw mut (*memory).setup).cast(),
             )
         };
         match pid {
@@ -185,53 +187,53 @@ impl Launcher {
             }
             Err(errno) => {
                 // SAFETY: as above. There is no child that would set it.
-                unsafe { (*lent).runs.store(0, Ordering::Relaxed) };
+                unsafe { (*memory).in_use.store(0, Ordering::Relaxed) };
                 Err(failed(errno))
             }
         }
     }
 
-    /// How a launch ended: the child has executed its program, or was ended
-    /// before it could, or tells why it cannot.
+    /// Returns how a launch ended: the child has executed its program, was
+    /// killed before it could, or reports why it cannot.
     ///
     /// # Errors
-    /// The launch, while it is under way.
+    /// The launch, while it is pending.
     pub(crate) fn finish(&mut self, launch: Launch) -> Result<Result<(), ChildFailure>, Launch> {
-        if launch.is_under_way() {
+        if launch.is_pending() {
             return Err(launch);
         }
-        let lent = launch.lent();
+        let memory = launch.memory();
         core::mem::forget(launch);
         // SAFETY: as in `drop`.
-        let mut lent = unsafe { Box::from_raw(lent) };
-        self.lent_bytes = self.lent_bytes.saturating_sub(lent.strings.len());
-        let failure = lent.orders.failure;
+        let mut memory = unsafe { Box::from_raw(memory) };
+        self.lent_bytes = self.lent_bytes.saturating_sub(memory.strings.len());
+        let failure = memory.setup.failure;
         if self.spare.len() < MAX_SPARE {
-            lent.strings.clear();
-            lent.strings.shrink_to(RETAINED);
-            lent.pointers.clear();
-            lent.pointers.shrink_to(RETAINED_POINTERS);
-            self.spare.push(lent);
+            memory.strings.clear();
+            memory.strings.shrink_to(RETAINED_CAPACITY);
+            memory.pointers.clear();
+            memory.pointers.shrink_to(RETAINED_POINTERS);
+            self.spare.push(memory);
         }
         Ok(failure.map_or(Ok(()), Err))
     }
 }
 
-impl Lent {
+impl ChildMemory {
     fn new() -> Result<Self, Errno> {
         Ok(Self {
-            runs: AtomicU32::new(0),
+            in_use: AtomicU32::new(0),
             stack: Mapping::new(STACK_SIZE)?,
             strings: Vec::new(),
             pointers: Vec::new(),
             cwd: Vec::new(),
             rlimits: Vec::new(),
             groups: Vec::new(),
-            orders: Orders::NOTHING,
+            setup: ChildSetup::EMPTY,
         })
     }
 
-    /// Copies a plan, and makes orders of it.
+    /// Copies a plan and fills in the setup.
     fn fill(&mut self, plan: &ChildPlan<'_>) {
         let [env, more_env] = plan.env;
         let lists = [&[plan.candidates][..], &[plan.argv], &[env, more_env]];
@@ -262,7 +264,7 @@ impl Lent {
         self.groups.clear();
         let groups = plan.credentials.map_or(&[][..], |user| user.groups);
         self.groups.extend_from_slice(groups);
-        self.orders = Orders {
+        self.setup = ChildSetup {
             candidates,
             argv,
             env,
@@ -281,7 +283,7 @@ impl Lent {
                 plan.stdout.as_raw_fd(),
                 plan.stderr.as_raw_fd(),
             ],
-            alive: plan.alive.as_raw_fd(),
+            exec_pipe: plan.exec_pipe.as_raw_fd(),
             terminal: plan.terminal,
             cgroup_namespace: plan.cgroup_namespace,
             failure: None,

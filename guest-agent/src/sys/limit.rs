@@ -5,12 +5,12 @@ use rustix::{
 
 use super::ResourceLimit;
 
-/// How many descriptors the agent wants to be able to have: a few for each of as
-/// many processes as it takes.
-const WANTED: u64 = 65_536;
+/// The descriptor limit of the agent: a few for each of the maximum number of
+/// processes.
+const AGENT_LIMIT: u64 = 65_536;
 
-/// Lets the agent have more descriptors than programs may, and returns the limit
-/// of programs: what the agent was started with.
+/// Raises the agent's descriptor limit. Returns the limit for programs: the one
+/// that the agent was started with.
 pub(crate) fn raise_descriptor_limit() -> Result<ResourceLimit, Errno> {
     let given = getrlimit(Resource::Nofile);
     let unlimited = u64::MAX;
@@ -20,9 +20,9 @@ pub(crate) fn raise_descriptor_limit() -> Result<ResourceLimit, Errno> {
         let (current, maximum) = (limit, limit);
         setrlimit(Resource::Nofile, Rlimit { current, maximum })
     };
-    // Only root may have more than it was given.
-    if hard >= WANTED || raise(WANTED).is_err() {
-        let (current, maximum) = (Some(hard.min(WANTED)), given.maximum);
+    // Only root may raise the hard limit.
+    if hard >= AGENT_LIMIT || raise(AGENT_LIMIT).is_err() {
+        let (current, maximum) = (Some(hard.min(AGENT_LIMIT)), given.maximum);
         setrlimit(Resource::Nofile, Rlimit { current, maximum })?;
     }
     Ok(ResourceLimit {

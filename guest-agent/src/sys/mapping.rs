@@ -5,9 +5,9 @@ use rustix::{
     mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap},
 };
 
-/// Private zeroed memory, straight from the kernel: pages that are not touched
-/// cost nothing, and dropping it gives all of it back at once. Forks of the agent
-/// do not have it: else each of them would keep what is overwritten.
+/// Private zeroed memory from mmap(2): untouched pages cost nothing, and
+/// dropping it frees all of it at once. It is not copied into forks of the
+/// agent, where it would keep pages alive that the agent overwrites.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     length: usize,
@@ -26,8 +26,8 @@ impl Mapping {
                 MapFlags::PRIVATE,
             )
         }?;
-        // SAFETY: it is what was mapped, and a fork uses nothing of it. Without
-        // the advice forks are larger, and that is all.
+        // SAFETY: it is what was mapped, and a fork uses none of it. Without
+        // the advice forks only become larger.
         let _ = unsafe { madvise(start, length, Advice::LinuxDontFork) };
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self { start, length })

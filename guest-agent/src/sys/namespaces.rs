@@ -1,4 +1,4 @@
-//! What rustix does not offer safely, or not at all, of namespaces(7).
+//! System calls for namespaces(7) that rustix lacks or does not wrap safely.
 
 use core::ffi::c_int;
 
@@ -8,16 +8,16 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-/// Makes the cgroup of this process the root of those that it sees:
+/// Makes the current cgroup of this process the root of those that it sees:
 /// cgroup_namespaces(7).
 pub(crate) fn unshare_cgroups() -> Result<(), Errno> {
     // SAFETY: descriptors stay as they are.
     unsafe { unshare_unsafe(UnshareFlags::NEWCGROUP) }
 }
 
-/// Shows the owners of the files of a mount as the user namespace maps them:
+/// Maps the owners of the files of a mount through the user namespace:
 /// mount_setattr(2), `MOUNT_ATTR_IDMAP`.
-pub(crate) fn shift_owners(mount: &OwnedFd, user_namespace: &OwnedFd) -> Result<(), Errno> {
+pub(crate) fn idmap_mount(mount: &OwnedFd, user_namespace: &OwnedFd) -> Result<(), Errno> {
     /// `struct mount_attr` of `linux/mount.h`.
     #[repr(C)]
     struct Attributes {
@@ -34,8 +34,7 @@ pub(crate) fn shift_owners(mount: &OwnedFd, user_namespace: &OwnedFd) -> Result<
         propagation: 0,
         user_namespace: u64::from(user_namespace.as_raw_fd().unsigned_abs()),
     };
-    // SAFETY: the kernel reads an empty path and attributes of the size that it
-    // is told.
+    // SAFETY: the kernel reads an empty path and attributes of the given size.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

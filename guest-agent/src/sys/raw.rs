@@ -1,6 +1,6 @@
 //! System calls that return their error by value, for children that share the
-//! agent's memory: the C library leaves errors in memory that the agent is
-//! using at the same moment.
+//! agent's memory: the C library stores errors in memory that the agent uses at
+//! the same time.
 
 use core::{arch::asm, ffi::c_long};
 
@@ -14,8 +14,8 @@ use rustix::io::Errno;
 pub(super) unsafe fn call(number: c_long, arguments: [usize; 5]) -> Result<usize, Errno> {
     let [a, b, c, d, e] = arguments;
     let result: isize;
-    // SAFETY: the kernel changes no register but these, and no memory but what
-    // the call is about, for which the caller vouches.
+    // SAFETY: the kernel changes no register but these, and no memory but that
+    // of the call, which the caller guarantees to be valid.
     unsafe {
         asm!(
             "syscall",

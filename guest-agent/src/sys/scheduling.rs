@@ -1,23 +1,22 @@
 use rustix::io::Errno;
 
-/// Makes the agent wait for its turn instead of interrupting whoever runs when
-/// it is woken, as sched(7) describes for `SCHED_BATCH`. Children are ordinary
-/// again.
+/// Switches the agent to `SCHED_BATCH`, so that it does not preempt the running
+/// process when it is woken: sched(7). Children get the default policy again.
 ///
-/// On a single processor this spares two switches for each short command and
-/// lets a process that prints a lot fill its pipe first. Against a process that
-/// computes without end it costs the agent one tick, 10 ms, until its turn.
-pub(crate) fn wait_for_our_turn() -> Result<(), Errno> {
+/// On a single CPU this saves two context switches for each short command and
+/// lets a process that prints a lot fill its pipe first. Against a CPU-bound
+/// process it costs the agent one tick, 10 ms, until it runs.
+pub(crate) fn use_batch_scheduling() -> Result<(), Errno> {
     // `struct sched_param` of the kernel is one integer.
     let priority: libc::c_int = 0;
     let policy = libc::SCHED_BATCH | libc::SCHED_RESET_ON_FORK;
-    const OURSELVES: libc::pid_t = 0;
-    // The C library of musl refuses the call, hence a raw one.
+    const CURRENT_PROCESS: libc::pid_t = 0;
+    // musl does not implement the call, hence a raw one.
     // SAFETY: the kernel reads one integer, which is there.
     let result = unsafe {
         libc::syscall(
             libc::SYS_sched_setscheduler,
-            OURSELVES,
+            CURRENT_PROCESS,
             policy,
             &raw const priority,
         )

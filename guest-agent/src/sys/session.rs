@@ -1,8 +1,8 @@
-/// The session of a process, 0 being the caller: getsid(2). None: there is no
-/// such process.
+/// Returns the session of a process, or of the caller for pid 0: getsid(2).
+/// `None`: there is no such process.
 ///
-/// The kernel's threads, and what PID 1 of a VM starts in its own session, are
-/// in session 0, which `rustix` has no value for.
+/// Kernel threads, and what PID 1 of a VM starts in its own session, are in
+/// session 0, which `rustix` cannot represent.
 pub(crate) fn session_of(pid: i32) -> Option<i32> {
     // SAFETY: a plain system call without memory.
     let session = unsafe { libc::getsid(pid) };

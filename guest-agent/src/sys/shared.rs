@@ -1,4 +1,4 @@
-//! Bytes between two processes through memory that both see.
+//! A byte ring between two processes in shared memory.
 
 use core::{
     ffi::c_void,
@@ -12,8 +12,8 @@ use rustix::{
     mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap},
 };
 
-/// A ring in memory that a fork shares. One process makes it its
-/// [`Producer`], the other one its [`Consumer`].
+/// A ring in memory that is shared across fork. One process turns it into its
+/// [`Producer`], the other one into its [`Consumer`].
 ///
 /// ```text
 ///  offset   freed           taken              written
@@ -25,39 +25,38 @@ pub(crate) struct SharedRing {
     capacity: usize,
 }
 
-/// The end that writes.
+/// The writing end.
 pub(crate) struct Producer {
     ring: SharedRing,
     written: u64,
 }
 
-/// The end that reads.
+/// The reading end.
 pub(crate) struct Consumer {
     ring: SharedRing,
     taken: u64,
 }
 
-/// What stands before the bytes. Each field has one writer.
+/// The header before the bytes. Each field has one writer.
 #[repr(C)]
 struct Header {
-    /// By the producer: how many bytes it has ever written.
+    /// By the producer: how many bytes it has written in total.
     written: AtomicU64,
-    /// By the producer: what this means is between the two.
+    /// By the producer: a value whose meaning the two ends define.
     word: AtomicU32,
-    /// By the producer: an offset that means something to both.
+    /// By the producer: an offset whose meaning the two ends define.
     mark: AtomicU64,
-    /// By the consumer: up to where the producer may overwrite.
+    /// By the consumer: the offset up to which the producer may overwrite.
     freed: AtomicU64,
-    /// By the consumer: it sleeps, and wants to be woken when so much is
-    /// written. 0: it is awake.
+    /// By the consumer: it sleeps until this offset is written. 0: it is awake.
     wanted: AtomicU64,
 }
 
 /// The header has a page of its own, so that the bytes begin on one.
 const PAGE: usize = 4096;
 
-/// So many bytes before the next one to be consumed are never overwritten: a
-/// frame's header stands there while it is sent.
+/// The number of bytes before the next one to be consumed that are never
+/// overwritten: a frame's header is stored there while it is sent.
 const HEADROOM: usize = 8;
 
 impl SharedRing {
@@ -93,13 +92,12 @@ impl SharedRing {
         }
     }
 
-    /// Gives the memory back that the bytes took. Neither end may have use for
-    /// any.
+    /// Frees the memory of the bytes. Neither end may still use any.
     fn shrink(&mut self) {
         let (start, _) = self.place(0);
         let start: *mut c_void = start.as_ptr().cast();
         // SAFETY: it is exactly the mapping's bytes, none of which is lent;
-        // they read as zeroes again. If the kernel cannot, nothing changes.
+        // they read as zeroes afterwards. An error changes nothing.
         let _ = unsafe { madvise(start, self.capacity, Advice::LinuxRemove) };
     }
 
@@ -110,7 +108,7 @@ impl SharedRing {
         unsafe { self.start.cast::<Header>().as_ref() }
     }
 
-    /// Where `offset` is, and how many bytes follow in one piece.
+    /// Returns the address of `offset`, and how many contiguous bytes follow.
     fn place(&self, offset: u64) -> (NonNull<u8>, usize) {
         let capacity = self.capacity as u64;
         let position = offset.checked_rem(capacity).unwrap_or(0) as usize;
@@ -126,7 +124,7 @@ impl Producer {
         self.ring.shrink();
     }
 
-    /// Begins anew. The other end must not use the ring now.
+    /// Resets the ring. The other end must not use it meanwhile.
     pub(crate) fn reset(&mut self) {
         self.written = 0;
         let header = self.ring.header();
@@ -134,68 +132,68 @@ impl Producer {
         header.freed.store(0, Ordering::Relaxed);
     }
 
-    /// Begins anew after the other end has reset the ring.
+    /// Resets this end after the other end has reset the ring.
     pub(crate) fn was_reset(&mut self) {
         self.written = 0;
     }
 
-    /// Whether so many bytes can be written, though perhaps not in one piece.
+    /// Returns whether `count` bytes can be written, though perhaps not
+    /// contiguously.
     pub(crate) fn has_room(&self, count: usize) -> bool {
         let capacity = self.ring.capacity as u64;
-        // The consumer never frees all of it.
+        // The consumer never frees the headroom.
         let most = capacity.saturating_sub(HEADROOM as u64);
         self.used().saturating_add(most.min(count as u64)) <= capacity
     }
 
-    /// How much of the ring is in use.
+    /// Returns how many bytes of the ring are in use.
     pub(crate) fn used(&self) -> u64 {
         self.written.saturating_sub(self.freed())
     }
 
-    /// Memory to write to, as much as is in one piece. Empty if there is no
-    /// room.
+    /// Returns the contiguous memory to write to. Empty if there is no room.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         let room = (self.ring.capacity as u64).saturating_sub(self.used()) as usize;
         let (start, piece) = self.ring.place(self.written);
-        // SAFETY: these bytes are within the mapping and initialised, and
-        // nobody else uses them: the consumer stays below `written`, and
-        // `&mut self` makes this the only producer.
+        // SAFETY: these bytes are within the mapping and initialised, and not
+        // used otherwise: the consumer stays below `written`, and `&mut self`
+        // makes this the only producer.
         unsafe { slice::from_raw_parts_mut(start.as_ptr(), piece.min(room)) }
     }
 
-    /// Says that `count` bytes of the room were written.
+    /// Publishes `count` bytes that were written to the room.
     pub(crate) fn wrote(&mut self, count: usize) {
         self.written = self.written.saturating_add(count as u64);
         let header = self.ring.header();
         header.written.store(self.written, Ordering::Release);
     }
 
-    /// How many bytes were ever written.
+    /// Returns how many bytes were written in total.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// How many of them the other end has no more use for.
+    /// Returns how many of them the other end has freed.
     pub(crate) fn freed(&self) -> u64 {
         self.ring.header().freed.load(Ordering::Acquire)
     }
 
-    /// Marks what comes next.
+    /// Sets the mark to the current offset.
     pub(crate) fn set_mark(&mut self) {
         let header = self.ring.header();
         header.mark.store(self.written, Ordering::Relaxed);
     }
 
-    /// Says something, after everything that was written.
+    /// Publishes a word, after everything that was written.
     pub(crate) fn set_word(&mut self, word: u32) {
         self.ring.header().word.store(word, Ordering::SeqCst);
     }
 
-    /// Whether the other end sleeps and waits for what has happened: bytes, or
-    /// `anything` else. Who sees this must wake it.
+    /// Returns whether the other end sleeps until what has happened: bytes, or
+    /// `anything` else. The caller must then wake it.
     pub(crate) fn is_awaited(&self, anything: bool) -> bool {
-        // What was changed must be seen by an end that goes to sleep just now,
-        // or that end be seen here.
+        // Either an end that is just going to sleep sees the change, or its
+        // request is seen here.
         fence(Ordering::SeqCst);
         match self.ring.header().wanted.load(Ordering::SeqCst) {
             0 => false,
@@ -210,7 +208,7 @@ impl Consumer {
         self.ring.shrink();
     }
 
-    /// Begins anew. The other end must not use the ring now.
+    /// Resets the ring. The other end must not use it meanwhile.
     pub(crate) fn reset(&mut self) {
         self.taken = 0;
         let header = self.ring.header();
@@ -219,23 +217,22 @@ impl Consumer {
         header.mark.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Begins anew after the other end has reset the ring.
+    /// Resets this end after the other end has reset the ring.
     pub(crate) fn was_reset(&mut self) {
         self.taken = 0;
     }
 
-    /// The offset behind the last byte.
+    /// Returns the offset after the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.ring.header().written.load(Ordering::Acquire)
     }
 
-    /// How many bytes were taken.
+    /// Returns how many bytes were taken.
     pub(crate) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// The bytes from `offset` on that were not taken, as many as are in one
-    /// piece.
+    /// Returns the contiguous bytes from `offset` on that were not taken.
     pub(crate) fn bytes_from(&self, offset: u64) -> &[u8] {
         let offset = offset.max(self.taken);
         let count = self.end().saturating_sub(offset) as usize;
@@ -246,9 +243,9 @@ impl Consumer {
         unsafe { slice::from_raw_parts(start.as_ptr(), piece.min(count)) }
     }
 
-    /// Lends the bytes from `offset` on, in one piece, with `prefix` in front
-    /// of them: it stands in the place of bytes that were taken. None if there
-    /// is no such place.
+    /// Calls `with` on the contiguous bytes from `offset` on, preceded by
+    /// `prefix`, which overwrites bytes that were taken. Returns `None` if
+    /// there is no space for it.
     pub(crate) fn with_prefix<T>(
         &mut self,
         offset: u64,
@@ -262,9 +259,9 @@ impl Consumer {
         if piece <= HEADROOM || before < self.ring.header().freed.load(Ordering::Relaxed) {
             return None;
         }
-        // SAFETY: `piece` tells that both are within the mapping in one piece.
-        // Those of the prefix are not freed, as the line above has checked, so
-        // they are ours as much as the others, and `&mut self` is exclusive.
+        // SAFETY: `piece` shows that both are within the mapping and
+        // contiguous. Those of the prefix are not freed, as checked above, so
+        // they are ours like the others, and `&mut self` is exclusive.
         let lent = unsafe {
             slice::from_raw_parts_mut(start.as_ptr(), piece.min(count.saturating_add(HEADROOM)))
         };
@@ -272,16 +269,15 @@ impl Consumer {
         Some(with(lent))
     }
 
-    /// Says that everything before `offset` is of no more use, but for the
-    /// [`HEADROOM`].
+    /// Frees everything before `offset`, but for the [`HEADROOM`].
     pub(crate) fn take_until(&mut self, offset: u64) {
         self.taken = self.taken.max(offset.min(self.end()));
         let freed = self.taken.saturating_sub(HEADROOM as u64);
         self.ring.header().freed.store(freed, Ordering::Release);
     }
 
-    /// What the producer has marked: the largest number if nothing yet. Look at
-    /// its word or at the end first.
+    /// Returns the producer's mark; `u64::MAX` if there is none. Valid only
+    /// after reading its word or the end.
     pub(crate) fn mark(&self) -> u64 {
         self.ring.header().mark.load(Ordering::Relaxed)
     }
@@ -290,14 +286,14 @@ impl Consumer {
         self.ring.header().word.load(Ordering::SeqCst)
     }
 
-    /// Tells the other end that this one sleeps, until so much is written or
-    /// something else happens.
+    /// Announces that this end sleeps until `written` is reached or something
+    /// else happens.
     pub(crate) fn sleep_until(&self, written: u64) {
         let wanted = written.max(1);
         self.ring.header().wanted.store(wanted, Ordering::SeqCst);
     }
 
-    /// Tells the other end that this one is awake.
+    /// Announces that this end is awake.
     pub(crate) fn wake_up(&self) {
         self.ring.header().wanted.store(0, Ordering::SeqCst);
     }

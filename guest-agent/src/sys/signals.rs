@@ -5,13 +5,13 @@ use rustix::{
     io::Errno,
 };
 
-/// Child signals and requests to end, as a readable descriptor: signalfd(2).
+/// SIGCHLD, SIGTERM and SIGINT as a readable descriptor: signalfd(2).
 pub(crate) struct SignalFd(OwnedFd);
 
-/// Gives every signal its default action, which is what children inherit, and
-/// blocks them all for good, so that none interrupts the agent and a write to a
-/// closed pipe is an error and nothing more.
-pub(crate) fn take_over_signals() -> Result<(), Errno> {
+/// Resets every signal to its default action, which children inherit, and
+/// blocks them all permanently, so that none interrupts the agent and a write
+/// to a closed pipe only returns an error.
+pub(crate) fn reset_and_block_signals() -> Result<(), Errno> {
     let mut all = MaybeUninit::uninit();
     // SAFETY: sigfillset initialises the set, sigprocmask reads it.
     let result = unsafe {
@@ -28,9 +28,9 @@ pub(crate) fn take_over_signals() -> Result<(), Errno> {
 /// The kernel's `_NSIG`.
 const LAST_SIGNAL: libc::c_int = 64;
 
-/// The C library keeps two signals for itself and refuses to touch them, so
-/// this is a raw rt_sigaction(2). It fails for SIGKILL and SIGSTOP only, whose
-/// action is the default anyway.
+/// Resets a signal to its default action. The C library reserves two signals
+/// and rejects them, so this is a raw rt_sigaction(2). It fails only for
+/// SIGKILL and SIGSTOP, whose action is always the default.
 fn reset(signal: libc::c_int) {
     /// `struct sigaction` as the kernel has it.
     #[repr(C)]
@@ -75,7 +75,8 @@ impl SignalFd {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(result) }))
     }
 
-    /// Takes the signals that are waiting; says whether one asks to end.
+    /// Takes the pending signals. Returns whether one asks the agent to
+    /// terminate.
     pub(crate) fn drain(&self) -> Result<bool, Errno> {
         const RECORD: usize = size_of::<libc::signalfd_siginfo>();
         // More records than signals are watched, so one read takes them all.

@@ -13,28 +13,27 @@ use rustix::{
 /// A vsock address: vsock(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VsockAddress {
-    /// Which machine: the host, or a guest.
+    /// The context id: the host, or a guest.
     pub(crate) cid: u32,
     pub(crate) port: u32,
 }
 
-/// A stream socket of that address family. It waits.
+/// Creates a blocking stream socket of that address family.
 pub(crate) fn vsock_socket() -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC;
     socket_with(AddressFamily::VSOCK, SocketType::STREAM, flags, None)
 }
 
-/// Who is at the other end of a socket. None: somebody on this machine, by a
-/// socket of another family.
+/// Returns the peer of a socket; `None`: it is of another address family.
 pub(crate) fn vsock_peer(socket: impl AsFd) -> Result<Option<VsockAddress>, Errno> {
     Ok(rustix::net::getpeername(socket)?.and_then(|peer| VsockAddress::from_any(&peer)))
 }
 
 impl VsockAddress {
-    /// The host's number among machines: `VMADDR_CID_HOST`.
+    /// The context id of the host: `VMADDR_CID_HOST`.
     pub(crate) const HOST: u32 = libc::VMADDR_CID_HOST;
 
-    /// This machine, whatever its number is: `VMADDR_CID_ANY`.
+    /// Any context id of this machine: `VMADDR_CID_ANY`.
     pub(crate) const ANY: u32 = libc::VMADDR_CID_ANY;
 
     fn from_any(address: &SocketAddrAny) -> Option<Self> {

@@ -3,7 +3,7 @@ use core::mem::MaybeUninit;
 use rustix::{io::Errno, process::Pid};
 use vmcell_wire::Cause;
 
-/// A child that has ended, and what it used.
+/// A reaped child and its resource usage.
 pub(crate) struct Reaped {
     pub(crate) pid: Pid,
     pub(crate) cause: Cause,
@@ -12,9 +12,9 @@ pub(crate) struct Reaped {
     pub(crate) peak_rss_kib: u64,
 }
 
-/// Collects one ended child. None: there are children, and all of them run.
+/// Reaps one ended child. `None`: there are children, and all of them run.
 ///
-/// rustix has no wait that tells what the child used, hence wait4(2).
+/// rustix has no wait that returns resource usage, hence wait4(2).
 ///
 /// # Errors
 /// `ECHILD` if there is no child at all.

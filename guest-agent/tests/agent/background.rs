@@ -1,7 +1,6 @@
-//! Processes that outlive their streams, and everything that can be done to
-//! them by name.
+//! Processes that outlive their streams, and requests that name them.
 
-use crate::client::{RunningAgent, Said, Spec, code, wait_until_gone};
+use crate::client::{Reply, RunningAgent, Spec, code, wait_until_gone};
 use vmcell_wire::{
     Attach, Cause, Channel, Exit, FailureKind, Lifetime, Output, Position, Request, Selector,
     Stage, Stdin, encode,
@@ -11,16 +10,16 @@ const NOW: u64 = Position::NOW;
 const NOT_FOUND: (FailureKind, Stage) = (FailureKind::NotFound, Stage::Process);
 const CONFLICT: (FailureKind, Stage) = (FailureKind::Conflict, Stage::Process);
 
-fn exited(said: Said) -> Exit {
-    match said {
-        Said::Exited(_, exit) => exit,
+fn exited(reply: Reply) -> Exit {
+    match reply {
+        Reply::Exited(_, exit) => exit,
         other => panic!("not an exit: {other:?}"),
     }
 }
 
 #[test]
 fn a_background_process_outlives_its_link_and_can_be_read_from_its_start() {
-    let agent = RunningAgent::impatient();
+    let agent = RunningAgent::with_short_grace();
     let mut host = agent.connect();
     let script = "echo one; sleep 0.6; echo two; echo err >&2; exit 5";
     let (id, _) = host.spawn(&Spec::shell(script).background());
@@ -34,7 +33,7 @@ fn a_background_process_outlives_its_link_and_can_be_read_from_its_start() {
     assert_eq!(code(&exit), 5);
     assert_eq!(other.output(stream, Channel::Stdout), b"one\ntwo\n");
     assert_eq!(other.output(stream, Channel::Stderr), b"err\n");
-    // It is still there, for anybody.
+    // It is still available to any host.
     let again = other.attach(Selector::Id(id), 4, NOW);
     assert_eq!(other.exit(again), exit);
     assert_eq!(other.output(again, Channel::Stdout), b"two\n");
@@ -55,12 +54,12 @@ fn only_the_outputs_that_were_asked_for_come_and_end() {
         }),
         stdin: false,
     }));
-    let all = host.until(|said| matches!(said, Said::Exited(..)));
+    let all = host.until(|reply| matches!(reply, Reply::Exited(..)));
     let ends: Vec<_> = all
         .iter()
-        .filter(|said| matches!(said, Said::End(..)))
+        .filter(|reply| matches!(reply, Reply::End(..)))
         .collect();
-    assert_eq!(ends, [&Said::End(stream, Channel::Stderr)]);
+    assert_eq!(ends, [&Reply::End(stream, Channel::Stderr)]);
     assert_eq!(host.output(stream, Channel::Stdout), b"");
     assert_eq!(host.output(stream, Channel::Stderr), b"err\n");
 }
@@ -70,7 +69,7 @@ fn now_is_what_has_not_been_written_yet() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let script = "echo before; read line; echo after";
-    let (id, _) = host.spawn(&Spec::shell(script).background().fed());
+    let (id, _) = host.spawn(&Spec::shell(script).background().with_stdin());
     let first = host.attach(Selector::Id(id), 0, 0);
     host.until_bytes(first, 7);
     let stream = host.open(&Request::Attach(Attach {
@@ -104,13 +103,13 @@ fn a_reader_that_comes_late_gets_a_gap_of_the_exact_length() {
     let watch = host.attach(Selector::Id(id), NOW, NOW);
     host.exit(watch);
     let stream = host.attach(Selector::Id(id), 10, 0);
-    let all = host.until(|said| matches!(said, Said::Exited(id, _) if *id == stream));
+    let all = host.until(|reply| matches!(reply, Reply::Exited(id, _) if *id == stream));
     let gaps: Vec<_> = all
         .iter()
-        .filter(|said| matches!(said, Said::Gap(..)))
+        .filter(|reply| matches!(reply, Reply::Gap(..)))
         .collect();
     let lost = 200_000 - 10 - 16 * 1024;
-    assert_eq!(gaps, [&Said::Gap(stream, Output::Stdout, lost)]);
+    assert_eq!(gaps, [&Reply::Gap(stream, Output::Stdout, lost)]);
     let whole: String = (1..=20000).map(|n| format!("{n:09}\n")).collect();
     let expected = &whole.as_bytes()[200_000 - 16 * 1024..];
     assert_eq!(host.output(stream, Channel::Stdout), expected);
@@ -123,7 +122,7 @@ fn a_reader_that_is_slow_loses_bytes_and_is_told_how_many() {
     host.credit_automatically = false;
     let spec = Spec::shell("read go; seq -f %09.0f 100000")
         .background()
-        .fed()
+        .with_stdin()
         .with(|spec| spec.start.keep = 16 * 1024);
     let (id, _) = host.spawn(&spec);
     let slow = host.open(&Request::Attach(Attach {
@@ -136,7 +135,7 @@ fn a_reader_that_is_slow_loses_bytes_and_is_told_how_many() {
         stdin: true,
     }));
     host.write_stdin(slow, b"go\n");
-    // It gets no more than its window, and the process ends all the same.
+    // It gets no more than its window, and the process ends nevertheless.
     host.until_bytes(slow, 4096);
     let whole: String = (1..=100_000).map(|n| format!("{n:09}\n")).collect();
     loop {
@@ -150,12 +149,12 @@ fn a_reader_that_is_slow_loses_bytes_and_is_told_how_many() {
     host.grant(slow, Channel::Stdout, 100_000);
     host.exit(slow);
     let got = host.output(slow, Channel::Stdout);
-    // Every byte is where the gaps before it say.
+    // Every byte is at the offset that follows from the gaps before it.
     let (mut seen, mut offset) = (0, 0);
-    for said in host.said_on(slow) {
-        match said {
-            Said::Gap(_, _, bytes) => offset += usize::try_from(*bytes).unwrap(),
-            Said::Data(_, _, count) => {
+    for reply in host.replies_on(slow) {
+        match reply {
+            Reply::Gap(_, _, bytes) => offset += usize::try_from(*bytes).unwrap(),
+            Reply::Data(_, _, count) => {
                 let expected = &whole.as_bytes()[offset..offset + count];
                 assert_eq!(&got[seen..seen + count], expected);
                 (seen, offset) = (seen + count, offset + count);
@@ -174,7 +173,7 @@ fn two_observers_on_two_links_see_the_same() {
     let mut two = agent.connect();
     let spec = Spec::shell("read go; seq 50000")
         .background()
-        .fed()
+        .with_stdin()
         .with(|spec| spec.start.keep = 1 << 20);
     let (id, _) = one.spawn(&spec);
     let first = one.attach(Selector::Id(id), 0, 0);
@@ -200,7 +199,7 @@ fn an_observer_on_another_link_sees_a_foreground_process_too() {
     let agent = RunningAgent::start();
     let mut owner = agent.connect();
     let mut observer = agent.connect();
-    let spec = Spec::shell("echo hello; read go; seq 100000").fed();
+    let spec = Spec::shell("echo hello; read go; seq 100000").with_stdin();
     let stream = owner.start(&spec);
     owner.until_bytes(stream, 6);
     let watching = observer.attach(Selector::Tag(&spec.tag), 0, 0);
@@ -218,11 +217,11 @@ fn an_observer_on_another_link_sees_a_foreground_process_too() {
 fn cancelling_an_observer_leaves_the_process_alone() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let spec = Spec::new(&["cat"]).fed();
+    let spec = Spec::new(&["cat"]).with_stdin();
     let owner = host.start(&spec);
     let observer = host.attach(Selector::Tag(&spec.tag), 0, 0);
     host.send(|out| encode::cancel(out, observer));
-    assert_eq!(host.outcome(observer), Said::Done(observer));
+    assert_eq!(host.outcome(observer), Reply::Done(observer));
     host.write_stdin(owner, b"alive");
     host.send(|out| encode::end(out, owner, Channel::Stdin));
     assert_eq!(code(&host.exit(owner)), 0);
@@ -233,7 +232,7 @@ fn cancelling_an_observer_leaves_the_process_alone() {
 fn whoever_asks_for_standard_input_last_has_it() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let spec = Spec::new(&["cat"]).fed();
+    let spec = Spec::new(&["cat"]).with_stdin();
     let first = host.start(&spec);
     host.write_stdin(first, b"one ");
     host.until_bytes(first, 4);
@@ -245,10 +244,10 @@ fn whoever_asks_for_standard_input_last_has_it() {
     }));
     let stdin = host.attached(second).stdin.unwrap();
     assert_eq!((stdin.offset, stdin.window), (4, 256 * 1024));
-    // What the first one says now is dropped, but its credit comes back.
+    // What the first one sends now is dropped, but its credit is returned.
     for _ in 0..4 {
         host.write_stdin(first, &[b'x'; 128 * 1024]);
-        host.until(|said| matches!(said, Said::Credit(id, _) if *id == first));
+        host.until(|reply| matches!(reply, Reply::Credit(id, _) if *id == first));
     }
     host.send(|out| encode::end(out, first, Channel::Stdin));
     host.write_stdin(second, b"two");
@@ -330,12 +329,12 @@ fn a_signal_reaches_the_whole_group() {
     host.until_bytes(stream, 6);
     let signal = |process, signal| Request::Signal { process, signal };
     let process = Selector::Id(id);
-    assert!(matches!(host.ask(&signal(process, 0)), Said::Done(_)));
+    assert!(matches!(host.ask(&signal(process, 0)), Reply::Done(_)));
     let invalid = (FailureKind::Invalid, Stage::Request);
     for number in [65, 99, 255] {
         assert_eq!(host.refused(&signal(process, number)), invalid);
     }
-    assert!(matches!(host.ask(&signal(process, 10)), Said::Done(_)));
+    assert!(matches!(host.ask(&signal(process, 10)), Reply::Done(_)));
     assert_eq!(code(&host.exit(stream)), 0);
     assert_eq!(host.output(stream, Channel::Stdout), b"ready\ncaught\n");
     for number in [0, 9] {
@@ -367,7 +366,7 @@ fn kill_ends_the_tree_and_keeps_what_was_printed() {
     let script = "trap '' TERM INT; sleep 1000 & echo $!; wait";
     let (id, pid) = host.spawn(&Spec::shell(script).background());
     let watching = host.attach(Selector::Id(id), 0, 0);
-    host.until(|said| matches!(said, Said::Data(..)));
+    host.until(|reply| matches!(reply, Reply::Data(..)));
     let process = Selector::Id(id);
     let exit = exited(host.ask(&Request::Kill { process }));
     assert_eq!(exit.cause, Cause::Killed);
@@ -376,7 +375,7 @@ fn kill_ends_the_tree_and_keeps_what_was_printed() {
     assert_eq!(seen.cause, Cause::Killed);
     let text = String::from_utf8(host.output(watching, Channel::Stdout).to_vec()).unwrap();
     wait_until_gone(text.trim().parse().unwrap());
-    // The same again changes nothing.
+    // Repeating it changes nothing.
     assert_eq!(
         exited(host.ask(&Request::Kill { process })).cause,
         Cause::Killed
@@ -425,14 +424,14 @@ fn a_foreground_process_that_somebody_else_kills_is_reported_with_its_output() {
 fn what_is_forgotten_is_gone() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let spec = Spec::new(&["cat"]).background().fed();
+    let spec = Spec::new(&["cat"]).background().with_stdin();
     let (id, _) = host.spawn(&spec);
     let process = Selector::Id(id);
     assert_eq!(host.refused(&Request::Forget { process }), CONFLICT);
     host.ask(&Request::Kill { process });
     assert!(matches!(
         host.ask(&Request::Forget { process }),
-        Said::Done(_)
+        Reply::Done(_)
     ));
     assert_eq!(host.refused(&Request::Forget { process }), NOT_FOUND);
     assert_eq!(host.list(0).0, []);
@@ -463,7 +462,7 @@ fn a_tag_belongs_to_one_known_process() {
     assert_eq!(host.start_refused(&tagged(&["true"], "mine")), conflict);
     host.send(|out| encode::cancel(out, running));
     host.exit(running);
-    // A foreground process takes its tag along.
+    // The tag of a foreground process is free when it has ended.
     let (exit, _) = host.run(&tagged(&["true"], "mine"));
     assert_eq!(code(&exit), 0);
     let invalid = (FailureKind::Invalid, Stage::Request);
@@ -479,19 +478,20 @@ fn a_tag_belongs_to_one_known_process() {
 
 #[test]
 fn a_detached_process_survives_its_owner() {
-    let agent = RunningAgent::impatient();
+    let agent = RunningAgent::with_short_grace();
     let mut host = agent.connect();
-    let spec = Spec::shell("echo before; read go; echo after").fed();
+    let spec = Spec::shell("echo before; read go; echo after").with_stdin();
     let stream = host.start(&spec);
     host.until_bytes(stream, 7);
     let process = Selector::Tag(&spec.tag);
     assert!(matches!(
         host.ask(&Request::Detach { process }),
-        Said::Done(_)
+        Reply::Done(_)
     ));
-    // Its stream goes on as an observer: cancelling it ends the watching only.
+    // Its stream continues as an observer: cancelling it does not kill the
+    // process.
     host.send(|out| encode::cancel(out, stream));
-    assert_eq!(host.outcome(stream), Said::Done(stream));
+    assert_eq!(host.outcome(stream), Reply::Done(stream));
     let canary = host.start_canary();
     host.close();
     wait_until_gone(canary);
@@ -567,7 +567,7 @@ fn an_offset_beyond_the_end_is_refused() {
     host.exit(stream);
     for (stdout, stderr) in [(4, 0), (0, 1), (NOW - 1, 0)] {
         let stream = host.attach(Selector::Id(id), stdout, stderr);
-        let refused = Said::Failed(stream, FailureKind::Invalid, 0, Stage::Request);
+        let refused = Reply::Failed(stream, FailureKind::Invalid, 0, Stage::Request);
         assert_eq!(host.outcome(stream), refused);
     }
     let stream = host.attach(Selector::Id(id), 3, 0);

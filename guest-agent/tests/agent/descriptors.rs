@@ -1,9 +1,10 @@
-//! What an agent does when it has no descriptors left, and what its children get.
+//! The agent without descriptors left, and the descriptor limits of its
+//! children.
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use vmcell_wire::{Channel, Hello, Request, encode};
 
-use crate::client::{RunningAgent, Said, code};
+use crate::client::{Reply, RunningAgent, code};
 
 /// Limits the descriptors of a running agent, and returns the limit it had.
 fn limit(agent: &RunningAgent, current: Option<u64>) -> Option<u64> {
@@ -19,13 +20,13 @@ fn a_connection_that_found_no_descriptor_is_taken_when_there_is_one() {
     let mut first = agent.connect();
     // Every new descriptor would have a higher number.
     let usual = limit(&agent, Some(3));
-    let mut second = agent.connect_silently();
+    let mut second = agent.connect_without_hello();
     second.send(|out| encode::hello(out, &Hello::new("test", 65536, [0; 16])).unwrap());
     // The agent has seen the connection when it has seen what came later.
     let ping = first.open(&Request::Ping);
-    first.until(|said| *said == Said::Pong(ping));
+    first.until(|reply| *reply == Reply::Pong(ping));
     limit(&agent, usual);
-    second.until(|said| matches!(said, Said::Hello));
+    second.until(|reply| matches!(reply, Reply::Hello));
 }
 
 #[test]

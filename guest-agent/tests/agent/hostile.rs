@@ -1,25 +1,25 @@
-//! An agent survives hosts that do not keep the protocol.
+//! The agent survives hosts that violate the protocol.
 
-use crate::client::{RunningAgent, Said, Spec};
+use crate::client::{Reply, RunningAgent, Spec};
 use vmcell_wire::{
     Attach, Channel, FailureKind, Header, Kind, Position, Request, Selector, Stage, StreamId,
     encode,
 };
 
-/// A well-behaved host is still served.
+/// Checks that a well-behaved host is still served.
 fn assert_alive(agent: &RunningAgent) {
     let mut host = agent.connect();
     let ping = host.open(&Request::Ping);
-    host.until(|said| *said == Said::Pong(ping));
+    host.until(|reply| *reply == Reply::Pong(ping));
 }
 
 #[test]
 fn garbage_ends_the_link_and_nothing_else() {
     let agent = RunningAgent::start();
     for garbage in [&[0xff; 64][..], b"GET / HTTP/1.1\r\n\r\n", &[0; 8]] {
-        let mut host = agent.connect_silently();
+        let mut host = agent.connect_without_hello();
         host.send(|out| out.extend_from_slice(garbage));
-        host.until(|said| *said == Said::HungUp);
+        host.until(|reply| *reply == Reply::Disconnected);
         assert_alive(&agent);
     }
 }
@@ -27,9 +27,9 @@ fn garbage_ends_the_link_and_nothing_else() {
 #[test]
 fn a_request_before_the_hello_ends_the_link() {
     let agent = RunningAgent::start();
-    let mut host = agent.connect_silently();
+    let mut host = agent.connect_without_hello();
     host.open(&Request::Ping);
-    host.until(|said| *said == Said::HungUp);
+    host.until(|reply| *reply == Reply::Disconnected);
     assert_alive(&agent);
 }
 
@@ -43,7 +43,7 @@ fn an_oversize_frame_ends_the_link() {
         kind: Kind::Open,
     };
     host.send(|out| out.extend_from_slice(&header.to_bytes()));
-    host.until(|said| *said == Said::HungUp);
+    host.until(|reply| *reply == Reply::Disconnected);
     assert_alive(&agent);
 }
 
@@ -60,7 +60,7 @@ fn input_past_its_credit_ends_the_link() {
             out.resize(out.len() + 200 * 1024, 0);
         }
     });
-    host.until(|said| *said == Said::HungUp);
+    host.until(|reply| *reply == Reply::Disconnected);
     assert_alive(&agent);
 }
 
@@ -78,9 +78,9 @@ fn an_unknown_request_is_refused_and_the_link_lives() {
         out.extend_from_slice(&header.to_bytes());
         out.extend_from_slice(&[0x7f, 0]);
     });
-    host.until(|said| matches!(said, Said::Failed(id, ..) if *id == stream));
+    host.until(|reply| matches!(reply, Reply::Failed(id, ..) if *id == stream));
     let ping = host.open(&Request::Ping);
-    host.until(|said| *said == Said::Pong(ping));
+    host.until(|reply| *reply == Reply::Pong(ping));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn frames_for_streams_that_do_not_exist_are_ignored() {
     host.send(|out| encode::cancel(out, nobody));
     host.grant(nobody, Channel::Stdout, 1);
     let ping = host.open(&Request::Ping);
-    host.until(|said| *said == Said::Pong(ping));
+    host.until(|reply| *reply == Reply::Pong(ping));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn acknowledgements_of_nothing_are_ignored() {
         host.send(|out| encode::ack(out, stream));
     }
     let ping = host.open(&Request::Ping);
-    host.until(|said| *said == Said::Pong(ping));
+    host.until(|reply| *reply == Reply::Pong(ping));
     assert_eq!(host.list(0).0.len(), 1);
 }
 
@@ -117,7 +117,7 @@ fn a_foreign_ticket_opens_nothing() {
     for ticket in [u64::MAX, 1 << 63] {
         let stream = host.resume(ticket, 0, 0);
         host.until(
-            |said| matches!(said, Said::Failed(id, FailureKind::NotFound, ..) if *id == stream),
+            |reply| matches!(reply, Reply::Failed(id, FailureKind::NotFound, ..) if *id == stream),
         );
     }
 }
@@ -145,7 +145,7 @@ fn credit_without_end_ends_the_link() {
     let mut host = agent.connect();
     let stream = host.exec(&["sleep", "1000"]);
     host.grant(stream, Channel::Stdout, u32::MAX);
-    host.until(|said| *said == Said::HungUp);
+    host.until(|reply| *reply == Reply::Disconnected);
     assert_alive(&agent);
 }
 
@@ -157,7 +157,7 @@ fn too_many_open_streams_end_the_link() {
     for _ in 0..2000 {
         host.attach(Selector::Id(id), 0, 0);
     }
-    host.until(|said| *said == Said::HungUp);
+    host.until(|reply| *reply == Reply::Disconnected);
     assert_alive(&agent);
 }
 
@@ -176,5 +176,5 @@ fn many_requests_at_once_are_all_answered() {
         }));
     }
     let last = last.unwrap();
-    host.until(|said| matches!(said, Said::EndOfList(id, _) | Said::Pong(id) if *id == last));
+    host.until(|reply| matches!(reply, Reply::EndOfList(id, _) | Reply::Pong(id) if *id == last));
 }

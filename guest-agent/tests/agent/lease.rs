@@ -1,6 +1,5 @@
-//! A script that nobody can execute for as long as somebody wants: fcntl(2),
-//! F_SETLEASE.
-// There is no safe call for a lease.
+//! A script whose execution blocks until it is released: fcntl(2), F_SETLEASE.
+// There is no safe wrapper for leases.
 #![allow(unsafe_code)]
 
 use std::{
@@ -14,15 +13,15 @@ use std::{
 /// Of `linux/fcntl.h`.
 const F_SETSIG: libc::c_int = 10;
 
-/// A script with a lease on it: to execute it waits until the lease is dropped,
-/// or for 45 seconds, after which the kernel takes it away.
-pub(crate) struct Leased {
+/// A script with a lease on it: execve waits until the lease is dropped, or for
+/// 45 seconds, after which the kernel breaks it.
+pub(crate) struct LeasedScript {
     folder: tempfile::TempDir,
     lease: Option<File>,
 }
 
-impl Leased {
-    /// None: there are no leases here.
+impl LeasedScript {
+    /// `None`: leases are not supported here.
     pub(crate) fn new(script: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let everybody = fs::Permissions::from_mode(0o755);
@@ -31,7 +30,8 @@ impl Leased {
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&path, everybody).unwrap();
         let file = File::open(&path).unwrap();
-        // What tells of a break is a signal, and the usual one would end us.
+        // The kernel reports a break by a signal, and the default one would
+        // kill the test.
         control(file.as_raw_fd(), F_SETSIG, libc::SIGURG).unwrap();
         if let Err(error) = control(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) {
             println!("skipped: no lease on {}: {error}", path.display());
@@ -47,7 +47,7 @@ impl Leased {
         self.folder.path().join("script").to_str().unwrap().into()
     }
 
-    /// Lets everybody execute it.
+    /// Drops the lease, so that the script can be executed.
     pub(crate) fn release(&mut self) {
         self.lease = None;
     }

@@ -1,8 +1,8 @@
-//! What an agent does with processes, seen from the other end of a link.
+//! Processes, observed from the other end of a link.
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::client::{RunningAgent, Said, code, wait_until_gone};
+use crate::client::{Reply, RunningAgent, code, wait_until_gone};
 use vmcell_wire::{Cause, Channel, FailureKind, Request, Stage, Stdin, encode};
 
 #[test]
@@ -75,9 +75,9 @@ fn a_program_that_does_not_exist_is_a_failure_and_not_an_exit() {
         (&[""], "", (FailureKind::Invalid, 0, Stage::Request)),
     ] {
         let stream = host.exec_in(argv, cwd, Stdin::Empty);
-        let all = host.until(|said| matches!(said, Said::Failed(..) | Said::Exited(..)));
+        let all = host.until(|reply| matches!(reply, Reply::Failed(..) | Reply::Exited(..)));
         let (kind, errno, stage) = expected;
-        assert_eq!(all, [Said::Failed(stream, kind, errno, stage)], "{argv:?}");
+        assert_eq!(all, [Reply::Failed(stream, kind, errno, stage)], "{argv:?}");
     }
 }
 
@@ -104,8 +104,8 @@ fn more_input_than_a_pipe_holds_comes_back_whole() {
     let mut credit = 256 * 1024;
     for _ in 0..64 {
         while credit < chunk.len() {
-            for said in host.until(|said| matches!(said, Said::Credit(..))) {
-                if let Said::Credit(_, bytes) = said {
+            for reply in host.until(|reply| matches!(reply, Reply::Credit(..))) {
+                if let Reply::Credit(_, bytes) = reply {
                     credit += bytes as usize;
                 }
             }
@@ -127,10 +127,10 @@ fn input_for_a_program_that_does_not_read_is_dropped_and_its_credit_returned() {
         "",
         Stdin::Stream,
     );
-    host.until(|said| matches!(said, Said::Data(..)));
+    host.until(|reply| matches!(reply, Reply::Data(..)));
     for _ in 0..2 {
         host.write_stdin(stream, &vec![0; 128 * 1024]);
-        host.until(|said| matches!(said, Said::Credit(..)));
+        host.until(|reply| matches!(reply, Reply::Credit(..)));
     }
 }
 
@@ -140,10 +140,10 @@ fn without_credit_nothing_more_is_sent_and_the_process_waits() {
     let mut host = agent.connect_with_window(10_000);
     host.credit_automatically = false;
     let stream = host.exec(&["yes"]);
-    let count = |all: &[Said]| -> usize {
+    let count = |all: &[Reply]| -> usize {
         all.iter()
-            .map(|said| match said {
-                Said::Data(_, _, count) => *count,
+            .map(|reply| match reply {
+                Reply::Data(_, _, count) => *count,
                 _ => 0,
             })
             .sum()
@@ -151,15 +151,15 @@ fn without_credit_nothing_more_is_sent_and_the_process_waits() {
     // The answer to a ping comes after everything that was allowed before it.
     let mut received = 0;
     while received < 10_000 {
-        received += count(&host.until(|said| matches!(said, Said::Data(..))));
+        received += count(&host.until(|reply| matches!(reply, Reply::Data(..))));
     }
     let ping = host.open(&Request::Ping);
-    received += count(&host.until(|said| *said == Said::Pong(ping)));
+    received += count(&host.until(|reply| *reply == Reply::Pong(ping)));
     assert_eq!(received, 10_000);
 
     host.grant(stream, Channel::Stdout, 5_000);
     while received < 15_000 {
-        received += count(&host.until(|said| matches!(said, Said::Data(..))));
+        received += count(&host.until(|reply| matches!(reply, Reply::Data(..))));
     }
     assert_eq!(received, 15_000);
 }
@@ -169,7 +169,7 @@ fn cancel_ends_the_whole_process_group() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let stream = host.exec(&["sh", "-c", "sleep 1000 & echo $!; wait"]);
-    host.until(|said| matches!(said, Said::Data(..)));
+    host.until(|reply| matches!(reply, Reply::Data(..)));
     let text = String::from_utf8(host.output(stream, Channel::Stdout).to_vec()).unwrap();
     let grandchild: u32 = text.trim().parse().unwrap();
     host.send(|out| encode::cancel(out, stream));
@@ -179,11 +179,11 @@ fn cancel_ends_the_whole_process_group() {
 
 #[test]
 fn losing_the_link_ends_its_processes_and_no_others() {
-    let agent = RunningAgent::impatient();
+    let agent = RunningAgent::with_short_grace();
     let mut leaving = agent.connect();
     let mut staying = agent.connect();
     let doomed = leaving.exec(&["sh", "-c", "echo $$; exec sleep 1000"]);
-    leaving.until(|said| matches!(said, Said::Data(..)));
+    leaving.until(|reply| matches!(reply, Reply::Data(..)));
     let text = String::from_utf8(leaving.output(doomed, Channel::Stdout).to_vec()).unwrap();
     let other = staying.exec_in(&["cat"], "", Stdin::Stream);
     leaving.close();
@@ -203,7 +203,7 @@ fn a_grandchild_that_holds_the_output_delays_the_exit_by_a_bounded_time() {
     assert_eq!(code(&exit), 4);
     assert!(exit.outputs_cut);
     let text = String::from_utf8(host.output(stream, Channel::Stdout).to_vec()).unwrap();
-    // Without a cgroup nobody else knows of it.
+    // Without a cgroup the agent cannot find it.
     let grandchild = Pid::from_raw(text.trim().parse().unwrap()).unwrap();
     kill_process(grandchild, Signal::KILL).unwrap();
 }
@@ -211,7 +211,8 @@ fn a_grandchild_that_holds_the_output_delays_the_exit_by_a_bounded_time() {
 #[test]
 fn a_slow_reader_loses_nothing_after_the_exit() {
     let agent = RunningAgent::start();
-    // More than ring, pipe and window hold: the process has to wait for us.
+    // More than ring, pipe and window hold: the process has to wait for the
+    // reader.
     let mut host = agent.connect_with_window(1000);
     let stream = host.exec(&["head", "-c", "3000000", "/dev/zero"]);
     let exit = host.exit(stream);
@@ -244,9 +245,9 @@ fn power_off_asks_processes_to_end_first() {
         "-c",
         "trap 'echo asked; exit 0' TERM; echo ready; while :; do sleep 0.01; done",
     ]);
-    host.until(|said| matches!(said, Said::Data(..)));
+    host.until(|reply| matches!(reply, Reply::Data(..)));
     host.open(&Request::PowerOff { grace_ms: 10_000 });
-    host.until(|said| *said == Said::PoweringOff);
+    host.until(|reply| *reply == Reply::PoweringOff);
     assert_eq!(host.output(stream, Channel::Stdout), b"ready\nasked\n");
     assert!(agent.child.wait().unwrap().success());
 }
@@ -260,8 +261,8 @@ fn power_off_kills_what_does_not_listen() {
         "-c",
         "trap '' TERM; echo ready; while :; do sleep 1; done",
     ]);
-    host.until(|said| matches!(said, Said::Data(..)));
+    host.until(|reply| matches!(reply, Reply::Data(..)));
     host.open(&Request::PowerOff { grace_ms: 50 });
-    host.until(|said| *said == Said::PoweringOff);
+    host.until(|reply| *reply == Reply::PoweringOff);
     assert!(agent.child.wait().unwrap().success());
 }

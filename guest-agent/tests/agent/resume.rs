@@ -1,6 +1,6 @@
-//! Links break. Nothing is lost and nothing comes twice.
+//! Broken links: nothing is lost and nothing arrives twice.
 
-use crate::client::{Host, RunningAgent, Said, Spec, code, wait_until_gone};
+use crate::client::{Host, Reply, RunningAgent, Spec, code, wait_until_gone};
 use vmcell_wire::{
     Cause, Channel, FailureKind, Position, Request, Resume, Selector, Stage, encode,
 };
@@ -14,7 +14,7 @@ fn numbers(n: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Moves what a stream brought to `all`, and answers where it ends.
+/// Appends the output of a stream to `all`, and returns its end offset.
 fn take(host: &Host, stream: vmcell_wire::StreamId, all: &mut Vec<u8>) -> u64 {
     all.extend(host.output(stream, Channel::Stdout));
     all.len() as u64
@@ -29,8 +29,8 @@ fn a_stream_that_breaks_many_times_has_every_byte_exactly_once() {
         let mut stream = host.start(&spec);
         let mut all = Vec::new();
         for _ in 0..20 {
-            // In the middle of whatever is under way.
-            host.until(|said| matches!(said, Said::Data(..)));
+            // In the middle of a transfer.
+            host.until(|reply| matches!(reply, Reply::Data(..)));
             let offset = take(&host, stream, &mut all);
             host.close();
             host = agent.connect_with_window(window);
@@ -54,7 +54,7 @@ fn what_the_host_did_not_consume_is_there_after_any_number_of_breaks() {
     let spec = Spec::shell("seq -f %09.0f 100000").with(|spec| spec.start.keep = 16 * 1024);
     let mut stream = host.start(&spec);
     host.until_bytes(stream, window as usize);
-    // Everything that came is forgotten, again and again.
+    // All received data is dropped, again and again.
     for _ in 0..5 {
         host.close();
         host = agent.connect_with_window(window);
@@ -92,11 +92,11 @@ fn a_host_that_has_unread_bytes_resumes_with_what_is_left_of_its_window() {
     });
     let stream = host.open(&request);
     host.attached(stream);
-    // Now the user consumes what came over the first link.
+    // Now the user consumes what was received over the first link.
     host.grant(stream, Channel::Stdout, 50_000);
     host.grant(stream, Channel::Stdout, 50_000);
     host.until_bytes(stream, 100_000);
-    // And the link breaks before any of that was seen: it is all still there.
+    // The link breaks before any of that arrived: it is all still available.
     host.close();
     let mut host = agent.connect_with_window(window);
     let stream = host.resume(spec.start.ticket, offset, 0);
@@ -113,7 +113,7 @@ fn an_exit_that_was_not_acknowledged_can_be_heard_again() {
     let spec = Spec::shell("echo out; echo err >&2; exit 9");
     let stream = host.start(&spec);
     let exit = host.exit(stream);
-    // Hosts cannot name it any more, but by its ticket.
+    // Hosts can only name it by its ticket.
     assert_eq!(host.list(0).0, []);
     let process = Selector::Tag(&spec.tag);
     assert_eq!(host.refused(&Request::Kill { process }), NOT_FOUND);
@@ -123,9 +123,9 @@ fn an_exit_that_was_not_acknowledged_can_be_heard_again() {
     assert_eq!(host.exit(stream), exit);
     assert_eq!(host.output(stream, Channel::Stdout), b"ut\n");
     assert_eq!(host.output(stream, Channel::Stderr), b"");
-    // This time the host has said that it knows.
+    // This time the host has acknowledged it.
     let late = host.resume(spec.start.ticket, 0, 0);
-    let refused = Said::Failed(late, FailureKind::NotFound, 0, Stage::Process);
+    let refused = Reply::Failed(late, FailureKind::NotFound, 0, Stage::Process);
     assert_eq!(host.outcome(late), refused);
 }
 
@@ -135,7 +135,7 @@ fn what_never_started_is_not_found() {
     let mut host = agent.connect();
     let spec = Spec::new(&["echo", "hi"]);
     let stream = host.resume(spec.start.ticket, 0, 0);
-    let refused = Said::Failed(stream, FailureKind::NotFound, 0, Stage::Process);
+    let refused = Reply::Failed(stream, FailureKind::NotFound, 0, Stage::Process);
     assert_eq!(host.outcome(stream), refused);
     // So the host starts it.
     assert_eq!(code(&host.run(&spec).0), 0);
@@ -145,7 +145,7 @@ fn what_never_started_is_not_found() {
 fn standard_input_goes_on_where_it_was() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let spec = Spec::new(&["cat"]).fed();
+    let spec = Spec::new(&["cat"]).with_stdin();
     let mut stream = host.start(&spec);
     let input = numbers(30_000);
     let mut all = Vec::new();
@@ -177,7 +177,7 @@ fn standard_input_goes_on_where_it_was() {
 fn input_that_has_ended_is_not_asked_for_again() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let spec = Spec::shell("cat; exec sleep 1000").fed();
+    let spec = Spec::shell("cat; exec sleep 1000").with_stdin();
     let stream = host.start(&spec);
     host.write_stdin(stream, b"all");
     host.send(|out| encode::end(out, stream, Channel::Stdin));
@@ -190,11 +190,11 @@ fn input_that_has_ended_is_not_asked_for_again() {
 
 #[test]
 fn nobody_resumes_so_the_process_ends() {
-    let agent = RunningAgent::impatient();
+    let agent = RunningAgent::with_short_grace();
     let mut host = agent.connect();
     let spec = Spec::shell("sleep 1000 & echo $$ $!; wait");
     let stream = host.start(&spec);
-    host.until(|said| matches!(said, Said::Data(..)));
+    host.until(|reply| matches!(reply, Reply::Data(..)));
     let text = String::from_utf8(host.output(stream, Channel::Stdout).to_vec()).unwrap();
     host.close();
     for pid in text.split_whitespace() {
@@ -202,7 +202,7 @@ fn nobody_resumes_so_the_process_ends() {
     }
     let mut host = agent.connect();
     let stream = host.resume(spec.start.ticket, 0, 0);
-    let refused = Said::Failed(stream, FailureKind::NotFound, 0, Stage::Process);
+    let refused = Reply::Failed(stream, FailureKind::NotFound, 0, Stage::Process);
     assert_eq!(host.outcome(stream), refused);
     assert_eq!(host.list(0).0, []);
 }
@@ -211,7 +211,7 @@ fn nobody_resumes_so_the_process_ends() {
 fn each_break_begins_a_new_grace() {
     let agent = RunningAgent::with_grace("1000");
     let mut host = agent.connect();
-    let spec = Spec::new(&["cat"]).fed();
+    let spec = Spec::new(&["cat"]).with_stdin();
     let mut stream = host.start(&spec);
     for _ in 0..2 {
         let canary = host.start_canary();
@@ -219,10 +219,10 @@ fn each_break_begins_a_new_grace() {
         host = agent.connect();
         stream = host.resume(spec.start.ticket, 0, 0);
         host.attached(stream);
-        // Half of the grace goes by before the next break.
+        // Half of the grace time passes before the next break.
         host.run(&Spec::new(&["sleep", "0.5"]));
         host.close();
-        // The grace of the first break is over, that of the second is not.
+        // The grace time of the first break is over, that of the second is not.
         wait_until_gone(canary);
         host = agent.connect();
         stream = host.resume(spec.start.ticket, 0, 0);
@@ -242,7 +242,7 @@ fn a_process_without_a_link_waits_for_room_and_goes_on() {
     host.until_bytes(stream, 1000);
     host.close();
     let mut host = agent.connect();
-    // All that the agent keeps, and nothing of it has been acknowledged.
+    // Everything that the agent keeps, and none of it was acknowledged.
     while host.list(0).0[0].stdout.1 < 1 << 20 {}
     let stream = host.resume(spec.start.ticket, 0, 0);
     host.exit(stream);
@@ -255,15 +255,15 @@ fn a_second_resume_takes_the_process_from_the_first() {
     let agent = RunningAgent::start();
     let mut first = agent.connect();
     let mut second = agent.connect();
-    let spec = Spec::new(&["cat"]).fed();
+    let spec = Spec::new(&["cat"]).with_stdin();
     let old = first.start(&spec);
     first.write_stdin(old, b"hello");
     first.until_bytes(old, 5);
     let new = second.resume(spec.start.ticket, 0, 0);
     assert_eq!(second.attached(new).stdin.unwrap().offset, 5);
-    let conflict = Said::Failed(old, FailureKind::Conflict, 0, Stage::Process);
+    let conflict = Reply::Failed(old, FailureKind::Conflict, 0, Stage::Process);
     assert_eq!(first.outcome(old), conflict);
-    // The first one has no power over it any more.
+    // The first one no longer controls it.
     first.send(|out| encode::cancel(out, old));
     first.write_stdin(old, b"ignored");
     first.close();
@@ -281,21 +281,21 @@ fn a_flood_that_is_taken_over_stays_whole() {
     let spec = Spec::shell("seq -f %09.0f 300000");
     let old = first.start(&spec);
     first.until_bytes(old, 10_000);
-    // The rest of the first one's window is in its socket or under way.
+    // The rest of the first one's window is in its socket or being sent.
     let mut second = agent.connect();
     let new = second.resume(spec.start.ticket, 0, 0);
     second.exit(new);
     assert!(second.output(new, Channel::Stdout) == numbers(300_000));
-    first.until(|said| matches!(said, Said::Failed(id, ..) if *id == old));
+    first.until(|reply| matches!(reply, Reply::Failed(id, ..) if *id == old));
     let seen = first.output(old, Channel::Stdout);
     assert!(numbers(300_000).starts_with(seen));
 }
 
 #[test]
 fn a_detached_process_is_resumed_as_an_observer() {
-    let agent = RunningAgent::impatient();
+    let agent = RunningAgent::with_short_grace();
     let mut host = agent.connect();
-    let spec = Spec::shell("echo one; read go; echo two").fed();
+    let spec = Spec::shell("echo one; read go; echo two").with_stdin();
     let stream = host.start(&spec);
     host.until_bytes(stream, 4);
     let process = Selector::Tag(&spec.tag);
@@ -314,13 +314,13 @@ fn a_detached_process_is_resumed_as_an_observer() {
 fn offsets_that_cannot_be_are_refused_and_harm_nobody() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let spec = Spec::shell("echo hello; read go").fed();
+    let spec = Spec::shell("echo hello; read go").with_stdin();
     let stream = host.start(&spec);
     host.until_bytes(stream, 6);
     let mut other = agent.connect();
     for offset in [7, u64::MAX - 1] {
         let stream = other.resume(spec.start.ticket, offset, 0);
-        let refused = Said::Failed(stream, FailureKind::Invalid, 0, Stage::Request);
+        let refused = Reply::Failed(stream, FailureKind::Invalid, 0, Stage::Request);
         assert_eq!(other.outcome(stream), refused);
     }
     // It still belongs to its owner.

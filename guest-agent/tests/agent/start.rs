@@ -1,11 +1,11 @@
-//! Everything that can be said about a process before it starts.
+//! All settings of a process before it starts.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
-use crate::client::{RunningAgent, Said, Spec, code};
+use crate::client::{Reply, RunningAgent, Spec, code};
 use vmcell_wire::{Cause, Channel, FailureKind, Rlimit, Selector, Stage};
 
-/// A fresh directory that anybody may use.
+/// A new directory that every user may access.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -28,7 +28,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Whether the agent can become somebody else.
+/// Returns whether the agent can switch users.
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -107,7 +107,7 @@ fn the_mask_the_niceness_and_the_limits_are_set() {
     let (exit, text) = host.run(&spec);
     assert_eq!(code(&exit), 0);
     assert_eq!(text, "0077\n7\n99\n100\n0\n");
-    // And the next one is as usual.
+    // The next process has the defaults again.
     let (_, text) = host.run(&Spec::shell("nice; ulimit -Hn"));
     assert!(!text.starts_with("7\n"), "{text}");
     assert!(!text.ends_with("\n100\n"), "{text}");
@@ -198,7 +198,7 @@ fn a_name_is_a_user_who_makes_the_directory_itself() {
     let (exit, text) = host.run(&made);
     assert_eq!(code(&exit), 0);
     assert_eq!(text, "daemon\ndaemon\ndaemon\n");
-    // It can do nothing that the user cannot.
+    // It has only the rights of the user.
     let denied = Spec::new(&["true"]).with(|spec| {
         spec.user = "daemon".into();
         spec.cwd = "/root/made-by-daemon/x".into();
@@ -306,7 +306,7 @@ fn a_process_that_is_killed_by_others_is_not_ours() {
 fn every_byte_value_passes_in_both_directions() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let stream = host.start(&Spec::new(&["cat"]).fed());
+    let stream = host.start(&Spec::new(&["cat"]).with_stdin());
     let all: Vec<u8> = (0..=255).cycle().take(256 * 40).collect();
     host.write_stdin(stream, &all);
     host.send(|out| vmcell_wire::encode::end(out, stream, Channel::Stdin));
@@ -328,13 +328,13 @@ fn small_rings_and_large_windows_do_not_wait_for_each_other() {
         host.credit_automatically = false;
         let spec = Spec::shell("head -c 6000000 /dev/zero").with(|spec| spec.start.keep = keep);
         let stream = host.start(&spec);
-        // Credit is given back as the host does: half a window at a time.
+        // Credit is returned as the host library does: half a window at a time.
         let half = (window / 2).max(1);
         let (mut seen, mut granted) = (0u64, 0u64);
         let total = if window < 1000 { 10_000 } else { 6_000_000 };
         while seen < total {
-            for said in host.until(|said| matches!(said, Said::Data(..))) {
-                if let Said::Data(_, _, count) = said {
+            for reply in host.until(|reply| matches!(reply, Reply::Data(..))) {
+                if let Reply::Data(_, _, count) = reply {
                     seen += count as u64;
                 }
             }

@@ -53,7 +53,7 @@ pub fn boot() -> Result<Booted, BootError> {
         true => Some(sys::inherited(CGROUP).map_err(kernel("take the cgroup"))?),
         false => None,
     };
-    sys::take_over_signals().map_err(kernel("block signals"))?;
+    sys::reset_and_block_signals().map_err(kernel("block signals"))?;
     // The setuid bit of a program gives no privileges in the namespaces.
     set_no_new_privs(true).map_err(kernel("set no_new_privs"))?;
     let (outside, inside) = Handshake::pair().map_err(kernel("make a socket pair"))?;

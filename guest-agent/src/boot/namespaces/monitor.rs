@@ -32,7 +32,7 @@ pub(super) fn run(child: Pid, handshake: &Handshake, plan: &Namespaces<'_>) -> B
             let _ = kill_process(child, Signal::KILL);
         }
     }
-    sys::end_this_process()
+    sys::exit_immediately()
 }
 
 fn release_child(
@@ -67,7 +67,7 @@ fn id_mapped_tree(child: Pid, directory: &[u8]) -> Result<OwnedFd, BootError> {
     let namespace = format!("/proc/{}/ns/user", child.as_raw_nonzero());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let namespace = rustix::fs::open(namespace, flags, Mode::empty()).map_err(failed)?;
-    sys::shift_owners(&tree, &namespace).map_err(failed)?;
+    sys::idmap_mount(&tree, &namespace).map_err(failed)?;
     Ok(tree)
 }
 

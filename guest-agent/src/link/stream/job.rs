@@ -8,18 +8,18 @@ use super::Filled;
 use crate::{
     job::{JOB_WINDOW, JobId, Jobs},
     link::{
-        Lost,
-        outgoing::{Added, Outgoing, Source},
+        LinkError,
+        outgoing::{Added, Outgoing, PayloadSource},
     },
     process::Caller,
 };
 
-/// A stream that waits for a job.
+/// The stream of a file job.
 pub(crate) struct JobStream {
     caller: Caller,
     job: JobId,
     input: ReceiveWindow,
-    /// How much input was given back as credit.
+    /// How much input the job had consumed when credit was last returned.
     returned: u64,
     output: SendWindow,
     /// How much output was sent.
@@ -40,7 +40,7 @@ impl JobStream {
         }
     }
 
-    pub(super) fn lose(&self, jobs: &mut Jobs) {
+    pub(super) fn on_link_lost(&self, jobs: &mut Jobs) {
         jobs.abandon(self.job);
     }
 
@@ -49,14 +49,14 @@ impl JobStream {
         jobs.cancel(self.job);
     }
 
-    pub(super) fn credit(&mut self, channel: Channel, bytes: u32) -> Result<(), Lost> {
+    pub(super) fn credit(&mut self, channel: Channel, bytes: u32) -> Result<(), LinkError> {
         if channel == Channel::Stdout {
             self.output.granted(bytes)?;
         }
         Ok(())
     }
 
-    pub(super) fn input(&mut self, bytes: &[u8], jobs: &mut Jobs) -> Result<(), Lost> {
+    pub(super) fn input(&mut self, bytes: &[u8], jobs: &mut Jobs) -> Result<(), LinkError> {
         let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.input.arrived(count)?;
         jobs.add_input(self.job, bytes);
@@ -71,7 +71,7 @@ impl JobStream {
         &mut self,
         outgoing: &mut Outgoing,
         jobs: &mut Jobs,
-    ) -> Result<Filled, Lost> {
+    ) -> Result<Filled, LinkError> {
         let consumed = jobs.consumed(self.job);
         let news = u32::try_from(consumed.saturating_sub(self.returned)).unwrap_or(0);
         self.returned = consumed;
@@ -83,10 +83,10 @@ impl JobStream {
                 credit,
             );
         }
-        // This is asked first: what the job gives before its end is before the
-        // end of the output then.
+        // Checked first, so that output which the job produced before it ended
+        // is included below.
         let is_over = jobs.is_over(self.job);
-        // A stream is asked again only when all that it has added is written.
+        // A stream is polled again only when everything it added is written.
         let end = jobs.sent(self.job, self.sent);
         if self.is_cancelled {
             self.sent = end;
@@ -115,7 +115,7 @@ impl JobStream {
         outgoing: &mut Outgoing,
         jobs: &mut Jobs,
         waiting: u64,
-    ) -> Result<Filled, Lost> {
+    ) -> Result<Filled, LinkError> {
         let Some(output) = jobs.output(self.job) else {
             return Ok(Filled::Nothing);
         };
@@ -123,7 +123,7 @@ impl JobStream {
         let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
         let piece = output.bytes_from(self.sent);
         let piece = piece.get(..allowed).unwrap_or(piece);
-        let source = Source::Job(self.job);
+        let source = PayloadSource::Job(self.job);
         match outgoing.add_held(self.caller.stream, source, self.sent, piece)? {
             Added::Frame(count) => {
                 self.output.take(u32::try_from(count).unwrap_or(u32::MAX));

@@ -4,16 +4,16 @@ mod process;
 mod reader;
 mod service;
 
-use super::{Lost, outgoing::Outgoing};
+use super::{LinkError, outgoing::Outgoing};
 use crate::tasks::Tasks;
 
 pub(crate) use job::JobStream;
 pub(crate) use port::PortStream;
 pub(crate) use process::ProcessStream;
-pub(crate) use reader::Place;
-pub(crate) use service::{ServiceStream, Wanted};
+pub(crate) use reader::ReadPosition;
+pub(crate) use service::{ServiceStream, WaitFor};
 
-/// A stream that is open: something that a host waits for.
+/// An open stream: a request that a host waits for.
 pub(crate) enum Stream {
     Process(ProcessStream),
     Job(JobStream),
@@ -21,30 +21,30 @@ pub(crate) enum Stream {
     Service(ServiceStream),
 }
 
-/// Whether a stream had something to say.
+/// The result of polling a stream for frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filled {
     Something,
     Nothing,
-    /// Nothing, and it need not be asked again before something happens to it.
+    /// Nothing, and the stream need not be polled before it is woken.
     Asleep,
-    /// It has said its last word.
+    /// The stream has sent its last frame.
     Finished,
 }
 
 impl Stream {
-    /// Its link is gone.
-    pub(super) fn lose(&self, tasks: &mut Tasks) {
+    /// Handles the loss of the link.
+    pub(super) fn on_link_lost(&self, tasks: &mut Tasks) {
         match self {
-            Self::Process(stream) => stream.lose(&mut tasks.processes),
-            Self::Job(stream) => stream.lose(&mut tasks.jobs),
-            Self::Port(stream) => stream.leave(&mut tasks.connections),
-            Self::Service(stream) => stream.leave(&mut tasks.services),
+            Self::Process(stream) => stream.on_link_lost(&mut tasks.processes),
+            Self::Job(stream) => stream.on_link_lost(&mut tasks.jobs),
+            Self::Port(stream) => stream.abandon(&mut tasks.connections),
+            Self::Service(stream) => stream.stop_watching(&mut tasks.services),
         }
     }
 
-    /// The host does not want any more of it. Answers whether it will close by
-    /// itself, or has.
+    /// Cancels the request. Returns whether the stream will close by itself or
+    /// has closed.
     pub(crate) fn cancel(&mut self, tasks: &mut Tasks) -> bool {
         match self {
             Self::Process(stream) => stream.cancel(&mut tasks.processes),
@@ -53,17 +53,18 @@ impl Stream {
                 true
             }
             Self::Port(stream) => {
-                stream.leave(&mut tasks.connections);
+                stream.abandon(&mut tasks.connections);
                 false
             }
             Self::Service(stream) => {
-                stream.leave(&mut tasks.services);
+                stream.stop_watching(&mut tasks.services);
                 false
             }
         }
     }
 
-    /// The host knows its outcome. Answers whether there was one.
+    /// Handles the acknowledgement of its outcome. Returns whether there was
+    /// one.
     pub(super) fn acknowledge(&self, tasks: &mut Tasks) -> bool {
         match self {
             Self::Process(stream) => stream.acknowledge(&mut tasks.processes),
@@ -71,13 +72,13 @@ impl Stream {
         }
     }
 
-    /// Credit came for an output.
+    /// Adds credit for an output.
     pub(crate) fn credit(
         &mut self,
         channel: vmcell_wire::Channel,
         bytes: u32,
         tasks: &mut Tasks,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         match self {
             Self::Process(stream) => stream.credit(channel, bytes, &mut tasks.processes),
             Self::Job(stream) => stream.credit(channel, bytes),
@@ -86,18 +87,22 @@ impl Stream {
         }
     }
 
-    /// Input came. Answers how much credit to send back.
-    pub(crate) fn input(&mut self, bytes: &[u8], tasks: &mut Tasks) -> Result<Option<u32>, Lost> {
+    /// Takes input. Returns how much credit to send back.
+    pub(crate) fn input(
+        &mut self,
+        bytes: &[u8],
+        tasks: &mut Tasks,
+    ) -> Result<Option<u32>, LinkError> {
         match self {
             Self::Process(stream) => stream.input(bytes, &mut tasks.processes),
             Self::Job(stream) => stream.input(bytes, &mut tasks.jobs).map(|()| None),
             Self::Port(stream) => stream.input(bytes, &mut tasks.connections).map(|()| None),
-            // It wants nothing to be told.
+            // A service stream takes no input.
             Self::Service(_) => Ok(None),
         }
     }
 
-    /// The input ends here.
+    /// Handles the end of input.
     pub(crate) fn input_ended(&mut self, tasks: &mut Tasks) {
         match self {
             Self::Process(stream) => stream.input_ended(&mut tasks.processes),
@@ -107,12 +112,12 @@ impl Stream {
         }
     }
 
-    /// Adds what there is to say.
+    /// Adds the frames that are ready.
     pub(super) fn fill(
         &mut self,
         outgoing: &mut Outgoing,
         tasks: &mut Tasks,
-    ) -> Result<Filled, Lost> {
+    ) -> Result<Filled, LinkError> {
         match self {
             Self::Process(stream) => stream.fill(outgoing, &mut tasks.processes),
             Self::Job(stream) => stream.fill(outgoing, &mut tasks.jobs),

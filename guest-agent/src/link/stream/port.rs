@@ -7,28 +7,28 @@ use vmcell_wire::{
 use super::Filled;
 use crate::{
     link::{
-        Lost,
+        LinkError,
         outgoing::{Added, Outgoing},
     },
-    port::{ConnectionId, Connections, Progress, failure},
+    port::{ConnectionId, ConnectionState, Connections, failure},
     process::{Caller, INPUT_WINDOW},
 };
 
-/// A stream that is a connection to a port.
+/// The stream of a connection to a port.
 pub(crate) struct PortStream {
     caller: Caller,
     connection: ConnectionId,
     input: ReceiveWindow,
     output: SendWindow,
-    /// What the host was told.
-    told: Told,
+    /// What was reported to the host.
+    reported: Reported,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
+enum Reported {
     Nothing,
     Connected,
-    /// That the program says no more.
+    /// The end of the program's output.
     Ended,
 }
 
@@ -39,33 +39,33 @@ impl PortStream {
             connection,
             input: ReceiveWindow::new(Channel::Stdin, INPUT_WINDOW),
             output: SendWindow::new(Channel::Stdout, window),
-            told: Told::Nothing,
+            reported: Reported::Nothing,
         }
     }
 
-    /// The host does not want it any more, or its link is gone.
-    pub(super) fn leave(&self, connections: &mut Connections) {
-        connections.leave(self.connection);
+    /// Abandons the connection: it was cancelled, or its link is gone.
+    pub(super) fn abandon(&self, connections: &mut Connections) {
+        connections.abandon(self.connection);
     }
 
-    pub(super) fn credit(&mut self, channel: Channel, bytes: u32) -> Result<(), Lost> {
+    pub(super) fn credit(&mut self, channel: Channel, bytes: u32) -> Result<(), LinkError> {
         if channel == Channel::Stdout {
             self.output.granted(bytes)?;
         }
         Ok(())
     }
 
-    /// Bytes for the program. It gets them in this stream's turn, together with
-    /// those that follow.
+    /// Queues bytes for the program. They are sent when this stream is polled,
+    /// together with those that follow.
     pub(super) fn input(
         &mut self,
         bytes: &[u8],
         connections: &mut Connections,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.input.arrived(count)?;
         if let Some(connection) = connections.get_mut(self.connection) {
-            connection.give(bytes);
+            connection.queue_input(bytes);
         }
         Ok(())
     }
@@ -76,21 +76,22 @@ impl PortStream {
         }
     }
 
-    /// Moves bytes both ways. It sleeps when neither is possible.
+    /// Moves bytes both ways. Returns [`Filled::Asleep`] when neither is
+    /// possible.
     pub(super) fn fill(
         &mut self,
         outgoing: &mut Outgoing,
         connections: &mut Connections,
-    ) -> Result<Filled, Lost> {
+    ) -> Result<Filled, LinkError> {
         let stream = self.caller.stream;
         let Some(connection) = connections.get_mut(self.connection) else {
             return Ok(Filled::Finished);
         };
-        if connection.progress() == Progress::Dialling {
+        if connection.state() == ConnectionState::Dialling {
             return Ok(Filled::Asleep);
         }
-        if self.told == Told::Nothing && connection.was_made() {
-            self.told = Told::Connected;
+        if self.reported == Reported::Nothing && connection.was_connected() {
+            self.reported = Reported::Connected;
             encode::event(outgoing.control(), stream, &Event::Connected)?;
         }
         connection.flush();
@@ -108,18 +109,18 @@ impl PortStream {
                 return Ok(Filled::Something);
             }
         }
-        if connection.has_ended() && self.told < Told::Ended {
-            self.told = Told::Ended;
+        if connection.has_ended() && self.reported < Reported::Ended {
+            self.reported = Reported::Ended;
             encode::end(outgoing.control(), stream, Channel::Stdout);
         }
-        match connection.progress() {
-            Progress::Dialling | Progress::Open => Ok(Filled::Asleep),
-            Progress::Over => {
+        match connection.state() {
+            ConnectionState::Dialling | ConnectionState::Open => Ok(Filled::Asleep),
+            ConnectionState::Over => {
                 connections.close(self.connection);
                 encode::close(outgoing.control(), stream, &Outcome::Done)?;
                 Ok(Filled::Finished)
             }
-            Progress::Failed(error) => {
+            ConnectionState::Failed(error) => {
                 connections.reset(self.connection);
                 let outcome = Outcome::Failed(failure(error));
                 encode::close(outgoing.control(), stream, &outcome)?;

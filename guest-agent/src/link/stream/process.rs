@@ -3,93 +3,94 @@ use vmcell_wire::{
 };
 
 use super::{
-    Filled, Place,
-    reader::{From, Reader},
+    Filled, ReadPosition,
+    reader::{ReadSource, Reader},
 };
 use crate::link::{
-    Lost,
-    outgoing::{Outgoing, Source},
+    LinkError,
+    outgoing::{Outgoing, PayloadSource},
 };
 use crate::{
     clock::Moment,
-    process::{Caller, INPUT_WINDOW, ProcessId, Processes, UNWATCHED_MS},
+    process::{Caller, INPUT_WINDOW, LAUNCH_CHECK_DELAY_MS, ProcessId, Processes},
 };
 
-/// A stream that waits for something to happen to a process.
+/// A stream of a request about a process.
 ///
-/// Whether it owns the process or observes it is written there, because it can
-/// change without this stream having a part in it.
+/// Whether it owns the process or observes it is recorded in the process,
+/// because that can change without this stream's involvement.
 pub(crate) struct ProcessStream {
     caller: Caller,
     process: ProcessId,
     purpose: Purpose,
-    /// The host waits to hear that the process runs.
-    tells_start: bool,
+    /// Whether the start is still to be reported.
+    reports_start: bool,
     stdin: ReceiveWindow,
-    /// Input that came and whose credit was not given back.
-    unreturned: u32,
+    /// Input that arrived and whose credit was not returned.
+    uncredited: u32,
     stdout: Option<Reader>,
     stderr: Option<Reader>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// It closes when the process has executed its program.
+    /// Closes when the process has executed its program.
     Start,
-    /// It carries outputs and closes with the exit.
+    /// Carries the outputs and closes with the exit status.
     Watch,
-    /// It closes when the process and its descendants are gone.
+    /// Closes when the process and its descendants have ended.
     Kill,
-    /// It has closed with the exit of the process that it owns, and waits for
-    /// the host to say that it knows.
-    Wait,
+    /// Has closed with the exit status of the process that it owns, and waits
+    /// for the host's acknowledgement.
+    AwaitAck,
 }
 
 impl ProcessStream {
-    /// A stream that owns a new process.
+    /// Creates a stream that owns a new process.
     pub(crate) fn owner(caller: Caller, process: ProcessId, window: u32) -> Self {
-        let place = Some(Place {
+        let position = Some(ReadPosition {
             offset: 0,
             credit: window,
             size: window,
         });
         Self {
-            tells_start: true,
-            ..Self::watcher(caller, process, [place, place], Some(INPUT_WINDOW))
+            reports_start: true,
+            ..Self::watcher(caller, process, [position, position], Some(INPUT_WINDOW))
         }
     }
 
-    /// A stream that waits for the start of a process.
+    /// Creates a stream that waits for the start of a process.
     pub(crate) fn starter(caller: Caller, process: ProcessId) -> Self {
         Self {
             purpose: Purpose::Start,
-            tells_start: true,
+            reports_start: true,
             ..Self::watcher(caller, process, [None, None], None)
         }
     }
 
-    /// A stream that takes a process up. `input` is how much it may send.
+    /// Creates a stream that watches a process. `input` is how much input the
+    /// host may send.
     pub(crate) fn watcher(
         caller: Caller,
         process: ProcessId,
-        places: [Option<Place>; 2],
+        positions: [Option<ReadPosition>; 2],
         input: Option<u32>,
     ) -> Self {
-        let [stdout, stderr] = places;
+        let [stdout, stderr] = positions;
         let input = input.unwrap_or(INPUT_WINDOW);
         Self {
             caller,
             process,
             purpose: Purpose::Watch,
-            tells_start: false,
+            reports_start: false,
             stdin: ReceiveWindow::resumed(Channel::Stdin, INPUT_WINDOW, input),
-            unreturned: INPUT_WINDOW.saturating_sub(input),
-            stdout: stdout.map(|place| Reader::new(Channel::Stdout, place)),
-            stderr: stderr.map(|place| Reader::new(Channel::Stderr, place)),
+            uncredited: INPUT_WINDOW.saturating_sub(input),
+            stdout: stdout.map(|position| Reader::new(Channel::Stdout, position)),
+            stderr: stderr.map(|position| Reader::new(Channel::Stderr, position)),
         }
     }
 
-    /// A stream that waits for the end of a process.
+    /// Creates a stream that waits for the end of a process.
     pub(crate) fn killer(caller: Caller, process: ProcessId) -> Self {
         Self {
             purpose: Purpose::Kill,
@@ -97,15 +98,15 @@ impl ProcessStream {
         }
     }
 
-    /// Its link is gone.
-    pub(super) fn lose(&self, processes: &mut Processes) {
-        processes.leave(self.process, self.caller);
+    /// Handles the loss of the link.
+    pub(super) fn on_link_lost(&self, processes: &mut Processes) {
+        processes.remove_stream(self.process, self.caller);
     }
 
-    /// The host does not want any more of it. Answers whether it will close by
-    /// itself, or has.
+    /// Cancels the request. Returns whether the stream will close by itself or
+    /// has closed.
     pub(crate) fn cancel(&mut self, processes: &mut Processes) -> bool {
-        if self.purpose == Purpose::Wait {
+        if self.purpose == Purpose::AwaitAck {
             return true;
         }
         let ends = processes.cancel(self.process, self.caller);
@@ -116,22 +117,23 @@ impl ProcessStream {
         ends
     }
 
-    /// The host knows its outcome. Answers whether there was one.
+    /// Handles the acknowledgement of its outcome. Returns whether there was
+    /// one.
     pub(super) fn acknowledge(&self, processes: &mut Processes) -> bool {
-        if self.purpose != Purpose::Wait {
+        if self.purpose != Purpose::AwaitAck {
             return false;
         }
         processes.acknowledge(self.process, self.caller);
         true
     }
 
-    /// Credit came for an output.
+    /// Adds credit for an output.
     pub(crate) fn credit(
         &mut self,
         channel: Channel,
         bytes: u32,
         processes: &mut Processes,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let reader = match channel {
             Channel::Stdin => None,
             Channel::Stdout => self.stdout.as_mut(),
@@ -153,39 +155,39 @@ impl ProcessStream {
         Ok(())
     }
 
-    /// Standard input came. Answers how much credit to send back.
+    /// Takes standard input. Returns how much credit to send back.
     pub(crate) fn input(
         &mut self,
         bytes: &[u8],
         processes: &mut Processes,
-    ) -> Result<Option<u32>, Lost> {
-        if self.purpose == Purpose::Wait {
+    ) -> Result<Option<u32>, LinkError> {
+        if self.purpose == Purpose::AwaitAck {
             return Ok(None);
         }
         let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.stdin.arrived(count)?;
-        self.unreturned = self.unreturned.saturating_add(count);
+        self.uncredited = self.uncredited.saturating_add(count);
         if let Some(process) = processes.get_mut(self.process) {
-            process.give(self.caller, bytes);
-            processes.typed(self.process);
+            process.push_input(self.caller, bytes);
+            processes.check_full(self.process);
         }
         Ok(self.consumed(processes))
     }
 
-    /// Standard input ends here.
+    /// Handles the end of standard input.
     pub(crate) fn input_ended(&mut self, processes: &mut Processes) {
         if let Some(process) = processes.get_mut(self.process) {
             process.input_ended(self.caller);
         }
     }
 
-    /// Moves bytes for its process and adds what there is to say.
+    /// Moves bytes of its process and adds the frames that are ready.
     pub(super) fn fill(
         &mut self,
         outgoing: &mut Outgoing,
         processes: &mut Processes,
-    ) -> Result<Filled, Lost> {
-        if self.purpose == Purpose::Wait {
+    ) -> Result<Filled, LinkError> {
+        if self.purpose == Purpose::AwaitAck {
             return Ok(Filled::Nothing);
         }
         let id = self.caller.stream;
@@ -193,35 +195,36 @@ impl ProcessStream {
             encode::credit(outgoing.control(), id, Channel::Stdin, credit);
         }
         let Some(process) = processes.get_mut(self.process) else {
-            return finish(outgoing, id, FailureKind::NotFound, "it was forgotten");
+            return finish(outgoing, id, FailureKind::NotFound, "it was removed");
         };
         if let Some(failure) = process.start_failure() {
             encode::close(outgoing.control(), id, &Outcome::Failed(failure))?;
-            processes.leave(self.process, self.caller);
+            processes.remove_stream(self.process, self.caller);
             return Ok(Filled::Finished);
         }
         let owns = process.owner == Some(self.caller);
         if !owns && !process.observers.contains(&self.caller) {
             return finish(outgoing, id, FailureKind::Conflict, "another stream has it");
         }
-        if self.tells_start {
+        if self.reports_start {
             if process.is_starting() {
                 return Ok(Filled::Nothing);
             }
-            self.tells_start = false;
+            self.reports_start = false;
             let (ProcessId(number), pid) = (self.process, process.pid());
             if self.purpose == Purpose::Start {
                 let outcome = Outcome::Spawned { id: number, pid };
                 encode::close(outgoing.control(), id, &outcome)?;
-                processes.leave(self.process, self.caller);
+                processes.remove_stream(self.process, self.caller);
                 return Ok(Filled::Finished);
             }
             let event = Event::Started { id: number, pid };
-            // With luck it has company: what the program prints, or its end.
-            let is_late = process.started.after_ms(UNWATCHED_MS) <= Moment::now();
+            // Deferred, because output or the exit often follows soon and
+            // shares the write.
+            let is_late = process.started.after_ms(LAUNCH_CHECK_DELAY_MS) <= Moment::now();
             let frames = match is_late {
                 true => outgoing.control(),
-                false => outgoing.unhurried(),
+                false => outgoing.deferred_control(),
             };
             encode::event(frames, id, &event)?;
         }
@@ -238,10 +241,10 @@ impl ProcessStream {
             let Some(output) = process.output_mut(channel) else {
                 continue;
             };
-            news |= !reader.has_ended() && output.collect();
-            let held = owns.then_some(Source::Process(self.process, channel));
+            news |= !reader.has_ended() && output.read_pipe();
+            let held = owns.then_some(PayloadSource::Process(self.process, channel));
             let end = output.has_ended().then(|| output.ring().end());
-            let from = From {
+            let from = ReadSource {
                 ring: output.ring(),
                 end,
                 held,
@@ -259,44 +262,47 @@ impl ProcessStream {
             return Ok(Filled::Nothing);
         }
         let exit = match self.purpose {
-            Purpose::Kill => processes.killed(self.process),
-            Purpose::Start | Purpose::Watch | Purpose::Wait => processes.settle(self.process),
+            Purpose::Kill => processes.exit_after_kill(self.process),
+            Purpose::Start | Purpose::Watch | Purpose::AwaitAck => {
+                processes.finalize_exit(self.process)
+            }
         };
         let Some(exit) = exit else {
             return Ok(Filled::Nothing);
         };
         encode::close(outgoing.control(), id, &Outcome::Exited(exit))?;
         if owns {
-            processes.told(self.process);
-            self.purpose = Purpose::Wait;
+            processes.exit_reported(self.process);
+            self.purpose = Purpose::AwaitAck;
             return Ok(Filled::Nothing);
         }
-        processes.leave(self.process, self.caller);
+        processes.remove_stream(self.process, self.caller);
         Ok(Filled::Finished)
     }
 
-    /// Answers how much credit to give back for input that needs no more room.
+    /// Returns how much credit to send back for input that no longer occupies a
+    /// buffer.
     fn consumed(&mut self, processes: &mut Processes) -> Option<u32> {
-        if self.unreturned == 0 {
+        if self.uncredited == 0 {
             return None;
         }
         let count = match processes.get_mut(self.process) {
-            Some(process) => process.consumed_of(self.caller, self.unreturned),
-            None => self.unreturned,
+            Some(process) => process.consumed_from(self.caller, self.uncredited),
+            None => self.uncredited,
         };
-        let count = count.min(self.unreturned);
-        self.unreturned = self.unreturned.saturating_sub(count);
+        let count = count.min(self.uncredited);
+        self.uncredited = self.uncredited.saturating_sub(count);
         self.stdin.consumed(count)
     }
 }
 
-/// Closes a stream whose process is not there for it any more.
+/// Closes a stream that no longer has access to its process.
 fn finish(
     outgoing: &mut Outgoing,
     stream: vmcell_wire::StreamId,
     kind: FailureKind,
     text: &str,
-) -> Result<Filled, Lost> {
+) -> Result<Filled, LinkError> {
     let failure = Failure::new(kind, Stage::Process, text);
     encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
     Ok(Filled::Finished)

@@ -2,20 +2,20 @@ use vmcell_wire::{Channel, Event, Output, StreamId, credit::SendWindow, encode};
 
 use crate::{
     link::{
-        Lost,
-        outgoing::{Added, Outgoing, Source},
+        LinkError,
+        outgoing::{Added, Outgoing, PayloadSource},
     },
     ring::Ring,
 };
 
-/// Where an output is taken up.
+/// Where a reader starts in an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ReadPosition {
     pub(crate) offset: u64,
-    /// How much may be sent from there.
+    /// How many bytes may be sent from there.
     pub(crate) credit: u32,
-    /// The host's whole window, of which bytes that it already has may take a
-    /// part.
+    /// The size of the host's window, which bytes that it already has may
+    /// partly occupy.
     pub(crate) size: u32,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Place {
 ///        |  user    |  user: no    |               |
 /// ```
 ///
-/// The host gives credit back for what its user has consumed, so its limit is
+/// The host returns credit for what its user has consumed, so its limit is
 /// always one window beyond that.
 pub(crate) struct Reader {
     channel: Channel,
@@ -40,66 +40,67 @@ pub(crate) struct Reader {
     ended: bool,
 }
 
-/// What is read.
-pub(super) struct From<'a> {
+/// What a [`Reader`] reads.
+pub(super) struct ReadSource<'a> {
     pub(super) ring: &'a Ring,
-    /// Where it ends, if that is known: nothing behind it is wanted.
+    /// Where to stop reading, if that is known.
     pub(super) end: Option<u64>,
-    /// Where the bytes are held for this reader. None: they may be overwritten.
-    pub(super) held: Option<Source>,
+    /// What holds the bytes for this reader; `None`: they may be overwritten.
+    pub(super) held: Option<PayloadSource>,
 }
 
 impl Reader {
-    pub(super) fn new(channel: Channel, place: Place) -> Self {
+    pub(super) fn new(channel: Channel, position: ReadPosition) -> Self {
         Self {
             channel,
-            window: SendWindow::new(channel, place.credit),
-            size: place.size,
-            first: place.offset,
-            offset: place.offset,
-            limit: place.offset.saturating_add(place.credit.into()),
+            window: SendWindow::new(channel, position.credit),
+            size: position.size,
+            first: position.offset,
+            offset: position.offset,
+            limit: position.offset.saturating_add(position.credit.into()),
             ended: false,
         }
     }
 
-    /// Whether it has told the end.
+    /// Returns whether it has reported the end of the output.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    pub(super) fn granted(&mut self, bytes: u32) -> Result<(), Lost> {
+    pub(super) fn granted(&mut self, bytes: u32) -> Result<(), LinkError> {
         self.window.granted(bytes)?;
         self.limit = self.limit.saturating_add(bytes.into());
         Ok(())
     }
 
-    /// The offset before which the host needs nothing again.
+    /// Returns the offset before which the host needs nothing again.
     pub(super) fn acknowledged(&self) -> u64 {
         let consumed = self.limit.saturating_sub(self.size.into());
         consumed.min(self.offset).max(self.first)
     }
 
-    /// Answers whether it added a frame.
+    /// Adds the next frame. Returns whether there was one.
     pub(super) fn fill(
         &mut self,
         stream: StreamId,
-        from: From<'_>,
+        from: ReadSource<'_>,
         outgoing: &mut Outgoing,
-    ) -> Result<bool, Lost> {
+    ) -> Result<bool, LinkError> {
         if self.ended {
             return Ok(false);
         }
-        let From { ring, end, held } = from;
+        let ReadSource { ring, end, held } = from;
         let available = self.window.available();
         let gap = ring.start().saturating_sub(self.offset);
-        // The gap may grow until there is credit for what follows it.
+        // The gap is reported late, because it may grow until there is credit
+        // for what follows it.
         if gap > 0 && (available > 0 || ring.start() == ring.end()) {
             let output = match self.channel {
                 Channel::Stderr => Output::Stderr,
                 Channel::Stdin | Channel::Stdout => Output::Stdout,
             };
             let event = Event::Gap { output, bytes: gap };
-            encode::event(outgoing.unhurried(), stream, &event)?;
+            encode::event(outgoing.deferred_control(), stream, &event)?;
             self.offset = ring.start();
             self.limit = self.limit.saturating_add(gap);
             self.first = self.first.max(self.offset);
@@ -124,7 +125,7 @@ impl Reader {
                 Ok(true)
             }
             Added::Nothing if end.is_some_and(|end| self.offset >= end) => {
-                encode::end(outgoing.unhurried(), stream, self.channel);
+                encode::end(outgoing.deferred_control(), stream, self.channel);
                 self.ended = true;
                 Ok(true)
             }

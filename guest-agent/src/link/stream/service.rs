@@ -1,65 +1,66 @@
 use vmcell_wire::{Channel, Failure, FailureKind, Outcome, Stage, encode, service::Until};
 
 use super::{
-    Filled, Place,
-    reader::{From, Reader},
+    Filled, ReadPosition,
+    reader::{ReadSource, Reader},
 };
 use crate::{
-    link::{Lost, outgoing::Outgoing},
+    link::{LinkError, outgoing::Outgoing},
     process::Caller,
     service::{ServiceId, Services},
 };
 
-/// A stream that waits for something to happen to a service.
+/// A stream of a request about a service.
 pub(crate) struct ServiceStream {
     caller: Caller,
     service: ServiceId,
-    wanted: Wanted,
+    wait_for: WaitFor,
 }
 
-/// What it waits for.
-pub(crate) enum Wanted {
+/// What a [`ServiceStream`] waits for.
+pub(crate) enum WaitFor {
     Phase(Until),
-    /// That its program was executed, or was not, in the start with this number.
+    /// The program was executed, or failed to be, in the start with this
+    /// number.
     Launched {
         start: u64,
     },
-    /// That the processes are gone which it had when it had been started so
-    /// often.
+    /// All processes of the service are gone that ran when it had been started
+    /// this many times.
     Gone {
         starts: u64,
     },
-    /// Its log, up to `end` or to its last end.
+    /// The log, up to `end` or until the service is stopped for good.
     Log {
         reader: Reader,
         end: Option<u64>,
     },
 }
 
-impl Wanted {
-    pub(crate) fn log(channel: Channel, place: Place, end: Option<u64>) -> Self {
-        let reader = Reader::new(channel, place);
+impl WaitFor {
+    pub(crate) fn log(channel: Channel, position: ReadPosition, end: Option<u64>) -> Self {
+        let reader = Reader::new(channel, position);
         Self::Log { reader, end }
     }
 }
 
 impl ServiceStream {
-    pub(crate) fn new(caller: Caller, service: ServiceId, wanted: Wanted) -> Self {
+    pub(crate) fn new(caller: Caller, service: ServiceId, wait_for: WaitFor) -> Self {
         Self {
             caller,
             service,
-            wanted,
+            wait_for,
         }
     }
 
-    /// Nobody waits any more.
-    pub(super) fn leave(&self, services: &mut Services) {
-        services.leave(self.service, self.caller);
+    /// Removes the caller from the service's waiters.
+    pub(super) fn stop_watching(&self, services: &mut Services) {
+        services.remove_watcher(self.service, self.caller);
     }
 
-    pub(super) fn credit(&mut self, channel: Channel, bytes: u32) -> Result<(), Lost> {
-        match &mut self.wanted {
-            Wanted::Log { reader, .. } if channel == Channel::Stdout => reader.granted(bytes),
+    pub(super) fn credit(&mut self, channel: Channel, bytes: u32) -> Result<(), LinkError> {
+        match &mut self.wait_for {
+            WaitFor::Log { reader, .. } if channel == Channel::Stdout => reader.granted(bytes),
             _ => Ok(()),
         }
     }
@@ -68,7 +69,7 @@ impl ServiceStream {
         &mut self,
         outgoing: &mut Outgoing,
         services: &mut Services,
-    ) -> Result<Filled, Lost> {
+    ) -> Result<Filled, LinkError> {
         let stream = self.caller.stream;
         let Some(service) = services.get_mut(self.service) else {
             let text = "the service was removed";
@@ -76,23 +77,23 @@ impl ServiceStream {
             encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
             return Ok(Filled::Finished);
         };
-        if let Wanted::Launched { start } = self.wanted
-            && let Some(failure) = service.refusal_of(start)
+        if let WaitFor::Launched { start } = self.wait_for
+            && let Some(failure) = service.start_failure(start)
         {
             encode::close(outgoing.control(), stream, &Outcome::Failed(failure))?;
-            self.leave(services);
+            self.stop_watching(services);
             return Ok(Filled::Finished);
         }
-        let has_come = match &mut self.wanted {
-            Wanted::Phase(until) => service.has_come(*until),
-            Wanted::Launched { .. } => !service.is_launching(),
-            Wanted::Gone { starts } => {
+        let is_reached = match &mut self.wait_for {
+            WaitFor::Phase(until) => service.has_reached(*until),
+            WaitFor::Launched { .. } => !service.is_launching(),
+            WaitFor::Gone { starts } => {
                 let is_another = service.starts() != *starts && !service.is_launching();
                 service.is_over() || is_another
             }
-            Wanted::Log { reader, end } => {
+            WaitFor::Log { reader, end } => {
                 let ring = service.log();
-                let from = From {
+                let from = ReadSource {
                     ring,
                     end: end.or_else(|| service.is_over().then(|| ring.end())),
                     held: None,
@@ -103,7 +104,7 @@ impl ServiceStream {
                 reader.has_ended()
             }
         };
-        if !has_come {
+        if !is_reached {
             return Ok(Filled::Nothing);
         }
         encode::close(
@@ -111,7 +112,7 @@ impl ServiceStream {
             stream,
             &Outcome::Service(service.state()),
         )?;
-        self.leave(services);
+        self.stop_watching(services);
         Ok(Filled::Finished)
     }
 }

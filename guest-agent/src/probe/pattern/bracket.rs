@@ -2,22 +2,22 @@ use alloc::string::String;
 
 use super::{
     class::Class,
-    parse::{Escaped, Parser, Wrong},
+    parse::{Escaped, ParseError, Parser},
 };
 
 impl Parser {
-    /// A class, from behind its bracket.
-    pub(super) fn class(&mut self) -> Result<Class, Wrong> {
-        let opened = self.place.saturating_sub(1);
+    /// Parses a class after its opening bracket.
+    pub(super) fn class(&mut self) -> Result<Class, ParseError> {
+        let opened = self.position.saturating_sub(1);
         let inverted = self.eat("^");
         let mut class = Class::default();
         let mut is_first = true;
         loop {
             let Some(character) = self.next() else {
-                let what = "the class is not closed";
-                return Err(Wrong {
-                    place: opened,
-                    what,
+                let message = "the class is not closed";
+                return Err(ParseError {
+                    position: opened,
+                    message,
                 });
             };
             let from = match character {
@@ -27,13 +27,13 @@ impl Parser {
                     is_first = false;
                     continue;
                 }
-                '[' => return Err(self.wrong("a bracket in a class is \\[")),
+                '[' => return Err(self.error("write a bracket in a class as \\[")),
                 '&' | '~' if self.peek() == Some(character) => {
-                    return Err(self.wrong("classes are not computed with"));
+                    return Err(self.error("set operations on classes are not supported"));
                 }
-                // It stands for itself at the beginning and at the end.
+                // It is literal at the beginning and at the end.
                 '-' if !is_first && self.peek() != Some(']') => {
-                    return Err(self.wrong("a hyphen in a class is \\-"));
+                    return Err(self.error("write a hyphen in a class as \\-"));
                 }
                 '\\' => self.escaped()?,
                 character => self.in_class(character)?,
@@ -53,45 +53,45 @@ impl Parser {
         Ok(if inverted { class.inverted() } else { class })
     }
 
-    /// The last byte of a range that begins with this one: `a-z`. One byte is a
-    /// range too.
-    fn range_end(&mut self, from: u8) -> Result<u8, Wrong> {
-        let next = self.place.saturating_add(1);
+    /// Parses the rest of a range like `a-z` and returns its last byte. A
+    /// single byte is a range too.
+    fn range_end(&mut self, from: u8) -> Result<u8, ParseError> {
+        let next = self.position.saturating_add(1);
         let follows = self.characters.get(next).copied();
         if self.peek() != Some('-') || matches!(follows, None | Some(']')) {
             return Ok(from);
         }
-        self.place = next;
+        self.position = next;
         let to = match self.next() {
             Some('\\') => self.escaped()?,
             Some(character) if !matches!(character, '[' | '-') => self.in_class(character)?,
-            _ => return Err(self.wrong("the range makes no sense")),
+            _ => return Err(self.error("the range is invalid")),
         };
         match to {
             Escaped::Byte(to) if to >= from => Ok(to),
-            _ => Err(self.wrong("the range makes no sense")),
+            _ => Err(self.error("the range is invalid")),
         }
     }
 
-    fn in_class(&self, character: char) -> Result<Escaped, Wrong> {
+    fn in_class(&self, character: char) -> Result<Escaped, ParseError> {
         match u8::try_from(character) {
             Ok(byte) if byte.is_ascii() => Ok(Escaped::Byte(byte)),
-            _ => Err(self.wrong("a class has characters of ASCII only")),
+            _ => Err(self.error("a class may contain ASCII characters only")),
         }
     }
 
-    /// A class with a name, from behind its colon.
-    fn named_class(&mut self) -> Result<Class, Wrong> {
+    /// Parses a named class after its opening colon.
+    fn named_class(&mut self) -> Result<Class, ParseError> {
         let inverted = self.eat("^");
-        let rest = self.characters.get(self.place..).unwrap_or_default();
+        let rest = self.characters.get(self.position..).unwrap_or_default();
         let name: String = rest
             .iter()
             .take_while(|c| c.is_ascii_alphabetic())
             .collect();
-        self.place = self.place.saturating_add(name.len());
+        self.position = self.position.saturating_add(name.len());
         match Class::named(&name) {
             Some(class) if self.eat(":]") => Ok(if inverted { class.inverted() } else { class }),
-            _ => Err(self.wrong("there is no such class")),
+            _ => Err(self.error("there is no such class")),
         }
     }
 }

@@ -11,7 +11,7 @@ impl Class {
         class
     }
 
-    /// The class that an escaped letter stands for.
+    /// Returns the class of an escaped letter, such as `\d`.
     pub(super) fn escaped(letter: char) -> Option<Self> {
         let class = match letter.to_ascii_lowercase() {
             'd' => Self::of(b'0'..=b'9'),
@@ -26,7 +26,7 @@ impl Class {
         })
     }
 
-    /// The class with such a name: `[:alpha:]`.
+    /// Returns the class with a name, such as `[:alpha:]`.
     pub(super) fn named(name: &str) -> Option<Self> {
         let is_in: fn(u8) -> bool = match name {
             "alnum" => |byte| byte.is_ascii_alphanumeric(),
@@ -64,7 +64,7 @@ impl Class {
         Self(self.0.map(|word| !word))
     }
 
-    /// With the other case of each letter.
+    /// Adds the other case of each letter.
     pub(super) fn in_both_cases(self) -> Self {
         let mut class = self;
         for byte in (b'a'..=b'z').chain(b'A'..=b'Z') {

@@ -2,84 +2,84 @@ use alloc::vec::Vec;
 
 use super::{
     class::Class,
-    program::{Look, Piece, Program, Step, TooLarge},
+    program::{Assertion, Fragment, Instruction, Program, ProgramTooLarge},
 };
 
-/// What is wrong with an expression, and which character it is about.
+/// What is wrong with an expression, and at which character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
-    pub(super) place: usize,
-    pub(super) what: &'static str,
+pub(super) struct ParseError {
+    pub(super) position: usize,
+    pub(super) message: &'static str,
 }
 
-/// Groups may be so deep in each other.
+/// The maximum nesting of groups.
 const MAX_DEPTH: usize = 100;
 
-/// The largest number of a repetition.
+/// The largest count of a repetition.
 const MAX_COUNT: u32 = 1000;
 
-pub(super) fn parse(pattern: &str) -> Result<Program, Wrong> {
+pub(super) fn parse(pattern: &str) -> Result<Program, ParseError> {
     let mut parser = Parser {
         characters: pattern.chars().collect(),
-        place: 0,
+        position: 0,
         groups: Vec::new(),
         group: Group::default(),
         classes: Vec::new(),
     };
-    while parser.part()? {}
+    while parser.element()? {}
     if let Some(outer) = parser.groups.last() {
-        return Err(Wrong {
-            place: outer.opened,
-            what: "the group is not closed",
+        return Err(ParseError {
+            position: outer.opened,
+            message: "the group is not closed",
         });
     }
     let group = core::mem::take(&mut parser.group);
-    let mut piece = parser.fit(group.finish())?;
-    let done = Piece::of(Step::Done);
-    parser.fit(piece.append(&done))?;
+    let mut fragment = parser.check_size(group.finish())?;
+    let done = Fragment::of(Instruction::Match);
+    parser.check_size(fragment.append(&done))?;
     Ok(Program {
-        steps: piece.into_steps(),
+        instructions: fragment.into_instructions(),
         classes: parser.classes,
     })
 }
 
 pub(super) struct Parser {
     pub(super) characters: Vec<char>,
-    pub(super) place: usize,
-    /// The groups around the one that is read.
-    groups: Vec<Outer>,
+    pub(super) position: usize,
+    /// The groups around the current one.
+    groups: Vec<EnclosingGroup>,
     pub(super) group: Group,
     classes: Vec<Class>,
 }
 
-struct Outer {
+struct EnclosingGroup {
     group: Group,
     opened: usize,
 }
 
-/// What was read of a group.
+/// A group that is being parsed.
 #[derive(Default)]
 pub(super) struct Group {
-    /// The alternatives before this one.
-    former: Option<Piece>,
-    current: Piece,
-    /// Where that begins which a repetition repeats.
+    /// The alternatives before the current one.
+    alternatives: Option<Fragment>,
+    current: Fragment,
+    /// The start of what a repetition would repeat.
     last: Option<usize>,
     pub(super) ignores_case: bool,
 }
 
 impl Group {
-    fn finish(self) -> Result<Piece, TooLarge> {
-        match self.former {
+    fn finish(self) -> Result<Fragment, ProgramTooLarge> {
+        match self.alternatives {
             None => Ok(self.current),
-            Some(former) => former.or(&self.current),
+            Some(alternatives) => alternatives.or(&self.current),
         }
     }
 }
 
 impl Parser {
-    /// Reads one part. Answers whether there was one.
-    fn part(&mut self) -> Result<bool, Wrong> {
+    /// Parses the next element. Returns whether there was one.
+    fn element(&mut self) -> Result<bool, ParseError> {
         let Some(character) = self.next() else {
             return Ok(false);
         };
@@ -90,14 +90,14 @@ impl Parser {
             '*' => self.repeat(0, None)?,
             '+' => self.repeat(1, None)?,
             '?' => self.repeat(0, Some(1))?,
-            '{' => self.counted()?,
+            '{' => self.counted_repetition()?,
             '[' => {
                 let class = self.class()?;
                 self.add_class(class)?;
             }
             '.' => self.add_class(Class::of([b'\n']).inverted())?,
-            '^' => self.add(&Piece::of(Step::Look(Look::Start)))?,
-            '$' => self.add(&Piece::of(Step::Look(Look::End)))?,
+            '^' => self.add(&Fragment::of(Instruction::Assert(Assertion::Start)))?,
+            '$' => self.add(&Fragment::of(Instruction::Assert(Assertion::End)))?,
             '\\' => self.escape()?,
             character => self.add_literal(character)?,
         }
@@ -105,83 +105,83 @@ impl Parser {
     }
 
     pub(super) fn next(&mut self) -> Option<char> {
-        let next = self.characters.get(self.place).copied();
-        self.place = self.place.saturating_add(usize::from(next.is_some()));
+        let next = self.characters.get(self.position).copied();
+        self.position = self.position.saturating_add(usize::from(next.is_some()));
         next
     }
 
     pub(super) fn peek(&self) -> Option<char> {
-        self.characters.get(self.place).copied()
+        self.characters.get(self.position).copied()
     }
 
-    /// Goes on if this follows.
+    /// Consumes `text` if it is next. Returns whether it was.
     pub(super) fn eat(&mut self, text: &str) -> bool {
-        let rest = self.characters.get(self.place..).unwrap_or_default();
+        let rest = self.characters.get(self.position..).unwrap_or_default();
         let length = text.chars().count();
         let follows = rest.len() >= length && text.chars().zip(rest).all(|(a, b)| a == *b);
         if follows {
-            self.place = self.place.saturating_add(length);
+            self.position = self.position.saturating_add(length);
         }
         follows
     }
 
-    /// What was read last is wrong.
-    pub(super) fn wrong(&self, what: &'static str) -> Wrong {
-        Wrong {
-            place: self.place.saturating_sub(1),
-            what,
+    /// Returns an error at the character that was read last.
+    pub(super) fn error(&self, message: &'static str) -> ParseError {
+        ParseError {
+            position: self.position.saturating_sub(1),
+            message,
         }
     }
 
-    fn fit<T>(&self, made: Result<T, TooLarge>) -> Result<T, Wrong> {
-        made.map_err(|TooLarge| self.wrong("the expression gets too large"))
+    fn check_size<T>(&self, made: Result<T, ProgramTooLarge>) -> Result<T, ParseError> {
+        made.map_err(|ProgramTooLarge| self.error("the expression gets too large"))
     }
 
-    fn add(&mut self, piece: &Piece) -> Result<(), Wrong> {
+    fn add(&mut self, fragment: &Fragment) -> Result<(), ParseError> {
         let begin = self.group.current.len();
-        let added = self.group.current.append(piece);
-        self.fit(added)?;
+        let added = self.group.current.append(fragment);
+        self.check_size(added)?;
         self.group.last = Some(begin);
         Ok(())
     }
 
-    fn add_class(&mut self, mut class: Class) -> Result<(), Wrong> {
+    fn add_class(&mut self, mut class: Class) -> Result<(), ParseError> {
         if self.group.ignores_case {
             class = class.in_both_cases();
         }
         let number = u16::try_from(self.classes.len()).unwrap_or(u16::MAX);
         self.classes.push(class);
-        self.add(&Piece::of(Step::Class(number)))
+        self.add(&Fragment::of(Instruction::Class(number)))
     }
 
-    fn add_literal(&mut self, character: char) -> Result<(), Wrong> {
+    fn add_literal(&mut self, character: char) -> Result<(), ParseError> {
         if self.group.ignores_case && character.is_ascii_alphabetic() {
             let byte = u8::try_from(character).unwrap_or(0);
             return self.add_class(Class::of([byte]));
         }
         if self.group.ignores_case && !character.is_ascii() {
-            return Err(self.wrong("case is known of ASCII letters only"));
+            return Err(self.error("case is ignored for ASCII letters only"));
         }
         let mut bytes = [0; 4];
-        let mut piece = Piece::default();
+        let mut fragment = Fragment::default();
         for byte in character.encode_utf8(&mut bytes).bytes() {
-            let added = piece.append(&Piece::of(Step::Byte(byte)));
-            self.fit(added)?;
+            let added = fragment.append(&Fragment::of(Instruction::Byte(byte)));
+            self.check_size(added)?;
         }
-        self.add(&piece)
+        self.add(&fragment)
     }
 
-    fn open(&mut self) -> Result<(), Wrong> {
-        let opened = self.place.saturating_sub(1);
+    fn open(&mut self) -> Result<(), ParseError> {
+        let opened = self.position.saturating_sub(1);
         if self.groups.len() >= MAX_DEPTH {
-            return Err(self.wrong("groups are too deep in each other"));
+            return Err(self.error("groups are nested too deeply"));
         }
         let mut inner = Group {
             ignores_case: self.group.ignores_case,
             ..Group::default()
         };
         if self.eat("?P<") || self.eat("?<") {
-            self.name()?;
+            self.group_name()?;
         } else if self.eat("?i)") {
             self.group.ignores_case = true;
             self.group.last = None;
@@ -191,18 +191,18 @@ impl Parser {
         } else if self.eat("?-i:") {
             inner.ignores_case = false;
         } else if !self.eat("?:") && self.peek() == Some('?') {
-            return Err(self.wrong("there is no such group"));
+            return Err(self.error("there is no such group"));
         }
         let group = core::mem::replace(&mut self.group, inner);
-        self.groups.push(Outer { group, opened });
+        self.groups.push(EnclosingGroup { group, opened });
         Ok(())
     }
 
-    /// The name of a group, which nobody asks for.
-    fn name(&mut self) -> Result<(), Wrong> {
-        let begin = self.place;
+    /// Skips the name of a group, which is not used.
+    fn group_name(&mut self) -> Result<(), ParseError> {
+        let begin = self.position;
         while let Some(character) = self.next() {
-            let is_first = self.place == begin.saturating_add(1);
+            let is_first = self.position == begin.saturating_add(1);
             match character {
                 '>' if !is_first => return Ok(()),
                 'A'..='Z' | 'a'..='z' | '_' => {}
@@ -210,44 +210,44 @@ impl Parser {
                 _ => break,
             }
         }
-        Err(self.wrong("the name of the group makes no sense"))
+        Err(self.error("the name of the group is invalid"))
     }
 
-    fn close(&mut self) -> Result<(), Wrong> {
+    fn close(&mut self) -> Result<(), ParseError> {
         let Some(outer) = self.groups.pop() else {
-            return Err(self.wrong("no group is open"));
+            return Err(self.error("no group is open"));
         };
         let inner = core::mem::replace(&mut self.group, outer.group);
-        let piece = self.fit(inner.finish())?;
-        self.add(&piece)
+        let fragment = self.check_size(inner.finish())?;
+        self.add(&fragment)
     }
 
-    fn alternative(&mut self) -> Result<(), Wrong> {
+    fn alternative(&mut self) -> Result<(), ParseError> {
         let current = core::mem::take(&mut self.group.current);
-        let former = match self.group.former.take() {
+        let alternatives = match self.group.alternatives.take() {
             None => current,
-            Some(former) => self.fit(former.or(&current))?,
+            Some(alternatives) => self.check_size(alternatives.or(&current))?,
         };
-        self.group.former = Some(former);
+        self.group.alternatives = Some(alternatives);
         self.group.last = None;
         Ok(())
     }
 
-    fn repeat(&mut self, least: u32, most: Option<u32>) -> Result<(), Wrong> {
+    fn repeat(&mut self, least: u32, most: Option<u32>) -> Result<(), ParseError> {
         let Some(last) = self.group.last else {
-            return Err(self.wrong("there is nothing to repeat"));
+            return Err(self.error("there is nothing to repeat"));
         };
-        // As few as possible is enough as well.
+        // Whether a match exists does not depend on greediness.
         let _ = self.eat("?");
-        let piece = self.group.current.split_off(last);
-        let repeated = self.fit(piece.repeated(least, most))?;
+        let fragment = self.group.current.split_off(last);
+        let repeated = self.check_size(fragment.repeated(least, most))?;
         self.add(&repeated)?;
         self.group.last = Some(last);
         Ok(())
     }
 
-    /// `{n}`, `{n,}`, `{n,m}`, from behind the brace.
-    fn counted(&mut self) -> Result<(), Wrong> {
+    /// Parses `{n}`, `{n,}` or `{n,m}` after its opening brace.
+    fn counted_repetition(&mut self) -> Result<(), ParseError> {
         let least = self.number()?;
         let most = match self.next() {
             Some('}') => Some(least),
@@ -255,56 +255,56 @@ impl Parser {
             Some(',') => {
                 let most = self.number()?;
                 if self.next() != Some('}') || most < least {
-                    return Err(self.wrong("the repetition makes no sense"));
+                    return Err(self.error("the repetition is invalid"));
                 }
                 Some(most)
             }
-            _ => return Err(self.wrong("the repetition makes no sense")),
+            _ => return Err(self.error("the repetition is invalid")),
         };
         self.repeat(least, most)
     }
 
-    fn number(&mut self) -> Result<u32, Wrong> {
+    fn number(&mut self) -> Result<u32, ParseError> {
         let mut number = None;
         while let Some(digit) = self.peek().and_then(|character| character.to_digit(10)) {
-            self.place = self.place.saturating_add(1);
+            self.position = self.position.saturating_add(1);
             let more = number.unwrap_or(0u32).saturating_mul(10);
             number = Some(more.saturating_add(digit));
         }
         match number {
             Some(number) if number <= MAX_COUNT => Ok(number),
-            Some(_) => Err(self.wrong("the expression gets too large")),
-            None => Err(self.wrong("a number is missing; a brace itself is \\{")),
+            Some(_) => Err(self.error("the expression gets too large")),
+            None => Err(self.error("a number is missing; write a brace as \\{")),
         }
     }
 
-    /// What stands behind a backslash, outside of a class.
-    fn escape(&mut self) -> Result<(), Wrong> {
-        let look = match self.peek() {
-            Some('b') => Some(Look::Boundary),
-            Some('B') => Some(Look::NoBoundary),
-            Some('A') => Some(Look::Start),
-            Some('z') => Some(Look::End),
+    /// Parses an escape outside of a class, after its backslash.
+    fn escape(&mut self) -> Result<(), ParseError> {
+        let assertion = match self.peek() {
+            Some('b') => Some(Assertion::Boundary),
+            Some('B') => Some(Assertion::NoBoundary),
+            Some('A') => Some(Assertion::Start),
+            Some('z') => Some(Assertion::End),
             _ => None,
         };
-        if let Some(look) = look {
-            self.place = self.place.saturating_add(1);
-            // `\b{start}` is something else again.
+        if let Some(assertion) = assertion {
+            self.position = self.position.saturating_add(1);
+            // `\b{start}` has another meaning.
             if self.peek() == Some('{') {
-                return Err(self.wrong("this cannot be repeated"));
+                return Err(self.error("this cannot be repeated"));
             }
-            return self.add(&Piece::of(Step::Look(look)));
+            return self.add(&Fragment::of(Instruction::Assert(assertion)));
         }
         match self.escaped()? {
             Escaped::Class(class) => self.add_class(class),
             Escaped::Byte(byte) if byte.is_ascii() => self.add_literal(char::from(byte)),
-            Escaped::Byte(byte) => self.add(&Piece::of(Step::Byte(byte))),
+            Escaped::Byte(byte) => self.add(&Fragment::of(Instruction::Byte(byte))),
         }
     }
 
-    pub(super) fn escaped(&mut self) -> Result<Escaped, Wrong> {
+    pub(super) fn escaped(&mut self) -> Result<Escaped, ParseError> {
         let Some(character) = self.next() else {
-            return Err(self.wrong("something is missing behind the \\"));
+            return Err(self.error("something is missing behind the \\"));
         };
         if let Some(class) = Class::escaped(character) {
             return Ok(Escaped::Class(class));
@@ -317,23 +317,23 @@ impl Parser {
             'v' => 0x0b,
             'a' => 0x07,
             'x' => self.hexadecimal()?,
-            // `<` and `>` are boundaries of words elsewhere.
-            '<' | '>' => return Err(self.wrong("there is no such escape")),
+            // `\<` and `\>` are word boundaries elsewhere.
+            '<' | '>' => return Err(self.error("there is no such escape")),
             character if character.is_ascii_punctuation() => {
                 u8::try_from(character).unwrap_or(b'\\')
             }
-            _ => return Err(self.wrong("there is no such escape")),
+            _ => return Err(self.error("there is no such escape")),
         };
         Ok(Escaped::Byte(byte))
     }
 
-    fn hexadecimal(&mut self) -> Result<u8, Wrong> {
+    fn hexadecimal(&mut self) -> Result<u8, ParseError> {
         let mut value = 0u8;
         for _ in 0..2 {
             let digit = self.next().and_then(|character| character.to_digit(16));
             let digit = digit.and_then(|digit| u8::try_from(digit).ok());
             let Some(digit) = digit else {
-                return Err(self.wrong("\\x has two hexadecimal digits"));
+                return Err(self.error("\\x has two hexadecimal digits"));
             };
             value = value.wrapping_mul(16).wrapping_add(digit);
         }
@@ -341,7 +341,7 @@ impl Parser {
     }
 }
 
-/// What an escape stands for.
+/// The meaning of an escape.
 pub(super) enum Escaped {
     Byte(u8),
     Class(Class),

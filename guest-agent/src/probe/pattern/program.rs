@@ -2,56 +2,56 @@ use alloc::{vec, vec::Vec};
 
 use super::class::Class;
 
-/// What a machine does, step by step. Where a step leads is counted from the
-/// step itself, so that steps can be copied and moved together.
+/// An instruction of the NFA. Targets are relative to the instruction itself,
+/// so that instructions can be copied and moved together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// Takes this byte.
+pub(super) enum Instruction {
+    /// Consumes this byte.
     Byte(u8),
-    /// Takes a byte of the class with this number.
+    /// Consumes a byte of the class with this index.
     Class(u16),
-    /// Goes on if this is so.
-    Look(Look),
-    /// Goes on there.
+    /// Continues if this assertion holds.
+    Assert(Assertion),
+    /// Continues at a target.
     Jump(i32),
-    /// Goes on in both places.
+    /// Continues at both targets.
     Split(i32, i32),
-    /// It matches.
-    Done,
+    /// The expression matches.
+    Match,
 }
 
-/// What must be so at a place between bytes.
+/// A zero-width assertion between two bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Assertion {
     Start,
     End,
     Boundary,
     NoBoundary,
 }
 
-/// A whole expression.
+/// A compiled expression.
 pub(super) struct Program {
-    pub(super) steps: Vec<Step>,
+    pub(super) instructions: Vec<Instruction>,
     pub(super) classes: Vec<Class>,
 }
 
-/// More steps make an expression too large.
-pub(super) const MAX_STEPS: usize = 1000;
+/// The maximum number of instructions.
+pub(super) const MAX_INSTRUCTIONS: usize = 1000;
 
-/// It is too large.
+/// The program exceeds [`MAX_INSTRUCTIONS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooLarge;
+pub(super) struct ProgramTooLarge;
 
-/// Some steps in a row, the last of which leads behind them.
+/// Consecutive instructions, the last of which continues after them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Piece(Vec<Step>);
+pub(super) struct Fragment(Vec<Instruction>);
 
-impl Piece {
-    pub(super) fn of(step: Step) -> Self {
-        Self(vec![step])
+impl Fragment {
+    pub(super) fn of(instruction: Instruction) -> Self {
+        Self(vec![instruction])
     }
 
-    pub(super) fn into_steps(self) -> Vec<Step> {
+    pub(super) fn into_instructions(self) -> Vec<Instruction> {
         self.0
     }
 
@@ -59,68 +59,69 @@ impl Piece {
         self.0.len()
     }
 
-    /// Cuts off everything behind a place.
-    pub(super) fn split_off(&mut self, place: usize) -> Self {
-        Self(self.0.split_off(place.min(self.0.len())))
+    /// Splits off everything from `index` on.
+    pub(super) fn split_off(&mut self, index: usize) -> Self {
+        Self(self.0.split_off(index.min(self.0.len())))
     }
 
-    pub(super) fn append(&mut self, more: &Self) -> Result<(), TooLarge> {
-        if self.len().saturating_add(more.len()) > MAX_STEPS {
-            return Err(TooLarge);
+    pub(super) fn append(&mut self, more: &Self) -> Result<(), ProgramTooLarge> {
+        if self.len().saturating_add(more.len()) > MAX_INSTRUCTIONS {
+            return Err(ProgramTooLarge);
         }
         self.0.extend_from_slice(&more.0);
         Ok(())
     }
 
-    /// This or the other one.
-    pub(super) fn or(self, other: &Self) -> Result<Self, TooLarge> {
-        let mut either = Self::of(Step::Split(1, distance(self.len(), 2)?));
+    /// Returns the alternation of both.
+    pub(super) fn or(self, other: &Self) -> Result<Self, ProgramTooLarge> {
+        let mut either = Self::of(Instruction::Split(1, distance(self.len(), 2)?));
         either.append(&self)?;
-        either.append(&Self::of(Step::Jump(distance(other.len(), 1)?)))?;
+        either.append(&Self::of(Instruction::Jump(distance(other.len(), 1)?)))?;
         either.append(other)?;
         Ok(either)
     }
 
-    /// This, `least` to `most` times; none is any number of times.
-    pub(super) fn repeated(&self, least: u32, most: Option<u32>) -> Result<Self, TooLarge> {
+    /// Returns the repetition of this, `least` to `most` times; without `most`
+    /// without limit.
+    pub(super) fn repeated(&self, least: u32, most: Option<u32>) -> Result<Self, ProgramTooLarge> {
         let mut all = Self::default();
         for _ in 0..least {
-            // Nothing any number of times is nothing, but takes its time.
+            // Repeating an empty fragment changes nothing and would take time.
             if self.0.is_empty() {
                 break;
             }
             all.append(self)?;
         }
         match most {
-            None => all.append(&self.any_number()?)?,
+            None => all.append(&self.zero_or_more()?)?,
             Some(most) => {
-                let perhaps = self.perhaps()?;
+                let optional = self.optional()?;
                 for _ in least..most {
                     if self.0.is_empty() {
                         break;
                     }
-                    all.append(&perhaps)?;
+                    all.append(&optional)?;
                 }
             }
         }
         Ok(all)
     }
 
-    fn perhaps(&self) -> Result<Self, TooLarge> {
-        let mut perhaps = Self::of(Step::Split(1, distance(self.len(), 1)?));
-        perhaps.append(self)?;
-        Ok(perhaps)
+    fn optional(&self) -> Result<Self, ProgramTooLarge> {
+        let mut optional = Self::of(Instruction::Split(1, distance(self.len(), 1)?));
+        optional.append(self)?;
+        Ok(optional)
     }
 
-    fn any_number(&self) -> Result<Self, TooLarge> {
-        let mut any = Self::of(Step::Split(1, distance(self.len(), 2)?));
+    fn zero_or_more(&self) -> Result<Self, ProgramTooLarge> {
+        let mut any = Self::of(Instruction::Split(1, distance(self.len(), 2)?));
         any.append(self)?;
         let back = distance(self.len(), 1)?.saturating_neg();
-        any.append(&Self::of(Step::Jump(back)))?;
+        any.append(&Self::of(Instruction::Jump(back)))?;
         Ok(any)
     }
 }
 
-fn distance(length: usize, more: usize) -> Result<i32, TooLarge> {
-    i32::try_from(length.saturating_add(more)).map_err(|_| TooLarge)
+fn distance(length: usize, more: usize) -> Result<i32, ProgramTooLarge> {
+    i32::try_from(length.saturating_add(more)).map_err(|_| ProgramTooLarge)
 }

@@ -8,11 +8,11 @@ fn matches(pattern: &str, line: &[u8]) -> bool {
     Pattern::new(pattern).unwrap().matches(line)
 }
 
-fn trouble(pattern: &str) -> String {
+fn error(pattern: &str) -> String {
     Pattern::new(pattern).map(|_| ()).unwrap_err()
 }
 
-/// The same expression as the crate `regex` understands it.
+/// The same expression, compiled by the crate `regex`.
 fn oracle(pattern: &str) -> Result<regex::bytes::Regex, regex::Error> {
     regex::bytes::RegexBuilder::new(pattern)
         .unicode(false)
@@ -45,8 +45,8 @@ fn what_is_wrong_is_told_with_its_place() {
         ("on (port", 4, "not closed"),
         ("a)", 2, "no group"),
         ("a|*", 3, "nothing to repeat"),
-        ("x{3", 3, "makes no sense"),
-        ("x{9,1}", 6, "makes no sense"),
+        ("x{3", 3, "is invalid"),
+        ("x{9,1}", 6, "is invalid"),
         ("{", 1, "number is missing"),
         ("[ab", 1, "not closed"),
         ("[z-a]", 4, "range"),
@@ -57,7 +57,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("(?P<1>a)", 5, "name"),
         ("[ä]", 2, "ASCII"),
     ] {
-        let text = trouble(pattern);
+        let text = error(pattern);
         assert!(
             text.contains(&format!("character {place}:")),
             "{pattern}: {text}"
@@ -68,17 +68,17 @@ fn what_is_wrong_is_told_with_its_place() {
 
 #[test]
 fn an_expression_has_its_limits() {
-    assert!(trouble(&"x".repeat(2000)).contains("1024"));
-    assert!(trouble(&"(".repeat(600)).contains("too deep"));
+    assert!(error(&"x".repeat(2000)).contains("1024"));
+    assert!(error(&"(".repeat(600)).contains("too deep"));
     for pattern in [
         "(((a{99}){99}){99})",
         "a{1001}",
         "(a{900}){0,2}",
         "(a|b){400}",
     ] {
-        assert!(trouble(pattern).contains("too large"), "{pattern}");
+        assert!(error(pattern).contains("too large"), "{pattern}");
     }
-    // Nothing, very often, takes no time.
+    // Repeating an empty group many times takes no time.
     assert!(matches("((){1000}){1000}", b""));
 }
 
@@ -94,7 +94,7 @@ fn an_expression_that_others_choke_on_takes_no_time() {
     assert!(!matches("(a*)*(a*)*(a*)*b", &line[..4096]));
 }
 
-/// Expressions that make sense.
+/// Generates valid expressions.
 fn sensible() -> impl Strategy<Value = String> {
     let atom = prop_oneof![
         "[ab1_ ]",
@@ -124,7 +124,7 @@ fn sensible() -> impl Strategy<Value = String> {
             inner.prop_map(|part| format!("(?P<name>{part}|)")),
         ]
     })
-    // A name stands in an expression once.
+    // A name may occur only once in an expression.
     .prop_map(|pattern| pattern.replace("?P<name>", ""))
 }
 
@@ -136,12 +136,12 @@ fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Against the engine that everybody uses.
+    /// Compares with the crate `regex`.
     #[test]
     fn an_expression_means_what_it_means_elsewhere(pattern in sensible(), lines in lines()) {
         let Ok(mut ours) = Pattern::new(&pattern) else {
-            // It got too large, and says so.
-            prop_assert!(trouble(&pattern).contains("too large"), "{}", trouble(&pattern));
+            // It was rejected as too large.
+            prop_assert!(error(&pattern).contains("too large"), "{}", error(&pattern));
             return Ok(());
         };
         let theirs = oracle(&pattern).unwrap();
@@ -150,7 +150,7 @@ proptest! {
         }
     }
 
-    /// Whatever is understood at all is understood elsewhere too.
+    /// Every accepted expression is also valid for the crate `regex`.
     #[test]
     fn nothing_is_understood_that_makes_no_sense_elsewhere(
         pattern in r"([ab1ixP_.:,&~<>=!^$|*+?(){}\[\]\\dwsbBnz-]|\(\?i\)|\(\?:|\[\^|\\x6|\{1,2\}){0,12}",

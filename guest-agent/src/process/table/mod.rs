@@ -1,5 +1,5 @@
-mod leaving;
-mod left;
+mod lingering;
+mod removal;
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -7,7 +7,7 @@ use rustix::{fd::OwnedFd, io::Errno};
 use vmcell_wire::{CgroupLimits, Channel, Failure, FailureKind, Lifetime, Selector, Stage, Start};
 
 use super::{
-    Asked, Caller, Process, ProcessId, Role, Spawner, identity::is_tag, spawn::number,
+    Caller, KillReason, Process, ProcessId, Role, Spawner, identity::is_tag, spawn::raw_errno,
     streams::Outputs,
 };
 use crate::{
@@ -18,39 +18,40 @@ use crate::{
     link::LinkId,
     sys::ResourceLimit,
 };
-use left::LeftBehind;
+use lingering::Lingering;
 
-/// All processes that the agent started and has not yet forgotten.
+/// All processes that the agent started and has not removed yet.
 pub(crate) struct Processes {
-    /// Sorted by id. A vector keeps its memory, where a tree would get and
-    /// return it with every process.
+    /// Sorted by id. A vector keeps its memory, where a tree would allocate and
+    /// free with every process.
     table: Vec<(ProcessId, Box<Process>)>,
-    left: LeftBehind,
-    last: ProcessId,
+    lingering: Lingering,
+    last_id: ProcessId,
     pub(super) spawner: Spawner,
     cgroups: Option<Cgroups>,
     kernel_log: Option<KernelLog>,
     pub(super) deadlines: Deadlines,
-    /// How long a foreground process without its link waits to be resumed.
+    /// How long a foreground process that lost its link waits to be resumed.
     resume_grace_ms: u64,
-    /// Links whose streams may have something to say.
+    /// Links whose streams may have frames to send.
     awake: Vec<LinkId>,
-    /// Processes whose pipes have more than one turn allows to read.
-    busy: Vec<ProcessId>,
-    /// Terminals that had no room for all that was typed.
+    /// Processes whose pipes have more to read than one turn allows.
+    read_queue: Vec<ProcessId>,
+    /// Processes whose terminal did not accept all input.
     full: Vec<ProcessId>,
-    /// Processes of services to which something has happened.
-    looked_after: Vec<ProcessId>,
+    /// Processes of services that have changed.
+    supervised: Vec<ProcessId>,
 }
 
-/// More processes than this are refused, long before memory runs out.
+/// The maximum number of processes, reached long before memory runs out.
 const MAX_PROCESSES: usize = 4096;
 
-/// How often an output is read before others have their turn.
+/// The maximum number of reads of an output in one turn.
 const READS_PER_TURN: usize = 4;
 
 impl Processes {
-    /// `descriptors` is the limit of descriptors of programs.
+    /// Creates the table. `descriptors` is the default descriptor limit of
+    /// programs.
     pub(crate) fn new(
         cgroups: Option<Cgroups>,
         descriptors: ResourceLimit,
@@ -58,29 +59,30 @@ impl Processes {
     ) -> Result<Self, Errno> {
         Ok(Self {
             table: Vec::new(),
-            left: LeftBehind::default(),
-            last: ProcessId(0),
+            lingering: Lingering::default(),
+            last_id: ProcessId(0),
             spawner: Spawner::new(descriptors)?,
-            // Without cgroups there is no guest, whose kernel it would be.
+            // Without cgroups the agent does not run in a guest, and the kernel
+            // log is not the guest's.
             kernel_log: cgroups.as_ref().and_then(|_| KernelLog::open()),
             cgroups,
             deadlines: Deadlines::default(),
             resume_grace_ms,
             awake: Vec::new(),
-            busy: Vec::new(),
+            read_queue: Vec::new(),
             full: Vec::new(),
-            looked_after: Vec::new(),
+            supervised: Vec::new(),
         })
     }
 
     pub(crate) fn get_mut(&mut self, id: ProcessId) -> Option<&mut Process> {
-        let place = self.place(id)?;
-        self.table.get_mut(place).map(|(_, process)| &mut **process)
+        let index = self.index(id)?;
+        self.table.get_mut(index).map(|(_, process)| &mut **process)
     }
 
-    /// The process that a host names.
+    /// Returns the process that a selector names.
     pub(super) fn find(&self, selector: Selector<'_>) -> Option<ProcessId> {
-        let mut known = self.iter().filter(|(_, process)| process.is_known());
+        let mut known = self.iter().filter(|(_, process)| process.is_visible());
         match selector {
             Selector::Id(id) => known.find(|(other, _)| other.0 == id),
             Selector::Pid(pid) => known
@@ -91,27 +93,27 @@ impl Processes {
         .map(|(id, _)| id)
     }
 
-    /// The process that was started with this ticket.
+    /// Returns the process that was started with this ticket.
     pub(super) fn find_ticket(&self, ticket: u64) -> Option<ProcessId> {
         self.iter()
-            .filter(|(_, process)| !process.ending.abandoned && process.role == Role::Ordinary)
+            .filter(|(_, process)| !process.termination.abandoned && process.role == Role::Ordinary)
             .find(|(_, process)| process.identity.ticket == ticket)
             .map(|(id, _)| id)
     }
 
-    /// All processes that hosts may name, in the order of their ids.
-    pub(super) fn known(&self) -> impl Iterator<Item = (ProcessId, &Process)> {
-        self.iter().filter(|(_, process)| process.is_known())
+    /// Returns all processes that hosts may name, sorted by id.
+    pub(super) fn visible(&self) -> impl Iterator<Item = (ProcessId, &Process)> {
+        self.iter().filter(|(_, process)| process.is_visible())
     }
 
-    /// The same, with commands that have ended and left processes behind, where
-    /// hosts may not name them otherwise.
-    pub(super) fn known_or_left(&self) -> impl Iterator<Item = (ProcessId, &Process)> {
+    /// Returns these and the processes that have ended while descendants are
+    /// still running, sorted by id.
+    pub(super) fn visible_or_lingering(&self) -> impl Iterator<Item = (ProcessId, &Process)> {
         let mut known = self
             .iter()
-            .filter(|(_, process)| process.is_known() || process.has_left_some())
+            .filter(|(_, process)| process.is_visible() || process.is_lingering())
             .peekable();
-        let mut left = self.left.iter().peekable();
+        let mut left = self.lingering.iter().peekable();
         core::iter::from_fn(move || match (known.peek(), left.peek()) {
             (Some((id, _)), Some((other, _))) if other < id => left.next(),
             (Some(_), _) => known.next(),
@@ -135,7 +137,7 @@ impl Processes {
         let mut process = self.launch(start, outputs)?;
         if start.lifetime == Lifetime::Foreground {
             process.owner = owner;
-            process.feeder = owner;
+            process.stdin_writer = owner;
             process.stdout.hold(0, window);
             process.stderr.hold(0, window);
         }
@@ -148,8 +150,8 @@ impl Processes {
         Ok(id)
     }
 
-    /// Begins to start a process that a service wants, whose outputs both go to
-    /// `output`. Its tag is the caller's choice.
+    /// Begins to start a process for a service, with both outputs going to
+    /// `output`. Its tag is not checked.
     pub(crate) fn start_for_service(
         &mut self,
         start: &Start<'_>,
@@ -157,14 +159,14 @@ impl Processes {
         output: OwnedFd,
         poller: &Poller,
     ) -> Result<ProcessId, Failure<'static>> {
-        let mut process = self.launch(start, Outputs::Given(output))?;
+        let mut process = self.launch(start, Outputs::Provided(output))?;
         process.role = role;
         Ok(self.insert(process, poller))
     }
 
-    /// An output that nobody reads.
-    pub(crate) fn nowhere(&self) -> Result<OwnedFd, Errno> {
-        self.spawner.nowhere()
+    /// Returns a descriptor of `/dev/null`.
+    pub(crate) fn dev_null(&self) -> Result<OwnedFd, Errno> {
+        self.spawner.dev_null()
     }
 
     fn launch(&mut self, start: &Start<'_>, outputs: Outputs) -> Result<Process, Failure<'static>> {
@@ -178,13 +180,13 @@ impl Processes {
             .map_err(|(failure, cgroup)| {
                 // A child that failed has exited.
                 if let Some(cgroup) = cgroup {
-                    self.take_back(cgroup);
+                    self.return_cgroup(cgroup);
                 }
                 failure
             })
     }
 
-    /// Gives a process another tag.
+    /// Changes the tag of a process.
     pub(super) fn rename(&mut self, id: ProcessId, tag: &str) -> Result<(), Failure<'static>> {
         self.check_tag(tag, Some(id))?;
         if let Some(process) = self.get_mut(id) {
@@ -193,7 +195,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Whether a new process, or this one, may have a tag.
+    /// Checks that a new process, or this one, may have a tag.
     fn check_tag(&self, tag: &str, id: Option<ProcessId>) -> Result<(), Failure<'static>> {
         if !is_tag(tag) {
             let text = "a tag is 1 to 64 of A-Z a-z 0-9 . _ -";
@@ -218,15 +220,16 @@ impl Processes {
         };
         if unlimited {
             return cgroups.acquire().map(Some).map_err(|errno| {
-                Failure::from_errno(number(errno), Stage::Cgroup, "no cgroup can be made")
+                let text = "the cgroup cannot be created";
+                Failure::from_errno(raw_errno(errno), Stage::Cgroup, text)
             });
         }
         cgroups.acquire_limited(limits).map(Some).map_err(|errno| {
-            Failure::from_errno(number(errno), Stage::Limits, "the limits cannot be set")
+            Failure::from_errno(raw_errno(errno), Stage::Limits, "the limits cannot be set")
         })
     }
 
-    /// Begins to watch the pipes of a new process.
+    /// Registers the pipes of a new process with epoll.
     pub(super) fn watch(&mut self, id: ProcessId, poller: &Poller) -> Result<(), Failure<'static>> {
         let Some(process) = self.get_mut(id) else {
             return Ok(());
@@ -234,107 +237,109 @@ impl Processes {
         process.watch_pipes(id, poller).map_err(|errno| {
             self.abandon(id);
             let text = "the pipes cannot be watched";
-            Failure::from_errno(number(errno), Stage::Pipes, text)
+            Failure::from_errno(raw_errno(errno), Stage::Pipes, text)
         })
     }
 
-    /// The kernel says that a pipe can be used again.
-    pub(crate) fn pipe_is_ready(&mut self, id: ProcessId, channel: Channel) {
-        // Who writes has executed its program.
-        self.look_at_launch(id);
+    /// Handles an epoll event of a pipe.
+    pub(crate) fn on_pipe_ready(&mut self, id: ProcessId, channel: Channel) {
+        // A process that writes has executed its program.
+        self.check_launch(id);
         let Some(process) = self.get_mut(id) else {
             return;
         };
-        process.pipe_is_ready(channel);
+        process.on_pipe_ready(channel);
         if channel == Channel::Stdin {
-            self.typed(id);
+            self.check_full(id);
         }
         let Some(process) = self.get_mut(id) else {
             return;
         };
-        if process.is_paced() {
+        if process.has_backpressure() {
             self.wake(id);
         } else {
-            self.read_on(id);
+            self.read_now(id);
         }
     }
 
-    /// Something was typed on a terminal, or another input was written.
-    pub(crate) fn typed(&mut self, id: ProcessId) {
+    /// Notes whether a terminal did not accept all input, after input was
+    /// written to a process.
+    pub(crate) fn check_full(&mut self, id: ProcessId) {
         let is_full = self
             .get_mut(id)
-            .is_some_and(|process| process.terminal.is_some() && process.has_waiting_input());
+            .is_some_and(|process| process.terminal.is_some() && process.has_queued_input());
         if is_full && !self.full.contains(&id) {
             self.full.push(id);
         }
     }
 
-    /// Has the kernel tell when there is room for what waits to be typed.
+    /// Requests an event for when full terminals accept input again.
     pub(crate) fn watch_full(&mut self, poller: &Poller) {
         for id in core::mem::take(&mut self.full) {
             if let Some(process) = self.get_mut(id)
                 && let Some(input) = &process.stdin
             {
-                // The kernel has been told of it before, so it cannot fail.
+                // It is registered already, so this cannot fail.
                 let _ = poller.watch_room(input, Event::Pipe(id, Channel::Stdin));
             }
         }
     }
 
-    /// Reads what a process wrote, as far as one turn allows.
-    fn collect(&mut self, id: ProcessId) {
+    /// Reads the outputs of a process, as far as one turn allows.
+    fn read_outputs(&mut self, id: ProcessId) {
         let Some(process) = self.get_mut(id) else {
             return;
         };
         let mut more = false;
         for output in [&mut process.stdout, &mut process.stderr] {
             for _ in 0..READS_PER_TURN {
-                output.collect();
+                output.read_pipe();
             }
             more |= output.can_read();
         }
-        if more && !process.is_paced() {
+        if more && !process.has_backpressure() {
             self.read_soon(id);
         }
     }
 
-    /// Gives a process another turn.
+    /// Queues a process to be read again.
     pub(crate) fn read_soon(&mut self, id: ProcessId) {
-        if !self.busy.contains(&id) {
-            self.busy.push(id);
+        if !self.read_queue.contains(&id) {
+            self.read_queue.push(id);
         }
     }
 
-    /// Nobody paces a process any more: reads what waits.
-    pub(super) fn read_on(&mut self, id: ProcessId) {
-        self.collect(id);
-        self.settle(id);
+    /// Reads the outputs of a process that no owner slows down, and wakes its
+    /// streams.
+    pub(super) fn read_now(&mut self, id: ProcessId) {
+        self.read_outputs(id);
+        self.finalize_exit(id);
         self.wake(id);
     }
 
-    /// Whether some process wants another turn.
+    /// Returns whether there is work to do without an event.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.busy.is_empty() || !self.looked_after.is_empty() || self.is_sweeping()
+        !self.read_queue.is_empty() || !self.supervised.is_empty() || self.is_sweeping()
     }
 
-    /// Gives the processes that want it another turn.
-    pub(crate) fn take_turns(&mut self) {
-        for id in core::mem::take(&mut self.busy) {
-            self.read_on(id);
+    /// Does the queued work.
+    pub(crate) fn run_queued(&mut self) {
+        for id in core::mem::take(&mut self.read_queue) {
+            self.read_now(id);
         }
         if self.is_sweeping() {
             self.sweep();
         }
     }
 
-    /// Has everybody served who watches this process.
+    /// Wakes all streams and the service that watch a process.
     pub(crate) fn wake(&mut self, id: ProcessId) {
-        let Some(place) = self.place(id) else {
+        let Some(index) = self.index(id) else {
             return;
         };
-        if let Some((_, process)) = self.table.get(place) {
-            if process.role.is_looked_after() && !self.looked_after.contains(&id) {
-                self.looked_after.push(id);
+        if let Some((_, process)) = self.table.get(index) {
+            if process.role.is_supervised() && !self.supervised.contains(&id) {
+                self.supervised.push(id);
             }
             for caller in process.callers() {
                 if !self.awake.contains(&caller.link) {
@@ -348,43 +353,44 @@ impl Processes {
         !self.awake.is_empty()
     }
 
-    /// A process of a service to which something has happened.
-    pub(crate) fn next_looked_after(&mut self) -> Option<ProcessId> {
-        self.looked_after.pop()
+    /// Returns a process of a service that has changed.
+    pub(crate) fn next_supervised(&mut self) -> Option<ProcessId> {
+        self.supervised.pop()
     }
 
-    /// A link that wants a turn.
+    /// Returns a link whose streams may have frames to send.
     pub(crate) fn next_awake(&mut self) -> Option<LinkId> {
         self.awake.pop()
     }
 
-    /// Whether [`prepare`](Self::prepare) has been called.
+    /// Returns whether [`prepare`](Self::prepare) has been called.
     pub(crate) fn is_prepared(&self) -> bool {
         self.cgroups.as_ref().is_none_or(Cgroups::is_prepared)
     }
 
-    /// Does what somebody would else wait for. For quiet moments.
+    /// Does work in advance that a request would otherwise wait for. Called
+    /// when the agent is idle.
     pub(crate) fn prepare(&mut self) {
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.prepare();
         }
     }
 
-    /// Ends all processes at once.
+    /// Kills all processes.
     pub(crate) fn kill_all(&mut self) {
         for (_, process) in &mut self.table {
-            process.kill(Asked::Host);
+            process.kill(KillReason::Host);
         }
     }
 
-    /// Asks all processes to end.
+    /// Sends SIGTERM to all processes.
     pub(crate) fn terminate_all(&self) {
         for (_, process) in &self.table {
             process.terminate();
         }
     }
 
-    /// Tells all terminals that they go.
+    /// Sends SIGHUP to all processes on terminals.
     pub(crate) fn hang_up_all(&self) {
         for (_, process) in &self.table {
             process.hang_up();
@@ -392,16 +398,16 @@ impl Processes {
     }
 
     fn insert(&mut self, process: Process, poller: &Poller) -> ProcessId {
-        let id = ProcessId(self.last.0.wrapping_add(1));
-        self.last = id;
+        let id = ProcessId(self.last_id.0.wrapping_add(1));
+        self.last_id = id;
         let started = process.started;
-        let place = self.table.partition_point(|(other, _)| *other < id);
-        self.table.insert(place, (id, Box::new(process)));
+        let index = self.table.partition_point(|(other, _)| *other < id);
+        self.table.insert(index, (id, Box::new(process)));
         self.watch_launch(id, started, poller);
         id
     }
 
-    fn place(&self, id: ProcessId) -> Option<usize> {
+    fn index(&self, id: ProcessId) -> Option<usize> {
         self.table.binary_search_by_key(&id, |(id, _)| *id).ok()
     }
 }

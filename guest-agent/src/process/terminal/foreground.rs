@@ -6,23 +6,24 @@ use rustix::{
 };
 use vmcell_wire::limits::MAX_PATH;
 
-/// Who reads what is typed: the leader of the foreground process group.
+/// The leader of the foreground process group, which reads the terminal's
+/// input.
 ///
-/// Only what the kernel itself knows is asked for. To read the arguments or
-/// the environment of a process is to read its memory, and a hostile one can
-/// make that last.
-pub(super) struct Leader {
+/// Only uses what the kernel itself stores. Reading the arguments or the
+/// environment of a process means reading its memory, and a hostile process can
+/// make that take long.
+pub(super) struct ForegroundLeader {
     pub(super) pid: u32,
-    /// Empty if it has ended; the others of its group may go on.
+    /// Empty if it has ended; the others of its group may still run.
     pub(super) command: Vec<u8>,
-    /// The same.
+    /// Empty if it has ended.
     pub(super) cwd: Vec<u8>,
 }
 
-/// The kernel's names of programs have 15 bytes and a line's end.
+/// The kernel's names of programs have up to 15 bytes and a newline.
 const MAX_NAME: usize = 16;
 
-impl Leader {
+impl ForegroundLeader {
     pub(super) fn of(group: Pid) -> Self {
         let pid = group.as_raw_nonzero().get().unsigned_abs();
         Self {

@@ -1,15 +1,15 @@
-//! What a process on a terminal has beyond others.
+//! Processes on a pseudoterminal.
 //!
 //! ```text
 //!             queue of the input                        line discipline
-//!  writers ─────────────────────> ours ══ the kernel's ══ theirs <──> program
-//!  readers <────────────────────                pair
+//!  writers ────────────────────> master ══ the kernel's ══ program end <──> program
+//!  readers <───────────────────                  pair
 //!             ring of the output
 //! ```
 //!
 //! *Readers* are the streams that want its output. While there are any, the
 //! ring holds what the fastest of them has not acknowledged, and the program
-//! waits. When there are none, [`Unread`] says whether it goes on doing so.
+//! waits. When there are none, [`Unread`] decides whether it still waits.
 //! *Writers* are the streams that type. A stream can be both.
 
 mod foreground;
@@ -25,83 +25,84 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use vmcell_wire::terminal::{Size, Unread};
 
 use super::{Caller, Output, Process};
-use crate::link::Place;
+use crate::link::ReadPosition;
 use writers::Writers;
 
 pub(super) use pty::open_pty;
 
-/// A terminal that is to be made.
+/// The settings of a new terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewTerminal {
     pub(super) size: Size,
     pub(super) unread: Unread,
 }
 
-/// The terminal of a process. The agent's end of it is the process's input and
-/// output.
+/// The terminal of a process. Its master is the process's input and output.
 pub(crate) struct Terminal {
-    /// The program's end. While the agent has it open too, the program may
-    /// close it and open it again without that being the end of its output.
-    /// None: the program has ended.
-    theirs: Option<OwnedFd>,
+    /// The program's end. While the agent keeps it open too, the program may
+    /// close and reopen it without ending its output. `None`: the program has
+    /// ended.
+    program_end: Option<OwnedFd>,
     unread: Unread,
     readers: Vec<Caller>,
     pub(super) writers: Writers,
 }
 
 impl Terminal {
-    pub(super) fn new(theirs: OwnedFd, unread: Unread, output: &mut Output) -> Self {
+    pub(super) fn new(program_end: OwnedFd, unread: Unread, output: &mut Output) -> Self {
         if unread == Unread::Kept {
             output.hold(0, 0);
         }
         Self {
-            theirs: Some(theirs),
+            program_end: Some(program_end),
             unread,
             readers: Vec::new(),
             writers: Writers::default(),
         }
     }
 
-    /// What the program gets as its standard streams.
-    pub(super) fn end_of_program(&self) -> Option<BorrowedFd<'_>> {
-        self.theirs.as_ref().map(AsFd::as_fd)
+    /// Returns the program's standard streams.
+    pub(super) fn program_end(&self) -> Option<BorrowedFd<'_>> {
+        self.program_end.as_ref().map(AsFd::as_fd)
     }
 
-    /// The program has ended: its output ends when nobody else has it open.
+    /// Closes the program's end after the program has ended: its output ends
+    /// when no other process has it open.
     pub(super) fn program_ended(&mut self) {
-        self.theirs = None;
+        self.program_end = None;
     }
 
-    /// Whether somebody wants its output.
+    /// Returns whether any stream reads its output.
     pub(super) fn is_read(&self) -> bool {
         !self.readers.is_empty()
     }
 }
 
 impl Process {
-    /// Whether what this stream acknowledges needs not be held any more.
+    /// Returns whether output is held until this stream acknowledges it.
     pub(crate) fn is_held_for(&self, caller: Caller) -> bool {
         let reads = |terminal: &Terminal| terminal.readers.contains(&caller);
         self.owner == Some(caller) || self.terminal.as_ref().is_some_and(reads)
     }
 
-    /// A stream begins to read its output. Answers whether there may be room for
-    /// more now; without a terminal it makes no difference.
-    pub(super) fn read_terminal(&mut self, caller: Caller, place: Place) -> bool {
+    /// Adds a reader of its output. Returns whether there may be room for more
+    /// output now, which is only the case with a terminal.
+    pub(super) fn add_terminal_reader(&mut self, caller: Caller, position: ReadPosition) -> bool {
         let Some(terminal) = &mut self.terminal else {
             return false;
         };
         terminal.readers.push(caller);
-        self.stdout.hold_too(place.offset, place.size);
+        self.stdout.hold_for_another(position.offset, position.size);
         true
     }
 
-    /// A stream is gone. Answers whether the program waits for nobody any more.
-    pub(super) fn left_terminal(&mut self, caller: Caller) -> bool {
+    /// Removes a stream. Returns whether the program waits for no reader any
+    /// more.
+    pub(super) fn remove_terminal_stream(&mut self, caller: Caller) -> bool {
         let Some(terminal) = &mut self.terminal else {
             return false;
         };
-        terminal.writers.leave(caller);
+        terminal.writers.detach(caller);
         terminal.readers.retain(|other| *other != caller);
         let released = terminal.unread == Unread::Dropped && terminal.readers.is_empty();
         if released {

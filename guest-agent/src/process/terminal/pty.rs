@@ -9,29 +9,30 @@ use vmcell_wire::terminal::Size;
 
 use super::modes::resize;
 
-/// The group of all terminals, as distributions number it.
+/// The group `tty`, as distributions number it.
 const TTY_GROUP: u32 = 5;
 
-/// Makes a pair of ends, ours and that of a program of this user: pty(7). No
-/// path is needed for the latter, so nobody can put another in its place.
+/// Opens a pseudoterminal for a program of this user, and returns the master
+/// and the program's end: pty(7). The latter is opened without a path, so it
+/// cannot be replaced.
 pub(crate) fn open_pty(size: Size, uid: u32) -> Result<(OwnedFd, OwnedFd), Errno> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let ours = openpt(flags)?;
-    unlockpt(&ours)?;
-    let theirs = ioctl_tiocgptpeer(&ours, flags)?;
-    resize(&ours, size)?;
-    let mut modes = tcgetattr(&ours)?;
-    // Erasing takes a whole character.
+    let master = openpt(flags)?;
+    unlockpt(&master)?;
+    let program_end = ioctl_tiocgptpeer(&master, flags)?;
+    resize(&master, size)?;
+    let mut modes = tcgetattr(&master)?;
+    // Erasing removes a whole UTF-8 character.
     modes.input_modes |= InputModes::IUTF8;
-    tcsetattr(&ours, OptionalActions::Now, &modes)?;
-    // Only root may give it away. For who has it open already it makes no
-    // difference, and an agent that is not root starts no others.
+    tcsetattr(&master, OptionalActions::Now, &modes)?;
+    // Only root may change the owner. Processes that have it open do not need
+    // that, and an agent that is not root starts no processes of other users.
     let _ = fchown(
-        &theirs,
+        &program_end,
         Some(Uid::from_raw(uid)),
         Some(Gid::from_raw(TTY_GROUP)),
     );
     // Members of the group may write to it, as wall(1) does.
-    let _ = fchmod(&theirs, Mode::from_raw_mode(0o620));
-    Ok((ours, theirs))
+    let _ = fchmod(&program_end, Mode::from_raw_mode(0o620));
+    Ok((master, program_end))
 }

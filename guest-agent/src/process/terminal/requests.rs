@@ -1,4 +1,4 @@
-//! What hosts ask for about terminals.
+//! Handlers of requests about terminals.
 
 use rustix::fd::OwnedFd;
 use vmcell_wire::{
@@ -10,23 +10,23 @@ use super::{
     super::{
         Process, ProcessId,
         requests::{Answer, NO_PROCESS, check_signal},
-        spawn::number,
+        spawn::raw_errno,
     },
     NewTerminal,
-    foreground::Leader,
+    foreground::ForegroundLeader,
     modes::{foreground_group, resize, state},
-    writers::TooMany,
+    writers::TooManyWriters,
 };
 use crate::{
     agent::Agent,
-    link::{Conversation, Lost},
+    link::{LinkError, LinkSession},
     sys,
 };
 
-/// Neither side of a terminal is longer.
+/// The maximum number of columns and of rows.
 const MAX_SIDE: u16 = 1000;
 
-/// The terminal was there, and its program has ended.
+/// The failure of requests to a terminal whose program has ended.
 pub(super) const ENDED: Failure<'static> = Failure {
     kind: FailureKind::NotFound,
     errno: 0,
@@ -35,43 +35,43 @@ pub(super) const ENDED: Failure<'static> = Failure {
 };
 
 impl Agent {
-    /// Does what a request about terminals asks for.
+    /// Handles a request about a terminal.
     pub(crate) fn terminal(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         request: &Terminal<'_>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LinkError> {
         let answer = match request {
-            Terminal::Open(open) => match self.open_terminal(conversation, stream, open) {
+            Terminal::Open(open) => match self.open_terminal(session, stream, open) {
                 Ok(()) => return Ok(()),
                 Err(failure) => Err(failure),
             },
-            Terminal::Attach(wanted) => match self.use_terminal(conversation, stream, wanted) {
+            Terminal::Attach(wanted) => match self.attach_terminal(session, stream, wanted) {
                 Ok(()) => return Ok(()),
                 Err(failure) => Err(failure),
             },
             Terminal::Resize { process, size } => self.resize(*process, *size),
             Terminal::Signal { process, signal } => self.signal_foreground(*process, *signal),
-            Terminal::Type(typing) => self.type_out_of_turn(typing),
+            Terminal::Type(typing) => self.type_directly(typing),
             Terminal::Rename { process, tag } => self.rename(*process, tag),
-            Terminal::Look { process } => return self.look(conversation, stream, *process),
+            Terminal::Look { process } => return self.inspect_terminal(session, stream, *process),
             Terminal::List { after } => {
-                return self.list(conversation, stream, *after, |process| {
+                return self.list(session, stream, *after, |process| {
                     process.terminal.is_some()
                 });
             }
             _ => {
-                let text = "the agent cannot do this";
+                let text = "the agent does not support this request";
                 Err(Failure::new(FailureKind::Unsupported, Stage::Request, text))
             }
         };
-        conversation.close(stream, &answer.unwrap_or_else(Outcome::Failed))
+        session.close(stream, &answer.unwrap_or_else(Outcome::Failed))
     }
 
     fn open_terminal(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         open: &Open<'_>,
     ) -> Result<(), Failure<'static>> {
@@ -85,32 +85,32 @@ impl Agent {
             size: open.size,
             unread: open.unread,
         };
-        self.try_start(conversation, stream, &start, Some(new))
+        self.try_start(session, stream, &start, Some(new))
     }
 
-    fn use_terminal(
+    fn attach_terminal(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         wanted: &AttachTerminal<'_>,
     ) -> Result<(), Failure<'static>> {
         let id = self.find_terminal(wanted.process)?;
         let process = self.process(id)?;
-        let places = process.places([Some(wanted.output), None], conversation.window())?;
-        let caller = conversation.caller(stream);
-        let former = match &mut process.terminal {
+        let positions = process.read_positions([Some(wanted.output), None], session.window())?;
+        let caller = session.caller(stream);
+        let previous = match &mut process.terminal {
             None => None,
             Some(terminal) => {
                 let attached = terminal.writers.attach(wanted.writer, caller);
-                attached.map_err(|TooMany| too_many())?
+                attached.map_err(|TooManyWriters| too_many())?
             }
         };
         process.observers.push(caller);
-        self.attach_stream(conversation, caller, id, places)?;
-        if let Some(former) = former {
-            // It will find out and close.
-            self.tasks.processes.leave(id, former);
-            self.serve_soon(former.link);
+        self.attach_stream(session, caller, id, positions)?;
+        if let Some(previous) = previous {
+            // Its stream notices that and closes.
+            self.tasks.processes.remove_stream(id, previous);
+            self.serve_soon(previous.link);
         }
         Ok(())
     }
@@ -118,9 +118,9 @@ impl Agent {
     fn resize(&mut self, selector: Selector<'_>, size: Size) -> Answer {
         check_size(size)?;
         let id = self.find_terminal(selector)?;
-        resize(self.process(id)?.our_end()?, size).map_err(|errno| {
+        resize(self.process(id)?.terminal_master()?, size).map_err(|errno| {
             let text = "the size cannot be changed";
-            Failure::from_errno(number(errno), Stage::Terminal, text)
+            Failure::from_errno(raw_errno(errno), Stage::Terminal, text)
         })?;
         Ok(Outcome::Done)
     }
@@ -128,10 +128,10 @@ impl Agent {
     fn signal_foreground(&mut self, selector: Selector<'_>, signal: u8) -> Answer {
         check_signal(signal)?;
         let id = self.find_terminal(selector)?;
-        let group = foreground_group(self.process(id)?.our_end()?).ok_or(ENDED)?;
+        let group = foreground_group(self.process(id)?.terminal_master()?).ok_or(ENDED)?;
         sys::signal_group(group, signal).map_err(|errno| {
             let text = "the signal cannot be sent";
-            Failure::from_errno(number(errno), Stage::Terminal, text)
+            Failure::from_errno(raw_errno(errno), Stage::Terminal, text)
         })?;
         Ok(Outcome::Done)
     }
@@ -142,13 +142,13 @@ impl Agent {
         Ok(Outcome::Done)
     }
 
-    fn look(
+    fn inspect_terminal(
         &mut self,
-        conversation: &mut Conversation,
+        session: &mut LinkSession,
         stream: StreamId,
         selector: Selector<'_>,
-    ) -> Result<(), Lost> {
-        let seen = self.try_look(selector);
+    ) -> Result<(), LinkError> {
+        let seen = self.try_inspect_terminal(selector);
         let outcome = match &seen {
             Err(failure) => Outcome::Failed(*failure),
             Ok((state, leader)) => Outcome::Terminal(TerminalState {
@@ -160,25 +160,25 @@ impl Agent {
                 ..*state
             }),
         };
-        conversation.close(stream, &outcome)
+        session.close(stream, &outcome)
     }
 
-    /// How a terminal is set, and separately who uses it.
-    fn try_look(
+    /// Returns the settings of a terminal and its foreground process.
+    fn try_inspect_terminal(
         &mut self,
         selector: Selector<'_>,
-    ) -> Result<(TerminalState<'static>, Option<Leader>), Failure<'static>> {
+    ) -> Result<(TerminalState<'static>, Option<ForegroundLeader>), Failure<'static>> {
         let id = self.find_terminal(selector)?;
         let process = self.process(id)?;
-        let ours = process.our_end()?;
-        let state = state(ours).map_err(|errno| {
-            let text = "the terminal does not tell how it is set";
-            Failure::from_errno(number(errno), Stage::Terminal, text)
+        let master = process.terminal_master()?;
+        let state = state(master).map_err(|errno| {
+            let text = "the settings of the terminal cannot be read";
+            Failure::from_errno(raw_errno(errno), Stage::Terminal, text)
         })?;
-        Ok((state, foreground_group(ours).map(Leader::of)))
+        Ok((state, foreground_group(master).map(ForegroundLeader::of)))
     }
 
-    /// The process that a host names, which must run on a terminal.
+    /// Returns the process that a selector names, which must run on a terminal.
     pub(super) fn find_terminal(
         &mut self,
         selector: Selector<'_>,
@@ -192,8 +192,8 @@ impl Agent {
 }
 
 impl Process {
-    /// The agent's end of its terminal.
-    pub(super) fn our_end(&self) -> Result<&OwnedFd, Failure<'static>> {
+    /// Returns the master of its terminal.
+    pub(super) fn terminal_master(&self) -> Result<&OwnedFd, Failure<'static>> {
         self.stdout.pipe().ok_or(ENDED)
     }
 }
@@ -203,7 +203,7 @@ fn check_size(size: Size) -> Result<(), Failure<'static>> {
     if sides.contains(&size.columns) && sides.contains(&size.rows) {
         return Ok(());
     }
-    Err(invalid("a terminal has 1 to 1000 columns and rows"))
+    Err(invalid("a terminal must have 1 to 1000 columns and rows"))
 }
 
 pub(super) fn invalid(text: &'static str) -> Failure<'static> {
@@ -211,6 +211,6 @@ pub(super) fn invalid(text: &'static str) -> Failure<'static> {
 }
 
 fn too_many() -> Failure<'static> {
-    let text = "too many type on the terminal";
+    let text = "too many writers are attached to the terminal";
     Failure::new(FailureKind::Limit, Stage::Terminal, text)
 }

@@ -1,4 +1,4 @@
-//! What is typed out of turn.
+//! Terminal input that bypasses the streams of writers: answers and secrets.
 
 use rustix::io::Errno;
 use vmcell_wire::{
@@ -7,99 +7,99 @@ use vmcell_wire::{
 };
 
 use super::{
-    super::{Input, Process, Progress, requests::Answer, spawn::number},
-    modes::{has_unread_lines, set_echo, shows_lines},
+    super::{Input, InputState, Process, requests::Answer, spawn::raw_errno},
+    modes::{echoes_lines, has_unread_lines, set_echo},
     requests::{ENDED, invalid},
 };
 use crate::agent::Agent;
 
-/// So much of what was typed may wait for an answer to be worth anything.
-const MAX_WAITING: usize = 4096;
+/// An answer is dropped if more input than this is queued before it.
+const MAX_QUEUED: usize = 4096;
 
-/// How long a line can be: termios(3).
+/// The maximum length of a line: termios(3).
 const MAX_LINE: usize = 4095;
 
 impl Agent {
-    pub(super) fn type_out_of_turn(&mut self, typing: &Typing<'_>) -> Answer {
+    pub(super) fn type_directly(&mut self, typing: &Typing<'_>) -> Answer {
         let id = self.find_terminal(typing.process)?;
         let process = self.process(id)?;
         if typing.bytes.len() > MAX_LINE {
-            return Err(invalid("that is longer than a line can be"));
+            return Err(invalid("the input is longer than a line can be"));
         }
         match typing.kind {
             Typed::Answer { writer } => process.answer(writer, typing.bytes),
             Typed::Secret => process.type_secret(typing.bytes)?,
         }
-        self.tasks.processes.typed(id);
+        self.tasks.processes.check_full(id);
         Ok(Outcome::Done)
     }
 }
 
 impl Process {
-    /// Types an answer to a question of the program, if the one who answers is
-    /// listened to and the program still reads.
+    /// Types an answer to a query of the program, if the writer is the one that
+    /// answers and the program still reads.
     fn answer(&mut self, writer: u64, bytes: &[u8]) {
         let first = self
             .terminal
             .as_ref()
             .is_some_and(|terminal| terminal.writers.is_first(writer));
-        let waiting = self.stdin.as_ref().map_or(0, Input::waiting);
-        if first && waiting <= MAX_WAITING {
+        let queued = self.stdin.as_ref().map_or(0, Input::queued);
+        if first && queued <= MAX_QUEUED {
             self.type_now(bytes);
         }
     }
 
-    /// Types what the terminal shall not show.
+    /// Types text without echo.
     ///
-    /// Where it would, the line's end is held back until the terminal is as it
-    /// was: a program that gets the line looks how its terminal is set, and
-    /// restores that later.
+    /// If echo is on, the line end is typed only after echo is restored: a
+    /// program that gets the line reads the settings of its terminal, and
+    /// restores those later.
     fn type_secret(&mut self, bytes: &[u8]) -> Result<(), Failure<'static>> {
-        if self.stdin.as_ref().ok_or(ENDED)?.waiting() > 0 {
-            return Err(NOT_READ);
+        if self.stdin.as_ref().ok_or(ENDED)?.queued() > 0 {
+            return Err(INPUT_UNREAD);
         }
-        if !shows_lines(self.our_end()?).map_err(not_hidden)? {
+        if !echoes_lines(self.terminal_master()?).map_err(echo_failure)? {
             self.type_now(bytes);
             return Ok(());
         }
         if self.has_unread_lines()? {
-            return Err(NOT_READ);
+            return Err(INPUT_UNREAD);
         }
         let length = bytes
             .iter()
             .rposition(|byte| !matches!(byte, b'\r' | b'\n'))
             .map_or(0, |last| last.saturating_add(1));
         let (secret, end) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
-        set_echo(self.our_end()?, false).map_err(not_hidden)?;
+        set_echo(self.terminal_master()?, false).map_err(echo_failure)?;
         self.type_now(secret);
         let taken = self.has_unread_lines();
-        set_echo(self.our_end()?, true).map_err(not_hidden)?;
+        set_echo(self.terminal_master()?, true).map_err(echo_failure)?;
         self.type_now(end);
         taken.map(|_| ())
     }
 
     fn has_unread_lines(&self) -> Result<bool, Failure<'static>> {
         let terminal = self.terminal.as_ref().ok_or(ENDED)?;
-        has_unread_lines(terminal.end_of_program().ok_or(ENDED)?).map_err(not_hidden)
+        has_unread_lines(terminal.program_end().ok_or(ENDED)?).map_err(echo_failure)
     }
 
     fn type_now(&mut self, bytes: &[u8]) {
         if let Some(input) = &mut self.stdin
-            && input.give(bytes) == Progress::Finished
+            && input.push(bytes) == InputState::Finished
         {
             self.stdin = None;
         }
     }
 }
 
-const NOT_READ: Failure<'static> = Failure {
+const INPUT_UNREAD: Failure<'static> = Failure {
     kind: FailureKind::Conflict,
     errno: 0,
     stage: Stage::Terminal,
-    text: "the program does not read what was typed before",
+    text: "the program has not read its earlier input",
 };
 
-fn not_hidden(errno: Errno) -> Failure<'static> {
-    let text = "the terminal cannot be kept from showing it";
-    Failure::from_errno(number(errno), Stage::Terminal, text)
+fn echo_failure(errno: Errno) -> Failure<'static> {
+    let text = "echo of the terminal cannot be turned off";
+    Failure::from_errno(raw_errno(errno), Stage::Terminal, text)
 }

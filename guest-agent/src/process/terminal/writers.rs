@@ -2,77 +2,79 @@ use alloc::vec::Vec;
 
 use super::Caller;
 
-/// Who types on a terminal, in the order in which they came.
+/// The writers of a terminal, in the order in which they attached.
 ///
-/// One whose link was lost is remembered, so that it can go on where it was.
+/// A writer whose link was lost is kept, so that it can continue where it was.
 #[derive(Default)]
 pub(crate) struct Writers(Vec<Writer>);
 
 struct Writer {
     ticket: u64,
-    /// How many bytes came, ever.
-    taken: u64,
-    /// None: its stream is gone.
+    /// How many bytes were received in total.
+    received: u64,
+    /// `None`: its stream is gone.
     caller: Option<Caller>,
 }
 
-/// So many are known. For a new one, the oldest is forgotten that is gone.
+/// The maximum number of writers. For a new one, the oldest that is gone is
+/// removed.
 const MAX_WRITERS: usize = 64;
 
-/// There are as many writers as there may be.
+/// [`MAX_WRITERS`] writers are attached.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooMany;
+pub(super) struct TooManyWriters;
 
 impl Writers {
-    /// A stream wants to type. Answers the stream that did so with the same
-    /// ticket until now.
+    /// Attaches a stream as a writer. Returns the stream that was attached with
+    /// the same ticket until now.
     pub(super) fn attach(
         &mut self,
         ticket: u64,
         caller: Caller,
-    ) -> Result<Option<Caller>, TooMany> {
+    ) -> Result<Option<Caller>, TooManyWriters> {
         if let Some(known) = self.0.iter_mut().find(|writer| writer.ticket == ticket) {
             return Ok(known.caller.replace(caller));
         }
         if self.0.len() >= MAX_WRITERS {
             let gone = self.0.iter().position(|writer| writer.caller.is_none());
-            self.0.remove(gone.ok_or(TooMany)?);
+            self.0.remove(gone.ok_or(TooManyWriters)?);
         }
         self.0.push(Writer {
             ticket,
-            taken: 0,
+            received: 0,
             caller: Some(caller),
         });
         Ok(None)
     }
 
-    /// A stream is gone.
-    pub(super) fn leave(&mut self, caller: Caller) {
+    /// Detaches a stream.
+    pub(super) fn detach(&mut self, caller: Caller) {
         if let Some(writer) = self.find(caller) {
             writer.caller = None;
         }
     }
 
-    /// How many bytes came from a stream's writer; none if it has no right to
-    /// type.
-    pub(in crate::process) fn taken(&self, caller: Caller) -> Option<u64> {
+    /// Returns how many bytes a stream's writer has sent; `None` if the stream
+    /// is no writer.
+    pub(in crate::process) fn received(&self, caller: Caller) -> Option<u64> {
         self.0
             .iter()
             .find(|writer| writer.caller == Some(caller))
-            .map(|writer| writer.taken)
+            .map(|writer| writer.received)
     }
 
-    /// Bytes came from a stream. Answers whether it may type.
-    pub(in crate::process) fn took(&mut self, caller: Caller, count: usize) -> bool {
+    /// Records bytes from a stream. Returns whether it is a writer.
+    pub(in crate::process) fn record(&mut self, caller: Caller, count: usize) -> bool {
         let Some(writer) = self.find(caller) else {
             return false;
         };
         let count = u64::try_from(count).unwrap_or(u64::MAX);
-        writer.taken = writer.taken.saturating_add(count);
+        writer.received = writer.received.saturating_add(count);
         true
     }
 
-    /// Whether this is the one who answers the program's questions.
+    /// Returns whether this writer answers the program's queries: the first
+    /// that is present.
     pub(super) fn is_first(&self, ticket: u64) -> bool {
         let mut present = self.0.iter().filter(|writer| writer.caller.is_some());
         present.next().is_some_and(|first| first.ticket == ticket)
@@ -103,15 +105,15 @@ mod tests {
     fn a_writer_that_comes_back_goes_on_where_it_was() {
         let mut writers = Writers::default();
         assert_eq!(writers.attach(7, caller(1)), Ok(None));
-        assert!(writers.took(caller(1), 10));
-        writers.leave(caller(1));
-        assert!(!writers.took(caller(1), 10));
+        assert!(writers.record(caller(1), 10));
+        writers.detach(caller(1));
+        assert!(!writers.record(caller(1), 10));
         assert_eq!(writers.attach(7, caller(2)), Ok(None));
-        assert_eq!(writers.taken(caller(2)), Some(10));
-        // Its first link was dead, and the agent did not know.
+        assert_eq!(writers.received(caller(2)), Some(10));
+        // Its first link was lost without the agent noticing.
         assert_eq!(writers.attach(7, caller(3)), Ok(Some(caller(2))));
-        assert_eq!(writers.taken(caller(2)), None);
-        assert_eq!(writers.taken(caller(3)), Some(10));
+        assert_eq!(writers.received(caller(2)), None);
+        assert_eq!(writers.received(caller(3)), Some(10));
     }
 
     #[test]
@@ -124,7 +126,7 @@ mod tests {
                 .expect("there is room");
         }
         assert!(writers.is_first(1) && !writers.is_first(2));
-        writers.leave(caller(1));
+        writers.detach(caller(1));
         assert!(writers.is_first(2) && !writers.is_first(1));
         writers.attach(1, caller(9)).expect("it is known");
         assert!(writers.is_first(1));
@@ -135,14 +137,14 @@ mod tests {
         let mut writers = Writers::default();
         for number in 1..=64 {
             assert_eq!(writers.attach(number.into(), caller(number)), Ok(None));
-            assert!(writers.took(caller(number), 5));
+            assert!(writers.record(caller(number), 5));
         }
-        assert_eq!(writers.attach(65, caller(65)), Err(TooMany));
-        writers.leave(caller(2));
-        writers.leave(caller(40));
+        assert_eq!(writers.attach(65, caller(65)), Err(TooManyWriters));
+        writers.detach(caller(2));
+        writers.detach(caller(40));
         assert_eq!(writers.attach(65, caller(65)), Ok(None));
         assert_eq!(writers.attach(40, caller(66)), Ok(None));
-        assert_eq!(writers.taken(caller(66)), Some(5));
-        assert_eq!(writers.attach(2, caller(67)), Err(TooMany));
+        assert_eq!(writers.received(caller(66)), Some(5));
+        assert_eq!(writers.attach(2, caller(67)), Err(TooManyWriters));
     }
 }

@@ -10,12 +10,12 @@ use vmcell_wire::{
     Position, Request, Resume, Selector, Stage, Start, Stdin, StreamId, encode,
 };
 
-use super::{Listed, Said, Spec};
+use super::{Listed, Reply, Spec};
 
-/// Nothing here takes this long unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long to wait for a reply; longer means that something is broken.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What may be written to a stream before it grants more.
+/// How much input a stream accepts before it grants more credit.
 const INPUT_WINDOW: usize = 256 * 1024;
 
 pub(crate) struct Host {
@@ -23,11 +23,11 @@ pub(crate) struct Host {
     decoder: Decoder,
     pub(crate) window: u32,
     next: StreamId,
-    /// Everything that was said.
-    log: Vec<Said>,
-    /// What came on each channel.
+    /// All replies so far.
+    log: Vec<Reply>,
+    /// The data received on each channel.
     pub(crate) seen: HashMap<(StreamId, Channel), Vec<u8>>,
-    /// What the agent said of failures.
+    /// The texts of failures.
     pub(crate) failures: HashMap<StreamId, String>,
     pub(crate) credit_automatically: bool,
     pub(crate) acknowledge_automatically: bool,
@@ -35,8 +35,8 @@ pub(crate) struct Host {
 
 impl Host {
     pub(super) fn new(socket: UnixStream) -> Self {
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.set_write_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(REPLY_TIMEOUT)).unwrap();
+        socket.set_write_timeout(Some(REPLY_TIMEOUT)).unwrap();
         Self {
             socket,
             decoder: Decoder::new(Peer::Guest),
@@ -54,7 +54,7 @@ impl Host {
         let mut bytes = Vec::new();
         write(&mut bytes);
         match self.socket.write_all(&bytes) {
-            // The agent has hung up on us; reading will tell.
+            // The agent has closed the link; the next read reports that.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -109,11 +109,11 @@ impl Host {
         }))
     }
 
-    /// Starts a background process and answers its id and pid.
+    /// Starts a background process and returns its id and pid.
     pub(crate) fn spawn(&mut self, spec: &Spec) -> (u32, u32) {
         let stream = self.start(spec);
         match self.outcome(stream) {
-            Said::Spawned(_, id, pid) => (id, pid),
+            Reply::Spawned(_, id, pid) => (id, pid),
             other => panic!("not spawned: {other:?}"),
         }
     }
@@ -145,81 +145,82 @@ impl Host {
         }))
     }
 
-    /// The first thing that `wanted` accepts, said already or to be waited for.
-    pub(crate) fn first(&mut self, wanted: impl Fn(&Said) -> bool) -> Said {
+    /// Returns the first reply that `wanted` accepts, received already or
+    /// later.
+    pub(crate) fn first(&mut self, wanted: impl Fn(&Reply) -> bool) -> Reply {
         if !self.log.iter().any(&wanted) {
             self.until(&wanted);
         }
-        self.log.iter().find(|said| wanted(said)).unwrap().clone()
+        self.log.iter().find(|reply| wanted(reply)).unwrap().clone()
     }
 
-    /// Forgets what was said.
+    /// Forgets all replies so far.
     pub(crate) fn forget(&mut self) {
         self.log.clear();
     }
 
-    /// Whether this was said.
-    pub(crate) fn has_said(&self, said: &Said) -> bool {
-        self.log.contains(said)
+    /// Returns whether this reply was received.
+    pub(crate) fn has_reply(&self, reply: &Reply) -> bool {
+        self.log.contains(reply)
     }
 
-    /// Whether something was said that `wanted` accepts.
-    pub(crate) fn any_said(&self, wanted: impl Fn(&Said) -> bool) -> bool {
+    /// Returns whether a reply was received that `wanted` accepts.
+    pub(crate) fn any_reply(&self, wanted: impl Fn(&Reply) -> bool) -> bool {
         self.log.iter().any(wanted)
     }
 
-    /// Gaps and data of a stream, in order.
-    pub(crate) fn said_on(&self, stream: StreamId) -> impl Iterator<Item = &Said> {
+    /// Returns the gaps and data of a stream, in order.
+    pub(crate) fn replies_on(&self, stream: StreamId) -> impl Iterator<Item = &Reply> {
         self.log.iter().filter(
-            move |said| matches!(said, Said::Gap(id, ..) | Said::Data(id, ..) if *id == stream),
+            move |reply| matches!(reply, Reply::Gap(id, ..) | Reply::Data(id, ..) if *id == stream),
         )
     }
 
-    /// Waits until a stream is closed, and answers how.
-    pub(crate) fn outcome(&mut self, stream: StreamId) -> Said {
-        self.first(|said| said.closes(stream))
+    /// Waits until a stream is closed, and returns how.
+    pub(crate) fn outcome(&mut self, stream: StreamId) -> Reply {
+        self.first(|reply| reply.closes(stream))
     }
 
-    /// Asks for something and waits for the outcome.
-    pub(crate) fn ask(&mut self, request: &Request<'_>) -> Said {
+    /// Sends a request and waits for its outcome.
+    pub(crate) fn ask(&mut self, request: &Request<'_>) -> Reply {
         let stream = self.open(request);
         self.outcome(stream)
     }
 
-    /// Asks for something that must fail, and answers how it did.
+    /// Sends a request that must fail, and returns how it did.
     pub(crate) fn refused(&mut self, request: &Request<'_>) -> (FailureKind, Stage) {
         match self.ask(request) {
-            Said::Failed(_, kind, _, stage) => (kind, stage),
+            Reply::Failed(_, kind, _, stage) => (kind, stage),
             other => panic!("not refused: {other:?}"),
         }
     }
 
-    /// Starts something that must fail, and answers how it did.
+    /// Starts a process that must fail to start, and returns how it did.
     pub(crate) fn start_refused(&mut self, spec: &Spec) -> (FailureKind, Stage) {
         let stream = self.start(spec);
         match self.outcome(stream) {
-            Said::Failed(_, kind, _, stage) => (kind, stage),
+            Reply::Failed(_, kind, _, stage) => (kind, stage),
             other => panic!("not refused: {other:?}"),
         }
     }
 
-    /// Waits for the event that tells where a stream takes a process up.
+    /// Waits for the event that reports where a stream is attached.
     pub(crate) fn attached(&mut self, stream: StreamId) -> Attached {
-        let about_it = |said: &Said| matches!(said, Said::Attached(id, _) if *id == stream);
-        match self.first(|said| about_it(said) || said.closes(stream)) {
-            Said::Attached(_, attached) => attached,
+        let about_it = |reply: &Reply| matches!(reply, Reply::Attached(id, _) if *id == stream);
+        match self.first(|reply| about_it(reply) || reply.closes(stream)) {
+            Reply::Attached(_, attached) => attached,
             other => panic!("not attached: {other:?}"),
         }
     }
 
-    /// Starts a process that is not resumed when this link is lost. When it is
-    /// gone, the agent has given up whatever it gives up with it.
+    /// Starts a process that is not resumed when this link is lost. When it has
+    /// ended, the agent has cleaned up everything of the link.
     pub(crate) fn start_canary(&mut self) -> u32 {
         let canary = self.start(&Spec::new(&["sleep", "1000"]));
-        self.until(|said| matches!(said, Said::Started(stream, ..) if *stream == canary))
+        self.until(|reply| matches!(reply, Reply::Started(stream, ..) if *stream == canary))
             .into_iter()
-            .find_map(|said| match said {
-                Said::Started(stream, _, pid) if stream == canary => Some(pid),
+            .find_map(|reply| match reply {
+                Reply::Started(stream, _, pid) if stream == canary => Some(pid),
                 _ => None,
             })
             .unwrap()
@@ -229,23 +230,24 @@ impl Host {
         self.list_by(&Request::List { after })
     }
 
-    /// The answer to a request for a list.
+    /// Returns the reply to a request for a list.
     pub(crate) fn list_by(&mut self, request: &Request<'_>) -> (Vec<Listed>, bool) {
         let stream = self.open(request);
-        let all = self.until(|said| said.closes(stream));
+        let all = self.until(|reply| reply.closes(stream));
         let mut more = None;
         let mut listed = Vec::new();
-        for said in all {
-            match said {
-                Said::Listed(id, entry) if id == stream => listed.push(entry),
-                Said::EndOfList(id, value) if id == stream => more = Some(value),
+        for reply in all {
+            match reply {
+                Reply::Listed(id, entry) if id == stream => listed.push(entry),
+                Reply::EndOfList(id, value) if id == stream => more = Some(value),
                 _ => {}
             }
         }
         (listed, more.unwrap())
     }
 
-    /// Runs something to its end and answers its exit and standard output.
+    /// Runs a process to its end and returns its exit status and standard
+    /// output.
     pub(crate) fn run(&mut self, spec: &Spec) -> (Exit, String) {
         let stream = self.start(spec);
         let exit = self.exit(stream);
@@ -253,10 +255,10 @@ impl Host {
         (exit, text)
     }
 
-    /// Waits until so many bytes of standard output have come on a stream.
+    /// Waits until `count` bytes of standard output were received on a stream.
     pub(crate) fn until_bytes(&mut self, stream: StreamId, count: usize) {
         while self.output(stream, Channel::Stdout).len() < count {
-            self.until(|said| matches!(said, Said::Data(id, ..) if *id == stream));
+            self.until(|reply| matches!(reply, Reply::Data(id, ..) if *id == stream));
         }
     }
 
@@ -268,35 +270,34 @@ impl Host {
         });
     }
 
-    /// Writes everything that a stream takes, as credit allows, and then its
-    /// end.
+    /// Writes all bytes to a stream, as credit allows, and then its end.
     pub(crate) fn feed(&mut self, stream: StreamId, bytes: &[u8]) {
         self.type_all(stream, bytes);
         self.send(|out| encode::end(out, stream, Channel::Stdin));
     }
 
-    /// Writes everything that a stream takes, as credit allows. It must be the
-    /// first that is written.
+    /// Writes all bytes to a stream, as credit allows. Nothing may have been
+    /// written to it before.
     pub(crate) fn type_all(&mut self, stream: StreamId, mut bytes: &[u8]) {
-        let window = self.log.iter().find_map(|said| match said {
-            Said::Attached(id, attached) if *id == stream => attached.stdin,
+        let window = self.log.iter().find_map(|reply| match reply {
+            Reply::Attached(id, attached) if *id == stream => attached.stdin,
             _ => None,
         });
         let mut credit = window.map_or(INPUT_WINDOW, |stdin| stdin.window as usize);
         let mut counted = self.log.len();
         while !bytes.is_empty() {
-            for said in self.log.iter().skip(counted) {
-                match said {
-                    Said::Credit(id, more) if *id == stream => credit += *more as usize,
-                    said if said.closes(stream) => return,
+            for reply in self.log.iter().skip(counted) {
+                match reply {
+                    Reply::Credit(id, more) if *id == stream => credit += *more as usize,
+                    reply if reply.closes(stream) => return,
                     _ => {}
                 }
             }
             counted = self.log.len();
             let (now, later) = bytes.split_at(bytes.len().min(credit).min(64 * 1024));
             if now.is_empty() {
-                self.until(|said| {
-                    said.closes(stream) || matches!(said, Said::Credit(id, _) if *id == stream)
+                self.until(|reply| {
+                    reply.closes(stream) || matches!(reply, Reply::Credit(id, _) if *id == stream)
                 });
                 continue;
             }
@@ -314,41 +315,41 @@ impl Host {
         self.send(|out| encode::credit(out, stream, channel, bytes));
     }
 
-    /// Reads until something is said that `wanted` accepts, and answers
-    /// everything that was said up to then.
-    pub(crate) fn until(&mut self, wanted: impl Fn(&Said) -> bool) -> Vec<Said> {
+    /// Reads until a reply arrives that `wanted` accepts, and returns all
+    /// replies up to then.
+    pub(crate) fn until(&mut self, wanted: impl Fn(&Reply) -> bool) -> Vec<Reply> {
         let mut all = Vec::new();
         let mut buffer = vec![0; 64 * 1024];
         let began = Instant::now();
         loop {
             assert!(
-                began.elapsed() < PATIENCE * 3,
-                "never said; the last was {:?}",
+                began.elapsed() < REPLY_TIMEOUT * 3,
+                "no such reply; the last was {:?}",
                 all.last()
             );
             let count = match self.socket.read(&mut buffer) {
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => 0,
-                Err(error) => panic!("the agent says no more after {all:?}: {error}"),
+                Err(error) => panic!("no more replies after {all:?}: {error}"),
             };
             if count == 0 {
-                all.push(Said::HungUp);
-                assert!(wanted(&Said::HungUp), "the agent hung up after {all:?}");
+                all.push(Reply::Disconnected);
+                assert!(wanted(&Reply::Disconnected), "disconnected: {all:?}");
                 return all;
             }
             let before = all.len();
             let mut input = &buffer[..count];
             let mut answers = Vec::new();
             while let Some(item) = self.decoder.decode(&mut input).unwrap() {
-                let said = match item {
-                    Item::Hello(_) => Said::Hello,
+                let reply = match item {
+                    Item::Hello(_) => Reply::Hello,
                     Item::Event { stream, event } => match event {
-                        Event::Started { id, pid } => Said::Started(stream, id, pid),
-                        Event::Connected => Said::Connected(stream),
-                        Event::Attached(attached) => Said::Attached(stream, attached),
-                        Event::Gap { output, bytes } => Said::Gap(stream, output, bytes),
-                        Event::Service(state) => Said::ListedService(stream, state.into()),
-                        Event::Listed(entry) => Said::Listed(
+                        Event::Started { id, pid } => Reply::Started(stream, id, pid),
+                        Event::Connected => Reply::Connected(stream),
+                        Event::Attached(attached) => Reply::Attached(stream, attached),
+                        Event::Gap { output, bytes } => Reply::Gap(stream, output, bytes),
+                        Event::Service(state) => Reply::ListedService(stream, state.into()),
+                        Event::Listed(entry) => Reply::Listed(
                             stream,
                             Listed {
                                 id: entry.id,
@@ -375,33 +376,33 @@ impl Host {
                             let count = u32::try_from(bytes.len()).unwrap();
                             encode::credit(&mut answers, stream, channel, count);
                         }
-                        Said::Data(stream, channel, bytes.len())
+                        Reply::Data(stream, channel, bytes.len())
                     }
-                    Item::End { stream, channel } => Said::End(stream, channel),
-                    Item::Credit { stream, bytes, .. } => Said::Credit(stream, bytes),
+                    Item::End { stream, channel } => Reply::End(stream, channel),
+                    Item::Credit { stream, bytes, .. } => Reply::Credit(stream, bytes),
                     Item::Close { stream, outcome } => {
                         if self.acknowledge_automatically {
                             encode::ack(&mut answers, stream);
                         }
                         match outcome {
-                            Outcome::Exited(exit) => Said::Exited(stream, exit),
+                            Outcome::Exited(exit) => Reply::Exited(stream, exit),
                             Outcome::Failed(failure) => {
                                 self.failures.insert(stream, failure.text.into());
-                                Said::Failed(stream, failure.kind, failure.errno, failure.stage)
+                                Reply::Failed(stream, failure.kind, failure.errno, failure.stage)
                             }
-                            Outcome::Pong => Said::Pong(stream),
-                            Outcome::DiskClean => Said::PoweringOff,
-                            Outcome::Spawned { id, pid } => Said::Spawned(stream, id, pid),
-                            Outcome::Done => Said::Done(stream),
-                            Outcome::EndOfList { more } => Said::EndOfList(stream, more),
-                            Outcome::Terminal(state) => Said::Terminal(stream, state.into()),
-                            Outcome::Service(state) => Said::Service(stream, state.into()),
+                            Outcome::Pong => Reply::Pong(stream),
+                            Outcome::DiskClean => Reply::PoweringOff,
+                            Outcome::Spawned { id, pid } => Reply::Spawned(stream, id, pid),
+                            Outcome::Done => Reply::Done(stream),
+                            Outcome::EndOfList { more } => Reply::EndOfList(stream, more),
+                            Outcome::Terminal(state) => Reply::Terminal(stream, state.into()),
+                            Outcome::Service(state) => Reply::Service(stream, state.into()),
                             other => panic!("unexpected {other:?}"),
                         }
                     }
                     other => panic!("unexpected {other:?}"),
                 };
-                all.push(said);
+                all.push(reply);
             }
             if !answers.is_empty() {
                 self.send(|out| out.extend_from_slice(&answers));
@@ -416,7 +417,7 @@ impl Host {
     /// Waits for the end of a process.
     pub(crate) fn exit(&mut self, stream: StreamId) -> Exit {
         match self.outcome(stream) {
-            Said::Exited(_, exit) => exit,
+            Reply::Exited(_, exit) => exit,
             other => panic!("not an exit: {other:?}"),
         }
     }

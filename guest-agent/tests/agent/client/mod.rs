@@ -1,11 +1,12 @@
-//! An agent as an ordinary program, and a host that speaks to it by hand.
+//! Runs the agent as an ordinary program, with a host that speaks the protocol
+//! directly.
 
 mod host;
+mod reply;
 mod running_agent;
-mod said;
 mod spec;
 
 pub(crate) use host::Host;
+pub(crate) use reply::{Listed, Reply, ServiceState, TerminalSnapshot, code};
 pub(crate) use running_agent::{RunningAgent, wait_until_gone};
-pub(crate) use said::{Listed, Looked, Said, Serving, code};
 pub(crate) use spec::Spec;

@@ -13,7 +13,7 @@ use rustix::{
 };
 use vmcell_wire::{Hello, encode};
 
-use super::{Host, Said};
+use super::{Host, Reply};
 
 pub(crate) struct RunningAgent {
     pub(crate) child: Child,
@@ -25,13 +25,14 @@ impl RunningAgent {
         Self::start_with(&[])
     }
 
-    /// An agent that gives up processes soon whose link was lost: see
+    /// Starts an agent that soon gives up processes whose link was lost: see
     /// [`Host::start_canary`].
-    pub(crate) fn impatient() -> Self {
+    pub(crate) fn with_short_grace() -> Self {
         Self::with_grace("300")
     }
 
-    /// An agent that gives up processes after so many milliseconds.
+    /// Starts an agent that gives up processes after so many milliseconds
+    /// without a link.
     pub(crate) fn with_grace(milliseconds: &str) -> Self {
         Self::start_with(&[milliseconds])
     }
@@ -54,8 +55,8 @@ impl RunningAgent {
         Self { child, path }
     }
 
-    /// A link that has not said hello.
-    pub(crate) fn connect_silently(&self) -> Host {
+    /// Opens a link without a hello.
+    pub(crate) fn connect_without_hello(&self) -> Host {
         Host::new(UnixStream::connect(&self.path).unwrap())
     }
 
@@ -64,17 +65,17 @@ impl RunningAgent {
     }
 
     pub(crate) fn connect_with_window(&self, window: u32) -> Host {
-        let mut host = self.connect_silently();
+        let mut host = self.connect_without_hello();
         host.window = window;
         host.send(|out| encode::hello(out, &Hello::new("test", window, [0; 16])).unwrap());
-        host.until(|said| matches!(said, Said::Hello));
+        host.until(|reply| matches!(reply, Reply::Hello));
         host
     }
 }
 
 impl Drop for RunningAgent {
     fn drop(&mut self) {
-        // Asked to, it ends its processes too. A test may have stopped it.
+        // On SIGTERM it kills its processes too. A test may have stopped it.
         let pid = Pid::from_child(&self.child);
         let _ = kill_process(pid, Signal::TERM);
         let _ = kill_process(pid, Signal::CONT);
@@ -86,22 +87,21 @@ impl Drop for RunningAgent {
     }
 }
 
-/// Waits until a process is gone or a zombie.
+/// Waits until a process has ended.
 pub(crate) fn wait_until_gone(pid: u32) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    assert!(is_gone_in_time(pid), "process {pid:?} lives on");
+    assert!(is_gone_in_time(pid), "process {pid:?} still runs");
 }
 
-/// Whether a process is gone or a zombie, soon enough: by its pidfd and not by
-/// polling.
+/// Returns whether a process ends in time, by its pidfd instead of polling.
 fn is_gone_in_time(pid: Pid) -> bool {
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
         return true;
     };
     let mut wanted = [PollFd::new(&process, PollFlags::IN)];
-    let patience = Timespec {
+    let timeout = Timespec {
         tv_sec: 20,
         tv_nsec: 0,
     };
-    poll(&mut wanted, Some(&patience)).unwrap() == 1
+    poll(&mut wanted, Some(&timeout)).unwrap() == 1
 }

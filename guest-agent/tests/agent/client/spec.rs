@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use vmcell_wire::{CgroupLimits, Lifetime, RlimitsBuf, Start, Stdin};
 
-/// What to start, with everything ordinary.
+/// A process to start, with default settings.
 pub(crate) struct Spec {
     pub(crate) argv: Vec<Vec<u8>>,
     pub(crate) env: Vec<Vec<u8>>,
@@ -59,7 +59,7 @@ impl Spec {
         self.with(|spec| spec.start.lifetime = Lifetime::Background)
     }
 
-    pub(crate) fn fed(self) -> Self {
+    pub(crate) fn with_stdin(self) -> Self {
         self.with(|spec| spec.start.stdin = Stdin::Stream)
     }
 }

@@ -14,7 +14,7 @@ use vmcell_wire::{
     },
 };
 
-use crate::client::{Host, RunningAgent, Said};
+use crate::client::{Host, Reply, RunningAgent};
 
 /// An agent, and a directory that is the root of its operations. Beside it is
 /// another one, `outside`, that no operation may touch.
@@ -101,11 +101,11 @@ impl TestEnv {
         let stream = self.host.open(&Request::Files(Files { root, work }));
         self.host.feed(stream, input);
         match self.host.outcome(stream) {
-            Said::Done(_) => {
+            Reply::Done(_) => {
                 let output = self.host.seen.remove(&(stream, Channel::Stdout));
                 Ok(output.unwrap_or_default())
             }
-            Said::Failed(_, kind, errno, _) => Err(Refusal { kind, errno }),
+            Reply::Failed(_, kind, errno, _) => Err(Refusal { kind, errno }),
             other => panic!("unexpected {other:?}"),
         }
     }

@@ -9,7 +9,7 @@ use vmcell_wire::{
 };
 
 use super::test_env::{CONFLICT, INVALID, TestEnv, digest, is_root, refused};
-use crate::{client::Said, race::race_against};
+use crate::{client::Reply, race::race_against};
 
 #[test]
 fn a_file_is_made_with_its_directories_and_replaced_whole() {
@@ -175,7 +175,7 @@ fn a_write_that_is_cancelled_leaves_everything_as_it_was() {
         }
         // Half of a window was taken, so the file is being written.
         env.host
-            .until(|said| matches!(said, Said::Credit(id, _) if *id == stream));
+            .until(|reply| matches!(reply, Reply::Credit(id, _) if *id == stream));
         env.host
             .send(|out| vmcell_wire::encode::cancel(out, stream));
         env.host.outcome(stream);

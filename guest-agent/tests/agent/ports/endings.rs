@@ -1,4 +1,4 @@
-//! How connections are not made, and how they break.
+//! Connections that cannot be made, or that end.
 
 use std::{
     fs,
@@ -9,8 +9,8 @@ use std::{
 use rustix::net::sockopt::set_socket_linger;
 use vmcell_wire::{Channel, FailureKind, Request, Stage};
 
-use super::{Server, assert_reset, dial, silent_port};
-use crate::client::{RunningAgent, Said};
+use super::{Server, assert_reset, dial, unused_port};
+use crate::client::{Reply, RunningAgent};
 
 const REFUSED: u16 = 111;
 const RESET: u16 = 104;
@@ -20,14 +20,14 @@ const BROKEN_PIPE: u16 = 32;
 fn where_nobody_listens_a_host_is_told_so() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (port, _kept) = silent_port();
+    let (port, _kept) = unused_port();
     let stream = host.open(&Request::Dial { port });
-    let refused = Said::Failed(stream, FailureKind::NotFound, REFUSED, Stage::Dial);
+    let refused = Reply::Failed(stream, FailureKind::NotFound, REFUSED, Stage::Dial);
     assert_eq!(host.outcome(stream), refused);
     let nowhere = host.open(&Request::Dial { port: 0 });
     assert!(matches!(
         host.outcome(nowhere),
-        Said::Failed(_, _, _, Stage::Dial)
+        Reply::Failed(_, _, _, Stage::Dial)
     ));
 }
 
@@ -36,29 +36,29 @@ fn a_program_that_resets_is_told_from_one_that_ends() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::new();
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     socket.write_all(b"half a mes").unwrap();
     host.until_bytes(stream, 10);
     set_socket_linger(&socket, Some(std::time::Duration::ZERO)).unwrap();
     drop(socket);
-    let reset = Said::Failed(stream, FailureKind::Other, RESET, Stage::Dial);
+    let reset = Reply::Failed(stream, FailureKind::Other, RESET, Stage::Dial);
     assert_eq!(host.outcome(stream), reset);
-    assert!(!host.has_said(&Said::End(stream, Channel::Stdout)));
+    assert!(!host.has_reply(&Reply::End(stream, Channel::Stdout)));
 }
 
-/// It answers and goes, without having read all that was sent to it.
+/// The program answers and exits without having read all its input.
 #[test]
 fn an_early_answer_is_not_lost() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::new();
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     host.write_stdin(stream, &[7; 200_000]);
     socket.read_exact(&mut [0; 1000]).unwrap();
     socket.write_all(b"too large").unwrap();
     host.until_bytes(stream, 9);
     drop(socket);
-    let reset = Said::Failed(stream, FailureKind::Other, RESET, Stage::Dial);
+    let reset = Reply::Failed(stream, FailureKind::Other, RESET, Stage::Dial);
     assert_eq!(host.outcome(stream), reset);
     assert_eq!(host.output(stream, Channel::Stdout), b"too large");
 }
@@ -68,13 +68,13 @@ fn who_talks_to_a_program_that_has_gone_is_told() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::new();
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     socket.write_all(b"goodbye").unwrap();
     drop(socket);
-    host.first(|said| *said == Said::End(stream, Channel::Stdout));
-    // The first one brings the answer that nobody is there.
+    host.first(|reply| *reply == Reply::End(stream, Channel::Stdout));
+    // The first write is answered with a reset.
     host.write_stdin(stream, b"are you there?");
-    let broken = Said::Failed(stream, FailureKind::Other, BROKEN_PIPE, Stage::Dial);
+    let broken = Reply::Failed(stream, FailureKind::Other, BROKEN_PIPE, Stage::Dial);
     assert_eq!(host.outcome(stream), broken);
     assert_eq!(host.output(stream, Channel::Stdout), b"goodbye");
 }
@@ -84,9 +84,9 @@ fn a_host_that_cancels_breaks_the_connection() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::new();
-    let (stream, socket) = server.meet(&mut host);
+    let (stream, socket) = server.connect(&mut host);
     host.cancel(stream);
-    assert_eq!(host.outcome(stream), Said::Done(stream));
+    assert_eq!(host.outcome(stream), Reply::Done(stream));
     assert_reset(&socket);
 }
 
@@ -96,9 +96,9 @@ fn a_link_that_is_lost_breaks_its_connections() {
     let mut host = agent.connect();
     let mut other = agent.connect();
     let server = Server::new();
-    let (_, first) = server.meet(&mut host);
-    let (_, second) = server.meet(&mut host);
-    let (theirs, mut third) = server.meet(&mut other);
+    let (_, first) = server.connect(&mut host);
+    let (_, second) = server.connect(&mut host);
+    let (theirs, mut third) = server.connect(&mut other);
     host.close();
     assert_reset(&first);
     assert_reset(&second);
@@ -106,7 +106,7 @@ fn a_link_that_is_lost_breaks_its_connections() {
     other.until_bytes(theirs, 10);
 }
 
-/// A server whose queue is full does not answer at all.
+/// A server whose backlog is full does not answer at all.
 #[test]
 fn a_connection_that_nobody_accepts_can_be_given_up() {
     let agent = RunningAgent::start();
@@ -117,11 +117,11 @@ fn a_connection_that_nobody_accepts_can_be_given_up() {
     let waiting = host.open(&Request::Dial {
         port: server.port(),
     });
-    assert!(matches!(host.ask(&Request::Ping), Said::Pong(_)));
+    assert!(matches!(host.ask(&Request::Ping), Reply::Pong(_)));
     host.write_stdin(waiting, b"early words");
     host.cancel(waiting);
-    assert_eq!(host.outcome(waiting), Said::Done(waiting));
-    assert!(!host.has_said(&Said::Connected(waiting)));
+    assert_eq!(host.outcome(waiting), Reply::Done(waiting));
+    assert!(!host.has_reply(&Reply::Connected(waiting)));
     server.accept();
 }
 
@@ -130,17 +130,17 @@ fn a_host_that_has_said_all_leaves_in_order() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::new();
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     host.feed(stream, b"that was all");
     host.cancel(stream);
-    assert_eq!(host.outcome(stream), Said::Done(stream));
+    assert_eq!(host.outcome(stream), Reply::Done(stream));
     let mut heard = String::new();
     socket.read_to_string(&mut heard).unwrap();
     assert_eq!(heard, "that was all");
 }
 
-/// Where nobody listens, the kernel gives a socket the port that it dials sooner
-/// or later: it tries one after the other.
+/// Without a server, the kernel sooner or later gives a socket the very port
+/// that it dials: it tries one after the other.
 #[test]
 fn a_connection_never_finds_itself() {
     const AT_ONCE: usize = 100;
@@ -151,7 +151,8 @@ fn a_connection_never_finds_itself() {
         .split_whitespace()
         .map(|number| number.parse().unwrap())
         .collect();
-    // For those who dial the kernel takes every second one, from the first on.
+    // For connecting sockets the kernel uses every second port, from the first
+    // on.
     let port = (range[0]..range[1])
         .step_by(2)
         .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
@@ -162,9 +163,10 @@ fn a_connection_never_finds_itself() {
             .map(|_| host.open(&Request::Dial { port }))
             .collect();
         for stream in streams {
-            let refused = Said::Failed(stream, FailureKind::NotFound, REFUSED, Stage::Dial);
-            let said = host.first(|said| *said == Said::Connected(stream) || said.closes(stream));
-            assert_eq!(said, refused);
+            let refused = Reply::Failed(stream, FailureKind::NotFound, REFUSED, Stage::Dial);
+            let reply =
+                host.first(|reply| *reply == Reply::Connected(stream) || reply.closes(stream));
+            assert_eq!(reply, refused);
         }
         host.forget();
     }

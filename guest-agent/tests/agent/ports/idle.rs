@@ -1,4 +1,4 @@
-//! Connections on which little happens, and many of them.
+//! Idle connections, and many of them.
 
 use std::{
     fs,
@@ -8,9 +8,9 @@ use std::{
 use vmcell_wire::{Channel, Request};
 
 use super::{Server, dial};
-use crate::client::{RunningAgent, Said};
+use crate::client::{Reply, RunningAgent};
 
-/// What the agent has in memory, in KiB.
+/// Returns the resident memory of the agent, in KiB.
 fn resident(agent: &RunningAgent) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", agent.child.id())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -18,7 +18,7 @@ fn resident(agent: &RunningAgent) -> usize {
     number.unwrap().parse().unwrap()
 }
 
-/// How often the agent went to sleep.
+/// Returns how often the agent went to sleep.
 fn sleeps(agent: &RunningAgent) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", agent.child.id())).unwrap();
     let line = status
@@ -34,10 +34,10 @@ fn a_host_that_gives_no_credit_stops_the_program_and_nothing_else() {
     let mut host = agent.connect_with_window(10_000);
     host.credit_automatically = false;
     let server = Server::new();
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     let before = resident(&agent);
     socket.set_nonblocking(true).unwrap();
-    // As much as the kernel keeps for the two of them.
+    // Until the kernel's socket buffers are full.
     let mut written = 0;
     let stopped = loop {
         match socket.write(&[7; 64 * 1024]) {
@@ -45,18 +45,18 @@ fn a_host_that_gives_no_credit_stops_the_program_and_nothing_else() {
             Err(error) => break error,
         }
         assert!(written < 256 << 20, "it takes everything");
-        assert!(matches!(host.ask(&Request::Ping), Said::Pong(_)));
+        assert!(matches!(host.ask(&Request::Ping), Reply::Pong(_)));
     };
     assert_eq!(stopped.kind(), ErrorKind::WouldBlock);
     host.until_bytes(stream, 10_000);
     assert_eq!(host.output(stream, Channel::Stdout).len(), 10_000);
     let grown = resident(&agent).saturating_sub(before);
     assert!(grown < 512, "the agent grew by {grown} KiB");
-    // Others go on.
-    let (other, mut another) = server.meet(&mut host);
+    // Other connections still work.
+    let (other, mut another) = server.connect(&mut host);
     another.write_all(b"other").unwrap();
     host.until_bytes(other, 5);
-    // And so does this one.
+    // And so does this one again.
     host.credit_automatically = true;
     host.grant(stream, Channel::Stdout, 10_000);
     host.until_bytes(stream, written);
@@ -67,17 +67,17 @@ fn a_program_that_does_not_read_is_sent_a_window_and_no_more() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let server = Server::new();
-    let (stream, mut socket) = server.meet(&mut host);
+    let (stream, mut socket) = server.connect(&mut host);
     let mut written = 0;
-    // Credit comes back as long as the kernel takes the bytes.
+    // Credit is returned as long as the kernel accepts the bytes.
     loop {
         host.write_stdin(stream, &vec![7; 128 * 1024]);
         written += 128 * 1024;
         assert!(written < 256 << 20, "it takes everything");
         let ping = host.open(&Request::Ping);
-        let said = host.until(|said| said.closes(ping));
-        let credit = |said: &Said| matches!(said, Said::Credit(id, _) if *id == stream);
-        if written > 128 * 1024 && !said.iter().any(credit) {
+        let replies = host.until(|reply| reply.closes(ping));
+        let credit = |reply: &Reply| matches!(reply, Reply::Credit(id, _) if *id == stream);
+        if written > 128 * 1024 && !replies.iter().any(credit) {
             break;
         }
     }
@@ -97,13 +97,13 @@ fn hundreds_of_connections_are_served_at_once() {
     let server = Server::new();
     let mut pairs = Vec::new();
     for _ in 0..COUNT {
-        pairs.push(server.meet(&mut host));
+        pairs.push(server.connect(&mut host));
     }
     // Idle ones cost nothing: pings are all that wakes the agent.
-    assert!(matches!(host.ask(&Request::Ping), Said::Pong(_)));
+    assert!(matches!(host.ask(&Request::Ping), Reply::Pong(_)));
     let before = sleeps(&agent);
     for _ in 0..10 {
-        assert!(matches!(host.ask(&Request::Ping), Said::Pong(_)));
+        assert!(matches!(host.ask(&Request::Ping), Reply::Pong(_)));
     }
     let woken = sleeps(&agent) - before;
     assert!(woken <= 40, "woken {woken} times for ten pings");
@@ -121,7 +121,7 @@ fn hundreds_of_connections_are_served_at_once() {
     for (stream, socket) in pairs {
         drop(socket);
         host.feed(stream, b"");
-        assert_eq!(host.outcome(stream), Said::Done(stream));
+        assert_eq!(host.outcome(stream), Reply::Done(stream));
     }
 }
 
@@ -135,8 +135,8 @@ fn too_many_connections_are_refused_and_their_places_used_again() {
     let refused = loop {
         let port = server.port();
         let stream = host.open(&Request::Dial { port });
-        match host.first(|said| *said == Said::Connected(stream) || said.closes(stream)) {
-            Said::Connected(_) => streams.push(stream),
+        match host.first(|reply| *reply == Reply::Connected(stream) || reply.closes(stream)) {
+            Reply::Connected(_) => streams.push(stream),
             other => break other,
         }
         assert!(streams.len() < 512, "there is no end to it");
@@ -144,13 +144,13 @@ fn too_many_connections_are_refused_and_their_places_used_again() {
     assert!(
         matches!(
             refused,
-            Said::Failed(_, vmcell_wire::FailureKind::Limit, ..)
+            Reply::Failed(_, vmcell_wire::FailureKind::Limit, ..)
         ),
         "{refused:?}"
     );
     for stream in streams {
         host.cancel(stream);
-        assert_eq!(host.outcome(stream), Said::Done(stream));
+        assert_eq!(host.outcome(stream), Reply::Done(stream));
     }
     dial(&mut host, server.port());
 }

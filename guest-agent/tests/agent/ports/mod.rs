@@ -1,8 +1,8 @@
-//! Connections to programs, seen from both of their ends.
+//! TCP connections to programs, observed from both ends.
 
 mod endings;
 mod idle;
-mod talk;
+mod transfer;
 
 use std::{
     io::{ErrorKind, Read},
@@ -12,12 +12,12 @@ use std::{
 
 use vmcell_wire::{Request, StreamId};
 
-use crate::client::{Host, Said};
+use crate::client::{Host, Reply};
 
-/// Nothing here takes this long unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a socket may block; longer means that something is broken.
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Somebody who listens on a port that nobody else has.
+/// A server on a port of its own.
 struct Server {
     listener: TcpListener,
 }
@@ -38,24 +38,24 @@ impl Server {
 
     fn accept(&self) -> TcpStream {
         let (socket, _) = self.listener.accept().unwrap();
-        patient(socket)
+        with_timeouts(socket)
     }
 
-    /// Dials, and answers the stream and the server's end.
-    fn meet(&self, host: &mut Host) -> (StreamId, TcpStream) {
+    /// Dials, and returns the stream and the server's end.
+    fn connect(&self, host: &mut Host) -> (StreamId, TcpStream) {
         let stream = dial(host, self.port());
         (stream, self.accept())
     }
 }
 
-fn patient(socket: TcpStream) -> TcpStream {
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+fn with_timeouts(socket: TcpStream) -> TcpStream {
+    socket.set_read_timeout(Some(SOCKET_TIMEOUT)).unwrap();
+    socket.set_write_timeout(Some(SOCKET_TIMEOUT)).unwrap();
     socket
 }
 
-/// A port that nobody listens on. The socket keeps others from it.
-fn silent_port() -> (u16, impl Sized) {
+/// Returns a port without a server. The socket reserves it.
+fn unused_port() -> (u16, impl Sized) {
     let socket = rustix::net::socket(
         rustix::net::AddressFamily::INET,
         rustix::net::SocketType::STREAM,
@@ -68,20 +68,20 @@ fn silent_port() -> (u16, impl Sized) {
     (address.port(), socket)
 }
 
-/// Dials, and waits until it is connected.
+/// Dials, and waits until the connection is established.
 fn dial(host: &mut Host, port: u16) -> StreamId {
     let stream = host.open(&Request::Dial { port });
-    let said = host.first(|said| *said == Said::Connected(stream) || said.closes(stream));
-    assert_eq!(said, Said::Connected(stream));
+    let reply = host.first(|reply| *reply == Reply::Connected(stream) || reply.closes(stream));
+    assert_eq!(reply, Reply::Connected(stream));
     stream
 }
 
-/// Waits until the other side is known to have broken the connection.
+/// Waits until the connection is reset by the other side.
 fn assert_reset(mut socket: &TcpStream) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match socket.read(&mut buffer) {
-            Ok(0) => panic!("it was closed in order"),
+            Ok(0) => panic!("it was closed without a reset"),
             Ok(_) => {}
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::ConnectionReset);

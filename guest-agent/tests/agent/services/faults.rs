@@ -11,15 +11,15 @@ use vmcell_wire::{
     service::{RestartPolicy, Until},
 };
 
-use super::staff::{
-    ALL, Ask, Job, LONG_MS, log, look, open_log, open_wait, outcome, start, stop, text, until_over,
-    until_printed, until_ready,
+use super::helpers::{
+    ALL, Config, LONG_MS, Probe, log, look, open_log, open_wait, outcome, start, stop, text,
+    until_over, until_printed, until_ready,
 };
 use crate::client::{RunningAgent, wait_until_gone};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The children of the agent.
+/// Returns the children of the agent.
 fn children(agent: &RunningAgent) -> Vec<u32> {
     let pid = agent.child.id();
     let path = format!("/proc/{pid}/task/{pid}/children");
@@ -29,7 +29,7 @@ fn children(agent: &RunningAgent) -> Vec<u32> {
         .collect()
 }
 
-/// Waits until the agent has no other children than these.
+/// Waits until the agent has exactly these children.
 fn until_children_are(agent: &RunningAgent, expected: &[u32]) {
     let begun = Instant::now();
     let mut expected = expected.to_vec();
@@ -40,12 +40,12 @@ fn until_children_are(agent: &RunningAgent, expected: &[u32]) {
         if found == expected {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "{found:?} are not {expected:?}");
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{found:?} not {expected:?}");
         std::thread::yield_now();
     }
 }
 
-/// The number on the last line of a log.
+/// Returns the number on the last line of a log.
 fn last_number(text: &str) -> u32 {
     text.lines().last().unwrap().parse().unwrap()
 }
@@ -54,7 +54,7 @@ fn last_number(text: &str) -> u32 {
 fn a_service_that_forks_and_exits_leaves_nothing() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    start(&mut host, "daemon", &Job::new("sleep 1000 & echo $!"));
+    start(&mut host, "daemon", &Config::new("sleep 1000 & echo $!"));
     assert_eq!(until_over(&mut host, "daemon").phase, "Stopped");
     wait_until_gone(last_number(&log(&mut host, "daemon", ALL)));
     until_children_are(&agent, &[]);
@@ -64,9 +64,9 @@ fn a_service_that_forks_and_exits_leaves_nothing() {
 fn one_that_escapes_holds_its_log_open_for_a_while_only() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    // Without cgroups, which this agent has not, it lives on.
+    // This agent has no cgroups, so it keeps running.
     let script = "setsid sh -c 'echo $$; exec sleep 1000' & read line < /dev/null; sleep 0.3";
-    start(&mut host, "daemon", &Job::new(script));
+    start(&mut host, "daemon", &Config::new(script));
     let over = until_over(&mut host, "daemon");
     assert_eq!(over.phase, "Stopped");
     assert!(over.last_exit.unwrap().outputs_cut);
@@ -80,8 +80,8 @@ fn one_that_ignores_its_signal_is_killed_with_all_its_children() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let script = "trap '' TERM; sleep 1000 & echo $!; wait; wait; exec sleep 1000";
-    let job = Job::new(script).with(|job| job.stop.grace_ms = 100);
-    start(&mut host, "stubborn", &job);
+    let service = Config::new(script).with(|c| c.stop.grace_ms = 100);
+    start(&mut host, "stubborn", &service);
     let stream = open_log(&mut host, "stubborn", ALL, true);
     until_printed(&mut host, stream, "\n", 1);
     let stopped = stop(&mut host, "stubborn");
@@ -96,8 +96,8 @@ fn its_own_signal_is_heeded() {
     let mut host = agent.connect();
     let script =
         "trap 'echo bye; exit 0' USR1; trap '' TERM; echo up; while :; do sleep 0.01; done";
-    let job = Job::new(script).with(|job| job.stop.signal = 10);
-    start(&mut host, "polite", &job);
+    let service = Config::new(script).with(|c| c.stop.signal = 10);
+    start(&mut host, "polite", &service);
     let stream = open_log(&mut host, "polite", ALL, true);
     until_printed(&mut host, stream, "up\n", 1);
     let stopped = stop(&mut host, "polite");
@@ -110,8 +110,8 @@ fn its_own_signal_is_heeded() {
 fn one_that_crashes_in_a_loop_is_given_longer_and_longer_pauses() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let job = Job::new("date +%s%N; exit 1").policy(RestartPolicy::OnFailure);
-    start(&mut host, "crashing", &job);
+    let service = Config::new("date +%s%N; exit 1").policy(RestartPolicy::OnFailure);
+    start(&mut host, "crashing", &service);
     let stream = open_log(&mut host, "crashing", ALL, true);
     until_printed(&mut host, stream, "\n", 7);
     assert!(look(&mut host, "crashing").restarts >= 6);
@@ -131,16 +131,16 @@ fn a_server_that_never_answers_does_not_hold_the_agent_up() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let ask = Ask::Http {
+    let probe = Probe::Http {
         port: listener.local_addr().unwrap().port(),
         path: "/".into(),
         body: String::new(),
     };
-    let job = Job::idle().ready(ask).with(|job| {
-        job.attempt_ms = 100;
-        job.ready_ms = 1500;
+    let service = Config::idle().ready(probe).with(|service| {
+        service.attempt_ms = 100;
+        service.ready_ms = 1500;
     });
-    start(&mut host, "mute", &job);
+    start(&mut host, "mute", &service);
     let over = until_over(&mut host, "mute");
     assert_eq!(over.phase, "Failed(NotReady(\"no answer within 100 ms\"))");
     until_children_are(&agent, &[]);
@@ -153,14 +153,14 @@ fn a_socket_whose_queue_is_full_is_not_ready() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
-    // Listening again makes the queue as short as can be.
+    // Calling listen again minimises the backlog.
     rustix::net::listen(&listener, 0).unwrap();
     let _waiting = UnixStream::connect(&path).unwrap();
-    let ask = Ask::Unix(path.display().to_string());
-    let job = Job::idle().ready(ask).with(|job| job.ready_ms = 1500);
-    start(&mut host, "full", &job);
+    let probe = Probe::Unix(path.display().to_string());
+    let service = Config::idle().ready(probe).with(|c| c.ready_ms = 1500);
+    start(&mut host, "full", &service);
     let over = until_over(&mut host, "full");
-    let reason = "it does not take the connections that wait";
+    let reason = "the backlog of the socket is full";
     assert_eq!(over.phase, format!("Failed(NotReady({reason:?}))"));
 }
 
@@ -170,18 +170,18 @@ fn a_probe_that_hangs_in_the_kernel_is_replaced() {
     let mut host = agent.connect();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ready");
-    let job = Job::idle()
-        .ready(Ask::File(path.display().to_string()))
-        .with(|job| job.attempt_ms = 50);
-    let service = start(&mut host, "web", &job).pid.unwrap();
+    let service = Config::idle()
+        .ready(Probe::File(path.display().to_string()))
+        .with(|c| c.attempt_ms = 50);
+    let service = start(&mut host, "web", &service).pid.unwrap();
     let ready = open_wait(&mut host, "web", Until::Ready);
-    // A stopped process is as silent as one whose disk does not answer.
+    // A stopped process is as unresponsive as one whose disk does not answer.
     let begun = Instant::now();
     let prober = loop {
         if let Some(prober) = children(&agent).into_iter().find(|pid| *pid != service) {
             break prober;
         }
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < TEST_TIMEOUT);
     };
     let pid = rustix::process::Pid::from_raw(i32::try_from(prober).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
@@ -198,17 +198,18 @@ fn a_command_that_hangs_or_leaves_children_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids").display().to_string();
     let leaves = format!("sleep 1000 & echo $! >> {pids}");
-    let service = start(&mut host, "web", &Job::idle().ready(Ask::Command(leaves)));
+    let config = Config::idle().ready(Probe::Command(leaves));
+    let service = start(&mut host, "web", &config);
     assert_eq!(until_ready(&mut host, "web").phase, "Ready");
     until_children_are(&agent, &[service.pid.unwrap()]);
     wait_until_gone(last_number(&std::fs::read_to_string(&pids).unwrap()));
     stop(&mut host, "web");
     let hangs = format!("sleep 1000 & echo $! >> {pids}; wait");
-    let job = Job::idle().ready(Ask::Command(hangs)).with(|job| {
-        job.attempt_ms = 100;
-        job.ready_ms = 2000;
+    let service = Config::idle().ready(Probe::Command(hangs)).with(|service| {
+        service.attempt_ms = 100;
+        service.ready_ms = 2000;
     });
-    start(&mut host, "web", &job);
+    start(&mut host, "web", &service);
     let over = until_over(&mut host, "web");
     assert_eq!(over.phase, "Failed(NotReady(\"no answer within 100 ms\"))");
     until_children_are(&agent, &[]);
@@ -227,10 +228,10 @@ fn fifty_services_get_ready_at_once_and_one_process_asks_for_each() {
     let mut waiting = Vec::new();
     for number in 0..50 {
         let name = format!("s{number:02}");
-        let job = Job::idle()
-            .ready(Ask::File(flag.display().to_string()))
-            .with(|job| job.interval_ms = LONG_MS);
-        pids.push(start(&mut host, &name, &job).pid.unwrap());
+        let service = Config::idle()
+            .ready(Probe::File(flag.display().to_string()))
+            .with(|c| c.interval_ms = LONG_MS);
+        pids.push(start(&mut host, &name, &service).pid.unwrap());
         waiting.push(open_wait(&mut host, &name, Until::Ready));
     }
     assert_eq!(children(&agent).len(), 100);
@@ -245,16 +246,16 @@ fn fifty_services_get_ready_at_once_and_one_process_asks_for_each() {
 fn probes_end_with_the_agent() {
     let mut agent = RunningAgent::start();
     let mut host = agent.connect();
-    let job = Job::idle()
-        .ready(Ask::File("/no/such/file".into()))
-        .with(|job| job.interval_ms = LONG_MS);
-    let service = start(&mut host, "web", &job).pid.unwrap();
+    let service = Config::idle()
+        .ready(Probe::File("/no/such/file".into()))
+        .with(|c| c.interval_ms = LONG_MS);
+    let service = start(&mut host, "web", &service).pid.unwrap();
     let begun = Instant::now();
     let prober = loop {
         if let Some(prober) = children(&agent).into_iter().find(|pid| *pid != service) {
             break prober;
         }
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < TEST_TIMEOUT);
     };
     agent.child.kill().unwrap();
     agent.child.wait().unwrap();

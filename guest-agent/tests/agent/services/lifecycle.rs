@@ -1,21 +1,21 @@
-//! Starting, ending and starting again.
+//! Starting, stopping and restarting services.
 
 use vmcell_wire::{
     Cause, FailureKind, Request,
     service::{RestartPolicy, Service, Until},
 };
 
-use super::staff::{
-    ALL, Job, ask, kill, log, look, open_log, open_wait, outcome, refused, restart, start, stop,
+use super::helpers::{
+    ALL, Config, ask, kill, log, look, open_log, open_wait, outcome, refused, restart, start, stop,
     text, until_over, until_printed,
 };
-use crate::client::{RunningAgent, Said, wait_until_gone};
+use crate::client::{Reply, RunningAgent, wait_until_gone};
 
 #[test]
 fn a_service_without_a_probe_runs_at_once_and_stops_when_asked() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let started = start(&mut host, "web", &Job::new("echo up; exec sleep 1000"));
+    let started = start(&mut host, "web", &Config::new("echo up; exec sleep 1000"));
     assert_eq!(
         (started.name.as_str(), started.phase.as_str()),
         ("web", "Running")
@@ -34,7 +34,7 @@ fn a_service_without_a_probe_runs_at_once_and_stops_when_asked() {
     assert_eq!(log(&mut host, "web", ALL), "up\n");
     assert_eq!(stop(&mut host, "web").phase, "Stopped");
     let removed = ask(&mut host, Service::Remove { name: "web" });
-    assert!(matches!(removed, Said::Done(_)));
+    assert!(matches!(removed, Reply::Done(_)));
     let gone = host.refused(&Request::Service(Service::Look { name: "web" }));
     assert_eq!(gone.0, FailureKind::NotFound);
 }
@@ -49,8 +49,8 @@ fn how_a_run_ends_decides_what_follows() {
         ("exit 3", RestartPolicy::Never, "Failed(Died)"),
         ("kill -9 $$", RestartPolicy::Never, "Failed(Died)"),
     ] {
-        let name = "job";
-        start(&mut host, name, &Job::new(script).policy(policy));
+        let name = "service";
+        start(&mut host, name, &Config::new(script).policy(policy));
         let over = until_over(&mut host, name);
         assert_eq!(over.phase, phase, "{script} {policy:?}");
         assert!(over.last_exit.is_some());
@@ -68,7 +68,7 @@ fn a_service_that_fails_is_started_again_and_its_log_goes_on() {
     start(
         &mut host,
         "web",
-        &Job::new(&script).policy(RestartPolicy::OnFailure),
+        &Config::new(&script).policy(RestartPolicy::OnFailure),
     );
     let stream = open_log(&mut host, "web", ALL, true);
     until_printed(&mut host, stream, "run\n", 4);
@@ -85,10 +85,10 @@ fn a_service_that_fails_is_started_again_and_its_log_goes_on() {
 fn the_process_of_a_service_may_be_killed_by_anybody() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let job = Job::idle().policy(RestartPolicy::OnFailure);
-    let first = start(&mut host, "web", &job);
+    let service = Config::idle().policy(RestartPolicy::OnFailure);
+    let first = start(&mut host, "web", &service);
     let over = open_wait(&mut host, "web", Until::Over);
-    assert!(matches!(kill(&mut host, "web"), Said::Exited(..)));
+    assert!(matches!(kill(&mut host, "web"), Reply::Exited(..)));
     let second = loop {
         let seen = look(&mut host, "web");
         if seen.phase == "Running" {
@@ -107,14 +107,14 @@ fn the_process_of_a_service_may_be_killed_by_anybody() {
 fn a_program_that_cannot_be_executed_leaves_no_service() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let job = Job::idle().with(|job| job.program.argv = vec![b"/no/such/program".to_vec()]);
-    assert_eq!(refused(&mut host, "web", &job).0, FailureKind::NotFound);
+    let service = Config::idle().with(|c| c.program.argv = vec![b"/no/such/program".to_vec()]);
+    assert_eq!(refused(&mut host, "web", &service).0, FailureKind::NotFound);
     let gone = host.refused(&Request::Service(Service::Look { name: "web" }));
     assert_eq!(gone.0, FailureKind::NotFound);
-    // One that is over stays as it was.
-    start(&mut host, "web", &Job::new("echo first"));
+    // A stopped service stays as it was.
+    start(&mut host, "web", &Config::new("echo first"));
     let before = until_over(&mut host, "web");
-    assert_eq!(refused(&mut host, "web", &job).0, FailureKind::NotFound);
+    assert_eq!(refused(&mut host, "web", &service).0, FailureKind::NotFound);
     let after = look(&mut host, "web");
     assert_eq!((after.phase, after.log), (before.phase, before.log));
     assert_eq!(after.last_exit, before.last_exit);

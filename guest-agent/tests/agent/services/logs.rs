@@ -1,22 +1,22 @@
-//! What services have printed.
+//! Logs of services.
 
 use vmcell_wire::{
     Channel, Output, Request,
     service::{LogStart, Logs, RestartPolicy, Service},
 };
 
-use super::staff::{
-    ALL, Job, ask, log, look, open_log, outcome, restart, start, stop, text, until_over,
+use super::helpers::{
+    ALL, Config, ask, log, look, open_log, outcome, restart, start, stop, text, until_over,
     until_printed,
 };
-use crate::client::{RunningAgent, Said};
+use crate::client::{Reply, RunningAgent};
 
 #[test]
 fn both_outputs_are_one_in_the_order_in_which_they_were_written() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let script = "for i in 1 2 3; do echo out $i; echo err $i >&2; done";
-    start(&mut host, "web", &Job::new(script));
+    start(&mut host, "web", &Config::new(script));
     let over = until_over(&mut host, "web");
     let expected = "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n";
     assert_eq!(log(&mut host, "web", ALL), expected);
@@ -29,7 +29,7 @@ fn both_outputs_are_one_in_the_order_in_which_they_were_written() {
 fn a_log_is_read_from_anywhere() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    start(&mut host, "web", &Job::new("seq 5; printf unfinished"));
+    start(&mut host, "web", &Config::new("seq 5; printf unfinished"));
     until_over(&mut host, "web");
     for (from, expected) in [
         (LogStart::Lines(0), ""),
@@ -47,8 +47,8 @@ fn a_log_is_read_from_anywhere() {
 fn a_log_goes_on_over_restarts_of_every_sort() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let job = Job::new("echo one; exec sleep 1000");
-    start(&mut host, "web", &job);
+    let service = Config::new("echo one; exec sleep 1000");
+    start(&mut host, "web", &service);
     let stream = open_log(&mut host, "web", ALL, true);
     until_printed(&mut host, stream, "one\n", 1);
     restart(&mut host, "web");
@@ -56,8 +56,8 @@ fn a_log_goes_on_over_restarts_of_every_sort() {
     stop(&mut host, "web");
     assert_eq!(outcome(&mut host, stream).phase, "Stopped");
     assert_eq!(text(&host, stream), "one\none\n");
-    // Started with another spec, its offsets still count on.
-    start(&mut host, "web", &Job::new("echo two"));
+    // Started with another spec, its offsets still continue.
+    start(&mut host, "web", &Config::new("echo two"));
     let over = until_over(&mut host, "web");
     assert_eq!(over.log, (0, 12));
     assert_eq!(log(&mut host, "web", ALL), "one\none\ntwo\n");
@@ -67,8 +67,8 @@ fn a_log_goes_on_over_restarts_of_every_sort() {
 fn a_service_that_fills_its_log_keeps_the_newest() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let job = Job::new("seq -f %09.0f 20000").with(|job| job.program.start.keep = 16 * 1024);
-    start(&mut host, "loud", &job);
+    let service = Config::new("seq -f %09.0f 20000").with(|c| c.program.start.keep = 16 * 1024);
+    start(&mut host, "loud", &service);
     let over = until_over(&mut host, "loud");
     assert_eq!(over.log, (200_000 - 16 * 1024, 200_000));
     let whole: String = (1..=20000).map(|n| format!("{n:09}\n")).collect();
@@ -78,18 +78,18 @@ fn a_service_that_fills_its_log_keeps_the_newest() {
     outcome(&mut host, stream);
     assert_eq!(text(&host, stream), kept);
     assert!(
-        host.said_on(stream)
-            .all(|said| matches!(said, Said::Data(..)))
+        host.replies_on(stream)
+            .all(|reply| matches!(reply, Reply::Data(..)))
     );
     assert_eq!(
         log(&mut host, "loud", LogStart::Lines(2)),
         "000019999\n000020000\n"
     );
-    // A smaller log keeps less of what was there.
-    let quiet = Job::new("echo end").with(|job| job.program.start.keep = 64 * 1024);
+    // A smaller log keeps less of the earlier output.
+    let quiet = Config::new("echo end").with(|c| c.program.start.keep = 64 * 1024);
     start(&mut host, "loud", &quiet);
     assert_eq!(until_over(&mut host, "loud").log, (over.log.0, 200_004));
-    let small = Job::new("echo end").with(|job| job.program.start.keep = 1);
+    let small = Config::new("echo end").with(|c| c.program.start.keep = 1);
     start(&mut host, "loud", &small);
     let over = until_over(&mut host, "loud");
     assert_eq!(over.log, (200_008 - 16 * 1024, 200_008));
@@ -100,17 +100,17 @@ fn a_reader_that_does_not_read_holds_nobody_up_and_is_told_what_it_lost() {
     let agent = RunningAgent::start();
     let mut host = agent.connect_with_window(1000);
     host.credit_automatically = false;
-    let job = Job::new("seq -f %09.0f 20000").with(|job| job.program.start.keep = 16 * 1024);
-    start(&mut host, "loud", &Job::idle());
+    let service = Config::new("seq -f %09.0f 20000").with(|c| c.program.start.keep = 16 * 1024);
+    start(&mut host, "loud", &Config::idle());
     let stream = open_log(&mut host, "loud", ALL, true);
     stop(&mut host, "loud");
-    // It had nothing, so the reader is done. Another one comes in time.
+    // The log was empty, so the reader is done. Another one attaches in time.
     outcome(&mut host, stream);
-    let job = job.with(|job| {
+    let service = service.with(|service| {
         let script = "echo begin; read x < /dev/zero & seq -f %09.0f 20000";
-        job.program.argv[2] = script.as_bytes().to_vec();
+        service.program.argv[2] = script.as_bytes().to_vec();
     });
-    start(&mut host, "loud", &job);
+    start(&mut host, "loud", &service);
     let stream = open_log(&mut host, "loud", ALL, true);
     let attached = host.attached(stream).stdout;
     let mut other = agent.connect();
@@ -121,9 +121,9 @@ fn a_reader_that_does_not_read_holds_nobody_up_and_is_told_what_it_lost() {
     outcome(&mut host, stream);
     let seen = host.output(stream, Channel::Stdout).len();
     let lost: u64 = host
-        .said_on(stream)
-        .map(|said| match said {
-            Said::Gap(_, Output::Stdout, bytes) => *bytes,
+        .replies_on(stream)
+        .map(|reply| match reply {
+            Reply::Gap(_, Output::Stdout, bytes) => *bytes,
             _ => 0,
         })
         .sum();
@@ -136,16 +136,16 @@ fn who_reads_a_log_that_is_removed_reads_it_to_its_end() {
     let agent = RunningAgent::start();
     let mut host = agent.connect_with_window(10);
     host.credit_automatically = false;
-    start(&mut host, "web", &Job::new("seq -f %09.0f 100"));
+    start(&mut host, "web", &Config::new("seq -f %09.0f 100"));
     until_over(&mut host, "web");
     let stream = open_log(&mut host, "web", ALL, true);
     host.until_bytes(stream, 10);
     assert!(matches!(
         ask(&mut host, Service::Remove { name: "web" }),
-        Said::Done(_)
+        Reply::Done(_)
     ));
     // Its name is free.
-    start(&mut host, "web", &Job::idle());
+    start(&mut host, "web", &Config::idle());
     assert_eq!(look(&mut host, "web").log, (0, 0));
     host.grant(stream, Channel::Stdout, 5000);
     assert_eq!(outcome(&mut host, stream).phase, "Stopped");
@@ -156,12 +156,12 @@ fn who_reads_a_log_that_is_removed_reads_it_to_its_end() {
 fn a_reader_may_leave_at_any_time() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let job = Job::new("exec yes").policy(RestartPolicy::Always);
-    start(&mut host, "loud", &job);
+    let service = Config::new("exec yes").policy(RestartPolicy::Always);
+    start(&mut host, "loud", &service);
     let stream = open_log(&mut host, "loud", ALL, true);
     host.until_bytes(stream, 100_000);
     host.cancel(stream);
-    assert!(matches!(host.outcome(stream), Said::Done(_)));
+    assert!(matches!(host.outcome(stream), Reply::Done(_)));
     let mut other = agent.connect();
     let stream = open_log(&mut other, "loud", LogStart::Lines(1), true);
     other.until_bytes(stream, 100_000);

@@ -1,11 +1,11 @@
-//! Processes that the agent looks after.
+//! Services: processes that the agent supervises.
 
 mod faults;
+mod helpers;
 mod lifecycle;
 mod logs;
 mod needs;
-mod pages;
 mod probes;
 mod requests;
-mod staff;
 mod stuck;
+mod web_server;

@@ -5,15 +5,15 @@ use vmcell_wire::{
     service::{RestartPolicy, Service, Until},
 };
 
-use super::staff::{
-    Ask, Job, ask, kill, look, open_wait, outcome, refused, restart, start, stop, until_over,
+use super::helpers::{
+    Config, Probe, ask, kill, look, open_wait, outcome, refused, restart, start, stop, until_over,
     until_ready,
 };
 use crate::client::RunningAgent;
 
-/// A service that is ready when this file is there.
-fn gated(dir: &tempfile::TempDir, name: &str) -> Job {
-    Job::idle().ready(Ask::File(gate(dir, name)))
+/// Returns a service that is ready when its gate file exists.
+fn gated(dir: &tempfile::TempDir, name: &str) -> Config {
+    Config::idle().ready(Probe::File(gate(dir, name)))
 }
 
 fn gate(dir: &tempfile::TempDir, name: &str) -> String {
@@ -32,7 +32,7 @@ fn a_chain_starts_one_after_another() {
     start(&mut host, "db", &gated(&dir, "db"));
     let api = start(&mut host, "api", &gated(&dir, "api").needs(&["db"]));
     assert_eq!((api.phase.as_str(), api.pid), ("Waiting(\"db\")", None));
-    let web = start(&mut host, "web", &Job::idle().needs(&["api"]));
+    let web = start(&mut host, "web", &Config::idle().needs(&["api"]));
     assert_eq!(web.phase, "Waiting(\"api\")");
     open_gate(&dir, "db");
     until_ready(&mut host, "db");
@@ -48,14 +48,14 @@ fn a_diamond_waits_for_both_sides() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let dir = tempfile::tempdir().unwrap();
-    start(&mut host, "base", &Job::idle());
+    start(&mut host, "base", &Config::idle());
     for side in ["left", "right"] {
         start(&mut host, side, &gated(&dir, side).needs(&["base"]));
     }
     let top = start(
         &mut host,
         "top",
-        &Job::idle().needs(&["left", "right", "base"]),
+        &Config::idle().needs(&["left", "right", "base"]),
     );
     assert_eq!(top.phase, "Waiting(\"left\")");
     let ready = open_wait(&mut host, "top", Until::Ready);
@@ -72,17 +72,17 @@ fn a_need_that_fails_or_is_stopped_fails_who_needs_it() {
     let mut host = agent.connect();
     let dir = tempfile::tempdir().unwrap();
     start(&mut host, "db", &gated(&dir, "never"));
-    start(&mut host, "api", &Job::idle().needs(&["db"]));
-    start(&mut host, "web", &Job::idle().needs(&["api"]));
+    start(&mut host, "api", &Config::idle().needs(&["db"]));
+    start(&mut host, "web", &Config::idle().needs(&["api"]));
     kill(&mut host, "db");
     assert_eq!(until_over(&mut host, "db").phase, "Failed(Died)");
     assert_eq!(until_over(&mut host, "api").phase, "Failed(Need(\"db\"))");
     assert_eq!(until_over(&mut host, "web").phase, "Failed(Need(\"api\"))");
-    // One that is over from the beginning does so at once.
-    let late = start(&mut host, "late", &Job::idle().needs(&["db"]));
+    // One that is stopped from the beginning does so at once.
+    let late = start(&mut host, "late", &Config::idle().needs(&["db"]));
     assert_eq!(late.phase, "Failed(Need(\"db\"))");
-    // Who runs already goes on.
-    start(&mut host, "db", &Job::idle());
+    // One that runs already keeps running.
+    start(&mut host, "db", &Config::idle());
     assert_eq!(restart(&mut host, "late").phase, "Running");
     stop(&mut host, "db");
     assert_eq!(look(&mut host, "late").phase, "Running");
@@ -99,7 +99,7 @@ fn a_need_that_is_being_restarted_is_waited_for() {
     until_ready(&mut host, "db");
     std::fs::remove_file(gate(&dir, "db")).unwrap();
     kill(&mut host, "db");
-    let web = start(&mut host, "web", &Job::idle().needs(&["db"]));
+    let web = start(&mut host, "web", &Config::idle().needs(&["db"]));
     assert_eq!(web.phase, "Waiting(\"db\")");
     open_gate(&dir, "db");
     assert_eq!(until_ready(&mut host, "web").phase, "Running");
@@ -110,20 +110,20 @@ fn a_need_that_is_being_restarted_is_waited_for() {
 fn a_cycle_and_an_unknown_need_are_refused_by_name() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (kind, text) = refused(&mut host, "web", &Job::idle().needs(&["web"]));
+    let (kind, text) = refused(&mut host, "web", &Config::idle().needs(&["web"]));
     assert_eq!(kind, FailureKind::Invalid);
     assert!(text.contains("web -> web"), "{text}");
-    let (kind, text) = refused(&mut host, "web", &Job::idle().needs(&["db"]));
+    let (kind, text) = refused(&mut host, "web", &Config::idle().needs(&["db"]));
     assert_eq!(kind, FailureKind::NotFound);
     assert!(text.contains("db"), "{text}");
-    start(&mut host, "web", &Job::idle());
-    start(&mut host, "api", &Job::idle().needs(&["web"]));
-    start(&mut host, "db", &Job::idle().needs(&["api"]));
+    start(&mut host, "web", &Config::idle());
+    start(&mut host, "api", &Config::idle().needs(&["web"]));
+    start(&mut host, "db", &Config::idle().needs(&["api"]));
     stop(&mut host, "web");
-    let (kind, text) = refused(&mut host, "web", &Job::idle().needs(&["db"]));
+    let (kind, text) = refused(&mut host, "web", &Config::idle().needs(&["db"]));
     assert_eq!(kind, FailureKind::Invalid);
     assert!(text.contains("web -> db -> api -> web"), "{text}");
-    // It has kept what it was.
+    // It is unchanged.
     assert_eq!(restart(&mut host, "web").phase, "Running");
 }
 
@@ -133,16 +133,16 @@ fn who_waits_is_stopped_at_once_and_fails_if_it_cannot_be_started_later() {
     let mut host = agent.connect();
     let dir = tempfile::tempdir().unwrap();
     start(&mut host, "db", &gated(&dir, "db"));
-    start(&mut host, "web", &Job::idle().needs(&["db"]));
+    start(&mut host, "web", &Config::idle().needs(&["db"]));
     let stopped = stop(&mut host, "web");
     assert_eq!(
         (stopped.phase.as_str(), stopped.last_exit),
         ("Stopped", None)
     );
     ask(&mut host, Service::Remove { name: "web" });
-    let absent = Job::idle()
+    let absent = Config::idle()
         .needs(&["db"])
-        .with(|job| job.program.argv = vec![b"/no/such/program".to_vec()]);
+        .with(|c| c.program.argv = vec![b"/no/such/program".to_vec()]);
     assert_eq!(start(&mut host, "absent", &absent).phase, "Waiting(\"db\")");
     open_gate(&dir, "db");
     let over = until_over(&mut host, "absent");
@@ -162,12 +162,12 @@ fn the_time_to_get_ready_counts_from_the_start_of_the_program() {
     start(
         &mut host,
         "slow",
-        &Job::idle().ready(Ask::Command("sleep 2".into())),
+        &Config::idle().ready(Probe::Command("sleep 2".into())),
     );
-    let job = gated(&dir, "web")
+    let service = gated(&dir, "web")
         .needs(&["slow"])
-        .with(|job| job.ready_ms = 1900);
-    start(&mut host, "web", &job);
+        .with(|c| c.ready_ms = 1900);
+    start(&mut host, "web", &service);
     until_ready(&mut host, "slow");
     assert_eq!(look(&mut host, "web").phase, "Starting");
     open_gate(&dir, "web");

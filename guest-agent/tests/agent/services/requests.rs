@@ -1,4 +1,4 @@
-//! What may be asked for, when, and by whom.
+//! Requests about services.
 
 use vmcell_wire::{
     FailureKind, Request, Selector, Stage,
@@ -6,25 +6,26 @@ use vmcell_wire::{
     service::{Service, StartService, Until},
 };
 
-use super::staff::{
-    Ask, Job, ask, look, open_wait, outcome, refused, restart, start, stop, until_over, until_ready,
+use super::helpers::{
+    Config, Probe, ask, look, open_wait, outcome, refused, restart, start, stop, until_over,
+    until_ready,
 };
-use crate::client::{Host, RunningAgent, Said, Spec};
+use crate::client::{Host, Reply, RunningAgent, Spec};
 
-fn stubborn() -> Job {
-    Job::new("trap '' TERM; echo up; while :; do sleep 0.01; done")
-        .ready(Ask::Log("up".into()))
-        .with(|job| job.stop.grace_ms = 500)
+fn ignores_sigterm() -> Config {
+    Config::new("trap '' TERM; echo up; while :; do sleep 0.01; done")
+        .ready(Probe::Log("up".into()))
+        .with(|c| c.stop.grace_ms = 500)
 }
 
 fn list(host: &mut Host, after: &str) -> (Vec<String>, bool) {
     let stream = host.open(&Request::Service(Service::List { after }));
-    let all = host.until(|said| said.closes(stream));
-    let names = all.iter().filter_map(|said| match said {
-        Said::ListedService(id, serving) if *id == stream => Some(serving.name.clone()),
+    let all = host.until(|reply| reply.closes(stream));
+    let names = all.iter().filter_map(|reply| match reply {
+        Reply::ListedService(id, serving) if *id == stream => Some(serving.name.clone()),
         _ => None,
     });
-    let more = matches!(all.last(), Some(Said::EndOfList(_, true)));
+    let more = matches!(all.last(), Some(Reply::EndOfList(_, true)));
     (names.collect(), more)
 }
 
@@ -32,23 +33,23 @@ fn list(host: &mut Host, after: &str) -> (Vec<String>, bool) {
 fn a_service_that_runs_is_started_again_only_if_that_changes_nothing() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let job = Job::idle();
-    let first = start(&mut host, "web", &job);
-    // The same start again: its answer was lost.
-    assert_eq!(start(&mut host, "web", &job).pid, first.pid);
-    let again = Job::idle();
+    let service = Config::idle();
+    let first = start(&mut host, "web", &service);
+    // The same start is repeated because its answer was lost.
+    assert_eq!(start(&mut host, "web", &service).pid, first.pid);
+    let again = Config::idle();
     let (kind, text) = refused(&mut host, "web", &again);
     assert_eq!(kind, FailureKind::Conflict);
     assert!(text.contains("runs already"), "{text}");
-    let same = Job::idle().with(|job| job.if_same = true);
+    let same = Config::idle().with(|c| c.if_same = true);
     assert_eq!(start(&mut host, "web", &same).pid, first.pid);
-    let other = Job::new("exec sleep 999").with(|job| job.if_same = true);
+    let other = Config::new("exec sleep 999").with(|c| c.if_same = true);
     let (kind, text) = refused(&mut host, "web", &other);
     assert_eq!(kind, FailureKind::Conflict);
     assert!(text.contains("another spec"), "{text}");
-    // When it is over, all of them start it, but for the one that did.
+    // When it is stopped, all of them start it, except the one that did before.
     stop(&mut host, "web");
-    assert_eq!(start(&mut host, "web", &job).phase, "Stopped");
+    assert_eq!(start(&mut host, "web", &service).phase, "Stopped");
     assert_eq!(start(&mut host, "web", &other).phase, "Running");
 }
 
@@ -57,14 +58,14 @@ fn everybody_who_stops_a_service_is_answered() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let mut other = agent.connect();
-    start(&mut host, "web", &stubborn());
+    start(&mut host, "web", &ignores_sigterm());
     until_ready(&mut host, "web");
     let request = Request::Service(Service::Stop { name: "web" });
     let first = host.open(&request);
     let second = other.open(&request);
     let third = other.open(&request);
     assert_eq!(look(&mut host, "web").phase, "Stopping");
-    let (kind, text) = refused(&mut host, "web", &Job::idle());
+    let (kind, text) = refused(&mut host, "web", &Config::idle());
     assert_eq!(kind, FailureKind::Conflict);
     assert!(text.contains("being stopped"), "{text}");
     let removal = Request::Service(Service::Remove { name: "web" });
@@ -81,7 +82,7 @@ fn everybody_who_stops_a_service_is_answered() {
 fn stop_and_restart_at_once_are_both_answered_and_the_last_one_counts() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    start(&mut host, "web", &stubborn());
+    start(&mut host, "web", &ignores_sigterm());
     until_ready(&mut host, "web");
     let stopping = host.open(&Request::Service(Service::Stop { name: "web" }));
     let restarting = host.open(&Request::Service(Service::Restart { name: "web" }));
@@ -92,7 +93,7 @@ fn stop_and_restart_at_once_are_both_answered_and_the_last_one_counts() {
     let stopping = host.open(&Request::Service(Service::Stop { name: "web" }));
     assert_eq!(outcome(&mut host, restarting).phase, "Stopped");
     assert_eq!(outcome(&mut host, stopping).phase, "Stopped");
-    // One that is over is started by it.
+    // A stopped service is started by it.
     assert_eq!(restart(&mut host, "web").phase, "Starting");
 }
 
@@ -103,8 +104,8 @@ fn any_number_of_hosts_wait_and_any_of_them_may_leave() {
     let mut other = agent.connect();
     let dir = tempfile::tempdir().unwrap();
     let flag = dir.path().join("ready");
-    let job = Job::idle().ready(Ask::File(flag.display().to_string()));
-    start(&mut host, "web", &job);
+    let service = Config::idle().ready(Probe::File(flag.display().to_string()));
+    start(&mut host, "web", &service);
     let mine = open_wait(&mut host, "web", Until::Ready);
     let cancelled = open_wait(&mut host, "web", Until::Over);
     let theirs = open_wait(&mut other, "web", Until::Ready);
@@ -112,14 +113,14 @@ fn any_number_of_hosts_wait_and_any_of_them_may_leave() {
     open_wait(&mut third, "web", Until::Ready);
     third.close();
     host.cancel(cancelled);
-    assert!(matches!(host.outcome(cancelled), Said::Done(_)));
+    assert!(matches!(host.outcome(cancelled), Reply::Done(_)));
     let over = open_wait(&mut other, "web", Until::Over);
     std::fs::write(&flag, "").unwrap();
     assert_eq!(outcome(&mut host, mine).phase, "Ready");
     assert_eq!(outcome(&mut other, theirs).phase, "Ready");
     stop(&mut host, "web");
     assert_eq!(outcome(&mut other, over).phase, "Stopped");
-    // Who comes late need not wait.
+    // A late waiter need not wait.
     assert_eq!(until_ready(&mut host, "web").phase, "Stopped");
 }
 
@@ -129,7 +130,7 @@ fn services_are_listed_by_name_a_part_at_a_time() {
     let mut host = agent.connect();
     let mut names: Vec<String> = (0..MAX_LISTED + 5).map(|n| format!("s{n:03}")).collect();
     for name in names.iter().rev() {
-        start(&mut host, name, &Job::new("exit 0"));
+        start(&mut host, name, &Config::new("exit 0"));
     }
     let rest = names.split_off(MAX_LISTED);
     assert_eq!(list(&mut host, ""), (names.clone(), true));
@@ -141,15 +142,15 @@ fn services_are_listed_by_name_a_part_at_a_time() {
 fn there_is_room_for_so_many_services_and_no_more() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let job = || Job::new("").with(|job| job.program.argv = vec![b"true".to_vec()]);
+    let service = || Config::new("").with(|c| c.program.argv = vec![b"true".to_vec()]);
     for number in 0..256 {
-        start(&mut host, &format!("s{number}"), &job());
+        start(&mut host, &format!("s{number}"), &service());
     }
-    assert_eq!(refused(&mut host, "more", &job()).0, FailureKind::Limit);
+    assert_eq!(refused(&mut host, "more", &service()).0, FailureKind::Limit);
     until_over(&mut host, "s17");
     ask(&mut host, Service::Remove { name: "s17" });
-    start(&mut host, "more", &job());
-    // Nor do they push each other out, as ended processes do.
+    start(&mut host, "more", &service());
+    // Nor do they replace each other, as ended processes do.
     assert_eq!(until_over(&mut host, "s0").phase, "Stopped");
 }
 
@@ -157,48 +158,51 @@ fn there_is_room_for_so_many_services_and_no_more() {
 fn what_makes_no_sense_is_refused_in_words() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let file = || Ask::File("/x".into());
+    let file = || Probe::File("/x".into());
     let long = "x".repeat(MAX_SERVICE_NAME + 1);
     for name in ["", ".x", "-x", "a/b", "a b", "a:b", "ä", &long] {
         assert_eq!(
-            refused(&mut host, name, &Job::idle()).0,
+            refused(&mut host, name, &Config::idle()).0,
             FailureKind::Invalid,
             "{name}"
         );
     }
-    let empty = |job: &mut Job| job.program.argv = Vec::new();
-    for (job, words) in [
-        (Job::idle().with(empty), "no program"),
-        (Job::idle().ready(Ask::Tcp(0)), "port 0"),
-        (Job::idle().ready(Ask::File("relative".into())), "absolute"),
-        (Job::idle().ready(Ask::Log("(".into())), "character 1"),
-        (Job::idle().alive(Ask::Log("x".into())), "lives"),
+    let empty = |service: &mut Config| service.program.argv = Vec::new();
+    for (service, words) in [
+        (Config::idle().with(empty), "no program"),
+        (Config::idle().ready(Probe::Tcp(0)), "port 0"),
         (
-            Job::idle().ready(file()).with(|job| job.interval_ms = 9),
+            Config::idle().ready(Probe::File("relative".into())),
+            "absolute",
+        ),
+        (Config::idle().ready(Probe::Log("(".into())), "character 1"),
+        (Config::idle().alive(Probe::Log("x".into())), "liveness"),
+        (
+            Config::idle().ready(file()).with(|c| c.interval_ms = 9),
             "10 ms",
         ),
         (
-            Job::idle().ready(file()).with(|job| job.attempt_ms = 0),
-            "some time",
+            Config::idle().ready(file()).with(|c| c.attempt_ms = 0),
+            "attempt time",
         ),
         (
-            Job::idle().ready(file()).with(|job| job.ready_ms = 0),
-            "some time",
+            Config::idle().ready(file()).with(|c| c.ready_ms = 0),
+            "time to get ready",
         ),
         (
-            Job::idle().alive(file()).with(|job| job.failures = 0),
+            Config::idle().alive(file()).with(|c| c.failures = 0),
             "one failure",
         ),
-        (Job::idle().with(|job| job.stop.signal = 0), "signal"),
-        (Job::idle().with(|job| job.stop.signal = 65), "signal"),
+        (Config::idle().with(|c| c.stop.signal = 0), "signal"),
+        (Config::idle().with(|c| c.stop.signal = 65), "signal"),
         (
-            Job::idle().with(|job| job.restart.pause_ms = 161),
+            Config::idle().with(|c| c.restart.pause_ms = 161),
             "longest pause",
         ),
-        (Job::idle().needs(&["a/b"]), "name"),
-        (Job::idle().needs(&["a"; 65]), "64"),
+        (Config::idle().needs(&["a/b"]), "name"),
+        (Config::idle().needs(&["a"; 65]), "64"),
     ] {
-        let (kind, text) = refused(&mut host, "web", &job);
+        let (kind, text) = refused(&mut host, "web", &service);
         assert!(matches!(kind, FailureKind::Invalid | FailureKind::Limit));
         assert!(text.contains(words), "{text} instead of {words}");
     }
@@ -209,13 +213,13 @@ fn what_makes_no_sense_is_refused_in_words() {
 fn garbage_instead_of_a_spec_does_no_harm() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let ask = Ask::Http {
+    let probe = Probe::Http {
         port: 80,
         path: "/".into(),
         body: "x".into(),
     };
-    let harmless = |job: &mut Job| job.program.argv = vec![b"true".to_vec()];
-    let good = Job::idle().ready(ask).with(harmless);
+    let harmless = |service: &mut Config| service.program.argv = vec![b"true".to_vec()];
+    let good = Config::idle().ready(probe).with(harmless);
     let good = good.needs(&["nobody"]).spec();
     let mut ticket = 0;
     let mut start = |spec: &[u8]| {
@@ -227,7 +231,7 @@ fn garbage_instead_of_a_spec_does_no_harm() {
             spec,
         })));
         let outcome = host.outcome(stream);
-        assert!(matches!(outcome, Said::Failed(..) | Said::Service(..)));
+        assert!(matches!(outcome, Reply::Failed(..) | Reply::Service(..)));
     };
     start(&[]);
     start(&[0xff; 1000]);
@@ -241,7 +245,7 @@ fn garbage_instead_of_a_spec_does_no_harm() {
             start(&spec);
         }
     }
-    assert!(matches!(host.ask(&Request::Ping), Said::Pong(_)));
+    assert!(matches!(host.ask(&Request::Ping), Reply::Pong(_)));
 }
 
 #[test]
@@ -251,7 +255,7 @@ fn a_name_that_nobody_has_is_not_found() {
     let name = "nobody";
     let logs = vmcell_wire::service::Logs {
         name,
-        from: super::staff::ALL,
+        from: super::helpers::ALL,
         follow: true,
         window: 1,
     };
@@ -273,7 +277,7 @@ fn a_name_that_nobody_has_is_not_found() {
 fn the_process_of_a_service_is_known_and_cannot_be_forgotten() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    start(&mut host, "web", &stubborn());
+    start(&mut host, "web", &ignores_sigterm());
     until_ready(&mut host, "web");
     let process = Selector::Tag("service:web");
     let forget = Request::Forget { process };
@@ -281,15 +285,15 @@ fn the_process_of_a_service_is_known_and_cannot_be_forgotten() {
         host.refused(&forget),
         (FailureKind::Conflict, Stage::Process)
     );
-    // Nobody else can have such a tag.
+    // No other process can have such a tag.
     let impostor = Spec::shell("true").with(|spec| spec.tag = "service:db".into());
     assert_eq!(
         host.start_refused(&impostor),
         (FailureKind::Invalid, Stage::Request)
     );
-    // A signal is the process's own affair.
+    // The process itself handles a signal.
     let signalled = host.ask(&Request::Signal { process, signal: 9 });
-    assert!(matches!(signalled, Said::Done(_)));
+    assert!(matches!(signalled, Reply::Done(_)));
     assert_eq!(until_over(&mut host, "web").phase, "Failed(Died)");
 }
 
@@ -297,17 +301,17 @@ fn the_process_of_a_service_is_known_and_cannot_be_forgotten() {
 fn a_power_off_ends_services_and_starts_none() {
     let mut agent = RunningAgent::start();
     let mut host = agent.connect();
-    let job = Job::idle()
+    let service = Config::idle()
         .policy(vmcell_wire::service::RestartPolicy::Always)
-        .alive(Ask::Command("true".into()));
-    start(&mut host, "web", &job);
+        .alive(Probe::Command("true".into()));
+    start(&mut host, "web", &service);
     start(
         &mut host,
         "api",
-        &Job::idle().ready(Ask::File("/no/such".into())),
+        &Config::idle().ready(Probe::File("/no/such".into())),
     );
-    start(&mut host, "late", &Job::idle().needs(&["api"]));
+    start(&mut host, "late", &Config::idle().needs(&["api"]));
     host.open(&Request::PowerOff { grace_ms: 10_000 });
-    host.until(|said| *said == Said::PoweringOff);
+    host.until(|reply| *reply == Reply::PoweringOff);
     assert!(agent.child.wait().unwrap().success());
 }

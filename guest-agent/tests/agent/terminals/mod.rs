@@ -1,7 +1,7 @@
 //! Terminals: real ones of this machine, with real programs on them.
 
-mod desk;
-mod pace;
+mod flow_control;
+mod helpers;
 mod process;
 mod session;
 mod typing;

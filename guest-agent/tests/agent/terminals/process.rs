@@ -1,4 +1,4 @@
-//! A terminal is a process, and all that can be asked of one can be asked of it.
+//! Requests about processes also work for terminals.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -8,12 +8,12 @@ use vmcell_wire::{
     terminal::{Size, Terminal, Typed, Unread},
 };
 
-use super::desk::*;
-use crate::client::{RunningAgent, Said, Spec, wait_until_gone};
+use super::helpers::*;
+use crate::client::{Reply, RunningAgent, Spec, wait_until_gone};
 
-fn kind_and_stage(said: &Said) -> (FailureKind, Stage) {
-    match said {
-        Said::Failed(_, kind, _, stage) => (*kind, *stage),
+fn kind_and_stage(reply: &Reply) -> (FailureKind, Stage) {
+    match reply {
+        Reply::Failed(_, kind, _, stage) => (*kind, *stage),
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -25,8 +25,8 @@ fn sizes_that_make_no_sense_are_refused_and_leave_nothing_behind() {
     let spec = Spec::new(&["sleep", "1000"]);
     let refused = (FailureKind::Invalid, Stage::Terminal);
     for (columns, rows) in [(0, 24), (80, 0), (0, 0), (1001, 24), (80, 65535)] {
-        let said = try_open(&mut host, &spec, Unread::Kept, Size { columns, rows });
-        assert_eq!(kind_and_stage(&said), refused);
+        let reply = try_open(&mut host, &spec, Unread::Kept, Size { columns, rows });
+        assert_eq!(kind_and_stage(&reply), refused);
     }
     assert_eq!(host.list(0).0, []);
     let (id, _) = open(&mut host, &spec, Unread::Kept);
@@ -44,14 +44,14 @@ fn a_program_that_is_not_there_leaves_no_terminal() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let spec = Spec::new(&["/no/such/program"]);
-    let said = try_open(&mut host, &spec, Unread::Kept, SIZE);
-    assert_eq!(kind_and_stage(&said), (FailureKind::NotFound, Stage::Exec));
+    let reply = try_open(&mut host, &spec, Unread::Kept, SIZE);
+    assert_eq!(kind_and_stage(&reply), (FailureKind::NotFound, Stage::Exec));
     assert_eq!(host.list(0).0, []);
     let descriptors = std::fs::read_dir(format!("/proc/{}/fd", agent.child.id())).unwrap();
     let terminals = descriptors
         .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
         .filter(|target| target.starts_with("/dev/pts") || target.ends_with("ptmx"));
-    // The test itself may run on a terminal, which the agent then has as its own.
+    // The test itself may run on a terminal, which the agent then inherits.
     let ours = (0..3).filter_map(|fd| std::fs::read_link(format!("/proc/self/fd/{fd}")).ok());
     let ours: Vec<_> = ours.collect();
     assert_eq!(terminals.filter(|one| !ours.contains(one)).count(), 0);
@@ -67,13 +67,13 @@ fn a_repeated_request_opens_no_second_terminal() {
     let mut host = agent.connect();
     assert_eq!(open(&mut host, &spec, Unread::Kept), first);
     assert_eq!(host.list(0).0.len(), 1);
-    // Neither is it taken for a process without one.
+    // Nor does it match a start without a terminal.
     let conflict = (FailureKind::Conflict, Stage::Request);
     assert_eq!(host.start_refused(&spec), conflict);
     let background = Spec::new(&["cat"]).background();
     host.spawn(&background);
-    let said = try_open(&mut host, &background, Unread::Kept, SIZE);
-    assert_eq!(kind_and_stage(&said), conflict);
+    let reply = try_open(&mut host, &background, Unread::Kept, SIZE);
+    assert_eq!(kind_and_stage(&reply), conflict);
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn a_terminal_can_have_another_tag() {
             tag,
         }))
     };
-    assert!(matches!(rename("build"), Said::Done(_)));
-    // Saying it twice does no harm: the answer may have been lost.
-    assert!(matches!(rename("build"), Said::Done(_)));
+    assert!(matches!(rename("build"), Reply::Done(_)));
+    // Repeating it does no harm: the answer may have been lost.
+    assert!(matches!(rename("build"), Reply::Done(_)));
     let conflict = (FailureKind::Conflict, Stage::Request);
     assert_eq!(kind_and_stage(&rename(&other.tag)), conflict);
     let invalid = (FailureKind::Invalid, Stage::Request);
@@ -119,7 +119,7 @@ fn a_terminal_can_have_another_tag() {
     let process = Selector::Tag("build");
     assert!(matches!(
         host.ask(&Request::Kill { process }),
-        Said::Exited(..)
+        Reply::Exited(..)
     ));
 }
 
@@ -139,7 +139,7 @@ fn what_is_for_terminals_is_refused_for_other_processes() {
     assert_eq!(kind_and_stage(&secret), refused);
     let missing = (FailureKind::NotFound, Stage::Process);
     assert_eq!(kind_and_stage(&resize(&mut host, 99, 80, 24)), missing);
-    // And who types on a terminal must say who it is.
+    // A writer of a terminal must identify itself.
     let (id, _) = open(&mut host, &Spec::bash(), Unread::Kept);
     let attach = Request::Attach(Attach {
         process: Selector::Id(id),
@@ -157,14 +157,14 @@ fn a_terminal_that_was_killed_is_known_until_it_is_forgotten() {
     let spec = Spec::new(&["sh", "-c", "echo last words; exec sleep 1000"]);
     let (id, pid) = open(&mut host, &spec, Unread::Dropped);
     let process = Selector::Id(id);
-    let stream = sit_down(&mut host, id, 0, 1);
+    let stream = attach_writer(&mut host, id, 0, 1);
     until_printed(&mut host, stream, "last words", 1);
     let forget = Request::Forget { process };
     assert_eq!(
         host.refused(&forget),
         (FailureKind::Conflict, Stage::Process)
     );
-    let Said::Exited(_, exit) = host.ask(&Request::Kill { process }) else {
+    let Reply::Exited(_, exit) = host.ask(&Request::Kill { process }) else {
         panic!("not killed");
     };
     assert_eq!(exit.cause, Cause::Killed);
@@ -178,11 +178,11 @@ fn a_terminal_that_was_killed_is_known_until_it_is_forgotten() {
     assert_eq!(kind_and_stage(&secret), ended);
     let look = Request::Terminal(Terminal::Look { process });
     assert_eq!(host.refused(&look), ended);
-    // What it printed can be read again.
-    let stream = sit_down(&mut host, id, 5, 2);
+    // Its output can be read again.
+    let stream = attach_writer(&mut host, id, 5, 2);
     assert_eq!(host.exit(stream).cause, Cause::Killed);
     assert_eq!(printed(&host, stream), "words\n");
-    assert!(matches!(host.ask(&forget), Said::Done(_)));
+    assert!(matches!(host.ask(&forget), Reply::Done(_)));
     assert_eq!(host.list(0).0, []);
 }
 
@@ -195,9 +195,9 @@ fn a_terminal_stays_as_it_is_when_it_is_detached() {
     let process = Selector::Id(id);
     assert!(matches!(
         host.ask(&Request::Detach { process }),
-        Said::Done(_)
+        Reply::Done(_)
     ));
-    let stream = sit_down(&mut host, id, 0, 1);
+    let stream = attach_writer(&mut host, id, 0, 1);
     host.exit(stream);
     assert!(printed(&host, stream).starts_with("1\n2\n3\n"));
     assert!(printed(&host, stream).ends_with("\n1000000\n"));
@@ -208,7 +208,7 @@ fn the_time_of_a_terminal_can_be_limited() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let spec = Spec::bash().with(|spec| spec.start.timeout_ms = 100);
-    let (_, stream) = begin(&mut host, &spec);
+    let (_, stream) = open_attached(&mut host, &spec);
     assert_eq!(host.exit(stream).cause, Cause::Timeout);
 }
 
@@ -226,19 +226,19 @@ fn as_many_terminals_as_there_may_be_and_one_more() {
     let refused = loop {
         let spec = Spec::new(&["cat"]);
         match try_open(&mut host, &spec, Unread::Kept, SIZE) {
-            Said::Spawned(_, id, _) => opened.push(id),
+            Reply::Spawned(_, id, _) => opened.push(id),
             other => break other,
         }
     };
-    // Descriptors have run out, for the terminal or for the pipe beside it.
+    // The agent ran out of descriptors, for the terminal or for the pipe.
     let (kind, stage) = kind_and_stage(&refused);
     assert_eq!(kind, FailureKind::Limit);
     assert!(matches!(stage, Stage::Terminal | Stage::Pipes), "{stage:?}");
     assert!(opened.len() > 300, "{}", opened.len());
-    // All of them live, and an end makes room for another.
+    // All of them run, and when one ends there is room for another.
     let first = *opened.first().unwrap();
     for id in &opened {
-        let stream = sit_down(&mut host, *id, 0, 1);
+        let stream = attach_writer(&mut host, *id, 0, 1);
         host.write_stdin(stream, b"here\n");
         until_printed(&mut host, stream, "here\n", 2);
         host.cancel(stream);
@@ -262,7 +262,7 @@ fn a_terminal_belongs_to_its_user() {
         // It can be opened by name, too.
         let script = "echo $(tty) >/dev/tty; exec sleep 1000";
         let spec = Spec::shell(script).with(|spec| spec.user = user.into());
-        let (_, stream) = begin(&mut host, &spec);
+        let (_, stream) = open_attached(&mut host, &spec);
         until_printed(&mut host, stream, "\n", 1);
         let text = printed(&host, stream);
         let status = std::fs::metadata(text.trim()).unwrap();
@@ -276,11 +276,11 @@ fn a_shell_that_ignores_a_request_to_end_heeds_the_end_of_its_terminal() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let (_, pid) = open(&mut host, &Spec::bash(), Unread::Kept);
-    let (_, stream) = begin(&mut host, &Spec::bash());
+    let (_, stream) = open_attached(&mut host, &Spec::bash());
     until_printed(&mut host, stream, "$ ", 1);
     let grace_ms = 20_000;
     host.open(&Request::PowerOff { grace_ms });
-    host.until(|said| *said == Said::PoweringOff);
+    host.until(|reply| *reply == Reply::PoweringOff);
     wait_until_gone(pid);
 }
 

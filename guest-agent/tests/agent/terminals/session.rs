@@ -1,14 +1,14 @@
-//! Programs as somebody at a terminal sees them.
+//! Programs from the view of a user at a terminal.
 
 use vmcell_wire::{
     Channel,
     terminal::{Size, Unread},
 };
 
-use super::desk::*;
-use crate::client::{Host, RunningAgent, Said, Spec, code};
+use super::helpers::*;
+use crate::client::{Host, Reply, RunningAgent, Spec, code};
 
-/// Prints the size now and whenever it is told of a change.
+/// Prints the size now and after every SIGWINCH.
 const WATCHES_ITS_SIZE: &str = "
 import os, signal
 tell = lambda *_: os.write(1, b'size %d %d\\n' % tuple(os.get_terminal_size()))
@@ -21,7 +21,7 @@ while True: signal.pause()
 fn a_shell_echoes_runs_and_exits_with_its_code() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (_, stream) = begin(&mut host, &Spec::bash());
+    let (_, stream) = open_attached(&mut host, &Spec::bash());
     until_printed(&mut host, stream, "$ ", 1);
     command(&mut host, stream, "tty; X=state", 2);
     command(&mut host, stream, "echo ${X} [$((6 * 7))]", 3);
@@ -41,7 +41,7 @@ fn both_outputs_of_a_program_are_its_terminal_in_order() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let script = "test -t 0 && test -t 1 && test -t 2 && echo one; echo two >&2; echo three";
-    let (_, stream) = begin(&mut host, &Spec::shell(script));
+    let (_, stream) = open_attached(&mut host, &Spec::shell(script));
     host.exit(stream);
     assert_eq!(printed(&host, stream), "one\ntwo\nthree\n");
 }
@@ -56,10 +56,10 @@ fn the_size_is_there_from_the_start_and_changes_are_told() {
     };
     let spec = Spec::new(&["python3", "-c", WATCHES_ITS_SIZE]);
     let (id, _) = open_sized(&mut host, &spec, Unread::Kept, size);
-    let stream = sit_down(&mut host, id, 0, 1);
+    let stream = attach_writer(&mut host, id, 0, 1);
     until_printed(&mut host, stream, "size 1000 1\n", 1);
     assert_eq!(look(&mut host, id).size, size);
-    assert!(matches!(resize(&mut host, id, 132, 43), Said::Done(_)));
+    assert!(matches!(resize(&mut host, id, 132, 43), Reply::Done(_)));
     until_printed(&mut host, stream, "size 132 43\n", 1);
     let looked = look(&mut host, id).size;
     assert_eq!((looked.columns, looked.rows), (132, 43));
@@ -69,7 +69,7 @@ fn the_size_is_there_from_the_start_and_changes_are_told() {
 fn the_interrupt_key_ends_a_whole_pipeline_and_not_the_shell() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, stream) = begin(&mut host, &Spec::bash());
+    let (id, stream) = open_attached(&mut host, &Spec::bash());
     until_printed(&mut host, stream, "$ ", 1);
     host.write_stdin(stream, b"sleep 1000 | tail | tail\n");
     until_foreground(&mut host, id, "sleep");
@@ -85,7 +85,7 @@ fn the_interrupt_key_ends_a_whole_pipeline_and_not_the_shell() {
 fn jobs_are_stopped_continued_and_fetched_back() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, stream) = begin(&mut host, &Spec::bash());
+    let (id, stream) = open_attached(&mut host, &Spec::bash());
     until_printed(&mut host, stream, "$ ", 1);
     host.write_stdin(stream, b"sleep 1000\n");
     until_foreground(&mut host, id, "sleep");
@@ -109,7 +109,7 @@ fn a_look_tells_who_is_in_the_foreground_and_where() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let (id, pid) = open(&mut host, &Spec::bash(), Unread::Kept);
-    let stream = sit_down(&mut host, id, 0, 1);
+    let stream = attach_writer(&mut host, id, 0, 1);
     until_printed(&mut host, stream, "$ ", 1);
     assert_eq!(
         look(&mut host, id).foreground,
@@ -139,7 +139,7 @@ word = getpass.getpass()
 print('got', word, flush=True)
 tty.setraw(0); print('key:', flush=True); sys.stdin.read(1)
 ";
-    let (id, stream) = begin(&mut host, &Spec::new(&["python3", "-c", script]));
+    let (id, stream) = open_attached(&mut host, &Spec::new(&["python3", "-c", script]));
     let flags = |host: &mut Host| {
         let looked = look(host, id);
         (looked.canonical, looked.echo)
@@ -160,14 +160,14 @@ tty.setraw(0); print('key:', flush=True); sys.stdin.read(1)
 fn a_signal_reaches_the_foreground_alone() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, stream) = begin(&mut host, &Spec::bash());
+    let (id, stream) = open_attached(&mut host, &Spec::bash());
     until_printed(&mut host, stream, "$ ", 1);
     command(&mut host, stream, "sleep 2000 & PID=$!", 2);
     host.write_stdin(stream, b"sleep 1000\n");
     until_foreground(&mut host, id, "sleep");
     assert!(matches!(
         signal(&mut host, id, libc::SIGTERM),
-        Said::Done(_)
+        Reply::Done(_)
     ));
     until_printed(&mut host, stream, "Terminated", 1);
     until_printed(&mut host, stream, "$ ", 3);
@@ -179,15 +179,15 @@ fn a_signal_reaches_the_foreground_alone() {
 fn a_program_may_close_its_terminal_and_open_it_again() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    // Between the two, it waits for somebody who has looked.
+    // Between the two, it waits for the test to check.
     let script = "T=$(tty); echo before; exec <&- >&- 2>&-; kill -STOP $$; echo after >$T";
-    let (id, stream) = begin(&mut host, &Spec::shell(script));
+    let (id, stream) = open_attached(&mut host, &Spec::shell(script));
     until_printed(&mut host, stream, "before", 1);
     let (pid, ..) = look(&mut host, id).foreground.unwrap();
     until_stopped(pid);
     assert!(matches!(
         signal(&mut host, id, libc::SIGCONT),
-        Said::Done(_)
+        Reply::Done(_)
     ));
     let exit = host.exit(stream);
     assert_eq!((code(&exit), exit.outputs_cut), (0, false));
@@ -199,7 +199,7 @@ fn a_descendant_that_keeps_the_terminal_holds_the_exit_up_for_a_while_only() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let script = "trap '' HUP; sleep 1000 & echo $!; exit 3";
-    let (_, stream) = begin(&mut host, &Spec::shell(script));
+    let (_, stream) = open_attached(&mut host, &Spec::shell(script));
     let exit = host.exit(stream);
     assert_eq!((code(&exit), exit.outputs_cut), (3, true));
     let pid: i32 = printed(&host, stream).trim().parse().unwrap();
@@ -212,7 +212,7 @@ fn what_was_printed_just_before_the_end_is_not_lost() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     for _ in 0..20 {
-        let (_, stream) = begin(&mut host, &Spec::new(&["seq", "20000"]));
+        let (_, stream) = open_attached(&mut host, &Spec::new(&["seq", "20000"]));
         let exit = host.exit(stream);
         let expected: String = (1..=20000).map(|number| format!("{number}\n")).collect();
         assert!(printed(&host, stream) == expected);
@@ -225,7 +225,7 @@ fn erasing_takes_a_whole_character() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let script = "read line; echo [$line]";
-    let (_, stream) = begin(&mut host, &Spec::quiet(script));
+    let (_, stream) = open_attached(&mut host, &Spec::without_echo(script));
     until_printed(&mut host, stream, "ready", 1);
     host.write_stdin(stream, "aä\x7fb\n".as_bytes());
     host.exit(stream);

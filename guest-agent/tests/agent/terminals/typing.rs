@@ -1,4 +1,4 @@
-//! What is typed arrives, once and in order, whoever types it.
+//! Typed input arrives once and in order, whichever writer it comes from.
 
 use sha2::{Digest, Sha256};
 use vmcell_wire::{
@@ -6,18 +6,17 @@ use vmcell_wire::{
     terminal::{AttachTerminal, Terminal, Typed, Unread},
 };
 
-use super::desk::*;
-use crate::client::{Host, RunningAgent, Said, Spec};
+use super::helpers::*;
+use crate::client::{Host, Reply, RunningAgent, Spec};
 
-/// Reads so many bytes from a terminal that changes nothing, and tells their
-/// digest.
+/// Reads `count` bytes from a terminal in raw mode, and prints their digest.
 fn digest_of_typing(count: usize) -> Spec {
-    Spec::quiet(&format!("stty raw; echo go; head -c {count} | sha256sum"))
+    Spec::without_echo(&format!("stty raw; echo go; head -c {count} | sha256sum"))
 }
 
-/// Reads so many bytes and prints them.
+/// Reads `count` bytes and prints them.
 fn print_typing(count: usize) -> Spec {
-    Spec::quiet(&format!("stty raw; echo go; head -c {count} | cat"))
+    Spec::without_echo(&format!("stty raw; echo go; head -c {count} | cat"))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -25,7 +24,7 @@ fn hex(bytes: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes of which no two pieces are alike.
+/// Bytes in which no two pieces are equal.
 fn noise(count: usize) -> Vec<u8> {
     (0..count.div_ceil(32))
         .flat_map(|number| Sha256::digest(number.to_le_bytes()))
@@ -33,9 +32,9 @@ fn noise(count: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Sits down as a writer, and answers how much of its typing has arrived and how
-/// much more may come.
-fn come_back(host: &mut Host, id: u32, writer: u64) -> (StreamId, usize, usize) {
+/// Attaches as a writer, and returns how much of its input has arrived and how
+/// much more it may send.
+fn reattach_writer(host: &mut Host, id: u32, writer: u64) -> (StreamId, usize, usize) {
     let window = host.window;
     let stream = host.open(&Request::Terminal(Terminal::Attach(AttachTerminal {
         process: Selector::Id(id),
@@ -52,7 +51,7 @@ fn a_megabyte_is_typed_to_a_program_that_takes_its_time() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let bytes = noise(1 << 20);
-    let (_, stream) = begin(&mut host, &digest_of_typing(bytes.len()));
+    let (_, stream) = open_attached(&mut host, &digest_of_typing(bytes.len()));
     until_printed(&mut host, stream, "go", 1);
     host.type_all(stream, &bytes);
     host.exit(stream);
@@ -64,24 +63,24 @@ fn a_megabyte_is_typed_to_a_program_that_takes_its_time() {
 fn what_is_typed_ahead_waits_for_the_program() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    // More than the kernel takes, and nobody reads it for now.
+    // More than the kernel accepts, and the program does not read yet.
     let bytes = noise(200_000);
-    let spec = Spec::quiet("stty raw; kill -STOP $$; head -c 200000 | sha256sum");
-    let (id, stream) = begin(&mut host, &spec);
+    let spec = Spec::without_echo("stty raw; kill -STOP $$; head -c 200000 | sha256sum");
+    let (id, stream) = open_attached(&mut host, &spec);
     until_printed(&mut host, stream, "ready", 1);
     until_stopped(look(&mut host, id).foreground.unwrap().0);
     host.type_all(stream, &bytes);
-    // Nothing gets in between, and nothing waits for the one who types.
+    // Nothing gets in between, and other requests do not wait for the writer.
     let secret = type_as(&mut host, id, b"word\n", Typed::Secret);
     assert!(matches!(
         secret,
-        Said::Failed(_, FailureKind::Conflict, _, Stage::Terminal)
+        Reply::Failed(_, FailureKind::Conflict, _, Stage::Terminal)
     ));
     let answer = type_as(&mut host, id, b"answer", Typed::Answer { writer: 1 });
-    assert!(matches!(answer, Said::Done(_)));
+    assert!(matches!(answer, Reply::Done(_)));
     assert!(matches!(
         signal(&mut host, id, libc::SIGCONT),
-        Said::Done(_)
+        Reply::Done(_)
     ));
     host.exit(stream);
     assert!(printed(&host, stream).contains(&hex(&bytes)));
@@ -93,10 +92,10 @@ fn two_may_type_at_once_and_each_keeps_its_order() {
     let (mut one, mut two) = (agent.connect(), agent.connect());
     let count = 300_000;
     let (id, _) = open(&mut one, &print_typing(2 * count), Unread::Kept);
-    let first = sit_down(&mut one, id, 0, 1);
+    let first = attach_writer(&mut one, id, 0, 1);
     until_printed(&mut one, first, "go", 1);
     let typist = std::thread::spawn(move || {
-        let second = sit_down(&mut two, id, 0, 2);
+        let second = attach_writer(&mut two, id, 0, 2);
         let large: Vec<u8> = (b'A'..=b'Z').cycle().take(count).collect();
         two.type_all(second, &large);
         two.exit(second);
@@ -123,14 +122,14 @@ fn a_writer_whose_link_breaks_goes_on_at_the_byte_that_is_missing() {
     let agent = RunningAgent::start();
     let bytes = noise(1 << 20);
     let mut host = agent.connect();
-    let (id, stream) = begin(&mut host, &digest_of_typing(bytes.len()));
+    let (id, stream) = open_attached(&mut host, &digest_of_typing(bytes.len()));
     until_printed(&mut host, stream, "go", 1);
     host.close();
     let mut breaks = 0;
     loop {
         // The link breaks in the middle of a frame.
         let mut host = agent.connect();
-        let (stream, arrived, window) = come_back(&mut host, id, 7);
+        let (stream, arrived, window) = reattach_writer(&mut host, id, 7);
         let rest = &bytes[arrived..];
         let end = rest.len().min(100_000).min(window);
         host.send(|out| {
@@ -141,15 +140,15 @@ fn a_writer_whose_link_breaks_goes_on_at_the_byte_that_is_missing() {
         if arrived >= bytes.len() / 2 {
             break;
         }
-        // The agent has taken it before it answers this.
+        // The agent has handled it before it answers this.
         let canary = agent.connect().ask(&Request::Ping);
-        assert!(matches!(canary, Said::Pong(_)));
+        assert!(matches!(canary, Reply::Pong(_)));
         host.close();
         breaks += 1;
     }
     assert!(breaks > 2, "{breaks}");
     let mut host = agent.connect();
-    let (stream, arrived, _) = come_back(&mut host, id, 7);
+    let (stream, arrived, _) = reattach_writer(&mut host, id, 7);
     host.type_all(stream, &bytes[arrived..]);
     host.exit(stream);
     assert!(printed(&host, stream).contains(&hex(&bytes)));
@@ -159,17 +158,17 @@ fn a_writer_whose_link_breaks_goes_on_at_the_byte_that_is_missing() {
 fn a_stream_whose_link_is_dead_unnoticed_is_replaced() {
     let agent = RunningAgent::start();
     let mut former = agent.connect();
-    let (id, stream) = begin(&mut former, &Spec::new(&["cat"]));
+    let (id, stream) = open_attached(&mut former, &Spec::new(&["cat"]));
     former.write_stdin(stream, b"one\n");
     until_printed(&mut former, stream, "one\n", 2);
     let mut host = agent.connect();
-    let (next, arrived, _) = come_back(&mut host, id, 1);
+    let (next, arrived, _) = reattach_writer(&mut host, id, 1);
     assert_eq!(arrived, 4);
     assert!(matches!(
         former.outcome(stream),
-        Said::Failed(_, FailureKind::Conflict, _, Stage::Process)
+        Reply::Failed(_, FailureKind::Conflict, _, Stage::Process)
     ));
-    // What it still says goes nowhere.
+    // What it still sends is dropped.
     former.write_stdin(stream, b"two\n");
     former.ask(&Request::Ping);
     host.write_stdin(next, b"three\n");
@@ -183,7 +182,7 @@ fn more_writers_than_there_may_be_are_refused() {
     let mut host = agent.connect();
     let (id, _) = open(&mut host, &Spec::new(&["cat"]), Unread::Dropped);
     let streams: Vec<_> = (0..64)
-        .map(|writer| sit_down(&mut host, id, 0, writer))
+        .map(|writer| attach_writer(&mut host, id, 0, writer))
         .collect();
     let one_more = Request::Terminal(Terminal::Attach(AttachTerminal {
         process: Selector::Id(id),
@@ -199,7 +198,7 @@ fn more_writers_than_there_may_be_are_refused() {
     );
     host.cancel(streams[9]);
     host.outcome(streams[9]);
-    sit_down(&mut host, id, 0, 64);
+    attach_writer(&mut host, id, 0, 64);
 }
 
 #[test]
@@ -207,12 +206,12 @@ fn only_the_first_answers_the_program() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let (id, _) = open(&mut host, &print_typing(8), Unread::Kept);
-    let first = sit_down(&mut host, id, 0, 1);
-    let second = sit_down(&mut host, id, 0, 2);
+    let first = attach_writer(&mut host, id, 0, 1);
+    let second = attach_writer(&mut host, id, 0, 2);
     until_printed(&mut host, second, "go", 1);
     let answer = |host: &mut Host, writer, text: &str| {
-        let said = type_as(host, id, text.as_bytes(), Typed::Answer { writer });
-        assert!(matches!(said, Said::Done(_)));
+        let reply = type_as(host, id, text.as_bytes(), Typed::Answer { writer });
+        assert!(matches!(reply, Reply::Done(_)));
     };
     answer(&mut host, 1, "AB");
     answer(&mut host, 2, "no");
@@ -221,8 +220,8 @@ fn only_the_first_answers_the_program() {
     host.outcome(first);
     answer(&mut host, 1, "no");
     answer(&mut host, 2, "CD");
-    // It comes back, and was here before the other.
-    sit_down(&mut host, id, 0, 1);
+    // It reattaches, and keeps its earlier position.
+    attach_writer(&mut host, id, 0, 1);
     answer(&mut host, 2, "no");
     answer(&mut host, 1, "EFGH");
     host.exit(second);
@@ -234,11 +233,11 @@ fn a_secret_is_not_shown_and_what_follows_is() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let script = "read secret; echo ${#secret}; read line; echo [$line]";
-    let (id, stream) = begin(&mut host, &Spec::shell(&format!("echo ready; {script}")));
+    let (id, stream) = open_attached(&mut host, &Spec::shell(&format!("echo ready; {script}")));
     until_printed(&mut host, stream, "ready", 1);
-    let said = type_as(&mut host, id, b"hunter2\n", Typed::Secret);
-    assert!(matches!(said, Said::Done(_)));
-    // Nobody takes this for a program that asks for a password.
+    let reply = type_as(&mut host, id, b"hunter2\n", Typed::Secret);
+    assert!(matches!(reply, Reply::Done(_)));
+    // This is not mistaken for a password prompt.
     assert!(look(&mut host, id).echo);
     until_printed(&mut host, stream, "7\n", 1);
     host.write_stdin(stream, b"shown\n");
@@ -256,7 +255,7 @@ fn a_secret_for_a_program_that_hides_it_itself_changes_nothing() {
 import getpass
 for number in range(2): print('got', len(getpass.getpass()), flush=True)
 ";
-    let (id, stream) = begin(&mut host, &Spec::new(&["python3", "-c", script]));
+    let (id, stream) = open_attached(&mut host, &Spec::new(&["python3", "-c", script]));
     for number in 1..=2 {
         until_printed(&mut host, stream, "Password: ", number);
         assert!(!look(&mut host, id).echo);
@@ -271,14 +270,14 @@ for number in range(2): print('got', len(getpass.getpass()), flush=True)
 fn a_shell_that_gets_a_secret_has_its_terminal_as_before() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, stream) = begin(&mut host, &Spec::bash());
+    let (id, stream) = open_attached(&mut host, &Spec::bash());
     until_printed(&mut host, stream, "$ ", 1);
     for round in 0..10 {
         host.write_stdin(stream, b"read secret\n");
         // It turns line editing off for that, which happens after the echo.
         while !look(&mut host, id).canonical {}
-        let said = type_as(&mut host, id, b"hunter2\n", Typed::Secret);
-        assert!(matches!(said, Said::Done(_)), "{said:?}");
+        let reply = type_as(&mut host, id, b"hunter2\n", Typed::Secret);
+        assert!(matches!(reply, Reply::Done(_)), "{reply:?}");
         until_printed(&mut host, stream, "$ ", 2 * round + 2);
         command(
             &mut host,
@@ -297,22 +296,22 @@ fn a_secret_waits_for_nobody_who_does_not_read_lines() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
     let spec = Spec::shell("echo ready; kill -STOP $$; cat");
-    let (id, stream) = begin(&mut host, &spec);
+    let (id, stream) = open_attached(&mut host, &spec);
     until_printed(&mut host, stream, "ready", 1);
     until_stopped(look(&mut host, id).foreground.unwrap().0);
     host.write_stdin(stream, b"ahead\n");
     until_printed(&mut host, stream, "ahead\n", 1);
-    let said = type_as(&mut host, id, b"hunter2\n", Typed::Secret);
+    let reply = type_as(&mut host, id, b"hunter2\n", Typed::Secret);
     assert!(matches!(
-        said,
-        Said::Failed(_, FailureKind::Conflict, _, Stage::Terminal)
+        reply,
+        Reply::Failed(_, FailureKind::Conflict, _, Stage::Terminal)
     ));
     assert!(look(&mut host, id).echo);
     signal(&mut host, id, libc::SIGCONT);
     until_printed(&mut host, stream, "ahead\n", 2);
     assert!(matches!(
         type_as(&mut host, id, b"hunter2\n", Typed::Secret),
-        Said::Done(_)
+        Reply::Done(_)
     ));
     // Once, by the program.
     until_printed(&mut host, stream, "\nhunter2\n", 1);
@@ -323,10 +322,10 @@ fn a_secret_waits_for_nobody_who_does_not_read_lines() {
 fn a_secret_longer_than_a_line_is_refused() {
     let agent = RunningAgent::start();
     let mut host = agent.connect();
-    let (id, _) = begin(&mut host, &Spec::new(&["cat"]));
-    let said = type_as(&mut host, id, &[b'x'; 4096], Typed::Secret);
+    let (id, _) = open_attached(&mut host, &Spec::new(&["cat"]));
+    let reply = type_as(&mut host, id, &[b'x'; 4096], Typed::Secret);
     assert!(matches!(
-        said,
-        Said::Failed(_, FailureKind::Invalid, _, Stage::Terminal)
+        reply,
+        Reply::Failed(_, FailureKind::Invalid, _, Stage::Terminal)
     ));
 }

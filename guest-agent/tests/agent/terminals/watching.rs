@@ -1,13 +1,13 @@
-//! Several who watch one terminal.
+//! Several readers of one terminal.
 
 use vmcell_wire::{Channel, terminal::Unread};
 
-use super::desk::*;
-use crate::client::{RunningAgent, Said, Spec};
+use super::helpers::*;
+use crate::client::{Reply, RunningAgent, Spec};
 
 fn numbers() -> Spec {
     let script = "read x; stty -onlcr; seq -f %09.0f 100000";
-    Spec::quiet(script).with(|spec| spec.start.keep = 16 * 1024)
+    Spec::without_echo(script).with(|spec| spec.start.keep = 16 * 1024)
 }
 
 #[test]
@@ -16,9 +16,9 @@ fn all_who_watch_see_the_same() {
     let mut host = agent.connect();
     let (id, _) = open(&mut host, &Spec::bash(), Unread::Kept);
     let mut other = agent.connect();
-    let first = sit_down(&mut host, id, 0, 1);
-    let second = sit_down(&mut host, id, 0, 2);
-    let third = sit_down(&mut other, id, 0, 3);
+    let first = attach_writer(&mut host, id, 0, 1);
+    let second = attach_writer(&mut host, id, 0, 2);
+    let third = attach_writer(&mut other, id, 0, 3);
     until_printed(&mut host, first, "$ ", 1);
     host.write_stdin(first, b"echo one; ");
     until_printed(&mut host, second, "echo one; ", 1);
@@ -39,14 +39,14 @@ fn the_program_waits_for_the_fastest_and_the_others_are_told_what_they_miss() {
     let (mut fast, mut slow) = (agent.connect(), agent.connect_with_window(16 * 1024));
     slow.credit_automatically = false;
     let (id, _) = open(&mut fast, &numbers(), Unread::Kept);
-    let lazy = sit_down(&mut slow, id, 0, 1);
-    let quick = sit_down(&mut fast, id, 0, 2);
+    let lazy = attach_writer(&mut slow, id, 0, 1);
+    let quick = attach_writer(&mut fast, id, 0, 2);
     until_printed(&mut fast, quick, "ready", 1);
     fast.write_stdin(quick, b"\n");
     let exit = fast.exit(quick);
     let seen = fast.output(quick, Channel::Stdout).to_vec();
     assert_eq!(seen.len() as u64, exit.stdout_bytes);
-    // The slow one reads on when it is all over.
+    // The slow one continues when everything is printed.
     slow.until_bytes(lazy, 16 * 1024);
     slow.credit_automatically = true;
     slow.grant(lazy, Channel::Stdout, 16 * 1024);
@@ -54,13 +54,13 @@ fn the_program_waits_for_the_fastest_and_the_others_are_told_what_they_miss() {
     let mut offset = 0;
     let (mut missed, mut read) = (0, 0);
     let got = slow.output(lazy, Channel::Stdout);
-    for said in slow.said_on(lazy) {
-        match said {
-            Said::Gap(_, _, bytes) => {
+    for reply in slow.replies_on(lazy) {
+        match reply {
+            Reply::Gap(_, _, bytes) => {
                 offset += usize::try_from(*bytes).unwrap();
                 missed += bytes;
             }
-            Said::Data(_, _, count) => {
+            Reply::Data(_, _, count) => {
                 assert!(got[read..read + count] == seen[offset..offset + count]);
                 offset += count;
                 read += count;
@@ -78,8 +78,8 @@ fn when_the_fastest_leaves_the_others_are_waited_for() {
     let (mut fast, mut slow) = (agent.connect(), agent.connect_with_window(16 * 1024));
     slow.credit_automatically = false;
     let (id, _) = open(&mut fast, &numbers(), Unread::Dropped);
-    let quick = sit_down(&mut fast, id, 0, 2);
-    let lazy = sit_down(&mut slow, id, 0, 1);
+    let quick = attach_writer(&mut fast, id, 0, 2);
+    let lazy = attach_writer(&mut slow, id, 0, 1);
     until_printed(&mut fast, quick, "ready", 1);
     fast.write_stdin(quick, b"\n");
     fast.until_bytes(quick, 300_000);
@@ -91,14 +91,14 @@ fn when_the_fastest_leaves_the_others_are_waited_for() {
     let exit = slow.exit(lazy);
     let got = slow.output(lazy, Channel::Stdout);
     let gap: u64 = slow
-        .said_on(lazy)
-        .filter_map(|said| match said {
-            Said::Gap(_, _, bytes) => Some(*bytes),
+        .replies_on(lazy)
+        .filter_map(|reply| match reply {
+            Reply::Gap(_, _, bytes) => Some(*bytes),
             _ => None,
         })
         .sum();
     assert_eq!(got.len() as u64 + gap, exit.stdout_bytes);
-    // What it missed was printed while the other was there.
+    // What it missed was printed while the other was attached.
     assert!(
         gap > 0 && 16 * 1024 + gap <= before + 64 * 1024,
         "{gap} {before}"

@@ -14,7 +14,7 @@ use super::{
     records::{Records, meta},
     test_env::{OwnedAnswer, TestEnv, leftovers},
 };
-use crate::{client::Said, race::race_against};
+use crate::{client::Reply, race::race_against};
 
 fn tree() -> Records {
     Records::default().enter("")
@@ -279,13 +279,13 @@ fn who_hangs_up_in_the_middle_of_a_file_leaves_the_old_one() {
     env.host.write_stdin(stream, &records.0);
     // Credit comes with the start, and again when half a window was taken.
     let more = Records::default().raw(&[1; 100_000]).0;
-    let credit = |said: &&Said| matches!(said, Said::Credit(id, _) if *id == stream);
-    let mut credits = env.host.until(|said| credit(&said));
+    let credit = |reply: &&Reply| matches!(reply, Reply::Credit(id, _) if *id == stream);
+    let mut credits = env.host.until(|reply| credit(&reply));
     for _ in 0..6 {
         env.host.write_stdin(stream, &more);
     }
     while credits.iter().filter(credit).count() < 2 {
-        credits.extend(env.host.until(|said| credit(&said)));
+        credits.extend(env.host.until(|reply| credit(&reply)));
     }
     env.host.cancel(stream);
     env.host.outcome(stream);

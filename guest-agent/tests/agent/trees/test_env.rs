@@ -15,7 +15,7 @@ use vmcell_wire::{
     },
 };
 
-use crate::client::{Host, RunningAgent, Said};
+use crate::client::{Host, Reply, RunningAgent};
 
 /// An agent, and a directory for it to work in.
 pub(crate) struct TestEnv {
@@ -144,8 +144,8 @@ impl Host {
 
     pub(crate) fn finish_job(&mut self, stream: StreamId) -> JobResult {
         let failure = match self.outcome(stream) {
-            Said::Done(_) => None,
-            Said::Failed(_, kind, ..) => Some(kind),
+            Reply::Done(_) => None,
+            Reply::Failed(_, kind, ..) => Some(kind),
             other => panic!("unexpected {other:?}"),
         };
         JobResult {

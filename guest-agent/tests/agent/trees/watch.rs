@@ -12,7 +12,7 @@ use vmcell_wire::{
 };
 
 use super::test_env::{OwnedAnswer, TestEnv, answers, more_answers};
-use crate::client::Said;
+use crate::client::Reply;
 
 struct Watch {
     env: TestEnv,
@@ -67,16 +67,16 @@ impl Watch {
                 self.seen += new.len();
                 return more_answers(&mut self.reader, &new);
             }
-            let more = |said: &Said| match said {
-                Said::Data(id, ..) | Said::Failed(id, ..) | Said::Done(id) => *id == stream,
+            let more = |reply: &Reply| match reply {
+                Reply::Data(id, ..) | Reply::Failed(id, ..) | Reply::Done(id) => *id == stream,
                 _ => false,
             };
-            let said = self.env.host.until(more);
-            let is_over = |said: &Said| matches!(said, Said::Failed(..) | Said::Done(_));
-            let data = |said: &Said| matches!(said, Said::Data(..));
+            let reply = self.env.host.until(more);
+            let is_over = |reply: &Reply| matches!(reply, Reply::Failed(..) | Reply::Done(_));
+            let data = |reply: &Reply| matches!(reply, Reply::Data(..));
             assert!(
-                said.iter().any(data) || !said.iter().any(is_over),
-                "{said:?}"
+                reply.iter().any(data) || !reply.iter().any(is_over),
+                "{reply:?}"
             );
         }
     }
@@ -224,7 +224,7 @@ fn the_root_itself_can_be_watched_to_its_end() {
     let stream = outer.host.begin(&root, work);
     outer
         .host
-        .until(|said| matches!(said, Said::Data(id, ..) if *id == stream));
+        .until(|reply| matches!(reply, Reply::Data(id, ..) if *id == stream));
     fs::remove_dir(&root).unwrap();
     let result = outer.host.finish_job(stream);
     assert_eq!(result.failure, None, "{}", result.text);
