@@ -8,14 +8,12 @@ use std::{env, error::Error, path::PathBuf};
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     println!("cargo::rerun-if-changed=guest");
-    let program = guest_program::build(
-        &here.join(".."),
-        &guest_program::Program {
-            package: "vmcell-bench-guest",
-            name: "vmcell-bench-guest",
-            features: "",
-        },
-    )?;
+    let guest = guest_program::Program {
+        package: "vmcell-bench-guest",
+        name: "vmcell-bench-guest",
+        features: "",
+    };
+    let program = guest.build(&here.join(".."))?;
     println!("cargo::rustc-env=BENCH_GUEST={}", program.display());
     Ok(())
 }

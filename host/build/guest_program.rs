@@ -1,5 +1,5 @@
-//! Builds a static program for guests in a cargo call of its own, because it
-//! has its own target and profile.
+//! Builds a static program for guests in a separate cargo call, because it has
+//! another target and another profile than the host's program.
 
 use std::{
     env,
@@ -11,39 +11,112 @@ use std::{
 const MUSL: &str = "x86_64-unknown-linux-musl";
 const GNU: &str = "x86_64-unknown-linux-gnu";
 
-/// A program of the workspace.
+/// The profile of guest programs, for packages: the same as in the `Cargo.toml` of
+/// this repository.
+const PROFILE: [&str; 7] = [
+    "profile.guest.inherits='release'",
+    "profile.guest.opt-level='s'",
+    "profile.guest.lto='fat'",
+    "profile.guest.codegen-units=1",
+    "profile.guest.panic='abort'",
+    "profile.guest.strip=true",
+    "profile.guest.package.sha2.opt-level=3",
+];
+
+/// A program, as cargo names it.
 pub(crate) struct Program<'a> {
     pub(crate) package: &'a str,
     pub(crate) name: &'a str,
     pub(crate) features: &'a str,
 }
 
-/// Builds a program of the workspace and tells where it is.
-///
-/// For musl where that target is installed, which makes the smaller program,
-/// else for glibc.
-pub(crate) fn build(workspace: &Path, program: &Program<'_>) -> Result<PathBuf, Box<dyn Error>> {
-    for input in ["guest-agent", "wire", "Cargo.toml", "Cargo.lock"] {
-        println!(
-            "cargo::rerun-if-changed={}",
-            workspace.join(input).display()
-        );
+impl Program<'_> {
+    /// Builds it from the sources of this repository. Returns its path.
+    pub(crate) fn build(&self, workspace: &Path) -> Result<PathBuf, Box<dyn Error>> {
+        for input in ["guest-agent", "wire", "Cargo.toml", "Cargo.lock"] {
+            let input = workspace.join(input);
+            println!("cargo::rerun-if-changed={}", input.display());
+        }
+        let (target, folder) = (target(), target_folder()?);
+        let mut cargo = cargo()?;
+        cargo
+            .current_dir(workspace)
+            .args(["build", "--quiet", "--package", self.package])
+            .args(["--bin", self.name, "--features", self.features])
+            .args(["--profile", "guest", "--target", target, "--target-dir"])
+            .arg(&folder);
+        self.run(cargo)?;
+        Ok(folder.join(target).join("guest").join(self.name))
     }
-    let target = if is_installed(MUSL) { MUSL } else { GNU };
-    let target_folder = PathBuf::from(env::var("OUT_DIR")?).join("guest");
+
+    /// Builds it from the package of this version that cargo finds where it
+    /// found ours. Returns its path.
+    #[allow(dead_code, reason = "only the library is a package")]
+    pub(crate) fn install(&self, version: &str) -> Result<PathBuf, Box<dyn Error>> {
+        let root = PathBuf::from(env::var("OUT_DIR")?);
+        let mut cargo = cargo()?;
+        // The configuration of the program that is built is found from here on
+        // upwards.
+        cargo.current_dir(&root).arg("install");
+        for setting in PROFILE {
+            cargo.args(["--config", setting]);
+        }
+        cargo
+            .args(["--quiet", "--no-track", "--force", "--bin", self.name])
+            .args(["--features", self.features])
+            .args(["--profile", "guest", "--target", target(), "--target-dir"])
+            .arg(target_folder()?)
+            .arg("--root")
+            .arg(&root)
+            .arg(format!("{}@={version}", self.package));
+        self.run(cargo)?;
+        Ok(root.join("bin").join(self.name))
+    }
+
+    fn run(&self, mut cargo: Command) -> Result<(), Box<dyn Error>> {
+        let status = cargo.status()?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(format!(
+            "the guest program {} could not be built for {}: {status}",
+            self.name,
+            target()
+        )
+        .into())
+    }
+}
+
+/// Returns musl if its standard library is installed, which makes the smaller
+/// program, else glibc.
+fn target() -> &'static str {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let folder = Command::new(rustc)
+        .args(["--print", "target-libdir", "--target", MUSL])
+        .output();
+    let folder = folder.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    match folder {
+        Ok(folder) if Path::new(folder.trim()).is_dir() => MUSL,
+        _ => GNU,
+    }
+}
+
+/// Returns the build folder of guest programs. All profiles and features of the
+/// host's program share it: `OUT_DIR` is `<here>/<profile>/build/<package>/out`.
+fn target_folder() -> Result<PathBuf, Box<dyn Error>> {
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let shared = out.ancestors().nth(4).unwrap_or(&out);
+    Ok(shared.join("guest"))
+}
+
+/// Returns cargo without the settings of the outer call, which are for the
+/// host's program.
+fn cargo() -> Result<Command, Box<dyn Error>> {
     let mut cargo = Command::new(env::var("CARGO")?);
-    cargo
-        .current_dir(workspace)
-        .args(["build", "--quiet", "--package", program.package])
-        .args(["--bin", program.name, "--features", program.features])
-        .args(["--profile", "guest", "--target", target])
-        .arg("--target-dir")
-        .arg(&target_folder);
-    // What the outer cargo was told is about the host's program.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
-        let told_to_us = name.starts_with("CARGO_") && name != "CARGO_HOME";
-        if told_to_us || name.starts_with("RUSTC") || name == "RUSTFLAGS" {
+        let is_for_host = name.starts_with("CARGO_") && !KEPT.contains(&&*name);
+        if is_for_host || name.starts_with("RUSTC") || name == "RUSTFLAGS" {
             cargo.env_remove(&*name);
         }
     }
@@ -53,21 +126,8 @@ pub(crate) fn build(workspace: &Path, program: &Program<'_>) -> Result<PathBuf, 
         "RUSTFLAGS",
         "-C target-feature=+crt-static -C relocation-model=static",
     );
-    let status = cargo.status()?;
-    if !status.success() {
-        let name = program.name;
-        return Err(format!("{name} does not build for {target}: {status}").into());
-    }
-    Ok(target_folder.join(target).join("guest").join(program.name))
+    Ok(cargo)
 }
 
-/// Whether the standard library for `target` is there.
-fn is_installed(target: &str) -> bool {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    Command::new(rustc)
-        .args(["--print", "target-libdir", "--target", target])
-        .output()
-        .ok()
-        .and_then(|output| String::from_utf8(output.stdout).ok())
-        .is_some_and(|path| Path::new(path.trim()).is_dir())
-}
+/// Settings of the outer call that are for both.
+const KEPT: [&str; 2] = ["CARGO_HOME", "CARGO_NET_OFFLINE"];

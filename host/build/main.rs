@@ -1,37 +1,34 @@
-//! Builds the guest agent, so that it can be embedded in the library.
-//! `VMCELL_AGENT` names a ready-made agent instead.
+//! Builds the guest agent, which the library embeds, from source.
+//!
+//! In this repository the sources are next door. In a package they are those of
+//! the package `vmcell-agent` of the same version, wherever cargo gets packages
+//! from. `VMCELL_AGENT` names a ready-made agent instead.
 
 mod guest_program;
 
+use std::{env, error::Error, fs, path::PathBuf};
+
 use guest_program::Program;
-use std::{
-    env,
-    error::Error,
-    path::{Path, PathBuf},
-};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=VMCELL_AGENT");
     println!("cargo::rerun-if-changed=build");
-    let agent = match env::var_os("VMCELL_AGENT") {
-        Some(ready_made) => {
-            println!(
-                "cargo::rerun-if-changed={}",
-                Path::new(&ready_made).display()
-            );
-            PathBuf::from(ready_made)
-        }
-        None => {
-            let workspace = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("..");
-            let init = Program {
-                package: "vmcell-agent",
-                name: "vmcell-init",
-                features: "init",
-            };
-            guest_program::build(&workspace, &init)?
-        }
+    let init = Program {
+        package: "vmcell-agent",
+        name: "vmcell-init",
+        features: "init",
+    };
+    let workspace = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("..");
+    let agent = if let Some(ready_made) = env::var_os("VMCELL_AGENT") {
+        let ready_made = PathBuf::from(ready_made);
+        println!("cargo::rerun-if-changed={}", ready_made.display());
+        ready_made
+    } else if workspace.join("guest-agent/Cargo.toml").exists() {
+        init.build(&workspace)?
+    } else {
+        init.install(env!("CARGO_PKG_VERSION"))?
     };
     let embedded = PathBuf::from(env::var("OUT_DIR")?).join("vmcell-agent");
-    std::fs::copy(agent, embedded)?;
+    fs::copy(agent, embedded)?;
     Ok(())
 }
