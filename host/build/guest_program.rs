@@ -42,8 +42,8 @@ pub(crate) fn build(workspace: &Path, program: &Program<'_>) -> Result<PathBuf, 
     // What the outer cargo was told is about the host's program.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
-        let told_to_us = name.starts_with("CARGO_") && name != "CARGO_HOME";
-        if told_to_us || name.starts_with("RUSTC") || name == "RUSTFLAGS" {
+        let is_for_outer_cargo = name.starts_with("CARGO_") && name != "CARGO_HOME";
+        if is_for_outer_cargo || name.starts_with("RUSTC") || name == "RUSTFLAGS" {
             cargo.env_remove(&*name);
         }
     }

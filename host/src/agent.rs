@@ -20,12 +20,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 
 /// Says so if a VM ended while booting because its agent is too old for our boot
 /// files. Such an agent itself says no more than that the file is malformed.
-pub(crate) fn name_unversioned(error: Error, agent: &[u8]) -> Error {
+pub(crate) fn with_old_agent_reason(error: Error, agent: &[u8]) -> Error {
     match error {
         Error::Boot {
             reason: BootFailure::Ended,
             console,
-        } if !reads_versions(agent) => Error::Boot {
+        } if !reads_versioned_boot_files(agent) => Error::Boot {
             reason: BootFailure::OldAgent,
             console,
         },
@@ -34,7 +34,7 @@ pub(crate) fn name_unversioned(error: Error, agent: &[u8]) -> Error {
 }
 
 /// Whether an agent reads boot files that have a version.
-fn reads_versions(agent: &[u8]) -> bool {
+fn reads_versioned_boot_files(agent: &[u8]) -> bool {
     let mark = AGENT_MARK.as_bytes();
     agent.windows(mark.len()).any(|part| part == mark)
 }
@@ -49,8 +49,8 @@ mod tests {
 
     #[test]
     fn the_agent_that_is_built_with_the_library_is_marked() {
-        assert!(reads_versions(EMBEDDED));
-        assert!(!reads_versions(b"some other program"));
+        assert!(reads_versioned_boot_files(EMBEDDED));
+        assert!(!reads_versioned_boot_files(b"some other program"));
     }
 
     /// Makes another boot file of one.

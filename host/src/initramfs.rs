@@ -5,8 +5,8 @@
 //! 110 characters, the name, the contents, each padded to four bytes.
 
 const DIRECTORY: u32 = 0o040_755;
-const PROGRAM: u32 = 0o100_755;
-const SECRET: u32 = 0o100_400;
+const EXECUTABLE: u32 = 0o100_755;
+const OWNER_READ_ONLY: u32 = 0o100_400;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
 /// Everything the kernel needs to start the agent.
@@ -21,9 +21,9 @@ pub(crate) fn initramfs(agent: &[u8], boot_file: &[u8]) -> Vec<u8> {
     archive.add("dev", DIRECTORY, (0, 0), &[]);
     archive.add("dev/console", CHARACTER_DEVICE, (5, 1), &[]);
     archive.add("dev/null", CHARACTER_DEVICE, (1, 3), &[]);
-    archive.add("init", PROGRAM, (0, 0), agent);
+    archive.add("init", EXECUTABLE, (0, 0), agent);
     let name = vmcell_wire::boot::BOOT_FILE.trim_start_matches('/');
-    archive.add(name, SECRET, (0, 0), boot_file);
+    archive.add(name, OWNER_READ_ONLY, (0, 0), boot_file);
     archive.finish()
 }
 

@@ -70,8 +70,8 @@ mod session;
 mod sys;
 #[cfg(feature = "terminal")]
 pub mod terminal;
-mod time_stamp;
 pub mod tree;
+mod tsc;
 mod vm;
 mod vmm;
 mod vsock;

@@ -33,7 +33,7 @@ pub(crate) fn die_with_spawning_thread(command: &mut Command) {
 ///
 /// Call it when everything else has been set that changes descriptors in the
 /// child: the changes are made in the order of the calls.
-pub(crate) fn inherit_nothing_from(command: &mut Command, first: u32) {
+pub(crate) fn set_cloexec_from(command: &mut Command, first: u32) {
     let in_child = move || {
         // SAFETY: a flag of descriptors is changed; nothing is closed before
         // exec, so the standard library keeps the pipe on which it reports a
@@ -47,7 +47,7 @@ pub(crate) fn inherit_nothing_from(command: &mut Command, first: u32) {
             )
         };
         if result != 0 {
-            mark_one_by_one(first);
+            set_cloexec_one_by_one(first);
         }
         Ok(())
     };
@@ -57,7 +57,7 @@ pub(crate) fn inherit_nothing_from(command: &mut Command, first: u32) {
 }
 
 /// Does the same where the kernel is older than Linux 5.11.
-fn mark_one_by_one(first: u32) {
+fn set_cloexec_one_by_one(first: u32) {
     let limit = getrlimit(Resource::Nofile).current;
     let limit = limit.map_or(i32::MAX, |limit| i32::try_from(limit).unwrap_or(i32::MAX));
     for descriptor in i32::try_from(first).unwrap_or(i32::MAX)..limit {
@@ -69,7 +69,7 @@ fn mark_one_by_one(first: u32) {
 /// Takes a number for a guest, through `/dev/vhost-vsock`:
 /// `VHOST_VSOCK_SET_GUEST_CID` of `linux/vhost.h`. It is the file's as long as
 /// that is open.
-pub(crate) fn take_guest_cid(device: impl AsFd, cid: u32) -> Result<(), Errno> {
+pub(crate) fn set_guest_cid(device: impl AsFd, cid: u32) -> Result<(), Errno> {
     const SET_GUEST_CID: rustix::ioctl::Opcode = opcode::write::<u64>(0xaf, 0x60);
     // SAFETY: the call reads the 64 bits that it is given, as its number says,
     // and on a file that is no such device it fails.
@@ -77,7 +77,7 @@ pub(crate) fn take_guest_cid(device: impl AsFd, cid: u32) -> Result<(), Errno> {
 }
 
 /// The processor's time stamp counter.
-pub(crate) fn time_stamp() -> u64 {
+pub(crate) fn read_tsc() -> u64 {
     // SAFETY: every x86-64 processor has the instruction, and it touches
     // nothing but its result.
     unsafe { _rdtsc() }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::{
     error::Error,
-    sys::{die_with_spawning_thread, inherit_nothing_from},
+    sys::{die_with_spawning_thread, set_cloexec_from},
 };
 
 /// A program that runs a VM, and that cannot outlive this one. Dropping it ends
@@ -89,7 +89,7 @@ impl Vmm {
     /// Chooses the signal that ends it at once; SIGKILL unless told. For a
     /// program that has something to end before itself.
     #[must_use]
-    pub(crate) fn ended_by(mut self, signal: Signal) -> Self {
+    pub(crate) fn with_kill_signal(mut self, signal: Signal) -> Self {
         self.killer.signal = signal;
         self
     }
@@ -102,33 +102,33 @@ impl Vmm {
     ///
     /// Cancel safe.
     pub(crate) async fn exited(&mut self) -> Option<ExitStatus> {
-        self.is_ending().await;
+        self.any_exited().await;
         if let Some(device) = &mut self.device {
             self.killer.kill();
             device.killer.kill();
-            ended(&mut device.exit).await;
+            wait_for_exit(&mut device.exit).await;
         }
-        ended(&mut self.exit).await
+        wait_for_exit(&mut self.exit).await
     }
 
     /// Waits until the VMM or its device has ended, of which the end of the
     /// other follows.
     ///
     /// Cancel safe.
-    pub(crate) async fn is_ending(&mut self) {
+    pub(crate) async fn any_exited(&mut self) {
         match &mut self.device {
             None => {
-                ended(&mut self.exit).await;
+                wait_for_exit(&mut self.exit).await;
             }
             Some(device) => tokio::select! {
-                _ = ended(&mut self.exit) => {}
-                _ = ended(&mut device.exit) => {}
+                _ = wait_for_exit(&mut self.exit) => {}
+                _ = wait_for_exit(&mut device.exit) => {}
             },
         }
     }
 }
 
-async fn ended(exit: &mut watch::Receiver<Option<ExitStatus>>) -> Option<ExitStatus> {
+async fn wait_for_exit(exit: &mut watch::Receiver<Option<ExitStatus>>) -> Option<ExitStatus> {
     match exit.wait_for(Option::is_some).await {
         Ok(status) => *status,
         // The thread is gone without a status. So is the program.
@@ -149,7 +149,7 @@ impl VmmKiller {
     }
 
     /// Something that can be read when the program has ended: pidfd_open(2).
-    pub(crate) fn ending(&self) -> BorrowedFd<'_> {
+    pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         self.process.as_fd()
     }
 }
@@ -158,7 +158,7 @@ fn spawn(
     mut command: Command,
     descriptors: Vec<OwnedFd>,
 ) -> io::Result<(std::process::Child, VmmKiller)> {
-    let first_other = u32::try_from(3 + descriptors.len()).map_err(io::Error::other)?;
+    let first_unmapped = u32::try_from(3 + descriptors.len()).map_err(io::Error::other)?;
     let mappings = descriptors.into_iter().zip(3..);
     let mappings = mappings
         .map(|(parent_fd, child_fd)| FdMapping {
@@ -171,7 +171,7 @@ fn spawn(
         .map_err(|_| io::ErrorKind::InvalidInput)?;
     die_with_spawning_thread(&mut command);
     // Last, because the mappings above are made in the child too.
-    inherit_nothing_from(&mut command, first_other);
+    set_cloexec_from(&mut command, first_unmapped);
     let child = command.stdin(Stdio::null()).spawn()?;
     let pid = Pid::from_child(&child);
     // The child has not been waited for, so the number is still its own.

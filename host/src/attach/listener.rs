@@ -12,12 +12,12 @@ use rustix::{
 };
 use tokio::net::UnixStream;
 
-use super::{Name, name::our_uid, socket_diag::abstract_sockets};
+use super::{VmName, name::our_uid, socket_diag::abstract_sockets};
 
 /// The socket of a VM of our own user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Listener {
-    pub(super) name: Name,
+    pub(super) name: VmName,
     address: String,
 }
 
@@ -29,17 +29,17 @@ pub(super) struct Connection {
 }
 
 /// What came of an attempt to connect.
-pub(super) enum Connected {
-    Yes(Connection),
+pub(super) enum ConnectOutcome {
+    Connected(Connection),
     /// Too many wait to be accepted already. The kernel does not say by whom.
     QueueFull,
     /// Nobody listens, or another user does.
-    No,
+    NotOurs,
 }
 
 impl Listener {
     /// Where a VM is, unless another user held its address when it was started.
-    pub(super) fn usual(name: &Name) -> Self {
+    pub(super) fn at_default_address(name: &VmName) -> Self {
         Self {
             name: name.clone(),
             address: name.address(),
@@ -48,15 +48,15 @@ impl Listener {
 
     /// Connects, or fails, at once: there is no network in between, and a queue
     /// that is full is not waited for.
-    pub(super) fn connect(&self) -> io::Result<Connected> {
+    pub(super) fn connect(&self) -> io::Result<ConnectOutcome> {
         match connect_to(&self.address)? {
             Attempt::Connected { socket, uid, pid } if uid == our_uid() => {
                 let socket = UnixStream::from_std(StdUnixStream::from(socket))?;
                 let owner = u32::try_from(pid).ok().filter(|&pid| pid != 0);
-                Ok(Connected::Yes(Connection { socket, owner }))
+                Ok(ConnectOutcome::Connected(Connection { socket, owner }))
             }
-            Attempt::QueueFull => Ok(Connected::QueueFull),
-            Attempt::Connected { .. } | Attempt::Refused => Ok(Connected::No),
+            Attempt::QueueFull => Ok(ConnectOutcome::QueueFull),
+            Attempt::Connected { .. } | Attempt::Refused => Ok(ConnectOutcome::NotOurs),
         }
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn by_connecting() -> io::Result<Vec<Listener>> {
 
 fn listener(address: &str) -> Option<Listener> {
     Some(Listener {
-        name: Name::of_address(address)?,
+        name: VmName::from_address(address)?,
         address: address.to_owned(),
     })
 }

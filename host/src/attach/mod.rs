@@ -23,7 +23,8 @@
 //! ```
 
 mod baseline;
-mod ending;
+mod client;
+mod end_record;
 mod listener;
 mod name;
 mod owner;
@@ -31,13 +32,12 @@ mod socket_diag;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod visitor;
 
 pub(crate) use baseline::BaselineSlot;
-pub(crate) use name::Name;
+pub(crate) use client::{ANSWER_TIMEOUT, AttachClient, FoundVm, find, list};
+pub(crate) use name::VmName;
 pub(crate) use owner::{AttachServer, AttachSocket};
 pub(crate) use summary::VmSummary;
-pub(crate) use visitor::{ANSWER_TIMEOUT, Found, Visitor, find, list};
 
 /// What a visitor came for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,8 @@ use tokio::{
 };
 
 use super::{
-    BaselineSlot, ControlRequest, Name, VmSummary, ending, listener::our_listeners, name::our_uid,
+    BaselineSlot, ControlRequest, VmName, VmSummary, end_record, listener::our_listeners,
+    name::our_uid,
 };
 use crate::{
     error::Error,
@@ -44,12 +45,12 @@ pub(crate) struct AttachServer {
 
 /// How long visitors may take to be told the end. It fits into what the system
 /// keeps for a socket, so it takes no time unless one did not read before.
-const TELLING: Duration = Duration::from_millis(500);
+const END_NOTICE_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl AttachServer {
     /// Gives the name up, tells those inside how the VM ended, and shuts the
     /// door on them.
-    pub(crate) async fn shut(mut self, end: VmEnd) {
+    pub(crate) async fn shut_down(mut self, end: VmEnd) {
         self.end.send_replace(Some(end));
         // It fails only with the runtime.
         let _ = (&mut self.task).await;
@@ -68,33 +69,33 @@ impl AttachSocket {
     /// # Errors
     /// [`Error::IdTaken`] if a program of our own user has it. That another user
     /// has bound its address does not matter.
-    pub(crate) async fn claim(name: &Name) -> Result<Self, Error> {
+    pub(crate) async fn claim(name: &VmName) -> Result<Self, Error> {
         const DOING: &str = "make the VM known to other programs";
         match bind(&name.address()) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
             bound => return bound.map(Self).map_err(Error::host(DOING)),
         }
         let random = u64::from_ne_bytes(random_bytes()?);
-        let spare = bind(&name.spare_address(random)).map_err(Error::host(DOING))?;
+        let fallback = bind(&name.fallback_address(random)).map_err(Error::host(DOING))?;
         // Only now: of two that are started at once, at least one sees the
         // other.
         let ours = our_listeners().await.map_err(Error::host(DOING))?;
         let same_id = ours.iter().filter(|other| other.name == *name);
         match same_id.count() {
-            0 | 1 => Ok(Self(spare)),
+            0 | 1 => Ok(Self(fallback)),
             _ => Err(Error::IdTaken {
                 id: name.id().to_owned(),
             }),
         }
     }
 
-    /// Lets visitors in. `order` has somebody do what they ask of the VM itself.
-    pub(crate) fn open<F>(
+    /// Lets visitors in. `on_request` has somebody do what they ask of the VM itself.
+    pub(crate) fn serve<F>(
         self,
         summary: VmSummary,
         baseline: Arc<BaselineSlot>,
         session: Arc<Session>,
-        order: F,
+        on_request: F,
     ) -> Result<AttachServer, Error>
     where
         F: Fn(ControlRequest) + Clone + Send + 'static,
@@ -104,27 +105,27 @@ impl AttachSocket {
             .set_nonblocking(true)
             .and_then(|()| UnixListener::from_std(self.0))
             .map_err(Error::host("make the VM known to other programs"))?;
-        let (end, mut ending) = watch::channel(None);
+        let (end, mut vm_end) = watch::channel(None);
         let task = tokio::spawn(async move {
-            let (told, to_be_told) = watch::channel(None);
-            let mut visits = JoinSet::new();
+            let (end_sender, end_receiver) = watch::channel(None);
+            let mut clients = JoinSet::new();
             let end = loop {
                 tokio::select! {
-                    end = ended(&mut ending) => break end,
-                    Some(_) = visits.join_next() => {}
-                    visitor = listener.accept() => match visitor {
+                    end = wait_for_end(&mut vm_end) => break end,
+                    Some(_) = clients.join_next() => {}
+                    accepted = listener.accept() => match accepted {
                         Ok((socket, _)) => {
                             let (summary, baseline) = (summary.clone(), baseline.clone());
-                            let (session, order) = (session.clone(), order.clone());
-                            let end = to_be_told.clone();
-                            visits.spawn(receive(socket, summary, baseline, session, order, end));
+                            let (session, on_request) = (session.clone(), on_request.clone());
+                            let end = end_receiver.clone();
+                            clients.spawn(serve_client(socket, summary, baseline, session, on_request, end));
                         }
                         Err(error) => {
                             tracing::debug!(%error, "no visitor can be accepted");
                             // The end of a visit frees a descriptor. Nothing
                             // tells when other parts of the program free one.
                             tokio::select! {
-                                Some(_) = visits.join_next() => {}
+                                Some(_) = clients.join_next() => {}
                                 () = sleep(ACCEPT_PAUSE) => {}
                             }
                         }
@@ -133,16 +134,16 @@ impl AttachSocket {
             };
             // Whoever hears of the end can use the id again.
             drop(listener);
-            told.send_replace(Some(end));
-            let telling = async { while visits.join_next().await.is_some() {} };
-            let _ = timeout(TELLING, telling).await;
+            end_sender.send_replace(Some(end));
+            let notifying = async { while clients.join_next().await.is_some() {} };
+            let _ = timeout(END_NOTICE_TIMEOUT, notifying).await;
         });
         Ok(AttachServer { task, end })
     }
 }
 
 /// Waits until the VM has ended.
-async fn ended(end: &mut watch::Receiver<Option<VmEnd>>) -> VmEnd {
+async fn wait_for_end(end: &mut watch::Receiver<Option<VmEnd>>) -> VmEnd {
     let end = end.wait_for(Option::is_some).await.map_or(None, |end| *end);
     match end {
         Some(end) => end,
@@ -157,12 +158,12 @@ fn bind(address: &str) -> io::Result<StdUnixListener> {
 }
 
 /// Serves one visitor. One that breaks off has changed its mind.
-async fn receive(
+async fn serve_client(
     mut socket: UnixStream,
     summary: VmSummary,
     baseline: Arc<BaselineSlot>,
     session: Arc<Session>,
-    order: impl Fn(ControlRequest),
+    on_request: impl Fn(ControlRequest),
     mut end: watch::Receiver<Option<VmEnd>>,
 ) -> io::Result<()> {
     // Strangers get not a word.
@@ -176,13 +177,13 @@ async fn receive(
         None => {}
         Some(ControlRequest::Attach) => tokio::select! {
             () = relay(socket, session) => {}
-            _ = ended(&mut end) => {}
+            _ = wait_for_end(&mut end) => {}
         },
         Some(ControlRequest::Baseline) => baseline.send(&mut socket).await?,
         Some(request @ (ControlRequest::Stop | ControlRequest::Kill | ControlRequest::Watch)) => {
-            order(request);
+            on_request(request);
             tokio::select! {
-                end = ended(&mut end) => ending::send(&mut socket, end).await?,
+                end = wait_for_end(&mut end) => end_record::send(&mut socket, end).await?,
                 // It says nothing more, so this is its leaving.
                 _ = socket.read_u8() => {}
             }

@@ -19,7 +19,7 @@ pub(crate) enum StreamEvent {
     Attached(Attached),
     Data(Channel, Bytes),
     Gap(Channel, u64),
-    Listed(Box<Listed>),
+    Listed(Box<ListedProcess>),
     Service(Box<ServiceState>),
     Connected,
     Closed(Closing),
@@ -69,7 +69,7 @@ impl Failed {
 
 /// An [`Entry`] of a list.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedProcess {
     pub(crate) id: u32,
     pub(crate) pid: u32,
     pub(crate) tag: String,
@@ -81,18 +81,18 @@ pub(crate) struct Listed {
     pub(crate) stderr: Kept,
     pub(crate) exit: Option<Exit>,
     /// What it left behind. None: nobody has asked for that.
-    pub(crate) left: Option<Left>,
+    pub(crate) left: Option<LeftProcesses>,
 }
 
 /// The processes that a command left behind when it ended.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct LeftProcesses {
     pids: Vec<u8>,
     names: PackedBuf,
     pub(crate) more: bool,
 }
 
-impl Left {
+impl LeftProcesses {
     /// The kernel's numbers, and names.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let (pids, _) = self.pids.as_chunks();
@@ -101,9 +101,9 @@ impl Left {
     }
 }
 
-impl Listed {
+impl ListedProcess {
     pub(super) fn from_tree(tree: &Tree<'_>) -> Self {
-        let left = Left {
+        let left = LeftProcesses {
             pids: tree.pids.to_vec(),
             names: tree.names.into(),
             more: tree.more,

@@ -35,7 +35,7 @@ struct Gap {
 
 /// What a reader gets from an inbox.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum InboxItem {
     /// Bytes, and the credit to send for them.
     Bytes(Bytes, Option<u32>),
     /// So many bytes are not to be had.
@@ -75,7 +75,7 @@ impl Inbox {
 
     /// How many bytes of memory it takes, whatever is in it.
     #[cfg(test)]
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn memory_used(&self) -> usize {
         self.buffer.capacity() + self.gaps.capacity() * size_of::<Gap>()
     }
 
@@ -104,20 +104,20 @@ impl Inbox {
 
     /// Takes bytes that were read from the link.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        self.count(bytes.len())?;
+        self.count_arrived(bytes.len())?;
         self.buffer.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Lets `read` write up to `most` bytes straight into the buffer.
+    /// Lets `read` write up to `max` bytes straight into the buffer.
     pub(super) fn fill<E: From<WireError>>(
         &mut self,
-        most: usize,
+        max: usize,
         read: impl FnOnce(&mut bytes::buf::Limit<&mut BytesMut>) -> Result<usize, E>,
     ) -> Result<usize, E> {
-        self.buffer.reserve(most);
-        let count = read(&mut bytes::BufMut::limit(&mut self.buffer, most))?;
-        self.count(count)?;
+        self.buffer.reserve(max);
+        let count = read(&mut bytes::BufMut::limit(&mut self.buffer, max))?;
+        self.count_arrived(count)?;
         Ok(count)
     }
 
@@ -146,15 +146,15 @@ impl Inbox {
         self.ended = true;
     }
 
-    /// Takes what is there, `most` bytes of it.
-    pub(super) fn take(&mut self, most: usize) -> Option<Taken> {
-        let mut count = self.buffer.len().min(most);
+    /// Takes what is there, `max` bytes of it.
+    pub(super) fn take(&mut self, max: usize) -> Option<InboxItem> {
+        let mut count = self.buffer.len().min(max);
         if let Some(gap) = self.gaps.front() {
             if gap.at == self.taken {
                 let bytes = gap.bytes;
                 self.gaps.pop_front();
                 self.taken += bytes;
-                return Some(Taken::Gap(bytes));
+                return Some(InboxItem::Gap(bytes));
             }
             count = count.min(usize::try_from(gap.at - self.taken).unwrap_or(usize::MAX));
         }
@@ -166,10 +166,10 @@ impl Inbox {
         let credit = self
             .window
             .consumed(u32::try_from(count).unwrap_or(u32::MAX));
-        Some(Taken::Bytes(bytes, credit.filter(|_| !self.ended)))
+        Some(InboxItem::Bytes(bytes, credit.filter(|_| !self.ended)))
     }
 
-    fn count(&mut self, count: usize) -> Result<(), WireError> {
+    fn count_arrived(&mut self, count: usize) -> Result<(), WireError> {
         if self.ended && count > 0 {
             return Err(WireError::Malformed);
         }

@@ -48,16 +48,16 @@ use outgoing::{Epoch, Outgoing};
 use recovery::Recovery;
 use state::StreamState;
 use supervisor::LinkSupervisor;
-use table::Table;
+use table::StreamTable;
 
-pub(crate) use address::{Address, Unreachable};
+pub(crate) use address::{Address, ConnectError};
 #[cfg(feature = "terminal")]
 pub(crate) use event::TerminalSnapshot;
-pub(crate) use event::{Closing, Failed, Left, Listed, StreamEvent};
+pub(crate) use event::{Closing, Failed, LeftProcesses, ListedProcess, StreamEvent};
 pub(crate) use link::Link;
 pub(crate) use relay::relay;
 pub(crate) use route::Route;
-pub(crate) use service_state::{ServicePhase, ServiceState, ServiceTrouble};
+pub(crate) use service_state::{ServiceFailureReason, ServicePhase, ServiceState};
 pub(crate) use stream::{Stream, StreamInput, StreamOutput};
 
 /// How many bytes a guest may send on a channel before the host has read them.
@@ -75,17 +75,17 @@ pub(crate) struct Session {
     shared: Arc<Shared>,
     peer: PeerInfo,
     /// It ends with the session.
-    _keeper: AbortOnDrop,
+    _supervisor: AbortOnDrop,
 }
 
 struct Shared {
-    table: Table,
+    table: StreamTable,
     outgoing: Outgoing,
-    lost: watch::Sender<Option<LinkError>>,
+    link_error: watch::Sender<Option<LinkError>>,
     /// Somebody wants a new link.
     drop_link: Notify,
     /// The guest does not read.
-    deaf: Notify,
+    peer_not_reading: Notify,
     /// How much standard input a new process may be sent.
     input_window: u32,
 }
@@ -114,7 +114,7 @@ pub(crate) enum LinkError {
     /// The host's system failed.
     Io(io::ErrorKind),
     /// There is no way to the agent.
-    Unreachable(Unreachable),
+    Connect(ConnectError),
     /// The guest does not keep the protocol.
     Violation(WireError),
     /// The agent belongs to another boot than this one.
@@ -145,17 +145,17 @@ impl Session {
         mut link: Link,
         boot_id: Option<[u8; 16]>,
     ) -> Result<Self, LinkError> {
-        let (reader, peer) = link.greet(boot_id.unwrap_or_default()).await?;
+        let (reader, peer) = link.exchange_hellos(boot_id.unwrap_or_default()).await?;
         if boot_id.is_some_and(|boot_id| boot_id != peer.boot_id) {
             return Err(LinkError::WrongBoot);
         }
-        let (lost, _) = watch::channel(None);
+        let (link_error, _) = watch::channel(None);
         let shared = Arc::new(Shared {
-            table: Table::default(),
+            table: StreamTable::default(),
             outgoing: Outgoing::default(),
-            lost,
+            link_error,
             drop_link: Notify::new(),
-            deaf: Notify::new(),
+            peer_not_reading: Notify::new(),
             input_window: peer.window,
         });
         let supervisor = LinkSupervisor {
@@ -168,7 +168,7 @@ impl Session {
         Ok(Self {
             shared,
             peer,
-            _keeper: AbortOnDrop(supervisor.abort_handle()),
+            _supervisor: AbortOnDrop(supervisor.abort_handle()),
         })
     }
 
@@ -184,8 +184,8 @@ impl Session {
 
     /// Opens a stream with a request.
     pub(crate) fn open(&self, request: &Request<'_>) -> Result<Stream, OpenError> {
-        if let Some(lost) = *self.shared.lost.borrow() {
-            return Err(OpenError::Link(lost));
+        if let Some(error) = *self.shared.link_error.borrow() {
+            return Err(OpenError::Link(error));
         }
         if !self.peer.capabilities.contains(request.capability()) {
             return Err(OpenError::Unsupported(request.capability()));
@@ -205,8 +205,8 @@ impl Session {
         };
         // The link may have been lost between our look and now; then nobody
         // will tell this stream.
-        if let Some(lost) = *self.shared.lost.borrow() {
-            opened = Err(OpenError::Link(lost));
+        if let Some(error) = *self.shared.link_error.borrow() {
+            opened = Err(OpenError::Link(error));
         }
         if opened.is_ok() && stream.state.open(&self.shared, &frame).is_err() {
             opened = Err(OpenError::TooLarge);
@@ -221,8 +221,8 @@ impl Session {
     }
 
     /// Tells when the link is lost, and why.
-    pub(crate) fn lost(&self) -> watch::Receiver<Option<LinkError>> {
-        self.shared.lost.subscribe()
+    pub(crate) fn link_error(&self) -> watch::Receiver<Option<LinkError>> {
+        self.shared.link_error.subscribe()
     }
 }
 
@@ -242,19 +242,19 @@ impl Shared {
         // Credit for what a guest sends is the one thing that it can make us
         // queue without end.
         if self.outgoing.unsent_control() > MAX_UNSENT_CONTROL {
-            self.deaf.notify_one();
+            self.peer_not_reading.notify_one();
         }
     }
 
     /// The link is lost: everybody who waits for it is told.
-    fn fail(&self, lost: LinkError) {
-        self.lost.send_if_modified(|current| {
+    fn fail(&self, error: LinkError) {
+        self.link_error.send_if_modified(|current| {
             let first = current.is_none();
-            current.get_or_insert(lost);
+            current.get_or_insert(error);
             first
         });
-        let lost = self.lost.borrow().unwrap_or(lost);
-        self.table.fail_all(lost);
+        let error = self.link_error.borrow().unwrap_or(error);
+        self.table.fail_all(error);
     }
 }
 
@@ -264,9 +264,9 @@ impl From<WireError> for LinkError {
     }
 }
 
-impl From<Unreachable> for LinkError {
-    fn from(unreachable: Unreachable) -> Self {
-        Self::Unreachable(unreachable)
+impl From<ConnectError> for LinkError {
+    fn from(error: ConnectError) -> Self {
+        Self::Connect(error)
     }
 }
 
@@ -284,7 +284,7 @@ impl fmt::Display for LinkError {
         match self {
             Self::Closed => f.write_str("it was closed"),
             Self::Io(kind) => write!(f, "{kind}"),
-            Self::Unreachable(unreachable) => write!(f, "{unreachable}"),
+            Self::Connect(error) => write!(f, "{error}"),
             Self::Violation(error) => write!(f, "{error}"),
             Self::WrongBoot => f.write_str("the agent belongs to another boot"),
             Self::PeerNotReading => f.write_str("the guest does not read what it is sent"),

@@ -16,7 +16,7 @@ pub(super) struct Outbox {
     arrived: u64,
     /// Credit that is still to come for bytes before that: the guest said that
     /// it has them, and holds them.
-    owed: u32,
+    pending_credit: u32,
     ended: bool,
 }
 
@@ -28,7 +28,7 @@ impl Outbox {
             size,
             sent: VecDeque::new(),
             arrived: 0,
-            owed: 0,
+            pending_credit: 0,
             ended: false,
         }
     }
@@ -42,8 +42,8 @@ impl Outbox {
     }
 
     /// Takes as much from the front of `bytes` as may be sent now.
-    pub(super) fn send(&mut self, bytes: &mut Bytes, most: u32) -> Bytes {
-        let wanted = u32::try_from(bytes.len()).unwrap_or(u32::MAX).min(most);
+    pub(super) fn send(&mut self, bytes: &mut Bytes, max: u32) -> Bytes {
+        let wanted = u32::try_from(bytes.len()).unwrap_or(u32::MAX).min(max);
         let allowed = self.window.take(wanted);
         let payload = bytes.split_to(allowed as usize);
         if !payload.is_empty() {
@@ -55,9 +55,9 @@ impl Outbox {
     /// The guest is done with bytes and has room for as many more.
     pub(super) fn granted(&mut self, bytes: u32) -> Result<(), WireError> {
         self.window.granted(bytes)?;
-        let for_earlier = bytes.min(self.owed);
-        self.owed -= for_earlier;
-        self.forget((bytes - for_earlier).into());
+        let for_earlier = bytes.min(self.pending_credit);
+        self.pending_credit -= for_earlier;
+        self.drop_arrived((bytes - for_earlier).into());
         Ok(())
     }
 
@@ -71,11 +71,11 @@ impl Outbox {
     /// bytes must be sent again.
     pub(super) fn resume(&mut self, position: Position) -> Result<(), WireError> {
         let taken = position.offset.checked_sub(self.arrived);
-        self.forget(taken.ok_or(WireError::Malformed)?);
+        self.drop_arrived(taken.ok_or(WireError::Malformed)?);
         if self.arrived != position.offset {
             return Err(WireError::Malformed);
         }
-        self.stand_at(position)?;
+        self.set_position(position)?;
         for bytes in &self.sent {
             let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             if self.window.take(length) < length {
@@ -92,19 +92,19 @@ impl Outbox {
 
     /// This handle begins to feed an input that others may have fed before.
     pub(super) fn begin_at(&mut self, position: Position) -> Result<(), WireError> {
-        self.stand_at(position)?;
+        self.set_position(position)?;
         self.arrived = position.offset;
         Ok(())
     }
 
     /// The guest has everything before this, and room for so much more.
-    fn stand_at(&mut self, position: Position) -> Result<(), WireError> {
-        self.window = granted_at(position)?;
-        self.owed = self.size.saturating_sub(position.window);
+    fn set_position(&mut self, position: Position) -> Result<(), WireError> {
+        self.window = window_at(position)?;
+        self.pending_credit = self.size.saturating_sub(position.window);
         Ok(())
     }
 
-    fn forget(&mut self, mut count: u64) {
+    fn drop_arrived(&mut self, mut count: u64) {
         while let Some(bytes) = self.sent.front_mut() {
             let length = bytes.len() as u64;
             if length > count {
@@ -120,7 +120,7 @@ impl Outbox {
 }
 
 /// What a guest may grant where it stands.
-fn granted_at(position: Position) -> Result<SendWindow, WireError> {
+fn window_at(position: Position) -> Result<SendWindow, WireError> {
     if position.window > MAX_WINDOW {
         return Err(WireError::CreditOverflow(Channel::Stdin));
     }

@@ -33,11 +33,11 @@ struct Queue {
     /// Small frames behind the pieces, together.
     tail: Vec<u8>,
     /// How many bytes of control frames there are that count.
-    control: usize,
+    control_bytes: usize,
     /// How many bytes of data there are.
-    data: usize,
+    data_bytes: usize,
     /// They wait for room for data.
-    waiting: Vec<Waker>,
+    wakers: Vec<Waker>,
     /// The link, while there is a conversation on it. This does not keep it
     /// open.
     link: Weak<UnixStream>,
@@ -47,16 +47,16 @@ struct Queue {
 
 /// Whether a frame is one that the other end can make us queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Counts {
+enum PeerCaused {
     Yes,
     No,
 }
 
 /// A payload up to this size is copied, so that it needs no write of its own.
-const SMALL: usize = 4096;
+const MAX_COPIED_PAYLOAD: usize = 4096;
 
 /// So much data may wait here, beside as much that is being written.
-const MAX_DATA: usize = 1024 * 1024;
+const MAX_QUEUED_DATA: usize = 1024 * 1024;
 
 impl Outgoing {
     pub(super) fn epoch(&self) -> Epoch {
@@ -64,7 +64,7 @@ impl Outgoing {
     }
 
     /// The link is lost, and with it all that waited for it.
-    pub(super) fn begin_anew(&self) -> Epoch {
+    pub(super) fn start_next_epoch(&self) -> Epoch {
         let mut queue = self.lock();
         let epoch = Epoch(queue.epoch.0 + 1);
         let old = std::mem::replace(
@@ -75,12 +75,12 @@ impl Outgoing {
             },
         );
         drop(queue);
-        old.waiting.into_iter().for_each(Waker::wake);
+        old.wakers.into_iter().for_each(Waker::wake);
         epoch
     }
 
     /// From now on what is small can be written by those who add it.
-    pub(super) fn open(&self, link: &Arc<UnixStream>) {
+    pub(super) fn set_link(&self, link: &Arc<UnixStream>) {
         self.lock().link = Arc::downgrade(link);
     }
 
@@ -90,7 +90,7 @@ impl Outgoing {
         epoch: Epoch,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
-        if self.add(epoch, Counts::Yes, encode)?.is_some() {
+        if self.add(epoch, PeerCaused::Yes, encode)?.is_some() {
             self.added.notify_one();
         }
         Ok(())
@@ -103,7 +103,7 @@ impl Outgoing {
         epoch: Epoch,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
-        if let Some(queue) = self.add(epoch, Counts::No, encode)? {
+        if let Some(queue) = self.add(epoch, PeerCaused::No, encode)? {
             self.send(queue);
         }
         Ok(())
@@ -113,7 +113,7 @@ impl Outgoing {
     /// nobody waits for it.
     pub(super) fn ack(&self, epoch: Epoch, stream: StreamId) {
         // A frame of a fixed size always fits.
-        let _ = self.add(epoch, Counts::Yes, |out| {
+        let _ = self.add(epoch, PeerCaused::Yes, |out| {
             encode::ack(out, stream);
             Ok(())
         });
@@ -121,7 +121,7 @@ impl Outgoing {
 
     /// How many bytes of control frames wait, but for requests.
     pub(super) fn unsent_control(&self) -> usize {
-        self.lock().control
+        self.lock().control_bytes
     }
 
     /// Adds a data frame for the link of this epoch.
@@ -131,8 +131,8 @@ impl Outgoing {
             return;
         }
         queue.tail.extend_from_slice(&header);
-        queue.data += payload.len();
-        if payload.len() <= SMALL {
+        queue.data_bytes += payload.len();
+        if payload.len() <= MAX_COPIED_PAYLOAD {
             queue.tail.extend_from_slice(&payload);
         } else {
             queue.seal_tail();
@@ -145,9 +145,9 @@ impl Outgoing {
     /// when that changes.
     pub(super) fn is_full(&self, waker: &Waker) -> bool {
         let mut queue = self.lock();
-        let full = queue.data >= MAX_DATA;
-        if full && !queue.waiting.iter().any(|other| other.will_wake(waker)) {
-            queue.waiting.push(waker.clone());
+        let full = queue.data_bytes >= MAX_QUEUED_DATA;
+        if full && !queue.wakers.iter().any(|other| other.will_wake(waker)) {
+            queue.wakers.push(waker.clone());
         }
         full
     }
@@ -157,18 +157,18 @@ impl Outgoing {
     /// Cancel safe.
     pub(super) async fn take(&self) -> VecDeque<Bytes> {
         loop {
-            let (pieces, waiting) = {
+            let (pieces, wakers) = {
                 let mut queue = self.lock();
                 queue.seal_tail();
                 queue.writing = !queue.pieces.is_empty();
-                queue.control = 0;
-                queue.data = 0;
+                queue.control_bytes = 0;
+                queue.data_bytes = 0;
                 (
                     std::mem::take(&mut queue.pieces),
-                    std::mem::take(&mut queue.waiting),
+                    std::mem::take(&mut queue.wakers),
                 )
             };
-            waiting.into_iter().for_each(Waker::wake);
+            wakers.into_iter().for_each(Waker::wake);
             if !pieces.is_empty() {
                 return pieces;
             }
@@ -179,7 +179,7 @@ impl Outgoing {
     fn add(
         &self,
         epoch: Epoch,
-        counts: Counts,
+        peer_caused: PeerCaused,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     ) -> Result<Option<MutexGuard<'_, Queue>>, WireError> {
         let mut queue = self.lock();
@@ -191,8 +191,8 @@ impl Outgoing {
             queue.tail.truncate(before);
             return Err(error);
         }
-        if counts == Counts::Yes {
-            queue.control += queue.tail.len() - before;
+        if peer_caused == PeerCaused::Yes {
+            queue.control_bytes += queue.tail.len() - before;
         }
         Ok(Some(queue))
     }
@@ -228,9 +228,9 @@ impl Queue {
         if !self.tail.is_empty() {
             return false;
         }
-        self.control = 0;
-        self.data = 0;
-        self.waiting.drain(..).for_each(Waker::wake);
+        self.control_bytes = 0;
+        self.data_bytes = 0;
+        self.wakers.drain(..).for_each(Waker::wake);
         true
     }
 

@@ -6,7 +6,7 @@ use vmcell_wire::{
     reset::{Nonce, Scanned, Scanner},
 };
 
-use super::{LinkError, PeerInfo, Shared, state::Closed};
+use super::{LinkError, PeerInfo, Shared, state::AfterClose};
 
 /// Reads frames from a link and hands them to the streams.
 pub(super) struct Reader {
@@ -17,18 +17,18 @@ pub(super) struct Reader {
     unread: std::ops::Range<usize>,
 }
 
-const BUFFER: usize = 64 * 1024;
+const BUFFER_SIZE: usize = 64 * 1024;
 
 /// So much of a data frame is worth reading past the buffer, straight to where
 /// it belongs.
-const WORTH_DIRECT: usize = 16 * 1024;
+const MIN_DIRECT_READ: usize = 16 * 1024;
 
 impl Reader {
     pub(super) fn new(link: Arc<UnixStream>) -> Self {
         Self {
             link,
             decoder: Decoder::new(Peer::Guest),
-            buffer: vec![0; BUFFER].into_boxed_slice(),
+            buffer: vec![0; BUFFER_SIZE].into_boxed_slice(),
             unread: 0..0,
         }
     }
@@ -77,8 +77,8 @@ impl Reader {
     pub(super) async fn skip_to_end(&mut self) -> LinkError {
         loop {
             tokio::task::coop::consume_budget().await;
-            if let Err(lost) = self.read().await {
-                return lost;
+            if let Err(error) = self.read().await {
+                return error;
             }
         }
     }
@@ -91,11 +91,11 @@ impl Reader {
             tokio::task::coop::consume_budget().await;
             let mut input = self.buffer.get(self.unread.clone()).unwrap_or_default();
             while let Some(item) = self.decoder.decode(&mut input)? {
-                handle(shared, item)?;
+                dispatch(shared, item)?;
             }
             self.unread = 0..0;
             match self.decoder.pending_data() {
-                Some((stream, channel, remaining)) if remaining >= WORTH_DIRECT => {
+                Some((stream, channel, remaining)) if remaining >= MIN_DIRECT_READ => {
                     self.read_direct(shared, stream, channel, remaining).await?;
                 }
                 _ => self.read().await?,
@@ -130,7 +130,7 @@ impl Reader {
         let Some(state) = shared
             .table
             .get(stream)
-            .filter(|state| state.is_wanted(channel))
+            .filter(|state| state.accepts_direct_read(channel))
         else {
             return self.read().await;
         };
@@ -159,24 +159,24 @@ fn peer_info(hello: &Hello<'_>) -> PeerInfo {
 
 /// Gives an item to its stream. A stream that the host never opened, or whose
 /// close has come, means that the guest is not our agent.
-fn handle(shared: &Shared, item: Item<'_>) -> Result<(), LinkError> {
-    let known = |stream: StreamId| {
+fn dispatch(shared: &Shared, item: Item<'_>) -> Result<(), LinkError> {
+    let find = |stream: StreamId| {
         shared
             .table
             .get(stream)
             .ok_or(LinkError::Violation(WireError::BadStream(stream.get())))
     };
     match item {
-        Item::Event { stream, event } => known(stream)?.event(shared, event)?,
+        Item::Event { stream, event } => find(stream)?.event(shared, event)?,
         Item::Data {
             stream,
             channel,
             bytes,
-        } => known(stream)?.data(shared, channel, bytes)?,
-        Item::End { stream, channel } => known(stream)?.end(channel)?,
-        Item::Credit { stream, bytes, .. } => known(stream)?.credit(bytes)?,
+        } => find(stream)?.data(shared, channel, bytes)?,
+        Item::End { stream, channel } => find(stream)?.end(channel)?,
+        Item::Credit { stream, bytes, .. } => find(stream)?.credit(bytes)?,
         Item::Close { stream, outcome } => {
-            if known(stream)?.close(shared, &outcome) == Closed::Over {
+            if find(stream)?.close(shared, &outcome) == AfterClose::Remove {
                 shared.table.remove(stream);
             }
         }

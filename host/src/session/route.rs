@@ -10,7 +10,7 @@ use super::{Address, Link, LinkError};
 #[derive(Debug)]
 pub(crate) enum Route {
     /// The same serial port, which outlives conversations.
-    Port {
+    Serial {
         socket: StdUnixStream,
         key: ResetKey,
     },
@@ -23,9 +23,9 @@ impl Route {
     /// link before it is over.
     pub(crate) async fn link(&self) -> Result<Link, LinkError> {
         match self {
-            Self::Port { socket, key } => {
+            Self::Serial { socket, key } => {
                 let socket = UnixStream::from_std(socket.try_clone()?)?;
-                Ok(Link::used_port(socket, *key))
+                Ok(Link::used_serial(socket, *key))
             }
             Self::Address(address) => Link::dial(address.clone()).await,
         }

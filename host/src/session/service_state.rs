@@ -29,12 +29,12 @@ pub(crate) enum ServicePhase {
     Restarting,
     Stopping,
     Stopped,
-    Failed(ServiceTrouble),
+    Failed(ServiceFailureReason),
 }
 
 /// A [`FailureReason`].
 #[derive(Clone, Debug)]
-pub(crate) enum ServiceTrouble {
+pub(crate) enum ServiceFailureReason {
     Died,
     NotReady(String),
     NotAlive(String),
@@ -81,7 +81,7 @@ impl ServicePhase {
             Phase::Restarting => Self::Restarting,
             Phase::Stopping => Self::Stopping,
             Phase::Stopped => Self::Stopped,
-            Phase::Failed(reason) => Self::Failed(ServiceTrouble::from_wire(reason)?),
+            Phase::Failed(reason) => Self::Failed(ServiceFailureReason::from_wire(reason)?),
             _ => return Err(WireError::Malformed),
         })
     }
@@ -100,7 +100,7 @@ impl ServicePhase {
     }
 }
 
-impl ServiceTrouble {
+impl ServiceFailureReason {
     fn from_wire(reason: &FailureReason<'_>) -> Result<Self, WireError> {
         Ok(match reason {
             FailureReason::Died => Self::Died,

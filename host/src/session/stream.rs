@@ -58,7 +58,7 @@ impl Stream {
     }
 
     /// As [`next`](Self::next), past what comes on the outputs.
-    pub(crate) async fn next_but_output(&mut self) -> Result<StreamEvent, LinkError> {
+    pub(crate) async fn next_except_output(&mut self) -> Result<StreamEvent, LinkError> {
         std::future::poll_fn(|context| {
             let mut inner = self.state.lock();
             if let Some(event) = inner.take_event() {
@@ -132,15 +132,15 @@ impl StreamOutput {
     pub(crate) fn poll_next(
         &mut self,
         context: &mut Context<'_>,
-        most: usize,
+        max: usize,
     ) -> Poll<Option<Result<StreamEvent, LinkError>>> {
         let mut inner = self.state.lock();
-        if let Some(event) = inner.take_output(&self.shared, self.channel, most) {
+        if let Some(event) = inner.take_output(&self.shared, self.channel, max) {
             return Poll::Ready(Some(Ok(event)));
         }
         if inner.output_is_over(self.channel) {
             let complete = inner.output_has_ended(self.channel);
-            return Poll::Ready(inner.lost().filter(|_| !complete).map(Err));
+            return Poll::Ready(inner.link_error().filter(|_| !complete).map(Err));
         }
         let slot = match self.channel {
             Channel::Stderr => &mut inner.wakers().stderr,
@@ -165,7 +165,7 @@ impl Drop for StreamOutput {
 }
 
 /// How much is copied at a time.
-const CHUNK: usize = 64 * 1024;
+const MAX_COPY: usize = 64 * 1024;
 
 impl StreamInput {
     /// Sends the front of `bytes`, as much as the guest has room for, at least
@@ -183,9 +183,9 @@ impl StreamInput {
             return Poll::Ready(true);
         }
         // For credit, and for the end of the stream in any case.
-        let waiting = &mut inner.wakers().stdin;
-        if !waiting.iter().any(|other| other.will_wake(context.waker())) {
-            waiting.push(context.waker().clone());
+        let wakers = &mut inner.wakers().stdin;
+        if !wakers.iter().any(|other| other.will_wake(context.waker())) {
+            wakers.push(context.waker().clone());
         }
         Poll::Pending
     }
@@ -197,7 +197,7 @@ impl StreamInput {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut chunk = Bytes::copy_from_slice(&bytes[..bytes.len().min(CHUNK)]);
+        let mut chunk = Bytes::copy_from_slice(&bytes[..bytes.len().min(MAX_COPY)]);
         let length = chunk.len();
         Poll::Ready(match ready!(self.poll_write(context, &mut chunk)) {
             true => Ok(length - chunk.len()),

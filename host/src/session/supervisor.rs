@@ -18,61 +18,61 @@ pub(super) struct LinkSupervisor {
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A guest that hangs up again and again has a new link so often.
-const SHORTEST_LINK: Duration = Duration::from_millis(250);
+const MIN_LINK_LIFETIME: Duration = Duration::from_millis(250);
 
 impl LinkSupervisor {
     /// Runs until there is no link and no way to get one.
     pub(super) async fn run(mut self) {
         loop {
-            let began = Instant::now();
-            let lost = self.converse().await;
-            if !self.link.can_begin_anew(lost) {
-                self.shared.fail(lost);
+            let started = Instant::now();
+            let error = self.serve_link().await;
+            if !self.link.can_reconnect_after(error) {
+                self.shared.fail(error);
                 return;
             }
-            tracing::debug!(%lost, "the link to the agent is made anew");
-            self.hand_over(lost);
-            if lost == LinkError::Closed {
-                sleep_until(began + SHORTEST_LINK).await;
+            tracing::debug!(%error, "the link to the agent is made anew");
+            self.reopen_streams(error);
+            if error == LinkError::Closed {
+                sleep_until(started + MIN_LINK_LIFETIME).await;
             }
-            if let Err(lost) = self.begin_anew().await {
-                self.shared.fail(lost);
+            if let Err(error) = self.reconnect().await {
+                self.shared.fail(error);
                 return;
             }
         }
     }
 
     /// Reads and writes until one of them fails.
-    async fn converse(&mut self) -> LinkError {
+    async fn serve_link(&mut self) -> LinkError {
         let stream = self.link.stream();
-        self.shared.outgoing.open(&stream);
+        self.shared.outgoing.set_link(&stream);
         let ended = tokio::select! {
             ended = self.reader.run(&self.shared) => ended,
             ended = writer::run(&stream, &self.shared) => ended,
             () = self.shared.drop_link.notified() => Err(LinkError::Dropped),
-            () = self.shared.deaf.notified() => Err(LinkError::PeerNotReading),
+            () = self.shared.peer_not_reading.notified() => Err(LinkError::PeerNotReading),
         };
-        let Err(lost) = ended;
-        lost
+        let Err(error) = ended;
+        error
     }
 
     /// Prepares the streams for the next link.
-    fn hand_over(&self, lost: LinkError) {
-        let epoch = self.shared.outgoing.begin_anew();
+    fn reopen_streams(&self, error: LinkError) {
+        let epoch = self.shared.outgoing.start_next_epoch();
         for (id, state) in self.shared.table.all() {
             if !state.reopen(&self.shared, epoch) {
                 self.shared.table.remove(id);
-                state.fail(lost);
+                state.fail(error);
             }
         }
     }
 
-    async fn begin_anew(&mut self) -> Result<(), LinkError> {
-        let greeting = async {
-            self.link.renew().await?;
-            self.link.greet(self.peer.boot_id).await
+    async fn reconnect(&mut self) -> Result<(), LinkError> {
+        let connecting = async {
+            self.link.reconnect().await?;
+            self.link.exchange_hellos(self.peer.boot_id).await
         };
-        let (reader, peer) = timeout(HELLO_TIMEOUT, greeting)
+        let (reader, peer) = timeout(HELLO_TIMEOUT, connecting)
             .await
             .unwrap_or(Err(LinkError::PeerNotReading))?;
         if peer != self.peer {

@@ -9,7 +9,7 @@ use super::{LinkError, OpenError, state::StreamState};
 
 /// The streams that are open on a link: those whose close has not come yet.
 #[derive(Debug, Default)]
-pub(super) struct Table(Mutex<Streams>);
+pub(super) struct StreamTable(Mutex<Streams>);
 
 #[derive(Debug, Default)]
 struct Streams {
@@ -17,7 +17,7 @@ struct Streams {
     last: Option<StreamId>,
 }
 
-impl Table {
+impl StreamTable {
     /// Makes a stream under an id that is free.
     pub(super) fn insert(
         &self,
@@ -57,10 +57,10 @@ impl Table {
     }
 
     /// Tells every stream that nothing more will come.
-    pub(super) fn fail_all(&self, lost: LinkError) {
+    pub(super) fn fail_all(&self, error: LinkError) {
         let open = std::mem::take(&mut self.lock().open);
         for state in open.values() {
-            state.fail(lost);
+            state.fail(error);
         }
     }
 

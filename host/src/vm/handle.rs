@@ -12,13 +12,14 @@ use tokio::{
 use vmcell_wire::{Lifetime, Request};
 
 use super::{
-    End, Health, VmBuilder, VmEnd, VmInfo, VmState, driver::Order, power_off::STOP_TIMEOUT, visit,
+    End, Health, VmBuilder, VmEnd, VmInfo, VmState, attached, driver::EndRequest,
+    power_off::STOP_TIMEOUT,
 };
 #[cfg(feature = "terminal")]
 use crate::terminal::{Followers, Terminals};
 use crate::{
     acceleration::AccelerationChoice,
-    attach::{BaselineSlot, ControlRequest, Name},
+    attach::{BaselineSlot, ControlRequest, VmName},
     backend::RejectedBackend,
     console::Console,
     diff::Manifest,
@@ -96,11 +97,11 @@ pub(super) struct Shared {
 pub(super) enum Control {
     /// This program, which owns it.
     Owner {
-        orders: mpsc::UnboundedSender<Order>,
+        requests: mpsc::UnboundedSender<EndRequest>,
         killer: VmmKiller,
     },
     /// Another one.
-    Visitor(Name),
+    Attached(VmName),
 }
 
 impl Vm {
@@ -136,7 +137,7 @@ impl Vm {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn list() -> Result<Vec<VmInfo>, Error> {
-        visit::list().await
+        attached::list().await
     }
 
     /// A handle of a VM that another program of this user runs. It can do all
@@ -154,7 +155,7 @@ impl Vm {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn attach(id: &str) -> Result<Self, Error> {
-        visit::attach(id).await
+        attached::attach(id).await
     }
 
     /// Names this VM among all others of its user.
@@ -343,7 +344,7 @@ impl Vm {
     pub async fn baseline(&self) -> Result<Option<Manifest>, Error> {
         let bytes = match &self.shared.control {
             Control::Owner { .. } => self.shared.baseline.get(),
-            Control::Visitor(name) => visit::baseline(name).await?,
+            Control::Attached(name) => attached::baseline(name).await?,
         };
         if bytes.is_empty() {
             return Ok(None);
@@ -427,7 +428,7 @@ impl Vm {
     /// # Cancel safety
     /// The VM stops even if the future is dropped.
     pub async fn stop(&self) -> Result<(), Error> {
-        match self.order(Order::Stop).await?.reason {
+        match self.request_end(EndRequest::Stop).await?.reason {
             End::Stopped | End::StoppedUnproven => Ok(()),
             other => Err(Error::Gone(other)),
         }
@@ -442,7 +443,7 @@ impl Vm {
     /// The VM ends even if the future is dropped.
     pub async fn kill(&self) {
         // Where it cannot be ordered, it is gone.
-        let _ = self.order(Order::Kill).await;
+        let _ = self.request_end(EndRequest::Kill).await;
     }
 
     /// Ends the VMM behind the back of everybody who looks after it, as a crash
@@ -474,11 +475,11 @@ impl Vm {
     }
 
     /// The error that a lost link means to the caller: usually the VM is gone.
-    pub(crate) async fn explain(&self, lost: LinkError) -> Error {
+    pub(crate) async fn explain(&self, error: LinkError) -> Error {
         const END_GRACE: Duration = Duration::from_millis(500);
         match timeout(END_GRACE, self.ended()).await {
-            Ok(end) if !matches!(lost, LinkError::Violation(_)) => Error::Gone(end.reason),
-            _ => Error::Transport(lost.to_string()),
+            Ok(end) if !matches!(error, LinkError::Violation(_)) => Error::Gone(end.reason),
+            _ => Error::Transport(error.to_string()),
         }
     }
 
@@ -489,7 +490,7 @@ impl Vm {
     ) -> Result<StreamEvent, Error> {
         match event {
             Ok(event) => Ok(event),
-            Err(lost) => Err(self.explain(lost).await),
+            Err(error) => Err(self.explain(error).await),
         }
     }
 
@@ -529,19 +530,19 @@ impl Vm {
         opened.map_err(|error| self.open_error(error))
     }
 
-    async fn order(&self, order: Order) -> Result<VmEnd, Error> {
+    async fn request_end(&self, end_request: EndRequest) -> Result<VmEnd, Error> {
         match &self.shared.control {
-            Control::Owner { orders, .. } => {
+            Control::Owner { requests, .. } => {
                 // It fails only if the driver has ended, and the VM with it.
-                let _ = orders.send(order);
+                let _ = requests.send(end_request);
                 Ok(self.ended().await)
             }
-            Control::Visitor(name) => {
-                let request = match order {
-                    Order::Stop => ControlRequest::Stop,
-                    Order::Kill => ControlRequest::Kill,
+            Control::Attached(name) => {
+                let request = match end_request {
+                    EndRequest::Stop => ControlRequest::Stop,
+                    EndRequest::Kill => ControlRequest::Kill,
                 };
-                match visit::order(name, request).await? {
+                match attached::end_vm(name, request).await? {
                     Some(end) => Ok(end),
                     // It has ended before that.
                     None => Ok(self.ended().await),
@@ -572,8 +573,8 @@ impl Vm {
             (_, VmState::Ended(VmEnd { reason, .. }) | VmState::Killing(reason)) => {
                 Error::Gone(reason)
             }
-            (OpenError::Link(lost @ LinkError::Violation(_)), _) => {
-                Error::Transport(lost.to_string())
+            (OpenError::Link(error @ LinkError::Violation(_)), _) => {
+                Error::Transport(error.to_string())
             }
             (OpenError::Link(_), _) => Error::Gone(End::Died),
         }

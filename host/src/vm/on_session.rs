@@ -10,7 +10,7 @@ use super::{
     handle::{Control, Shared},
 };
 use crate::{
-    attach::Name,
+    attach::VmName,
     console::Console,
     link::{LinkChoice, LinkKind},
     session::Session,
@@ -24,7 +24,7 @@ impl Vm {
             id: "test".to_owned(),
             session: Arc::new(session),
             state,
-            control: Control::Visitor(Name::ours("test").unwrap()),
+            control: Control::Attached(VmName::new("test").unwrap()),
             backend: "test".to_owned(),
             rejected_backends: Vec::new(),
             warnings: Vec::new(),

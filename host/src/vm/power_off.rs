@@ -7,7 +7,7 @@ use vmcell_wire::Request;
 
 use super::{
     End, VmEnd,
-    state::{Exit, Report},
+    state::{Report, VmmExit},
 };
 use crate::{
     session::{Closing, LinkError, OpenError, Route, Session, Stream, StreamEvent},
@@ -67,13 +67,13 @@ pub(super) fn stop_blocking(route: &Route, boot_id: [u8; 16], vmm: &mut Vmm) -> 
 async fn stop(route: &Route, boot_id: [u8; 16], vmm: &mut Vmm) -> VmEnd {
     let stopping = async {
         let mut session = None;
-        let mut reporting = pin!(ask(route, boot_id, &mut session));
+        let mut reporting = pin!(retry_request(route, boot_id, &mut session));
         let report = tokio::select! {
             report = &mut reporting => report,
-            () = vmm.is_ending() => last_report(reporting).await,
+            () = vmm.any_exited() => last_report(reporting).await,
         };
         let status = vmm.exited().await;
-        Exit { status, report }
+        VmmExit { status, report }
     };
     let stopped = timeout(STOP_TIMEOUT, stopping).await;
     match stopped {
@@ -90,24 +90,24 @@ async fn stop(route: &Route, boot_id: [u8; 16], vmm: &mut Vmm) -> VmEnd {
 
 /// Asks for the power-off on a link of its own until there is an answer. The
 /// session stays, so that the agent learns that its report has arrived.
-async fn ask(route: &Route, boot_id: [u8; 16], session: &mut Option<Session>) -> Report {
+async fn retry_request(route: &Route, boot_id: [u8; 16], session: &mut Option<Session>) -> Report {
     /// A reader of the first link may have taken the answer, so the agent is
     /// asked again.
     const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-    const PAUSE: Duration = Duration::from_millis(50);
+    const RETRY_PAUSE: Duration = Duration::from_millis(50);
     loop {
-        let greeting = async {
+        let connecting = async {
             let link = route.link().await?;
             Session::connect(link, Some(boot_id)).await
         };
-        let greeted = timeout(ANSWER_TIMEOUT, greeting).await;
-        let asked = match greeted.unwrap_or(Err(LinkError::PeerNotReading)) {
-            Ok(connected) => request(session.insert(connected)).ok(),
+        let connected = timeout(ANSWER_TIMEOUT, connecting).await;
+        let asked = match connected.unwrap_or(Err(LinkError::PeerNotReading)) {
+            Ok(new_session) => request(session.insert(new_session)).ok(),
             Err(_) => None,
         };
         match asked {
             Some(mut stream) => return report(&mut stream).await,
-            None => sleep(PAUSE).await,
+            None => sleep(RETRY_PAUSE).await,
         }
     }
 }

@@ -37,12 +37,12 @@ pub(super) enum Event {
     KillRequested,
     StopDeadline,
     LinkLost,
-    VmmExited(Exit),
+    VmmExited(VmmExit),
 }
 
 /// How the VMM ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Exit {
+pub(super) struct VmmExit {
     pub(super) status: Option<ExitStatus>,
     pub(super) report: Report,
 }
@@ -60,7 +60,7 @@ pub(super) enum Report {
     PoweringOff,
 }
 
-impl Exit {
+impl VmmExit {
     /// The end of a VM that was being stopped.
     pub(super) fn end_of_stop(self) -> VmEnd {
         let succeeded = self.status.is_some_and(|status| status.success());
@@ -84,7 +84,7 @@ impl Exit {
 /// What is to be done about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    AskForPowerOff,
+    PowerOff,
     ArmStopDeadline,
     KillVmm,
 }
@@ -98,9 +98,7 @@ pub(super) fn step(state: VmState, event: Event) -> (VmState, &'static [Action])
         (Running, Event::VmmExited(exit)) => (Ended(exit.end(End::Died)), &[]),
         (Stopping, Event::VmmExited(exit)) => (Ended(exit.end_of_stop()), &[]),
         (Killing(reason), Event::VmmExited(exit)) => (Ended(exit.end(reason)), &[]),
-        (Running, Event::StopRequested) => {
-            (Stopping, &[Action::AskForPowerOff, Action::ArmStopDeadline])
-        }
+        (Running, Event::StopRequested) => (Stopping, &[Action::PowerOff, Action::ArmStopDeadline]),
         (Running | Stopping, Event::KillRequested) => (Killing(End::Killed), KILL),
         (Stopping, Event::StopDeadline) => (Killing(End::StopTimedOut), KILL),
         (Running, Event::LinkLost) => (Killing(End::Untrustworthy), KILL),
@@ -125,7 +123,7 @@ mod tests {
     const FAILURE: i32 = 1 << 8;
 
     fn exited(status: i32, report: Report) -> Event {
-        Event::VmmExited(Exit {
+        Event::VmmExited(VmmExit {
             status: Some(ExitStatus::from_raw(status)),
             report,
         })

@@ -12,8 +12,8 @@ use std::{
 };
 
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, VsockAddr, bind, connect as begin_to_connect,
-    getpeername, getsockname, listen as begin_to_listen, socket,
+    AddressFamily, Backlog, SockFlag, SockType, VsockAddr, bind, connect as start_connect,
+    getpeername, getsockname, listen as start_listen, socket,
 };
 use rustix::net::{SocketFlags, accept_with};
 use tokio::{io::Interest, net::UnixStream};
@@ -32,8 +32,8 @@ impl VsockListener {
     /// The system refuses: its kernel has no vsock.
     pub fn bind() -> io::Result<Self> {
         let socket = new_socket()?;
-        bind(socket.as_raw_fd(), &VsockAddr::new(ANY, ANY))?;
-        begin_to_listen(&socket, Backlog::new(8)?)?;
+        bind(socket.as_raw_fd(), &VsockAddr::new(VMADDR_ANY, VMADDR_ANY))?;
+        start_listen(&socket, Backlog::new(8)?)?;
         let address: VsockAddr = getsockname(socket.as_raw_fd())?;
         let port = address.port();
         Ok(Self { socket, port })
@@ -48,8 +48,8 @@ impl VsockListener {
     /// away.
     ///
     /// Cancel safe.
-    pub(crate) async fn wait_for(self, cid: u32) -> io::Result<()> {
-        let socket = registered(self.socket)?;
+    pub(crate) async fn accept_from(self, cid: u32) -> io::Result<()> {
+        let socket = into_async(self.socket)?;
         loop {
             let accept = || Ok(accept_with(&socket, SocketFlags::CLOEXEC)?);
             let peer = socket.async_io(Interest::READABLE, accept).await?;
@@ -66,11 +66,11 @@ impl VsockListener {
 /// Cancel safe.
 pub(crate) async fn connect(cid: u32, port: u32) -> io::Result<UnixStream> {
     let socket = new_socket()?;
-    match begin_to_connect(socket.as_raw_fd(), &VsockAddr::new(cid, port)) {
+    match start_connect(socket.as_raw_fd(), &VsockAddr::new(cid, port)) {
         Ok(()) | Err(nix::Error::EINPROGRESS) => {}
         Err(error) => return Err(error.into()),
     }
-    let socket = registered(socket)?;
+    let socket = into_async(socket)?;
     socket.writable().await?;
     match socket.take_error()? {
         Some(error) => Err(error),
@@ -80,7 +80,7 @@ pub(crate) async fn connect(cid: u32, port: u32) -> io::Result<UnixStream> {
 
 /// The runtime tells when a socket is ready. It has no type for all families,
 /// but this one asks nothing of the family in order to read and write.
-fn registered(socket: OwnedFd) -> io::Result<UnixStream> {
+fn into_async(socket: OwnedFd) -> io::Result<UnixStream> {
     UnixStream::from_std(StdUnixStream::from(socket))
 }
 
@@ -91,4 +91,4 @@ fn new_socket() -> io::Result<OwnedFd> {
 }
 
 /// What stands for any machine and for any port in an address.
-const ANY: u32 = u32::MAX;
+const VMADDR_ANY: u32 = u32::MAX;

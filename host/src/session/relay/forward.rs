@@ -46,17 +46,17 @@ impl Windows {
 
 /// When the outputs of a stream begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begin {
+pub(super) enum OutputStart {
     /// With the stream.
-    AtOnce,
+    Immediate,
     /// Where an event says.
-    WhenTold,
+    AfterEvent,
 }
 
 /// What the visitor can do to one of its streams.
-pub(super) struct Forward {
-    pub(super) stdout: Arc<Credit>,
-    pub(super) stderr: Arc<Credit>,
+pub(super) struct ForwardedStream {
+    pub(super) stdout: Arc<OutputCredit>,
+    pub(super) stderr: Arc<OutputCredit>,
     cancelled: watch::Sender<bool>,
     input: mpsc::UnboundedSender<Bytes>,
     /// What the visitor may send. The channel holds no more than this.
@@ -65,7 +65,7 @@ pub(super) struct Forward {
     input_ended: Arc<Notify>,
 }
 
-impl Forward {
+impl ForwardedStream {
     pub(super) fn cancel(&self) {
         self.cancelled.send_replace(true);
     }
@@ -85,9 +85,9 @@ impl Forward {
 
 /// What a visitor may be sent on an output.
 #[derive(Debug)]
-pub(super) struct Credit(Mutex<(SendWindow, Option<Waker>)>);
+pub(super) struct OutputCredit(Mutex<(SendWindow, Option<Waker>)>);
 
-impl Credit {
+impl OutputCredit {
     fn new(channel: Channel, size: u32) -> Self {
         Self(Mutex::new((SendWindow::new(channel, size), None)))
     }
@@ -103,7 +103,7 @@ impl Credit {
 }
 
 /// A stream that has nothing more to tell but how it ended.
-pub(super) struct Ended {
+pub(super) struct EndedStream {
     pub(super) id: StreamId,
     outcome: Result<Closing, LinkError>,
 }
@@ -114,13 +114,14 @@ pub(super) fn start(
     stream: Stream,
     outgoing: Arc<Outgoing>,
     windows: Windows,
-    begin: Begin,
+    output_start: OutputStart,
     input_window: u32,
-) -> (Forward, impl Future<Output = Ended>) {
-    let credit = |channel, window: Option<u32>| Arc::new(Credit::new(channel, window.unwrap_or(0)));
+) -> (ForwardedStream, impl Future<Output = EndedStream>) {
+    let credit =
+        |channel, window: Option<u32>| Arc::new(OutputCredit::new(channel, window.unwrap_or(0)));
     let (input, inputs) = mpsc::unbounded_channel();
     let window = ReceiveWindow::new(Channel::Stdin, input_window);
-    let forward = Forward {
+    let forward = ForwardedStream {
         stdout: credit(Channel::Stdout, windows.stdout),
         stderr: credit(Channel::Stderr, windows.stderr),
         cancelled: watch::Sender::new(false),
@@ -128,7 +129,7 @@ pub(super) fn start(
         input_window: Arc::new(Mutex::new(window)),
         input_ended: Arc::default(),
     };
-    let mover = Mover { id, outgoing };
+    let forwarder = Forwarder { id, outgoing };
     let outputs = [
         (windows.stdout, Channel::Stdout, forward.stdout.clone()),
         (windows.stderr, Channel::Stderr, forward.stderr.clone()),
@@ -144,35 +145,35 @@ pub(super) fn start(
             let _ = cancelled.wait_for(|cancelled| *cancelled).await;
         }
     };
-    let (no_events, no_outputs) = (cancelled(), cancelled());
+    let (cancel_events, cancel_outputs) = (cancelled(), cancelled());
     let task = async move {
         let outputs = async {
             tokio::select! {
-                _ = async { tokio::join!(mover.output(stdout), mover.output(stderr)) } => {}
+                _ = async { tokio::join!(forwarder.output(stdout), forwarder.output(stderr)) } => {}
                 // Who cancels does without them: the agent sends no more either.
-                () = no_outputs => {}
+                () = cancel_outputs => {}
             }
         };
-        let feeding = mover.input(stdin, inputs, &window, &ended);
-        let moving = async {
-            let mut events = Events {
+        let forwarding_input = forwarder.input(stdin, inputs, &window, &ended);
+        let forwarding = async {
+            let mut events = EventSource {
                 stream,
-                cancelled: Box::pin(no_events),
+                cancelled: Box::pin(cancel_events),
                 cancelling: false,
                 input_window,
             };
             // Where the outputs begin comes before what is on them.
-            let mut begun = begin == Begin::AtOnce;
-            while !begun {
-                match mover.next(&mut events).await? {
-                    Moved::Begun => begun = true,
-                    Moved::Other => {}
-                    Moved::Over(closing) => return Ok(closing),
+            let mut started = output_start == OutputStart::Immediate;
+            while !started {
+                match forwarder.next(&mut events).await? {
+                    Forwarded::OutputStart => started = true,
+                    Forwarded::Other => {}
+                    Forwarded::Closed(closing) => return Ok(closing),
                 }
             }
             let rest = async {
                 loop {
-                    if let Moved::Over(closing) = mover.next(&mut events).await? {
+                    if let Forwarded::Closed(closing) = forwarder.next(&mut events).await? {
                         return Ok(closing);
                     }
                 }
@@ -182,16 +183,16 @@ pub(super) fn start(
             outcome
         };
         let outcome = tokio::select! {
-            outcome = moving => outcome,
-            never = feeding => match never {},
+            outcome = forwarding => outcome,
+            never = forwarding_input => match never {},
         };
-        Ended { id, outcome }
+        EndedStream { id, outcome }
     };
     (forward, task)
 }
 
 /// What comes on a stream beside its outputs.
-struct Events<C> {
+struct EventSource<C> {
     stream: Stream,
     /// The visitor does not want it any more.
     cancelled: Pin<Box<C>>,
@@ -200,22 +201,22 @@ struct Events<C> {
 }
 
 /// What was moved.
-enum Moved {
+enum Forwarded {
     /// Where the outputs begin.
-    Begun,
+    OutputStart,
     Other,
     /// Nothing: this is the outcome.
-    Over(Closing),
+    Closed(Closing),
 }
 
-struct Mover {
+struct Forwarder {
     id: StreamId,
     outgoing: Arc<Outgoing>,
 }
 
-impl Mover {
+impl Forwarder {
     /// Moves an output as far as the visitor has credit for it.
-    async fn output(&self, output: Option<(StreamOutput, Channel, Arc<Credit>)>) {
+    async fn output(&self, output: Option<(StreamOutput, Channel, Arc<OutputCredit>)>) {
         let Some((mut output, channel, credit)) = output else {
             return;
         };
@@ -225,13 +226,13 @@ impl Mover {
                 if self.outgoing.is_full(context.waker()) {
                     return Poll::Pending;
                 }
-                let most = {
+                let max = {
                     let mut credit = lock(&credit.0);
                     credit.1 = Some(context.waker().clone());
                     credit.0.available().min(MAX_PAYLOAD)
                 };
                 // Without credit it waits for that, or for the end.
-                output.poll_next(context, most as usize)
+                output.poll_next(context, max as usize)
             });
             match event.await {
                 Some(Ok(StreamEvent::Data(_, bytes))) => {
@@ -296,11 +297,11 @@ impl Mover {
     /// Moves the next thing that is not on an output.
     async fn next(
         &self,
-        events: &mut Events<impl Future<Output = ()>>,
-    ) -> Result<Moved, LinkError> {
+        events: &mut EventSource<impl Future<Output = ()>>,
+    ) -> Result<Forwarded, LinkError> {
         let event = loop {
             tokio::select! {
-                event = events.stream.next_but_output() => break event?,
+                event = events.stream.next_except_output() => break event?,
                 () = &mut events.cancelled, if !events.cancelling => {
                     events.cancelling = true;
                     events.stream.cancel();
@@ -310,7 +311,7 @@ impl Mover {
         Ok(match event {
             StreamEvent::Started { id, pid } => {
                 self.event(&Event::Started { id, pid });
-                Moved::Begun
+                Forwarded::OutputStart
             }
             StreamEvent::Attached(mut attached) => {
                 if let Some(stdin) = &mut attached.stdin {
@@ -318,22 +319,22 @@ impl Mover {
                     stdin.window = events.input_window;
                 }
                 self.event(&Event::Attached(attached));
-                Moved::Begun
+                Forwarded::OutputStart
             }
             StreamEvent::Listed(entry) => {
                 self.event(&entry.as_wire());
-                Moved::Other
+                Forwarded::Other
             }
             StreamEvent::Service(state) => {
                 self.event(&Event::Service(state.as_wire()));
-                Moved::Other
+                Forwarded::Other
             }
             StreamEvent::Connected => {
                 self.event(&Event::Connected);
-                Moved::Begun
+                Forwarded::OutputStart
             }
-            StreamEvent::Closed(closing) => Moved::Over(closing),
-            StreamEvent::Data(..) | StreamEvent::Gap(..) => Moved::Other,
+            StreamEvent::Closed(closing) => Forwarded::Closed(closing),
+            StreamEvent::Data(..) | StreamEvent::Gap(..) => Forwarded::Other,
         })
     }
 
@@ -348,7 +349,7 @@ impl Mover {
     }
 }
 
-impl Ended {
+impl EndedStream {
     /// Writes how the stream ended.
     pub(super) fn close(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         let text;
@@ -368,8 +369,8 @@ impl Ended {
                 Stage::Request,
                 "the program that owns the VM does not know this answer",
             )),
-            Err(lost) => {
-                text = lost.to_string();
+            Err(error) => {
+                text = error.to_string();
                 Outcome::Failed(Failure::new(FailureKind::Other, Stage::Request, &text))
             }
         };

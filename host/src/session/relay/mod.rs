@@ -24,31 +24,31 @@ use super::{
     LinkError, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer,
 };
 use crate::printable::beginning;
-use forward::{Begin, Ended, Forward, Windows};
+use forward::{EndedStream, ForwardedStream, OutputStart, Windows};
 
 /// Serves a visitor until it leaves, or there is nothing left to lend.
 pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {
     let outgoing = Arc::new(Outgoing::default());
-    let mut lost = session.lost();
-    let visit = Visit {
+    let mut link_error = session.link_error();
+    let connection = ClientConnection {
         session,
         outgoing: outgoing.clone(),
         window: None,
         streams: HashMap::new(),
         tasks: JoinSet::new(),
     };
-    let lost = async {
+    let session_end = async {
         // What this answers must be gone before the session may go.
-        let _ = lost.wait_for(Option::is_some).await;
+        let _ = link_error.wait_for(Option::is_some).await;
     };
     tokio::select! {
-        _ = visit.listen(&socket) => {}
-        _ = write_all(&socket, &outgoing) => {}
-        () = lost => {}
+        _ = connection.serve(&socket) => {}
+        _ = write_queued(&socket, &outgoing) => {}
+        () = session_end => {}
     }
 }
 
-async fn write_all(socket: &UnixStream, outgoing: &Outgoing) -> Result<Infallible, LinkError> {
+async fn write_queued(socket: &UnixStream, outgoing: &Outgoing) -> Result<Infallible, LinkError> {
     loop {
         for piece in outgoing.take().await {
             writer::write(socket, &piece).await?;
@@ -56,17 +56,17 @@ async fn write_all(socket: &UnixStream, outgoing: &Outgoing) -> Result<Infallibl
     }
 }
 
-struct Visit {
+struct ClientConnection {
     session: Arc<Session>,
     outgoing: Arc<Outgoing>,
     /// The window that the visitor's hello named.
     window: Option<u32>,
-    streams: HashMap<StreamId, Forward>,
-    tasks: JoinSet<Ended>,
+    streams: HashMap<StreamId, ForwardedStream>,
+    tasks: JoinSet<EndedStream>,
 }
 
-impl Visit {
-    async fn listen(mut self, socket: &UnixStream) -> Result<Infallible, LinkError> {
+impl ClientConnection {
+    async fn serve(mut self, socket: &UnixStream) -> Result<Infallible, LinkError> {
         let mut decoder = Decoder::new(Peer::Host);
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -76,9 +76,9 @@ impl Visit {
                 Some(Ok(ended)) = self.tasks.join_next() => {
                     // In this order: whoever hears of it may use the id again.
                     self.streams.remove(&ended.id);
-                    if let Some(lost) = *self.session.lost().borrow() {
+                    if let Some(error) = *self.session.link_error().borrow() {
                         // Hanging up tells it: the VM is gone.
-                        return Err(lost);
+                        return Err(error);
                     }
                     self.send(|out| ended.close(out))?;
                     continue;
@@ -104,7 +104,7 @@ impl Visit {
 
     fn handle(&mut self, item: Item<'_>) -> Result<(), LinkError> {
         match (item, self.window) {
-            (Item::Hello(hello), None) => self.greet(&hello),
+            (Item::Hello(hello), None) => self.answer_hello(&hello),
             (Item::Open { stream, request }, Some(window)) => self.open(stream, request, window),
             (Item::OpenUnknown { stream }, Some(_)) => self.refuse(
                 stream,
@@ -144,7 +144,7 @@ impl Visit {
         }
     }
 
-    fn greet(&mut self, hello: &Hello<'_>) -> Result<(), LinkError> {
+    fn answer_hello(&mut self, hello: &Hello<'_>) -> Result<(), LinkError> {
         self.window = Some(hello.window);
         let peer = self.session.peer();
         let answer = Hello {
@@ -167,13 +167,13 @@ impl Visit {
                 };
                 (Request::Attach(with_our_windows(attach)), windows)
             }
-            Request::Terminal(Terminal::Attach(used)) => {
-                let windows = Windows::stdout(used.output.window);
-                let used = AttachTerminal {
-                    output: with_our_window(used.output),
-                    ..used
+            Request::Terminal(Terminal::Attach(attach)) => {
+                let windows = Windows::stdout(attach.output.window);
+                let attach = AttachTerminal {
+                    output: with_our_window(attach.output),
+                    ..attach
                 };
-                (Request::Terminal(Terminal::Attach(used)), windows)
+                (Request::Terminal(Terminal::Attach(attach)), windows)
             }
             Request::Start(start) if start.lifetime == vmcell_wire::Lifetime::Foreground => {
                 (request, Windows::both(window))
@@ -195,21 +195,21 @@ impl Visit {
             }
             request => (request, Windows::default()),
         };
-        let begin = match request {
-            Request::Files(_) => Begin::AtOnce,
-            _ => Begin::WhenTold,
+        let output_start = match request {
+            Request::Files(_) => OutputStart::Immediate,
+            _ => OutputStart::AfterEvent,
         };
         match self.session.open(&request) {
             Ok(stream) => {
                 let outgoing = self.outgoing.clone();
                 let input_window = self.session.peer().window;
                 let (forward, task) =
-                    forward::start(id, stream, outgoing, windows, begin, input_window);
+                    forward::start(id, stream, outgoing, windows, output_start, input_window);
                 self.streams.insert(id, forward);
                 self.tasks.spawn(task);
                 Ok(())
             }
-            Err(OpenError::Link(lost)) => Err(lost),
+            Err(OpenError::Link(error)) => Err(error),
             Err(OpenError::TooLarge) => {
                 self.refuse(id, FailureKind::Invalid, "the request is too large")
             }
@@ -255,7 +255,7 @@ fn with_our_window(position: Position) -> Position {
     }
 }
 
-impl Forward {
+impl ForwardedStream {
     fn credit(&self, channel: Channel, bytes: u32) -> Result<(), WireError> {
         match channel {
             Channel::Stdin => Ok(()),

@@ -1,4 +1,4 @@
-mod arrival;
+mod events;
 
 use std::{
     collections::VecDeque,
@@ -15,8 +15,8 @@ use vmcell_wire::{
 
 use super::{
     LinkError, ServiceState, Shared,
-    event::{Closing, Failed, Listed, StreamEvent, TerminalSnapshot},
-    inbox::{Inbox, Taken},
+    event::{Closing, Failed, ListedProcess, StreamEvent, TerminalSnapshot},
+    inbox::{Inbox, InboxItem},
     outbox::Outbox,
     outgoing::Epoch,
     recovery::{Outputs, Recovery},
@@ -52,7 +52,7 @@ pub(super) struct Inner {
     /// The output that is looked at first, so that neither hides the other.
     next_output: Channel,
     closing: Option<Closing>,
-    lost: Option<LinkError>,
+    link_error: Option<LinkError>,
     wakers: Wakers,
 }
 
@@ -92,11 +92,11 @@ impl Wakers {
 
 /// What a close means for the stream's place in the table.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum AfterClose {
     /// It is over.
-    Over,
+    Remove,
     /// The agent had never heard of it: the request goes out again.
-    StartAgain,
+    Restarted,
 }
 
 impl StreamState {
@@ -104,7 +104,7 @@ impl StreamState {
         let outputs = recovery.outputs();
         let stdin = match &recovery {
             // Whoever attaches hears first where the input stands.
-            Recovery::Resumes { .. } | Recovery::GivenUp | Recovery::Breaks => input_window,
+            Recovery::Resume { .. } | Recovery::FailFiles | Recovery::FailDial => input_window,
             _ => 0,
         };
         Self(Mutex::new(Inner {
@@ -122,7 +122,7 @@ impl StreamState {
             discarding: Outputs::NONE,
             next_output: Channel::Stdout,
             closing: None,
-            lost: None,
+            link_error: None,
             wakers: Wakers::default(),
         }))
     }
@@ -157,10 +157,10 @@ impl StreamState {
         inner.epoch = Some(epoch);
         inner.resuming = matches!(
             inner.recovery,
-            Recovery::Resumes { .. }
-                | Recovery::Watches { .. }
-                | Recovery::Reads { .. }
-                | Recovery::Removes(_)
+            Recovery::Resume { .. }
+                | Recovery::Reattach { .. }
+                | Recovery::ResumeLog { .. }
+                | Recovery::Remove(_)
         );
         inner.stdin.pause();
         let (stdout, stderr) = (inner.stdout.resume(), inner.stderr.resume());
@@ -188,8 +188,8 @@ impl StreamState {
                 inner.inbox(channel)?.gap(bytes)?;
                 inner.wakers.wake_output(channel);
             }
-            Event::Listed(entry) => inner.listed(Listed::from_wire(&entry))?,
-            Event::ListedTree(tree) => inner.listed(Listed::from_tree(&tree))?,
+            Event::Listed(entry) => inner.listed(ListedProcess::from_wire(&entry))?,
+            Event::ListedTree(tree) => inner.listed(ListedProcess::from_tree(&tree))?,
             Event::Service(state) => inner.listed_service(&state)?,
             Event::Connected => inner.connected()?,
             // Only sent to hosts that announced that they know it.
@@ -221,7 +221,7 @@ impl StreamState {
     }
 
     /// Whether bytes of the channel can go straight to their reader.
-    pub(super) fn is_wanted(&self, channel: Channel) -> bool {
+    pub(super) fn accepts_direct_read(&self, channel: Channel) -> bool {
         let inner = self.lock();
         !inner.discards(channel) && inner.carries(channel)
     }
@@ -229,11 +229,11 @@ impl StreamState {
     pub(super) fn fill(
         &self,
         channel: Channel,
-        most: usize,
+        max: usize,
         read: impl FnOnce(&mut Limit<&mut BytesMut>) -> Result<usize, LinkError>,
     ) -> Result<usize, LinkError> {
         let mut inner = self.lock();
-        let count = inner.inbox(channel)?.fill(most, read)?;
+        let count = inner.inbox(channel)?.fill(max, read)?;
         inner.wakers.wake_output(channel);
         Ok(count)
     }
@@ -252,13 +252,13 @@ impl StreamState {
         Ok(())
     }
 
-    pub(super) fn close(&self, shared: &Shared, outcome: &Outcome<'_>) -> Closed {
+    pub(super) fn close(&self, shared: &Shared, outcome: &Outcome<'_>) -> AfterClose {
         let mut inner = self.lock();
         let inner = &mut *inner;
         if let (
             Outcome::Failed(failure),
             true,
-            Recovery::Resumes {
+            Recovery::Resume {
                 start: Some(frame), ..
             },
             Some(epoch),
@@ -272,16 +272,16 @@ impl StreamState {
                 offset: 0,
                 window: shared.input_window,
             };
-            let again = inner.stdin.resume(from_the_start).and_then(|()| {
+            let restarted = inner.stdin.resume(from_the_start).and_then(|()| {
                 shared.outgoing.request(epoch, |out| {
                     encode::ack(out, inner.id);
                     out.extend_from_slice(frame);
                     Ok(())
                 })
             });
-            if again.is_ok() {
+            if restarted.is_ok() {
                 inner.resend_input(shared);
-                return Closed::StartAgain;
+                return AfterClose::Restarted;
             }
         }
         if let Some(epoch) = inner.epoch {
@@ -291,7 +291,7 @@ impl StreamState {
             Outcome::Exited(exit) => Closing::Exited(*exit),
             Outcome::Failed(failure) => match inner.recovery {
                 // The answer to the first time was lost.
-                Recovery::Removes(_) if inner.resuming && failure.kind == FailureKind::NotFound => {
+                Recovery::Remove(_) if inner.resuming && failure.kind == FailureKind::NotFound => {
                     Closing::Done
                 }
                 _ => Closing::Failed(Failed::from_wire(failure)),
@@ -312,12 +312,12 @@ impl StreamState {
             _ => Closing::Unknown,
         });
         inner.wakers.wake_all();
-        Closed::Over
+        AfterClose::Remove
     }
 
-    pub(super) fn fail(&self, lost: LinkError) {
+    pub(super) fn fail(&self, error: LinkError) {
         let mut inner = self.lock();
-        inner.lost = Some(lost);
+        inner.link_error = Some(error);
         inner.wakers.wake_all();
     }
 }
@@ -346,13 +346,13 @@ impl Inner {
         &mut self,
         shared: &Shared,
         channel: Channel,
-        most: usize,
+        max: usize,
     ) -> Option<StreamEvent> {
-        let taken = self.inbox(channel).ok()?.take(most)?;
+        let taken = self.inbox(channel).ok()?.take(max)?;
         self.return_credit(shared, channel, &taken);
         Some(match taken {
-            Taken::Bytes(bytes, _) => StreamEvent::Data(channel, bytes),
-            Taken::Gap(bytes) => StreamEvent::Gap(channel, bytes),
+            InboxItem::Bytes(bytes, _) => StreamEvent::Data(channel, bytes),
+            InboxItem::Gap(bytes) => StreamEvent::Gap(channel, bytes),
         })
     }
 
@@ -364,7 +364,7 @@ impl Inner {
                 Err(error) => Err(LinkError::Violation(error)),
             });
         }
-        self.lost.map(Err)
+        self.link_error.map(Err)
     }
 
     pub(super) fn take_event(&mut self) -> Option<StreamEvent> {
@@ -389,11 +389,11 @@ impl Inner {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.closing.is_some() || self.lost.is_some()
+        self.closing.is_some() || self.link_error.is_some()
     }
 
-    pub(super) fn lost(&self) -> Option<LinkError> {
-        self.lost
+    pub(super) fn link_error(&self) -> Option<LinkError> {
+        self.link_error
     }
 
     pub(super) fn wakers(&mut self) -> &mut Wakers {
@@ -461,8 +461,8 @@ impl Inner {
         self.wakers.stdin.drain(..).for_each(Waker::wake);
     }
 
-    fn return_credit(&self, shared: &Shared, channel: Channel, taken: &Taken) {
-        if let Taken::Bytes(_, Some(credit)) = taken {
+    fn return_credit(&self, shared: &Shared, channel: Channel, taken: &InboxItem) {
+        if let InboxItem::Bytes(_, Some(credit)) = taken {
             self.send(shared, |out, id| encode::credit(out, id, channel, *credit));
         }
     }

@@ -24,14 +24,14 @@ use vmcell_wire::{
 use super::*;
 use flood::Flood;
 
-mod endless;
 mod flood;
-mod flow;
+mod flow_control;
 mod gaps;
 mod hello;
-mod noise;
-mod parts;
+mod outputs;
+mod random_frames;
 mod relay;
+mod result_limits;
 mod resume;
 mod services;
 mod violations;
@@ -59,7 +59,7 @@ struct Guest {
 
 /// What a guest hears from the host.
 #[derive(Debug, PartialEq, Eq)]
-enum Heard {
+enum FromHost {
     Hello,
     /// A request without a kind of its own here.
     Open(StreamId),
@@ -76,7 +76,7 @@ enum Heard {
     Credit(StreamId, Channel, u32),
 }
 
-impl Heard {
+impl FromHost {
     fn from_wire(item: Item<'_>) -> Self {
         match item {
             Item::Hello(_) => Self::Hello,
@@ -128,11 +128,11 @@ impl Guest {
     }
 
     /// The next thing that the host says; none if it hung up.
-    async fn hear_all(&mut self) -> Option<Heard> {
+    async fn recv_any(&mut self) -> Option<FromHost> {
         loop {
             let mut input = &self.unread[..];
             let item = self.decoder.decode(&mut input).unwrap();
-            let heard = item.map(Heard::from_wire);
+            let heard = item.map(FromHost::from_wire);
             let taken = self.unread.len() - input.len();
             self.unread.drain(..taken);
             if heard.is_some() {
@@ -145,21 +145,21 @@ impl Guest {
     }
 
     /// The same past the word that a close has come, which may be late.
-    async fn hear(&mut self) -> Option<Heard> {
+    async fn recv(&mut self) -> Option<FromHost> {
         loop {
-            match self.hear_all().await {
-                Some(Heard::Ack(stream)) => self.acks.push(stream),
+            match self.recv_any().await {
+                Some(FromHost::Ack(stream)) => self.acks.push(stream),
                 heard => return heard,
             }
         }
     }
 
     /// So many bytes of standard input.
-    async fn hear_data(&mut self, stream: StreamId, count: usize) -> Vec<u8> {
+    async fn recv_data(&mut self, stream: StreamId, count: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < count {
-            match self.hear().await {
-                Some(Heard::Data(id, more)) if id == stream => bytes.extend(more),
+            match self.recv().await {
+                Some(FromHost::Data(id, more)) if id == stream => bytes.extend(more),
                 other => panic!("{other:?}"),
             }
         }
@@ -168,7 +168,7 @@ impl Guest {
     }
 
     /// Waits for a reset, wherever it stands: its nonce, and what came before.
-    async fn hear_reset(&mut self) -> (Nonce, Vec<u8>) {
+    async fn recv_reset(&mut self) -> (Nonce, Vec<u8>) {
         let mut scanner = Scanner::new(key().to_bytes());
         let mut before = Vec::new();
         loop {
@@ -181,7 +181,7 @@ impl Guest {
                     Scanned::Mark => {
                         self.unread = input.to_vec();
                         self.decoder = Decoder::new(Peer::Host);
-                        return (self.hear_nonce().await, before);
+                        return (self.recv_nonce().await, before);
                     }
                 }
             }
@@ -189,7 +189,7 @@ impl Guest {
         }
     }
 
-    async fn hear_nonce(&mut self) -> Nonce {
+    async fn recv_nonce(&mut self) -> Nonce {
         while self.unread.len() < RESET_PART {
             assert_ne!(self.link.read_buf(&mut self.unread).await.unwrap(), 0);
         }
@@ -198,17 +198,17 @@ impl Guest {
     }
 
     /// Answers a reset as our agent would.
-    async fn relink(&mut self, window: u32) {
-        let (nonce, _) = self.hear_reset().await;
-        assert_eq!(self.hear().await, Some(Heard::Hello));
+    async fn answer_reset(&mut self, window: u32) {
+        let (nonce, _) = self.recv_reset().await;
+        assert_eq!(self.recv().await, Some(FromHost::Hello));
         let answer = [&nonce[..], &hello(window, BOOT_ID)].concat();
         self.send(&answer).await;
     }
 
     /// Hears that a stream is to be resumed.
-    async fn hear_resume(&mut self, stream: StreamId) -> Resume {
-        match self.hear().await {
-            Some(Heard::Resume(id, resume)) if id == stream => resume,
+    async fn recv_resume(&mut self, stream: StreamId) -> Resume {
+        match self.recv().await {
+            Some(FromHost::Resume(id, resume)) if id == stream => resume,
             other => panic!("{other:?}"),
         }
     }
@@ -338,7 +338,7 @@ async fn connect_to(answer: &[u8]) -> (Result<Session, LinkError>, Guest) {
 
 async fn connect_with_window(window: u32) -> (Session, Guest) {
     let (session, mut guest) = connect_to(&hello(window, BOOT_ID)).await;
-    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    assert_eq!(guest.recv().await, Some(FromHost::Hello));
     (session.unwrap(), guest)
 }
 
@@ -347,18 +347,18 @@ async fn connect() -> (Session, Guest) {
 }
 
 /// A session whose link can be made anew.
-async fn connect_port_with_window(window: u32) -> (Session, Guest) {
+async fn connect_serial_with_window(window: u32) -> (Session, Guest) {
     let (host, guest) = UnixStream::pair().unwrap();
     let mut guest = Guest::new(guest);
     guest.send(&hello(window, BOOT_ID)).await;
-    let link = Link::port(host, key());
+    let link = Link::serial(host, key());
     let session = Session::connect(link, Some(BOOT_ID)).await.unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    assert_eq!(guest.recv().await, Some(FromHost::Hello));
     (session, guest)
 }
 
-async fn connect_port() -> (Session, Guest) {
-    connect_port_with_window(GUEST_WINDOW).await
+async fn connect_serial() -> (Session, Guest) {
+    connect_serial_with_window(GUEST_WINDOW).await
 }
 
 fn start(ticket: u64) -> Start<'static> {
@@ -388,7 +388,7 @@ fn exec() -> Request<'static> {
 
 async fn open(session: &Session, guest: &mut Guest) -> Stream {
     let stream = session.open(&exec()).unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Start(stream.id, TICKET)));
+    assert_eq!(guest.recv().await, Some(FromHost::Start(stream.id, TICKET)));
     stream
 }
 
@@ -410,7 +410,8 @@ fn attach(process: Selector<'_>, stdin: bool) -> Attach<'_> {
 async fn watch(session: &Session, guest: &mut Guest) -> Stream {
     let attach = attach(Selector::Id(ID), false);
     let mut stream = session.open(&Request::Attach(attach)).unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Attach(stream.id, attach)));
+    let expected = FromHost::Attach(stream.id, attach);
+    assert_eq!(guest.recv().await, Some(expected));
     guest.send(&attached(stream.id, 0, 0, None)).await;
     let event = stream.next().await;
     assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
@@ -424,12 +425,12 @@ async fn settle(session: &Session, guest: &mut Guest) {
 }
 
 /// The same, with all that comes from the host until then.
-async fn settle_past(session: &Session, guest: &mut Guest) -> Vec<Heard> {
+async fn settle_past(session: &Session, guest: &mut Guest) -> Vec<FromHost> {
     let mut ping = session.open(&Request::Ping).unwrap();
     let mut before = Vec::new();
     loop {
-        match guest.hear().await {
-            Some(Heard::Open(id)) if id == ping.id => break,
+        match guest.recv().await {
+            Some(FromHost::Open(id)) if id == ping.id => break,
             Some(heard) => before.push(heard),
             None => panic!("the host hung up"),
         }
@@ -445,7 +446,7 @@ async fn settle_past(session: &Session, guest: &mut Guest) -> Vec<Heard> {
 
 /// The credit that has come for an output when everything that was sent has
 /// arrived. Nothing else may come.
-async fn hear_credit(
+async fn recv_credit(
     session: &Session,
     guest: &mut Guest,
     stream: StreamId,
@@ -457,7 +458,7 @@ async fn hear_credit(
         .into_iter()
         .chain(settle_past(session, guest).await)
         .map(|heard| match heard {
-            Heard::Credit(id, on, bytes) if id == stream && on == channel => bytes,
+            FromHost::Credit(id, on, bytes) if id == stream && on == channel => bytes,
             other => panic!("{other:?}"),
         })
         .sum()
@@ -471,24 +472,24 @@ async fn read_to_end(stream: &mut Stream) -> (Vec<u8>, Result<Closing, LinkError
             Ok(StreamEvent::Data(_, more)) => bytes.extend(more),
             Ok(StreamEvent::Closed(closing)) => return (bytes, Ok(closing)),
             Ok(_) => {}
-            Err(lost) => return (bytes, Err(lost)),
+            Err(error) => return (bytes, Err(error)),
         }
     }
 }
 
 /// Lets a guest send bytes on a link with one open stream. The user of the
 /// stream and whoever comes later must be told the same.
-async fn lost_after(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
+async fn error_after(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
     let (session, mut guest) = connect().await;
     let mut stream = open(&session, &mut guest).await;
     guest.send(&bytes(stream.id)).await;
     let (_, end) = read_to_end(&mut stream).await;
-    let lost = end.expect_err("the guest broke the protocol");
+    let error = end.expect_err("the guest broke the protocol");
     assert_eq!(
         session.open(&exec()).unwrap_err(),
-        OpenError::Link(lost),
+        OpenError::Link(error),
         "nothing more can be asked of this guest"
     );
-    assert_eq!(*session.lost().borrow(), Some(lost));
-    lost
+    assert_eq!(*session.link_error().borrow(), Some(error));
+    error
 }

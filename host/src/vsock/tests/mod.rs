@@ -25,13 +25,13 @@ use self::program::Program;
 use crate::{Command, Error, LinkKind, Vm, backend::RunFolder};
 
 /// Where the guest's part tells what it does, and is told when to end.
-const CONTROL: u32 = 2000;
+const CONTROL_PORT: u32 = 2000;
 
 /// Where it sends bytes, and gets some.
-const DATA: u32 = 2001;
+const DATA_PORT: u32 = 2001;
 
 /// Where nobody listens.
-const NOBODY: u32 = 2002;
+const UNUSED_PORT: u32 = 2002;
 
 /// How many bytes go in each direction.
 const SIZE: usize = 4 * 1024 * 1024;
@@ -65,8 +65,8 @@ async fn connections_to_the_host_and_from_it_work_in_a_real_kernel() {
     let program = Program::this().unwrap();
     let files = vm.files().at("/workspace");
     files.push(program.folder(), "program").run().await.unwrap();
-    let command = Command::from_argv(program.argv("/workspace/program", guest::NAME))
-        .env(guest::ROLE, "guest")
+    let command = Command::from_argv(program.argv("/workspace/program", guest::TEST_NAME))
+        .env(guest::ROLE_VARIABLE, "guest")
         .timeout(TEST_TIMEOUT);
     let serving = tokio::spawn(host.serve());
     let guest = vm.exec_stream(command).unwrap();
@@ -92,7 +92,7 @@ impl Host {
     fn of(vm: &Vm) -> Self {
         let vsock = RunFolder::base().join(vm.id()).join("vsock");
         let listen = |port| UnixListener::bind(format!("{}_{port}", vsock.display())).unwrap();
-        let (control, data) = (listen(CONTROL), listen(DATA));
+        let (control, data) = (listen(CONTROL_PORT), listen(DATA_PORT));
         Self {
             vsock,
             control,
@@ -110,7 +110,7 @@ impl Host {
         let port = control.read_u32().await?;
         let connection = self.connect(port).await?;
         assert_eq!(rest_of(connection).await?, b"");
-        assert_eq!(control.read_u8().await?, guest::HAS_COME);
+        assert_eq!(control.read_u8().await?, guest::CONNECTED);
 
         // It waits for another guest, however often the host tries.
         let port = control.read_u32().await?;
@@ -119,7 +119,7 @@ impl Host {
             assert_eq!(rest_of(connection).await?, b"");
         }
         control.write_u8(0).await?;
-        assert_eq!(control.read_u8().await?, guest::STILL_WAITS);
+        assert_eq!(control.read_u8().await?, guest::STILL_WAITING);
         Ok(())
     }
 
@@ -146,8 +146,8 @@ async fn exchange(mut data: UnixStream, control: &mut UnixStream) -> io::Result<
     let sent = bytes(FROM_HOST);
     tokio::try_join!(reader.read_exact(&mut received), writer.write_all(&sent))?;
     assert!(received == bytes(FROM_GUEST));
-    assert_eq!(control.read_u8().await?, guest::SAYS_NO_MORE);
-    data.write_all(guest::LAST_WORD).await
+    assert_eq!(control.read_u8().await?, guest::WRITE_CLOSED);
+    data.write_all(guest::FINAL_BYTES).await
 }
 
 async fn rest_of(mut connection: UnixStream) -> io::Result<Vec<u8>> {

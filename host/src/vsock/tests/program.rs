@@ -23,9 +23,9 @@ impl Program {
         if !stripped.is_ok_and(|status| status.success()) {
             fs::copy(&this, &copy)?;
         }
-        let told = Command::new("ldd").arg(&this).output()?;
+        let ldd = Command::new("ldd").arg(&this).output()?;
         let mut loader = None;
-        for line in String::from_utf8_lossy(&told.stdout).lines() {
+        for line in String::from_utf8_lossy(&ldd.stdout).lines() {
             // `name => path (address)`; for the loader `path (address)`.
             let Some((library, _)) = line.trim().split_once(" (") else {
                 continue;

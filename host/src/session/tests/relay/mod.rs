@@ -5,33 +5,33 @@
 
 mod answers;
 mod backpressure;
-mod breaches;
-mod leaving;
+mod disconnects;
 mod services;
+mod violations;
 
 use super::*;
 use crate::session::relay;
 
 /// The program that has the session, and the guest that it talks to.
 async fn owner() -> (Arc<Session>, Guest) {
-    let (session, guest) = connect_port().await;
+    let (session, guest) = connect_serial().await;
     (Arc::new(session), guest)
 }
 
 /// A socket to the owner.
-fn door(session: &Arc<Session>) -> UnixStream {
+fn relay_socket(session: &Arc<Session>) -> UnixStream {
     let (ours, theirs) = UnixStream::pair().unwrap();
     tokio::spawn(relay(theirs, session.clone()));
     ours
 }
 
-async fn visit(session: &Arc<Session>) -> Session {
-    let link = Link::socket(door(session));
+async fn new_client(session: &Arc<Session>) -> Session {
+    let link = Link::socket(relay_socket(session));
     Session::connect(link, None).await.unwrap()
 }
 
 /// A visitor whose frames are written by hand.
-struct Caller {
+struct RawClient {
     link: UnixStream,
     decoder: Decoder,
     unread: Vec<u8>,
@@ -39,7 +39,7 @@ struct Caller {
 
 /// What a visitor is told, in few words.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum FromRelay {
     Hello([u8; 16]),
     Started,
     Closed(Result<(), FailureKind>),
@@ -47,21 +47,21 @@ enum Told {
     Other,
 }
 
-impl Caller {
+impl RawClient {
     fn new(session: &Arc<Session>) -> Self {
         Self {
-            link: door(session),
+            link: relay_socket(session),
             decoder: Decoder::new(Peer::Guest),
             unread: Vec::new(),
         }
     }
 
     /// One that has introduced itself.
-    async fn greeted(session: &Arc<Session>, window: u32) -> Self {
-        let mut caller = Self::new(session);
-        caller.send(&hello(window, [0; 16])).await;
-        assert_eq!(caller.hear().await, Some(Told::Hello(BOOT_ID)));
-        caller
+    async fn after_hello(session: &Arc<Session>, window: u32) -> Self {
+        let mut raw = Self::new(session);
+        raw.send(&hello(window, [0; 16])).await;
+        assert_eq!(raw.recv().await, Some(FromRelay::Hello(BOOT_ID)));
+        raw
     }
 
     async fn send(&mut self, bytes: &[u8]) {
@@ -76,7 +76,7 @@ impl Caller {
     }
 
     /// The next word on whatever stream; none if the owner hung up.
-    async fn hear(&mut self) -> Option<Told> {
+    async fn recv(&mut self) -> Option<FromRelay> {
         loop {
             let mut input = &self.unread[..];
             let told = self
@@ -84,18 +84,18 @@ impl Caller {
                 .decode(&mut input)
                 .unwrap()
                 .map(|item| match item {
-                    Item::Hello(hello) => Told::Hello(hello.boot_id),
+                    Item::Hello(hello) => FromRelay::Hello(hello.boot_id),
                     Item::Event {
                         event: Event::Started { .. },
                         ..
-                    } => Told::Started,
+                    } => FromRelay::Started,
                     Item::Close {
                         outcome: Outcome::Failed(failure),
                         ..
-                    } => Told::Closed(Err(failure.kind)),
-                    Item::Close { .. } => Told::Closed(Ok(())),
-                    Item::Data { bytes, .. } => Told::Data(bytes.len()),
-                    _ => Told::Other,
+                    } => FromRelay::Closed(Err(failure.kind)),
+                    Item::Close { .. } => FromRelay::Closed(Ok(())),
+                    Item::Data { bytes, .. } => FromRelay::Data(bytes.len()),
+                    _ => FromRelay::Other,
                 });
             let taken = self.unread.len() - input.len();
             self.unread.drain(..taken);
@@ -110,19 +110,19 @@ impl Caller {
 }
 
 /// A visitor's process: its end of the stream, and the guest's id of it.
-async fn open_for(visitor: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
-    let stream = visitor.open(&Request::Start(start(ticket))).unwrap();
-    match guest.hear().await {
-        Some(Heard::Start(id, told)) if told == ticket => (stream, id),
+async fn open_for(client: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
+    let stream = client.open(&Request::Start(start(ticket))).unwrap();
+    match guest.recv().await {
+        Some(FromHost::Start(id, told)) if told == ticket => (stream, id),
         other => panic!("{other:?}"),
     }
 }
 
 /// The same for one that the guest says has started.
-async fn start_for(visitor: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
-    let (mut stream, id) = open_for(visitor, guest, ticket).await;
+async fn start_for(client: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
+    let (mut stream, id) = open_for(client, guest, ticket).await;
     guest.send(&started(id)).await;
-    let event = stream.next_but_output().await;
+    let event = stream.next_except_output().await;
     assert!(
         matches!(event, Ok(StreamEvent::Started { id: ID, pid: PID })),
         "{event:?}"
@@ -132,9 +132,9 @@ async fn start_for(visitor: &Session, guest: &mut Guest, ticket: u64) -> (Stream
 
 /// Returns when the visitor's words have reached the guest, and its answers the
 /// visitor. Nothing else may come from the host.
-async fn settle_visit(visitor: &Session, guest: &mut Guest) {
-    let mut ping = visitor.open(&Request::Ping).unwrap();
-    let Some(Heard::Open(id)) = guest.hear().await else {
+async fn settle_client(client: &Session, guest: &mut Guest) {
+    let mut ping = client.open(&Request::Ping).unwrap();
+    let Some(FromHost::Open(id)) = guest.recv().await else {
         panic!("no ping came");
     };
     guest.send(&close(id, &Outcome::Pong)).await;
@@ -167,7 +167,7 @@ async fn fill(session: &Session, guest: &mut Guest, stream: StreamId, available:
             sent += PIECE;
             quiet = 0;
         }
-        available += hear_credit(session, guest, stream, Channel::Stdout).await as usize;
+        available += recv_credit(session, guest, stream, Channel::Stdout).await as usize;
         quiet += 1;
     }
     sent

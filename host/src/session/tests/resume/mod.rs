@@ -1,10 +1,10 @@
 //! Links that break, and streams that go on over the next one.
 
-mod chance;
 mod dial;
 mod input;
 mod link;
 mod outputs;
+mod random_breaks;
 mod requests;
 
 use super::*;
@@ -54,9 +54,9 @@ fn held(stream: &Stream, channel: Channel) -> u64 {
     inbox.arrived() - inbox.offset()
 }
 
-async fn lost(session: &Session) -> LinkError {
-    let mut lost = session.lost();
-    lost.wait_for(Option::is_some).await.unwrap().unwrap()
+async fn link_error(session: &Session) -> LinkError {
+    let mut error = session.link_error();
+    error.wait_for(Option::is_some).await.unwrap().unwrap()
 }
 
 /// Waits until so much of standard output has come, and leaves it there.

@@ -54,16 +54,16 @@ mod tests {
 
     #[tokio::test]
     async fn every_end_arrives_as_it_was_told() {
-        let (mut owner, mut visitor) = UnixStream::pair().unwrap();
+        let (mut owner, mut client) = UnixStream::pair().unwrap();
         for (reason, _) in REASONS {
             for status in [None, Some(0), Some(9), Some(1 << 8)] {
                 let status = status.map(ExitStatus::from_raw);
                 let end = VmEnd { reason, status };
                 send(&mut owner, end).await.unwrap();
-                assert_eq!(receive(&mut visitor).await.unwrap(), end);
+                assert_eq!(receive(&mut client).await.unwrap(), end);
             }
         }
         drop(owner);
-        assert!(receive(&mut visitor).await.is_err());
+        assert!(receive(&mut client).await.is_err());
     }
 }

@@ -57,8 +57,8 @@ async fn answer_without_end(mut guest: Guest, answers: Answers<'_>) -> u32 {
                 continue;
             }
         }
-        match guest.hear().await {
-            Some(Heard::Open(id)) => match &answers {
+        match guest.recv().await {
+            Some(FromHost::Open(id)) => match &answers {
                 Answers::Pages(entry) => {
                     let mut page = Vec::new();
                     for _ in 0..MAX_LISTED {
@@ -72,16 +72,16 @@ async fn answer_without_end(mut guest: Guest, answers: Answers<'_>) -> u32 {
                 }
                 Answers::Bytes(_) => open = Some((id, WINDOW as usize)),
             },
-            Some(Heard::Logs(id, ..)) => {
+            Some(FromHost::Logs(id, ..)) => {
                 guest.send(&attached(id, 0, 0, None)).await;
                 open = Some((id, WINDOW as usize));
             }
-            Some(Heard::Credit(id, _, bytes)) => {
+            Some(FromHost::Credit(id, _, bytes)) => {
                 if let Some((_, room)) = open.as_mut().filter(|(open, _)| *open == id) {
                     *room += bytes as usize;
                 }
             }
-            Some(Heard::Cancel(id)) => {
+            Some(FromHost::Cancel(id)) => {
                 open = open.filter(|(open, _)| *open != id);
                 waiting.clear();
                 guest.send(&close(id, &Outcome::Done)).await;
@@ -218,13 +218,13 @@ fn file_entry<'a>(path: &'a [u8], kind: FileKind, target: &'a [u8]) -> FileEntry
 #[tokio::test]
 async fn lists_of_files_and_manifests_end_at_their_limits() {
     // What is on its way does not count.
-    let most = |limit: usize| (limit + 8 * WINDOW as usize) / (2 * MAX_PATH * BATCH as usize);
+    let max = |limit: usize| (limit + 8 * WINDOW as usize) / (2 * MAX_PATH * BATCH as usize);
     let (error, sent) = ask(Answers::Bytes(&long_links), async |vm| {
         vm.files().list("/").await
     })
     .await;
     assert_limit(&error, Files::MAX_LISTED_BYTES, "bytes of memory");
-    assert!(sent as usize <= most(Files::MAX_LISTED_BYTES), "{sent}");
+    assert!(sent as usize <= max(Files::MAX_LISTED_BYTES), "{sent}");
 
     let (error, sent) = ask(Answers::Bytes(&long_links), async |vm| {
         let options = ManifestOptions::new();
@@ -232,7 +232,7 @@ async fn lists_of_files_and_manifests_end_at_their_limits() {
     })
     .await;
     assert_limit(&error, Files::MAX_MANIFEST_BYTES, "bytes of memory");
-    assert!(sent as usize <= most(Files::MAX_MANIFEST_BYTES), "{sent}");
+    assert!(sent as usize <= max(Files::MAX_MANIFEST_BYTES), "{sent}");
 }
 
 #[tokio::test]
@@ -286,12 +286,12 @@ async fn a_text_that_is_longer_than_the_guest_said_is_not_kept() {
     record::encode(&mut told_bytes, &Answer::Entry(told)).unwrap();
     let (vm, mut guest) = vm().await;
     let lying = async {
-        let Some(Heard::Open(walk)) = guest.hear().await else {
+        let Some(FromHost::Open(walk)) = guest.recv().await else {
             panic!("nothing is asked");
         };
         let answer = data(walk, Channel::Stdout, &told_bytes);
         guest.send(&[answer, done(walk)].concat()).await;
-        let Some(Heard::Open(read)) = guest.hear().await else {
+        let Some(FromHost::Open(read)) = guest.recv().await else {
             panic!("no text is asked for");
         };
         let answer = data(read, Channel::Stdout, &text);

@@ -10,32 +10,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::sys::time_stamp;
+use crate::sys::read_tsc;
 
 /// The rate in kHz. None if the counter does not run evenly.
 ///
-/// The first call takes [`WINDOW`].
-pub(crate) fn rate_khz() -> Option<u64> {
+/// The first call takes [`MEASURING_TIME`].
+pub(crate) fn frequency_khz() -> Option<u64> {
     static RATE: OnceLock<Option<u64>> = OnceLock::new();
     *RATE.get_or_init(|| {
         let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        runs_evenly(&processor).then(measure)
+        is_invariant(&processor).then(measure)
     })
 }
 
 /// The reading of both clocks is off by less than half a microsecond, so this
 /// is good to 1 in 10,000.
-const WINDOW: Duration = Duration::from_millis(5);
+const MEASURING_TIME: Duration = Duration::from_millis(5);
 
 fn measure() -> u64 {
-    let (ticks, time) = (time_stamp(), Instant::now());
-    thread::sleep(WINDOW);
-    let (ticks, time) = (time_stamp().wrapping_sub(ticks), time.elapsed());
+    let (ticks, time) = (read_tsc(), Instant::now());
+    thread::sleep(MEASURING_TIME);
+    let (ticks, time) = (read_tsc().wrapping_sub(ticks), time.elapsed());
     let rate = u128::from(ticks) * 1_000_000 / time.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-fn runs_evenly(processor: &str) -> bool {
+fn is_invariant(processor: &str) -> bool {
     let flags: Vec<_> = processor
         .lines()
         .find(|line| line.starts_with("flags"))
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn a_counter_that_stops_or_changes_is_not_used() {
-        assert!(runs_evenly("flags : tsc constant_tsc nonstop_tsc"));
-        assert!(!runs_evenly("flags : tsc constant_tsc"));
-        assert!(!runs_evenly(""));
+        assert!(is_invariant("flags : tsc constant_tsc nonstop_tsc"));
+        assert!(!is_invariant("flags : tsc constant_tsc"));
+        assert!(!is_invariant(""));
     }
 }

@@ -51,17 +51,17 @@ proptest! {
             }
             guest.send(&noise).await;
             drop(guest);
-            let mut lost = session.lost();
-            let lost = lost.wait_for(Option::is_some).await.unwrap().unwrap();
+            let mut error = session.link_error();
+            let error = error.wait_for(Option::is_some).await.unwrap().unwrap();
             for stream in &mut streams {
                 let (bytes, end) = read_to_end(stream).await;
                 assert!(bytes.len() <= noise.len());
                 // An exit may have been miscounted before the link was lost.
                 let miscounted = LinkError::Violation(WireError::Malformed);
-                assert!(end.err().is_none_or(|told| told == lost || told == miscounted));
+                assert!(end.err().is_none_or(|told| told == error || told == miscounted));
                 assert!(!stream.input().write(Bytes::from_static(&[0; 100_000])).await);
             }
-            assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Link(lost));
+            assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Link(error));
         };
         // It is an error of the session if this takes more than a moment.
         let in_time = runtime.block_on(async {

@@ -4,7 +4,7 @@ use super::*;
 
 /// What happens to a process and its link, by chance.
 #[derive(Clone, Copy, Debug)]
-enum Happening {
+enum Step {
     /// So many bytes are printed.
     Printed(Channel, usize),
     /// The caller reads what there is.
@@ -15,16 +15,16 @@ enum Happening {
     Settled,
 }
 
-fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+fn steps() -> impl Strategy<Value = Vec<Step>> {
     let output = prop_oneof![3 => Just(Channel::Stdout), 1 => Just(Channel::Stderr)];
     let size = prop_oneof![1..100_usize, 1..20_000_usize, 1..600_000_usize];
-    let happening = prop_oneof![
-        6 => (output, size).prop_map(|(channel, count)| Happening::Printed(channel, count)),
-        2 => Just(Happening::Read),
-        3 => Just(Happening::Dropped),
-        1 => Just(Happening::Settled),
+    let step = prop_oneof![
+        6 => (output, size).prop_map(|(channel, count)| Step::Printed(channel, count)),
+        2 => Just(Step::Read),
+        3 => Just(Step::Dropped),
+        1 => Just(Step::Settled),
     ];
-    prop::collection::vec(happening, 1..25)
+    prop::collection::vec(step, 1..25)
 }
 
 /// One output of a process, as an agent keeps it.
@@ -67,7 +67,7 @@ impl Printer {
         frames
     }
 
-    fn taken_up(&mut self, position: Position) {
+    fn resume_at(&mut self, position: Position) {
         let offset = usize::try_from(position.offset).unwrap();
         assert!(offset <= self.sent, "more arrived than was sent");
         self.sent = offset;
@@ -76,16 +76,16 @@ impl Printer {
 }
 
 /// A process, its agent, and whoever reads what it prints.
-struct Scene {
+struct Scenario {
     session: Session,
     guest: Guest,
     stream: Stream,
     printers: [Printer; 2],
 }
 
-impl Scene {
+impl Scenario {
     async fn new() -> Self {
-        let (session, mut guest) = connect_port().await;
+        let (session, mut guest) = connect_serial().await;
         let stream = open_started(&session, &mut guest).await;
         Self {
             session,
@@ -102,22 +102,22 @@ impl Scene {
         }
     }
 
-    async fn happen(&mut self, happening: Happening) {
+    async fn apply(&mut self, step: Step) {
         let id = self.stream.id;
-        match happening {
-            Happening::Printed(channel, count) => {
+        match step {
+            Step::Printed(channel, count) => {
                 let bytes = self.printer(channel).print(id, count);
                 self.guest.send(&bytes).await;
             }
-            Happening::Read => self.read(),
-            Happening::Settled => self.settle().await,
-            Happening::Dropped => {
+            Step::Read => self.read(),
+            Step::Settled => self.settle().await,
+            Step::Dropped => {
                 self.session.drop_link();
-                self.guest.relink(GUEST_WINDOW).await;
-                let resume = self.guest.hear_resume(id).await;
+                self.guest.answer_reset(GUEST_WINDOW).await;
+                let resume = self.guest.recv_resume(id).await;
                 let [stdout, stderr] = &mut self.printers;
-                stdout.taken_up(resume.stdout);
-                stderr.taken_up(resume.stderr);
+                stdout.resume_at(resume.stdout);
+                stderr.resume_at(resume.stderr);
                 let (stdout, stderr) = (resume.stdout.offset, resume.stderr.offset);
                 self.guest.send(&attached(id, stdout, stderr, None)).await;
             }
@@ -147,7 +147,9 @@ impl Scene {
     async fn settle(&mut self) {
         for heard in settle_past(&self.session, &mut self.guest).await {
             match heard {
-                Heard::Credit(_, channel, bytes) => self.printer(channel).window += bytes as usize,
+                FromHost::Credit(_, channel, bytes) => {
+                    self.printer(channel).window += bytes as usize;
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -200,13 +202,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn every_byte_comes_once_however_often_the_link_breaks(happenings in happenings()) {
+    fn every_byte_comes_once_however_often_the_link_breaks(steps in steps()) {
         run(async {
-            let mut scene = Scene::new().await;
-            for happening in happenings {
-                scene.happen(happening).await;
+            let mut scenario = Scenario::new().await;
+            for step in steps {
+                scenario.apply(step).await;
             }
-            scene.finish().await;
+            scenario.finish().await;
         });
     }
 
@@ -219,7 +221,7 @@ proptest! {
     ) {
         const COUNT: usize = 20_000;
         run(async {
-            let (session, mut guest) = connect_port_with_window(window).await;
+            let (session, mut guest) = connect_serial_with_window(window).await;
             let mut stream = open_started(&session, &mut guest).await;
             let (id, input) = (stream.id, stream.input());
             let write = tokio::spawn(async move {
@@ -239,9 +241,9 @@ proptest! {
                 };
                 let before = taken.len();
                 while taken.len() - before < count && !ended {
-                    match guest.hear().await {
-                        Some(Heard::Data(_, bytes)) => taken.extend(bytes),
-                        Some(Heard::End(_)) => ended = true,
+                    match guest.recv().await {
+                        Some(FromHost::Data(_, bytes)) => taken.extend(bytes),
+                        Some(FromHost::End(_)) => ended = true,
                         other => panic!("{other:?}"),
                     }
                     assert!(taken.len() - credited <= window as usize, "no credit for it");
@@ -254,8 +256,8 @@ proptest! {
                 if let Some(kept) = kept {
                     settle_past(&session, &mut guest).await;
                     session.drop_link();
-                    guest.relink(window).await;
-                    guest.hear_resume(id).await;
+                    guest.answer_reset(window).await;
+                    guest.recv_resume(id).await;
                     let known = credited + kept.index(taken.len() - credited + 1);
                     // What it once said it has it does not lose.
                     let known = known.max(floor);

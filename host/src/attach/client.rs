@@ -4,14 +4,14 @@ use bytes::Bytes;
 use tokio::{io::AsyncWriteExt, net::UnixStream, sync::Semaphore, task::JoinSet, time::timeout};
 
 use super::{
-    BaselineSlot, ControlRequest, Name, VmSummary, ending,
-    listener::{Connected, Connection, Listener, our_listeners},
+    BaselineSlot, ControlRequest, VmName, VmSummary, end_record,
+    listener::{ConnectOutcome, Connection, Listener, our_listeners},
 };
 use crate::vm::VmEnd;
 
 /// The visitor's side: in front of a VM that another program owns.
 #[derive(Debug)]
-pub(crate) struct Visitor {
+pub(crate) struct AttachClient {
     socket: UnixStream,
     pub(crate) summary: VmSummary,
     /// The program that owns the VM.
@@ -20,8 +20,8 @@ pub(crate) struct Visitor {
 
 /// A VM of our own user, as far as its owner can be reached.
 #[derive(Debug)]
-pub(crate) enum Found {
-    Answering(Visitor),
+pub(crate) enum FoundVm {
+    Answering(AttachClient),
     /// The owner accepts no connection, or says nothing.
     NotAnswering {
         owner: Option<u32>,
@@ -36,21 +36,21 @@ pub(crate) enum Found {
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How many owners are waited for at once: each takes a descriptor.
-const MAX_WAITING: usize = 128;
+const MAX_CONCURRENT_QUERIES: usize = 128;
 
-impl Visitor {
+impl AttachClient {
     /// Asks what the VM is. None: it ends just now.
-    async fn ask(connection: Connection) -> Option<Found> {
+    async fn query(connection: Connection) -> Option<FoundVm> {
         let Connection { mut socket, owner } = connection;
         let summary = match timeout(ANSWER_TIMEOUT, VmSummary::receive(&mut socket)).await {
             Ok(Ok(summary)) => summary,
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                return Some(Found::OtherVersion { owner });
+                return Some(FoundVm::OtherVersion { owner });
             }
             Ok(Err(_)) => return None,
-            Err(_) => return Some(Found::NotAnswering { owner }),
+            Err(_) => return Some(FoundVm::NotAnswering { owner }),
         };
-        Some(Found::Answering(Self {
+        Some(FoundVm::Answering(Self {
             socket,
             summary,
             owner,
@@ -76,25 +76,25 @@ impl Visitor {
     /// Has the owner stop or kill the VM or only watch it, and waits until it
     /// has ended. Unknown: the owner is gone without telling, and the VM with
     /// it.
-    pub(crate) async fn order(mut self, request: ControlRequest) -> io::Result<VmEnd> {
+    pub(crate) async fn control(mut self, request: ControlRequest) -> io::Result<VmEnd> {
         self.socket.write_all(&[request as u8]).await?;
-        let end = ending::receive(&mut self.socket).await;
+        let end = end_record::receive(&mut self.socket).await;
         Ok(end.unwrap_or(VmEnd::unknown()))
     }
 }
 
 /// Looks for the VM with this name. None: no program of our own user has it.
-pub(crate) async fn find(name: &Name) -> io::Result<Option<Found>> {
+pub(crate) async fn find(name: &VmName) -> io::Result<Option<FoundVm>> {
     // Usually it is there, and nothing has to be listed.
-    if let Connected::Yes(connection) = Listener::usual(name).connect()? {
-        return Ok(Visitor::ask(connection).await);
+    if let ConnectOutcome::Connected(connection) = Listener::at_default_address(name).connect()? {
+        return Ok(AttachClient::query(connection).await);
     }
     let mut listeners = our_listeners().await?;
     listeners.retain(|listener| listener.name == *name);
     let mut found = None;
     for listener in listeners {
-        found = reach(&listener).await?.or(found);
-        if matches!(found, Some(Found::Answering(_))) {
+        found = query_listener(&listener).await?.or(found);
+        if matches!(found, Some(FoundVm::Answering(_))) {
             break;
         }
     }
@@ -102,21 +102,21 @@ pub(crate) async fn find(name: &Name) -> io::Result<Option<Found>> {
 }
 
 /// Every VM of our own user, in the order of their names. Owners that do not
-/// answer are waited for [`MAX_WAITING`] at a time; other users cost no time.
-pub(crate) async fn list() -> io::Result<Vec<(Name, Found)>> {
-    let permits = Arc::new(Semaphore::new(MAX_WAITING));
-    let mut asking = JoinSet::new();
+/// answer are waited for [`MAX_CONCURRENT_QUERIES`] at a time; other users cost no time.
+pub(crate) async fn list() -> io::Result<Vec<(VmName, FoundVm)>> {
+    let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_QUERIES));
+    let mut querying = JoinSet::new();
     for listener in our_listeners().await? {
         let permits = permits.clone();
-        asking.spawn(async move {
+        querying.spawn(async move {
             // It is never closed.
             let _permit = permits.acquire().await;
-            (reach(&listener).await, listener.name)
+            (query_listener(&listener).await, listener.name)
         });
     }
     let mut list = Vec::new();
-    while let Some(asked) = asking.join_next().await {
-        let (found, name) = asked.map_err(io::Error::other)?;
+    while let Some(queried) = querying.join_next().await {
+        let (found, name) = queried.map_err(io::Error::other)?;
         if let Some(found) = found? {
             list.push((name, found));
         }
@@ -126,10 +126,10 @@ pub(crate) async fn list() -> io::Result<Vec<(Name, Found)>> {
 }
 
 /// Connects to a socket of our own user.
-async fn reach(listener: &Listener) -> io::Result<Option<Found>> {
+async fn query_listener(listener: &Listener) -> io::Result<Option<FoundVm>> {
     Ok(match listener.connect()? {
-        Connected::Yes(connection) => Visitor::ask(connection).await,
-        Connected::QueueFull => Some(Found::NotAnswering { owner: None }),
-        Connected::No => None,
+        ConnectOutcome::Connected(connection) => AttachClient::query(connection).await,
+        ConnectOutcome::QueueFull => Some(FoundVm::NotAnswering { owner: None }),
+        ConnectOutcome::NotOurs => None,
     })
 }

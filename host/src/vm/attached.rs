@@ -17,7 +17,7 @@ use super::{
     handle::{Control, Shared},
 };
 use crate::{
-    attach::{self, ANSWER_TIMEOUT, ControlRequest, Found, Name, Visitor},
+    attach::{self, ANSWER_TIMEOUT, AttachClient, ControlRequest, FoundVm, VmName},
     console::Console,
     error::Error,
     link::{LinkChoice, LinkKind},
@@ -29,7 +29,7 @@ pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
     let found = found.map_err(Error::host("look for VMs"))?;
     let infos = found.into_iter().map(|(name, found)| {
         let (owner_pid, status) = match found {
-            Found::Answering(Visitor { summary, owner, .. }) => {
+            FoundVm::Answering(AttachClient { summary, owner, .. }) => {
                 let since = Duration::from_millis(summary.started_ms);
                 let details = VmDetails {
                     image: summary.image.into(),
@@ -40,8 +40,8 @@ pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
                 };
                 (owner, VmStatus::Answering(details))
             }
-            Found::NotAnswering { owner } => (owner, VmStatus::NotAnswering),
-            Found::OtherVersion { owner } => (owner, VmStatus::OtherVersion),
+            FoundVm::NotAnswering { owner } => (owner, VmStatus::NotAnswering),
+            FoundVm::OtherVersion { owner } => (owner, VmStatus::OtherVersion),
         };
         VmInfo {
             id: name.id().to_owned(),
@@ -55,36 +55,36 @@ pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
 /// How long the owner may take to tell how the VM ended when its link is lost:
 /// the VMM's end may take a moment longer, and the owner waits a little for
 /// what the agent had to say.
-const LAST_WORD: Duration = Duration::from_secs(5);
+const END_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     let no_such_vm = || Error::NoSuchVm { id: id.to_owned() };
-    let name = Name::ours(id).ok_or_else(no_such_vm)?;
-    let visitor = knock(&name).await?;
-    let acceleration = visitor.summary.acceleration();
-    let backend = visitor.summary.backend.clone();
-    let warnings = visitor.summary.warnings.clone();
-    let keeps_disk = visitor.summary.keeps_disk;
-    let socket = visitor.attach().await.map_err(|_| no_such_vm())?;
+    let name = VmName::new(id).ok_or_else(no_such_vm)?;
+    let client = connect_to_owner(&name).await?;
+    let acceleration = client.summary.acceleration();
+    let backend = client.summary.backend.clone();
+    let warnings = client.summary.warnings.clone();
+    let keeps_disk = client.summary.keeps_disk;
+    let socket = client.attach().await.map_err(|_| no_such_vm())?;
     let session = Session::connect(Link::socket(socket), None)
         .await
-        .map_err(|lost| Error::Transport(lost.to_string()))?;
-    let (told, state) = watch::channel(VmState::Running);
-    let end = end_of(knock(&name).await?, session.lost());
+        .map_err(|error| Error::Transport(error.to_string()))?;
+    let (state_sender, state) = watch::channel(VmState::Running);
+    let end = watch_end(connect_to_owner(&name).await?, session.link_error());
     tokio::spawn(async move {
         tokio::select! {
             end = end => {
-                told.send_replace(VmState::Ended(end));
+                state_sender.send_replace(VmState::Ended(end));
             }
             // No handle is left that could ask.
-            () = told.closed() => {}
+            () = state_sender.closed() => {}
         }
     });
     Ok(Vm::new(Shared {
         id: id.to_owned(),
         session: Arc::new(session),
         state,
-        control: Control::Visitor(name),
+        control: Control::Attached(name),
         keeps_disk,
         backend,
         rejected_backends: Vec::new(),
@@ -102,34 +102,37 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
 
 /// Waits for the end of a VM. The owner hangs up when the VM ends, and ends the
 /// VM when it ends.
-async fn end_of(visitor: Visitor, mut lost: watch::Receiver<Option<LinkError>>) -> VmEnd {
-    let mut watching = pin!(visitor.order(ControlRequest::Watch));
-    let mut hung_up = pin!(async move {
-        let _ = lost.wait_for(Option::is_some).await;
+async fn watch_end(
+    client: AttachClient,
+    mut link_error: watch::Receiver<Option<LinkError>>,
+) -> VmEnd {
+    let mut watching = pin!(client.control(ControlRequest::Watch));
+    let mut link_lost = pin!(async move {
+        let _ = link_error.wait_for(Option::is_some).await;
     });
-    let told = tokio::select! {
-        told = &mut watching => {
+    let end = tokio::select! {
+        end = &mut watching => {
             // Nobody can use the VM any more when it is said to have ended.
-            hung_up.await;
-            told.ok()
+            link_lost.await;
+            end.ok()
         }
-        () = &mut hung_up => timeout(LAST_WORD, watching).await.ok().and_then(Result::ok),
+        () = &mut link_lost => timeout(END_REPORT_TIMEOUT, watching).await.ok().and_then(Result::ok),
     };
-    told.unwrap_or(VmEnd::unknown())
+    end.unwrap_or(VmEnd::unknown())
 }
 
 /// Asks the owner how the workspace was.
-pub(super) async fn baseline(name: &Name) -> Result<Bytes, Error> {
-    let visitor = knock(name).await?;
-    let asked = visitor.baseline().await;
+pub(super) async fn baseline(name: &VmName) -> Result<Bytes, Error> {
+    let client = connect_to_owner(name).await?;
+    let asked = client.baseline().await;
     asked.map_err(Error::host("ask the program that owns the VM"))
 }
 
 /// Has the owner stop or kill the VM. One that is gone needs neither: None.
-pub(super) async fn order(name: &Name, request: ControlRequest) -> Result<Option<VmEnd>, Error> {
-    match knock(name).await {
-        Ok(visitor) => visitor
-            .order(request)
+pub(super) async fn end_vm(name: &VmName, request: ControlRequest) -> Result<Option<VmEnd>, Error> {
+    match connect_to_owner(name).await {
+        Ok(client) => client
+            .control(request)
             .await
             .map(Some)
             .map_err(Error::host("ask the program that owns the VM")),
@@ -138,18 +141,18 @@ pub(super) async fn order(name: &Name, request: ControlRequest) -> Result<Option
     }
 }
 
-async fn knock(name: &Name) -> Result<Visitor, Error> {
+async fn connect_to_owner(name: &VmName) -> Result<AttachClient, Error> {
     let found = attach::find(name).await;
     let found = found.map_err(Error::host("reach the program that owns the VM"))?;
     let id = name.id().to_owned();
     match found {
-        Some(Found::Answering(visitor)) => Ok(visitor),
-        Some(Found::NotAnswering { owner }) => Err(Error::OwnerNotAnswering {
+        Some(FoundVm::Answering(client)) => Ok(client),
+        Some(FoundVm::NotAnswering { owner }) => Err(Error::OwnerNotAnswering {
             id,
             owner_pid: owner,
             after: ANSWER_TIMEOUT,
         }),
-        Some(Found::OtherVersion { .. }) => Err(Error::OwnerVersion { id }),
+        Some(FoundVm::OtherVersion { .. }) => Err(Error::OwnerVersion { id }),
         None => Err(Error::NoSuchVm { id }),
     }
 }
