@@ -1,5 +1,5 @@
-//! Builds a static program for guests in a cargo call of its own, because it
-//! has its own target and profile.
+//! Builds a static program for guests with a separate cargo call, because it has
+//! its own target and profile.
 
 use std::{
     env,
@@ -18,9 +18,9 @@ pub(crate) struct Program<'a> {
     pub(crate) features: &'a str,
 }
 
-/// Builds a program of the workspace and tells where it is.
+/// Builds a program of the workspace and returns its path.
 ///
-/// For musl where that target is installed, which makes the smaller program,
+/// Builds for musl if that target is installed, because the program is smaller,
 /// else for glibc.
 pub(crate) fn build(workspace: &Path, program: &Program<'_>) -> Result<PathBuf, Box<dyn Error>> {
     for input in ["guest-agent", "wire", "Cargo.toml", "Cargo.lock"] {
@@ -39,7 +39,7 @@ pub(crate) fn build(workspace: &Path, program: &Program<'_>) -> Result<PathBuf, 
         .args(["--profile", "guest", "--target", target])
         .arg("--target-dir")
         .arg(&target_folder);
-    // What the outer cargo was told is about the host's program.
+    // The variables of the outer cargo apply to the host's program.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
         let is_for_outer_cargo = name.starts_with("CARGO_") && name != "CARGO_HOME";
@@ -47,8 +47,8 @@ pub(crate) fn build(workspace: &Path, program: &Program<'_>) -> Result<PathBuf, 
             cargo.env_remove(&*name);
         }
     }
-    // At a fixed address the program needs no relocation, which would touch
-    // most of its pages at each boot.
+    // A program at a fixed address needs no relocation, which would touch most of
+    // its pages at each boot.
     cargo.env(
         "RUSTFLAGS",
         "-C target-feature=+crt-static -C relocation-model=static",
@@ -61,7 +61,7 @@ pub(crate) fn build(workspace: &Path, program: &Program<'_>) -> Result<PathBuf, 
     Ok(target_folder.join(target).join("guest").join(program.name))
 }
 
-/// Whether the standard library for `target` is there.
+/// Returns whether the standard library for `target` is installed.
 fn is_installed(target: &str) -> bool {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     Command::new(rustc)

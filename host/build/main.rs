@@ -1,5 +1,5 @@
 //! Builds the guest agent, so that it can be embedded in the library.
-//! `VMCELL_AGENT` names a ready-made agent instead.
+//! If `VMCELL_AGENT` is set, that prebuilt agent is embedded instead.
 
 mod guest_program;
 

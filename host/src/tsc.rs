@@ -1,8 +1,8 @@
-//! How fast this machine's time stamp counter runs.
+//! The frequency of this machine's time stamp counter (TSC).
 //!
-//! An emulated guest sees the host's counter. Its kernel would measure the
-//! counter against emulated timers, which takes long and goes wrong on a busy
-//! host, so the host tells it.
+//! An emulated guest sees the host's counter. Its kernel would calibrate the
+//! counter against emulated timers, which takes long and fails on a busy host,
+//! so the host passes the frequency.
 
 use std::{
     sync::OnceLock,
@@ -12,7 +12,7 @@ use std::{
 
 use crate::sys::read_tsc;
 
-/// The rate in kHz. None if the counter does not run evenly.
+/// Returns the frequency in kHz, or `None` if the counter is not invariant.
 ///
 /// The first call takes [`MEASURING_TIME`].
 pub(crate) fn frequency_khz() -> Option<u64> {
@@ -23,8 +23,8 @@ pub(crate) fn frequency_khz() -> Option<u64> {
     })
 }
 
-/// The reading of both clocks is off by less than half a microsecond, so this
-/// is good to 1 in 10,000.
+/// How long the counter is measured. Both clocks are read within half a
+/// microsecond, so the error is at most 1 in 10,000.
 const MEASURING_TIME: Duration = Duration::from_millis(5);
 
 fn measure() -> u64 {

@@ -9,37 +9,37 @@ use super::{
 };
 use crate::vm::VmEnd;
 
-/// The visitor's side: in front of a VM that another program owns.
+/// A client's connection to the owner of a VM, before its request.
 #[derive(Debug)]
 pub(crate) struct AttachClient {
     socket: UnixStream,
     pub(crate) summary: VmSummary,
-    /// The program that owns the VM.
+    /// The process id of the program that owns the VM.
     pub(crate) owner: Option<u32>,
 }
 
-/// A VM of our own user, as far as its owner can be reached.
+/// A VM of our own user, by how its owner answers.
 #[derive(Debug)]
 pub(crate) enum FoundVm {
     Answering(AttachClient),
-    /// The owner accepts no connection, or says nothing.
+    /// The owner does not accept the connection, or sends no summary in time.
     NotAnswering {
         owner: Option<u32>,
     },
-    /// The owner says something that this version does not understand.
+    /// The owner has another version of vmcell.
     OtherVersion {
         owner: Option<u32>,
     },
 }
 
-/// How long an owner may take to say what its VM is.
+/// How long an owner may take to send its summary.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many owners are waited for at once: each takes a descriptor.
+/// How many owners are queried at once. Each takes a descriptor.
 const MAX_CONCURRENT_QUERIES: usize = 128;
 
 impl AttachClient {
-    /// Asks what the VM is. None: it ends just now.
+    /// Waits for the summary. `None` if the VM is just ending.
     async fn query(connection: Connection) -> Option<FoundVm> {
         let Connection { mut socket, owner } = connection;
         let summary = match timeout(ANSWER_TIMEOUT, VmSummary::receive(&mut socket)).await {
@@ -57,7 +57,7 @@ impl AttachClient {
         }))
     }
 
-    /// Goes in. What follows on the socket is the wire protocol.
+    /// Attaches. After this the socket carries the wire protocol.
     pub(crate) async fn attach(mut self) -> io::Result<UnixStream> {
         self.socket
             .write_all(&[ControlRequest::Attach as u8])
@@ -65,7 +65,7 @@ impl AttachClient {
         Ok(self.socket)
     }
 
-    /// Asks how the workspace was. Empty: the owner does not know.
+    /// Requests the baseline. It is empty if the owner has none.
     pub(crate) async fn baseline(mut self) -> io::Result<Bytes> {
         self.socket
             .write_all(&[ControlRequest::Baseline as u8])
@@ -73,9 +73,9 @@ impl AttachClient {
         BaselineSlot::receive(&mut self.socket).await
     }
 
-    /// Has the owner stop or kill the VM or only watch it, and waits until it
-    /// has ended. Unknown: the owner is gone without telling, and the VM with
-    /// it.
+    /// Requests to stop, kill or only watch the VM, and waits until it has ended.
+    /// Returns an unknown end if the owner is gone without reporting one; the VM
+    /// is gone with it.
     pub(crate) async fn control(mut self, request: ControlRequest) -> io::Result<VmEnd> {
         self.socket.write_all(&[request as u8]).await?;
         let end = end_record::receive(&mut self.socket).await;
@@ -83,9 +83,9 @@ impl AttachClient {
     }
 }
 
-/// Looks for the VM with this name. None: no program of our own user has it.
+/// Finds the VM with this name. `None` if no program of our own user has it.
 pub(crate) async fn find(name: &VmName) -> io::Result<Option<FoundVm>> {
-    // Usually it is there, and nothing has to be listed.
+    // Usually this succeeds, and no listing is needed.
     if let ConnectOutcome::Connected(connection) = Listener::at_default_address(name).connect()? {
         return Ok(AttachClient::query(connection).await);
     }
@@ -101,15 +101,15 @@ pub(crate) async fn find(name: &VmName) -> io::Result<Option<FoundVm>> {
     Ok(found)
 }
 
-/// Every VM of our own user, in the order of their names. Owners that do not
-/// answer are waited for [`MAX_CONCURRENT_QUERIES`] at a time; other users cost no time.
+/// Returns all VMs of our own user, by name. Waits for owners that do not answer,
+/// [`MAX_CONCURRENT_QUERIES`] at a time. Sockets of other users cost no time.
 pub(crate) async fn list() -> io::Result<Vec<(VmName, FoundVm)>> {
     let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_QUERIES));
     let mut querying = JoinSet::new();
     for listener in our_listeners().await? {
         let permits = permits.clone();
         querying.spawn(async move {
-            // It is never closed.
+            // The semaphore is never closed.
             let _permit = permits.acquire().await;
             (query_listener(&listener).await, listener.name)
         });
@@ -125,7 +125,7 @@ pub(crate) async fn list() -> io::Result<Vec<(VmName, FoundVm)>> {
     Ok(list)
 }
 
-/// Connects to a socket of our own user.
+/// Connects to a socket of our own user and waits for the summary.
 async fn query_listener(listener: &Listener) -> io::Result<Option<FoundVm>> {
     Ok(match listener.connect()? {
         ConnectOutcome::Connected(connection) => AttachClient::query(connection).await,

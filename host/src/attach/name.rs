@@ -2,21 +2,21 @@ use std::fmt;
 
 use rustix::process::geteuid;
 
-/// Where a VM of a user is found.
+/// The name of a VM: its user and its id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VmName {
     uid: u32,
     id: String,
 }
 
-/// Every name begins with this.
+/// The first part of every address.
 const PREFIX: &str = "vmcell";
 
 impl VmName {
     /// The most bytes that an id may have.
     const MAX_ID: usize = 48;
 
-    /// The name of a VM of our own user. None if the id cannot be one.
+    /// The name of a VM of our own user. `None` if the id is not valid.
     pub(crate) fn new(id: &str) -> Option<Self> {
         let permitted = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         let valid = (1..=Self::MAX_ID).contains(&id.len())
@@ -32,18 +32,18 @@ impl VmName {
         &self.id
     }
 
-    /// The abstract address of a socket under this name: `vmcell/UID/ID`.
+    /// Returns the default abstract address of the VM's socket: `vmcell/UID/ID`.
     pub(super) fn address(&self) -> String {
         self.to_string()
     }
 
-    /// An address that nobody can have taken before, for an id whose usual
+    /// Returns an address that others cannot guess, for an id whose default
     /// address another user holds: `vmcell/UID/ID/RANDOM`.
     pub(super) fn fallback_address(&self, random: u64) -> String {
         format!("{self}/{random:016x}")
     }
 
-    /// The name of a VM of our own user that an address stands for.
+    /// Parses an address. `None` if it is not that of a VM of our own user.
     pub(super) fn from_address(address: &str) -> Option<Self> {
         let mut parts = address.split('/');
         let prefix = parts.next()?;

@@ -27,15 +27,15 @@ use crate::{
     vm::VmEnd,
 };
 
-/// How long to wait before the next visitor when the system refuses to accept
-/// one, usually for want of descriptors.
+/// How long to wait after a failed accept, which usually fails for want of
+/// descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The owner's side: a claim to a name, at first closed.
+/// The owner's listening socket, before it accepts clients.
 #[derive(Debug)]
 pub(crate) struct AttachSocket(StdUnixListener);
 
-/// An open door. It is shut when this is dropped, a little later.
+/// The task that serves clients. Dropping this aborts it.
 #[derive(Debug)]
 pub(crate) struct AttachServer {
     task: JoinHandle<()>,
@@ -43,16 +43,16 @@ pub(crate) struct AttachServer {
     end: watch::Sender<Option<VmEnd>>,
 }
 
-/// How long visitors may take to be told the end. It fits into what the system
-/// keeps for a socket, so it takes no time unless one did not read before.
+/// How long it may take to report the end to clients. The record fits into a
+/// socket's buffer, so it takes no time unless a client did not read before.
 const END_NOTICE_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl AttachServer {
-    /// Gives the name up, tells those inside how the VM ended, and shuts the
-    /// door on them.
+    /// Releases the name, reports to clients how the VM ended, and closes their
+    /// connections.
     pub(crate) async fn shut_down(mut self, end: VmEnd) {
         self.end.send_replace(Some(end));
-        // It fails only with the runtime.
+        // Fails only if the runtime shuts down.
         let _ = (&mut self.task).await;
     }
 }
@@ -64,11 +64,11 @@ impl Drop for AttachServer {
 }
 
 impl AttachSocket {
-    /// Claims the name. Visitors wait until the door is opened.
+    /// Claims the name. Clients wait until [`serve`](Self::serve).
     ///
     /// # Errors
-    /// [`Error::IdTaken`] if a program of our own user has it. That another user
-    /// has bound its address does not matter.
+    /// [`Error::IdTaken`] if a program of our own user has the name. An address
+    /// that another user has bound is replaced by a fallback.
     pub(crate) async fn claim(name: &VmName) -> Result<Self, Error> {
         const DOING: &str = "make the VM known to other programs";
         match bind(&name.address()) {
@@ -77,7 +77,7 @@ impl AttachSocket {
         }
         let random = u64::from_ne_bytes(random_bytes()?);
         let fallback = bind(&name.fallback_address(random)).map_err(Error::host(DOING))?;
-        // Only now: of two that are started at once, at least one sees the
+        // After the bind: of two VMs that start at once, at least one sees the
         // other.
         let ours = our_listeners().await.map_err(Error::host(DOING))?;
         let same_id = ours.iter().filter(|other| other.name == *name);
@@ -89,7 +89,8 @@ impl AttachSocket {
         }
     }
 
-    /// Lets visitors in. `on_request` has somebody do what they ask of the VM itself.
+    /// Starts to serve clients. Calls `on_request` with their requests to stop,
+    /// kill or watch the VM.
     pub(crate) fn serve<F>(
         self,
         summary: VmSummary,
@@ -118,12 +119,14 @@ impl AttachSocket {
                             let (summary, baseline) = (summary.clone(), baseline.clone());
                             let (session, on_request) = (session.clone(), on_request.clone());
                             let end = end_receiver.clone();
-                            clients.spawn(serve_client(socket, summary, baseline, session, on_request, end));
+                            let serving =
+                                serve_client(socket, summary, baseline, session, on_request, end);
+                            clients.spawn(serving);
                         }
                         Err(error) => {
-                            tracing::debug!(%error, "no visitor can be accepted");
-                            // The end of a visit frees a descriptor. Nothing
-                            // tells when other parts of the program free one.
+                            tracing::debug!(%error, "cannot accept a connection");
+                            // A client that disconnects frees a descriptor. There
+                            // is no event when the rest of the program frees one.
                             tokio::select! {
                                 Some(_) = clients.join_next() => {}
                                 () = sleep(ACCEPT_PAUSE) => {}
@@ -132,7 +135,7 @@ impl AttachSocket {
                     }
                 }
             };
-            // Whoever hears of the end can use the id again.
+            // Before the report: after it the id can be used again.
             drop(listener);
             end_sender.send_replace(Some(end));
             let notifying = async { while clients.join_next().await.is_some() {} };
@@ -147,7 +150,7 @@ async fn wait_for_end(end: &mut watch::Receiver<Option<VmEnd>>) -> VmEnd {
     let end = end.wait_for(Option::is_some).await.map_or(None, |end| *end);
     match end {
         Some(end) => end,
-        // Whoever would say it is gone, and this task is about to be.
+        // The sender is dropped, and this task is about to be aborted.
         None => std::future::pending().await,
     }
 }
@@ -157,7 +160,7 @@ fn bind(address: &str) -> io::Result<StdUnixListener> {
     StdUnixListener::bind_addr(&address)
 }
 
-/// Serves one visitor. One that breaks off has changed its mind.
+/// Serves one client, until it disconnects or is answered.
 async fn serve_client(
     mut socket: UnixStream,
     summary: VmSummary,
@@ -166,7 +169,7 @@ async fn serve_client(
     on_request: impl Fn(ControlRequest),
     mut end: watch::Receiver<Option<VmEnd>>,
 ) -> io::Result<()> {
-    // Strangers get not a word.
+    // Other users get no answer.
     if socket.peer_cred()?.uid() != our_uid() {
         return Ok(());
     }
@@ -184,7 +187,7 @@ async fn serve_client(
             on_request(request);
             tokio::select! {
                 end = wait_for_end(&mut end) => end_record::send(&mut socket, end).await?,
-                // It says nothing more, so this is its leaving.
+                // A client sends nothing more, so it has disconnected.
                 _ = socket.read_u8() => {}
             }
         }

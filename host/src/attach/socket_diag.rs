@@ -1,7 +1,6 @@
-//! The kernel's own list of Unix sockets with their owners: sock_diag(7).
+//! Lists Unix sockets with their owners: sock_diag(7).
 //!
-//! It names the user who made a socket without connecting to it, which
-//! `/proc/net/unix` does not.
+//! Unlike `/proc/net/unix` it reports the user who created a socket.
 
 use std::io;
 
@@ -35,18 +34,16 @@ const UNIX_DIAG_UID: u16 = 7;
 const TCP_CLOSE: u32 = 7;
 const TCP_LISTEN: u32 = 10;
 
-/// The kernel sends no larger messages.
+/// The largest message that the kernel sends.
 const MAX_MESSAGE_SIZE: usize = 64 * 1024;
 
 /// Calls `visit` with the abstract name (without its leading zero byte) and the
-/// owner of each stream socket that listens or is not connected yet. Sockets
-/// without an abstract name are left out.
-///
-/// It does not wait for anybody but the kernel.
+/// owner of each stream socket that listens or is not connected yet. Leaves out
+/// sockets without an abstract name. Waits for no other process.
 ///
 /// # Errors
 /// The kernel has no sock_diag for Unix sockets (`CONFIG_UNIX_DIAG`), or does
-/// not name owners (before Linux 5.3).
+/// not report owners (before Linux 5.3).
 pub(super) fn abstract_sockets(mut visit: impl FnMut(&[u8], u32)) -> io::Result<()> {
     let kernel = socket_with(
         AddressFamily::NETLINK,
@@ -85,15 +82,15 @@ fn request() -> Vec<u8> {
     // A protocol and padding follow.
     bytes.extend([AF_UNIX, 0, 0, 0]);
     bytes.extend((1_u32 << TCP_LISTEN | 1 << TCP_CLOSE).to_ne_bytes());
-    // No certain inode.
+    // Any inode.
     bytes.extend(0_u32.to_ne_bytes());
     bytes.extend((UDIAG_SHOW_NAME | UDIAG_SHOW_UID).to_ne_bytes());
-    // No certain cookie.
+    // Any cookie.
     bytes.extend([0xff; 8]);
     bytes
 }
 
-/// The type and the contents of the first message, and what follows it.
+/// Returns the type and the contents of the first message, and the rest.
 fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let size = usize::try_from(u32_at(bytes, 0)?).ok()?;
     let message = bytes.get(NLMSG_HDRLEN..size)?;
@@ -101,7 +98,7 @@ fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((u16_at(bytes, 4)?, message, rest))
 }
 
-/// A `unix_diag_msg` with its attributes.
+/// Calls `visit` for a `unix_diag_msg` with its attributes.
 fn visit_socket(message: &[u8], visit: &mut impl FnMut(&[u8], u32)) -> io::Result<()> {
     let is_stream = message.get(1) == Some(&SOCK_STREAM);
     let (mut name, mut uid) = (None, None);
@@ -127,7 +124,7 @@ fn visit_socket(message: &[u8], visit: &mut impl FnMut(&[u8], u32)) -> io::Resul
     Ok(())
 }
 
-/// The error that a message of the type `NLMSG_ERROR` carries.
+/// Returns the error in a message of the type `NLMSG_ERROR`.
 fn error_of(message: &[u8]) -> io::Error {
     let number = u32_at(message, 0).map_or(0, u32::cast_signed);
     Errno::from_raw_os_error(number.wrapping_neg()).into()

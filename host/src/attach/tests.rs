@@ -1,4 +1,4 @@
-//! What the system's list of sockets tells.
+//! Finding VMs in the system's list of sockets.
 
 use std::os::{
     linux::net::SocketAddrExt as _,
@@ -19,7 +19,7 @@ fn listen(name: &VmName) -> UnixListener {
     UnixListener::bind_addr(&address).unwrap()
 }
 
-/// A kernel that names owners, and one that does not.
+/// By a kernel that reports owners, and by one that does not.
 #[test]
 fn a_listener_of_our_own_user_is_listed_once_in_either_way() {
     let name = name("listed");
@@ -47,7 +47,7 @@ async fn connecting_finds_nobody_or_who_it_is() {
     let _listener = listen(&name);
     let found = Listener::at_default_address(&name).connect().unwrap();
     let ConnectOutcome::Connected(connection) = found else {
-        panic!("nobody is there");
+        panic!("not connected");
     };
     assert_eq!(connection.owner, Some(std::process::id()));
 }

@@ -1,4 +1,4 @@
-//! The way to an agent, and how a conversation on it begins.
+//! The byte stream to an agent, and the exchange of hellos that begins it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,16 +18,16 @@ pub(crate) struct Link {
 
 #[derive(Debug)]
 enum Transport {
-    /// A serial port. It outlives conversations, so a new one can begin on it
-    /// at any time, with a reset.
+    /// A serial port. It stays open; a reset begins the protocol anew on it at
+    /// any time.
     SerialPort { key: ResetKey, used: bool },
-    /// A connection, which is a conversation.
+    /// A connection that cannot be made again.
     Socket,
-    /// The same, and another one can be made.
+    /// A connection that can be made again at this address.
     Redialable(Address),
 }
 
-/// How long the other end may take to let go of a connection.
+/// How long the agent may take to close an old connection.
 const HANGUP_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Link {
@@ -38,8 +38,8 @@ impl Link {
         }
     }
 
-    /// A serial port on which a conversation was begun before, so that the next
-    /// one begins with a reset.
+    /// Creates a link on a serial port that was used before, so that it begins
+    /// with a reset.
     pub(super) fn used_serial(socket: UnixStream, key: ResetKey) -> Self {
         Self {
             socket: Arc::new(socket),
@@ -65,10 +65,10 @@ impl Link {
         })
     }
 
-    /// Whether another conversation can follow one that has ended so.
+    /// Returns whether the link can be made again after this error.
     pub(super) fn can_reconnect_after(&self, error: LinkError) -> bool {
         match self.transport {
-            // The end of a port is the end of its VMM.
+            // A serial port closes only when its VMM ends.
             Transport::SerialPort { .. } => matches!(error, LinkError::Dropped | LinkError::Io(_)),
             Transport::Redialable(_) => matches!(
                 error,
@@ -78,16 +78,16 @@ impl Link {
         }
     }
 
-    /// Makes what the next conversation needs, when the one before is over.
+    /// Connects again, if the link is a connection.
     ///
-    /// What was said on the old connection must not be heard after what is said
-    /// on the new one. So this waits until the agent has hung up, which it does
-    /// when it has heard all of it.
+    /// The agent must not read bytes of the old connection after bytes of the
+    /// new one. So this waits until the agent has closed the old one, which it
+    /// does after reading all of it, for [`HANGUP_TIMEOUT`] at most.
     pub(super) async fn reconnect(&mut self) -> Result<(), LinkError> {
         let Transport::Redialable(address) = &self.transport else {
             return Ok(());
         };
-        // It fails if there is no connection any more.
+        // Fails if the connection is closed already.
         let _ = shutdown(&*self.socket, Shutdown::Write);
         let mut reader = Reader::new(self.socket.clone());
         let _ = timeout(HANGUP_TIMEOUT, reader.skip_to_end()).await;
@@ -99,7 +99,7 @@ impl Link {
         self.socket.clone()
     }
 
-    /// Begins a conversation: says hello and waits for the agent's answer.
+    /// Sends a hello, after a reset if one is needed, and waits for the agent's.
     pub(super) async fn exchange_hellos(
         &mut self,
         boot_id: [u8; 16],
@@ -116,7 +116,7 @@ impl Link {
         }
         encode::hello(&mut hello, &Hello::new(BUILD, WINDOW, boot_id))?;
         let mut reader = Reader::new(self.socket.clone());
-        // At once: the agent may have to write before it can read.
+        // Concurrently: the agent may have to write before it can read.
         let ((), peer) = tokio::try_join!(writer::write(&self.socket, &hello), async {
             if let Some(nonce) = nonce {
                 reader.skip_past(nonce).await?;

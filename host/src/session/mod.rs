@@ -1,4 +1,4 @@
-//! A conversation with an agent, shared by many streams.
+//! A session with an agent: one link, shared by many streams.
 //!
 //! ```text
 //!  Stream ──> Outgoing ──> writer ──> link
@@ -6,16 +6,16 @@
 //!                 Table: id -> StreamState
 //! ```
 //!
-//! The supervisor task reads and writes. When the link breaks it begins a new one
-//! and opens every stream on it again, each in the way that its [`Recovery`]
-//! knows: a process goes on at the byte where it was.
+//! The supervisor task reads and writes. When the link breaks, it makes a new
+//! one and reopens every stream on it as its [`Recovery`] says: the output of a
+//! process continues at the byte where it broke off.
 //!
-//! The reader is the only one that adds to a stream's state, the stream's
-//! handles the only ones that take from it. What a guest can make the host hold
-//! is bounded by the windows of the streams that the host itself opened.
+//! Only the reader adds to a stream's state, and only the stream's handles take
+//! from it. The windows of the streams that the host opened bound how many bytes
+//! a guest can make the host hold.
 //!
-//! Locks: a stream's state before the queue of what goes out. Nobody holds two
-//! states.
+//! Lock order: a stream's state before the outgoing queue. No task holds the
+//! states of two streams at once.
 
 mod address;
 mod event;
@@ -60,21 +60,22 @@ pub(crate) use route::Route;
 pub(crate) use service_state::{ServiceFailureReason, ServicePhase, ServiceState};
 pub(crate) use stream::{Stream, StreamInput, StreamOutput};
 
-/// How many bytes a guest may send on a channel before the host has read them.
+/// How many unread bytes a guest may send on a channel.
 pub(crate) const WINDOW: u32 = 1024 * 1024;
 
-/// More than this of control frames waits only if the guest does not read.
+/// The limit of unsent bytes of control frames. More wait only if the guest does
+/// not read.
 const MAX_UNSENT_CONTROL: usize = 1024 * 1024;
 
-/// What the host calls itself.
+/// The name of the host's build, for its hello.
 const BUILD: &str = concat!("vmcell ", env!("CARGO_PKG_VERSION"));
 
-/// A conversation with an agent. It ends when it is dropped.
+/// A session with an agent. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Session {
     shared: Arc<Shared>,
     peer: PeerInfo,
-    /// It ends with the session.
+    /// Aborts the task with the session.
     _supervisor: AbortOnDrop,
 }
 
@@ -82,22 +83,23 @@ struct Shared {
     table: StreamTable,
     outgoing: Outgoing,
     link_error: watch::Sender<Option<LinkError>>,
-    /// Somebody wants a new link.
+    /// Requests a new link.
     drop_link: Notify,
-    /// The guest does not read.
+    /// Reports that the guest does not read.
     peer_not_reading: Notify,
-    /// How much standard input a new process may be sent.
+    /// How many bytes of standard input may be sent to a new process at first.
     input_window: u32,
 }
 
-/// What waits to be sent may be secrets: environments, inputs, passwords.
+/// Prints no contents: unsent bytes may be secrets, such as environments, input
+/// and passwords.
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 
-/// What an agent said of itself.
+/// What an agent's hello says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PeerInfo {
     pub(crate) build: String,
@@ -106,41 +108,40 @@ pub(crate) struct PeerInfo {
     pub(crate) window: u32,
 }
 
-/// Why a link is of no more use.
+/// Why a link failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkError {
     /// The other end closed it.
     Closed,
-    /// The host's system failed.
+    /// A system call of the host failed.
     Io(io::ErrorKind),
-    /// There is no way to the agent.
+    /// No connection to the agent could be made.
     Connect(ConnectError),
-    /// The guest does not keep the protocol.
+    /// The guest violated the protocol.
     Violation(WireError),
-    /// The agent belongs to another boot than this one.
+    /// The agent belongs to another boot.
     WrongBoot,
-    /// The guest sends, but does not read what it is sent.
+    /// The guest does not read, or does not answer a hello in time.
     PeerNotReading,
-    /// The caller wanted a new one.
+    /// The caller requested a new link.
     Dropped,
 }
 
 /// Why a stream could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenError {
-    /// The link is lost.
+    /// The link has failed.
     Link(LinkError),
     /// The request does not fit in a frame.
     TooLarge,
     /// Too many streams are open.
     Full,
-    /// The agent lacks this.
+    /// The agent lacks this capability.
     Unsupported(Capabilities),
 }
 
 impl Session {
-    /// Says hello and waits for the agent's answer. Who does not know the boot
-    /// learns it.
+    /// Exchanges hellos with the agent. Accepts any boot if `boot_id` is `None`.
     pub(crate) async fn connect(
         mut link: Link,
         boot_id: Option<[u8; 16]>,
@@ -172,8 +173,8 @@ impl Session {
         })
     }
 
-    /// Drops the link and makes a new one. What was on its way is lost, and the
-    /// streams go on where they were.
+    /// Drops the link and makes a new one. Bytes in flight are lost; the streams
+    /// are reopened as their [`Recovery`] says.
     pub(crate) fn drop_link(&self) {
         self.shared.drop_link.notify_one();
     }
@@ -192,7 +193,7 @@ impl Session {
         }
         let mut frame = Vec::new();
         let mut opened = Ok(());
-        // The stream must be known before the agent can answer.
+        // The stream must be in the table before the agent can answer.
         let (id, state) = self.shared.table.insert(|id| {
             encode::open(&mut frame, id, request).map_err(|_| OpenError::TooLarge)?;
             let recovery = Recovery::of(request, frame.clone());
@@ -203,8 +204,8 @@ impl Session {
             state,
             shared: self.shared.clone(),
         };
-        // The link may have been lost between our look and now; then nobody
-        // will tell this stream.
+        // If the link failed since the check above, the stream may have missed
+        // the error.
         if let Some(error) = *self.shared.link_error.borrow() {
             opened = Err(OpenError::Link(error));
         }
@@ -220,7 +221,7 @@ impl Session {
         }
     }
 
-    /// Tells when the link is lost, and why.
+    /// Returns a receiver of the error that ends the session.
     pub(crate) fn link_error(&self) -> watch::Receiver<Option<LinkError>> {
         self.shared.link_error.subscribe()
     }
@@ -239,14 +240,15 @@ impl Shared {
             write(out);
             Ok(())
         });
-        // Credit for what a guest sends is the one thing that it can make us
-        // queue without end.
+        // Credit for the guest's own bytes is the only thing that a guest can
+        // make the host queue without limit.
         if self.outgoing.unsent_control() > MAX_UNSENT_CONTROL {
             self.peer_not_reading.notify_one();
         }
     }
 
-    /// The link is lost: everybody who waits for it is told.
+    /// Records the error that ends the session, unless there is one, and fails
+    /// all streams with it.
     fn fail(&self, error: LinkError) {
         self.link_error.send_if_modified(|current| {
             let first = current.is_none();

@@ -8,21 +8,21 @@ use bytes::Bytes;
 use tokio::{net::UnixStream, sync::Notify};
 use vmcell_wire::{Header, StreamId, WireError, encode};
 
-/// What waits to be written to a link, in order.
+/// The queue of frames to be written to a link.
 ///
-/// Adding never waits: control frames are few and small. Who adds data looks
-/// first whether the queue [is full](Self::is_full): credit is a promise to
-/// read that a guest need not keep.
+/// Adding never waits: control frames are few and small. Before adding data,
+/// callers check whether the queue [is full](Self::is_full): a guest may grant
+/// credit and then not read.
 ///
-/// When a link is lost, so is what waited for it. Frames name the [`Epoch`] that
-/// they were made for, and those for a link that is gone are dropped.
+/// When a link is lost, its queue is dropped. Frames carry the [`Epoch`] that
+/// they were made for; those of an earlier epoch are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     queue: Mutex<Queue>,
     added: Notify,
 }
 
-/// The number of a link among those that a session has had.
+/// The sequence number of a link of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epoch(u64);
 
@@ -30,32 +30,31 @@ pub(super) struct Epoch(u64);
 struct Queue {
     epoch: Epoch,
     pieces: VecDeque<Bytes>,
-    /// Small frames behind the pieces, together.
+    /// Small frames that follow the pieces, joined.
     tail: Vec<u8>,
-    /// How many bytes of control frames there are that count.
+    /// Unsent bytes of [peer-caused](PeerCaused) control frames.
     control_bytes: usize,
-    /// How many bytes of data there are.
+    /// Unsent bytes of data.
     data_bytes: usize,
-    /// They wait for room for data.
+    /// To be woken when there is room for data.
     wakers: Vec<Waker>,
-    /// The link, while there is a conversation on it. This does not keep it
-    /// open.
+    /// The link, while it is in use. This does not keep it open.
     link: Weak<UnixStream>,
-    /// The writer has taken something and is not back yet.
+    /// The writer is writing pieces that it has taken.
     writing: bool,
 }
 
-/// Whether a frame is one that the other end can make us queue.
+/// Whether the peer can make this side queue a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PeerCaused {
     Yes,
     No,
 }
 
-/// A payload up to this size is copied, so that it needs no write of its own.
+/// Payloads up to this size are copied into the tail, which saves a write.
 const MAX_COPIED_PAYLOAD: usize = 4096;
 
-/// So much data may wait here, beside as much that is being written.
+/// The limit of queued data, not counting what is being written.
 const MAX_QUEUED_DATA: usize = 1024 * 1024;
 
 impl Outgoing {
@@ -63,7 +62,7 @@ impl Outgoing {
         self.lock().epoch
     }
 
-    /// The link is lost, and with it all that waited for it.
+    /// Drops the queue, because the link is lost, and starts the next epoch.
     pub(super) fn start_next_epoch(&self) -> Epoch {
         let mut queue = self.lock();
         let epoch = Epoch(queue.epoch.0 + 1);
@@ -79,7 +78,7 @@ impl Outgoing {
         epoch
     }
 
-    /// From now on what is small can be written by those who add it.
+    /// Sets the link, so that callers can write small frames themselves.
     pub(super) fn set_link(&self, link: &Arc<UnixStream>) {
         self.lock().link = Arc::downgrade(link);
     }
@@ -96,8 +95,8 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Adds what the host asks for of its own accord. However much that is, it
-    /// does not mean that the guest does not read.
+    /// Adds a request of the host. It does not count as unsent control bytes,
+    /// from which the host concludes that the guest does not read.
     pub(super) fn request(
         &self,
         epoch: Epoch,
@@ -109,8 +108,8 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Adds the word that a close has come. It goes out with the next frame:
-    /// nobody waits for it.
+    /// Adds the acknowledgement of a close. It is sent with the next frame,
+    /// because nothing waits for it.
     pub(super) fn ack(&self, epoch: Epoch, stream: StreamId) {
         // A frame of a fixed size always fits.
         let _ = self.add(epoch, PeerCaused::Yes, |out| {
@@ -119,7 +118,7 @@ impl Outgoing {
         });
     }
 
-    /// How many bytes of control frames wait, but for requests.
+    /// Returns the unsent bytes of control frames, without requests.
     pub(super) fn unsent_control(&self) -> usize {
         self.lock().control_bytes
     }
@@ -141,8 +140,8 @@ impl Outgoing {
         self.send(queue);
     }
 
-    /// Whether no more data should be added for now. Then the waker is woken
-    /// when that changes.
+    /// Returns whether the limit of queued data is reached. If so, the waker is
+    /// woken when there is room.
     pub(super) fn is_full(&self, waker: &Waker) -> bool {
         let mut queue = self.lock();
         let full = queue.data_bytes >= MAX_QUEUED_DATA;
@@ -152,7 +151,7 @@ impl Outgoing {
         full
     }
 
-    /// Waits for something to write and takes all of it.
+    /// Waits until the queue is not empty and takes all of it.
     ///
     /// Cancel safe.
     pub(super) async fn take(&self) -> VecDeque<Bytes> {
@@ -197,8 +196,8 @@ impl Outgoing {
         Ok(Some(queue))
     }
 
-    /// Has written what waits. Somebody waits for an answer to it, and the
-    /// writer's turn would take longer than a write.
+    /// Writes the queue at once if it can, else wakes the writer. A caller waits
+    /// for the reply, and waking the writer takes longer than a write.
     fn send(&self, mut queue: MutexGuard<'_, Queue>) {
         if !queue.write_tail() {
             drop(queue);
@@ -212,8 +211,8 @@ impl Outgoing {
 }
 
 impl Queue {
-    /// Writes the small frames, if nothing goes before them. False: there is
-    /// something left for the writer.
+    /// Writes the small frames if nothing precedes them. Returns whether the
+    /// queue is empty; if not, the writer has to write the rest.
     fn write_tail(&mut self) -> bool {
         if self.writing || !self.pieces.is_empty() {
             return false;
@@ -221,7 +220,7 @@ impl Queue {
         let Some(link) = self.link.upgrade() else {
             return false;
         };
-        // What goes wrong will for the writer as well, who tells.
+        // The writer will get the same error and report it.
         if let Ok(count) = link.try_write(&self.tail) {
             self.tail.drain(..count);
         }

@@ -8,19 +8,19 @@ use vmcell_wire::{
 
 use super::{LinkError, PeerInfo, Shared, state::AfterClose};
 
-/// Reads frames from a link and hands them to the streams.
+/// Reads frames from a link and passes them to the streams.
 pub(super) struct Reader {
     link: Arc<UnixStream>,
     decoder: Decoder,
     buffer: Box<[u8]>,
-    /// Where the bytes are that were read and not yet decoded.
+    /// The part of the buffer that was read and not decoded yet.
     unread: std::ops::Range<usize>,
 }
 
 const BUFFER_SIZE: usize = 64 * 1024;
 
-/// So much of a data frame is worth reading past the buffer, straight to where
-/// it belongs.
+/// If at least this much of a data frame is missing, it is read directly into
+/// its stream's inbox.
 const MIN_DIRECT_READ: usize = 16 * 1024;
 
 impl Reader {
@@ -33,7 +33,7 @@ impl Reader {
         }
     }
 
-    /// The first frame, which must be a hello.
+    /// Reads the first frame, which must be a hello.
     pub(super) async fn hello(&mut self) -> Result<PeerInfo, LinkError> {
         loop {
             let unread = self.buffer.get(self.unread.clone()).unwrap_or_default();
@@ -51,12 +51,11 @@ impl Reader {
         }
     }
 
-    /// Drops what is left of an older conversation, up to the answer to our
-    /// reset.
+    /// Drops bytes from before the reset, up to the agent's answer to it.
     pub(super) async fn skip_past(&mut self, nonce: Nonce) -> Result<(), LinkError> {
         let mut scanner = Scanner::new(nonce);
         loop {
-            // As in `run`: the time must pass in which the answer has to come.
+            // As in `run`: the timeout of the caller must be able to expire.
             tokio::task::coop::consume_budget().await;
             self.read().await?;
             let mut input = self.buffer.get(self.unread.clone()).unwrap_or_default();
@@ -73,7 +72,7 @@ impl Reader {
         }
     }
 
-    /// Drops all that comes, until nothing does.
+    /// Drops all bytes until the link ends.
     pub(super) async fn skip_to_end(&mut self) -> LinkError {
         loop {
             tokio::task::coop::consume_budget().await;
@@ -83,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// Serves the streams until the link is lost.
+    /// Passes frames to the streams until the link fails.
     pub(super) async fn run(&mut self, shared: &Shared) -> Result<Infallible, LinkError> {
         loop {
             // A guest that never pauses must not keep other tasks from running;
@@ -103,7 +102,7 @@ impl Reader {
         }
     }
 
-    /// Fills the buffer anew. All that was in it has been decoded.
+    /// Refills the buffer. All of its bytes must have been decoded.
     async fn read(&mut self) -> Result<(), LinkError> {
         loop {
             self.link.readable().await?;
@@ -119,7 +118,7 @@ impl Reader {
         }
     }
 
-    /// Reads a part of a data frame straight into the inbox of its stream.
+    /// Reads a part of a data frame directly into the inbox of its stream.
     async fn read_direct(
         &mut self,
         shared: &Shared,
@@ -157,8 +156,8 @@ fn peer_info(hello: &Hello<'_>) -> PeerInfo {
     }
 }
 
-/// Gives an item to its stream. A stream that the host never opened, or whose
-/// close has come, means that the guest is not our agent.
+/// Passes an item to its stream. An item for a stream that the host never
+/// opened, or that is closed, is a violation.
 fn dispatch(shared: &Shared, item: Item<'_>) -> Result<(), LinkError> {
     let find = |stream: StreamId| {
         shared

@@ -4,50 +4,51 @@ use vmcell_wire::{
     terminal::{AttachTerminal, Terminal},
 };
 
-/// How a stream goes on when its link was lost and there is a new one.
+/// How a stream continues on a new link after its link was lost.
 #[derive(Debug)]
 pub(super) enum Recovery {
-    /// It cannot: nobody knows whether the request was carried out.
+    /// It fails: the host cannot know whether the request was carried out.
     Fail,
-    /// Work on files: it cannot either, because the agent has given it up.
+    /// A request on files: it fails, because the agent has cancelled it.
     FailFiles,
-    /// A connection: it is broken, as the link is.
+    /// A connection to a port of the guest: it fails with the link.
     FailDial,
-    /// By asking again, which changes nothing.
+    /// The request is repeated, which has no further effect.
     Repeat(Vec<u8>),
-    /// Something is removed: by asking again. If it is not there, that was done.
+    /// The removal is repeated. If the object does not exist, the first request
+    /// has succeeded.
     Remove(Vec<u8>),
-    /// A list: by asking again, and leaving out what was told before.
+    /// A list is requested again, and entries that came before are left out.
     RepeatList {
         frame: Vec<u8>,
-        /// The last process that was told.
+        /// The id of the last process that came.
         last: u32,
-        /// How many were told on this link.
+        /// How many came on this link.
         count: usize,
     },
     /// The same for a list of services.
     RepeatServices {
         frame: Vec<u8>,
-        /// The last service that was told.
+        /// The name of the last service that came.
         last: String,
-        /// How many were told on this link.
+        /// How many came on this link.
         count: usize,
     },
-    /// The log of a service, from where on it was read.
+    /// The log of a service is read on from where it broke off.
     ResumeLog {
         name: String,
         follow: bool,
-        /// The frame that asked for it, until it is known where it begins.
+        /// The request, until the agent reports where the log begins.
         frame: Option<Vec<u8>>,
     },
-    /// A foreground process, which is taken up where it was, or started if the
-    /// agent does not know it.
+    /// A foreground process is resumed, or started if the agent does not know
+    /// its ticket.
     Resume {
         ticket: u64,
-        /// The frame that starts it, until it is known to run.
+        /// The request that starts it, until it is known to run.
         start: Option<Vec<u8>>,
     },
-    /// A process that is watched, from where on it was seen.
+    /// The stream attaches to its process again, where it broke off.
     Reattach {
         outputs: Outputs,
         input: AttachedInput,
@@ -55,13 +56,13 @@ pub(super) enum Recovery {
     },
 }
 
-/// What a stream has to do with the input of the process that it watches.
+/// Which input of its process an attached stream writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttachedInput {
     None,
-    /// Its standard input, alone.
+    /// Its standard input, exclusively.
     Stdin,
-    /// A terminal, on which it is known by this number.
+    /// A terminal, as the writer with this number.
     Terminal(u64),
 }
 
@@ -83,17 +84,17 @@ impl Outputs {
     };
 }
 
-/// How to name a process that is watched.
+/// How a stream names the process that it attaches to.
 #[derive(Debug)]
 pub(super) enum AttachTarget {
-    /// As the caller did, in this frame.
+    /// As in the caller's request, which is this frame.
     Original(Vec<u8>),
-    /// By the id that the agent told.
+    /// By the id that the agent reported.
     Id(u32),
 }
 
 impl Recovery {
-    /// For the request that `frame` opens a stream with.
+    /// Returns the recovery of the stream that `frame` opens with `request`.
     pub(super) fn of(request: &Request<'_>, frame: Vec<u8>) -> Self {
         match request {
             Request::Start(start) if start.lifetime == Lifetime::Foreground => Self::Resume {
@@ -112,7 +113,7 @@ impl Recovery {
                 target: AttachTarget::Original(frame),
             },
             Request::Terminal(terminal) => Self::of_terminal(terminal, frame),
-            // A start has a ticket, by which the agent knows it again.
+            // The agent recognises a repeated start by its ticket.
             Request::Start(_)
             | Request::Ping
             | Request::PowerOff { .. }
@@ -133,8 +134,8 @@ impl Recovery {
 
     fn of_service(request: &Service<'_>, frame: Vec<u8>) -> Self {
         match request {
-            // A start has a ticket, and what else changes something does the
-            // same if it is done twice.
+            // The agent recognises a repeated start by its ticket. The others
+            // are idempotent.
             Service::Start(_)
             | Service::Wait { .. }
             | Service::Look { .. }
@@ -178,7 +179,7 @@ impl Recovery {
         }
     }
 
-    /// Which outputs come on the stream.
+    /// Returns which outputs the stream carries.
     pub(super) fn outputs(&self) -> Outputs {
         match self {
             Self::Fail
@@ -195,7 +196,8 @@ impl Recovery {
         }
     }
 
-    /// Writes what opens the stream on a new link. False: nothing can.
+    /// Writes the request that reopens the stream on a new link. Returns `false`
+    /// if it cannot be reopened.
     pub(super) fn reopen(
         &mut self,
         out: &mut Vec<u8>,

@@ -7,7 +7,7 @@ use vmcell_wire::{
 use super::event::Failed;
 use crate::printable::{beginning, printable};
 
-/// A [`State`] whose texts are safe to print.
+/// An owned [`State`] whose texts are safe to print.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceState {
     pub(crate) name: String,
@@ -19,7 +19,7 @@ pub(crate) struct ServiceState {
     pub(crate) log: Kept,
 }
 
-/// A [`Phase`].
+/// An owned [`Phase`].
 #[derive(Clone, Debug)]
 pub(crate) enum ServicePhase {
     Waiting(String),
@@ -32,7 +32,7 @@ pub(crate) enum ServicePhase {
     Failed(ServiceFailureReason),
 }
 
-/// A [`FailureReason`].
+/// An owned [`FailureReason`].
 #[derive(Clone, Debug)]
 pub(crate) enum ServiceFailureReason {
     Died,
@@ -43,8 +43,8 @@ pub(crate) enum ServiceFailureReason {
 }
 
 impl ServiceState {
-    /// It fails if the names are none, or it says something that this version
-    /// does not know.
+    /// Fails if a name is not valid, or if this version does not know the phase
+    /// or the reason.
     pub(super) fn from_wire(state: &State<'_>) -> Result<Self, WireError> {
         Ok(Self {
             name: name(state.name)?,
@@ -57,7 +57,7 @@ impl ServiceState {
         })
     }
 
-    /// The same as it goes over a link.
+    /// Borrows this as a wire message.
     pub(super) fn as_wire(&self) -> State<'_> {
         State {
             name: &self.name,
@@ -117,7 +117,7 @@ impl ServiceFailureReason {
     }
 
     fn as_wire(&self) -> FailureReason<'_> {
-        // To make texts safe may have made them longer.
+        // Texts may have grown when they were made safe to print.
         match self {
             Self::Died => FailureReason::Died,
             Self::NotReady(text) => FailureReason::NotReady(beginning(text, MAX_FAILURE_TEXT)),
@@ -129,13 +129,13 @@ impl ServiceFailureReason {
 }
 
 impl Failed {
-    /// The same as it goes over a link.
+    /// Borrows this as a wire message.
     pub(super) fn as_wire(&self) -> Failure<'_> {
         Failure {
             kind: self.kind,
             errno: self.errno,
             stage: self.stage,
-            // To make it safe may have made it longer.
+            // It may have grown when it was made safe to print.
             text: beginning(&self.text, MAX_FAILURE_TEXT),
         }
     }

@@ -4,8 +4,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Link, LinkError, PeerInfo, Shared, reader::Reader, writer};
 
-/// The task that keeps a conversation going: it reads, it writes, and when the
-/// link breaks it begins a new one and takes the streams over.
+/// The task that serves a session: it reads and writes, and when the link breaks
+/// it makes a new one and reopens the streams on it.
 pub(super) struct LinkSupervisor {
     pub(super) link: Link,
     pub(super) reader: Reader,
@@ -13,15 +13,16 @@ pub(super) struct LinkSupervisor {
     pub(super) shared: Arc<Shared>,
 }
 
-/// How long the agent may take to answer on a new link. It gives processes up
-/// that nobody takes over for longer than this.
+/// How long the agent may take to answer on a new link. The agent keeps processes
+/// without a link for longer than this before it ends them.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A guest that hangs up again and again has a new link so often.
+/// The shortest time between two links, for a guest that hangs up again and
+/// again.
 const MIN_LINK_LIFETIME: Duration = Duration::from_millis(250);
 
 impl LinkSupervisor {
-    /// Runs until there is no link and no way to get one.
+    /// Runs until the link has failed and cannot be made again.
     pub(super) async fn run(mut self) {
         loop {
             let started = Instant::now();
@@ -30,7 +31,7 @@ impl LinkSupervisor {
                 self.shared.fail(error);
                 return;
             }
-            tracing::debug!(%error, "the link to the agent is made anew");
+            tracing::debug!(%error, "reconnecting the link to the agent");
             self.reopen_streams(error);
             if error == LinkError::Closed {
                 sleep_until(started + MIN_LINK_LIFETIME).await;
@@ -42,7 +43,7 @@ impl LinkSupervisor {
         }
     }
 
-    /// Reads and writes until one of them fails.
+    /// Reads and writes until one of them fails, and returns why.
     async fn serve_link(&mut self) -> LinkError {
         let stream = self.link.stream();
         self.shared.outgoing.set_link(&stream);
@@ -56,7 +57,8 @@ impl LinkSupervisor {
         error
     }
 
-    /// Prepares the streams for the next link.
+    /// Queues the requests that reopen the streams on the next link. Streams that
+    /// cannot be reopened fail.
     fn reopen_streams(&self, error: LinkError) {
         let epoch = self.shared.outgoing.start_next_epoch();
         for (id, state) in self.shared.table.all() {

@@ -7,7 +7,7 @@ use vmcell_wire::{StreamId, limits::MAX_STREAMS};
 
 use super::{LinkError, OpenError, state::StreamState};
 
-/// The streams that are open on a link: those whose close has not come yet.
+/// The open streams of a session: those for which no close has arrived.
 #[derive(Debug, Default)]
 pub(super) struct StreamTable(Mutex<Streams>);
 
@@ -18,7 +18,7 @@ struct Streams {
 }
 
 impl StreamTable {
-    /// Makes a stream under an id that is free.
+    /// Creates a stream with a free id.
     pub(super) fn insert(
         &self,
         make: impl FnOnce(StreamId) -> Result<Arc<StreamState>, OpenError>,
@@ -45,8 +45,8 @@ impl StreamTable {
         self.lock().open.remove(&id);
     }
 
-    /// All of them, as they are now, in the order of their ids: mostly that in
-    /// which they were opened.
+    /// Returns all open streams by id, which is mostly the order in which they
+    /// were opened.
     pub(super) fn all(&self) -> Vec<(StreamId, Arc<StreamState>)> {
         let streams = self.lock();
         let open = streams.open.iter();
@@ -56,7 +56,7 @@ impl StreamTable {
         all
     }
 
-    /// Tells every stream that nothing more will come.
+    /// Fails every stream, and empties the table.
     pub(super) fn fail_all(&self, error: LinkError) {
         let open = std::mem::take(&mut self.lock().open);
         for state in open.values() {

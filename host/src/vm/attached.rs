@@ -1,4 +1,4 @@
-//! VMs that other programs run.
+//! VMs that other programs own.
 
 use std::{
     pin::pin,
@@ -52,9 +52,9 @@ pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
     Ok(infos.collect())
 }
 
-/// How long the owner may take to tell how the VM ended when its link is lost:
-/// the VMM's end may take a moment longer, and the owner waits a little for
-/// what the agent had to say.
+/// How long the owner may take to report how the VM ended after the link is
+/// lost: the VMM may exit a moment later, and the owner waits for the agent's
+/// report.
 const END_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
@@ -76,7 +76,7 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
             end = end => {
                 state_sender.send_replace(VmState::Ended(end));
             }
-            // No handle is left that could ask.
+            // All handles are dropped.
             () = state_sender.closed() => {}
         }
     });
@@ -100,8 +100,8 @@ pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
     }))
 }
 
-/// Waits for the end of a VM. The owner hangs up when the VM ends, and ends the
-/// VM when it ends.
+/// Waits for the end of a VM. The owner closes the link when the VM ends, and the
+/// VM ends when the owner does.
 async fn watch_end(
     client: AttachClient,
     mut link_error: watch::Receiver<Option<LinkError>>,
@@ -112,23 +112,25 @@ async fn watch_end(
     });
     let end = tokio::select! {
         end = &mut watching => {
-            // Nobody can use the VM any more when it is said to have ended.
+            // The link must be closed before the VM is reported to have ended.
             link_lost.await;
             end.ok()
         }
-        () = &mut link_lost => timeout(END_REPORT_TIMEOUT, watching).await.ok().and_then(Result::ok),
+        () = &mut link_lost => {
+            timeout(END_REPORT_TIMEOUT, watching).await.ok().and_then(Result::ok)
+        }
     };
     end.unwrap_or(VmEnd::unknown())
 }
 
-/// Asks the owner how the workspace was.
+/// Requests the baseline from the owner.
 pub(super) async fn baseline(name: &VmName) -> Result<Bytes, Error> {
     let client = connect_to_owner(name).await?;
     let asked = client.baseline().await;
     asked.map_err(Error::host("ask the program that owns the VM"))
 }
 
-/// Has the owner stop or kill the VM. One that is gone needs neither: None.
+/// Asks the owner to stop or kill the VM. `None` if the VM is gone already.
 pub(super) async fn end_vm(name: &VmName, request: ControlRequest) -> Result<Option<VmEnd>, Error> {
     match connect_to_owner(name).await {
         Ok(client) => client

@@ -1,4 +1,4 @@
-//! The one task that changes a VM's state.
+//! The task that drives a VM's state. No other task changes it.
 
 use std::{process::ExitStatus, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     vmm::Vmm,
 };
 
-/// What a handle can ask of the driver.
+/// What a handle can request of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndRequest {
     Stop,
@@ -32,20 +32,20 @@ pub(super) struct Driver {
     pub(super) attach_server: Option<AttachServer>,
     pub(super) requests: mpsc::UnboundedReceiver<EndRequest>,
     pub(super) state: watch::Sender<VmState>,
-    /// The way to stop a VM whose disk is kept when the runtime is gone. None:
-    /// the VM is killed, and when every handle is gone too.
+    /// How to stop a VM whose disk is kept when the runtime is gone. `None` if
+    /// the VM is killed then, and when every handle is dropped.
     pub(super) stop_route: Option<Route>,
 }
 
 impl Driver {
-    /// Runs until the VM has ended. When every handle is gone, the VM is
-    /// stopped if its disk is kept, and killed if not.
+    /// Runs until the VM has ended. When every handle is dropped, stops the VM
+    /// if its disk is kept, and kills it if not.
     pub(super) async fn run(mut self) {
         let mut link_error = self.session.link_error();
         let mut link_is_lost = false;
         let mut has_handles = true;
         let mut stop_deadline = None;
-        // Held until the end: dropping it would take the request back.
+        // Held until the end: dropping it would cancel the request.
         let mut power_off: Option<Stream> = None;
         let mut report = Report::Missing;
         loop {
@@ -97,7 +97,7 @@ impl Driver {
             }
             if let VmState::Ended(end) = next {
                 if let Some(attach_server) = self.attach_server.take() {
-                    // Whoever hears of the end can use the id again.
+                    // Before the state: after it the id can be used again.
                     attach_server.shut_down(end).await;
                 }
                 self.release_resources().await;
@@ -114,18 +114,19 @@ impl Driver {
         }
     }
 
-    /// Drops what was kept for the VM. Files are removed by that: not for a
-    /// thread of the runtime.
+    /// Drops the resources held for the VM. That removes files, so it does not
+    /// run on a thread of the runtime.
     async fn release_resources(&mut self) {
         let resources = std::mem::take(&mut self.resources);
         if !resources.is_empty() {
-            // It fails only with the runtime, which drops it as well.
+            // Fails only if the runtime shuts down, which drops them as well.
             let _ = tokio::task::spawn_blocking(move || drop(resources)).await;
         }
     }
 
-    /// A VMM that dies takes the link with it. Which of the two is noticed
-    /// first is chance; the cause is the VMM. None: it does not end.
+    /// Waits a moment for the VMM to exit after the link is lost. A VMM that dies
+    /// closes the link, and either may be noticed first; the cause is the VMM.
+    /// Returns `None` if it does not exit.
     async fn vmm_exit_after_lost_link(&mut self) -> Option<Option<ExitStatus>> {
         const GRACE: Duration = Duration::from_millis(200);
         tokio::time::timeout(GRACE, self.vmm.any_exited())
@@ -136,8 +137,8 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// The runtime shuts down. A VM whose disk is kept is stopped in order
-    /// first, which blocks; others are killed with their [`Vmm`].
+    /// Runs when the runtime shuts down. Stops a VM whose disk is kept, which
+    /// blocks; others are killed with their [`Vmm`].
     fn drop(&mut self) {
         let state = *self.state.borrow();
         if let (VmState::Running | VmState::Stopping, Some(route)) = (state, &self.stop_route) {
@@ -151,7 +152,7 @@ impl Drop for Driver {
     }
 }
 
-/// Waits for what the agent reports about a power-off, if there is one.
+/// Waits for the agent's report on a power-off, or forever if there is none.
 async fn next_report(power_off: &mut Option<Stream>) -> Report {
     match power_off {
         Some(stream) => power_off::report(stream).await,
@@ -159,8 +160,7 @@ async fn next_report(power_off: &mut Option<Stream>) -> Report {
     }
 }
 
-/// Waits for a value. Nobody looks at it here, and a sender that is gone never
-/// sends one.
+/// Waits until there is a value, or forever if the sender is dropped.
 async fn wait_until_some<T>(receiver: &mut watch::Receiver<Option<T>>) {
     let gone = receiver.wait_for(Option::is_some).await.is_err();
     if gone {

@@ -1,5 +1,4 @@
-//! A VM of which there is nothing but a session, for tests of what hostile
-//! guests answer.
+//! A VM that consists of a session only, for tests with hostile guests.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use crate::{
 };
 
 impl Vm {
-    /// One that counts as running for ever.
+    /// Creates a VM that stays in the state `Running`.
     pub(crate) fn on_session(session: Session) -> Self {
         let (_, state) = watch::channel(VmState::Running);
         Self::new(Shared {

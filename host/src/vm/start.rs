@@ -1,4 +1,4 @@
-//! From a description to a VM whose agent has answered.
+//! Starts a VM from its configuration and waits until its agent answers.
 
 use std::{
     any::Any,
@@ -33,7 +33,7 @@ use crate::{
     session::{Address, Closing, Link, LinkError, Route, Session, StreamEvent},
 };
 
-/// What is dropped when a VM has ended.
+/// Resources of a backend, to be dropped when the VM has ended.
 pub(super) type HeldResources = Vec<Box<dyn Any + Send>>;
 
 pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
@@ -54,7 +54,7 @@ pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
              underscores"
         ))
     })?;
-    // Before any work: an id that is taken is no good.
+    // Before any other work, because the id may be taken.
     let socket = match builder.listed {
         true => Some(AttachSocket::claim(&name).await?),
         false => None,
@@ -63,7 +63,7 @@ pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
     boot(builder, secrets, id, socket).instrument(span).await
 }
 
-/// What the host and the agent know of each other.
+/// Random values that only the host and the agent know.
 #[derive(Clone, Copy)]
 struct Secrets {
     boot_id: [u8; 16],
@@ -91,7 +91,7 @@ async fn boot(
     };
     let name = backend.name().to_owned();
     let acceleration = backend.is_vm().then_some(acceleration);
-    // Files are written and a process is made: not for a thread of the runtime.
+    // Launching writes files and spawns a process, which would block the runtime.
     let launching = tokio::task::spawn_blocking({
         let span = tracing::Span::current();
         move || {
@@ -137,7 +137,7 @@ async fn boot(
     start_driver(vmm, session, kept, started_vm, attach_socket)
 }
 
-/// What a handle can tell of its VM.
+/// What a handle reports about its VM.
 struct StartedVm {
     id: String,
     backend: String,
@@ -146,11 +146,11 @@ struct StartedVm {
     acceleration: Option<AccelerationChoice>,
     link: LinkChoice,
     console: Console,
-    /// For a VM whose disk is kept.
+    /// Set for a VM whose disk is kept.
     stop_route: Option<Route>,
 }
 
-/// Gives a VM whose agent has answered to its driver, and opens its door.
+/// Starts the driver of a VM whose agent has answered, and its attach server.
 fn start_driver(
     vmm: Vmm,
     session: Session,
@@ -212,7 +212,7 @@ fn start_driver(
     }))
 }
 
-/// Has the driver do what a visitor asks of the VM itself.
+/// Forwards a client's request to end the VM to the driver.
 fn forward_request(request: ControlRequest, requests: &mpsc::WeakUnboundedSender<EndRequest>) {
     let request = match request {
         ControlRequest::Attach | ControlRequest::Baseline | ControlRequest::Watch => return,
@@ -220,12 +220,12 @@ fn forward_request(request: ControlRequest, requests: &mpsc::WeakUnboundedSender
         ControlRequest::Kill => EndRequest::Kill,
     };
     if let Some(requests) = requests.upgrade() {
-        // It fails only if the driver has ended, and the VM with it.
+        // Fails only if the driver has ended, and the VM with it.
         let _ = requests.send(request);
     }
 }
 
-/// How long a VM whose link was closed while it boots may take to end.
+/// How long a VM whose link was closed during the boot may take to exit.
 const EXIT_GRACE: Duration = Duration::from_secs(3);
 
 /// A VM whose agent has answered.
@@ -237,7 +237,7 @@ struct BootedVm {
     warnings: Vec<String>,
 }
 
-/// Waits for the agent. A VM in which none answers is ended.
+/// Waits until the agent answers. Kills the VM if it does not.
 async fn connect(
     launched: Launched,
     secrets: Secrets,
@@ -252,7 +252,7 @@ async fn connect(
         kept,
         warnings,
     } = launched;
-    // The VMM's own complaints stand where a reader would look for them.
+    // The VMM's own messages appear there too, next to the kernel's.
     let console_tasks: Vec<_> = consoles
         .into_iter()
         .map(|socket| console.read(socket))
@@ -287,10 +287,11 @@ async fn connect(
         Err(_) => BootFailure::Timeout(boot_timeout),
     };
     if reason == BootFailure::Ended {
-        // Who closes the link because of an error has yet to say which.
+        // The agent may have closed the link because of an error that it prints
+        // only now.
         let _ = timeout(EXIT_GRACE, vmm.exited()).await;
     }
-    // The end of the VMM closes its sockets, so all it printed will be there.
+    // The exit of the VMM closes its sockets, so the tasks read all it printed.
     vmm.killer().kill();
     vmm.exited().await;
     for task in console_tasks {
@@ -302,14 +303,14 @@ async fn connect(
     })
 }
 
-/// Sets the clock of a guest that has just booted. The time in its boot file is
-/// from before the boot, which may have taken seconds to begin.
+/// Sets the clock of a guest that has just booted. The time in its boot file may
+/// be seconds old.
 async fn set_clock(session: &Session) {
     let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else {
         return;
     };
     let wall_time_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-    // An older agent cannot, and a guest without a VM has the host's clock.
+    // An older agent cannot do this, and a guest without a VM has the host's clock.
     let Ok(mut answer) = session.open(&Request::SetClock { wall_time_ns }) else {
         return;
     };
@@ -319,8 +320,8 @@ async fn set_clock(session: &Session) {
     }
 }
 
-/// Makes the link, as soon as there is somebody to be reached. With it comes
-/// the way to another one.
+/// Opens the link as soon as the agent listens. Returns it with the route for
+/// another one.
 async fn open_link(transport: AgentTransport, key: ResetKey) -> Result<(Link, Route), LinkError> {
     let address = match transport {
         AgentTransport::Port(port) => {
@@ -345,7 +346,7 @@ async fn open_link(transport: AgentTransport, key: ResetKey) -> Result<(Link, Ro
     Ok((link, Route::Address(address)))
 }
 
-/// Says what the VM is to be.
+/// Returns the description of the machine for the backend.
 fn machine_for(builder: &VmBuilder, secrets: Secrets, id: String) -> Result<Machine, Error> {
     let acceleration = match builder.acceleration {
         Some(acceleration) => AccelerationChoice::requested(acceleration),

@@ -1,4 +1,4 @@
-//! vsock by the host's kernel: vsock(7).
+//! vsock through the host's kernel: vsock(7).
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use nix::sys::socket::{
 use rustix::net::{SocketFlags, accept_with};
 use tokio::{io::Interest, net::UnixStream};
 
-/// A port of this machine on which guests may connect.
+/// A listening vsock port of this machine, for connections from guests.
 #[derive(Debug)]
 pub struct VsockListener {
     socket: OwnedFd,
@@ -26,10 +26,10 @@ pub struct VsockListener {
 }
 
 impl VsockListener {
-    /// Listens on a port that is free.
+    /// Listens on a free port.
     ///
     /// # Errors
-    /// The system refuses: its kernel has no vsock.
+    /// The kernel does not support vsock.
     pub fn bind() -> io::Result<Self> {
         let socket = new_socket()?;
         bind(socket.as_raw_fd(), &VsockAddr::new(VMADDR_ANY, VMADDR_ANY))?;
@@ -39,13 +39,13 @@ impl VsockListener {
         Ok(Self { socket, port })
     }
 
-    /// The number of the port.
+    /// Returns the port number.
     pub fn port(&self) -> u32 {
         self.port
     }
 
-    /// Waits until the guest with this number has connected. Others are turned
-    /// away.
+    /// Waits until the guest with this CID has connected. Closes connections of
+    /// others.
     ///
     /// Cancel safe.
     pub(crate) async fn accept_from(self, cid: u32) -> io::Result<()> {
@@ -61,7 +61,7 @@ impl VsockListener {
     }
 }
 
-/// Connects to a port of a guest.
+/// Connects to a vsock port of a guest.
 ///
 /// Cancel safe.
 pub(crate) async fn connect(cid: u32, port: u32) -> io::Result<UnixStream> {
@@ -78,8 +78,8 @@ pub(crate) async fn connect(cid: u32, port: u32) -> io::Result<UnixStream> {
     }
 }
 
-/// The runtime tells when a socket is ready. It has no type for all families,
-/// but this one asks nothing of the family in order to read and write.
+/// Registers a socket with the runtime. tokio has no type for vsock, but its
+/// Unix stream reads and writes sockets of any family.
 fn into_async(socket: OwnedFd) -> io::Result<UnixStream> {
     UnixStream::from_std(StdUnixStream::from(socket))
 }
@@ -90,5 +90,5 @@ fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket(family, SockType::Stream, flags, None)?)
 }
 
-/// What stands for any machine and for any port in an address.
+/// `VMADDR_CID_ANY` and `VMADDR_PORT_ANY` of `linux/vm_sockets.h`.
 const VMADDR_ANY: u32 = u32::MAX;

@@ -1,4 +1,4 @@
-//! One stream of a visitor, moved along.
+//! Forwards one stream of a client.
 
 use std::{
     convert::Infallible,
@@ -21,7 +21,7 @@ use crate::session::{
     Closing, LinkError, Stream, StreamEvent, StreamInput, StreamOutput, outgoing::Outgoing,
 };
 
-/// What the visitor may be sent at first, on each output that it asked for.
+/// The client's initial window for each output that it requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Windows {
     pub(super) stdout: Option<u32>,
@@ -44,24 +44,24 @@ impl Windows {
     }
 }
 
-/// When the outputs of a stream begin.
+/// When the outputs of a stream start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputStart {
-    /// With the stream.
+    /// When the stream is opened.
     Immediate,
-    /// Where an event says.
+    /// After the event that reports their offsets.
     AfterEvent,
 }
 
-/// What the visitor can do to one of its streams.
+/// The client's controls of one of its streams.
 pub(super) struct ForwardedStream {
     pub(super) stdout: Arc<OutputCredit>,
     pub(super) stderr: Arc<OutputCredit>,
     cancelled: watch::Sender<bool>,
     input: mpsc::UnboundedSender<Bytes>,
-    /// What the visitor may send. The channel holds no more than this.
+    /// What the client may send. It bounds what the channel holds.
     input_window: Arc<Mutex<ReceiveWindow>>,
-    /// No more will follow.
+    /// Notified when the client ends the input.
     input_ended: Arc<Notify>,
 }
 
@@ -73,7 +73,7 @@ impl ForwardedStream {
     pub(super) fn input(&mut self, bytes: Bytes) -> Result<(), WireError> {
         let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         lock(&self.input_window).arrived(count)?;
-        // Nobody reads it if the stream is over; then it does not matter.
+        // Fails only if the stream has ended.
         let _ = self.input.send(bytes);
         Ok(())
     }
@@ -83,7 +83,7 @@ impl ForwardedStream {
     }
 }
 
-/// What a visitor may be sent on an output.
+/// The client's credit for an output.
 #[derive(Debug)]
 pub(super) struct OutputCredit(Mutex<(SendWindow, Option<Waker>)>);
 
@@ -102,13 +102,13 @@ impl OutputCredit {
     }
 }
 
-/// A stream that has nothing more to tell but how it ended.
+/// A stream of which only the outcome is left to forward.
 pub(super) struct EndedStream {
     pub(super) id: StreamId,
     outcome: Result<Closing, LinkError>,
 }
 
-/// Begins to move a stream along. The task ends with it.
+/// Returns the controls of a stream, and the task that forwards it until it ends.
 pub(super) fn start(
     id: StreamId,
     stream: Stream,
@@ -141,7 +141,7 @@ pub(super) fn start(
     let cancelled = || {
         let mut cancelled = forward.cancelled.subscribe();
         async move {
-            // Without a sender the visit is over.
+            // Fails if the sender is dropped, when the client has disconnected.
             let _ = cancelled.wait_for(|cancelled| *cancelled).await;
         }
     };
@@ -150,7 +150,7 @@ pub(super) fn start(
         let outputs = async {
             tokio::select! {
                 _ = async { tokio::join!(forwarder.output(stdout), forwarder.output(stderr)) } => {}
-                // Who cancels does without them: the agent sends no more either.
+                // A cancelled stream needs no outputs: the agent stops them too.
                 () = cancel_outputs => {}
             }
         };
@@ -162,7 +162,7 @@ pub(super) fn start(
                 cancelling: false,
                 input_window,
             };
-            // Where the outputs begin comes before what is on them.
+            // The event with the offsets precedes the outputs.
             let mut started = output_start == OutputStart::Immediate;
             while !started {
                 match forwarder.next(&mut events).await? {
@@ -178,7 +178,7 @@ pub(super) fn start(
                     }
                 }
             };
-            // The outcome goes out behind the outputs.
+            // The outcome follows the outputs.
             let (outcome, ()) = tokio::join!(rest, outputs);
             outcome
         };
@@ -191,21 +191,21 @@ pub(super) fn start(
     (forward, task)
 }
 
-/// What comes on a stream beside its outputs.
+/// The source of a stream's events other than output.
 struct EventSource<C> {
     stream: Stream,
-    /// The visitor does not want it any more.
+    /// Resolves when the client cancels the stream.
     cancelled: Pin<Box<C>>,
     cancelling: bool,
     input_window: u32,
 }
 
-/// What was moved.
+/// What was forwarded.
 enum Forwarded {
-    /// Where the outputs begin.
+    /// The event that reports where the outputs start.
     OutputStart,
     Other,
-    /// Nothing: this is the outcome.
+    /// Nothing: the stream has ended with this outcome.
     Closed(Closing),
 }
 
@@ -215,14 +215,14 @@ struct Forwarder {
 }
 
 impl Forwarder {
-    /// Moves an output as far as the visitor has credit for it.
+    /// Forwards an output, within the client's credit.
     async fn output(&self, output: Option<(StreamOutput, Channel, Arc<OutputCredit>)>) {
         let Some((mut output, channel, credit)) = output else {
             return;
         };
         loop {
             let event = poll_fn(|context| {
-                // Credit is a promise to read that a visitor need not keep.
+                // A client may grant credit and then not read.
                 if self.outgoing.is_full(context.waker()) {
                     return Poll::Pending;
                 }
@@ -231,7 +231,7 @@ impl Forwarder {
                     credit.1 = Some(context.waker().clone());
                     credit.0.available().min(MAX_PAYLOAD)
                 };
-                // Without credit it waits for that, or for the end.
+                // Without credit this waits for some, or for the end.
                 output.poll_next(context, max as usize)
             });
             match event.await {
@@ -264,7 +264,7 @@ impl Forwarder {
         }
     }
 
-    /// Moves input until the stream ends, which ends this.
+    /// Forwards input until the stream ends, which cancels this.
     async fn input(
         &self,
         stdin: StreamInput,
@@ -282,7 +282,7 @@ impl Forwarder {
                 }
             };
             let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            // What nobody reads is of no use, but its credit is.
+            // If the input is closed, the client still gets its credit back.
             stdin.write(bytes).await;
             let credit = lock(window).consumed(count);
             if let Some(credit) = credit {
@@ -294,7 +294,7 @@ impl Forwarder {
         }
     }
 
-    /// Moves the next thing that is not on an output.
+    /// Forwards the next event other than output.
     async fn next(
         &self,
         events: &mut EventSource<impl Future<Output = ()>>,
@@ -315,7 +315,7 @@ impl Forwarder {
             }
             StreamEvent::Attached(mut attached) => {
                 if let Some(stdin) = &mut attached.stdin {
-                    // What the agent has room for is between it and us.
+                    // The client's window is that of the relay, not the agent's.
                     stdin.window = events.input_window;
                 }
                 self.event(&Event::Attached(attached));
@@ -342,7 +342,7 @@ impl Forwarder {
         self.send(|out, id| encode::event(out, id, event));
     }
 
-    /// Everything that comes here came over a link, so it fits into one frame.
+    /// Queues a frame. It came over a link, so it fits into one frame.
     fn send(&self, encode: impl FnOnce(&mut Vec<u8>, StreamId) -> Result<(), WireError>) {
         let epoch = self.outgoing.epoch();
         let _ = self.outgoing.control(epoch, |out| encode(out, self.id));
@@ -350,7 +350,7 @@ impl Forwarder {
 }
 
 impl EndedStream {
-    /// Writes how the stream ended.
+    /// Writes the close with the outcome of the stream.
     pub(super) fn close(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         let text;
         let outcome = match &self.outcome {

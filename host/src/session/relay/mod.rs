@@ -1,10 +1,10 @@
-//! Lends a session to another program.
+//! Relays a session to another program, the client.
 //!
-//! Towards the visitor it speaks as the agent would; each stream that the
-//! visitor opens is a stream of ours. Nothing is read from ours that the visitor
-//! has no credit for, so a visitor that does not read stops nobody but itself,
-//! and a link that we make anew goes unnoticed. When the visitor leaves, its
-//! streams are dropped, as those of any caller.
+//! Towards the client the relay acts as the agent; for each stream that the
+//! client opens, it opens a stream of the session. It reads only as much as the
+//! client has credit for, so a client that does not read stalls only its own
+//! streams. The client does not notice when the session makes a new link. When
+//! the client disconnects, its streams are dropped, as those of any caller.
 
 mod forward;
 
@@ -26,7 +26,7 @@ use super::{
 use crate::printable::beginning;
 use forward::{EndedStream, ForwardedStream, OutputStart, Windows};
 
-/// Serves a visitor until it leaves, or there is nothing left to lend.
+/// Serves a client until it disconnects or the session ends.
 pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {
     let outgoing = Arc::new(Outgoing::default());
     let mut link_error = session.link_error();
@@ -38,7 +38,7 @@ pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {
         tasks: JoinSet::new(),
     };
     let session_end = async {
-        // What this answers must be gone before the session may go.
+        // The guard is dropped at once: it would block the drop of the session.
         let _ = link_error.wait_for(Option::is_some).await;
     };
     tokio::select! {
@@ -59,7 +59,7 @@ async fn write_queued(socket: &UnixStream, outgoing: &Outgoing) -> Result<Infall
 struct ClientConnection {
     session: Arc<Session>,
     outgoing: Arc<Outgoing>,
-    /// The window that the visitor's hello named.
+    /// The window of the client's hello. `None` before the hello.
     window: Option<u32>,
     streams: HashMap<StreamId, ForwardedStream>,
     tasks: JoinSet<EndedStream>,
@@ -74,10 +74,10 @@ impl ClientConnection {
             tokio::task::coop::consume_budget().await;
             tokio::select! {
                 Some(Ok(ended)) = self.tasks.join_next() => {
-                    // In this order: whoever hears of it may use the id again.
+                    // In this order: after the close the client may reuse the id.
                     self.streams.remove(&ended.id);
                     if let Some(error) = *self.session.link_error().borrow() {
-                        // Hanging up tells it: the VM is gone.
+                        // The VM is gone, which the client learns from the hangup.
                         return Err(error);
                     }
                     self.send(|out| ended.close(out))?;
@@ -95,7 +95,7 @@ impl ClientConnection {
             while let Some(item) = decoder.decode(&mut input)? {
                 self.handle(item)?;
             }
-            // Answers are what a visitor can make us queue without end.
+            // Replies are what a client can make the relay queue without limit.
             if self.outgoing.unsent_control() > MAX_UNSENT_CONTROL {
                 return Err(LinkError::PeerNotReading);
             }
@@ -138,7 +138,7 @@ impl ClientConnection {
                 Some(forward) => Ok(forward.credit(channel, bytes)?),
                 None => Ok(()),
             },
-            // The close went out over a socket, which loses nothing.
+            // Nothing to do: a socket does not lose the close.
             (Item::Ack { .. }, Some(_)) => Ok(()),
             _ => Err(LinkError::Violation(WireError::Malformed)),
         }
@@ -149,7 +149,7 @@ impl ClientConnection {
         let peer = self.session.peer();
         let answer = Hello {
             capabilities: peer.capabilities,
-            // To make it safe may have made it longer.
+            // It may have grown when it was made safe to print.
             ..Hello::new(beginning(&peer.build, MAX_BUILD), peer.window, peer.boot_id)
         };
         self.send(|out| encode::hello(out, &answer))
@@ -187,8 +187,8 @@ impl ClientConnection {
                 (Request::Service(Service::Logs(logs)), windows)
             }
             Request::Files(_) | Request::Dial { .. } => (request, Windows::stdout(window)),
-            // Stopping the VM is asked for at the door, and a visitor's link
-            // is never made anew.
+            // Clients stop the VM with a control request, and never reconnect a
+            // link.
             Request::PowerOff { .. } | Request::Resume(_) | Request::SetClock { .. } => {
                 let text = "only the program that owns the VM can do this";
                 return self.refuse(id, FailureKind::Denied, text);
@@ -238,8 +238,8 @@ impl ClientConnection {
     }
 }
 
-/// The visitor's windows are between it and us. Between us and the agent ours
-/// count.
+/// Replaces the client's windows, which apply to the relay's outputs, by the
+/// session's.
 fn with_our_windows(attach: Attach<'_>) -> Attach<'_> {
     Attach {
         stdout: attach.stdout.map(with_our_window),

@@ -1,4 +1,4 @@
-//! What an event does to a stream.
+//! How events change the state of a stream.
 
 use std::task::Waker;
 
@@ -32,7 +32,7 @@ impl Inner {
         if *count > MAX_LISTED {
             return Err(WireError::Malformed);
         }
-        // They come in order. An agent that is asked again repeats some.
+        // They come in order. A repeated request lists some again.
         if entry.id > *last {
             *last = entry.id;
             self.events.push_back(StreamEvent::Listed(Box::new(entry)));
@@ -65,7 +65,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Where a log begins, or goes on.
+    /// Handles the offset at which a log begins, or continues on a new link.
     fn attached_log(&mut self, attached: Attached, first: bool) -> Result<(), WireError> {
         if first {
             self.stdout.begin_at(attached.stdout)?;
@@ -115,7 +115,7 @@ impl Inner {
             }
             Recovery::Resume { start, .. } if resumed => {
                 if first {
-                    // The word that it had started was lost with the link.
+                    // The `Started` event was lost with the link.
                     let (id, pid) = (attached.id, attached.pid);
                     self.events.push_back(StreamEvent::Started { id, pid });
                 }

@@ -1,4 +1,4 @@
-//! Streams that stall, end and are dropped.
+//! Flow control, and streams that stall, end and are dropped.
 
 use super::*;
 
@@ -48,7 +48,7 @@ async fn a_dropped_stream_is_cancelled_and_late_data_is_ignored() {
     let (id, input) = (stream.id, stream.input());
     drop(stream);
     assert_eq!(guest.recv().await, Some(FromHost::Cancel(id)));
-    // More than a window: credit comes as if somebody read it.
+    // More than a window: credit comes as if it were read.
     let (mut sent, mut granted) = (0, 0);
     for size in [1000, 200_000] {
         let frame = data(id, Channel::Stdout, &vec![b'x'; size]);
@@ -81,7 +81,7 @@ async fn a_stream_that_is_over_is_not_cancelled() {
     guest.send(&exited(stream.id, 0)).await;
     settle(&session, &mut guest).await;
     drop(stream);
-    // The next thing that the guest hears is the ping, and no cancel.
+    // The next message to the guest is the ping, not a cancel.
     settle(&session, &mut guest).await;
 }
 
@@ -157,7 +157,7 @@ async fn input_waits_for_credit() {
     });
     let part = |range: std::ops::Range<usize>| FromHost::Data(id, pattern(25)[range].to_vec());
     assert_eq!(guest.recv().await, Some(part(0..10)));
-    // The next thing that the guest hears is the ping, and no data.
+    // The next message to the guest is the ping, not data.
     settle(&session, &mut guest).await;
     assert!(!write.is_finished());
     guest.send(&credit(id, 9)).await;
@@ -190,8 +190,8 @@ async fn input_that_waits_is_told_when_nobody_reads_it_any_more() {
     }
 }
 
-/// Credit is a promise to read. The host must not hold what a guest promised
-/// to read and does not.
+/// The host must not queue input without limit for a guest that grants credit and
+/// does not read.
 #[tokio::test]
 async fn a_guest_that_grants_credit_and_does_not_read_stops_the_input() {
     const CHUNK: &[u8] = &[0; 256 * 1024];
@@ -225,7 +225,7 @@ async fn a_guest_that_grants_credit_and_does_not_read_stops_the_input() {
     );
 }
 
-/// A program with one thread must be able to go on, if only to end the VM.
+/// A program with one thread must continue to run, if only to end the VM.
 #[tokio::test]
 async fn a_guest_that_never_pauses_does_not_stop_a_runtime_of_one_thread() {
     let (session, mut guest) = connect().await;

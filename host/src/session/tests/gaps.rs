@@ -1,8 +1,8 @@
-//! Bytes that a guest has dropped.
+//! Gaps: bytes that a guest has dropped.
 
 use super::*;
 
-/// What comes on a stream, in few words.
+/// Data or a gap of an output.
 #[derive(Debug, PartialEq, Eq)]
 enum Chunk {
     Data(Channel, Vec<u8>),
@@ -99,14 +99,14 @@ async fn gaps_without_bytes_between_them_are_one() {
     settle(&session, &mut guest).await;
     assert_eq!(next(&mut stream).await, dropped(6 * MAX_GAPS as u64));
     assert_eq!(next(&mut stream).await, printed(b"x"));
-    // One that was told is not told again with the next.
+    // A gap that was reported is not added to the next.
     guest.send(&gap(id, Output::Stdout, 5)).await;
     assert_eq!(next(&mut stream).await, dropped(5));
     guest.send(&gap(id, Output::Stdout, 6)).await;
     assert_eq!(next(&mut stream).await, dropped(6));
 }
 
-/// Gaps, each one behind a byte.
+/// Gaps, each one after a byte.
 fn gaps_and_bytes(stream: StreamId, count: usize) -> Vec<u8> {
     [
         data(stream, Channel::Stdout, b"x"),
@@ -163,7 +163,7 @@ async fn an_offset_that_overflows_is_refused() {
             ]
             .concat()
         },
-        // So much that it is read straight to its stream.
+        // So much that it is read directly into its stream.
         |stream| {
             [
                 gap(stream, Output::Stdout, u64::MAX - 10),
@@ -231,7 +231,7 @@ async fn what_an_exit_counts_includes_the_gaps() {
     }
 }
 
-/// Its bytes do not come, so they take none of the window.
+/// Its bytes are not sent, so they use none of the window.
 #[tokio::test]
 async fn a_gap_needs_no_credit() {
     let (session, mut guest) = connect().await;

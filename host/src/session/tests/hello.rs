@@ -1,4 +1,4 @@
-//! Who the host talks to at all.
+//! Which agents the host accepts.
 
 use super::*;
 
@@ -106,6 +106,6 @@ async fn an_agent_without_any_feature_is_still_an_agent() {
         let refused = session.open(&request).unwrap_err();
         assert_eq!(refused, OpenError::Unsupported(lacks));
     }
-    // What every agent can do it is asked for.
+    // Requests that every agent supports are sent.
     settle(&session, &mut guest).await;
 }

@@ -41,10 +41,10 @@ const BOOT_ID: [u8; 16] = [7; 16];
 /// The window that the guest grants for standard input.
 const GUEST_WINDOW: u32 = 64 * 1024;
 
-/// The number that processes are started with, if it does not matter.
+/// The default ticket of processes.
 const TICKET: u64 = 4711;
 
-/// What the guest calls a process, and what its kernel does.
+/// The guest's id of a process, and its pid.
 const ID: u32 = 5;
 const PID: u32 = 9;
 
@@ -53,21 +53,21 @@ struct Guest {
     link: UnixStream,
     decoder: Decoder,
     unread: Vec<u8>,
-    /// Those that it heard while it waited for something else.
+    /// The acknowledgements that [`recv`](Self::recv) has skipped.
     acks: Vec<StreamId>,
 }
 
-/// What a guest hears from the host.
+/// A message from the host, abbreviated.
 #[derive(Debug, PartialEq, Eq)]
 enum FromHost {
     Hello,
-    /// A request without a kind of its own here.
+    /// Any other request.
     Open(StreamId),
     /// The start of a process with this ticket.
     Start(StreamId, u64),
     Resume(StreamId, Resume),
     Attach(StreamId, Attach<'static>),
-    /// A log, from where on, and its window.
+    /// A log, its start, and its window.
     Logs(StreamId, LogStart, u32),
     Cancel(StreamId),
     Ack(StreamId),
@@ -127,7 +127,7 @@ impl Guest {
         self.link.write_all(bytes).await.unwrap();
     }
 
-    /// The next thing that the host says; none if it hung up.
+    /// Receives the next message. `None` if the host has closed the link.
     async fn recv_any(&mut self) -> Option<FromHost> {
         loop {
             let mut input = &self.unread[..];
@@ -144,7 +144,8 @@ impl Guest {
         }
     }
 
-    /// The same past the word that a close has come, which may be late.
+    /// As [`recv_any`](Self::recv_any), without acknowledgements, which may be
+    /// late.
     async fn recv(&mut self) -> Option<FromHost> {
         loop {
             match self.recv_any().await {
@@ -154,7 +155,7 @@ impl Guest {
         }
     }
 
-    /// So many bytes of standard input.
+    /// Receives this many bytes of standard input.
     async fn recv_data(&mut self, stream: StreamId, count: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < count {
@@ -167,7 +168,7 @@ impl Guest {
         bytes
     }
 
-    /// Waits for a reset, wherever it stands: its nonce, and what came before.
+    /// Waits for a reset. Returns its nonce and the bytes before it.
     async fn recv_reset(&mut self) -> (Nonce, Vec<u8>) {
         let mut scanner = Scanner::new(key().to_bytes());
         let mut before = Vec::new();
@@ -205,7 +206,7 @@ impl Guest {
         self.send(&answer).await;
     }
 
-    /// Hears that a stream is to be resumed.
+    /// Receives the request to resume a stream.
     async fn recv_resume(&mut self, stream: StreamId) -> Resume {
         match self.recv().await {
             Some(FromHost::Resume(id, resume)) if id == stream => resume,
@@ -214,7 +215,7 @@ impl Guest {
     }
 }
 
-/// What the serial port's host and guest share.
+/// The key that host and guest share for a serial port.
 fn key() -> ResetKey {
     ResetKey::new(*b"0123456789abcdef")
 }
@@ -257,13 +258,13 @@ fn gap(stream: StreamId, output: Output, bytes: u64) -> Vec<u8> {
     frames(|out| encode::event(out, stream, &Event::Gap { output, bytes }).unwrap())
 }
 
-/// A process of a list.
+/// An entry of a list.
 fn listed(stream: StreamId, process: u32) -> Vec<u8> {
     let entry = listed_entry(process, Packed::default());
     frames(|out| encode::event(out, stream, &Event::Listed(entry)).unwrap())
 }
 
-/// The same with arguments, before it becomes a frame.
+/// As [`listed`], with arguments, before it is encoded.
 fn listed_entry(process: u32, argv: Packed<'_>) -> Entry<'_> {
     let kept = Kept { start: 0, end: 0 };
     Entry {
@@ -280,7 +281,7 @@ fn listed_entry(process: u32, argv: Packed<'_>) -> Entry<'_> {
     }
 }
 
-/// The word that a stream watches a process from there on.
+/// The event that a stream is attached to a process at these offsets.
 fn attached(stream: StreamId, stdout: u64, stderr: u64, stdin: Option<Position>) -> Vec<u8> {
     let attached = Attached {
         id: ID,
@@ -300,7 +301,7 @@ fn close(stream: StreamId, outcome: &Outcome<'_>) -> Vec<u8> {
     frames(|out| encode::close(out, stream, outcome).unwrap())
 }
 
-/// The close of a process that says that it printed so much.
+/// The close of a process that printed this many bytes.
 fn exited(stream: StreamId, stdout_bytes: u64) -> Vec<u8> {
     close(stream, &Outcome::Exited(exit(stdout_bytes)))
 }
@@ -346,7 +347,7 @@ async fn connect() -> (Session, Guest) {
     connect_with_window(GUEST_WINDOW).await
 }
 
-/// A session whose link can be made anew.
+/// A session on a serial port, whose link can be reset.
 async fn connect_serial_with_window(window: u32) -> (Session, Guest) {
     let (host, guest) = UnixStream::pair().unwrap();
     let mut guest = Guest::new(guest);
@@ -392,7 +393,7 @@ async fn open(session: &Session, guest: &mut Guest) -> Stream {
     stream
 }
 
-/// What a stream that watches a process asks for.
+/// The request of a stream that attaches to a process.
 fn attach(process: Selector<'_>, stdin: bool) -> Attach<'_> {
     let from_the_start = Position {
         offset: 0,
@@ -406,7 +407,7 @@ fn attach(process: Selector<'_>, stdin: bool) -> Attach<'_> {
     }
 }
 
-/// A stream that watches a process from its start.
+/// Opens a stream that is attached to a process from its start.
 async fn watch(session: &Session, guest: &mut Guest) -> Stream {
     let attach = attach(Selector::Id(ID), false);
     let mut stream = session.open(&Request::Attach(attach)).unwrap();
@@ -418,13 +419,13 @@ async fn watch(session: &Session, guest: &mut Guest) -> Stream {
     stream
 }
 
-/// Returns when the host has taken all that the guest sent so far, which it
-/// only can while the link is fine. Nothing else may come from the host.
+/// Returns when the host has read all that the guest sent so far, which needs a
+/// working link. Nothing else may come from the host.
 async fn settle(session: &Session, guest: &mut Guest) {
     assert_eq!(settle_past(session, guest).await, []);
 }
 
-/// The same, with all that comes from the host until then.
+/// As [`settle`], and returns all that comes from the host until then.
 async fn settle_past(session: &Session, guest: &mut Guest) -> Vec<FromHost> {
     let mut ping = session.open(&Request::Ping).unwrap();
     let mut before = Vec::new();
@@ -444,8 +445,8 @@ async fn settle_past(session: &Session, guest: &mut Guest) -> Vec<FromHost> {
     before
 }
 
-/// The credit that has come for an output when everything that was sent has
-/// arrived. Nothing else may come.
+/// Returns the credit for an output when everything that was sent has arrived.
+/// Nothing else may come.
 async fn recv_credit(
     session: &Session,
     guest: &mut Guest,
@@ -464,7 +465,7 @@ async fn recv_credit(
         .sum()
 }
 
-/// Everything that a reader of standard output gets, and how it ends.
+/// Reads all data of a stream, and returns how it ended.
 async fn read_to_end(stream: &mut Stream) -> (Vec<u8>, Result<Closing, LinkError>) {
     let mut bytes = Vec::new();
     loop {
@@ -478,7 +479,7 @@ async fn read_to_end(stream: &mut Stream) -> (Vec<u8>, Result<Closing, LinkError
 }
 
 /// Lets a guest send bytes on a link with one open stream. The user of the
-/// stream and whoever comes later must be told the same.
+/// stream and later callers must get the same error.
 async fn error_after(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
     let (session, mut guest) = connect().await;
     let mut stream = open(&session, &mut guest).await;

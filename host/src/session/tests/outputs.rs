@@ -1,4 +1,4 @@
-//! Outputs that are read apart from their stream.
+//! Outputs that are read separately from their stream.
 
 use std::future::poll_fn;
 
@@ -38,7 +38,7 @@ pub(super) async fn read_all(output: &mut StreamOutput) -> (Vec<u8>, Read) {
     }
 }
 
-/// The close of a process that printed so much on both outputs.
+/// The close of a process that printed this many bytes on both outputs.
 fn exited_with_both(stream: StreamId, stdout_bytes: u64, stderr_bytes: u64) -> Vec<u8> {
     let exit = Exit {
         stderr_bytes,
@@ -95,7 +95,7 @@ async fn no_more_is_taken_from_an_output_than_was_wanted() {
     assert_eq!(read_at_most(&mut stdout, 2).await, Read::Data("ab".into()));
     assert_eq!(stream.offset(Channel::Stdout), 2);
     assert_eq!(read_at_most(&mut stdout, 2).await, Read::Data("cd".into()));
-    // Who wants nothing waits, and loses nothing.
+    // A read of zero bytes waits, and loses nothing.
     tokio::select! {
         biased;
         read = read_at_most(&mut stdout, 0) => panic!("{read:?}"),
@@ -111,7 +111,7 @@ async fn a_dropped_output_keeps_its_credit_flowing_and_the_other_its_bytes() {
     let id = stream.id;
     let mut stderr = stream.output(Channel::Stderr);
     let stdout = stream.output(Channel::Stdout);
-    // A full window, which nobody has read when the output is dropped.
+    // A full window, which is unread when the output is dropped.
     let chunk = vec![b'x'; 65_536];
     let frame = data(id, Channel::Stdout, &chunk);
     guest.send(&data(id, Channel::Stderr, b"kept")).await;
@@ -199,7 +199,7 @@ async fn an_output_tells_that_the_link_was_lost_behind_what_had_come() {
     assert_eq!(reader.await.unwrap(), expected);
 }
 
-/// Not everything has come: an output must not pretend so.
+/// An output without its end must not pass for a complete one.
 #[tokio::test]
 async fn an_output_that_did_not_end_says_so() {
     let (session, mut guest) = connect().await;

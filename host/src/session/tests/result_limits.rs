@@ -1,4 +1,4 @@
-//! Guests that never end what they answer: what is collected has a limit.
+//! Guests whose answers never end: the limits of collected results.
 
 use std::path::Path;
 
@@ -16,8 +16,7 @@ use crate::{
     service::{LogsRequest, Services},
 };
 
-/// A VM whose guest answers every request with a page of a list, or with bytes,
-/// for as long as it is asked.
+/// A VM with a guest for [`answer_without_end`].
 async fn vm() -> (Vm, Guest) {
     let (session, guest) = connect().await;
     (Vm::on_session(session), guest)
@@ -32,8 +31,8 @@ enum Answers<'a> {
     Bytes(&'a dyn Fn(u32) -> Vec<u8>),
 }
 
-/// Lets the guest answer until the host hangs up. Returns how many entries or
-/// pieces it has sent.
+/// Lets the guest answer until the host closes the link. Returns how many entries
+/// or pieces it has sent.
 async fn answer_without_end(mut guest: Guest, answers: Answers<'_>) -> u32 {
     let mut sent = 0;
     // How much more may be sent on the stream that was opened last.
@@ -50,7 +49,7 @@ async fn answer_without_end(mut guest: Guest, answers: Answers<'_>) -> u32 {
                 let bytes: Vec<u8> = waiting.drain(..count).collect();
                 *room -= count;
                 let frame = data(*stream, Channel::Stdout, &bytes);
-                // It has hung up.
+                // The host has closed the link.
                 if guest.link.write_all(&frame).await.is_err() {
                     return sent;
                 }
@@ -214,10 +213,10 @@ fn file_entry<'a>(path: &'a [u8], kind: FileKind, target: &'a [u8]) -> FileEntry
     }
 }
 
-/// One test, for each takes as much memory as it may.
+/// One test, because each case uses as much memory as it may.
 #[tokio::test]
 async fn lists_of_files_and_manifests_end_at_their_limits() {
-    // What is on its way does not count.
+    // Bytes in flight do not count.
     let max = |limit: usize| (limit + 8 * WINDOW as usize) / (2 * MAX_PATH * BATCH as usize);
     let (error, sent) = ask(Answers::Bytes(&long_links), async |vm| {
         vm.files().list("/").await

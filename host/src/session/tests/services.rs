@@ -50,7 +50,7 @@ async fn next_name(stream: &mut Stream) -> String {
     }
 }
 
-/// The log of a service, of which the guest says that it begins there.
+/// Opens the log of a service; the guest reports that it begins at `begins_at`.
 async fn read_log(session: &Session, guest: &mut Guest, begins_at: u64) -> Stream {
     let from = LogStart::Lines(10);
     let mut stream = session.open(&logs(from)).unwrap();

@@ -1,4 +1,4 @@
-//! What a guest may not send.
+//! Guests that violate the protocol.
 
 use super::*;
 
@@ -74,7 +74,7 @@ async fn nothing_may_come_on_a_stream_that_was_never_opened() {
     let stranger = StreamId::new(4711).unwrap();
     for bytes in [
         data(stranger, Channel::Stdout, b"x"),
-        // So large that it would be read straight to its stream.
+        // So large that it would be read directly into its stream.
         data(stranger, Channel::Stdout, &[0; 100_000]),
         started(stranger),
         ends(stranger),
@@ -104,7 +104,7 @@ async fn data_past_the_window_is_refused_and_not_held() {
         };
         let overrun = LinkError::Violation(WireError::Overrun(Channel::Stdout));
         assert_eq!(error, Some(overrun));
-        // What the host did not take is in the sockets.
+        // The rest is in the buffers of the sockets.
         assert!(sent < 4 * WINDOW as usize, "{sent} bytes were taken");
         let (held, end) = read_to_end(&mut stream).await;
         assert_eq!(end.unwrap_err(), overrun);
@@ -302,7 +302,7 @@ async fn nothing_may_come_on_a_channel_that_was_not_asked_for() {
             stderr: all.stderr.filter(|_| asked == Channel::Stderr),
             ..all
         });
-        // Small, so large that it would be read straight to its stream, none.
+        // Small, so large that it would be read directly into its stream, none.
         for bytes in [
             |stream, channel| data(stream, channel, b"x"),
             |stream, channel| data(stream, channel, &[0; 100_000]),
@@ -392,7 +392,7 @@ async fn an_input_that_stands_at_the_last_offset_harms_nobody() {
         window: 100,
     };
     guest.send(&attached(id, 0, 0, Some(stdin))).await;
-    // It is a violation, or it is not; in no case does it end the task.
+    // Whether or not this is a violation, it must not panic the task.
     let input = stream.input();
     if input.write(Bytes::from_static(b"input")).await {
         guest.send(&credit(id, 5)).await;

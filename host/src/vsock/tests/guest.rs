@@ -1,4 +1,4 @@
-//! What runs in the guest, where the other machine is the guest's host.
+//! The part of the test that runs in the guest.
 
 use std::{io, time::Duration};
 
@@ -11,21 +11,21 @@ use tokio::{
 use super::{CONTROL_PORT, DATA_PORT, FROM_GUEST, FROM_HOST, SIZE, UNUSED_PORT, bytes};
 use crate::vsock::{VsockListener, connect};
 
-/// Set where this is to run.
+/// The variable that is set in the guest.
 pub(super) const ROLE_VARIABLE: &str = "VMCELL_TEST_ROLE";
 
-/// How the test below is called.
+/// The name of the test below.
 pub(super) const TEST_NAME: &str = "vsock::tests::guest::the_part_that_runs_in_a_guest";
 
-/// What it tells its host.
+/// What it reports to its host.
 pub(super) const CONNECTED: u8 = 1;
 pub(super) const STILL_WAITING: u8 = 2;
 pub(super) const WRITE_CLOSED: u8 = 3;
 
-/// What its host says when it says no more itself.
+/// What its host sends after the guest has closed its side.
 pub(super) const FINAL_BYTES: &[u8] = b"the last word";
 
-/// The machines, as vsock(7) numbers them.
+/// The CIDs of the machines: vsock(7).
 const HOST: u32 = 2;
 const ANOTHER_GUEST: u32 = 4;
 
@@ -49,13 +49,13 @@ async fn the_part_that_runs_in_a_guest() {
 
 async fn unused_port_times_out() {
     let error = connect(HOST, UNUSED_PORT).await.unwrap_err();
-    // A kernel at the other end would refuse. This device says nothing, and
-    // ours gives up after two seconds.
+    // A kernel at the other end would refuse. This device does not answer, and
+    // our kernel gives up after two seconds.
     assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
 }
 
-/// Sends while it takes what it is sent, then says that it says no more, and
-/// still hears the last word.
+/// Sends and receives at once, closes its side, and then receives the final
+/// bytes.
 async fn exchange(mut data: UnixStream, control: &mut UnixStream) -> io::Result<()> {
     let (mut reader, mut writer) = data.split();
     let mut received = vec![0; SIZE];

@@ -1,4 +1,4 @@
-//! What a visitor gets.
+//! The answers that a client gets.
 
 use super::*;
 
@@ -233,7 +233,7 @@ async fn a_visitor_does_not_notice_that_the_owners_link_is_made_anew() {
     }
     guest.send(&ends(id)).await;
     guest.send(&exited(id, printed)).await;
-    // The word that it had started was lost, and is told once.
+    // The `Started` event was lost, and is sent once.
     let event = stream.next().await;
     assert!(
         matches!(event, Ok(StreamEvent::Started { id: ID, pid: PID })),

@@ -1,9 +1,8 @@
-//! A visitor that does not read, or never pauses.
+//! A client that does not read, or never pauses.
 
 use super::*;
 
-/// What a visitor asks for is between it and the owner, and none of the guest's
-/// business.
+/// The client's window applies to the relay; the guest does not see it.
 #[tokio::test]
 async fn a_visitor_with_a_small_window_gets_everything_in_pieces_that_fit() {
     let (session, mut guest) = owner().await;
@@ -45,7 +44,7 @@ async fn a_visitor_that_does_not_read_stops_only_its_own_stream() {
     let (session, mut guest) = owner().await;
     let lazy = new_client(&session).await;
     let (mut stalled, stalled_id) = start_for(&lazy, &mut guest, 1).await;
-    // A window at the visitor's, and one at the owner's, or nearly: credit
+    // The client's window and the owner's, or nearly: credit
     // comes for half a window at once.
     let sent = fill(&session, &mut guest, stalled_id, WINDOW).await;
     assert!(sent <= 2 * WINDOW as usize, "{sent} bytes were taken");
@@ -54,7 +53,7 @@ async fn a_visitor_that_does_not_read_stops_only_its_own_stream() {
         "only {sent} bytes were taken"
     );
 
-    // The same visitor, another one, and the owner.
+    // The same client, another one, and the owner.
     let other = new_client(&session).await;
     for (opener, ticket) in [(&lazy, 2), (&other, 3), (&*session, 4)] {
         let (mut stream, id) = start_for(opener, &mut guest, ticket).await;
@@ -81,7 +80,7 @@ async fn one_output_that_a_visitor_does_not_read_does_not_stop_the_other() {
     assert_eq!(read, outputs::Read::Data("problem".into()));
 }
 
-/// Credit is a promise to read, and a visitor need not keep it.
+/// A client may grant credit and then not read.
 #[tokio::test]
 async fn a_visitor_that_grants_credit_and_does_not_read_is_not_hoarded_for() {
     let (session, mut guest) = owner().await;
@@ -108,7 +107,7 @@ async fn a_visitor_that_grants_credit_and_does_not_read_is_not_hoarded_for() {
 async fn a_visitor_that_asks_and_asks_and_does_not_read_is_shown_out() {
     let (session, mut guest) = owner().await;
     let mut raw = RawClient::after_hello(&session, WINDOW).await;
-    // Each one is refused with a few words.
+    // Each one is refused with a short message.
     let id = StreamId::new(1).unwrap();
     let refused = Request::PowerOff { grace_ms: 0 };
     let frame = frames(|out| encode::open(out, id, &refused).unwrap());

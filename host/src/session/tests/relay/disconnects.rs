@@ -1,4 +1,4 @@
-//! How visits and their streams end.
+//! How clients and their streams end.
 
 use super::*;
 
@@ -43,14 +43,14 @@ async fn a_stream_that_a_visitor_drops_is_cancelled_and_its_place_is_free() {
         let (stream, id) = open_for(&client, &mut guest, 1).await;
         drop(stream);
         assert_eq!(guest.recv().await, Some(FromHost::Cancel(id)));
-        // What is on its way is of no interest.
+        // Bytes in flight are ignored.
         guest.send(&data(id, Channel::Stdout, &[0; 1000])).await;
         guest.send(&exited(id, 2000)).await;
         settle_client(&client, &mut guest).await;
     }
 }
 
-/// It wants to hear of the end, and need not read what comes before.
+/// It gets the close without reading the output before it.
 #[tokio::test]
 async fn a_visitor_that_cancels_hears_of_the_end_without_reading() {
     let (session, mut guest) = owner().await;
@@ -60,7 +60,7 @@ async fn a_visitor_that_cancels_hears_of_the_end_without_reading() {
     stream.cancel();
     loop {
         match guest.recv().await {
-            // What the owner held for the visitor is of no use any more.
+            // The owner discards what it held for the client.
             Some(FromHost::Credit(..)) => {}
             heard => {
                 assert_eq!(heard, Some(FromHost::Cancel(id)));
@@ -76,7 +76,7 @@ async fn a_visitor_that_cancels_hears_of_the_end_without_reading() {
     );
 }
 
-/// The same when the process had ended before, and only its output is left.
+/// As above, when the process has ended and only its output is left.
 #[tokio::test]
 async fn a_visitor_that_cancels_late_hears_of_the_end_without_reading() {
     let (session, mut guest) = owner().await;
@@ -97,7 +97,8 @@ async fn a_visitor_that_cancels_late_hears_of_the_end_without_reading() {
 
 #[tokio::test]
 async fn the_visit_ends_with_the_owners_session() {
-    // The owner may be gone already, and the visit the last that needs it.
+    // The owner may have dropped its session already, so that only the relay holds
+    // it.
     for owner_first in [false, true] {
         let (session, mut guest) = owner().await;
         let client = new_client(&session).await;

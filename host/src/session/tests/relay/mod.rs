@@ -1,6 +1,6 @@
-//! Programs that are lent a session.
+//! Clients of a relayed session.
 //!
-//! A visitor is a session of its own, or frames that are written by hand. The
+//! A client is a [`Session`], or a [`RawClient`] that writes frames by hand. The
 //! agent is the guest of the other tests.
 
 mod answers;
@@ -12,13 +12,13 @@ mod violations;
 use super::*;
 use crate::session::relay;
 
-/// The program that has the session, and the guest that it talks to.
+/// The owner's session, and its guest.
 async fn owner() -> (Arc<Session>, Guest) {
     let (session, guest) = connect_serial().await;
     (Arc::new(session), guest)
 }
 
-/// A socket to the owner.
+/// Starts a relay and returns the client's socket.
 fn relay_socket(session: &Arc<Session>) -> UnixStream {
     let (ours, theirs) = UnixStream::pair().unwrap();
     tokio::spawn(relay(theirs, session.clone()));
@@ -30,14 +30,14 @@ async fn new_client(session: &Arc<Session>) -> Session {
     Session::connect(link, None).await.unwrap()
 }
 
-/// A visitor whose frames are written by hand.
+/// A client that writes frames by hand.
 struct RawClient {
     link: UnixStream,
     decoder: Decoder,
     unread: Vec<u8>,
 }
 
-/// What a visitor is told, in few words.
+/// A message to the client, abbreviated.
 #[derive(Debug, PartialEq, Eq)]
 enum FromRelay {
     Hello([u8; 16]),
@@ -56,7 +56,7 @@ impl RawClient {
         }
     }
 
-    /// One that has introduced itself.
+    /// Creates a client that has exchanged hellos.
     async fn after_hello(session: &Arc<Session>, window: u32) -> Self {
         let mut raw = Self::new(session);
         raw.send(&hello(window, [0; 16])).await;
@@ -75,7 +75,8 @@ impl RawClient {
         id
     }
 
-    /// The next word on whatever stream; none if the owner hung up.
+    /// Receives the next message on any stream. `None` if the relay has closed the
+    /// link.
     async fn recv(&mut self) -> Option<FromRelay> {
         loop {
             let mut input = &self.unread[..];
@@ -109,7 +110,7 @@ impl RawClient {
     }
 }
 
-/// A visitor's process: its end of the stream, and the guest's id of it.
+/// Opens a client's process. Returns its stream, and the guest's id of the stream.
 async fn open_for(client: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
     let stream = client.open(&Request::Start(start(ticket))).unwrap();
     match guest.recv().await {
@@ -118,7 +119,7 @@ async fn open_for(client: &Session, guest: &mut Guest, ticket: u64) -> (Stream, 
     }
 }
 
-/// The same for one that the guest says has started.
+/// As [`open_for`], for a process that the guest reports as started.
 async fn start_for(client: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
     let (mut stream, id) = open_for(client, guest, ticket).await;
     guest.send(&started(id)).await;
@@ -130,8 +131,8 @@ async fn start_for(client: &Session, guest: &mut Guest, ticket: u64) -> (Stream,
     (stream, id)
 }
 
-/// Returns when the visitor's words have reached the guest, and its answers the
-/// visitor. Nothing else may come from the host.
+/// Returns when the client's messages have reached the guest, and its answers the
+/// client. Nothing else may come from the host.
 async fn settle_client(client: &Session, guest: &mut Guest) {
     let mut ping = client.open(&Request::Ping).unwrap();
     let Some(FromHost::Open(id)) = guest.recv().await else {
@@ -151,14 +152,14 @@ async fn expect_exit(stream: &mut Stream) -> Vec<u8> {
     bytes
 }
 
-/// Sends to a stream, at first so much, until no more credit comes for it: how
-/// much was sent. It is given up after a lot.
+/// Sends `available` bytes to a stream, and more until no more credit comes.
+/// Returns how much it sent, at most [`MAX`].
 async fn fill(session: &Session, guest: &mut Guest, stream: StreamId, available: u32) -> usize {
     const MOST: usize = 64 * 1024 * 1024;
     const PIECE: usize = 65_536;
     let frame = data(stream, Channel::Stdout, &[b'x'; PIECE]);
     let (mut sent, mut available, mut quiet) = (0, available as usize, 0);
-    // Whoever takes part is a task of this thread, and each round lets all of
+    // Everything runs as a task on this thread, and each round lets all of
     // them run.
     while quiet < 20 && sent < MOST {
         while available >= PIECE {

@@ -1,8 +1,9 @@
-//! Services and connections, as a visitor has them.
+//! Services and connections of a client.
 
 use super::*;
 
-/// Why it failed fills its message, and grows when it is made safe to print.
+/// A failed service. The reason has the maximum length, and grows when it is made
+/// safe to print.
 fn failed() -> State<'static> {
     State {
         name: "web",

@@ -1,4 +1,4 @@
-//! What a visitor may not do, and what only looks like it.
+//! Clients that violate the protocol, and some that only seem to.
 
 use super::*;
 
@@ -94,7 +94,7 @@ async fn who_does_not_say_hello_first_is_shown_out() {
     settle(&session, &mut guest).await;
 }
 
-/// A visitor may send on a stream whose close is on its way to it.
+/// A client may send on a stream whose close is still in flight.
 #[tokio::test(flavor = "multi_thread")]
 async fn words_that_cross_with_a_close_are_no_breach() {
     let (session, mut guest) = owner().await;

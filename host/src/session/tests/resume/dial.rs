@@ -1,4 +1,4 @@
-//! Connections that are asked for, with a VMM that is not one.
+//! Connections through the socket of a fake VMM.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use tokio::{io::AsyncBufReadExt, net::UnixListener};
 
 use super::*;
 
-/// Where connections to a guest are made.
+/// A fake VMM that listens on a Unix socket.
 struct FakeVmm {
     folder: TempDir,
     listener: UnixListener,
@@ -27,7 +27,7 @@ impl FakeVmm {
         }
     }
 
-    /// Somebody who has asked for a port.
+    /// Accepts a connection that requests the port.
     async fn accept_request(&self) -> UnixStream {
         let (socket, _) = self.listener.accept().await.unwrap();
         let mut socket = tokio::io::BufReader::new(socket);
@@ -38,7 +38,7 @@ impl FakeVmm {
         socket.into_inner()
     }
 
-    /// A guest who has answered a hello.
+    /// Accepts a connection and returns a guest that has answered the hello.
     async fn accept_guest(&self) -> Guest {
         let mut socket = self.accept_request().await;
         socket.write_all(b"OK 1073741824\n").await.unwrap();
@@ -60,14 +60,14 @@ impl FakeVmm {
     }
 }
 
-/// What comes of a greeting that is answered so, in pieces.
+/// Connects to a VMM that sends this reply, in pieces, and returns the result.
 async fn reply_with(pieces: &[&[u8]]) -> Result<(), ConnectError> {
     let vmm = FakeVmm::new();
     let address = vmm.address();
     let connecting = tokio::spawn(async move { address.connect().await });
     let mut socket = vmm.accept_request().await;
     for piece in pieces {
-        // It may have given us up.
+        // The host may have closed the connection.
         let _ = socket.write_all(piece).await;
         tokio::task::yield_now().await;
     }
@@ -121,7 +121,7 @@ async fn an_answer_that_is_none_is_senseless() {
     }
 }
 
-/// This takes as long as the greeting is waited for: 5 seconds.
+/// This takes 5 seconds, the timeout for a connection.
 #[tokio::test]
 async fn an_answer_that_does_not_come_is_not_waited_for_without_end() {
     let vmm = FakeVmm::new();
@@ -174,7 +174,7 @@ async fn a_new_connection_is_made_when_the_old_one_has_ended_on_both_sides() {
     guest.send(&data(id, Channel::Stdout, b"one ")).await;
     settle(&session, &mut guest).await;
     session.drop_link();
-    // The host has hung up, and still hears what is too late.
+    // The host has closed its side, and still reads late bytes.
     while guest.recv().await.is_some() {}
     guest.send(&data(id, Channel::Stdout, b"late")).await;
     drop(guest);

@@ -1,4 +1,4 @@
-//! What was sent and may not have arrived.
+//! Standard input that was sent and may not have arrived.
 
 use super::*;
 
@@ -24,7 +24,7 @@ async fn input_is_sent_again_from_where_the_agent_stands() {
             session.drop_link();
             guest.answer_reset(100).await;
             guest.recv_resume(id).await;
-            // Before the answer nobody knows what may be sent.
+            // Nothing is sent before the answer.
             settle(&session, &mut guest).await;
             let stdin = Some(at(taken, window));
             guest.send(&attached(id, 0, 0, stdin)).await;
@@ -135,13 +135,13 @@ async fn input_that_waits_is_told_when_the_process_was_found_to_read_no_more() {
 #[tokio::test]
 async fn an_absurd_position_of_the_input_is_refused() {
     for stdin in [
-        // Behind what was sent, and before what credit came for.
+        // After what was sent, and before what credit was granted for.
         at(101, 100),
         at(29, 100),
         at(u64::MAX, 100),
         // Less room than there was.
         at(30, 69),
-        // More than anybody may grant.
+        // More than the largest window.
         at(30, MAX_WINDOW + 1),
         at(100, u32::MAX),
     ] {

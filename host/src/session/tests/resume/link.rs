@@ -1,4 +1,4 @@
-//! How a conversation begins anew, and when it does not.
+//! How a link is made again, and when it is not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -81,7 +81,7 @@ async fn whatever_comes_before_the_answer_to_the_reset_is_skipped() {
     late.extend(close(id, &Outcome::Pong));
     late.extend(hello(GUEST_WINDOW, [8; 16]));
     late.extend([0xff; 70_000]);
-    // Nearly the answer, and then the answer at once.
+    // A prefix of the answer, directly followed by the answer.
     late.extend(&nonce[..RESET_PART - 1]);
     late.extend(&nonce[..1]);
     late.extend(nonce);
@@ -208,7 +208,7 @@ async fn a_connection_cannot_be_made_anew() {
     while guest.recv().await.is_some() {}
 }
 
-/// This takes as long as the session is patient: 5 seconds.
+/// This takes 5 seconds, the timeout for the agent's hello.
 #[tokio::test]
 async fn a_guest_that_does_not_answer_a_reset_is_given_up() {
     use std::io::Write;
@@ -219,8 +219,8 @@ async fn a_guest_that_does_not_answer_a_reset_is_given_up() {
     loud.drop_link();
     silent_guest.recv_reset().await;
     let (nonce, _) = loud_guest.recv_reset().await;
-    // Always nearly the answer, which takes longer to look at than to send: on
-    // a thread of its own, so that there is always something to skip.
+    // Prefixes of the answer, which take longer to scan than to send: on a thread
+    // of its own, so that there is always something to skip.
     let nearly = nonce[..RESET_PART - 1].repeat(5000);
     let enough = Arc::new(AtomicBool::new(false));
     let flood = tokio::task::spawn_blocking({

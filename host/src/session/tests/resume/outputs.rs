@@ -1,4 +1,4 @@
-//! Where a process is taken up.
+//! The offsets at which a process is resumed.
 
 use super::*;
 
@@ -197,7 +197,7 @@ async fn a_cancelled_stream_is_taken_up_and_cancelled_again() {
             assert_eq!(guest.recv().await, Some(FromHost::Cancel(id)));
             guest.send(&attached(id, 0, 0, None)).await;
             guest.send(&data(id, Channel::Stdout, b"late")).await;
-            // It need not say everything any more.
+            // A cancelled process may have printed more than arrived.
             guest.send(&exited(id, 1000)).await;
             if let Some(stream) = &mut stream {
                 let (_, end) = read_to_end(stream).await;
@@ -221,7 +221,7 @@ async fn a_watched_process_is_found_again_by_the_number_that_the_agent_told() {
     let mut stream = session.open(&Request::Attach(asked)).unwrap();
     let (id, input) = (stream.id, stream.input());
     assert_eq!(guest.recv().await, Some(FromHost::Attach(id, asked)));
-    // As long as the agent has not answered, in the words of the caller.
+    // Until the agent has answered, the caller's request is repeated.
     session.drop_link();
     guest.answer_reset(GUEST_WINDOW).await;
     assert_eq!(guest.recv().await, Some(FromHost::Attach(id, asked)));
@@ -244,7 +244,7 @@ async fn a_watched_process_is_found_again_by_the_number_that_the_agent_told() {
     };
     assert_eq!(guest.recv().await, Some(FromHost::Attach(id, by_id)));
     let stdin = at(72, GUEST_WINDOW);
-    // What stands there for an output that was not asked for means nothing.
+    // The offset of an output that was not requested is ignored.
     guest.send(&attached(id, 1004, 9, Some(stdin))).await;
     assert_eq!(guest.recv_data(id, 3).await, b"put");
     guest.send(&exited(id, 1004)).await;

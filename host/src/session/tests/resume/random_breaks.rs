@@ -1,17 +1,17 @@
-//! Breaks at any moment: every byte comes once.
+//! Links that break at random moments: every byte arrives once.
 
 use super::*;
 
-/// What happens to a process and its link, by chance.
+/// A random step of a process and its link.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many bytes are printed.
+    /// The process prints this many bytes.
     Printed(Channel, usize),
-    /// The caller reads what there is.
+    /// The caller reads all that has arrived.
     Read,
     /// The link breaks.
     Dropped,
-    /// The host is known to have taken everything.
+    /// Waits until the host has read everything.
     Settled,
 }
 
@@ -27,11 +27,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..25)
 }
 
-/// One output of a process, as an agent keeps it.
+/// The agent's side of one output of a process.
 #[derive(Debug)]
 struct Printer {
     channel: Channel,
-    /// All that it will ever print.
+    /// All bytes of the output.
     bytes: Vec<u8>,
     sent: usize,
     window: usize,
@@ -54,7 +54,7 @@ impl Printer {
         }
     }
 
-    /// The next bytes, as far as there is credit for them.
+    /// Returns frames with the next bytes, within the credit.
     fn print(&mut self, stream: StreamId, count: usize) -> Vec<u8> {
         let count = count.min(self.window).min(self.bytes.len() - self.sent);
         let bytes = &self.bytes[self.sent..self.sent + count];
@@ -75,7 +75,7 @@ impl Printer {
     }
 }
 
-/// A process, its agent, and whoever reads what it prints.
+/// A process, its agent, and the reader of its outputs.
 struct Scenario {
     session: Session,
     guest: Guest,
@@ -192,7 +192,7 @@ fn run(future: impl Future<Output = ()>) {
         .build()
         .unwrap();
     runtime.block_on(async {
-        // It is an error of the session if this takes more than a moment.
+        // The session is stuck if this does not end soon.
         let in_time = tokio::time::timeout(Duration::from_secs(60), future).await;
         assert!(in_time.is_ok(), "somebody waits forever");
     });
@@ -215,7 +215,7 @@ proptest! {
     #[test]
     fn every_byte_of_the_input_arrives_once_however_often_the_link_breaks(
         window in 1..2000_u32,
-        // How much is taken, and how much of that the agent still knows when
+        // How much the agent reads, and how much of that it acknowledges after
         // the link breaks.
         steps in prop::collection::vec((1..3000_usize, any::<prop::sample::Index>()), 1..20),
     ) {
@@ -230,7 +230,7 @@ proptest! {
                 }
                 input.end();
             });
-            // What the process has, what of it the host knows.
+            // The input of the process, and how much of it has been credited.
             let (mut taken, mut credited, mut ended) = (Vec::new(), 0, false);
             let mut floor = 0;
             let mut steps = steps.into_iter();
@@ -259,11 +259,11 @@ proptest! {
                     guest.answer_reset(window).await;
                     guest.recv_resume(id).await;
                     let known = credited + kept.index(taken.len() - credited + 1);
-                    // What it once said it has it does not lose.
+                    // Bytes that it has acknowledged are not lost again.
                     let known = known.max(floor);
                     floor = known;
-                    // Of that, the process has not read so much yet. Credit for
-                    // it comes later.
+                    // The part that the process has not read yet. Credit for it
+                    // comes later.
                     let held = kept.index(known - credited + 1);
                     taken.truncate(known);
                     credited = known - held;

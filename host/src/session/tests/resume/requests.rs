@@ -1,4 +1,4 @@
-//! What was asked when the link broke.
+//! Requests that are under way when the link breaks.
 
 use super::*;
 
@@ -11,7 +11,7 @@ async fn a_start_whose_answer_was_lost_is_made_up_for() {
         session.drop_link();
         guest.answer_reset(GUEST_WINDOW).await;
         assert_eq!(guest.recv_resume(id).await.ticket, TICKET);
-        // More than once if need be: the answer is lost again.
+        // The answer is lost again.
     }
     guest
         .send(&attached(id, 0, 0, Some(at(0, GUEST_WINDOW))))
@@ -50,7 +50,7 @@ async fn a_process_that_the_agent_never_heard_of_is_started_with_its_input() {
     let (id, input) = (stream.id, stream.input());
     assert!(input.write(Bytes::from(pattern(10_000))).await);
     assert!(input.write(Bytes::from_static(b"the end")).await);
-    // Nothing of this was read by anybody.
+    // The guest reads none of this.
     session.drop_link();
     guest.answer_reset(GUEST_WINDOW).await;
     assert_eq!(guest.recv_resume(id).await.stdout, at(0, WINDOW));
@@ -177,7 +177,7 @@ async fn a_signal_may_have_been_sent_or_not_and_that_is_said() {
     let error = stream.next().await.unwrap_err();
     assert_eq!(error, LinkError::Dropped);
     assert!(error.to_string().contains("under way"), "{error}");
-    // Nobody else suffers, and nothing is sent twice.
+    // Other streams are not affected, and the signal is not sent again.
     guest.answer_reset(GUEST_WINDOW).await;
     settle(&session, &mut guest).await;
     let mut again = session.open(&signal).unwrap();
@@ -233,7 +233,7 @@ async fn what_is_gone_when_it_is_to_be_removed_again_was_removed() {
         Request::Service(Service::Remove { name: "web" }),
     ] {
         let (session, mut guest) = connect_serial().await;
-        // Who asks once is told what it is.
+        // A first request fails with the agent's answer.
         let mut stream = session.open(&request).unwrap();
         assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
         guest.send(&not_found(stream.id)).await;
@@ -323,7 +323,7 @@ async fn streams_can_be_opened_and_fed_while_there_is_no_link() {
     let (id, input) = (stream.id, stream.input());
     assert!(input.write(Bytes::from_static(b"input")).await);
     input.end();
-    // One that nobody wants any more when there is a link.
+    // A stream that is dropped before there is a link.
     let unwanted = session.open(&Request::Start(start(13))).unwrap();
     let unwanted = {
         let id = unwanted.id;
@@ -351,7 +351,7 @@ async fn streams_can_be_opened_and_fed_while_there_is_no_link() {
 async fn a_stream_that_is_opened_as_the_link_breaks_runs_once() {
     let (session, mut guest) = connect_serial().await;
     session.drop_link();
-    // The session knows of no break yet.
+    // The session has not noticed the break yet.
     let mut stream = session.open(&exec()).unwrap();
     assert!(stream.input().write(Bytes::from_static(b"input")).await);
     guest.answer_reset(GUEST_WINDOW).await;
@@ -368,7 +368,7 @@ async fn a_stream_that_is_opened_as_the_link_breaks_runs_once() {
     finish(&mut stream, &mut guest, 0).await;
 }
 
-/// Large requests are the host's own doing.
+/// Requests of the host do not count as unsent control bytes.
 #[tokio::test]
 async fn a_guest_is_not_deaf_because_the_host_asks_much_at_once() {
     let (session, mut guest) = connect_serial().await;
