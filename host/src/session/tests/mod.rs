@@ -132,11 +132,11 @@ impl Guest {
         loop {
             let mut input = &self.unread[..];
             let item = self.decoder.decode(&mut input).unwrap();
-            let heard = item.map(FromHost::from_wire);
+            let received = item.map(FromHost::from_wire);
             let taken = self.unread.len() - input.len();
             self.unread.drain(..taken);
-            if heard.is_some() {
-                return heard;
+            if received.is_some() {
+                return received;
             }
             if self.link.read_buf(&mut self.unread).await.unwrap_or(0) == 0 {
                 return None;
@@ -150,7 +150,7 @@ impl Guest {
         loop {
             match self.recv_any().await {
                 Some(FromHost::Ack(stream)) => self.acks.push(stream),
-                heard => return heard,
+                received => return received,
             }
         }
     }
@@ -432,7 +432,7 @@ async fn settle_past(session: &Session, guest: &mut Guest) -> Vec<FromHost> {
     loop {
         match guest.recv().await {
             Some(FromHost::Open(id)) if id == ping.id => break,
-            Some(heard) => before.push(heard),
+            Some(received) => before.push(received),
             None => panic!("the host hung up"),
         }
     }
@@ -458,7 +458,7 @@ async fn recv_credit(
         .await
         .into_iter()
         .chain(settle_past(session, guest).await)
-        .map(|heard| match heard {
+        .map(|received| match received {
             FromHost::Credit(id, on, bytes) if id == stream && on == channel => bytes,
             other => panic!("{other:?}"),
         })

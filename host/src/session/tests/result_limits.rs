@@ -277,18 +277,18 @@ async fn a_file_ends_at_its_limit_and_a_part_at_its_length() {
 async fn a_text_that_is_longer_than_the_guest_said_is_not_kept() {
     let text = vec![b'x'; 64 * 1024];
     let digest = Sha256::digest(&text).into();
-    let told = FileEntry {
+    let entry = FileEntry {
         digest: Some(digest),
         ..file_entry(b"file", FileKind::File, b"")
     };
-    let mut told_bytes = Vec::new();
-    record::encode(&mut told_bytes, &Answer::Entry(told)).unwrap();
+    let mut entry_bytes = Vec::new();
+    record::encode(&mut entry_bytes, &Answer::Entry(entry)).unwrap();
     let (vm, mut guest) = vm().await;
-    let lying = async {
+    let answering = async {
         let Some(FromHost::Open(walk)) = guest.recv().await else {
             panic!("nothing is asked");
         };
-        let answer = data(walk, Channel::Stdout, &told_bytes);
+        let answer = data(walk, Channel::Stdout, &entry_bytes);
         guest.send(&[answer, done(walk)].concat()).await;
         let Some(FromHost::Open(read)) = guest.recv().await else {
             panic!("no text is asked for");
@@ -299,7 +299,7 @@ async fn a_text_that_is_longer_than_the_guest_said_is_not_kept() {
     };
     let options = ManifestOptions::new().keep_texts(1 << 20);
     let files = vm.files();
-    let (manifest, _guest) = tokio::join!(files.manifest("/", &options), lying);
+    let (manifest, _guest) = tokio::join!(files.manifest("/", &options), answering);
     let manifest = manifest.unwrap();
     assert_eq!(manifest.len(), 1);
     assert_eq!(manifest.text(&digest), None);

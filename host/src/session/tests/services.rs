@@ -54,8 +54,8 @@ async fn next_name(stream: &mut Stream) -> String {
 async fn read_log(session: &Session, guest: &mut Guest, begins_at: u64) -> Stream {
     let from = LogStart::Lines(10);
     let mut stream = session.open(&logs(from)).unwrap();
-    let heard = guest.recv().await;
-    assert_eq!(heard, Some(FromHost::Logs(stream.id, from, WINDOW)));
+    let received = guest.recv().await;
+    assert_eq!(received, Some(FromHost::Logs(stream.id, from, WINDOW)));
     guest.send(&attached(stream.id, begins_at, 0, None)).await;
     let event = stream.next().await;
     assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
@@ -134,7 +134,7 @@ async fn names_that_are_none_are_refused() {
 #[tokio::test]
 async fn an_answer_with_a_name_that_is_none_is_no_answer() {
     let (session, mut guest) = connect().await;
-    for told in [
+    for answer in [
         running("a b"),
         state("web", Phase::Waiting("../x")),
         state("web", Phase::Failed(FailureReason::Need("\x07"))),
@@ -142,7 +142,7 @@ async fn an_answer_with_a_name_that_is_none_is_no_answer() {
         let look = Request::Service(Service::Look { name: "web" });
         let mut stream = session.open(&look).unwrap();
         assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
-        guest.send(&closed(stream.id, told)).await;
+        guest.send(&closed(stream.id, answer)).await;
         let event = stream.next().await;
         assert!(
             matches!(event, Ok(StreamEvent::Closed(Closing::Unknown))),
@@ -162,13 +162,13 @@ async fn texts_about_services_are_safe_to_print() {
     let mut stream = session.open(&wait).unwrap();
     assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
     let reason = FailureReason::NotReady("\x1b[31mred");
-    let told = state("web", Phase::Failed(reason));
-    guest.send(&closed(stream.id, told)).await;
-    let Ok(StreamEvent::Closed(Closing::Service(told))) = stream.next().await else {
+    let answer = state("web", Phase::Failed(reason));
+    guest.send(&closed(stream.id, answer)).await;
+    let Ok(StreamEvent::Closed(Closing::Service(answer))) = stream.next().await else {
         panic!("no answer");
     };
-    let ServicePhase::Failed(ServiceFailureReason::NotReady(text)) = told.phase else {
-        panic!("{told:?}");
+    let ServicePhase::Failed(ServiceFailureReason::NotReady(text)) = answer.phase else {
+        panic!("{answer:?}");
     };
     assert_eq!(text, "\u{fffd}[31mred");
 }
@@ -221,25 +221,25 @@ async fn a_log_goes_on_at_its_byte_and_says_what_was_dropped_meanwhile() {
     // Nothing was read yet, so there is less room by what is here.
     session.drop_link();
     guest.answer_reset(GUEST_WINDOW).await;
-    let heard = guest.recv().await;
+    let received = guest.recv().await;
     let again = LogStart::Offset(1013);
-    assert_eq!(heard, Some(FromHost::Logs(id, again, WINDOW - 6)));
+    assert_eq!(received, Some(FromHost::Logs(id, again, WINDOW - 6)));
     guest.send(&attached(id, 1020, 0, None)).await;
     guest.send(&data(id, Channel::Stdout, b"three")).await;
     guest
         .send(&frames(|out| encode::end(out, id, Channel::Stdout)))
         .await;
     guest.send(&closed(id, state("web", Phase::Stopped))).await;
-    let mut came = Vec::new();
+    let mut parts = Vec::new();
     loop {
         match stream.next().await.unwrap() {
-            StreamEvent::Data(_, bytes) => came.push(String::from_utf8(bytes.to_vec()).unwrap()),
-            StreamEvent::Gap(_, bytes) => came.push(bytes.to_string()),
+            StreamEvent::Data(_, bytes) => parts.push(String::from_utf8(bytes.to_vec()).unwrap()),
+            StreamEvent::Gap(_, bytes) => parts.push(bytes.to_string()),
             StreamEvent::Closed(Closing::Service(_)) => break,
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(came, ["one", "7", "two", "7", "three"]);
+    assert_eq!(parts, ["one", "7", "two", "7", "three"]);
     assert_eq!(stream.offset(Channel::Stdout), 1025);
 }
 
@@ -249,8 +249,8 @@ async fn a_log_that_has_not_begun_is_asked_for_as_before() {
     let from = LogStart::Lines(10);
     let mut stream = session.open(&logs(from)).unwrap();
     for _ in 0..3 {
-        let heard = guest.recv().await;
-        assert_eq!(heard, Some(FromHost::Logs(stream.id, from, WINDOW)));
+        let received = guest.recv().await;
+        assert_eq!(received, Some(FromHost::Logs(stream.id, from, WINDOW)));
         session.drop_link();
         guest.answer_reset(GUEST_WINDOW).await;
     }

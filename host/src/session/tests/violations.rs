@@ -22,10 +22,10 @@ async fn an_impossible_length_is_refused_by_its_header_alone() {
             header.to_bytes().to_vec()
         })
         .await;
-        let LinkError::Violation(WireError::BadLength { length: told, .. }) = error else {
+        let LinkError::Violation(WireError::BadLength { length: found, .. }) = error else {
             panic!("{kind:?} of {length} bytes: {error:?}");
         };
-        assert_eq!(told, length);
+        assert_eq!(found, length);
     }
 }
 
@@ -71,15 +71,15 @@ async fn messages_that_make_no_sense_are_refused() {
 
 #[tokio::test]
 async fn nothing_may_come_on_a_stream_that_was_never_opened() {
-    let stranger = StreamId::new(4711).unwrap();
+    let unopened = StreamId::new(4711).unwrap();
     for bytes in [
-        data(stranger, Channel::Stdout, b"x"),
+        data(unopened, Channel::Stdout, b"x"),
         // So large that it would be read directly into its stream.
-        data(stranger, Channel::Stdout, &[0; 100_000]),
-        started(stranger),
-        ends(stranger),
-        credit(stranger, 1),
-        close(stranger, &Outcome::Pong),
+        data(unopened, Channel::Stdout, &[0; 100_000]),
+        started(unopened),
+        ends(unopened),
+        credit(unopened, 1),
+        close(unopened, &Outcome::Pong),
     ] {
         let error = error_after(|_| bytes).await;
         assert_eq!(error, LinkError::Violation(WireError::BadStream(4711)));
@@ -295,11 +295,11 @@ async fn a_process_that_is_attached_to_does_not_start() {
 #[tokio::test]
 async fn nothing_may_come_on_a_channel_that_was_not_asked_for() {
     let outputs = [Channel::Stdout, Channel::Stderr];
-    for (asked, other) in [(outputs[0], outputs[1]), (outputs[1], outputs[0])] {
+    for (requested, other) in [(outputs[0], outputs[1]), (outputs[1], outputs[0])] {
         let all = attach(Selector::Id(ID), false);
         let request = Request::Attach(Attach {
-            stdout: all.stdout.filter(|_| asked == Channel::Stdout),
-            stderr: all.stderr.filter(|_| asked == Channel::Stderr),
+            stdout: all.stdout.filter(|_| requested == Channel::Stdout),
+            stderr: all.stderr.filter(|_| requested == Channel::Stderr),
             ..all
         });
         // Small, so large that it would be read directly into its stream, none.
@@ -311,7 +311,7 @@ async fn nothing_may_come_on_a_channel_that_was_not_asked_for() {
             let error = error_for(request, |stream| {
                 [
                     attached(stream, 0, 0, None),
-                    bytes(stream, asked),
+                    bytes(stream, requested),
                     bytes(stream, other),
                 ]
                 .concat()

@@ -23,24 +23,24 @@ async fn a_visitor_runs_a_process_with_input_and_output() {
         input.end();
         all
     });
-    let (mut heard, mut granted) = (Vec::new(), 0);
+    let (mut stdin, mut granted) = (Vec::new(), 0);
     loop {
         match guest.recv().await {
-            Some(FromHost::Data(_, bytes)) => heard.extend(bytes),
+            Some(FromHost::Data(_, bytes)) => stdin.extend(bytes),
             Some(FromHost::End(end)) => {
                 assert_eq!(end, id);
                 break;
             }
             other => panic!("{other:?}"),
         }
-        if heard.len() - granted > GUEST_WINDOW as usize / 2 {
-            let grant = heard.len() - granted;
+        if stdin.len() - granted > GUEST_WINDOW as usize / 2 {
+            let grant = stdin.len() - granted;
             guest.send(&credit(id, grant as u32)).await;
-            granted = heard.len();
+            granted = stdin.len();
         }
     }
     assert!(write.await.unwrap());
-    assert!(heard == pattern(COUNT), "{} bytes arrived", heard.len());
+    assert!(stdin == pattern(COUNT), "{} bytes arrived", stdin.len());
 
     guest.send(&started(id)).await;
     let event = stream.next().await;
@@ -66,10 +66,10 @@ async fn a_visitor_runs_a_process_with_input_and_output() {
     guest.send(&close(id, &Outcome::Exited(exit))).await;
     let (read, end) = read_to_end(&mut stream).await;
     assert!(read == bytes, "{} bytes arrived", read.len());
-    let Ok(Closing::Exited(told)) = end else {
+    let Ok(Closing::Exited(received)) = end else {
         panic!("{end:?}");
     };
-    assert_eq!(told, exit);
+    assert_eq!(received, exit);
 }
 
 #[tokio::test]
@@ -125,10 +125,10 @@ async fn every_answer_reaches_the_visitor() {
         }
         let (_, end) = read_to_end(&mut stream).await;
         let right = match (&outcome, end.unwrap()) {
-            (Outcome::Failed(sent), Closing::Failed(told)) => {
-                told.kind == sent.kind && told.stage == sent.stage && told.text == sent.text
+            (Outcome::Failed(sent), Closing::Failed(got)) => {
+                got.kind == sent.kind && got.stage == sent.stage && got.text == sent.text
             }
-            (Outcome::Exited(sent), Closing::Exited(told)) => told == *sent,
+            (Outcome::Exited(sent), Closing::Exited(got)) => got == *sent,
             (Outcome::Pong, Closing::Pong)
             | (Outcome::Done, Closing::Done)
             | (Outcome::EndOfList { more: true }, Closing::EndOfList { more: true }) => true,
@@ -160,7 +160,7 @@ async fn every_answer_reaches_the_visitor() {
 async fn a_visitor_watches_a_process_with_gaps() {
     let (session, mut guest) = owner().await;
     let client = new_client(&session).await;
-    let asked = Attach {
+    let requested = Attach {
         stdout: Some(Position {
             offset: 1000,
             window: WINDOW,
@@ -168,21 +168,21 @@ async fn a_visitor_watches_a_process_with_gaps() {
         stderr: None,
         ..attach(Selector::Tag("a tag"), true)
     };
-    let mut stream = client.open(&Request::Attach(asked)).unwrap();
-    let Some(FromHost::Attach(id, heard)) = guest.recv().await else {
+    let mut stream = client.open(&Request::Attach(requested)).unwrap();
+    let Some(FromHost::Attach(id, received)) = guest.recv().await else {
         panic!("it did not arrive");
     };
-    assert_eq!(heard, asked);
+    assert_eq!(received, requested);
     let stdin = Position {
         offset: 50,
         window: 10,
     };
     guest.send(&attached(id, 900, 0, Some(stdin))).await;
     let event = stream.next().await;
-    let Ok(StreamEvent::Attached(told)) = event else {
+    let Ok(StreamEvent::Attached(received)) = event else {
         panic!("{event:?}");
     };
-    assert_eq!((told.stdout, told.stdin.unwrap().offset), (900, 50));
+    assert_eq!((received.stdout, received.stdin.unwrap().offset), (900, 50));
     let sent = [
         gap(id, Output::Stdout, 100),
         data(id, Channel::Stdout, b"here"),
@@ -190,15 +190,15 @@ async fn a_visitor_watches_a_process_with_gaps() {
         frames(|out| encode::end(out, id, Channel::Stdout)),
     ];
     guest.send(&sent.concat()).await;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..3 {
-        told.push(match stream.next().await {
+        received.push(match stream.next().await {
             Ok(StreamEvent::Gap(Channel::Stdout, bytes)) => (bytes, None),
             Ok(StreamEvent::Data(Channel::Stdout, bytes)) => (0, Some(bytes)),
             other => panic!("{other:?}"),
         });
     }
-    assert_eq!(told, [(100, None), (0, Some("here".into())), (5, None)]);
+    assert_eq!(received, [(100, None), (0, Some("here".into())), (5, None)]);
     assert!(stream.input().write(Bytes::from_static(b"input")).await);
     assert_eq!(guest.recv_data(id, 5).await, b"input");
     guest.send(&exited(id, 1009)).await;

@@ -31,11 +31,11 @@ async fn a_visitor_with_a_small_window_gets_everything_in_pieces_that_fit() {
             other => panic!("{other:?} after {received} bytes"),
         }
     }
-    while let Some(told) = raw.recv().await {
-        if told == FromRelay::Closed(Ok(())) {
+    while let Some(received) = raw.recv().await {
+        if received == FromRelay::Closed(Ok(())) {
             break;
         }
-        assert_eq!(told, FromRelay::Other);
+        assert_eq!(received, FromRelay::Other);
     }
 }
 
@@ -124,8 +124,8 @@ async fn a_visitor_that_asks_and_asks_and_does_not_read_is_shown_out() {
 async fn a_visitor_that_never_pauses_does_not_stop_a_runtime_of_one_thread() {
     let (session, mut guest) = owner().await;
     let raw = RawClient::after_hello(&session, WINDOW).await;
-    let nonsense = frames(|out| encode::ack(out, StreamId::new(1).unwrap())).repeat(8192);
-    let flood = Flood::start(raw.link, nonsense).await;
+    let garbage = frames(|out| encode::ack(out, StreamId::new(1).unwrap())).repeat(8192);
+    let flood = Flood::start(raw.link, garbage).await;
     settle(&session, &mut guest).await;
     flood.stop();
     assert!(

@@ -62,8 +62,8 @@ async fn a_visitor_that_cancels_hears_of_the_end_without_reading() {
         match guest.recv().await {
             // The owner discards what it held for the client.
             Some(FromHost::Credit(..)) => {}
-            heard => {
-                assert_eq!(heard, Some(FromHost::Cancel(id)));
+            received => {
+                assert_eq!(received, Some(FromHost::Cancel(id)));
                 break;
             }
         }

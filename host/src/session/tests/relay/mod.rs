@@ -80,7 +80,7 @@ impl RawClient {
     async fn recv(&mut self) -> Option<FromRelay> {
         loop {
             let mut input = &self.unread[..];
-            let told = self
+            let received = self
                 .decoder
                 .decode(&mut input)
                 .unwrap()
@@ -100,8 +100,8 @@ impl RawClient {
                 });
             let taken = self.unread.len() - input.len();
             self.unread.drain(..taken);
-            if told.is_some() {
-                return told;
+            if received.is_some() {
+                return received;
             }
             if self.link.read_buf(&mut self.unread).await.unwrap_or(0) == 0 {
                 return None;
@@ -114,7 +114,7 @@ impl RawClient {
 async fn open_for(client: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
     let stream = client.open(&Request::Start(start(ticket))).unwrap();
     match guest.recv().await {
-        Some(FromHost::Start(id, told)) if told == ticket => (stream, id),
+        Some(FromHost::Start(id, received)) if received == ticket => (stream, id),
         other => panic!("{other:?}"),
     }
 }
@@ -153,15 +153,15 @@ async fn expect_exit(stream: &mut Stream) -> Vec<u8> {
 }
 
 /// Sends `available` bytes to a stream, and more until no more credit comes.
-/// Returns how much it sent, at most [`MAX`].
+/// Returns how much it sent, about 64 MiB at most.
 async fn fill(session: &Session, guest: &mut Guest, stream: StreamId, available: u32) -> usize {
-    const MOST: usize = 64 * 1024 * 1024;
+    const MAX_SENT: usize = 64 * 1024 * 1024;
     const PIECE: usize = 65_536;
     let frame = data(stream, Channel::Stdout, &[b'x'; PIECE]);
     let (mut sent, mut available, mut quiet) = (0, available as usize, 0);
     // Everything runs as a task on this thread, and each round lets all of
     // them run.
-    while quiet < 20 && sent < MOST {
+    while quiet < 20 && sent < MAX_SENT {
         while available >= PIECE {
             guest.send(&frame).await;
             available -= PIECE;

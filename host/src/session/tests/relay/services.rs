@@ -37,15 +37,15 @@ async fn the_state_of_a_service_reaches_a_visitor_as_it_is() {
     let id = opened(&mut guest).await;
     guest.send(&close(id, &Outcome::Service(failed()))).await;
     let event = stream.next().await;
-    let Ok(StreamEvent::Closed(Closing::Service(told))) = event else {
+    let Ok(StreamEvent::Closed(Closing::Service(received))) = event else {
         panic!("{event:?}");
     };
-    assert_eq!((told.name.as_str(), told.restarts), ("web", 3));
-    assert_eq!((told.since_ms, told.pid), (12, None));
-    assert_eq!(told.last_exit, Some(exit(7)));
-    assert_eq!(told.log, Kept { start: 5, end: 9 });
-    let ServicePhase::Failed(ServiceFailureReason::NotReady(text)) = told.phase else {
-        panic!("{told:?}");
+    assert_eq!((received.name.as_str(), received.restarts), ("web", 3));
+    assert_eq!((received.since_ms, received.pid), (12, None));
+    assert_eq!(received.last_exit, Some(exit(7)));
+    assert_eq!(received.log, Kept { start: 5, end: 9 });
+    let ServicePhase::Failed(ServiceFailureReason::NotReady(text)) = received.phase else {
+        panic!("{received:?}");
     };
     assert!(text.chars().all(|character| character == '\u{fffd}'));
     assert!(text.len() > MAX_FAILURE_TEXT - 3, "{}", text.len());

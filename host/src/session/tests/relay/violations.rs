@@ -74,8 +74,8 @@ async fn a_visitor_that_breaks_the_protocol_ends_its_own_visit_only() {
         loop {
             match guest.recv().await {
                 Some(FromHost::Data(..)) => {}
-                heard => {
-                    assert_eq!(heard, Some(FromHost::Cancel(guest_stream)));
+                received => {
+                    assert_eq!(received, Some(FromHost::Cancel(guest_stream)));
                     break;
                 }
             }

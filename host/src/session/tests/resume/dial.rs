@@ -85,9 +85,9 @@ async fn an_answer_is_understood_in_whatever_pieces_it_comes() {
 #[tokio::test]
 async fn a_link_in_the_place_of_the_socket_leads_nowhere() {
     let (vmm, elsewhere) = (FakeVmm::new(), FakeVmm::new());
-    let place = vmm.folder.path().join("vsock");
-    std::fs::remove_file(&place).unwrap();
-    std::os::unix::fs::symlink(elsewhere.folder.path().join("vsock"), &place).unwrap();
+    let path = vmm.folder.path().join("vsock");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(elsewhere.folder.path().join("vsock"), &path).unwrap();
     let refused = ConnectError::Io(std::io::ErrorKind::ConnectionRefused);
     let outcome = vmm.address().connect().await.map(drop);
     assert_eq!(outcome, Err(refused));

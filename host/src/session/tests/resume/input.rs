@@ -28,8 +28,8 @@ async fn input_is_sent_again_from_where_the_agent_stands() {
             settle(&session, &mut guest).await;
             let stdin = Some(at(taken, window));
             guest.send(&attached(id, 0, 0, stdin)).await;
-            let heard = guest.recv_data(id, 130 - taken as usize).await;
-            assert_eq!(heard, all[taken as usize..130]);
+            let received = guest.recv_data(id, 130 - taken as usize).await;
+            assert_eq!(received, all[taken as usize..130]);
             if ended {
                 assert_eq!(guest.recv().await, Some(FromHost::End(id)));
             }
@@ -169,16 +169,16 @@ async fn an_absurd_position_of_the_input_is_refused() {
 async fn the_end_of_an_input_is_told_to_a_process_that_is_found_late() {
     for drops in [0, 1, 2] {
         let (session, mut guest) = connect_serial().await;
-        let asked = attach(Selector::Pid(PID), true);
-        let stream = session.open(&Request::Attach(asked)).unwrap();
+        let requested = attach(Selector::Pid(PID), true);
+        let stream = session.open(&Request::Attach(requested)).unwrap();
         let (id, input) = (stream.id, stream.input());
-        assert_eq!(guest.recv().await, Some(FromHost::Attach(id, asked)));
+        assert_eq!(guest.recv().await, Some(FromHost::Attach(id, requested)));
         input.end();
         let mut ended = Vec::new();
         for _ in 0..drops {
             session.drop_link();
             guest.answer_reset(GUEST_WINDOW).await;
-            assert_eq!(guest.recv().await, Some(FromHost::Attach(id, asked)));
+            assert_eq!(guest.recv().await, Some(FromHost::Attach(id, requested)));
             ended = settle_past(&session, &mut guest).await;
         }
         let stdin = at(3, GUEST_WINDOW);

@@ -222,20 +222,20 @@ async fn a_guest_that_does_not_answer_a_reset_is_given_up() {
     // Prefixes of the answer, which take longer to scan than to send: on a thread
     // of its own, so that there is always something to skip.
     let nearly = nonce[..RESET_PART - 1].repeat(5000);
-    let enough = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(AtomicBool::new(false));
     let flood = tokio::task::spawn_blocking({
         let mut link = loud_guest.link.into_std().unwrap();
         link.set_nonblocking(false).unwrap();
-        let enough = enough.clone();
-        move || while !enough.load(Ordering::Relaxed) && link.write(&nearly).is_ok() {}
+        let stop = stop.clone();
+        move || while !stop.load(Ordering::Relaxed) && link.write(&nearly).is_ok() {}
     });
     // Ends the flood if it keeps everything else from running.
     let (over, is_over) = std::sync::mpsc::channel();
     let watchdog = std::thread::spawn({
-        let enough = enough.clone();
+        let stop = stop.clone();
         move || {
             let in_time = is_over.recv_timeout(Duration::from_secs(30)).is_ok();
-            enough.store(true, Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
             in_time
         }
     });

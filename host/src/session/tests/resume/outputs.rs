@@ -213,18 +213,18 @@ async fn a_cancelled_stream_is_taken_up_and_cancelled_again() {
 #[tokio::test]
 async fn a_watched_process_is_found_again_by_the_number_that_the_agent_told() {
     let (session, mut guest) = connect_serial().await;
-    let asked = Attach {
+    let requested = Attach {
         stdout: Some(at(Position::NOW, WINDOW)),
         stderr: None,
         ..attach(Selector::Tag("a tag"), true)
     };
-    let mut stream = session.open(&Request::Attach(asked)).unwrap();
+    let mut stream = session.open(&Request::Attach(requested)).unwrap();
     let (id, input) = (stream.id, stream.input());
-    assert_eq!(guest.recv().await, Some(FromHost::Attach(id, asked)));
+    assert_eq!(guest.recv().await, Some(FromHost::Attach(id, requested)));
     // Until the agent has answered, the caller's request is repeated.
     session.drop_link();
     guest.answer_reset(GUEST_WINDOW).await;
-    assert_eq!(guest.recv().await, Some(FromHost::Attach(id, asked)));
+    assert_eq!(guest.recv().await, Some(FromHost::Attach(id, requested)));
     let stdin = at(70, GUEST_WINDOW);
     guest.send(&attached(id, 1000, 333, Some(stdin))).await;
     let event = stream.next().await;
@@ -240,7 +240,7 @@ async fn a_watched_process_is_found_again_by_the_number_that_the_agent_told() {
     let by_id = Attach {
         process: Selector::Id(ID),
         stdout: Some(at(1004, WINDOW - 4)),
-        ..asked
+        ..requested
     };
     assert_eq!(guest.recv().await, Some(FromHost::Attach(id, by_id)));
     let stdin = at(72, GUEST_WINDOW);

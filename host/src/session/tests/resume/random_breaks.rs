@@ -145,8 +145,8 @@ impl Scenario {
     }
 
     async fn settle(&mut self) {
-        for heard in settle_past(&self.session, &mut self.guest).await {
-            match heard {
+        for received in settle_past(&self.session, &mut self.guest).await {
+            match received {
                 FromHost::Credit(_, channel, bytes) => {
                     self.printer(channel).window += bytes as usize;
                 }

@@ -58,8 +58,8 @@ async fn a_process_that_the_agent_never_heard_of_is_started_with_its_input() {
     guest.send(&not_found(id)).await;
     assert_eq!(guest.recv_any().await, Some(FromHost::Ack(id)));
     assert_eq!(guest.recv_any().await, Some(FromHost::Start(id, TICKET)));
-    let heard = guest.recv_data(id, 10_007).await;
-    assert_eq!(heard, [&pattern(10_000)[..], b"the end"].concat());
+    let received = guest.recv_data(id, 10_007).await;
+    assert_eq!(received, [&pattern(10_000)[..], b"the end"].concat());
     assert_eq!(guest.recv_any().await, Some(FromHost::End(id)));
     guest.send(&started(id)).await;
     expect_started(&mut stream).await;
@@ -355,12 +355,12 @@ async fn a_stream_that_is_opened_as_the_link_breaks_runs_once() {
     let mut stream = session.open(&exec()).unwrap();
     assert!(stream.input().write(Bytes::from_static(b"input")).await);
     guest.answer_reset(GUEST_WINDOW).await;
-    let heard = guest.recv().await;
-    if let Some(FromHost::Resume(..)) = heard {
+    let received = guest.recv().await;
+    if let Some(FromHost::Resume(..)) = received {
         guest.send(&not_found(stream.id)).await;
         assert_eq!(guest.recv().await, Some(FromHost::Start(stream.id, TICKET)));
     } else {
-        assert_eq!(heard, Some(FromHost::Start(stream.id, TICKET)));
+        assert_eq!(received, Some(FromHost::Start(stream.id, TICKET)));
     }
     assert_eq!(guest.recv_data(stream.id, 5).await, b"input");
     guest.send(&started(stream.id)).await;
