@@ -135,7 +135,7 @@ impl AttachSocket {
                     }
                 }
             };
-            // Before the report: after it the id can be used again.
+            // Releases the id before the end is reported.
             drop(listener);
             end_sender.send_replace(Some(end));
             let notifying = async { while clients.join_next().await.is_some() {} };

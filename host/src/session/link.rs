@@ -18,8 +18,7 @@ pub(crate) struct Link {
 
 #[derive(Debug)]
 enum Transport {
-    /// A serial port. It stays open; a reset begins the protocol anew on it at
-    /// any time.
+    /// A serial port. It stays open; a reset restarts the protocol at any time.
     SerialPort { key: ResetKey, used: bool },
     /// A connection that cannot be made again.
     Socket,

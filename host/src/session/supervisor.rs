@@ -17,8 +17,8 @@ pub(super) struct LinkSupervisor {
 /// without a link for longer than this before it ends them.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The shortest time between two links, for a guest that hangs up again and
-/// again.
+/// The shortest time between the starts of two links, which limits how often a
+/// guest that closes its links is reconnected.
 const MIN_LINK_LIFETIME: Duration = Duration::from_millis(250);
 
 impl LinkSupervisor {

@@ -97,7 +97,7 @@ impl Driver {
             }
             if let VmState::Ended(end) = next {
                 if let Some(attach_server) = self.attach_server.take() {
-                    // Before the state: after it the id can be used again.
+                    // Releases the id before the end is reported.
                     attach_server.shut_down(end).await;
                 }
                 self.release_resources().await;

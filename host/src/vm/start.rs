@@ -63,7 +63,7 @@ pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
     boot(builder, secrets, id, socket).instrument(span).await
 }
 
-/// Random values that only the host and the agent know.
+/// Random values that the host shares with the agent of this boot.
 #[derive(Clone, Copy)]
 struct Secrets {
     boot_id: [u8; 16],
