@@ -21,17 +21,17 @@ impl fmt::Display for Acceleration {
     }
 }
 
-/// An [`Acceleration`] and why it was chosen.
+/// An [`Acceleration`] and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccelerationChoice {
     /// What is used.
     pub acceleration: Acceleration,
-    /// Why, for people.
+    /// The reason, as text for people.
     pub reason: &'static str,
 }
 
 impl AccelerationChoice {
-    /// What the caller insists on.
+    /// The acceleration that the caller requires.
     pub(crate) fn requested(acceleration: Acceleration) -> Self {
         Self {
             acceleration,
@@ -39,10 +39,10 @@ impl AccelerationChoice {
         }
     }
 
-    /// What this machine can do.
+    /// Returns the best acceleration of this machine.
     ///
-    /// A `/dev/kvm` that opens is not enough: some machines have the device
-    /// without the processor's virtualisation, and guests die there.
+    /// A `/dev/kvm` that can be opened is not enough: some machines have the
+    /// device without the processor's virtualisation, and guests die there.
     pub fn detect() -> Self {
         let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         choose(
@@ -58,11 +58,11 @@ fn choose(device_exists: bool, device_opens: bool, virtualisation: bool) -> Acce
         (false, ..) => (Acceleration::Tcg, "there is no /dev/kvm"),
         (true, false, _) => (
             Acceleration::Tcg,
-            "/dev/kvm may not be used by this user: add it to the group kvm",
+            "this user may not open /dev/kvm: add it to the group kvm",
         ),
         (true, true, false) => (
             Acceleration::Tcg,
-            "/dev/kvm is there, but the processor shows no vmx or svm",
+            "/dev/kvm exists, but the processor reports no vmx or svm",
         ),
         (true, true, true) => (Acceleration::Kvm, "/dev/kvm works"),
     };

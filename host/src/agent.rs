@@ -1,4 +1,4 @@
-//! The guest agent's program.
+//! The program of the guest agent.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::{BootFailure, Error};
 /// The agent that was built with this library.
 pub(crate) const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vmcell-agent"));
 
-/// An agent that the caller brought.
+/// Reads an agent that the caller provides.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|error| Error::BadFile {
         what: "agent",
@@ -18,14 +18,15 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Says so if a VM ended while booting because its agent is too old for our boot
-/// files. Such an agent itself says no more than that the file is malformed.
-pub(crate) fn name_unversioned(error: Error, agent: &[u8]) -> Error {
+/// Changes the reason of a failed boot to [`BootFailure::OldAgent`] if the agent
+/// is too old for versioned boot files. Such an agent only reports that the file
+/// is malformed.
+pub(crate) fn with_old_agent_reason(error: Error, agent: &[u8]) -> Error {
     match error {
         Error::Boot {
             reason: BootFailure::Ended,
             console,
-        } if !reads_versions(agent) => Error::Boot {
+        } if !reads_versioned_boot_files(agent) => Error::Boot {
             reason: BootFailure::OldAgent,
             console,
         },
@@ -33,8 +34,8 @@ pub(crate) fn name_unversioned(error: Error, agent: &[u8]) -> Error {
     }
 }
 
-/// Whether an agent reads boot files that have a version.
-fn reads_versions(agent: &[u8]) -> bool {
+/// Returns whether an agent reads boot files that have a version.
+fn reads_versioned_boot_files(agent: &[u8]) -> bool {
     let mark = AGENT_MARK.as_bytes();
     agent.windows(mark.len()).any(|part| part == mark)
 }
@@ -49,14 +50,14 @@ mod tests {
 
     #[test]
     fn the_agent_that_is_built_with_the_library_is_marked() {
-        assert!(reads_versions(EMBEDDED));
-        assert!(!reads_versions(b"some other program"));
+        assert!(reads_versioned_boot_files(EMBEDDED));
+        assert!(!reads_versioned_boot_files(b"some other program"));
     }
 
-    /// Makes another boot file of one.
+    /// Alters a boot file.
     type Alter = fn(Vec<u8>) -> Vec<u8>;
 
-    /// QEMU with boot files that differ from ours.
+    /// QEMU with altered boot files.
     #[derive(Debug)]
     struct Altered(Alter);
 
@@ -84,7 +85,7 @@ mod tests {
             .backend("altered")
     }
 
-    /// A host of the future: another generation, one more field, and a tail.
+    /// As of a newer host: another generation, one more field, and a tail.
     fn newer(mut file: Vec<u8>) -> Vec<u8> {
         file[4..6].copy_from_slice(&9u16.to_le_bytes());
         let field = b"a field that nobody knows";
@@ -96,13 +97,13 @@ mod tests {
         file
     }
 
-    /// One that older agents must not read.
+    /// As of a newer host, with a generation that older agents must not read.
     fn too_new(mut file: Vec<u8>) -> Vec<u8> {
         file[4..8].copy_from_slice(&[9, 0, 9, 0]);
         file
     }
 
-    /// As it was before there were versions.
+    /// As of a host from before boot files had versions.
     fn unversioned(file: Vec<u8>) -> Vec<u8> {
         file[12..].to_vec()
     }

@@ -12,15 +12,15 @@ use crate::error::Error;
 
 /// The end of what a guest printed on its serial console.
 ///
-/// The guest decides what and how much that is, so only the last
-/// [`KEPT`](Self::KEPT) bytes are remembered.
+/// The guest decides how much it prints, so only the last
+/// [`KEPT`](Self::KEPT) bytes are kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Console(Arc<Mutex<VecDeque<u8>>>);
 
 impl Console {
     const KEPT: usize = 16 * 1024;
 
-    /// Reads the console from now on, until the VMM closes it.
+    /// Spawns a task that reads the console until the VMM closes it.
     pub(crate) fn read(&self, socket: StdUnixStream) -> Result<JoinHandle<()>, Error> {
         let failed = Error::host("read the console");
         let socket = socket
@@ -31,7 +31,7 @@ impl Console {
         Ok(tokio::spawn(console.read_until_closed(socket)))
     }
 
-    /// What is remembered, made safe to print.
+    /// Returns the text that is kept, made safe to print.
     pub(crate) fn text(&self) -> String {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         printable(kept.make_contiguous()).into_owned()

@@ -14,19 +14,19 @@ use crate::{
     vm::End,
 };
 
-/// Everything that can go wrong, by what the caller can do about it.
+/// The errors of this library, distinguished by what the caller can do.
 ///
 /// A command that ends with a nonzero code is not an error: see
 /// [`Exit`](crate::Exit).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request makes no sense; change it.
+    /// The request is invalid; change it.
     #[error("{0}")]
     Invalid(String),
 
-    /// Something that the machine must have is missing; install it or name
-    /// where it is.
+    /// A program or file that the machine must have is missing; install it or set
+    /// its path.
     #[error("{what} not found: {remedy}")]
     Missing {
         /// What is missing.
@@ -38,15 +38,15 @@ pub enum Error {
     /// A file that was named cannot be used.
     #[error("{what} {}: {reason}", path.display())]
     BadFile {
-        /// What the file was to be.
+        /// What the file is used as.
         what: &'static str,
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be used.
         reason: String,
     },
 
-    /// The disk that a VM was to have cannot be used, or is in use.
+    /// The disk for a VM cannot be used, or is in use.
     #[cfg(feature = "disk")]
     #[error(transparent)]
     Disk(#[from] ImageError),
@@ -56,7 +56,7 @@ pub enum Error {
     NoSuchBackend {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The names of all backends.
         known: String,
     },
 
@@ -65,22 +65,21 @@ pub enum Error {
     BackendUnavailable {
         /// Its name.
         name: String,
-        /// Why, and what to do about it.
+        /// Why, and what to do.
         reason: String,
     },
 
-    /// A backend panicked while it started the VM, which is a mistake in the
-    /// backend; report it to whoever made it, or choose another one.
+    /// A backend panicked while it started the VM, which is a bug in the backend;
+    /// report it to its authors, or choose another backend.
     #[error("the backend {name} panicked: {message}")]
     BackendPanicked {
         /// Its name.
         name: String,
-        /// What the panic says.
+        /// The message of the panic.
         message: String,
     },
 
-    /// The VMM could not be started, or the host's system refused what it
-    /// needs.
+    /// The VMM could not be started, or a system call of the host failed.
     #[error("{doing}")]
     Host {
         /// What was being done.
@@ -89,46 +88,46 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The VM did not come up. The console usually tells why.
+    /// The VM did not boot. The console usually contains the cause.
     #[error("{reason}{}", console_text(console))]
     Boot {
-        /// What was noticed.
+        /// How it failed.
         reason: BootFailure,
         /// The end of what the guest's kernel printed, made safe to print.
         console: String,
     },
 
-    /// The VM is gone: it was stopped or killed, or it died.
+    /// The VM has ended: it was stopped or killed, or it died.
     #[error("the VM is gone: {0}")]
     Gone(End),
 
     /// No VM of this user with this id runs.
-    #[error("no VM with the id {id:?} runs: `Vm::list` tells which do")]
+    #[error("no VM with the id {id:?} is running: `Vm::list` returns those that are")]
     NoSuchVm {
         /// The id.
         id: String,
     },
 
-    /// The program that owns the VM does not answer: it is stopped, or the VM
-    /// still boots. Try again, or continue or end that program.
+    /// The program that owns the VM does not answer: it is suspended, or the VM is
+    /// booting. Try again, or continue or end that program.
     #[error(
-        "the program that owns the VM {id:?}{} does not answer within {} s: it is stopped, or \
-         the VM still boots",
+        "the program that owns the VM {id:?}{} does not answer within {} s: it is suspended, or \
+         the VM is booting",
         owner_text(*owner_pid),
         after.as_secs_f32()
     )]
     OwnerNotAnswering {
         /// The id of the VM.
         id: String,
-        /// The process id of the program, if the system tells it.
+        /// The process id of the program, if it is known.
         owner_pid: Option<u32>,
-        /// How long it was waited for.
+        /// How long the caller waited.
         after: Duration,
     },
 
-    /// The program that owns the VM has another version of vmcell; use the same
+    /// The program that owns the VM uses another version of vmcell; use the same
     /// one.
-    #[error("the program that owns the VM {id:?} has another version of vmcell: use the same one")]
+    #[error("the program that owns the VM {id:?} uses another version of vmcell: use the same one")]
     OwnerVersion {
         /// The id of the VM.
         id: String,
@@ -141,42 +140,42 @@ pub enum Error {
         id: String,
     },
 
-    /// The guest could not start the command, or does not have the process.
-    /// Nothing was run.
+    /// The guest could not start the command, or has no such process. Nothing was
+    /// run.
     #[error(transparent)]
     Exec(#[from] ExecFailure),
 
-    /// The guest could not do something with a file.
+    /// A request on a file of the guest failed.
     #[error(transparent)]
     File(#[from] FileFailure),
 
-    /// The host could not read or write a tree on its way into a guest or out
-    /// of it.
+    /// The host could not read or write a tree that is copied into or out of a
+    /// guest.
     #[error(transparent)]
     Tree(#[from] TreeError),
 
-    /// A text is no patch that can be applied.
-    #[error("the patch makes no sense: {0}")]
+    /// A text is not a valid patch.
+    #[error("the patch is invalid: {0}")]
     BadPatch(#[from] PatchError),
 
     /// A patch does not fit the files. Nothing was changed.
     #[error("the patch does not fit: {0}")]
     PatchMismatch(#[from] Mismatch),
 
-    /// Something is wrong with a service.
+    /// A request on a service failed.
     #[error(transparent)]
     Service(#[from] ServiceError),
 
-    /// A port of the guest or of this machine cannot be had.
+    /// A port of the guest or of this machine cannot be used.
     #[error(transparent)]
     Port(#[from] PortError),
 
-    /// The command took too long, and was ended.
+    /// The command exceeded its timeout and was ended.
     #[error("timed out after {} s", after.as_secs_f32())]
     ExecTimeout {
-        /// The time it was given.
+        /// The timeout.
         after: Duration,
-        /// What it had printed by then, and how it ended.
+        /// Its output until then, and how it ended.
         partial: Box<Output>,
     },
 
@@ -185,17 +184,17 @@ pub enum Error {
     OutputLimit {
         /// How many bytes were allowed for each of its outputs.
         limit: usize,
-        /// What it had printed by then, and how it ended.
+        /// Its output until then, and how it ended.
         partial: Box<Output>,
     },
 
-    /// The guest sends more than is collected in memory; nothing of it is
-    /// returned. The function that fails names its limits.
+    /// The guest sends more than the library collects in memory. Nothing of it is
+    /// returned. The function that fails documents its limits.
     #[error("{what} has more than {limit} {unit}: {remedy}")]
     ResultLimit {
-        /// What was to be collected.
+        /// What was collected.
         what: &'static str,
-        /// How much of it may be.
+        /// The limit.
         limit: u64,
         /// What is counted: `entries`, or `bytes` of memory.
         unit: &'static str,
@@ -203,23 +202,23 @@ pub enum Error {
         remedy: &'static str,
     },
 
-    /// The agent of the VM is older than this library, or was built without
-    /// something. All that it has works.
+    /// The agent of the VM lacks a feature, because it is older than this library
+    /// or was built without it. Its other features work.
     #[error(
         "the agent {agent:?} lacks {feature}: start the VM with an agent of this version of vmcell"
     )]
     Unsupported {
-        /// What it lacks: `processes`, `files`, `terminals`, `services`, `ports`.
+        /// The feature: `processes`, `files`, `terminals`, `services` or `ports`.
         feature: &'static str,
-        /// What it calls itself.
+        /// The name of the agent's build.
         agent: String,
     },
 
-    /// A limit of the library is reached; try again when less is going on.
+    /// A limit of the library is reached; try again later.
     #[error("{0}")]
     Busy(&'static str),
 
-    /// The guest does not keep the protocol, or the link to it broke.
+    /// The guest violated the protocol, or the link to it broke.
     #[error("the link to the guest is lost: {0}")]
     Transport(String),
 
@@ -228,24 +227,24 @@ pub enum Error {
     Unresponsive(Duration),
 }
 
-/// How a boot failed.
+/// The reason of a failed boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BootFailure {
-    /// The agent did not say hello in time.
+    /// The agent did not send its hello in time.
     #[error("the guest did not come up within {} s", .0.as_secs_f32())]
     Timeout(Duration),
-    /// The VMM ended before the agent said hello.
+    /// The VMM exited before the agent sent its hello.
     #[error("the VM ended while booting")]
     Ended,
-    /// The VM ended before the agent said hello, and the agent is from before
+    /// The VMM exited before the agent sent its hello, and the agent is from before
     /// boot files had versions.
     #[error(
         "the VM ended while booting, and its agent is from before boot files had versions: \
-         build the agent anew, or use the one that is built with the library"
+         rebuild the agent, or use the one that is built with the library"
     )]
     OldAgent,
-    /// Something else than our agent answered.
+    /// Something other than the agent answered.
     #[error("the guest does not speak the vmcell protocol")]
     NotOurAgent,
 }
@@ -257,7 +256,7 @@ impl From<PatternError> for Error {
 }
 
 impl Error {
-    /// A name for the kind of error that never changes, for machines.
+    /// Returns a name of the kind of error that never changes, for machines.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "invalid",
@@ -294,8 +293,7 @@ impl Error {
         }
     }
 
-    /// Why the command ended that this error is about, if that is what it
-    /// tells.
+    /// Returns why the command ended, if the error is about the end of a command.
     pub fn cause(&self) -> Option<Cause> {
         match self {
             Self::ExecTimeout { .. } => Some(Cause::Timeout),
@@ -305,9 +303,9 @@ impl Error {
         }
     }
 
-    /// The agent answered something that is no answer to what was asked.
+    /// The error for a reply that does not fit the request.
     pub(crate) fn unexpected_reply() -> Self {
-        Self::Transport("the answer makes no sense".to_owned())
+        Self::Transport("the guest's reply does not fit the request".to_owned())
     }
 
     pub(crate) fn host(doing: &'static str) -> impl FnOnce(io::Error) -> Self {

@@ -1,18 +1,18 @@
-//! The initramfs: an archive in memory with the agent and its boot file.
+//! The initramfs: a cpio archive with the agent and its boot file.
 //!
 //! The format is "newc", as in the kernel's
 //! `Documentation/driver-api/early-userspace/buffer-format.rst`: a header of
 //! 110 characters, the name, the contents, each padded to four bytes.
 
 const DIRECTORY: u32 = 0o040_755;
-const PROGRAM: u32 = 0o100_755;
-const SECRET: u32 = 0o100_400;
+const EXECUTABLE: u32 = 0o100_755;
+const OWNER_READ_ONLY: u32 = 0o100_400;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
-/// Everything the kernel needs to start the agent.
+/// Returns the archive with everything the kernel needs to start the agent.
 ///
-/// The devices are there for the moment before the agent has mounted `/dev`:
-/// the kernel opens the console for PID 1, and Rust's runtime wants a null.
+/// The devices are needed before the agent has mounted `/dev`: the kernel opens
+/// the console for PID 1, and Rust's runtime opens `/dev/null`.
 pub(crate) fn initramfs(agent: &[u8], boot_file: &[u8]) -> Vec<u8> {
     let mut archive = Archive {
         bytes: Vec::with_capacity(agent.len() + boot_file.len() + 4096),
@@ -21,9 +21,9 @@ pub(crate) fn initramfs(agent: &[u8], boot_file: &[u8]) -> Vec<u8> {
     archive.add("dev", DIRECTORY, (0, 0), &[]);
     archive.add("dev/console", CHARACTER_DEVICE, (5, 1), &[]);
     archive.add("dev/null", CHARACTER_DEVICE, (1, 3), &[]);
-    archive.add("init", PROGRAM, (0, 0), agent);
+    archive.add("init", EXECUTABLE, (0, 0), agent);
     let name = vmcell_wire::boot::BOOT_FILE.trim_start_matches('/');
-    archive.add(name, SECRET, (0, 0), boot_file);
+    archive.add(name, OWNER_READ_ONLY, (0, 0), boot_file);
     archive.finish()
 }
 
@@ -48,7 +48,7 @@ impl Archive {
             device.0,
             device.1,
             name.len() as u32 + 1,
-            0, // checksum, which this format does not have
+            0, // checksum, unused in this format
         ];
         self.bytes.extend_from_slice(b"070701");
         for field in fields {
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// The oracle is the tool that everybody makes these archives with.
+    /// Compares with cpio(1), the standard tool for these archives.
     #[test]
     fn cpio_reads_it() {
         let archive = initramfs(b"agent", b"boot");

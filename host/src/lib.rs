@@ -13,31 +13,30 @@
 //! ```
 //!
 //! A [`Vm`] boots from an ext4 image that is never written, runs commands as
-//! children of the agent that is its PID 1, and ends with the program that
-//! started it. Everything that runs in it is one kind of process: [`Vm::exec`]
-//! collects what it prints, [`Vm::exec_stream`] tells what happens, and
-//! [`Vm::spawn`] lets it go on by itself, to be found again through
-//! [`Vm::processes`], also by another program of the same user
-//! ([`Vm::attach`]).
+//! children of the agent, which is its PID 1, and ends with the program that
+//! started it. Commands are run in three ways: [`Vm::exec`] collects the output,
+//! [`Vm::exec_stream`] returns a stream of events, and [`Vm::spawn`] starts a
+//! process in the background, to be found again through [`Vm::processes`], also
+//! by another program of the same user ([`Vm::attach`]).
 //!
-//! [`Vm::files`] reads and writes files, moves whole trees in and out, applies
-//! patches and tells what has changed: see [`files`].
+//! [`Vm::files`] reads and writes files, copies whole trees in and out, applies
+//! patches and reports changes: see [`files`].
 //!
-//! [`Vm::terminals`] opens terminals that go on by themselves, types on them and
-//! shows their screens: see [`terminal`].
+//! [`Vm::terminals`] opens terminals that run in the background, types on them
+//! and shows their screens: see [`terminal`].
 //!
-//! [`Vm::services`] starts named processes that the guest looks after, and tells
-//! when they are ready: see [`service`].
+//! [`Vm::services`] starts named processes that the guest supervises, and waits
+//! until they are ready: see [`service`].
 //!
 //! [`Vm::ports`] connects to programs that listen in the guest, and publishes
 //! their ports on this machine: see [`port`].
 //!
-//! What runs a VM is a [`backend`]: QEMU, Firecracker, Cloud Hypervisor, one of
-//! your own. The feature `conformance` has the suite that each of them must pass.
+//! A [`backend`] runs the VM: QEMU, Firecracker, Cloud Hypervisor, or one of your
+//! own. The feature `conformance` provides the test suite that each must pass.
 //!
 //! Everything that comes from the guest is treated as hostile: frames, sizes,
-//! text. What is to be printed for people goes through [`printable`],
-//! [`printable_name`] or a [`Sanitizer`] first.
+//! text. Pass text of the guest through [`printable`], [`printable_name`] or a
+//! [`Sanitizer`] before printing it.
 //!
 //! The library needs tokio with its I/O and time drivers enabled.
 
@@ -65,8 +64,8 @@ mod session;
 mod sys;
 #[cfg(feature = "terminal")]
 pub mod terminal;
-mod time_stamp;
 pub mod tree;
+mod tsc;
 mod vm;
 mod vmm;
 mod vsock;

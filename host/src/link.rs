@@ -6,22 +6,22 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkKind {
-    /// A virtio-serial port. Works everywhere.
+    /// A virtio-serial port. Works on every host.
     Serial,
     /// vsock by the host's kernel, through `/dev/vhost-vsock`.
     Vsock,
     /// vsock that ends in a Unix socket on the host: Firecracker's, Cloud
     /// Hypervisor's, or that of the program `vhost-device-vsock`.
     HybridVsock,
-    /// A pair of sockets, where there is no VM.
+    /// A socket pair, for backends without a VM.
     Socket,
-    /// The program that owns the VM, which passes on what is said.
+    /// A relay by the program that owns the VM.
     Relay,
 }
 
 impl LinkKind {
-    /// A name that never changes: `serial`, `vsock`, `hybrid-vsock`, `socket` or
-    /// `relay`.
+    /// Returns a name that never changes: `serial`, `vsock`, `hybrid-vsock`,
+    /// `socket` or `relay`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Serial => "serial",
@@ -39,7 +39,7 @@ impl fmt::Display for LinkKind {
     }
 }
 
-/// Those that can be asked for.
+/// Parses the kinds that a caller can require.
 impl FromStr for LinkKind {
     type Err = Error;
 
@@ -49,29 +49,29 @@ impl FromStr for LinkKind {
             .find(|kind| kind.name() == name)
             .ok_or_else(|| {
                 Error::Invalid(format!(
-                    "{name:?} is no link: choose serial, vsock or hybrid-vsock"
+                    "{name:?} is not a kind of link: choose serial, vsock or hybrid-vsock"
                 ))
             })
     }
 }
 
-/// A [`LinkKind`] and why it was chosen.
+/// A [`LinkKind`] and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkChoice {
     /// What is used.
     pub kind: LinkKind,
-    /// Why, for people.
+    /// The reason, as text for people.
     pub reason: Cow<'static, str>,
 }
 
 impl LinkChoice {
-    /// A link, and why it.
+    /// Creates a choice with its reason.
     pub fn new(kind: LinkKind, reason: impl Into<Cow<'static, str>>) -> Self {
         let reason = reason.into();
         Self { kind, reason }
     }
 
-    /// What the caller insists on.
+    /// The kind that the caller requires.
     pub(crate) fn requested(kind: LinkKind) -> Self {
         Self::new(kind, "asked for by the caller")
     }

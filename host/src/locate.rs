@@ -1,4 +1,5 @@
-//! Where the things are that a VM needs and the library does not bring.
+//! Locates the programs and files that a VM needs and the library does not
+//! contain.
 
 use std::{
     env,
@@ -25,13 +26,13 @@ const CLOUD_HYPERVISOR_VARIABLE: &str = "VMCELL_CLOUD_HYPERVISOR";
 
 const QEMU: &str = "qemu-system-x86_64";
 
-/// The QEMU to use: the caller's, the environment's, or the one in `PATH`.
+/// Locates QEMU: the caller's, the environment's, or the one in `PATH`.
 pub(crate) fn qemu(given: Option<&Path>) -> Result<PathBuf, Error> {
     let remedy = "`apt-get install qemu-system-x86`";
     program("QEMU", QEMU, QEMU_VARIABLE, remedy, given)
 }
 
-/// The Firecracker to use, as for QEMU.
+/// Locates Firecracker, as for QEMU.
 pub(crate) fn firecracker(given: Option<&Path>) -> Result<PathBuf, Error> {
     let remedy = "install 1.14.4 or later from its releases";
     program(
@@ -43,7 +44,7 @@ pub(crate) fn firecracker(given: Option<&Path>) -> Result<PathBuf, Error> {
     )
 }
 
-/// Firecracker's jailer, as for QEMU.
+/// Locates Firecracker's jailer, as for QEMU.
 pub(crate) fn jailer(given: Option<&Path>) -> Result<PathBuf, Error> {
     let remedy = "it comes with Firecracker";
     program(
@@ -55,14 +56,14 @@ pub(crate) fn jailer(given: Option<&Path>) -> Result<PathBuf, Error> {
     )
 }
 
-/// The Cloud Hypervisor to use, as for QEMU.
+/// Locates Cloud Hypervisor, as for QEMU.
 pub(crate) fn cloud_hypervisor(given: Option<&Path>) -> Result<PathBuf, Error> {
     let (name, variable) = ("cloud-hypervisor", CLOUD_HYPERVISOR_VARIABLE);
     let remedy = "install it from its releases";
     program("Cloud Hypervisor", name, variable, remedy, given)
 }
 
-/// A program: the caller's, the environment's, or the one in `PATH`.
+/// Locates a program: the caller's, the environment's, or the one in `PATH`.
 fn program(
     what: &'static str,
     name: &str,
@@ -87,7 +88,7 @@ fn program(
     }
 }
 
-/// The program that is a vsock device for QEMU: the caller's, the
+/// Locates the vhost-user vsock device for QEMU: the caller's, the
 /// environment's, the one in `PATH`, or the one that the set-up has installed.
 pub(crate) fn vhost_device_vsock(given: Option<&Path>) -> Result<PathBuf, Error> {
     const PROGRAM: &str = "vhost-device-vsock";
@@ -114,12 +115,12 @@ pub(crate) fn vhost_device_vsock(given: Option<&Path>) -> Result<PathBuf, Error>
     }
 }
 
-/// The guest kernel: the caller's, the environment's, or the cached one.
+/// Locates the guest kernel: the caller's, the environment's, or the cached one.
 pub(crate) fn kernel(given: Option<&Path>) -> Result<PathBuf, Error> {
     cached_kernel(given, "current", "kernel-config/build.sh")
 }
 
-/// The same for Cloud Hypervisor, which needs one of its own.
+/// As [`kernel`], for Cloud Hypervisor, which needs another one.
 pub(crate) fn cloud_hypervisor_kernel(given: Option<&Path>) -> Result<PathBuf, Error> {
     let build = "kernel-config/build.sh cloud-hypervisor";
     cached_kernel(given, "current-cloud-hypervisor", build)
@@ -146,7 +147,7 @@ fn cached_kernel(given: Option<&Path>, link: &str, build: &str) -> Result<PathBu
     }
 }
 
-/// The user's cache folder for vmcell.
+/// Returns the user's cache folder for vmcell.
 pub(crate) fn cache_folder() -> Option<PathBuf> {
     let cache = match env::var_os("XDG_CACHE_HOME") {
         Some(folder) if Path::new(&folder).is_absolute() => PathBuf::from(folder),

@@ -1,13 +1,13 @@
 use crate::error::Error;
 
-/// How much of a result from the guest is collected in memory.
+/// Limits how much of a result from the guest is collected in memory.
 ///
 /// The guest decides how long a list is, and a hostile one never ends it. So
-/// whatever is collected is counted here, and ends with
-/// [`Error::ResultLimit`] when it is too much.
+/// everything collected is counted here, and fails with [`Error::ResultLimit`]
+/// when it exceeds a limit.
 #[derive(Debug)]
 pub(crate) struct ResultBudget {
-    /// What is collected, as a message names it.
+    /// What is collected, for the error message.
     what: &'static str,
     /// What the caller can do instead.
     remedy: &'static str,
@@ -37,7 +37,7 @@ impl ResultBudget {
         }
     }
 
-    /// Counts one more item, which takes so many bytes of memory.
+    /// Counts one more item of this many bytes of memory.
     pub(crate) fn add(&mut self, bytes: usize) -> Result<(), Error> {
         if !self.items.add(1) {
             return Err(self.exceeded(&self.items, "entries"));
@@ -45,7 +45,7 @@ impl ResultBudget {
         self.add_bytes(bytes)
     }
 
-    /// Counts more bytes for an item that was counted before.
+    /// Counts more bytes of an item that was counted before.
     pub(crate) fn add_bytes(&mut self, bytes: usize) -> Result<(), Error> {
         if !self.bytes.add(bytes) {
             return Err(self.exceeded(&self.bytes, "bytes of memory"));
@@ -64,7 +64,7 @@ impl ResultBudget {
 }
 
 impl Counter {
-    /// Whether it is still within its limit.
+    /// Adds to the counter, and returns whether it is within its limit.
     fn add(&mut self, count: usize) -> bool {
         self.used = self.used.saturating_add(count);
         self.used <= self.limit

@@ -1,4 +1,4 @@
-//! The only unsafe code of the library.
+//! All unsafe code of the library.
 #![allow(unsafe_code)]
 
 use std::{arch::x86_64::_rdtsc, io, os::unix::process::CommandExt, process::Command};
@@ -11,13 +11,14 @@ use rustix::{
     process::{Resource, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal},
 };
 
-/// Makes the command's process die when the thread that spawns it ends, and so
-/// with the program, however that ends: `PR_SET_PDEATHSIG` of prctl(2).
+/// Makes the kernel kill the command's process when the thread that spawns it
+/// ends, and so with the program, however that ends: `PR_SET_PDEATHSIG` of
+/// prctl(2).
 pub(crate) fn die_with_spawning_thread(command: &mut Command) {
     let parent = getpid();
     let in_child = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The program may have died before the line above.
+        // The parent may have died before the call above.
         if getppid() != Some(parent) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -28,16 +29,16 @@ pub(crate) fn die_with_spawning_thread(command: &mut Command) {
     unsafe { command.pre_exec(in_child) };
 }
 
-/// Keeps every descriptor from `first` on from the command's program, also those
-/// that somebody in this program opened without `FD_CLOEXEC`: close_range(2).
+/// Closes every descriptor from `first` on at the exec of the command, including
+/// those that were opened without `FD_CLOEXEC`: close_range(2).
 ///
-/// Call it when everything else has been set that changes descriptors in the
-/// child: the changes are made in the order of the calls.
-pub(crate) fn inherit_nothing_from(command: &mut Command, first: u32) {
+/// Call it after everything else that changes descriptors in the child: the
+/// changes are made in the order of the calls.
+pub(crate) fn set_cloexec_from(command: &mut Command, first: u32) {
     let in_child = move || {
-        // SAFETY: a flag of descriptors is changed; nothing is closed before
-        // exec, so the standard library keeps the pipe on which it reports a
-        // failed one.
+        // SAFETY: the call changes a flag of descriptors. It closes nothing
+        // before exec, so the standard library keeps the pipe on which it reports
+        // a failed exec.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_close_range,
@@ -47,7 +48,7 @@ pub(crate) fn inherit_nothing_from(command: &mut Command, first: u32) {
             )
         };
         if result != 0 {
-            mark_one_by_one(first);
+            set_cloexec_one_by_one(first);
         }
         Ok(())
     };
@@ -56,29 +57,29 @@ pub(crate) fn inherit_nothing_from(command: &mut Command, first: u32) {
     unsafe { command.pre_exec(in_child) };
 }
 
-/// Does the same where the kernel is older than Linux 5.11.
-fn mark_one_by_one(first: u32) {
+/// As [`set_cloexec_from`], for kernels before Linux 5.11.
+fn set_cloexec_one_by_one(first: u32) {
     let limit = getrlimit(Resource::Nofile).current;
     let limit = limit.map_or(i32::MAX, |limit| i32::try_from(limit).unwrap_or(i32::MAX));
     for descriptor in i32::try_from(first).unwrap_or(i32::MAX)..limit {
-        // SAFETY: a flag is changed. It fails if there is no such descriptor.
+        // SAFETY: the call changes a flag. It fails if the descriptor is not open.
         unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
 }
 
-/// Takes a number for a guest, through `/dev/vhost-vsock`:
-/// `VHOST_VSOCK_SET_GUEST_CID` of `linux/vhost.h`. It is the file's as long as
-/// that is open.
-pub(crate) fn take_guest_cid(device: impl AsFd, cid: u32) -> Result<(), Errno> {
+/// Reserves a CID for a guest through `/dev/vhost-vsock`:
+/// `VHOST_VSOCK_SET_GUEST_CID` of `linux/vhost.h`. The file holds it while it is
+/// open.
+pub(crate) fn set_guest_cid(device: impl AsFd, cid: u32) -> Result<(), Errno> {
     const SET_GUEST_CID: rustix::ioctl::Opcode = opcode::write::<u64>(0xaf, 0x60);
-    // SAFETY: the call reads the 64 bits that it is given, as its number says,
-    // and on a file that is no such device it fails.
+    // SAFETY: the call reads the 64 bits that it is given, as its opcode says. On
+    // a file that is not this device it fails.
     unsafe { ioctl(device, Setter::<SET_GUEST_CID, u64>::new(cid.into())) }
 }
 
-/// The processor's time stamp counter.
-pub(crate) fn time_stamp() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and it touches
-    // nothing but its result.
+/// Reads the processor's time stamp counter (TSC).
+pub(crate) fn read_tsc() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and it has no effect
+    // but its result.
     unsafe { _rdtsc() }
 }

@@ -1,4 +1,4 @@
-//! A running VMM: a child process that never outlives this program.
+//! A running VMM: a child process that cannot outlive this program.
 
 use std::{
     io,
@@ -14,20 +14,20 @@ use tokio::sync::watch;
 
 use crate::{
     error::Error,
-    sys::{die_with_spawning_thread, inherit_nothing_from},
+    sys::{die_with_spawning_thread, set_cloexec_from},
 };
 
-/// A program that runs a VM, and that cannot outlive this one. Dropping it ends
-/// the program.
+/// A process that runs a VM and cannot outlive this program. Dropping it kills
+/// the process.
 #[derive(Debug)]
 pub struct Vmm {
     killer: VmmKiller,
     exit: watch::Receiver<Option<ExitStatus>>,
-    /// Another program, which is a part of the machine.
+    /// Another process, which implements a device of the VM.
     device: Option<Box<Vmm>>,
 }
 
-/// Ends a VMM from wherever it is needed, at once and without waiting.
+/// Kills a VMM from any task, without waiting.
 #[derive(Clone, Debug)]
 pub(crate) struct VmmKiller {
     process: Arc<OwnedFd>,
@@ -35,25 +35,25 @@ pub(crate) struct VmmKiller {
 }
 
 impl Vmm {
-    /// Starts a VMM, with descriptors that it inherits, numbered from 3 on, and
-    /// what the command sets as its standard output and error. It has no
-    /// standard input, and inherits no other descriptor of this program.
+    /// Starts a VMM. It inherits `descriptors`, numbered from 3 on, and the
+    /// standard output and error of the command. It has no standard input, and
+    /// inherits no other descriptor of this program.
     ///
     /// # Errors
-    /// [`Error::Host`] if the system refuses.
+    /// [`Error::Host`] if the process cannot be started.
     pub fn spawn(command: Command, descriptors: Vec<OwnedFd>) -> Result<Self, Error> {
         let (started, starting) = std::sync::mpsc::sync_channel(1);
         let (exited, exit) = watch::channel(None);
-        // The kernel ends a child with the *thread* that made it, so a thread of
-        // the async runtime, which may end at any time, will not do. This one
-        // also waits for the VMM, so its end is an event and leaves no zombie.
+        // The kernel kills a child with the *thread* that spawned it, so this
+        // cannot be a thread of the async runtime, which may end at any time. The
+        // thread also waits for the VMM, so that it leaves no zombie.
         thread::Builder::new()
             .name("vmcell-vmm".to_owned())
             .stack_size(128 * 1024)
             .spawn(move || {
                 let mut child = match spawn(command, descriptors) {
                     Ok((child, killer)) => {
-                        // The receiver waits for exactly this.
+                        // The receiver waits for this.
                         let _ = started.send(Ok(killer));
                         child
                     }
@@ -78,18 +78,18 @@ impl Vmm {
         })
     }
 
-    /// Another program that is a device of the same VM. Neither outlives the
-    /// other.
+    /// Adds a process that implements a device of the same VM. When one of them
+    /// exits, the other is killed.
     #[must_use]
     pub fn with_device(mut self, device: Self) -> Self {
         self.device = Some(Box::new(device));
         self
     }
 
-    /// Chooses the signal that ends it at once; SIGKILL unless told. For a
-    /// program that has something to end before itself.
+    /// Sets the signal with which it is killed; SIGKILL by default. For a program
+    /// that has to clean up before it exits.
     #[must_use]
-    pub(crate) fn ended_by(mut self, signal: Signal) -> Self {
+    pub(crate) fn with_kill_signal(mut self, signal: Signal) -> Self {
         self.killer.signal = signal;
         self
     }
@@ -98,40 +98,40 @@ impl Vmm {
         self.killer.clone()
     }
 
-    /// Waits until the VMM has ended, and its device with it.
+    /// Waits until the VMM and its device have exited. When one exits, kills the
+    /// other.
     ///
     /// Cancel safe.
     pub(crate) async fn exited(&mut self) -> Option<ExitStatus> {
-        self.is_ending().await;
+        self.any_exited().await;
         if let Some(device) = &mut self.device {
             self.killer.kill();
             device.killer.kill();
-            ended(&mut device.exit).await;
+            wait_for_exit(&mut device.exit).await;
         }
-        ended(&mut self.exit).await
+        wait_for_exit(&mut self.exit).await
     }
 
-    /// Waits until the VMM or its device has ended, of which the end of the
-    /// other follows.
+    /// Waits until the VMM or its device has exited.
     ///
     /// Cancel safe.
-    pub(crate) async fn is_ending(&mut self) {
+    pub(crate) async fn any_exited(&mut self) {
         match &mut self.device {
             None => {
-                ended(&mut self.exit).await;
+                wait_for_exit(&mut self.exit).await;
             }
             Some(device) => tokio::select! {
-                _ = ended(&mut self.exit) => {}
-                _ = ended(&mut device.exit) => {}
+                _ = wait_for_exit(&mut self.exit) => {}
+                _ = wait_for_exit(&mut device.exit) => {}
             },
         }
     }
 }
 
-async fn ended(exit: &mut watch::Receiver<Option<ExitStatus>>) -> Option<ExitStatus> {
+async fn wait_for_exit(exit: &mut watch::Receiver<Option<ExitStatus>>) -> Option<ExitStatus> {
     match exit.wait_for(Option::is_some).await {
         Ok(status) => *status,
-        // The thread is gone without a status. So is the program.
+        // The thread has ended without a status, and the VMM with it.
         Err(_) => None,
     }
 }
@@ -144,12 +144,13 @@ impl Drop for Vmm {
 
 impl VmmKiller {
     pub(crate) fn kill(&self) {
-        // It fails only if the VMM has ended.
+        // Fails only if the VMM has exited.
         let _ = pidfd_send_signal(&*self.process, self.signal);
     }
 
-    /// Something that can be read when the program has ended: pidfd_open(2).
-    pub(crate) fn ending(&self) -> BorrowedFd<'_> {
+    /// Returns the pidfd, which is readable once the process has exited:
+    /// pidfd_open(2).
+    pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         self.process.as_fd()
     }
 }
@@ -158,7 +159,7 @@ fn spawn(
     mut command: Command,
     descriptors: Vec<OwnedFd>,
 ) -> io::Result<(std::process::Child, VmmKiller)> {
-    let first_other = u32::try_from(3 + descriptors.len()).map_err(io::Error::other)?;
+    let first_unmapped = u32::try_from(3 + descriptors.len()).map_err(io::Error::other)?;
     let mappings = descriptors.into_iter().zip(3..);
     let mappings = mappings
         .map(|(parent_fd, child_fd)| FdMapping {
@@ -170,11 +171,11 @@ fn spawn(
         .fd_mappings(mappings)
         .map_err(|_| io::ErrorKind::InvalidInput)?;
     die_with_spawning_thread(&mut command);
-    // Last, because the mappings above are made in the child too.
-    inherit_nothing_from(&mut command, first_other);
+    // Last, because the child applies the mappings above too.
+    set_cloexec_from(&mut command, first_unmapped);
     let child = command.stdin(Stdio::null()).spawn()?;
     let pid = Pid::from_child(&child);
-    // The child has not been waited for, so the number is still its own.
+    // The child was not waited for, so its pid cannot have been reused.
     let killer = VmmKiller {
         process: Arc::new(pidfd_open(pid, PidfdFlags::empty())?),
         signal: Signal::KILL,

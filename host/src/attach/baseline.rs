@@ -9,11 +9,12 @@ use tokio::{
     net::UnixStream,
 };
 
-/// Bytes that the owner keeps for whoever asks.
+/// The baseline manifest, as bytes that the owner keeps for clients.
 #[derive(Debug, Default)]
 pub(crate) struct BaselineSlot(Mutex<Bytes>);
 
-/// An owner is of our own user, but may have gone astray.
+/// The limit for a received baseline. The owner is of our own user, but may be
+/// faulty.
 const MAX_SIZE: u64 = 512 << 20;
 
 impl BaselineSlot {
@@ -21,7 +22,7 @@ impl BaselineSlot {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
     }
 
-    /// Empty if there is nothing.
+    /// Returns the bytes, or none if no baseline was set.
     pub(crate) fn get(&self) -> Bytes {
         let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         bytes.clone()

@@ -1,4 +1,4 @@
-//! The sockets of VMs, as the system lists them.
+//! Finds the sockets of VMs in the system's list of sockets.
 
 use std::{
     io,
@@ -12,64 +12,65 @@ use rustix::{
 };
 use tokio::net::UnixStream;
 
-use super::{Name, name::our_uid, socket_diag::abstract_sockets};
+use super::{VmName, name::our_uid, socket_diag::abstract_sockets};
 
 /// The socket of a VM of our own user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Listener {
-    pub(super) name: Name,
+    pub(super) name: VmName,
     address: String,
 }
 
 /// A connection to a program of our own user.
 pub(super) struct Connection {
     pub(super) socket: UnixStream,
-    /// The process id of that program. None: it is in another pid namespace.
+    /// The process id of that program. `None` if it is in another pid namespace.
     pub(super) owner: Option<u32>,
 }
 
-/// What came of an attempt to connect.
-pub(super) enum Connected {
-    Yes(Connection),
-    /// Too many wait to be accepted already. The kernel does not say by whom.
+/// The outcome of an attempt to connect.
+pub(super) enum ConnectOutcome {
+    Connected(Connection),
+    /// The queue of connections to accept is full. The kernel does not report
+    /// who owns the socket.
     QueueFull,
-    /// Nobody listens, or another user does.
-    No,
+    /// No program listens, or one of another user.
+    NotOurs,
 }
 
 impl Listener {
-    /// Where a VM is, unless another user held its address when it was started.
-    pub(super) fn usual(name: &Name) -> Self {
+    /// The address of a VM, unless another user held it when the VM was started.
+    pub(super) fn at_default_address(name: &VmName) -> Self {
         Self {
             name: name.clone(),
             address: name.address(),
         }
     }
 
-    /// Connects, or fails, at once: there is no network in between, and a queue
-    /// that is full is not waited for.
-    pub(super) fn connect(&self) -> io::Result<Connected> {
+    /// Connects without waiting: there is no network in between, and a full queue
+    /// is not waited for.
+    pub(super) fn connect(&self) -> io::Result<ConnectOutcome> {
         match connect_to(&self.address)? {
             Attempt::Connected { socket, uid, pid } if uid == our_uid() => {
                 let socket = UnixStream::from_std(StdUnixStream::from(socket))?;
                 let owner = u32::try_from(pid).ok().filter(|&pid| pid != 0);
-                Ok(Connected::Yes(Connection { socket, owner }))
+                Ok(ConnectOutcome::Connected(Connection { socket, owner }))
             }
-            Attempt::QueueFull => Ok(Connected::QueueFull),
-            Attempt::Connected { .. } | Attempt::Refused => Ok(Connected::No),
+            Attempt::QueueFull => Ok(ConnectOutcome::QueueFull),
+            Attempt::Connected { .. } | Attempt::Refused => Ok(ConnectOutcome::NotOurs),
         }
     }
 }
 
-/// Every socket of a VM that belongs to our own user, in the order of their
-/// names. Sockets of other users cost a look at the kernel's list, and are left
-/// out whatever they are called.
+/// Returns the sockets of all VMs of our own user, by name. Ignores sockets of
+/// other users, whatever their name; they cost only an entry in the kernel's
+/// list.
 pub(super) async fn our_listeners() -> io::Result<Vec<Listener>> {
-    // The list is as long as other users make it.
+    // Other users can make the list long.
     let listing = tokio::task::spawn_blocking(|| {
         let mut listeners = match by_owner() {
             Ok(listeners) => listeners,
-            // A kernel that does not tell the owners of sockets.
+            // The kernel does not report the owners of sockets.
             Err(_) => by_connecting()?,
         };
         listeners.sort();
@@ -90,8 +91,8 @@ pub(super) fn by_owner() -> io::Result<Vec<Listener>> {
     Ok(listeners)
 }
 
-/// As [`by_owner`], by connecting to all that have the name of one. Those whose
-/// queue is full are left out: whose they are cannot be told.
+/// As [`by_owner`], by connecting to all sockets with the name of one. Leaves out
+/// those whose queue is full, because their owner cannot be found out.
 pub(super) fn by_connecting() -> io::Result<Vec<Listener>> {
     let sockets = std::fs::read("/proc/net/unix")?;
     let sockets = String::from_utf8_lossy(&sockets);
@@ -110,13 +111,14 @@ pub(super) fn by_connecting() -> io::Result<Vec<Listener>> {
 
 fn listener(address: &str) -> Option<Listener> {
     Some(Listener {
-        name: Name::of_address(address)?,
+        name: VmName::from_address(address)?,
         address: address.to_owned(),
     })
 }
 
-/// The abstract address in a line of `/proc/net/unix`: kernel address, count,
-/// protocol, flags, type, state, inode, path.
+/// Returns the abstract address in a line of `/proc/net/unix` if the socket
+/// listens. The fields are: kernel address, count, protocol, flags, type, state,
+/// inode, path.
 fn listening_address(line: &str) -> Option<&str> {
     const ACCEPTS_CONNECTIONS: &str = "00010000";
     let mut words = line.split_ascii_whitespace();
@@ -144,7 +146,7 @@ fn connect_to(address: &str) -> io::Result<Attempt> {
                 pid: peer.pid(),
             })
         }
-        // connect(2): what a non-blocking Unix socket is told of a full queue.
+        // connect(2): the error of a non-blocking Unix socket for a full queue.
         Err(Errno::AGAIN) => Ok(Attempt::QueueFull),
         Err(Errno::CONNREFUSED) => Ok(Attempt::Refused),
         Err(errno) => Err(errno.into()),

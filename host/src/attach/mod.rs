@@ -1,20 +1,21 @@
-//! How other programs of the same user find a VM and get in.
+//! The socket by which other programs of the same user, the clients, find a VM
+//! and attach to it.
 //!
 //! The program that owns a VM listens on an abstract Unix socket whose name
-//! tells the user and the VM. Such a socket has no file, so it is gone with the
-//! program, whatever ends that. It has no permissions either: owner and visitor
-//! each ask the kernel who the other one is, and speak to their own user only.
+//! contains the user and the VM. Such a socket has no file, so it disappears with
+//! the program, however that ends. It has no permissions either: owner and client
+//! each ask the kernel for the other's user, and accept only their own.
 //!
-//! Anybody can bind such names, and fill the queue of any socket. So the kernel
-//! is asked for the owner of each socket before anybody connects to it
-//! (`socket_diag.rs`), no connect waits, and a VM whose name another user holds
-//! is found under a longer one that cannot be guessed.
+//! Any user can bind such names, and fill the queue of any socket. So clients ask
+//! the kernel for the owner of each socket before connecting (`socket_diag.rs`),
+//! no connect waits, and a VM whose name another user holds uses a longer name
+//! that cannot be guessed.
 //!
 //! ```text
-//!  visitor                                     owner
-//!     |                 VmSummary, length first      |
+//!  client                                      owner
+//!     |                 VmSummary, length first  |
 //!     |<-----------------------------------------|
-//!     | ControlRequest (1 byte)                          |
+//!     | ControlRequest (1 byte)                  |
 //!     |----------------------------------------->|
 //!     |   Attach: the wire protocol, relayed     |
 //!     |   Stop, Kill, Watch: how the VM ended,   |
@@ -23,7 +24,8 @@
 //! ```
 
 mod baseline;
-mod ending;
+mod client;
+mod end_record;
 mod listener;
 mod name;
 mod owner;
@@ -31,27 +33,26 @@ mod socket_diag;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod visitor;
 
 pub(crate) use baseline::BaselineSlot;
-pub(crate) use name::Name;
+pub(crate) use client::{ANSWER_TIMEOUT, AttachClient, FoundVm, find, list};
+pub(crate) use name::VmName;
 pub(crate) use owner::{AttachServer, AttachSocket};
 pub(crate) use summary::VmSummary;
-pub(crate) use visitor::{ANSWER_TIMEOUT, Found, Visitor, find, list};
 
-/// What a visitor came for.
+/// What a client requests of the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ControlRequest {
-    /// To use the VM.
+    /// Attach to the VM.
     Attach = b'a',
-    /// To stop it in order.
+    /// Stop the VM.
     Stop = b's',
-    /// To end it at once.
+    /// Kill the VM.
     Kill = b'k',
-    /// To hear how the workspace was.
+    /// Send the baseline.
     Baseline = b'b',
-    /// To hear how the VM ends.
+    /// Report how the VM ends.
     Watch = b'w',
 }
 

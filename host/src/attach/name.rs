@@ -2,22 +2,22 @@ use std::fmt;
 
 use rustix::process::geteuid;
 
-/// Where a VM of a user is found.
+/// The name of a VM: its user and its id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Name {
+pub(crate) struct VmName {
     uid: u32,
     id: String,
 }
 
-/// Every name begins with this.
+/// The first part of every address.
 const PREFIX: &str = "vmcell";
 
-impl Name {
+impl VmName {
     /// The most bytes that an id may have.
     const MAX_ID: usize = 48;
 
-    /// The name of a VM of our own user. None if the id cannot be one.
-    pub(crate) fn ours(id: &str) -> Option<Self> {
+    /// The name of a VM of our own user. `None` if the id is not valid.
+    pub(crate) fn new(id: &str) -> Option<Self> {
         let permitted = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         let valid = (1..=Self::MAX_ID).contains(&id.len())
             && !id.starts_with(['-', '.'])
@@ -32,29 +32,29 @@ impl Name {
         &self.id
     }
 
-    /// The abstract address of a socket under this name: `vmcell/UID/ID`.
+    /// Returns the default abstract address of the VM's socket: `vmcell/UID/ID`.
     pub(super) fn address(&self) -> String {
         self.to_string()
     }
 
-    /// An address that nobody can have taken before, for an id whose usual
+    /// Returns an address that others cannot guess, for an id whose default
     /// address another user holds: `vmcell/UID/ID/RANDOM`.
-    pub(super) fn spare_address(&self, random: u64) -> String {
+    pub(super) fn fallback_address(&self, random: u64) -> String {
         format!("{self}/{random:016x}")
     }
 
-    /// The name of a VM of our own user that an address stands for.
-    pub(super) fn of_address(address: &str) -> Option<Self> {
+    /// Parses an address. `None` if it is not that of a VM of our own user.
+    pub(super) fn from_address(address: &str) -> Option<Self> {
         let mut parts = address.split('/');
         let prefix = parts.next()?;
         let uid = parts.next()?;
-        let name = Self::ours(parts.next()?)?;
+        let name = Self::new(parts.next()?)?;
         let has_no_more = parts.nth(1).is_none();
         (prefix == PREFIX && uid.parse() == Ok(name.uid) && has_no_more).then_some(name)
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for VmName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{PREFIX}/{}/{}", self.uid, self.id)
     }
@@ -71,11 +71,11 @@ mod tests {
     #[test]
     fn an_address_names_a_vm_of_our_own_user() {
         let uid = our_uid();
-        let name = Name::ours("web-1").unwrap();
-        assert_eq!(Name::of_address(&name.address()), Some(name.clone()));
-        let spare = name.spare_address(7);
-        assert_eq!(spare, format!("vmcell/{uid}/web-1/0000000000000007"));
-        assert_eq!(Name::of_address(&spare), Some(name));
+        let name = VmName::new("web-1").unwrap();
+        assert_eq!(VmName::from_address(&name.address()), Some(name.clone()));
+        let fallback = name.fallback_address(7);
+        assert_eq!(fallback, format!("vmcell/{uid}/web-1/0000000000000007"));
+        assert_eq!(VmName::from_address(&fallback), Some(name));
         for other in [
             &format!("vmcell/{}/web-1", uid + 1),
             &format!("vmcell/{uid}"),
@@ -84,15 +84,15 @@ mod tests {
             &format!("other/{uid}/web-1"),
             "",
         ] {
-            assert_eq!(Name::of_address(other), None, "{other}");
+            assert_eq!(VmName::from_address(other), None, "{other}");
         }
     }
 
     #[test]
     fn an_id_is_a_short_plain_word() {
-        assert!(Name::ours("a.B-c_9").is_some());
+        assert!(VmName::new("a.B-c_9").is_some());
         for id in ["", "a b", "a/b", "-rf", ".hidden", "ä", &"x".repeat(49)] {
-            assert!(Name::ours(id).is_none(), "{id}");
+            assert!(VmName::new(id).is_none(), "{id}");
         }
     }
 }

@@ -17,7 +17,8 @@ use tokio::{
 };
 
 use super::{
-    BaselineSlot, ControlRequest, Name, VmSummary, ending, listener::our_listeners, name::our_uid,
+    BaselineSlot, ControlRequest, VmName, VmSummary, end_record, listener::our_listeners,
+    name::our_uid,
 };
 use crate::{
     error::Error,
@@ -26,15 +27,15 @@ use crate::{
     vm::VmEnd,
 };
 
-/// How long to wait before the next visitor when the system refuses to accept
-/// one, usually for want of descriptors.
+/// How long to wait after a failed accept, which usually fails for want of
+/// descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The owner's side: a claim to a name, at first closed.
+/// The owner's listening socket, before it accepts clients.
 #[derive(Debug)]
 pub(crate) struct AttachSocket(StdUnixListener);
 
-/// An open door. It is shut when this is dropped, a little later.
+/// The task that serves clients. Dropping this aborts it.
 #[derive(Debug)]
 pub(crate) struct AttachServer {
     task: JoinHandle<()>,
@@ -42,16 +43,16 @@ pub(crate) struct AttachServer {
     end: watch::Sender<Option<VmEnd>>,
 }
 
-/// How long visitors may take to be told the end. It fits into what the system
-/// keeps for a socket, so it takes no time unless one did not read before.
-const TELLING: Duration = Duration::from_millis(500);
+/// How long it may take to report the end to clients. The record fits into a
+/// socket's buffer, so it takes no time unless a client did not read before.
+const END_NOTICE_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl AttachServer {
-    /// Gives the name up, tells those inside how the VM ended, and shuts the
-    /// door on them.
-    pub(crate) async fn shut(mut self, end: VmEnd) {
+    /// Releases the name, reports to clients how the VM ended, and closes their
+    /// connections.
+    pub(crate) async fn shut_down(mut self, end: VmEnd) {
         self.end.send_replace(Some(end));
-        // It fails only with the runtime.
+        // Fails only if the runtime shuts down.
         let _ = (&mut self.task).await;
     }
 }
@@ -63,38 +64,39 @@ impl Drop for AttachServer {
 }
 
 impl AttachSocket {
-    /// Claims the name. Visitors wait until the door is opened.
+    /// Claims the name. Clients wait until [`serve`](Self::serve).
     ///
     /// # Errors
-    /// [`Error::IdTaken`] if a program of our own user has it. That another user
-    /// has bound its address does not matter.
-    pub(crate) async fn claim(name: &Name) -> Result<Self, Error> {
+    /// [`Error::IdTaken`] if a program of our own user has the name. An address
+    /// that another user has bound is replaced by a fallback.
+    pub(crate) async fn claim(name: &VmName) -> Result<Self, Error> {
         const DOING: &str = "make the VM known to other programs";
         match bind(&name.address()) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
             bound => return bound.map(Self).map_err(Error::host(DOING)),
         }
         let random = u64::from_ne_bytes(random_bytes()?);
-        let spare = bind(&name.spare_address(random)).map_err(Error::host(DOING))?;
-        // Only now: of two that are started at once, at least one sees the
+        let fallback = bind(&name.fallback_address(random)).map_err(Error::host(DOING))?;
+        // After the bind: of two VMs that start at once, at least one sees the
         // other.
         let ours = our_listeners().await.map_err(Error::host(DOING))?;
         let same_id = ours.iter().filter(|other| other.name == *name);
         match same_id.count() {
-            0 | 1 => Ok(Self(spare)),
+            0 | 1 => Ok(Self(fallback)),
             _ => Err(Error::IdTaken {
                 id: name.id().to_owned(),
             }),
         }
     }
 
-    /// Lets visitors in. `order` has somebody do what they ask of the VM itself.
-    pub(crate) fn open<F>(
+    /// Starts to serve clients. Calls `on_request` with their requests to stop,
+    /// kill or watch the VM.
+    pub(crate) fn serve<F>(
         self,
         summary: VmSummary,
         baseline: Arc<BaselineSlot>,
         session: Arc<Session>,
-        order: F,
+        on_request: F,
     ) -> Result<AttachServer, Error>
     where
         F: Fn(ControlRequest) + Clone + Send + 'static,
@@ -104,49 +106,51 @@ impl AttachSocket {
             .set_nonblocking(true)
             .and_then(|()| UnixListener::from_std(self.0))
             .map_err(Error::host("make the VM known to other programs"))?;
-        let (end, mut ending) = watch::channel(None);
+        let (end, mut vm_end) = watch::channel(None);
         let task = tokio::spawn(async move {
-            let (told, to_be_told) = watch::channel(None);
-            let mut visits = JoinSet::new();
+            let (end_sender, end_receiver) = watch::channel(None);
+            let mut clients = JoinSet::new();
             let end = loop {
                 tokio::select! {
-                    end = ended(&mut ending) => break end,
-                    Some(_) = visits.join_next() => {}
-                    visitor = listener.accept() => match visitor {
+                    end = wait_for_end(&mut vm_end) => break end,
+                    Some(_) = clients.join_next() => {}
+                    accepted = listener.accept() => match accepted {
                         Ok((socket, _)) => {
                             let (summary, baseline) = (summary.clone(), baseline.clone());
-                            let (session, order) = (session.clone(), order.clone());
-                            let end = to_be_told.clone();
-                            visits.spawn(receive(socket, summary, baseline, session, order, end));
+                            let (session, on_request) = (session.clone(), on_request.clone());
+                            let end = end_receiver.clone();
+                            let serving =
+                                serve_client(socket, summary, baseline, session, on_request, end);
+                            clients.spawn(serving);
                         }
                         Err(error) => {
-                            tracing::debug!(%error, "no visitor can be accepted");
-                            // The end of a visit frees a descriptor. Nothing
-                            // tells when other parts of the program free one.
+                            tracing::debug!(%error, "cannot accept a connection");
+                            // A client that disconnects frees a descriptor. There
+                            // is no event when the rest of the program frees one.
                             tokio::select! {
-                                Some(_) = visits.join_next() => {}
+                                Some(_) = clients.join_next() => {}
                                 () = sleep(ACCEPT_PAUSE) => {}
                             }
                         }
                     }
                 }
             };
-            // Whoever hears of the end can use the id again.
+            // Releases the id before the end is reported.
             drop(listener);
-            told.send_replace(Some(end));
-            let telling = async { while visits.join_next().await.is_some() {} };
-            let _ = timeout(TELLING, telling).await;
+            end_sender.send_replace(Some(end));
+            let notifying = async { while clients.join_next().await.is_some() {} };
+            let _ = timeout(END_NOTICE_TIMEOUT, notifying).await;
         });
         Ok(AttachServer { task, end })
     }
 }
 
 /// Waits until the VM has ended.
-async fn ended(end: &mut watch::Receiver<Option<VmEnd>>) -> VmEnd {
+async fn wait_for_end(end: &mut watch::Receiver<Option<VmEnd>>) -> VmEnd {
     let end = end.wait_for(Option::is_some).await.map_or(None, |end| *end);
     match end {
         Some(end) => end,
-        // Whoever would say it is gone, and this task is about to be.
+        // The sender is dropped, and this task is about to be aborted.
         None => std::future::pending().await,
     }
 }
@@ -156,16 +160,16 @@ fn bind(address: &str) -> io::Result<StdUnixListener> {
     StdUnixListener::bind_addr(&address)
 }
 
-/// Serves one visitor. One that breaks off has changed its mind.
-async fn receive(
+/// Serves one client, until it disconnects or is answered.
+async fn serve_client(
     mut socket: UnixStream,
     summary: VmSummary,
     baseline: Arc<BaselineSlot>,
     session: Arc<Session>,
-    order: impl Fn(ControlRequest),
+    on_request: impl Fn(ControlRequest),
     mut end: watch::Receiver<Option<VmEnd>>,
 ) -> io::Result<()> {
-    // Strangers get not a word.
+    // Other users get no answer.
     if socket.peer_cred()?.uid() != our_uid() {
         return Ok(());
     }
@@ -176,14 +180,14 @@ async fn receive(
         None => {}
         Some(ControlRequest::Attach) => tokio::select! {
             () = relay(socket, session) => {}
-            _ = ended(&mut end) => {}
+            _ = wait_for_end(&mut end) => {}
         },
         Some(ControlRequest::Baseline) => baseline.send(&mut socket).await?,
         Some(request @ (ControlRequest::Stop | ControlRequest::Kill | ControlRequest::Watch)) => {
-            order(request);
+            on_request(request);
             tokio::select! {
-                end = ended(&mut end) => ending::send(&mut socket, end).await?,
-                // It says nothing more, so this is its leaving.
+                end = wait_for_end(&mut end) => end_record::send(&mut socket, end).await?,
+                // A client sends nothing more, so it has disconnected.
                 _ = socket.read_u8() => {}
             }
         }

@@ -8,28 +8,28 @@ use tokio::{
 
 use crate::acceleration::{Acceleration, AccelerationChoice};
 
-/// What the owner tells every visitor of a VM.
+/// What the owner of a VM sends to every client first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VmSummary {
-    /// The owner's library; others of the same generation understand it.
+    /// The version of this format. Only an equal one is understood.
     generation: u16,
     pub(crate) image: String,
     pub(crate) vcpus: u32,
     pub(crate) memory_mib: u32,
     pub(crate) backend: String,
-    /// None: there is no VM.
+    /// `None` if no VM isolates the guest.
     emulated: Option<bool>,
     /// Milliseconds since 1970.
     pub(crate) started_ms: u64,
-    /// What everybody who uses the VM must know.
+    /// What every user of the VM must know.
     pub(crate) warnings: Vec<String>,
-    /// Whether what the VM writes stays.
+    /// Whether the VM's disk is kept when it ends.
     pub(crate) keeps_disk: bool,
 }
 
 const GENERATION: u16 = 2;
 
-/// More than this is no summary.
+/// The size of the largest valid summary.
 const MAX_SIZE: u16 = 16 * 1024;
 
 impl VmSummary {
@@ -73,9 +73,11 @@ impl VmSummary {
         socket.write_all(&bytes).await
     }
 
+    /// Receives a summary.
+    ///
     /// # Errors
-    /// [`InvalidData`](io::ErrorKind::InvalidData) if what comes is none, or one
-    /// of another version of vmcell.
+    /// [`InvalidData`](io::ErrorKind::InvalidData) if it is malformed or from
+    /// another version of vmcell.
     pub(super) async fn receive(socket: &mut UnixStream) -> io::Result<Self> {
         let length = socket.read_u16_le().await?;
         if length > MAX_SIZE {

@@ -82,7 +82,7 @@ impl ConnectionReader {
     pub(super) async fn closed(&self) -> io::Result<()> {
         let mut stream = self.stream.lock().await;
         loop {
-            match stream.next_but_output().await {
+            match stream.next_except_output().await {
                 Ok(StreamEvent::Closed(Closing::Done)) => return Ok(()),
                 Ok(StreamEvent::Closed(closing)) => return Err(reset(&closing)),
                 Ok(_) => {}

@@ -20,7 +20,7 @@ pub(super) enum DialError {
 pub(super) async fn dial(session: &Session, port: u16) -> Result<Connection, DialError> {
     let opened = session.open(&Request::Dial { port });
     let mut stream = opened.map_err(DialError::Open)?;
-    match stream.next_but_output().await.map_err(DialError::Link)? {
+    match stream.next_except_output().await.map_err(DialError::Link)? {
         StreamEvent::Connected => Ok(Connection::new(stream)),
         StreamEvent::Closed(Closing::Failed(failed)) => {
             const REFUSED: u16 = 111;

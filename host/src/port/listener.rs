@@ -68,7 +68,7 @@ impl Listener {
         let mut clients = JoinSet::new();
         let lost = async {
             // What this answers must be gone before anybody waits again.
-            let _ = session.lost().wait_for(Option::is_some).await;
+            let _ = session.link_error().wait_for(Option::is_some).await;
         };
         tokio::pin!(lost);
         let own_permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));

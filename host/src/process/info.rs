@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{Exit, ProcessId};
 use crate::{
     printable,
-    session::{Left, Listed},
+    session::{LeftProcesses, ListedProcess},
 };
 
 /// What is known of a process.
@@ -77,7 +77,7 @@ impl ProcessInfo {
         size_of::<Self>() + self.tag.len() + words.sum::<usize>()
     }
 
-    pub(super) fn from_guest(listed: Listed) -> Self {
+    pub(super) fn from_guest(listed: ListedProcess) -> Self {
         let kept = |kept: vmcell_wire::Kept| KeptOutput {
             start: kept.start,
             end: kept.end,
@@ -102,7 +102,7 @@ impl ProcessInfo {
             left: listed
                 .left
                 .iter()
-                .flat_map(Left::processes)
+                .flat_map(LeftProcesses::processes)
                 .map(LeftProcess::from_guest)
                 .collect(),
         }

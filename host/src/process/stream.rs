@@ -147,7 +147,7 @@ impl ExecStream {
     /// ended already; events that came before are lost.
     pub(super) async fn identified(&mut self) -> Result<Option<(ProcessId, u32)>, Error> {
         while self.id.is_none() && self.exit.is_none() {
-            let event = match self.stream.next_but_output().await {
+            let event = match self.stream.next_except_output().await {
                 Ok(event) => event,
                 Err(lost) => return Err(self.vm.explain(lost).await),
             };
@@ -226,7 +226,7 @@ impl ExecStream {
             if let Some(exit) = self.exit {
                 return Ok(exit);
             }
-            let event = match self.stream.next_but_output().await {
+            let event = match self.stream.next_except_output().await {
                 Ok(event) => event,
                 Err(lost) => return Err(self.vm.explain(lost).await),
             };

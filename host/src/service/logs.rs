@@ -134,7 +134,7 @@ impl LogsRequest {
             window: WINDOW,
         };
         let mut stream = self.vm.open(&Request::Service(Wire::Logs(logs)))?;
-        let start = match self.vm.explained(stream.next_but_output().await).await? {
+        let start = match self.vm.explained(stream.next_except_output().await).await? {
             StreamEvent::Attached(attached) => attached.stdout,
             StreamEvent::Closed(Closing::Failed(failed)) => {
                 return Err(ServiceError::of_other(failed, &self.name).into());

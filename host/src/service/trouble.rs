@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{process::ExecFailure, session::ServiceTrouble as Told};
+use crate::{process::ExecFailure, session::ServiceFailureReason as Told};
 
 /// Why a service has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

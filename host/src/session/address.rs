@@ -14,117 +14,120 @@ use tokio::{
 
 use crate::vsock;
 
-/// Where an agent takes connections.
+/// The address at which an agent accepts connections.
 #[derive(Clone, Debug)]
 pub(crate) enum Address {
-    /// A port of the guest, behind a Unix socket of its VMM, which asks for the
-    /// port.
+    /// A vsock port of the guest, reached through a Unix socket of its VMM, on
+    /// which the host requests the port.
     Hybrid { path: PathBuf, port: u32 },
-    /// A port of the guest with this number, through the kernel.
+    /// A vsock port of the guest with this CID, reached through the host's kernel.
     Vsock { cid: u32, port: u32 },
 }
 
-/// Why an agent cannot be connected to.
+/// Why a connection to an agent failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unreachable {
-    /// The VMM or the system does not take connections.
+pub(crate) enum ConnectError {
+    /// The VMM or the host's system does not accept connections.
     Io(io::ErrorKind),
-    /// Nobody in the guest takes them.
+    /// Nothing in the guest listens on the port.
     Refused,
-    /// What the VMM answers is no answer.
-    Senseless,
-    /// No answer came in time.
-    Silent,
+    /// The VMM's reply is not the expected one.
+    BadReply,
+    /// No reply came in time.
+    TimedOut,
 }
 
-impl fmt::Display for Unreachable {
+impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(kind) => write!(f, "the VMM takes no connections: {kind}"),
+            Self::Io(kind) => write!(f, "the VMM does not accept connections: {kind}"),
             Self::Refused => f.write_str("the guest refuses connections to its agent"),
-            Self::Senseless => f.write_str("the VMM does not answer as one with vsock does"),
-            Self::Silent => f.write_str("the guest takes no connections in time"),
+            Self::BadReply => f.write_str("the VMM's reply is not one of the vsock protocol"),
+            Self::TimedOut => f.write_str("the guest did not accept the connection in time"),
         }
     }
 }
 
-/// How long the VMM and the guest may take to make a connection.
+/// How long the VMM and the guest may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest answer that makes sense: `OK 4294967295` and its end.
-const LONGEST_ANSWER: usize = 14;
+/// The length of the longest valid reply: `OK 4294967295` and a newline.
+const MAX_REPLY_LENGTH: usize = 14;
 
 impl Address {
-    /// Makes a connection.
+    /// Connects to the agent.
     ///
-    /// Cancel safe: what is half made is given up.
-    pub(super) async fn connect(&self) -> Result<UnixStream, Unreachable> {
+    /// Cancel safe: an unfinished connection is closed.
+    pub(super) async fn connect(&self) -> Result<UnixStream, ConnectError> {
         let connecting = async {
             match self {
                 Self::Hybrid { path, port } => {
-                    let socket = connect_to(path).await?;
-                    greet(socket, *port).await
+                    let socket = connect_to_socket(path).await?;
+                    request_port(socket, *port).await
                 }
                 Self::Vsock { cid, port } => Ok(vsock::connect(*cid, *port).await?),
             }
         };
         timeout(CONNECT_TIMEOUT, connecting)
             .await
-            .unwrap_or(Err(Unreachable::Silent))
+            .unwrap_or(Err(ConnectError::TimedOut))
     }
 }
 
-/// Connects to a socket and to nothing else. A VMM in a jail can put a link in
-/// its place, which would lead this program to any other.
-async fn connect_to(path: &Path) -> io::Result<UnixStream> {
+/// Connects to a socket without following a symbolic link. A VMM in a jail can
+/// replace its socket by a link, which would lead this program to any other
+/// socket.
+async fn connect_to_socket(path: &Path) -> io::Result<UnixStream> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let socket = open(path, flags, Mode::empty())?;
     UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd())).await
 }
 
-/// Asks for a port: `CONNECT <port>`, to which the answer is `OK <number>`, or
-/// the end if nobody in the guest takes the connection. What follows is the
-/// guest's.
-async fn greet(mut socket: UnixStream, port: u32) -> Result<UnixStream, Unreachable> {
+/// Requests a port: sends `CONNECT <port>` and expects `OK <number>`. The VMM
+/// closes the socket if nothing in the guest listens. After the reply the
+/// socket carries the guest's bytes.
+async fn request_port(mut socket: UnixStream, port: u32) -> Result<UnixStream, ConnectError> {
     let request = format!("CONNECT {port}\n");
     socket.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::with_capacity(LONGEST_ANSWER);
-    while answer.last() != Some(&b'\n') {
-        if answer.len() == LONGEST_ANSWER {
-            return Err(Unreachable::Senseless);
+    let mut reply = Vec::with_capacity(MAX_REPLY_LENGTH);
+    while reply.last() != Some(&b'\n') {
+        if reply.len() == MAX_REPLY_LENGTH {
+            return Err(ConnectError::BadReply);
         }
-        // No more than the line: the guest may speak right behind it.
+        // Byte by byte: the guest's bytes may follow the line at once.
         match socket.read_u8().await {
-            Ok(byte) => answer.push(byte),
-            Err(error) if answer.is_empty() && is_end(&error) => return Err(Unreachable::Refused),
-            Err(error) if is_end(&error) => return Err(Unreachable::Senseless),
+            Ok(byte) => reply.push(byte),
+            Err(error) if reply.is_empty() && is_disconnect(&error) => {
+                return Err(ConnectError::Refused);
+            }
+            Err(error) if is_disconnect(&error) => return Err(ConnectError::BadReply),
             Err(error) => return Err(error.into()),
         }
     }
-    let number = std::str::from_utf8(&answer)
+    let number = std::str::from_utf8(&reply)
         .ok()
         .and_then(|line| line.trim_end().strip_prefix("OK "))
         .and_then(|number| number.parse::<u32>().ok());
     match number {
         Some(_) => Ok(socket),
-        None => Err(Unreachable::Senseless),
+        None => Err(ConnectError::BadReply),
     }
 }
 
-fn is_end(error: &io::Error) -> bool {
+fn is_disconnect(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
     )
 }
 
-impl From<io::Error> for Unreachable {
+impl From<io::Error> for ConnectError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // The kernel's word for a guest in which nobody listens.
+            // What the kernel reports if nothing listens in the guest.
             io::ErrorKind::ConnectionReset => Self::Refused,
-            // And for one that does not answer: after two seconds.
-            io::ErrorKind::TimedOut => Self::Silent,
+            // What it reports after two seconds if the guest does not answer.
+            io::ErrorKind::TimedOut => Self::TimedOut,
             kind => Self::Io(kind),
         }
     }

@@ -1,4 +1,4 @@
-//! What comes on a stream, in values that own themselves.
+//! The events of a stream, as owned values.
 
 use std::ffi::CStr;
 
@@ -12,14 +12,14 @@ use vmcell_wire::{
 use super::ServiceState;
 use vmcell_tree::printable;
 
-/// What comes on a stream.
+/// An event of a stream.
 #[derive(Debug)]
 pub(crate) enum StreamEvent {
     Started { id: u32, pid: u32 },
     Attached(Attached),
     Data(Channel, Bytes),
     Gap(Channel, u64),
-    Listed(Box<Listed>),
+    Listed(Box<ListedProcess>),
     Service(Box<ServiceState>),
     Connected,
     Closed(Closing),
@@ -43,11 +43,11 @@ pub(crate) enum Closing {
     },
     Terminal(Box<TerminalSnapshot>),
     Service(Box<ServiceState>),
-    /// Something that this version does not know.
+    /// An outcome that this version does not know.
     Unknown,
 }
 
-/// A [`Failure`] whose text is safe to print.
+/// An owned [`Failure`] whose text is safe to print.
 #[derive(Clone, Debug)]
 pub(crate) struct Failed {
     pub(crate) kind: FailureKind,
@@ -67,9 +67,9 @@ impl Failed {
     }
 }
 
-/// An [`Entry`] of a list.
+/// An owned [`Entry`] of a list of processes.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedProcess {
     pub(crate) id: u32,
     pub(crate) pid: u32,
     pub(crate) tag: String,
@@ -80,20 +80,20 @@ pub(crate) struct Listed {
     pub(crate) stdout: Kept,
     pub(crate) stderr: Kept,
     pub(crate) exit: Option<Exit>,
-    /// What it left behind. None: nobody has asked for that.
-    pub(crate) left: Option<Left>,
+    /// The processes that it left behind. `None` if they were not requested.
+    pub(crate) left: Option<LeftProcesses>,
 }
 
 /// The processes that a command left behind when it ended.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct LeftProcesses {
     pids: Vec<u8>,
     names: PackedBuf,
     pub(crate) more: bool,
 }
 
-impl Left {
-    /// The kernel's numbers, and names.
+impl LeftProcesses {
+    /// Returns their pids and names.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let (pids, _) = self.pids.as_chunks();
         let names = self.names.as_packed().iter().map(CStr::to_bytes);
@@ -101,9 +101,9 @@ impl Left {
     }
 }
 
-impl Listed {
+impl ListedProcess {
     pub(super) fn from_tree(tree: &Tree<'_>) -> Self {
-        let left = Left {
+        let left = LeftProcesses {
             pids: tree.pids.to_vec(),
             names: tree.names.into(),
             more: tree.more,
@@ -130,7 +130,7 @@ impl Listed {
         }
     }
 
-    /// The same as it goes over a link.
+    /// Borrows this as a wire message.
     pub(crate) fn as_wire(&self) -> Event<'_> {
         let entry = self.entry();
         match &self.left {
@@ -160,7 +160,7 @@ impl Listed {
     }
 }
 
-/// A [`TerminalState`].
+/// An owned [`TerminalState`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TerminalSnapshot {
     pub(crate) size: Size,
@@ -169,7 +169,7 @@ pub(crate) struct TerminalSnapshot {
     pub(crate) foreground: Option<ForegroundSnapshot>,
 }
 
-/// A [`Foreground`].
+/// An owned [`Foreground`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ForegroundSnapshot {
     pub(crate) pid: u32,
@@ -191,7 +191,7 @@ impl TerminalSnapshot {
         }
     }
 
-    /// The same as it goes over a link.
+    /// Borrows this as a wire message.
     pub(crate) fn as_wire(&self) -> TerminalState<'_> {
         TerminalState {
             size: self.size,

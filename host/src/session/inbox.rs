@@ -5,10 +5,10 @@ use vmcell_wire::{Channel, Position, WireError, credit::ReceiveWindow, limits::M
 
 use super::WINDOW;
 
-/// Bytes of one channel that have arrived and wait for their reader.
+/// Bytes of one channel that have arrived and were not read yet.
 ///
-/// They are in one buffer of its own, not in pieces of what was read from the
-/// link: a guest that sends single bytes cannot make each one cost a page.
+/// They are copied into one buffer instead of keeping slices of the link's
+/// buffers: a guest that sends single bytes cannot make each one cost a page.
 ///
 /// ```text
 ///  offset      taken               arrived
@@ -19,7 +19,7 @@ use super::WINDOW;
 pub(super) struct Inbox {
     channel: Channel,
     buffer: BytesMut,
-    /// In order. Each one stands behind the bytes before its offset.
+    /// In order of their offsets. Each one follows the bytes before its offset.
     gaps: VecDeque<Gap>,
     window: ReceiveWindow,
     taken: u64,
@@ -33,12 +33,12 @@ struct Gap {
     bytes: u64,
 }
 
-/// What a reader gets from an inbox.
+/// What a reader takes from an inbox.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// Bytes, and the credit to send for them.
+pub(super) enum InboxItem {
+    /// Bytes, and the credit to grant for them.
     Bytes(Bytes, Option<u32>),
-    /// So many bytes are not to be had.
+    /// The guest dropped this many bytes.
     Gap(u64),
 }
 
@@ -55,12 +55,12 @@ impl Inbox {
         }
     }
 
-    /// The offset of the byte that the reader gets next.
+    /// Returns the offset of the next byte to read.
     pub(super) fn offset(&self) -> u64 {
         self.taken
     }
 
-    /// The offset of the byte that is to arrive next.
+    /// Returns the offset of the next byte to arrive.
     pub(super) fn arrived(&self) -> u64 {
         self.arrived
     }
@@ -73,13 +73,13 @@ impl Inbox {
         self.buffer.is_empty() && self.gaps.is_empty()
     }
 
-    /// How many bytes of memory it takes, whatever is in it.
+    /// Returns how many bytes of memory are allocated.
     #[cfg(test)]
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn memory_used(&self) -> usize {
         self.buffer.capacity() + self.gaps.capacity() * size_of::<Gap>()
     }
 
-    /// The channel is taken up at this offset, if nothing has arrived yet.
+    /// Sets the offset of the first byte. Fails if bytes have arrived.
     pub(super) fn begin_at(&mut self, offset: u64) -> Result<(), WireError> {
         if self.arrived != 0 {
             return Err(WireError::Malformed);
@@ -89,8 +89,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Where a new link has to go on, with room for what fits beside what is
-    /// here.
+    /// Returns the position from which a new link continues. Its window is
+    /// smaller by the bytes that were not read yet.
     pub(super) fn resume(&mut self) -> Position {
         let held = u32::try_from(self.buffer.len()).unwrap_or(WINDOW);
         let window = WINDOW.saturating_sub(held);
@@ -102,26 +102,26 @@ impl Inbox {
         }
     }
 
-    /// Takes bytes that were read from the link.
+    /// Adds bytes that were read from the link.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        self.count(bytes.len())?;
+        self.count_arrived(bytes.len())?;
         self.buffer.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Lets `read` write up to `most` bytes straight into the buffer.
+    /// Lets `read` write up to `max` bytes directly into the buffer.
     pub(super) fn fill<E: From<WireError>>(
         &mut self,
-        most: usize,
+        max: usize,
         read: impl FnOnce(&mut bytes::buf::Limit<&mut BytesMut>) -> Result<usize, E>,
     ) -> Result<usize, E> {
-        self.buffer.reserve(most);
-        let count = read(&mut bytes::BufMut::limit(&mut self.buffer, most))?;
-        self.count(count)?;
+        self.buffer.reserve(max);
+        let count = read(&mut bytes::BufMut::limit(&mut self.buffer, max))?;
+        self.count_arrived(count)?;
         Ok(count)
     }
 
-    /// The guest has dropped bytes.
+    /// Records that the guest has dropped bytes.
     pub(super) fn gap(&mut self, bytes: u64) -> Result<(), WireError> {
         if self.ended || bytes == 0 {
             return Err(WireError::Malformed);
@@ -141,20 +141,20 @@ impl Inbox {
         Ok(())
     }
 
-    /// The guest says that this was all.
+    /// Records that no more bytes follow.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Takes what is there, `most` bytes of it.
-    pub(super) fn take(&mut self, most: usize) -> Option<Taken> {
-        let mut count = self.buffer.len().min(most);
+    /// Takes up to `max` of the bytes, or the gap that comes first.
+    pub(super) fn take(&mut self, max: usize) -> Option<InboxItem> {
+        let mut count = self.buffer.len().min(max);
         if let Some(gap) = self.gaps.front() {
             if gap.at == self.taken {
                 let bytes = gap.bytes;
                 self.gaps.pop_front();
                 self.taken += bytes;
-                return Some(Taken::Gap(bytes));
+                return Some(InboxItem::Gap(bytes));
             }
             count = count.min(usize::try_from(gap.at - self.taken).unwrap_or(usize::MAX));
         }
@@ -166,10 +166,10 @@ impl Inbox {
         let credit = self
             .window
             .consumed(u32::try_from(count).unwrap_or(u32::MAX));
-        Some(Taken::Bytes(bytes, credit.filter(|_| !self.ended)))
+        Some(InboxItem::Bytes(bytes, credit.filter(|_| !self.ended)))
     }
 
-    fn count(&mut self, count: usize) -> Result<(), WireError> {
+    fn count_arrived(&mut self, count: usize) -> Result<(), WireError> {
         if self.ended && count > 0 {
             return Err(WireError::Malformed);
         }

@@ -1,4 +1,4 @@
-//! The way to an agent, and how a conversation on it begins.
+//! The byte stream to an agent, and the exchange of hellos that begins it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,44 +13,43 @@ use crate::random::random_bytes;
 #[derive(Debug)]
 pub(crate) struct Link {
     socket: Arc<UnixStream>,
-    medium: Medium,
+    transport: Transport,
 }
 
 #[derive(Debug)]
-enum Medium {
-    /// A serial port. It outlives conversations, so a new one can begin on it
-    /// at any time, with a reset.
-    Port { key: ResetKey, used: bool },
-    /// A connection, which is a conversation.
+enum Transport {
+    /// A serial port. It stays open; a reset restarts the protocol at any time.
+    SerialPort { key: ResetKey, used: bool },
+    /// A connection that cannot be made again.
     Socket,
-    /// The same, and another one can be made.
-    Dialled(Address),
+    /// A connection that can be made again at this address.
+    Redialable(Address),
 }
 
-/// How long the other end may take to let go of a connection.
-const PARTING: Duration = Duration::from_secs(1);
+/// How long the agent may take to close an old connection.
+const HANGUP_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Link {
-    pub(crate) fn port(socket: UnixStream, key: ResetKey) -> Self {
+    pub(crate) fn serial(socket: UnixStream, key: ResetKey) -> Self {
         Self {
             socket: Arc::new(socket),
-            medium: Medium::Port { key, used: false },
+            transport: Transport::SerialPort { key, used: false },
         }
     }
 
-    /// A serial port on which a conversation was begun before, so that the next
-    /// one begins with a reset.
-    pub(super) fn used_port(socket: UnixStream, key: ResetKey) -> Self {
+    /// Creates a link on a serial port that was used before, so that it begins
+    /// with a reset.
+    pub(super) fn used_serial(socket: UnixStream, key: ResetKey) -> Self {
         Self {
             socket: Arc::new(socket),
-            medium: Medium::Port { key, used: true },
+            transport: Transport::SerialPort { key, used: true },
         }
     }
 
     pub(crate) fn socket(socket: UnixStream) -> Self {
         Self {
             socket: Arc::new(socket),
-            medium: Medium::Socket,
+            transport: Transport::Socket,
         }
     }
 
@@ -61,36 +60,36 @@ impl Link {
         let socket = address.connect().await?;
         Ok(Self {
             socket: Arc::new(socket),
-            medium: Medium::Dialled(address),
+            transport: Transport::Redialable(address),
         })
     }
 
-    /// Whether another conversation can follow one that has ended so.
-    pub(super) fn can_begin_anew(&self, lost: LinkError) -> bool {
-        match self.medium {
-            // The end of a port is the end of its VMM.
-            Medium::Port { .. } => matches!(lost, LinkError::Dropped | LinkError::Io(_)),
-            Medium::Dialled(_) => matches!(
-                lost,
+    /// Returns whether the link can be made again after this error.
+    pub(super) fn can_reconnect_after(&self, error: LinkError) -> bool {
+        match self.transport {
+            // A serial port closes only when its VMM ends.
+            Transport::SerialPort { .. } => matches!(error, LinkError::Dropped | LinkError::Io(_)),
+            Transport::Redialable(_) => matches!(
+                error,
                 LinkError::Dropped | LinkError::Io(_) | LinkError::Closed
             ),
-            Medium::Socket => false,
+            Transport::Socket => false,
         }
     }
 
-    /// Makes what the next conversation needs, when the one before is over.
+    /// Connects again, if the link is a connection.
     ///
-    /// What was said on the old connection must not be heard after what is said
-    /// on the new one. So this waits until the agent has hung up, which it does
-    /// when it has heard all of it.
-    pub(super) async fn renew(&mut self) -> Result<(), LinkError> {
-        let Medium::Dialled(address) = &self.medium else {
+    /// The agent must not read bytes of the old connection after bytes of the
+    /// new one. So this waits until the agent has closed the old one, which it
+    /// does after reading all of it, for [`HANGUP_TIMEOUT`] at most.
+    pub(super) async fn reconnect(&mut self) -> Result<(), LinkError> {
+        let Transport::Redialable(address) = &self.transport else {
             return Ok(());
         };
-        // It fails if there is no connection any more.
+        // Fails if the connection is closed already.
         let _ = shutdown(&*self.socket, Shutdown::Write);
         let mut reader = Reader::new(self.socket.clone());
-        let _ = timeout(PARTING, reader.skip_to_end()).await;
+        let _ = timeout(HANGUP_TIMEOUT, reader.skip_to_end()).await;
         self.socket = Arc::new(address.connect().await?);
         Ok(())
     }
@@ -99,25 +98,25 @@ impl Link {
         self.socket.clone()
     }
 
-    /// Begins a conversation: says hello and waits for the agent's answer.
-    pub(super) async fn greet(
+    /// Sends a hello, after a reset if one is needed, and waits for the agent's.
+    pub(super) async fn exchange_hellos(
         &mut self,
         boot_id: [u8; 16],
     ) -> Result<(Reader, PeerInfo), LinkError> {
-        let mut greeting = Vec::new();
+        let mut hello = Vec::new();
         let mut nonce = None;
-        if let Medium::Port { key, used } = &mut self.medium
+        if let Transport::SerialPort { key, used } = &mut self.transport
             && std::mem::replace(used, true)
         {
             let random = random_bytes().map_err(|_| LinkError::Closed)?;
             let fresh = ResetKey::new(random).to_bytes();
-            greeting.extend_from_slice(&key.reset(fresh));
+            hello.extend_from_slice(&key.reset(fresh));
             nonce = Some(fresh);
         }
-        encode::hello(&mut greeting, &Hello::new(BUILD, WINDOW, boot_id))?;
+        encode::hello(&mut hello, &Hello::new(BUILD, WINDOW, boot_id))?;
         let mut reader = Reader::new(self.socket.clone());
-        // At once: the agent may have to write before it can read.
-        let ((), peer) = tokio::try_join!(writer::write(&self.socket, &greeting), async {
+        // Concurrently: the agent may have to write before it can read.
+        let ((), peer) = tokio::try_join!(writer::write(&self.socket, &hello), async {
             if let Some(nonce) = nonce {
                 reader.skip_past(nonce).await?;
             }

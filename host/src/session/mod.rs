@@ -1,4 +1,4 @@
-//! A conversation with an agent, shared by many streams.
+//! A session with an agent: one link, shared by many streams.
 //!
 //! ```text
 //!  Stream ──> Outgoing ──> writer ──> link
@@ -6,16 +6,16 @@
 //!                 Table: id -> StreamState
 //! ```
 //!
-//! The supervisor task reads and writes. When the link breaks it begins a new one
-//! and opens every stream on it again, each in the way that its [`Recovery`]
-//! knows: a process goes on at the byte where it was.
+//! The supervisor task reads and writes. When the link breaks, it makes a new
+//! one and reopens every stream on it as its [`Recovery`] says: the output of a
+//! process continues at the byte where it broke off.
 //!
-//! The reader is the only one that adds to a stream's state, the stream's
-//! handles the only ones that take from it. What a guest can make the host hold
-//! is bounded by the windows of the streams that the host itself opened.
+//! Only the reader adds to a stream's state, and only the stream's handles take
+//! from it. The windows of the streams that the host opened bound how many bytes
+//! a guest can make the host hold.
 //!
-//! Locks: a stream's state before the queue of what goes out. Nobody holds two
-//! states.
+//! Lock order: a stream's state before the outgoing queue. No task holds the
+//! states of two streams at once.
 
 mod address;
 mod event;
@@ -48,56 +48,58 @@ use outgoing::{Epoch, Outgoing};
 use recovery::Recovery;
 use state::StreamState;
 use supervisor::LinkSupervisor;
-use table::Table;
+use table::StreamTable;
 
-pub(crate) use address::{Address, Unreachable};
+pub(crate) use address::{Address, ConnectError};
 #[cfg(feature = "terminal")]
 pub(crate) use event::TerminalSnapshot;
-pub(crate) use event::{Closing, Failed, Left, Listed, StreamEvent};
+pub(crate) use event::{Closing, Failed, LeftProcesses, ListedProcess, StreamEvent};
 pub(crate) use link::Link;
 pub(crate) use relay::relay;
 pub(crate) use route::Route;
-pub(crate) use service_state::{ServicePhase, ServiceState, ServiceTrouble};
+pub(crate) use service_state::{ServiceFailureReason, ServicePhase, ServiceState};
 pub(crate) use stream::{Stream, StreamInput, StreamOutput};
 
-/// How many bytes a guest may send on a channel before the host has read them.
+/// How many unread bytes a guest may send on a channel.
 pub(crate) const WINDOW: u32 = 1024 * 1024;
 
-/// More than this of control frames waits only if the guest does not read.
+/// The limit of unsent bytes of control frames. More wait only if the guest does
+/// not read.
 const MAX_UNSENT_CONTROL: usize = 1024 * 1024;
 
-/// What the host calls itself.
+/// The name of the host's build, for its hello.
 const BUILD: &str = concat!("vmcell ", env!("CARGO_PKG_VERSION"));
 
-/// A conversation with an agent. It ends when it is dropped.
+/// A session with an agent. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Session {
     shared: Arc<Shared>,
     peer: PeerInfo,
-    /// It ends with the session.
-    _keeper: AbortOnDrop,
+    /// Aborts the task with the session.
+    _supervisor: AbortOnDrop,
 }
 
 struct Shared {
-    table: Table,
+    table: StreamTable,
     outgoing: Outgoing,
-    lost: watch::Sender<Option<LinkError>>,
-    /// Somebody wants a new link.
+    link_error: watch::Sender<Option<LinkError>>,
+    /// Requests a new link.
     drop_link: Notify,
-    /// The guest does not read.
-    deaf: Notify,
-    /// How much standard input a new process may be sent.
+    /// Reports that the guest does not read.
+    peer_not_reading: Notify,
+    /// How many bytes of standard input may be sent to a new process at first.
     input_window: u32,
 }
 
-/// What waits to be sent may be secrets: environments, inputs, passwords.
+/// Prints no contents: unsent bytes may be secrets, such as environments, input
+/// and passwords.
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 
-/// What an agent said of itself.
+/// What an agent's hello says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PeerInfo {
     pub(crate) build: String,
@@ -106,56 +108,55 @@ pub(crate) struct PeerInfo {
     pub(crate) window: u32,
 }
 
-/// Why a link is of no more use.
+/// Why a link failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkError {
     /// The other end closed it.
     Closed,
-    /// The host's system failed.
+    /// A system call of the host failed.
     Io(io::ErrorKind),
-    /// There is no way to the agent.
-    Unreachable(Unreachable),
-    /// The guest does not keep the protocol.
+    /// No connection to the agent could be made.
+    Connect(ConnectError),
+    /// The guest violated the protocol.
     Violation(WireError),
-    /// The agent belongs to another boot than this one.
+    /// The agent belongs to another boot.
     WrongBoot,
-    /// The guest sends, but does not read what it is sent.
+    /// The guest does not read, or does not answer a hello in time.
     PeerNotReading,
-    /// The caller wanted a new one.
+    /// The caller requested a new link.
     Dropped,
 }
 
 /// Why a stream could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenError {
-    /// The link is lost.
+    /// The link has failed.
     Link(LinkError),
     /// The request does not fit in a frame.
     TooLarge,
     /// Too many streams are open.
     Full,
-    /// The agent lacks this.
+    /// The agent lacks this capability.
     Unsupported(Capabilities),
 }
 
 impl Session {
-    /// Says hello and waits for the agent's answer. Who does not know the boot
-    /// learns it.
+    /// Exchanges hellos with the agent. Accepts any boot if `boot_id` is `None`.
     pub(crate) async fn connect(
         mut link: Link,
         boot_id: Option<[u8; 16]>,
     ) -> Result<Self, LinkError> {
-        let (reader, peer) = link.greet(boot_id.unwrap_or_default()).await?;
+        let (reader, peer) = link.exchange_hellos(boot_id.unwrap_or_default()).await?;
         if boot_id.is_some_and(|boot_id| boot_id != peer.boot_id) {
             return Err(LinkError::WrongBoot);
         }
-        let (lost, _) = watch::channel(None);
+        let (link_error, _) = watch::channel(None);
         let shared = Arc::new(Shared {
-            table: Table::default(),
+            table: StreamTable::default(),
             outgoing: Outgoing::default(),
-            lost,
+            link_error,
             drop_link: Notify::new(),
-            deaf: Notify::new(),
+            peer_not_reading: Notify::new(),
             input_window: peer.window,
         });
         let supervisor = LinkSupervisor {
@@ -168,12 +169,12 @@ impl Session {
         Ok(Self {
             shared,
             peer,
-            _keeper: AbortOnDrop(supervisor.abort_handle()),
+            _supervisor: AbortOnDrop(supervisor.abort_handle()),
         })
     }
 
-    /// Drops the link and makes a new one. What was on its way is lost, and the
-    /// streams go on where they were.
+    /// Drops the link and makes a new one. Bytes in flight are lost; the streams
+    /// are reopened as their [`Recovery`] says.
     pub(crate) fn drop_link(&self) {
         self.shared.drop_link.notify_one();
     }
@@ -184,15 +185,15 @@ impl Session {
 
     /// Opens a stream with a request.
     pub(crate) fn open(&self, request: &Request<'_>) -> Result<Stream, OpenError> {
-        if let Some(lost) = *self.shared.lost.borrow() {
-            return Err(OpenError::Link(lost));
+        if let Some(error) = *self.shared.link_error.borrow() {
+            return Err(OpenError::Link(error));
         }
         if !self.peer.capabilities.contains(request.capability()) {
             return Err(OpenError::Unsupported(request.capability()));
         }
         let mut frame = Vec::new();
         let mut opened = Ok(());
-        // The stream must be known before the agent can answer.
+        // The stream must be in the table before the agent can answer.
         let (id, state) = self.shared.table.insert(|id| {
             encode::open(&mut frame, id, request).map_err(|_| OpenError::TooLarge)?;
             let recovery = Recovery::of(request, frame.clone());
@@ -203,10 +204,10 @@ impl Session {
             state,
             shared: self.shared.clone(),
         };
-        // The link may have been lost between our look and now; then nobody
-        // will tell this stream.
-        if let Some(lost) = *self.shared.lost.borrow() {
-            opened = Err(OpenError::Link(lost));
+        // If the link failed since the check above, the stream may have missed
+        // the error.
+        if let Some(error) = *self.shared.link_error.borrow() {
+            opened = Err(OpenError::Link(error));
         }
         if opened.is_ok() && stream.state.open(&self.shared, &frame).is_err() {
             opened = Err(OpenError::TooLarge);
@@ -220,9 +221,9 @@ impl Session {
         }
     }
 
-    /// Tells when the link is lost, and why.
-    pub(crate) fn lost(&self) -> watch::Receiver<Option<LinkError>> {
-        self.shared.lost.subscribe()
+    /// Returns a receiver of the error that ends the session.
+    pub(crate) fn link_error(&self) -> watch::Receiver<Option<LinkError>> {
+        self.shared.link_error.subscribe()
     }
 }
 
@@ -239,22 +240,23 @@ impl Shared {
             write(out);
             Ok(())
         });
-        // Credit for what a guest sends is the one thing that it can make us
-        // queue without end.
+        // Credit for the guest's own bytes is the only thing that a guest can
+        // make the host queue without limit.
         if self.outgoing.unsent_control() > MAX_UNSENT_CONTROL {
-            self.deaf.notify_one();
+            self.peer_not_reading.notify_one();
         }
     }
 
-    /// The link is lost: everybody who waits for it is told.
-    fn fail(&self, lost: LinkError) {
-        self.lost.send_if_modified(|current| {
+    /// Records the error that ends the session, unless there is one, and fails
+    /// all streams with it.
+    fn fail(&self, error: LinkError) {
+        self.link_error.send_if_modified(|current| {
             let first = current.is_none();
-            current.get_or_insert(lost);
+            current.get_or_insert(error);
             first
         });
-        let lost = self.lost.borrow().unwrap_or(lost);
-        self.table.fail_all(lost);
+        let error = self.link_error.borrow().unwrap_or(error);
+        self.table.fail_all(error);
     }
 }
 
@@ -264,9 +266,9 @@ impl From<WireError> for LinkError {
     }
 }
 
-impl From<Unreachable> for LinkError {
-    fn from(unreachable: Unreachable) -> Self {
-        Self::Unreachable(unreachable)
+impl From<ConnectError> for LinkError {
+    fn from(error: ConnectError) -> Self {
+        Self::Connect(error)
     }
 }
 
@@ -284,7 +286,7 @@ impl fmt::Display for LinkError {
         match self {
             Self::Closed => f.write_str("it was closed"),
             Self::Io(kind) => write!(f, "{kind}"),
-            Self::Unreachable(unreachable) => write!(f, "{unreachable}"),
+            Self::Connect(error) => write!(f, "{error}"),
             Self::Violation(error) => write!(f, "{error}"),
             Self::WrongBoot => f.write_str("the agent belongs to another boot"),
             Self::PeerNotReading => f.write_str("the guest does not read what it is sent"),

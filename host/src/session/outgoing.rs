@@ -8,21 +8,21 @@ use bytes::Bytes;
 use tokio::{net::UnixStream, sync::Notify};
 use vmcell_wire::{Header, StreamId, WireError, encode};
 
-/// What waits to be written to a link, in order.
+/// The queue of frames to be written to a link.
 ///
-/// Adding never waits: control frames are few and small. Who adds data looks
-/// first whether the queue [is full](Self::is_full): credit is a promise to
-/// read that a guest need not keep.
+/// Adding never waits: control frames are few and small. Before adding data,
+/// callers check whether the queue [is full](Self::is_full): a guest may grant
+/// credit and then not read.
 ///
-/// When a link is lost, so is what waited for it. Frames name the [`Epoch`] that
-/// they were made for, and those for a link that is gone are dropped.
+/// When a link is lost, its queue is dropped. Frames carry the [`Epoch`] that
+/// they were made for; those of an earlier epoch are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     queue: Mutex<Queue>,
     added: Notify,
 }
 
-/// The number of a link among those that a session has had.
+/// The sequence number of a link of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epoch(u64);
 
@@ -30,41 +30,40 @@ pub(super) struct Epoch(u64);
 struct Queue {
     epoch: Epoch,
     pieces: VecDeque<Bytes>,
-    /// Small frames behind the pieces, together.
+    /// Small frames that follow the pieces, joined.
     tail: Vec<u8>,
-    /// How many bytes of control frames there are that count.
-    control: usize,
-    /// How many bytes of data there are.
-    data: usize,
-    /// They wait for room for data.
-    waiting: Vec<Waker>,
-    /// The link, while there is a conversation on it. This does not keep it
-    /// open.
+    /// Unsent bytes of [peer-caused](PeerCaused) control frames.
+    control_bytes: usize,
+    /// Unsent bytes of data.
+    data_bytes: usize,
+    /// To be woken when there is room for data.
+    wakers: Vec<Waker>,
+    /// The link, while it is in use. This does not keep it open.
     link: Weak<UnixStream>,
-    /// The writer has taken something and is not back yet.
+    /// The writer is writing pieces that it has taken.
     writing: bool,
 }
 
-/// Whether a frame is one that the other end can make us queue.
+/// Whether the peer can make this side queue a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Counts {
+enum PeerCaused {
     Yes,
     No,
 }
 
-/// A payload up to this size is copied, so that it needs no write of its own.
-const SMALL: usize = 4096;
+/// Payloads up to this size are copied into the tail, which saves a write.
+const MAX_COPIED_PAYLOAD: usize = 4096;
 
-/// So much data may wait here, beside as much that is being written.
-const MAX_DATA: usize = 1024 * 1024;
+/// The limit of queued data, not counting what is being written.
+const MAX_QUEUED_DATA: usize = 1024 * 1024;
 
 impl Outgoing {
     pub(super) fn epoch(&self) -> Epoch {
         self.lock().epoch
     }
 
-    /// The link is lost, and with it all that waited for it.
-    pub(super) fn begin_anew(&self) -> Epoch {
+    /// Drops the queue, because the link is lost, and starts the next epoch.
+    pub(super) fn start_next_epoch(&self) -> Epoch {
         let mut queue = self.lock();
         let epoch = Epoch(queue.epoch.0 + 1);
         let old = std::mem::replace(
@@ -75,12 +74,12 @@ impl Outgoing {
             },
         );
         drop(queue);
-        old.waiting.into_iter().for_each(Waker::wake);
+        old.wakers.into_iter().for_each(Waker::wake);
         epoch
     }
 
-    /// From now on what is small can be written by those who add it.
-    pub(super) fn open(&self, link: &Arc<UnixStream>) {
+    /// Sets the link, so that callers can write small frames themselves.
+    pub(super) fn set_link(&self, link: &Arc<UnixStream>) {
         self.lock().link = Arc::downgrade(link);
     }
 
@@ -90,38 +89,38 @@ impl Outgoing {
         epoch: Epoch,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
-        if self.add(epoch, Counts::Yes, encode)?.is_some() {
+        if self.add(epoch, PeerCaused::Yes, encode)?.is_some() {
             self.added.notify_one();
         }
         Ok(())
     }
 
-    /// Adds what the host asks for of its own accord. However much that is, it
-    /// does not mean that the guest does not read.
+    /// Adds a request of the host. It does not count as unsent control bytes,
+    /// from which the host concludes that the guest does not read.
     pub(super) fn request(
         &self,
         epoch: Epoch,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
-        if let Some(queue) = self.add(epoch, Counts::No, encode)? {
+        if let Some(queue) = self.add(epoch, PeerCaused::No, encode)? {
             self.send(queue);
         }
         Ok(())
     }
 
-    /// Adds the word that a close has come. It goes out with the next frame:
-    /// nobody waits for it.
+    /// Adds the acknowledgement of a close. It is sent with the next frame,
+    /// because nothing waits for it.
     pub(super) fn ack(&self, epoch: Epoch, stream: StreamId) {
         // A frame of a fixed size always fits.
-        let _ = self.add(epoch, Counts::Yes, |out| {
+        let _ = self.add(epoch, PeerCaused::Yes, |out| {
             encode::ack(out, stream);
             Ok(())
         });
     }
 
-    /// How many bytes of control frames wait, but for requests.
+    /// Returns the unsent bytes of control frames, without requests.
     pub(super) fn unsent_control(&self) -> usize {
-        self.lock().control
+        self.lock().control_bytes
     }
 
     /// Adds a data frame for the link of this epoch.
@@ -131,8 +130,8 @@ impl Outgoing {
             return;
         }
         queue.tail.extend_from_slice(&header);
-        queue.data += payload.len();
-        if payload.len() <= SMALL {
+        queue.data_bytes += payload.len();
+        if payload.len() <= MAX_COPIED_PAYLOAD {
             queue.tail.extend_from_slice(&payload);
         } else {
             queue.seal_tail();
@@ -141,34 +140,34 @@ impl Outgoing {
         self.send(queue);
     }
 
-    /// Whether no more data should be added for now. Then the waker is woken
-    /// when that changes.
+    /// Returns whether the limit of queued data is reached. If so, the waker is
+    /// woken when there is room.
     pub(super) fn is_full(&self, waker: &Waker) -> bool {
         let mut queue = self.lock();
-        let full = queue.data >= MAX_DATA;
-        if full && !queue.waiting.iter().any(|other| other.will_wake(waker)) {
-            queue.waiting.push(waker.clone());
+        let full = queue.data_bytes >= MAX_QUEUED_DATA;
+        if full && !queue.wakers.iter().any(|other| other.will_wake(waker)) {
+            queue.wakers.push(waker.clone());
         }
         full
     }
 
-    /// Waits for something to write and takes all of it.
+    /// Waits until the queue is not empty and takes all of it.
     ///
     /// Cancel safe.
     pub(super) async fn take(&self) -> VecDeque<Bytes> {
         loop {
-            let (pieces, waiting) = {
+            let (pieces, wakers) = {
                 let mut queue = self.lock();
                 queue.seal_tail();
                 queue.writing = !queue.pieces.is_empty();
-                queue.control = 0;
-                queue.data = 0;
+                queue.control_bytes = 0;
+                queue.data_bytes = 0;
                 (
                     std::mem::take(&mut queue.pieces),
-                    std::mem::take(&mut queue.waiting),
+                    std::mem::take(&mut queue.wakers),
                 )
             };
-            waiting.into_iter().for_each(Waker::wake);
+            wakers.into_iter().for_each(Waker::wake);
             if !pieces.is_empty() {
                 return pieces;
             }
@@ -179,7 +178,7 @@ impl Outgoing {
     fn add(
         &self,
         epoch: Epoch,
-        counts: Counts,
+        peer_caused: PeerCaused,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     ) -> Result<Option<MutexGuard<'_, Queue>>, WireError> {
         let mut queue = self.lock();
@@ -191,14 +190,14 @@ impl Outgoing {
             queue.tail.truncate(before);
             return Err(error);
         }
-        if counts == Counts::Yes {
-            queue.control += queue.tail.len() - before;
+        if peer_caused == PeerCaused::Yes {
+            queue.control_bytes += queue.tail.len() - before;
         }
         Ok(Some(queue))
     }
 
-    /// Has written what waits. Somebody waits for an answer to it, and the
-    /// writer's turn would take longer than a write.
+    /// Writes the queue at once if it can, else wakes the writer. A caller waits
+    /// for the reply, and waking the writer takes longer than a write.
     fn send(&self, mut queue: MutexGuard<'_, Queue>) {
         if !queue.write_tail() {
             drop(queue);
@@ -212,8 +211,8 @@ impl Outgoing {
 }
 
 impl Queue {
-    /// Writes the small frames, if nothing goes before them. False: there is
-    /// something left for the writer.
+    /// Writes the small frames if nothing precedes them. Returns whether the
+    /// queue is empty; if not, the writer has to write the rest.
     fn write_tail(&mut self) -> bool {
         if self.writing || !self.pieces.is_empty() {
             return false;
@@ -221,16 +220,16 @@ impl Queue {
         let Some(link) = self.link.upgrade() else {
             return false;
         };
-        // What goes wrong will for the writer as well, who tells.
+        // The writer will get the same error and report it.
         if let Ok(count) = link.try_write(&self.tail) {
             self.tail.drain(..count);
         }
         if !self.tail.is_empty() {
             return false;
         }
-        self.control = 0;
-        self.data = 0;
-        self.waiting.drain(..).for_each(Waker::wake);
+        self.control_bytes = 0;
+        self.data_bytes = 0;
+        self.wakers.drain(..).for_each(Waker::wake);
         true
     }
 

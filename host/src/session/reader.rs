@@ -6,34 +6,34 @@ use vmcell_wire::{
     reset::{Nonce, Scanned, Scanner},
 };
 
-use super::{LinkError, PeerInfo, Shared, state::Closed};
+use super::{LinkError, PeerInfo, Shared, state::AfterClose};
 
-/// Reads frames from a link and hands them to the streams.
+/// Reads frames from a link and passes them to the streams.
 pub(super) struct Reader {
     link: Arc<UnixStream>,
     decoder: Decoder,
     buffer: Box<[u8]>,
-    /// Where the bytes are that were read and not yet decoded.
+    /// The part of the buffer that was read and not decoded yet.
     unread: std::ops::Range<usize>,
 }
 
-const BUFFER: usize = 64 * 1024;
+const BUFFER_SIZE: usize = 64 * 1024;
 
-/// So much of a data frame is worth reading past the buffer, straight to where
-/// it belongs.
-const WORTH_DIRECT: usize = 16 * 1024;
+/// If at least this much of a data frame is missing, it is read directly into
+/// its stream's inbox.
+const MIN_DIRECT_READ: usize = 16 * 1024;
 
 impl Reader {
     pub(super) fn new(link: Arc<UnixStream>) -> Self {
         Self {
             link,
             decoder: Decoder::new(Peer::Guest),
-            buffer: vec![0; BUFFER].into_boxed_slice(),
+            buffer: vec![0; BUFFER_SIZE].into_boxed_slice(),
             unread: 0..0,
         }
     }
 
-    /// The first frame, which must be a hello.
+    /// Reads the first frame, which must be a hello.
     pub(super) async fn hello(&mut self) -> Result<PeerInfo, LinkError> {
         loop {
             let unread = self.buffer.get(self.unread.clone()).unwrap_or_default();
@@ -51,12 +51,11 @@ impl Reader {
         }
     }
 
-    /// Drops what is left of an older conversation, up to the answer to our
-    /// reset.
+    /// Drops bytes from before the reset, up to the agent's answer to it.
     pub(super) async fn skip_past(&mut self, nonce: Nonce) -> Result<(), LinkError> {
         let mut scanner = Scanner::new(nonce);
         loop {
-            // As in `run`: the time must pass in which the answer has to come.
+            // As in `run`: the timeout of the caller must be able to expire.
             tokio::task::coop::consume_budget().await;
             self.read().await?;
             let mut input = self.buffer.get(self.unread.clone()).unwrap_or_default();
@@ -73,17 +72,17 @@ impl Reader {
         }
     }
 
-    /// Drops all that comes, until nothing does.
+    /// Drops all bytes until the link ends.
     pub(super) async fn skip_to_end(&mut self) -> LinkError {
         loop {
             tokio::task::coop::consume_budget().await;
-            if let Err(lost) = self.read().await {
-                return lost;
+            if let Err(error) = self.read().await {
+                return error;
             }
         }
     }
 
-    /// Serves the streams until the link is lost.
+    /// Passes frames to the streams until the link fails.
     pub(super) async fn run(&mut self, shared: &Shared) -> Result<Infallible, LinkError> {
         loop {
             // A guest that never pauses must not keep other tasks from running;
@@ -91,11 +90,11 @@ impl Reader {
             tokio::task::coop::consume_budget().await;
             let mut input = self.buffer.get(self.unread.clone()).unwrap_or_default();
             while let Some(item) = self.decoder.decode(&mut input)? {
-                handle(shared, item)?;
+                dispatch(shared, item)?;
             }
             self.unread = 0..0;
             match self.decoder.pending_data() {
-                Some((stream, channel, remaining)) if remaining >= WORTH_DIRECT => {
+                Some((stream, channel, remaining)) if remaining >= MIN_DIRECT_READ => {
                     self.read_direct(shared, stream, channel, remaining).await?;
                 }
                 _ => self.read().await?,
@@ -103,7 +102,7 @@ impl Reader {
         }
     }
 
-    /// Fills the buffer anew. All that was in it has been decoded.
+    /// Refills the buffer. All of its bytes must have been decoded.
     async fn read(&mut self) -> Result<(), LinkError> {
         loop {
             self.link.readable().await?;
@@ -119,7 +118,7 @@ impl Reader {
         }
     }
 
-    /// Reads a part of a data frame straight into the inbox of its stream.
+    /// Reads a part of a data frame directly into the inbox of its stream.
     async fn read_direct(
         &mut self,
         shared: &Shared,
@@ -130,7 +129,7 @@ impl Reader {
         let Some(state) = shared
             .table
             .get(stream)
-            .filter(|state| state.is_wanted(channel))
+            .filter(|state| state.accepts_direct_read(channel))
         else {
             return self.read().await;
         };
@@ -157,26 +156,26 @@ fn peer_info(hello: &Hello<'_>) -> PeerInfo {
     }
 }
 
-/// Gives an item to its stream. A stream that the host never opened, or whose
-/// close has come, means that the guest is not our agent.
-fn handle(shared: &Shared, item: Item<'_>) -> Result<(), LinkError> {
-    let known = |stream: StreamId| {
+/// Passes an item to its stream. An item for a stream that the host never
+/// opened, or that is closed, is a violation.
+fn dispatch(shared: &Shared, item: Item<'_>) -> Result<(), LinkError> {
+    let find = |stream: StreamId| {
         shared
             .table
             .get(stream)
             .ok_or(LinkError::Violation(WireError::BadStream(stream.get())))
     };
     match item {
-        Item::Event { stream, event } => known(stream)?.event(shared, event)?,
+        Item::Event { stream, event } => find(stream)?.event(shared, event)?,
         Item::Data {
             stream,
             channel,
             bytes,
-        } => known(stream)?.data(shared, channel, bytes)?,
-        Item::End { stream, channel } => known(stream)?.end(channel)?,
-        Item::Credit { stream, bytes, .. } => known(stream)?.credit(bytes)?,
+        } => find(stream)?.data(shared, channel, bytes)?,
+        Item::End { stream, channel } => find(stream)?.end(channel)?,
+        Item::Credit { stream, bytes, .. } => find(stream)?.credit(bytes)?,
         Item::Close { stream, outcome } => {
-            if known(stream)?.close(shared, &outcome) == Closed::Over {
+            if find(stream)?.close(shared, &outcome) == AfterClose::Remove {
                 shared.table.remove(stream);
             }
         }

@@ -4,64 +4,65 @@ use vmcell_wire::{
     terminal::{AttachTerminal, Terminal},
 };
 
-/// How a stream goes on when its link was lost and there is a new one.
+/// How a stream continues on a new link after its link was lost.
 #[derive(Debug)]
 pub(super) enum Recovery {
-    /// It cannot: nobody knows whether the request was carried out.
-    Fails,
-    /// Work on files: it cannot either, because the agent has given it up.
-    GivenUp,
-    /// A connection: it is broken, as the link is.
-    Breaks,
-    /// By asking again, which changes nothing.
-    Repeats(Vec<u8>),
-    /// Something is removed: by asking again. If it is not there, that was done.
-    Removes(Vec<u8>),
-    /// A list: by asking again, and leaving out what was told before.
-    Lists {
+    /// It fails: the host cannot know whether the request was carried out.
+    Fail,
+    /// A request on files: it fails, because the agent has cancelled it.
+    FailFiles,
+    /// A connection to a port of the guest: it fails with the link.
+    FailDial,
+    /// The request is repeated, which has no further effect.
+    Repeat(Vec<u8>),
+    /// The removal is repeated. If the object does not exist, the first request
+    /// has succeeded.
+    Remove(Vec<u8>),
+    /// A list is requested again, and entries that came before are left out.
+    RepeatList {
         frame: Vec<u8>,
-        /// The last process that was told.
+        /// The id of the last process that came.
         last: u32,
-        /// How many were told on this link.
+        /// How many came on this link.
         count: usize,
     },
     /// The same for a list of services.
-    ListsServices {
+    RepeatServices {
         frame: Vec<u8>,
-        /// The last service that was told.
+        /// The name of the last service that came.
         last: String,
-        /// How many were told on this link.
+        /// How many came on this link.
         count: usize,
     },
-    /// The log of a service, from where on it was read.
-    Reads {
+    /// The log of a service is read on from where it broke off.
+    ResumeLog {
         name: String,
         follow: bool,
-        /// The frame that asked for it, until it is known where it begins.
-        asked: Option<Vec<u8>>,
+        /// The request, until the agent reports where the log begins.
+        frame: Option<Vec<u8>>,
     },
-    /// A foreground process, which is taken up where it was, or started if the
-    /// agent does not know it.
-    Resumes {
+    /// A foreground process is resumed, or started if the agent does not know
+    /// its ticket.
+    Resume {
         ticket: u64,
-        /// The frame that starts it, until it is known to run.
+        /// The request that starts it, until it is known to run.
         start: Option<Vec<u8>>,
     },
-    /// A process that is watched, from where on it was seen.
-    Watches {
+    /// The stream attaches to its process again, where it broke off.
+    Reattach {
         outputs: Outputs,
-        feeds: Feeds,
-        how: Watched,
+        input: AttachedInput,
+        target: AttachTarget,
     },
 }
 
-/// What a stream has to do with the input of the process that it watches.
+/// Which input of its process an attached stream writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Feeds {
-    Nothing,
-    /// Its standard input, alone.
+pub(super) enum AttachedInput {
+    None,
+    /// Its standard input, exclusively.
     Stdin,
-    /// A terminal, on which it is known by this number.
+    /// A terminal, as the writer with this number.
     Terminal(u64),
 }
 
@@ -83,119 +84,120 @@ impl Outputs {
     };
 }
 
-/// How to name a process that is watched.
+/// How a stream names the process that it attaches to.
 #[derive(Debug)]
-pub(super) enum Watched {
-    /// As the caller did, in this frame.
-    Asked(Vec<u8>),
-    /// By the id that the agent told.
+pub(super) enum AttachTarget {
+    /// As in the caller's request, which is this frame.
+    Original(Vec<u8>),
+    /// By the id that the agent reported.
     Id(u32),
 }
 
 impl Recovery {
-    /// For the request that `frame` opens a stream with.
+    /// Returns the recovery of the stream that `frame` opens with `request`.
     pub(super) fn of(request: &Request<'_>, frame: Vec<u8>) -> Self {
         match request {
-            Request::Start(start) if start.lifetime == Lifetime::Foreground => Self::Resumes {
+            Request::Start(start) if start.lifetime == Lifetime::Foreground => Self::Resume {
                 ticket: start.ticket,
                 start: Some(frame),
             },
-            Request::Attach(attach) => Self::Watches {
+            Request::Attach(attach) => Self::Reattach {
                 outputs: Outputs {
                     stdout: attach.stdout.is_some(),
                     stderr: attach.stderr.is_some(),
                 },
-                feeds: match attach.stdin {
-                    true => Feeds::Stdin,
-                    false => Feeds::Nothing,
+                input: match attach.stdin {
+                    true => AttachedInput::Stdin,
+                    false => AttachedInput::None,
                 },
-                how: Watched::Asked(frame),
+                target: AttachTarget::Original(frame),
             },
             Request::Terminal(terminal) => Self::of_terminal(terminal, frame),
-            // A start has a ticket, by which the agent knows it again.
+            // The agent recognises a repeated start by its ticket.
             Request::Start(_)
             | Request::Ping
             | Request::PowerOff { .. }
             | Request::Kill { .. }
-            | Request::Detach { .. } => Self::Repeats(frame),
-            Request::Forget { .. } => Self::Removes(frame),
-            Request::List { after } | Request::ListTrees { after } => Self::Lists {
+            | Request::Detach { .. } => Self::Repeat(frame),
+            Request::Forget { .. } => Self::Remove(frame),
+            Request::List { after } | Request::ListTrees { after } => Self::RepeatList {
                 frame,
                 last: *after,
                 count: 0,
             },
-            Request::Files(_) => Self::GivenUp,
-            Request::Dial { .. } => Self::Breaks,
+            Request::Files(_) => Self::FailFiles,
+            Request::Dial { .. } => Self::FailDial,
             Request::Service(service) => Self::of_service(service, frame),
-            _ => Self::Fails,
+            _ => Self::Fail,
         }
     }
 
     fn of_service(request: &Service<'_>, frame: Vec<u8>) -> Self {
         match request {
-            // A start has a ticket, and what else changes something does the
-            // same if it is done twice.
+            // The agent recognises a repeated start by its ticket. The others
+            // are idempotent.
             Service::Start(_)
             | Service::Wait { .. }
             | Service::Look { .. }
             | Service::Stop { .. }
-            | Service::Restart { .. } => Self::Repeats(frame),
-            Service::Remove { .. } => Self::Removes(frame),
-            Service::List { after } => Self::ListsServices {
+            | Service::Restart { .. } => Self::Repeat(frame),
+            Service::Remove { .. } => Self::Remove(frame),
+            Service::List { after } => Self::RepeatServices {
                 frame,
                 last: (*after).to_owned(),
                 count: 0,
             },
-            Service::Logs(logs) => Self::Reads {
+            Service::Logs(logs) => Self::ResumeLog {
                 name: logs.name.to_owned(),
                 follow: logs.follow,
-                asked: Some(frame),
+                frame: Some(frame),
             },
-            _ => Self::Fails,
+            _ => Self::Fail,
         }
     }
 
     fn of_terminal(request: &Terminal<'_>, frame: Vec<u8>) -> Self {
         match request {
-            Terminal::Attach(used) => Self::Watches {
+            Terminal::Attach(attach) => Self::Reattach {
                 outputs: Outputs {
                     stdout: true,
                     stderr: false,
                 },
-                feeds: Feeds::Terminal(used.writer),
-                how: Watched::Asked(frame),
+                input: AttachedInput::Terminal(attach.writer),
+                target: AttachTarget::Original(frame),
             },
             Terminal::Open(_)
             | Terminal::Resize { .. }
             | Terminal::Look { .. }
-            | Terminal::Rename { .. } => Self::Repeats(frame),
-            Terminal::List { after } => Self::Lists {
+            | Terminal::Rename { .. } => Self::Repeat(frame),
+            Terminal::List { after } => Self::RepeatList {
                 frame,
                 last: *after,
                 count: 0,
             },
-            _ => Self::Fails,
+            _ => Self::Fail,
         }
     }
 
-    /// Which outputs come on the stream.
+    /// Returns which outputs the stream carries.
     pub(super) fn outputs(&self) -> Outputs {
         match self {
-            Self::Fails
-            | Self::Repeats(_)
-            | Self::Removes(_)
-            | Self::Lists { .. }
-            | Self::ListsServices { .. } => Outputs::NONE,
-            Self::GivenUp | Self::Breaks | Self::Reads { .. } => Outputs {
+            Self::Fail
+            | Self::Repeat(_)
+            | Self::Remove(_)
+            | Self::RepeatList { .. }
+            | Self::RepeatServices { .. } => Outputs::NONE,
+            Self::FailFiles | Self::FailDial | Self::ResumeLog { .. } => Outputs {
                 stdout: true,
                 stderr: false,
             },
-            Self::Resumes { .. } => Outputs::BOTH,
-            Self::Watches { outputs, .. } => *outputs,
+            Self::Resume { .. } => Outputs::BOTH,
+            Self::Reattach { outputs, .. } => *outputs,
         }
     }
 
-    /// Writes what opens the stream on a new link. False: nothing can.
+    /// Writes the request that reopens the stream on a new link. Returns `false`
+    /// if it cannot be reopened.
     pub(super) fn reopen(
         &mut self,
         out: &mut Vec<u8>,
@@ -204,20 +206,20 @@ impl Recovery {
         stderr: Position,
     ) -> Result<bool, WireError> {
         match self {
-            Self::Fails | Self::GivenUp | Self::Breaks => return Ok(false),
-            Self::Repeats(frame)
-            | Self::Removes(frame)
-            | Self::Reads {
-                asked: Some(frame), ..
+            Self::Fail | Self::FailFiles | Self::FailDial => return Ok(false),
+            Self::Repeat(frame)
+            | Self::Remove(frame)
+            | Self::ResumeLog {
+                frame: Some(frame), ..
             }
-            | Self::Watches {
-                how: Watched::Asked(frame),
+            | Self::Reattach {
+                target: AttachTarget::Original(frame),
                 ..
             } => out.extend_from_slice(frame),
-            Self::Reads {
+            Self::ResumeLog {
                 name,
                 follow,
-                asked: None,
+                frame: None,
             } => {
                 let logs = Logs {
                     name,
@@ -227,11 +229,11 @@ impl Recovery {
                 };
                 encode::open(out, stream, &Request::Service(Service::Logs(logs)))?;
             }
-            Self::Lists { frame, count, .. } | Self::ListsServices { frame, count, .. } => {
+            Self::RepeatList { frame, count, .. } | Self::RepeatServices { frame, count, .. } => {
                 *count = 0;
                 out.extend_from_slice(frame);
             }
-            Self::Resumes { ticket, .. } => {
+            Self::Resume { ticket, .. } => {
                 let resume = Resume {
                     ticket: *ticket,
                     stdout,
@@ -239,28 +241,28 @@ impl Recovery {
                 };
                 encode::open(out, stream, &Request::Resume(resume))?;
             }
-            Self::Watches {
-                feeds: Feeds::Terminal(writer),
-                how: Watched::Id(id),
+            Self::Reattach {
+                input: AttachedInput::Terminal(writer),
+                target: AttachTarget::Id(id),
                 ..
             } => {
-                let used = AttachTerminal {
+                let attach = AttachTerminal {
                     process: Selector::Id(*id),
                     output: stdout,
                     writer: *writer,
                 };
-                encode::open(out, stream, &Request::Terminal(Terminal::Attach(used)))?;
+                encode::open(out, stream, &Request::Terminal(Terminal::Attach(attach)))?;
             }
-            Self::Watches {
+            Self::Reattach {
                 outputs,
-                feeds,
-                how: Watched::Id(id),
+                input,
+                target: AttachTarget::Id(id),
             } => {
                 let attach = Attach {
                     process: Selector::Id(*id),
                     stdout: outputs.stdout.then_some(stdout),
                     stderr: outputs.stderr.then_some(stderr),
-                    stdin: *feeds == Feeds::Stdin,
+                    stdin: *input == AttachedInput::Stdin,
                 };
                 encode::open(out, stream, &Request::Attach(attach))?;
             }

@@ -5,27 +5,25 @@ use vmcell_wire::reset::ResetKey;
 
 use super::{Address, Link, LinkError};
 
-/// The way to another conversation with an agent, for when the runtime that the
-/// first one belonged to is gone.
+/// How to reach an agent again when the runtime of its first link is gone.
 #[derive(Debug)]
 pub(crate) enum Route {
-    /// The same serial port, which outlives conversations.
-    Port {
+    /// Through the same serial port, with a reset.
+    Serial {
         socket: StdUnixStream,
         key: ResetKey,
     },
-    /// A new connection.
+    /// Through a new connection.
     Address(Address),
 }
 
 impl Route {
-    /// Makes a link that belongs to the current runtime. What was said on the
-    /// link before it is over.
+    /// Makes a link on the current runtime. It replaces the link before it.
     pub(crate) async fn link(&self) -> Result<Link, LinkError> {
         match self {
-            Self::Port { socket, key } => {
+            Self::Serial { socket, key } => {
                 let socket = UnixStream::from_std(socket.try_clone()?)?;
-                Ok(Link::used_port(socket, *key))
+                Ok(Link::used_serial(socket, *key))
             }
             Self::Address(address) => Link::dial(address.clone()).await,
         }

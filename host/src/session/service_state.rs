@@ -7,7 +7,7 @@ use vmcell_wire::{
 use super::event::Failed;
 use vmcell_tree::{beginning, printable};
 
-/// A [`State`] whose texts are safe to print.
+/// An owned [`State`] whose texts are safe to print.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceState {
     pub(crate) name: String,
@@ -19,7 +19,7 @@ pub(crate) struct ServiceState {
     pub(crate) log: Kept,
 }
 
-/// A [`Phase`].
+/// An owned [`Phase`].
 #[derive(Clone, Debug)]
 pub(crate) enum ServicePhase {
     Waiting(String),
@@ -29,12 +29,12 @@ pub(crate) enum ServicePhase {
     Restarting,
     Stopping,
     Stopped,
-    Failed(ServiceTrouble),
+    Failed(ServiceFailureReason),
 }
 
-/// A [`FailureReason`].
+/// An owned [`FailureReason`].
 #[derive(Clone, Debug)]
-pub(crate) enum ServiceTrouble {
+pub(crate) enum ServiceFailureReason {
     Died,
     NotReady(String),
     NotAlive(String),
@@ -43,8 +43,8 @@ pub(crate) enum ServiceTrouble {
 }
 
 impl ServiceState {
-    /// It fails if the names are none, or it says something that this version
-    /// does not know.
+    /// Fails if a name is not valid, or if this version does not know the phase
+    /// or the reason.
     pub(super) fn from_wire(state: &State<'_>) -> Result<Self, WireError> {
         Ok(Self {
             name: name(state.name)?,
@@ -57,7 +57,7 @@ impl ServiceState {
         })
     }
 
-    /// The same as it goes over a link.
+    /// Borrows this as a wire message.
     pub(super) fn as_wire(&self) -> State<'_> {
         State {
             name: &self.name,
@@ -81,7 +81,7 @@ impl ServicePhase {
             Phase::Restarting => Self::Restarting,
             Phase::Stopping => Self::Stopping,
             Phase::Stopped => Self::Stopped,
-            Phase::Failed(reason) => Self::Failed(ServiceTrouble::from_wire(reason)?),
+            Phase::Failed(reason) => Self::Failed(ServiceFailureReason::from_wire(reason)?),
             _ => return Err(WireError::Malformed),
         })
     }
@@ -100,7 +100,7 @@ impl ServicePhase {
     }
 }
 
-impl ServiceTrouble {
+impl ServiceFailureReason {
     fn from_wire(reason: &FailureReason<'_>) -> Result<Self, WireError> {
         Ok(match reason {
             FailureReason::Died => Self::Died,
@@ -117,7 +117,7 @@ impl ServiceTrouble {
     }
 
     fn as_wire(&self) -> FailureReason<'_> {
-        // To make texts safe may have made them longer.
+        // Texts may have grown when they were made safe to print.
         match self {
             Self::Died => FailureReason::Died,
             Self::NotReady(text) => FailureReason::NotReady(beginning(text, MAX_FAILURE_TEXT)),
@@ -129,13 +129,13 @@ impl ServiceTrouble {
 }
 
 impl Failed {
-    /// The same as it goes over a link.
+    /// Borrows this as a wire message.
     pub(super) fn as_wire(&self) -> Failure<'_> {
         Failure {
             kind: self.kind,
             errno: self.errno,
             stage: self.stage,
-            // To make it safe may have made it longer.
+            // It may have grown when it was made safe to print.
             text: beginning(&self.text, MAX_FAILURE_TEXT),
         }
     }

@@ -17,8 +17,8 @@ pub(crate) struct Stream {
     pub(super) shared: Arc<Shared>,
 }
 
-/// One output of a stream. It keeps nothing alive; dropping it drops what
-/// comes.
+/// One output of a stream. It does not keep the stream open. Dropping it discards
+/// the output.
 #[derive(Debug)]
 pub(crate) struct StreamOutput {
     channel: Channel,
@@ -26,7 +26,7 @@ pub(crate) struct StreamOutput {
     shared: Arc<Shared>,
 }
 
-/// The way into a stream. It keeps nothing alive.
+/// The input of a stream. It does not keep the stream open.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamInput {
     state: Arc<StreamState>,
@@ -34,15 +34,15 @@ pub(crate) struct StreamInput {
 }
 
 impl Stream {
-    /// Waits for the next thing that comes. After [`StreamEvent::Closed`]
-    /// there is only that.
+    /// Waits for the next event. After [`StreamEvent::Closed`] it returns that
+    /// again.
     ///
-    /// Cancel safe: nothing is lost if the future is dropped.
+    /// Cancel safe: no event is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> Result<StreamEvent, LinkError> {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
-    /// As [`next`](Self::next), for who is polled.
+    /// As [`next`](Self::next), to be polled.
     pub(crate) fn poll_next(
         &mut self,
         context: &mut Context<'_>,
@@ -57,8 +57,8 @@ impl Stream {
         }
     }
 
-    /// As [`next`](Self::next), past what comes on the outputs.
-    pub(crate) async fn next_but_output(&mut self) -> Result<StreamEvent, LinkError> {
+    /// As [`next`](Self::next), without data and gaps of the outputs.
+    pub(crate) async fn next_except_output(&mut self) -> Result<StreamEvent, LinkError> {
         std::future::poll_fn(|context| {
             let mut inner = self.state.lock();
             if let Some(event) = inner.take_event() {
@@ -75,7 +75,7 @@ impl Stream {
         .await
     }
 
-    /// The way to its standard input.
+    /// Returns a handle to its standard input.
     pub(crate) fn input(&self) -> StreamInput {
         StreamInput {
             state: self.state.clone(),
@@ -83,7 +83,7 @@ impl Stream {
         }
     }
 
-    /// One of its outputs, to be read apart from the rest.
+    /// Returns a handle to one of its outputs, to be read separately.
     pub(crate) fn output(&self, channel: Channel) -> StreamOutput {
         StreamOutput {
             channel,
@@ -92,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// The offset of the byte of an output that comes next.
+    /// Returns the offset of the next byte to read of an output.
     pub(crate) fn offset(&self, channel: Channel) -> u64 {
         let inner = self.state.lock();
         match channel {
@@ -101,12 +101,12 @@ impl Stream {
         }
     }
 
-    /// Asks the agent to end the stream at once. Its close still comes.
+    /// Asks the agent to end the stream at once. The close event still follows.
     pub(crate) fn cancel(&self) {
         self.state.lock().cancel(&self.shared);
     }
 
-    /// Forgets a stream that the agent was never told of.
+    /// Removes a stream that was not opened at the agent.
     pub(super) fn withdraw(self) {
         self.shared.table.remove(self.id);
         self.state.fail(LinkError::Closed);
@@ -117,7 +117,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let mut inner = self.state.lock();
         if inner.is_over() {
-            // What came may still be read by those who have an output.
+            // Handles of outputs may still read what has arrived.
             return;
         }
         inner.cancel(&self.shared);
@@ -128,19 +128,19 @@ impl Drop for Stream {
 }
 
 impl StreamOutput {
-    /// What comes next on the output: data or a gap. None after its end.
+    /// Returns the next data, up to `max` bytes, or gap. `None` after the end.
     pub(crate) fn poll_next(
         &mut self,
         context: &mut Context<'_>,
-        most: usize,
+        max: usize,
     ) -> Poll<Option<Result<StreamEvent, LinkError>>> {
         let mut inner = self.state.lock();
-        if let Some(event) = inner.take_output(&self.shared, self.channel, most) {
+        if let Some(event) = inner.take_output(&self.shared, self.channel, max) {
             return Poll::Ready(Some(Ok(event)));
         }
         if inner.output_is_over(self.channel) {
             let complete = inner.output_has_ended(self.channel);
-            return Poll::Ready(inner.lost().filter(|_| !complete).map(Err));
+            return Poll::Ready(inner.link_error().filter(|_| !complete).map(Err));
         }
         let slot = match self.channel {
             Channel::Stderr => &mut inner.wakers().stderr,
@@ -152,7 +152,7 @@ impl StreamOutput {
 }
 
 impl StreamOutput {
-    /// Whether the agent has said that this was all.
+    /// Returns whether the agent has reported the end of the output.
     pub(crate) fn has_ended(&self) -> bool {
         self.state.lock().output_has_ended(self.channel)
     }
@@ -164,12 +164,12 @@ impl Drop for StreamOutput {
     }
 }
 
-/// How much is copied at a time.
-const CHUNK: usize = 64 * 1024;
+/// How many bytes are copied at a time.
+const MAX_COPY: usize = 64 * 1024;
 
 impl StreamInput {
     /// Sends the front of `bytes`, as much as the guest has room for, at least
-    /// one byte. False: nobody reads it any more.
+    /// one byte. Returns `false` if the input is closed.
     pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &mut Bytes) -> Poll<bool> {
         let mut inner = self.state.lock();
         if inner.stdin.has_ended() || inner.is_over() {
@@ -182,22 +182,22 @@ impl StreamInput {
         if !full && inner.send_input(&self.shared, bytes) {
             return Poll::Ready(true);
         }
-        // For credit, and for the end of the stream in any case.
-        let waiting = &mut inner.wakers().stdin;
-        if !waiting.iter().any(|other| other.will_wake(context.waker())) {
-            waiting.push(context.waker().clone());
+        // Woken by credit and by the end of the stream.
+        let wakers = &mut inner.wakers().stdin;
+        if !wakers.iter().any(|other| other.will_wake(context.waker())) {
+            wakers.push(context.waker().clone());
         }
         Poll::Pending
     }
 
     /// As [`poll_write`](Self::poll_write), with a copy of the front of `bytes`.
-    /// It is a broken pipe if nobody reads it any more.
+    /// Fails with `BrokenPipe` if the input is closed.
     pub(crate) fn poll_copy(
         &self,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut chunk = Bytes::copy_from_slice(&bytes[..bytes.len().min(CHUNK)]);
+        let mut chunk = Bytes::copy_from_slice(&bytes[..bytes.len().min(MAX_COPY)]);
         let length = chunk.len();
         Poll::Ready(match ready!(self.poll_write(context, &mut chunk)) {
             true => Ok(length - chunk.len()),
@@ -205,8 +205,8 @@ impl StreamInput {
         })
     }
 
-    /// Writes to standard input; waits until the guest has room for it. False:
-    /// nobody reads it any more.
+    /// Writes to standard input, and waits until the guest has room for it.
+    /// Returns `false` if the input is closed.
     ///
     /// Not cancel safe: a part may have been sent if the future is dropped.
     pub(crate) async fn write(&self, mut bytes: Bytes) -> bool {
@@ -219,7 +219,7 @@ impl StreamInput {
         true
     }
 
-    /// Says that standard input ends here.
+    /// Ends standard input.
     pub(crate) fn end(&self) {
         self.state.lock().end_input(&self.shared);
     }

@@ -4,8 +4,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Link, LinkError, PeerInfo, Shared, reader::Reader, writer};
 
-/// The task that keeps a conversation going: it reads, it writes, and when the
-/// link breaks it begins a new one and takes the streams over.
+/// The task that serves a session: it reads and writes, and when the link breaks
+/// it makes a new one and reopens the streams on it.
 pub(super) struct LinkSupervisor {
     pub(super) link: Link,
     pub(super) reader: Reader,
@@ -13,66 +13,68 @@ pub(super) struct LinkSupervisor {
     pub(super) shared: Arc<Shared>,
 }
 
-/// How long the agent may take to answer on a new link. It gives processes up
-/// that nobody takes over for longer than this.
+/// How long the agent may take to answer on a new link. The agent keeps processes
+/// without a link for longer than this before it ends them.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A guest that hangs up again and again has a new link so often.
-const SHORTEST_LINK: Duration = Duration::from_millis(250);
+/// The shortest time between the starts of two links, which limits how often a
+/// guest that closes its links is reconnected.
+const MIN_LINK_LIFETIME: Duration = Duration::from_millis(250);
 
 impl LinkSupervisor {
-    /// Runs until there is no link and no way to get one.
+    /// Runs until the link has failed and cannot be made again.
     pub(super) async fn run(mut self) {
         loop {
-            let began = Instant::now();
-            let lost = self.converse().await;
-            if !self.link.can_begin_anew(lost) {
-                self.shared.fail(lost);
+            let started = Instant::now();
+            let error = self.serve_link().await;
+            if !self.link.can_reconnect_after(error) {
+                self.shared.fail(error);
                 return;
             }
-            tracing::debug!(%lost, "the link to the agent is made anew");
-            self.hand_over(lost);
-            if lost == LinkError::Closed {
-                sleep_until(began + SHORTEST_LINK).await;
+            tracing::debug!(%error, "reconnecting the link to the agent");
+            self.reopen_streams(error);
+            if error == LinkError::Closed {
+                sleep_until(started + MIN_LINK_LIFETIME).await;
             }
-            if let Err(lost) = self.begin_anew().await {
-                self.shared.fail(lost);
+            if let Err(error) = self.reconnect().await {
+                self.shared.fail(error);
                 return;
             }
         }
     }
 
-    /// Reads and writes until one of them fails.
-    async fn converse(&mut self) -> LinkError {
+    /// Reads and writes until one of them fails, and returns why.
+    async fn serve_link(&mut self) -> LinkError {
         let stream = self.link.stream();
-        self.shared.outgoing.open(&stream);
+        self.shared.outgoing.set_link(&stream);
         let ended = tokio::select! {
             ended = self.reader.run(&self.shared) => ended,
             ended = writer::run(&stream, &self.shared) => ended,
             () = self.shared.drop_link.notified() => Err(LinkError::Dropped),
-            () = self.shared.deaf.notified() => Err(LinkError::PeerNotReading),
+            () = self.shared.peer_not_reading.notified() => Err(LinkError::PeerNotReading),
         };
-        let Err(lost) = ended;
-        lost
+        let Err(error) = ended;
+        error
     }
 
-    /// Prepares the streams for the next link.
-    fn hand_over(&self, lost: LinkError) {
-        let epoch = self.shared.outgoing.begin_anew();
+    /// Queues the requests that reopen the streams on the next link. Streams that
+    /// cannot be reopened fail.
+    fn reopen_streams(&self, error: LinkError) {
+        let epoch = self.shared.outgoing.start_next_epoch();
         for (id, state) in self.shared.table.all() {
             if !state.reopen(&self.shared, epoch) {
                 self.shared.table.remove(id);
-                state.fail(lost);
+                state.fail(error);
             }
         }
     }
 
-    async fn begin_anew(&mut self) -> Result<(), LinkError> {
-        let greeting = async {
-            self.link.renew().await?;
-            self.link.greet(self.peer.boot_id).await
+    async fn reconnect(&mut self) -> Result<(), LinkError> {
+        let connecting = async {
+            self.link.reconnect().await?;
+            self.link.exchange_hellos(self.peer.boot_id).await
         };
-        let (reader, peer) = timeout(HELLO_TIMEOUT, greeting)
+        let (reader, peer) = timeout(HELLO_TIMEOUT, connecting)
             .await
             .unwrap_or(Err(LinkError::PeerNotReading))?;
         if peer != self.peer {

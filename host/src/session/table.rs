@@ -7,9 +7,9 @@ use vmcell_wire::{StreamId, limits::MAX_STREAMS};
 
 use super::{LinkError, OpenError, state::StreamState};
 
-/// The streams that are open on a link: those whose close has not come yet.
+/// The open streams of a session: those for which no close has arrived.
 #[derive(Debug, Default)]
-pub(super) struct Table(Mutex<Streams>);
+pub(super) struct StreamTable(Mutex<Streams>);
 
 #[derive(Debug, Default)]
 struct Streams {
@@ -17,8 +17,8 @@ struct Streams {
     last: Option<StreamId>,
 }
 
-impl Table {
-    /// Makes a stream under an id that is free.
+impl StreamTable {
+    /// Creates a stream with a free id.
     pub(super) fn insert(
         &self,
         make: impl FnOnce(StreamId) -> Result<Arc<StreamState>, OpenError>,
@@ -45,8 +45,8 @@ impl Table {
         self.lock().open.remove(&id);
     }
 
-    /// All of them, as they are now, in the order of their ids: mostly that in
-    /// which they were opened.
+    /// Returns all open streams by id, which is mostly the order in which they
+    /// were opened.
     pub(super) fn all(&self) -> Vec<(StreamId, Arc<StreamState>)> {
         let streams = self.lock();
         let open = streams.open.iter();
@@ -56,11 +56,11 @@ impl Table {
         all
     }
 
-    /// Tells every stream that nothing more will come.
-    pub(super) fn fail_all(&self, lost: LinkError) {
+    /// Fails every stream, and empties the table.
+    pub(super) fn fail_all(&self, error: LinkError) {
         let open = std::mem::take(&mut self.lock().open);
         for state in open.values() {
-            state.fail(lost);
+            state.fail(error);
         }
     }
 

@@ -4,7 +4,7 @@ use tokio::net::UnixStream;
 
 use super::{LinkError, Shared};
 
-/// Writes to the link whatever is added, until that fails.
+/// Writes the outgoing queue to the link until a write fails.
 pub(super) async fn run(link: &UnixStream, shared: &Shared) -> Result<Infallible, LinkError> {
     loop {
         for piece in shared.outgoing.take().await {

@@ -188,7 +188,7 @@ impl<'a> Terminals<'a> {
             }),
         };
         let mut stream = self.vm.open(&request)?;
-        let attached = match self.vm.explained(stream.next_but_output().await).await? {
+        let attached = match self.vm.explained(stream.next_except_output().await).await? {
             StreamEvent::Attached(attached) => attached,
             StreamEvent::Closed(Closing::Failed(failed)) => {
                 return Err(ExecFailure::from_guest(failed, subject.to_owned()).into());

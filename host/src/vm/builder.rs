@@ -8,7 +8,7 @@ use crate::{
     link::LinkKind,
 };
 
-/// Describes a VM before it is started.
+/// The configuration of a VM to start.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), vmcell::Error> {
@@ -83,44 +83,44 @@ impl VmBuilder {
     /// The least memory that a guest can work with.
     pub const MIN_MEMORY_MIB: u32 = 64;
 
-    /// The most virtual processors that the guest's kernel knows.
+    /// The most virtual processors that the guest's kernel supports.
     pub const MAX_VCPUS: u32 = 16;
 
-    /// A name for the VM, unique among the VMs of this user that run: 1 to 48
-    /// letters, digits, dots, hyphens and underscores. Twelve hexadecimal
-    /// digits if not set.
+    /// Sets the id of the VM, unique among the running VMs of this user: 1 to 48
+    /// letters, digits, dots, hyphens and underscores. Twelve random hexadecimal
+    /// digits by default.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Keeps other programs of this user from finding the VM and getting in
-    /// with [`Vm::attach`].
+    /// Prevents other programs of this user from listing the VM and attaching to
+    /// it with [`Vm::attach`].
     pub fn unlisted(mut self) -> Self {
         self.listed = false;
         self
     }
 
-    /// The ext4 image to boot from. It is never written: each VM has a layer
-    /// of its own above it, which is gone with the VM.
+    /// Sets the ext4 image to boot from. It is never written: each VM has its own
+    /// layer above it, which is deleted with the VM.
     pub fn image(mut self, path: impl Into<PathBuf>) -> Self {
         self.image = Some(path.into());
         self
     }
 
-    /// The directory of this machine to see as the root, in place of an
-    /// [image](Self::image). It is never written: what changes is gone with the
-    /// VM. Only the backend `process` can.
+    /// Sets a directory of this machine as the root, in place of an
+    /// [image](Self::image). It is never written: changes are lost with the VM.
+    /// Only the backend `process` supports it.
     pub fn directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.directory = Some(path.into());
         self
     }
 
-    /// The disk to boot from and to write to, in place of an
-    /// [image](Self::image): a qcow2 layer that
-    /// [`create_child`](crate::disk::image::create_child) has made. It stays when
-    /// the VM ends, to boot from again or to be looked into with
-    /// [`Disk`](crate::disk::Disk). Meanwhile nobody else can have it.
+    /// Sets the disk to boot from and to write to, in place of an
+    /// [image](Self::image): a qcow2 layer made by
+    /// [`create_child`](crate::disk::image::create_child). It is kept when the VM
+    /// ends, to boot from again or to be read with [`Disk`](crate::disk::Disk).
+    /// It is locked while the VM runs.
     ///
     /// ```no_run
     /// # async fn example() -> anyhow::Result<()> {
@@ -129,7 +129,7 @@ impl VmBuilder {
     /// create_child("base.ext4", "work.qcow2", &OpenOptions::new())?;
     /// let vm = Vm::builder().disk("work.qcow2").start().await?;
     /// vm.exec(["touch", "/etc/done"]).await?;
-    /// vm.stop().await?; // in order, so that all of it is on the disk
+    /// vm.stop().await?; // flushes all writes to the disk
     /// assert!(Disk::open("work.qcow2")?.exists("/etc/done")?);
     /// # Ok(())
     /// # }
@@ -140,63 +140,64 @@ impl VmBuilder {
         self
     }
 
-    /// Allows files beneath this folder to be beneath the
-    /// [disk](Self::disk). Without it only those in the disk's own folder are.
-    /// Can be called many times.
+    /// Allows files in this folder as backing files of the [disk](Self::disk).
+    /// Without this only files in the disk's own folder are allowed. Can be called
+    /// many times.
     #[cfg(feature = "disk")]
     pub fn allow_backing(mut self, folder: impl Into<PathBuf>) -> Self {
         self.backing_folders.push(folder.into());
         self
     }
 
-    /// How many virtual processors; 1 if not set.
+    /// Sets the number of virtual processors; 1 by default.
     pub fn vcpus(mut self, count: u32) -> Self {
         self.vcpus = count;
         self
     }
 
-    /// How much memory, in MiB; 1024 if not set.
+    /// Sets the size of the memory in MiB; 1024 by default.
     pub fn memory_mib(mut self, mib: u32) -> Self {
         self.memory_mib = mib;
         self
     }
 
-    /// The guest's host name; `vmcell` if not set.
+    /// Sets the guest's host name; `vmcell` by default.
     pub fn hostname(mut self, name: impl Into<String>) -> Self {
         self.hostname = name.into();
         self
     }
 
-    /// How long the guest may take until its agent answers; 60 s if not set.
+    /// Sets how long the guest may take until its agent answers; 60 s by default.
     pub fn boot_timeout(mut self, timeout: Duration) -> Self {
         self.boot_timeout = timeout;
         self
     }
 
-    /// Insists on a way to execute the guest's instructions. Otherwise KVM is
-    /// used where it works, and emulation where it does not.
+    /// Requires KVM or emulation. By default KVM is used where it works, and
+    /// emulation where it does not.
     pub fn acceleration(mut self, acceleration: Acceleration) -> Self {
         self.acceleration = Some(acceleration);
         self
     }
 
-    /// Insists on what carries the bytes between the host and the agent.
-    /// Otherwise it is a serial port with QEMU, and what there is with others.
+    /// Requires a kind of link between the host and the agent. By default it is a
+    /// serial port with QEMU, and the kind that the backend has with others.
     pub fn link(mut self, link: LinkKind) -> Self {
         self.link = Some(link);
         self
     }
 
-    /// Keeps address space randomisation on in an emulated guest. Without this
-    /// it is off there, because the emulator would translate every program
-    /// anew each time it starts, which takes several times longer. With KVM
-    /// it is always on.
+    /// Keeps address space randomisation on in an emulated guest. By default it
+    /// is off there, because the emulator would have to translate every program
+    /// again each time it starts, which takes several times longer. With KVM it
+    /// is always on.
     pub fn randomise_addresses(mut self) -> Self {
         self.randomise_addresses = true;
         self
     }
 
-    /// A guest kernel (an uncompressed `vmlinux`) other than the cached one.
+    /// Sets the guest kernel, an uncompressed `vmlinux`; the cached one by
+    /// default.
     pub fn kernel(mut self, path: impl Into<PathBuf>) -> Self {
         self.kernel = Some(path.into());
         self
@@ -208,42 +209,42 @@ impl VmBuilder {
         self
     }
 
-    /// What runs the VM, by its name: `qemu`, `process`, or one of those that
-    /// [`backends`](Self::backends) adds. If not set it is the first that can.
+    /// Sets the backend that runs the VM by name: `qemu`, `process`, or one that
+    /// [`backends`](Self::backends) adds. By default it is the first that can.
     pub fn backend(mut self, name: impl Into<String>) -> Self {
         self.backend = Some(name.into());
         self
     }
 
-    /// The backends to choose from; those of the library if not set.
+    /// Sets the backends to choose from; those of the library by default.
     pub fn backends(mut self, backends: Backends) -> Self {
         self.backends = backends;
         self
     }
 
-    /// Allows backends that are no VM and no security boundary: see
-    /// [`Backend::is_vm`](crate::backend::Backend::is_vm). Everything in them
-    /// runs on the host's own kernel.
+    /// Allows backends without a VM, which are no security boundary: see
+    /// [`Backend::is_vm`](crate::backend::Backend::is_vm). The guest's programs run
+    /// on the host's own kernel there.
     pub fn allow_host_compat(mut self) -> Self {
         self.host_compat = true;
         self
     }
 
-    /// The QEMU to use; the one that `VMCELL_QEMU` names or that is in `PATH` if
-    /// not set.
+    /// Sets the QEMU to use; by default the one that `VMCELL_QEMU` names or that
+    /// is in `PATH`.
     pub fn qemu(mut self, path: impl Into<PathBuf>) -> Self {
         self.backends = self.backends.with(Qemu::at(path));
         self
     }
 
-    /// A guest agent other than the embedded one: a static program.
+    /// Sets the guest agent, a static program; the embedded one by default.
     pub fn agent(mut self, path: impl Into<PathBuf>) -> Self {
         self.agent = Some(path.into());
         self
     }
 
-    /// Where the VM's own layer is kept while it lives, in a file without a
-    /// name; the system's temporary folder if not set.
+    /// Sets the folder of the VM's own layer, an unlinked file; the system's
+    /// temporary folder by default.
     pub fn scratch_folder(mut self, path: impl Into<PathBuf>) -> Self {
         self.scratch_folder = path.into();
         self
@@ -252,13 +253,12 @@ impl VmBuilder {
     /// Boots the VM and waits until its agent answers.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the description makes no sense,
+    /// [`Error::Invalid`] if the configuration is invalid,
     /// [`Error::NoSuchBackend`] and [`Error::BackendUnavailable`] if the backend
-    /// is unknown or of no use here, [`Error::Missing`]
-    /// and [`Error::BadFile`] if something that it needs is not there,
-    /// [`Error::Disk`] if a disk that is to be kept cannot be used, or
-    /// [`Error::Boot`] with the end of the console if the guest does not come
-    /// up.
+    /// is unknown or cannot be used here, [`Error::Missing`] and
+    /// [`Error::BadFile`] if a program or a file that it needs is missing or
+    /// cannot be used, [`Error::Disk`] if the disk cannot be used, or
+    /// [`Error::Boot`] with the end of the console if the guest does not boot.
     ///
     /// # Cancel safety
     /// If the future is dropped, the VM ends and nothing is left behind.
@@ -266,8 +266,7 @@ impl VmBuilder {
         super::start::start(self).await
     }
 
-    /// Whether the description makes sense, as far as that can be said without
-    /// looking at the machine.
+    /// Checks what can be checked without looking at the machine.
     pub(super) fn validate(&self) -> Result<(), Error> {
         let invalid = |text: String| Err(Error::Invalid(text));
         if !(1..=Self::MAX_VCPUS).contains(&self.vcpus) {
@@ -291,12 +290,12 @@ impl VmBuilder {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.');
         if !hostname_is_valid {
-            return invalid(format!("{:?} cannot be a host name", self.hostname));
+            return invalid(format!("{:?} is not a valid host name", self.hostname));
         }
         Ok(())
     }
 
-    /// What the VM boots from.
+    /// Returns what the VM boots from.
     pub(super) fn root(&self) -> Result<Root, Error> {
         let image = self.image.clone().map(Root::Image);
         let directory = self.directory.clone().map(Root::Directory);
@@ -304,11 +303,11 @@ impl VmBuilder {
         match (named.next(), named.next()) {
             (Some(root), None) => Ok(root),
             (None, _) => Err(Error::Invalid(
-                "no image is named: use VmBuilder::image".to_owned(),
+                "no image is set: use VmBuilder::image".to_owned(),
             )),
             (Some(_), Some(_)) => Err(Error::Invalid(
-                "more than one of image, directory and disk is named: choose one, a disk has its \
-                 image beneath it"
+                "more than one of image, directory and disk is set: choose one, a disk has its \
+                 image as its backing file"
                     .to_owned(),
             )),
         }

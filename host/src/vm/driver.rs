@@ -1,4 +1,4 @@
-//! The one task that changes a VM's state.
+//! The task that drives a VM's state. No other task changes it.
 
 use std::{process::ExitStatus, sync::Arc, time::Duration};
 
@@ -9,8 +9,8 @@ use tokio::{
 
 use super::{
     power_off::{self, STOP_TIMEOUT},
-    start::Kept,
-    state::{Action, Event, Exit, Report, VmState, step},
+    start::HeldResources,
+    state::{Action, Event, Report, VmState, VmmExit, step},
 };
 use crate::{
     attach::AttachServer,
@@ -18,62 +18,62 @@ use crate::{
     vmm::Vmm,
 };
 
-/// What a handle can ask of the driver.
+/// What a handle can request of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum EndRequest {
     Stop,
     Kill,
 }
 
 pub(super) struct Driver {
     pub(super) vmm: Vmm,
-    pub(super) kept: Kept,
+    pub(super) resources: HeldResources,
     pub(super) session: Arc<Session>,
-    pub(super) door: Option<AttachServer>,
-    pub(super) orders: mpsc::UnboundedReceiver<Order>,
+    pub(super) attach_server: Option<AttachServer>,
+    pub(super) requests: mpsc::UnboundedReceiver<EndRequest>,
     pub(super) state: watch::Sender<VmState>,
-    /// The way to stop a VM whose disk is kept when the runtime is gone. None:
-    /// the VM is killed, and when every handle is gone too.
-    pub(super) orderly_route: Option<Route>,
+    /// How to stop a VM whose disk is kept when the runtime is gone. `None` if
+    /// the VM is killed then, and when every handle is dropped.
+    pub(super) stop_route: Option<Route>,
 }
 
 impl Driver {
-    /// Runs until the VM has ended. When every handle is gone, the VM is
-    /// stopped if its disk is kept, and killed if not.
+    /// Runs until the VM has ended. When every handle is dropped, stops the VM
+    /// if its disk is kept, and kills it if not.
     pub(super) async fn run(mut self) {
-        let mut lost = self.session.lost();
+        let mut link_error = self.session.link_error();
         let mut link_is_lost = false;
         let mut has_handles = true;
         let mut stop_deadline = None;
-        // Held until the end: dropping it would take the request back.
+        // Held until the end: dropping it would cancel the request.
         let mut power_off: Option<Stream> = None;
         let mut report = Report::Missing;
         loop {
             let exited = tokio::select! {
                 biased;
                 status = self.vmm.exited() => Ok(status),
-                order = self.orders.recv(), if has_handles => Err(match order {
-                    Some(Order::Stop) => Event::StopRequested,
-                    Some(Order::Kill) => Event::KillRequested,
+                end_request = self.requests.recv(), if has_handles => Err(match end_request {
+                    Some(EndRequest::Stop) => Event::StopRequested,
+                    Some(EndRequest::Kill) => Event::KillRequested,
                     None => {
                         has_handles = false;
-                        match self.orderly_route {
+                        match self.stop_route {
                             Some(_) => Event::StopRequested,
                             None => Event::KillRequested,
                         }
                     }
                 }),
-                () = at(stop_deadline) => Err(Event::StopDeadline),
-                said = report_on(&mut power_off), if report == Report::Missing => {
-                    report = said;
-                    if said == Report::Missing {
+                () = sleep_until_deadline(stop_deadline) => Err(Event::StopDeadline),
+                reported = next_report(&mut power_off), if report == Report::Missing => {
+                    report = reported;
+                    if reported == Report::Missing {
                         power_off = None;
                     }
                     continue;
                 }
-                () = is_some(&mut lost), if !link_is_lost => {
+                () = wait_until_some(&mut link_error), if !link_is_lost => {
                     link_is_lost = true;
-                    self.grace_after_lost_link().await.ok_or(Event::LinkLost)
+                    self.vmm_exit_after_lost_link().await.ok_or(Event::LinkLost)
                 }
             };
             let event = match exited {
@@ -82,7 +82,7 @@ impl Driver {
                     if let (Report::Missing, Some(stream)) = (report, &mut power_off) {
                         report = power_off::last_report(power_off::report(stream)).await;
                     }
-                    Event::VmmExited(Exit { status, report })
+                    Event::VmmExited(VmmExit { status, report })
                 }
             };
             let state = *self.state.borrow();
@@ -90,17 +90,17 @@ impl Driver {
             for action in actions {
                 match action {
                     // If the link is lost, the deadline ends the VM.
-                    Action::AskForPowerOff => power_off = power_off::request(&self.session).ok(),
+                    Action::PowerOff => power_off = power_off::request(&self.session).ok(),
                     Action::ArmStopDeadline => stop_deadline = Some(Instant::now() + STOP_TIMEOUT),
                     Action::KillVmm => self.vmm.killer().kill(),
                 }
             }
             if let VmState::Ended(end) = next {
-                if let Some(door) = self.door.take() {
-                    // Whoever hears of the end can use the id again.
-                    door.shut(end).await;
+                if let Some(attach_server) = self.attach_server.take() {
+                    // Releases the id before the end is reported.
+                    attach_server.shut_down(end).await;
                 }
-                self.let_go().await;
+                self.release_resources().await;
             }
             self.state.send_replace(next);
             if let VmState::Ended(end) = next {
@@ -114,21 +114,22 @@ impl Driver {
         }
     }
 
-    /// Drops what was kept for the VM. Files are removed by that: not for a
-    /// thread of the runtime.
-    async fn let_go(&mut self) {
-        let kept = std::mem::take(&mut self.kept);
-        if !kept.is_empty() {
-            // It fails only with the runtime, which drops it as well.
-            let _ = tokio::task::spawn_blocking(move || drop(kept)).await;
+    /// Drops the resources held for the VM. That removes files, so it does not
+    /// run on a thread of the runtime.
+    async fn release_resources(&mut self) {
+        let resources = std::mem::take(&mut self.resources);
+        if !resources.is_empty() {
+            // Fails only if the runtime shuts down, which drops them as well.
+            let _ = tokio::task::spawn_blocking(move || drop(resources)).await;
         }
     }
 
-    /// A VMM that dies takes the link with it. Which of the two is noticed
-    /// first is chance; the cause is the VMM. None: it does not end.
-    async fn grace_after_lost_link(&mut self) -> Option<Option<ExitStatus>> {
+    /// Waits a moment for the VMM to exit after the link is lost. A VMM that dies
+    /// closes the link, and either may be noticed first; the cause is the VMM.
+    /// Returns `None` if it does not exit.
+    async fn vmm_exit_after_lost_link(&mut self) -> Option<Option<ExitStatus>> {
         const GRACE: Duration = Duration::from_millis(200);
-        tokio::time::timeout(GRACE, self.vmm.is_ending())
+        tokio::time::timeout(GRACE, self.vmm.any_exited())
             .await
             .ok()?;
         Some(self.vmm.exited().await)
@@ -136,11 +137,11 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// The runtime shuts down. A VM whose disk is kept is stopped in order
-    /// first, which blocks; others are killed with their [`Vmm`].
+    /// Runs when the runtime shuts down. Stops a VM whose disk is kept, which
+    /// blocks; others are killed with their [`Vmm`].
     fn drop(&mut self) {
         let state = *self.state.borrow();
-        if let (VmState::Running | VmState::Stopping, Some(route)) = (state, &self.orderly_route) {
+        if let (VmState::Running | VmState::Stopping, Some(route)) = (state, &self.stop_route) {
             let boot_id = self.session.peer().boot_id;
             let end = power_off::stop_blocking(route, boot_id, &mut self.vmm);
             if let Some(end) = end {
@@ -151,24 +152,23 @@ impl Drop for Driver {
     }
 }
 
-/// Waits for what the agent reports about a power-off, if there is one.
-async fn report_on(power_off: &mut Option<Stream>) -> Report {
+/// Waits for the agent's report on a power-off, or forever if there is none.
+async fn next_report(power_off: &mut Option<Stream>) -> Report {
     match power_off {
         Some(stream) => power_off::report(stream).await,
         None => std::future::pending().await,
     }
 }
 
-/// Waits for a value. Nobody looks at it here, and a sender that is gone never
-/// sends one.
-async fn is_some<T>(receiver: &mut watch::Receiver<Option<T>>) {
+/// Waits until there is a value, or forever if the sender is dropped.
+async fn wait_until_some<T>(receiver: &mut watch::Receiver<Option<T>>) {
     let gone = receiver.wait_for(Option::is_some).await.is_err();
     if gone {
         std::future::pending::<()>().await;
     }
 }
 
-async fn at(deadline: Option<Instant>) {
+async fn sleep_until_deadline(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,

@@ -6,7 +6,7 @@ use std::{fmt, process::ExitStatus};
 pub struct VmEnd {
     /// What ended it.
     pub reason: End,
-    /// The exit status of the VMM, for example of QEMU. None if it is not
+    /// The exit status of the VMM, for example of QEMU. `None` if it is not
     /// known.
     pub status: Option<ExitStatus>,
 }
@@ -15,19 +15,18 @@ pub struct VmEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// It was stopped: its processes were ended, and its agent has reported
-    /// that the disk is clean.
+    /// It was stopped: its processes were ended, and its agent reported that the
+    /// disk is clean.
     Stopped,
     /// The caller killed it.
     Killed,
-    /// It was asked to stop and did not in time, so it was killed.
+    /// It was asked to stop, did not do so in time, and was killed.
     StopTimedOut,
-    /// Its guest or its VMM ended by itself, also if that happened while it was
-    /// being stopped.
+    /// Its guest or its VMM ended by itself, possibly while it was being stopped.
     Died,
-    /// Its agent did not keep the protocol, so it was killed.
+    /// Its agent violated the protocol, so it was killed.
     Untrustworthy,
-    /// Another program owned it and is gone without telling how the VM ended.
+    /// Another program owned it and is gone without reporting how the VM ended.
     Unknown,
     /// It was stopped, but its agent could not make the disk clean.
     NotClean,
@@ -36,15 +35,15 @@ pub enum End {
     StoppedUnproven,
 }
 
-/// What an end means for the disk.
+/// The effect of a VM's end on its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndKind {
     /// Everything that the guest wrote is on the disk, and its file system is
     /// clean.
     Clean,
-    /// The VM was ended from outside before that. As after a power cut, the
-    /// last writes are missing.
+    /// The VM was ended from outside before that. As after a power cut, the last
+    /// writes are missing.
     Cut,
     /// The guest or the VMM ended by itself before that. As after a power cut,
     /// the last writes are missing.
@@ -61,14 +60,14 @@ impl VmEnd {
         }
     }
 
-    /// What the end means for the disk.
+    /// Returns the effect of the end on the disk.
     pub fn kind(self) -> EndKind {
         self.reason.kind()
     }
 }
 
 impl End {
-    /// What the end means for the disk.
+    /// Returns the effect of the end on the disk.
     pub fn kind(self) -> EndKind {
         match self {
             Self::Stopped => EndKind::Clean,
@@ -80,7 +79,7 @@ impl End {
         }
     }
 
-    /// A name that never changes, for machines.
+    /// Returns a name that never changes, for machines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stopped => "stopped",
@@ -96,7 +95,7 @@ impl End {
 }
 
 impl EndKind {
-    /// A name that never changes, for machines.
+    /// Returns a name that never changes, for machines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clean => "clean",
@@ -107,7 +106,7 @@ impl EndKind {
     }
 }
 
-/// The reason, and the exit status of a VMM that ended by itself.
+/// Prints the reason, and the exit status of a VMM that ended by itself.
 impl fmt::Display for VmEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.reason, self.status) {
@@ -128,7 +127,7 @@ impl fmt::Display for End {
             Self::Untrustworthy => "its agent broke the protocol, so it was killed",
             Self::NotClean => "it was stopped, but its disk could not be made clean",
             Self::StoppedUnproven => {
-                "it was stopped, but its agent does not tell whether the disk is clean"
+                "it was stopped, but its agent does not report whether the disk is clean"
             }
         })
     }

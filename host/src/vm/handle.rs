@@ -12,13 +12,14 @@ use tokio::{
 use vmcell_wire::{Lifetime, Request};
 
 use super::{
-    End, Health, VmBuilder, VmEnd, VmInfo, VmState, driver::Order, power_off::STOP_TIMEOUT, visit,
+    End, Health, VmBuilder, VmEnd, VmInfo, VmState, attached, driver::EndRequest,
+    power_off::STOP_TIMEOUT,
 };
 #[cfg(feature = "terminal")]
 use crate::terminal::{Followers, Terminals};
 use crate::{
     acceleration::AccelerationChoice,
-    attach::{BaselineSlot, ControlRequest, Name},
+    attach::{BaselineSlot, ControlRequest, VmName},
     backend::RejectedBackend,
     console::Console,
     diff::Manifest,
@@ -34,11 +35,11 @@ use crate::{
 
 /// A running VM.
 ///
-/// Handles are cheap to clone and all mean the same VM. When the last one is
-/// dropped the VM ends; when the program ends, in whatever way, the VM ends with
-/// it. Either way no process, socket or temporary file of it is left behind.
+/// Handles are cheap to clone and all refer to the same VM. The VM ends when the
+/// last one is dropped, and when the program ends, however that ends. Either way
+/// it leaves no process, socket or temporary file behind.
 ///
-/// # What becomes of the disk
+/// # Effect on the disk
 /// | end of the VM | disk that ends with it | [disk that is kept](VmBuilder::disk) |
 /// |---|---|---|
 /// | [`stop`](Self::stop) | stopped | stopped |
@@ -48,13 +49,13 @@ use crate::{
 /// | `std::process::exit`, a panic that aborts, a runtime that is shut down without waiting for it, SIGKILL of the program or of the VMM | killed at once | a power cut |
 ///
 /// Stopping takes [`STOP_TIMEOUT`](Self::STOP_TIMEOUT) at most; a guest that
-/// takes longer is killed, which is a power cut. A guest writes a disk that is
-/// kept back every second, so that a power cut costs what was written in the last
-/// two seconds. (If it writes more than the disk takes in a second, that and
-/// what had to wait for it.) The file system stays consistent.
+/// takes longer is killed, which is a power cut. A guest flushes a disk that is
+/// kept every second, so that a power cut loses the writes of the last two
+/// seconds. (If the guest writes faster than the disk, it also loses what had to
+/// wait.) The file system stays consistent.
 ///
 /// While it runs, other programs of the same user can find it ([`Vm::list`]) and
-/// use it as well ([`Vm::attach`]). Their handles keep nothing alive.
+/// use it as well ([`Vm::attach`]). Their handles do not keep it running.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), vmcell::Error> {
@@ -85,22 +86,22 @@ pub(super) struct Shared {
     pub(super) link: LinkChoice,
     pub(super) console: Console,
     pub(super) baseline: Arc<BaselineSlot>,
-    /// For work on files.
+    /// Permits for requests on files.
     pub(super) file_permits: Arc<Semaphore>,
     pub(super) ports: PublishedPorts,
     #[cfg(feature = "terminal")]
     pub(super) terminals: Followers,
 }
 
-/// Who decides over the VM.
+/// Which program owns the VM.
 pub(super) enum Control {
-    /// This program, which owns it.
+    /// This program.
     Owner {
-        orders: mpsc::UnboundedSender<Order>,
+        requests: mpsc::UnboundedSender<EndRequest>,
         killer: VmmKiller,
     },
-    /// Another one.
-    Visitor(Name),
+    /// Another program, to which this one is attached.
+    Attached(VmName),
 }
 
 impl Vm {
@@ -110,7 +111,7 @@ impl Vm {
     /// How long [`health`](Self::health) waits for the agent.
     const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
-    /// Begins to describe a VM.
+    /// Returns a builder with the default configuration.
     pub fn builder() -> VmBuilder {
         VmBuilder::default()
     }
@@ -121,73 +122,72 @@ impl Vm {
         }
     }
 
-    /// The VMs that programs of this user run, in the order of their ids. Those
-    /// whose owner does not answer are listed too; they are waited for for 5
-    /// seconds, up to 128 of them at once. Other users cannot add to the list or
-    /// hold it up.
+    /// Returns the VMs that programs of this user run, ordered by id. Includes
+    /// those whose owner does not answer; it waits 5 seconds for each, up to 128
+    /// at once. Other users can neither add to the list nor delay it.
     ///
     /// On kernels without `CONFIG_UNIX_DIAG` or before Linux 5.3 the owner of a
-    /// socket can be told by connecting only: there a VM whose owner has stopped
-    /// accepting connections and has a full queue of them is left out.
+    /// socket can only be found out by connecting. There a VM is left out if its
+    /// owner accepts no connections and its queue of them is full.
     ///
     /// # Errors
-    /// [`Error::Host`] if the system does not tell.
+    /// [`Error::Host`] if the system does not list its sockets.
     ///
     /// # Cancel safety
     /// Cancel safe.
     pub async fn list() -> Result<Vec<VmInfo>, Error> {
-        visit::list().await
+        attached::list().await
     }
 
-    /// A handle of a VM that another program of this user runs. It can do all
-    /// that the owner's handle can; when it is dropped, commands that it runs in
-    /// the foreground end, and nothing else happens to the VM.
+    /// Attaches to a VM that another program of this user runs. The handle can do
+    /// all that the owner's handle can. When it is dropped, its foreground
+    /// commands end; the VM is not affected otherwise.
     ///
-    /// The owner's program relays what is said, so it must not be standing
-    /// still. When it ends, so does the VM.
+    /// The owner's program relays all requests, so it must keep running. When it
+    /// ends, so does the VM.
     ///
     /// # Errors
     /// [`Error::NoSuchVm`] if no such VM runs, [`Error::OwnerNotAnswering`] if
     /// its owner does not answer within 5 seconds, [`Error::OwnerVersion`] if the
-    /// owner has another version of vmcell.
+    /// owner uses another version of vmcell.
     ///
     /// # Cancel safety
     /// Cancel safe.
     pub async fn attach(id: &str) -> Result<Self, Error> {
-        visit::attach(id).await
+        attached::attach(id).await
     }
 
-    /// Names this VM among all others of its user.
+    /// Returns the id of this VM, which is unique among the VMs of its user.
     pub fn id(&self) -> &str {
         &self.shared.id
     }
 
-    /// What the VM is doing.
+    /// Returns the state of the VM.
     pub fn state(&self) -> VmState {
         *self.shared.state.borrow()
     }
 
-    /// Whether what the VM writes stays when it has ended: see
+    /// Returns whether the disk is kept when the VM ends: see
     /// [`VmBuilder::disk`].
     pub fn keeps_disk(&self) -> bool {
         self.shared.keeps_disk
     }
 
-    /// What everybody who uses this VM must know, such as that it is none: see
-    /// [`allow_host_compat`](VmBuilder::allow_host_compat). It is in every
-    /// [`Output`] and in its [`Health`] too.
+    /// Returns what every user of this VM must know, for example that no VM
+    /// isolates it: see [`allow_host_compat`](VmBuilder::allow_host_compat). Every
+    /// [`Output`] and its [`Health`] contain it too.
     pub fn warnings(&self) -> &[String] {
         &self.shared.warnings
     }
 
-    /// The end of what the guest's kernel printed on its console, made safe to
-    /// print. Only the program that owns the VM has it.
+    /// Returns the end of what the guest's kernel printed on its console, made
+    /// safe to print. Empty in programs that do not own the VM.
     pub fn console(&self) -> String {
         self.shared.console.text()
     }
 
-    /// Runs a program and collects what it prints. A nonzero exit code is a
-    /// result, not an error.
+    /// Runs a program and collects its output. A nonzero exit code is a result,
+    /// not an error.
     ///
     /// The program may take [`Command::DEFAULT_TIMEOUT`] and print
     /// [`Command::DEFAULT_MAX_OUTPUT`] bytes to each output; use
@@ -195,8 +195,8 @@ impl Vm {
     ///
     /// # Errors
     /// [`Error::Exec`] if it could not be started, [`Error::ExecTimeout`] and
-    /// [`Error::OutputLimit`] with what it had printed if it was ended for
-    /// that, [`Error::Gone`] if the VM ended.
+    /// [`Error::OutputLimit`] with its output so far if it was ended for that,
+    /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
     /// If the future is dropped, the program and all its descendants are ended.
@@ -207,7 +207,7 @@ impl Vm {
         self.exec_with(argv, |command| command).await
     }
 
-    /// As [`exec`](Self::exec), with a command that you can change first.
+    /// As [`exec`](Self::exec), with a closure that configures the command.
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -230,7 +230,7 @@ impl Vm {
         self.exec_command(change(Command::from_argv(argv))).await
     }
 
-    /// As [`exec`](Self::exec), for a command that is made already.
+    /// As [`exec`](Self::exec), for an existing [`Command`].
     ///
     /// # Errors
     /// See [`exec`](Self::exec).
@@ -242,7 +242,7 @@ impl Vm {
         self.exec_stream(command)?.wait_with_output().await
     }
 
-    /// Runs a program and tells what happens, event by event.
+    /// Runs a program and returns a stream of its events.
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -259,11 +259,11 @@ impl Vm {
     /// ```
     ///
     /// # Errors
-    /// The command makes no sense, or the VM has ended. That it could not be
-    /// started comes with the first event.
+    /// The command is invalid, or the VM has ended. If the program cannot be
+    /// started, the first event fails.
     ///
     /// # Cancel safety
-    /// It does not wait. Dropping the stream ends the command and all its
+    /// Does not wait. Dropping the stream ends the command and all its
     /// descendants, unless it was [detached](ExecStream::detach).
     pub fn exec_stream(&self, command: Command) -> Result<ExecStream, Error> {
         tracing::debug!(vm = self.id(), program = command.program(), "exec");
@@ -272,14 +272,13 @@ impl Vm {
         Ok(ExecStream::owning(stream, self.clone(), command, tag))
     }
 
-    /// Starts a program in the background: it goes on whoever watches, and is
-    /// known until it is [forgotten](Process::forget). The guest keeps the end
-    /// of what it prints.
+    /// Starts a program in the background. It runs independently of this handle,
+    /// and the guest keeps its record and the end of its output until it is
+    /// [forgotten](Process::forget).
     ///
-    /// Of those that have ended the guest remembers 256; the oldest are
-    /// forgotten. [Bytes](Command::stdin) for its standard input are fed as fast
-    /// as it reads them, for as long as this program runs and the VM has a
-    /// handle.
+    /// The guest keeps the records of 256 processes that have ended, and forgets
+    /// the oldest. [Bytes](Command::stdin) for its standard input are sent as fast
+    /// as it reads them, as long as this program runs and the VM has a handle.
     ///
     /// # Errors
     /// [`Error::Exec`] if it could not be started, [`Error::Gone`] if the VM
@@ -305,7 +304,7 @@ impl Vm {
         Ok(Process::new(self.clone(), id, pid, tag))
     }
 
-    /// The files of this VM.
+    /// Returns access to the files of this VM: see [`files`](crate::files).
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -319,12 +318,12 @@ impl Vm {
         Files::new(self.clone())
     }
 
-    /// Keeps how the files of the VM were, for whoever asks later what has
-    /// changed: this program, or another one that [attaches](Self::attach). On
-    /// a handle that came from there it does nothing.
+    /// Stores a manifest of the VM's files as the baseline for later comparisons
+    /// by this program or by others that [attach](Self::attach). On an attached
+    /// handle it has no effect.
     ///
     /// # Errors
-    /// The manifest is too large to be kept.
+    /// The manifest is too large to be stored.
     pub fn set_baseline(&self, manifest: &Manifest) -> Result<(), Error> {
         let bytes = manifest.to_bytes();
         let bytes = bytes.map_err(|error| Error::Invalid(error.to_string()))?;
@@ -332,8 +331,8 @@ impl Vm {
         Ok(())
     }
 
-    /// How the files were when the program that owns the VM [kept
-    /// it](Self::set_baseline). None: it never did.
+    /// Returns the baseline that the program that owns the VM has
+    /// [set](Self::set_baseline), or `None` if it has not.
     ///
     /// # Errors
     /// [`Error::NoSuchVm`] if the owner is gone.
@@ -343,7 +342,7 @@ impl Vm {
     pub async fn baseline(&self) -> Result<Option<Manifest>, Error> {
         let bytes = match &self.shared.control {
             Control::Owner { .. } => self.shared.baseline.get(),
-            Control::Visitor(name) => visit::baseline(name).await?,
+            Control::Attached(name) => attached::baseline(name).await?,
         };
         if bytes.is_empty() {
             return Ok(None);
@@ -354,17 +353,17 @@ impl Vm {
             .map_err(|error| Error::Invalid(error.to_string()))
     }
 
-    /// The processes of this VM.
+    /// Returns access to the processes of this VM.
     pub fn processes(&self) -> Processes<'_> {
         Processes::new(self)
     }
 
-    /// The services of this VM: see [`service`](crate::service).
+    /// Returns access to the services of this VM: see [`service`](crate::service).
     pub fn services(&self) -> Services<'_> {
         Services::new(self)
     }
 
-    /// The ports of this VM: see [`port`](crate::port).
+    /// Returns access to the ports of this VM: see [`port`](crate::port).
     pub fn ports(&self) -> Ports<'_> {
         Ports::new(self)
     }
@@ -373,7 +372,7 @@ impl Vm {
         &self.shared.ports
     }
 
-    /// The terminals of this VM: see [`terminal`](crate::terminal).
+    /// Returns access to the terminals of this VM: see [`terminal`](crate::terminal).
     #[cfg(feature = "terminal")]
     pub fn terminals(&self) -> Terminals<'_> {
         Terminals::new(self)
@@ -384,19 +383,19 @@ impl Vm {
         &self.shared.terminals
     }
 
-    /// Drops the link to the agent and makes a new one. What was on its way is
-    /// sent again: streams go on at the byte where they were.
+    /// Drops the link to the agent and makes a new one. Bytes in flight are sent
+    /// again: streams continue at the byte where they broke off.
     ///
-    /// The library does so by itself when a link breaks. On a handle that came
-    /// from [`attach`](Self::attach) it does nothing: the link is the owner's.
+    /// The library does so by itself when a link breaks. On an
+    /// [attached](Self::attach) handle it has no effect: the link is the owner's.
     pub fn reconnect(&self) {
         if let Control::Owner { .. } = self.shared.control {
             self.shared.session.drop_link();
         }
     }
 
-    /// Asks the agent for an answer and says how the VM is. It changes nothing
-    /// in the guest, and is fast.
+    /// Pings the agent and returns the health of the VM. It changes nothing in
+    /// the guest, and takes at most 2 seconds.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -414,39 +413,37 @@ impl Vm {
         }
     }
 
-    /// Stops the VM: its processes are asked to end, its disk is made clean.
-    /// A guest that does not manage that within
-    /// [`STOP_TIMEOUT`](Self::STOP_TIMEOUT) is killed. Stopping a VM that has
-    /// ended does nothing.
+    /// Stops the VM: asks its processes to end, and makes its disk clean. Kills a
+    /// guest that takes longer than [`STOP_TIMEOUT`](Self::STOP_TIMEOUT). Stopping
+    /// a VM that has ended has no effect.
     ///
     /// # Errors
-    /// [`Error::Gone`] if it ended in another way than in order, now or before:
-    /// it was killed, or it died while it was stopping. Of a disk that is kept
-    /// the last writes may be missing then.
+    /// [`Error::Gone`] if it was not stopped cleanly, now or before: it was killed,
+    /// or it died while it was stopping. A disk that is kept may lack the last
+    /// writes then.
     ///
     /// # Cancel safety
     /// The VM stops even if the future is dropped.
     pub async fn stop(&self) -> Result<(), Error> {
-        match self.order(Order::Stop).await?.reason {
+        match self.request_end(EndRequest::Stop).await?.reason {
             End::Stopped | End::StoppedUnproven => Ok(()),
             other => Err(Error::Gone(other)),
         }
     }
 
-    /// Ends the VM at once and waits until it is gone. For a disk that is kept
-    /// this is a power cut: use [`stop`](Self::stop). Killing a VM that has
-    /// ended does nothing. A handle that came from [`attach`](Self::attach) has
-    /// the owner do it; [`ended`](Self::ended) tells whether it did.
+    /// Kills the VM and waits until it has ended. For a disk that is kept this is
+    /// a power cut: use [`stop`](Self::stop). Killing a VM that has ended has no
+    /// effect. An [attached](Self::attach) handle asks the owner to do it;
+    /// [`ended`](Self::ended) returns the outcome.
     ///
     /// # Cancel safety
     /// The VM ends even if the future is dropped.
     pub async fn kill(&self) {
-        // Where it cannot be ordered, it is gone.
-        let _ = self.order(Order::Kill).await;
+        // Fails only if the VM or its owner cannot be reached.
+        let _ = self.request_end(EndRequest::Kill).await;
     }
 
-    /// Ends the VMM behind the back of everybody who looks after it, as a crash
-    /// would.
+    /// Kills the VMM without telling the driver, as a crash would.
     #[cfg(feature = "conformance")]
     pub(crate) fn crash(&self) {
         if let Control::Owner { killer, .. } = &self.shared.control {
@@ -473,34 +470,33 @@ impl Vm {
         }
     }
 
-    /// The error that a lost link means to the caller: usually the VM is gone.
-    pub(crate) async fn explain(&self, lost: LinkError) -> Error {
+    /// Returns the caller's error for a lost link: usually that the VM is gone.
+    pub(crate) async fn explain(&self, error: LinkError) -> Error {
         const END_GRACE: Duration = Duration::from_millis(500);
         match timeout(END_GRACE, self.ended()).await {
-            Ok(end) if !matches!(lost, LinkError::Violation(_)) => Error::Gone(end.reason),
-            _ => Error::Transport(lost.to_string()),
+            Ok(end) if !matches!(error, LinkError::Violation(_)) => Error::Gone(end.reason),
+            _ => Error::Transport(error.to_string()),
         }
     }
 
-    /// The event, or the error that a lost link means.
+    /// Returns the event, or the caller's error for a lost link.
     pub(crate) async fn explained(
         &self,
         event: Result<StreamEvent, LinkError>,
     ) -> Result<StreamEvent, Error> {
         match event {
             Ok(event) => Ok(event),
-            Err(lost) => Err(self.explain(lost).await),
+            Err(error) => Err(self.explain(error).await),
         }
     }
 
-    /// How much work on files this handle's program has under way at once;
-    /// more waits.
+    /// How many requests on files run at once. More have to wait.
     pub(super) const FILE_PERMITS: usize = 32;
 
-    /// Waits until more work on files may begin.
+    /// Waits until another request on files may start.
     pub(crate) async fn file_permit(&self) -> Option<OwnedSemaphorePermit> {
         let permits = self.shared.file_permits.clone();
-        // It is never closed.
+        // The semaphore is never closed.
         permits.acquire_owned().await.ok()
     }
 
@@ -508,12 +504,12 @@ impl Vm {
         &self.shared.session
     }
 
-    /// The session, for those who do not keep the VM alive.
+    /// Returns the session, for tasks that must not keep the VM running.
     pub(crate) fn shared_session(&self) -> Arc<Session> {
         self.shared.session.clone()
     }
 
-    /// An error if the VM has ended.
+    /// Fails with [`Error::Gone`] if the VM has ended or was killed.
     pub(crate) fn check_running(&self) -> Result<(), Error> {
         match self.state() {
             VmState::Ended(VmEnd { reason, .. }) | VmState::Killing(reason) => {
@@ -529,21 +525,21 @@ impl Vm {
         opened.map_err(|error| self.open_error(error))
     }
 
-    async fn order(&self, order: Order) -> Result<VmEnd, Error> {
+    async fn request_end(&self, end_request: EndRequest) -> Result<VmEnd, Error> {
         match &self.shared.control {
-            Control::Owner { orders, .. } => {
-                // It fails only if the driver has ended, and the VM with it.
-                let _ = orders.send(order);
+            Control::Owner { requests, .. } => {
+                // Fails only if the driver has ended, and the VM with it.
+                let _ = requests.send(end_request);
                 Ok(self.ended().await)
             }
-            Control::Visitor(name) => {
-                let request = match order {
-                    Order::Stop => ControlRequest::Stop,
-                    Order::Kill => ControlRequest::Kill,
+            Control::Attached(name) => {
+                let request = match end_request {
+                    EndRequest::Stop => ControlRequest::Stop,
+                    EndRequest::Kill => ControlRequest::Kill,
                 };
-                match visit::order(name, request).await? {
+                match attached::end_vm(name, request).await? {
                     Some(end) => Ok(end),
-                    // It has ended before that.
+                    // It had ended already.
                     None => Ok(self.ended().await),
                 }
             }
@@ -565,15 +561,15 @@ impl Vm {
                 Error::Invalid("arguments and environment are larger than 256 KiB".to_owned())
             }
             (OpenError::Unsupported(feature), _) => Error::Unsupported {
-                feature: feature.names().next().unwrap_or("what was asked"),
+                feature: feature.names().next().unwrap_or("the request"),
                 agent: self.shared.session.peer().build.clone(),
             },
             (OpenError::Full, _) => Error::Busy("too many commands run at once in this VM"),
             (_, VmState::Ended(VmEnd { reason, .. }) | VmState::Killing(reason)) => {
                 Error::Gone(reason)
             }
-            (OpenError::Link(lost @ LinkError::Violation(_)), _) => {
-                Error::Transport(lost.to_string())
+            (OpenError::Link(error @ LinkError::Violation(_)), _) => {
+                Error::Transport(error.to_string())
             }
             (OpenError::Link(_), _) => Error::Gone(End::Died),
         }
@@ -581,8 +577,8 @@ impl Vm {
 }
 
 impl Drop for Shared {
-    /// The driver would do it too, but only when its runtime gets to it. A VM
-    /// whose disk is kept is the driver's to stop.
+    /// Kills the VM at once; the driver would do so only when its runtime runs it.
+    /// A VM whose disk is kept is stopped by the driver.
     fn drop(&mut self) {
         if let (Control::Owner { killer, .. }, false) = (&self.control, self.keeps_disk) {
             killer.kill();

@@ -3,32 +3,32 @@ use std::time::Duration;
 use super::VmState;
 use crate::{acceleration::AccelerationChoice, backend::RejectedBackend, link::LinkChoice};
 
-/// How a VM is.
+/// The health of a VM.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Health {
-    /// What it is doing.
+    /// Its state.
     pub state: VmState,
-    /// How long the agent took to answer; none if it did not.
+    /// How long the agent took to answer. `None` if it did not.
     pub round_trip: Option<Duration>,
-    /// What runs the VM: `qemu`.
+    /// The name of the backend that runs the VM, for example `qemu`.
     pub backend: String,
-    /// The backends that would have been chosen before it, and why they were
-    /// not. Only the program that owns the VM knows.
+    /// The backends with a higher priority, and why they were not chosen. Empty in
+    /// programs that do not own the VM.
     pub rejected_backends: Vec<RejectedBackend>,
-    /// What everybody who uses the VM must know.
+    /// What every user of the VM must know.
     pub warnings: Vec<String>,
-    /// How its instructions are executed, and why so. None: there is no VM, and
-    /// the host's own kernel runs them.
+    /// How its instructions are executed, and why. `None` if no VM isolates it
+    /// and it runs on the host's kernel.
     pub acceleration: Option<AccelerationChoice>,
-    /// What carries the bytes between this program and the agent, and why that.
+    /// What carries the bytes between this program and the agent, and why.
     pub link: LinkChoice,
-    /// What the agent calls itself.
+    /// The name of the agent's build.
     pub agent: String,
 }
 
 impl Health {
-    /// Whether it runs and its agent answers.
+    /// Returns whether it runs and its agent answers.
     pub fn is_healthy(&self) -> bool {
         self.state == VmState::Running && self.round_trip.is_some()
     }

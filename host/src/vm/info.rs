@@ -1,32 +1,31 @@
 use std::{path::PathBuf, time::SystemTime};
 
-/// A VM that some program of this user runs.
+/// A VM that a program of this user runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VmInfo {
     /// Its id.
     pub id: String,
-    /// The process id of the program that owns it. `None` if the system does not
-    /// tell: the program is in another pid namespace, or has so many connections
-    /// to accept that it gets no more.
+    /// The process id of the program that owns it. `None` if it is not known: the
+    /// program is in another pid namespace, or its queue of connections is full.
     pub owner_pid: Option<u32>,
-    /// Whether that program answers, and what.
+    /// Whether that program answers, and its answer.
     pub status: VmStatus,
 }
 
-/// What the program that owns a VM answers.
+/// The answer of the program that owns a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VmStatus {
-    /// It says what the VM is.
+    /// It describes the VM.
     Answering(VmDetails),
-    /// It does not answer within 5 seconds: it is stopped, or the VM still boots.
+    /// It does not answer within 5 seconds: it is suspended, or the VM is booting.
     NotAnswering,
-    /// It has another version of vmcell, whose answer is not understood.
+    /// It uses another version of vmcell, whose answer is not understood.
     OtherVersion,
 }
 
-/// What the program that owns a VM says about it.
+/// A VM as described by the program that owns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VmDetails {
@@ -36,14 +35,14 @@ pub struct VmDetails {
     pub vcpus: u32,
     /// How much memory it has, in MiB.
     pub memory_mib: u32,
-    /// When its agent first answered.
+    /// The time when its agent first answered.
     pub started: SystemTime,
-    /// Whether what it writes stays when it has ended.
+    /// Whether its disk is kept when it ends.
     pub keeps_disk: bool,
 }
 
 impl VmInfo {
-    /// What the owner says about the VM. `None` if it does not answer.
+    /// Returns the owner's description of the VM. `None` if it does not answer.
     pub fn details(&self) -> Option<&VmDetails> {
         match &self.status {
             VmStatus::Answering(details) => Some(details),

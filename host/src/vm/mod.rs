@@ -1,5 +1,6 @@
 //! A VM, from its builder to its end.
 
+mod attached;
 mod builder;
 mod driver;
 mod end;
@@ -11,7 +12,6 @@ mod on_session;
 mod power_off;
 mod start;
 mod state;
-mod visit;
 
 pub use builder::VmBuilder;
 pub use end::{End, EndKind, VmEnd};

@@ -1,5 +1,4 @@
-//! A VM of which there is nothing but a session, for tests of what hostile
-//! guests answer.
+//! A VM that consists of a session only, for tests with hostile guests.
 
 use std::sync::Arc;
 
@@ -10,21 +9,21 @@ use super::{
     handle::{Control, Shared},
 };
 use crate::{
-    attach::Name,
+    attach::VmName,
     console::Console,
     link::{LinkChoice, LinkKind},
     session::Session,
 };
 
 impl Vm {
-    /// One that counts as running for ever.
+    /// Creates a VM that stays in the state `Running`.
     pub(crate) fn on_session(session: Session) -> Self {
         let (_, state) = watch::channel(VmState::Running);
         Self::new(Shared {
             id: "test".to_owned(),
             session: Arc::new(session),
             state,
-            control: Control::Visitor(Name::ours("test").unwrap()),
+            control: Control::Attached(VmName::new("test").unwrap()),
             backend: "test".to_owned(),
             rejected_backends: Vec::new(),
             warnings: Vec::new(),

@@ -1,4 +1,4 @@
-//! What the agent says at the end, and an orderly end without the driver.
+//! Powers the guest off, with the driver or without it.
 
 use std::{pin::pin, thread, time::Duration};
 
@@ -7,7 +7,7 @@ use vmcell_wire::Request;
 
 use super::{
     End, VmEnd,
-    state::{Exit, Report},
+    state::{Report, VmmExit},
 };
 use crate::{
     session::{Closing, LinkError, OpenError, Route, Session, Stream, StreamEvent},
@@ -20,16 +20,16 @@ const TERM_GRACE: Duration = Duration::from_secs(2);
 /// How long the guest may take to power off.
 pub(super) const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a report may take to be read when the VMM that sent it has ended.
+/// How long it may take to read a report after the VMM has exited.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Asks the agent to power off. Dropping the stream takes the request back.
+/// Asks the agent to power off. Dropping the stream cancels the request.
 pub(super) fn request(session: &Session) -> Result<Stream, OpenError> {
     let grace_ms = u32::try_from(TERM_GRACE.as_millis()).unwrap_or(u32::MAX);
     session.open(&Request::PowerOff { grace_ms })
 }
 
-/// Waits for what the agent reports. It is missing if the link is lost.
+/// Waits for the agent's report. Returns [`Report::Missing`] if the link is lost.
 ///
 /// Cancel safe.
 pub(super) async fn report(stream: &mut Stream) -> Report {
@@ -41,18 +41,17 @@ pub(super) async fn report(stream: &mut Stream) -> Report {
     }
 }
 
-/// The report of an agent whose VMM has ended. It may still wait to be read.
+/// Waits for the report after the VMM has exited. It may be unread still.
 pub(super) async fn last_report(reporting: impl Future<Output = Report>) -> Report {
     let report = timeout(REPORT_TIMEOUT, reporting).await;
     report.unwrap_or(Report::Missing)
 }
 
-/// Stops a VM in order, without the runtime that its driver ran on: that one is
-/// shutting down. Blocks until the VM has ended, for [`STOP_TIMEOUT`] at most;
-/// then the VM is killed.
+/// Stops a VM without the runtime of its driver, which is shutting down. Blocks
+/// until the VM has ended, for [`STOP_TIMEOUT`] at most; then kills the VM.
 pub(super) fn stop_blocking(route: &Route, boot_id: [u8; 16], vmm: &mut Vmm) -> Option<VmEnd> {
     thread::scope(|scope| {
-        // A thread that belongs to a runtime cannot run another one.
+        // A thread of a runtime cannot run another runtime.
         let stopping = thread::Builder::new()
             .name("vmcell-stop".to_owned())
             .spawn_scoped(scope, || {
@@ -67,13 +66,13 @@ pub(super) fn stop_blocking(route: &Route, boot_id: [u8; 16], vmm: &mut Vmm) -> 
 async fn stop(route: &Route, boot_id: [u8; 16], vmm: &mut Vmm) -> VmEnd {
     let stopping = async {
         let mut session = None;
-        let mut reporting = pin!(ask(route, boot_id, &mut session));
+        let mut reporting = pin!(retry_request(route, boot_id, &mut session));
         let report = tokio::select! {
             report = &mut reporting => report,
-            () = vmm.is_ending() => last_report(reporting).await,
+            () = vmm.any_exited() => last_report(reporting).await,
         };
         let status = vmm.exited().await;
-        Exit { status, report }
+        VmmExit { status, report }
     };
     let stopped = timeout(STOP_TIMEOUT, stopping).await;
     match stopped {
@@ -88,26 +87,26 @@ async fn stop(route: &Route, boot_id: [u8; 16], vmm: &mut Vmm) -> VmEnd {
     }
 }
 
-/// Asks for the power-off on a link of its own until there is an answer. The
-/// session stays, so that the agent learns that its report has arrived.
-async fn ask(route: &Route, boot_id: [u8; 16], session: &mut Option<Session>) -> Report {
-    /// A reader of the first link may have taken the answer, so the agent is
-    /// asked again.
+/// Requests the power-off on a new link until there is an answer. Keeps the
+/// session, so that the agent's report is acknowledged.
+async fn retry_request(route: &Route, boot_id: [u8; 16], session: &mut Option<Session>) -> Report {
+    /// The reader of the old link may have consumed the answer, so the request is
+    /// repeated.
     const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-    const PAUSE: Duration = Duration::from_millis(50);
+    const RETRY_PAUSE: Duration = Duration::from_millis(50);
     loop {
-        let greeting = async {
+        let connecting = async {
             let link = route.link().await?;
             Session::connect(link, Some(boot_id)).await
         };
-        let greeted = timeout(ANSWER_TIMEOUT, greeting).await;
-        let asked = match greeted.unwrap_or(Err(LinkError::PeerNotReading)) {
-            Ok(connected) => request(session.insert(connected)).ok(),
+        let connected = timeout(ANSWER_TIMEOUT, connecting).await;
+        let asked = match connected.unwrap_or(Err(LinkError::PeerNotReading)) {
+            Ok(new_session) => request(session.insert(new_session)).ok(),
             Err(_) => None,
         };
         match asked {
             Some(mut stream) => return report(&mut stream).await,
-            None => sleep(PAUSE).await,
+            None => sleep(RETRY_PAUSE).await,
         }
     }
 }

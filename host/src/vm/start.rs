@@ -1,4 +1,4 @@
-//! From a description to a VM whose agent has answered.
+//! Starts a VM from its configuration and waits until its agent answers.
 
 use std::{
     any::Any,
@@ -17,13 +17,13 @@ use vmcell_wire::{Request, reset::ResetKey};
 
 use super::{
     Vm, VmBuilder, VmState,
-    driver::{Driver, Order},
+    driver::{Driver, EndRequest},
     handle::{Control, Shared},
 };
 use crate::{
     acceleration::AccelerationChoice,
     agent,
-    attach::{AttachSocket, BaselineSlot, ControlRequest, Name, VmSummary},
+    attach::{AttachSocket, BaselineSlot, ControlRequest, VmName, VmSummary},
     backend::{AGENT_PORT, AgentTransport, Launched, Machine, RejectedBackend, Vmm, launch_error},
     console::Console,
     error::{BootFailure, Error},
@@ -33,8 +33,8 @@ use crate::{
     session::{Address, Closing, Link, LinkError, Route, Session, StreamEvent},
 };
 
-/// What is dropped when a VM has ended.
-pub(super) type Kept = Vec<Box<dyn Any + Send>>;
+/// Resources of a backend, to be dropped when the VM has ended.
+pub(super) type HeldResources = Vec<Box<dyn Any + Send>>;
 
 pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
     let boot_id: [u8; 16] = random_bytes()?;
@@ -48,22 +48,22 @@ pub(super) async fn start(builder: VmBuilder) -> Result<Vm, Error> {
             .iter()
             .fold(String::new(), |id, byte| format!("{id}{byte:02x}")),
     };
-    let name = Name::ours(&id).ok_or_else(|| {
+    let name = VmName::new(&id).ok_or_else(|| {
         Error::Invalid(format!(
             "{id:?} cannot be the id of a VM: use 1 to 48 letters, digits, dots, hyphens and \
              underscores"
         ))
     })?;
-    // Before any work: an id that is taken is no good.
-    let door = match builder.listed {
+    // Before any other work, because the id may be taken.
+    let socket = match builder.listed {
         true => Some(AttachSocket::claim(&name).await?),
         false => None,
     };
     let span = tracing::info_span!("boot", vm = %id);
-    boot(builder, secrets, id, door).instrument(span).await
+    boot(builder, secrets, id, socket).instrument(span).await
 }
 
-/// What the host and the agent know of each other.
+/// Random values that the host shares with the agent of this boot.
 #[derive(Clone, Copy)]
 struct Secrets {
     boot_id: [u8; 16],
@@ -74,10 +74,10 @@ async fn boot(
     builder: VmBuilder,
     secrets: Secrets,
     id: String,
-    door: Option<AttachSocket>,
+    attach_socket: Option<AttachSocket>,
 ) -> Result<Vm, Error> {
     builder.validate()?;
-    let machine = describe(&builder, secrets, id.clone())?;
+    let machine = machine_for(&builder, secrets, id.clone())?;
     let keeps_disk = machine.root.is_kept();
     let image = machine.root.path().to_string_lossy().into_owned();
     let agent = machine.agent.clone();
@@ -91,7 +91,7 @@ async fn boot(
     };
     let name = backend.name().to_owned();
     let acceleration = backend.is_vm().then_some(acceleration);
-    // Files are written and a process is made: not for a thread of the runtime.
+    // Launching writes files and spawns a process, which would block the runtime.
     let launching = tokio::task::spawn_blocking({
         let span = tracing::Span::current();
         move || {
@@ -105,7 +105,7 @@ async fn boot(
         .unwrap_or_else(|error| Err(launch_error(&name, error)))?;
     let console = Console::default();
     let link = launched.link.clone();
-    let Connected {
+    let BootedVm {
         vmm,
         session,
         route,
@@ -113,7 +113,7 @@ async fn boot(
         warnings,
     } = connect(launched, secrets, builder.boot_timeout, &console)
         .await
-        .map_err(|error| agent::name_unversioned(error, &agent))?;
+        .map_err(|error| agent::with_old_agent_reason(error, &agent))?;
     let summary = VmSummary::new(
         image,
         builder.vcpus,
@@ -123,7 +123,7 @@ async fn boot(
         &warnings,
         keeps_disk,
     );
-    let about = StartedVm {
+    let started_vm = StartedVm {
         id,
         backend: name,
         rejected_backends,
@@ -131,12 +131,13 @@ async fn boot(
         acceleration,
         link,
         console,
-        orderly_route: keeps_disk.then_some(route),
+        stop_route: keeps_disk.then_some(route),
     };
-    hand_over(vmm, session, kept, about, door.map(|door| (door, summary)))
+    let attach_socket = attach_socket.map(|socket| (socket, summary));
+    start_driver(vmm, session, kept, started_vm, attach_socket)
 }
 
-/// What a handle can tell of its VM.
+/// What a handle reports about its VM.
 struct StartedVm {
     id: String,
     backend: String,
@@ -145,28 +146,28 @@ struct StartedVm {
     acceleration: Option<AccelerationChoice>,
     link: LinkChoice,
     console: Console,
-    /// For a VM whose disk is kept.
-    orderly_route: Option<Route>,
+    /// Set for a VM whose disk is kept.
+    stop_route: Option<Route>,
 }
 
-/// Gives a VM whose agent has answered to its driver, and opens its door.
-fn hand_over(
+/// Starts the driver of a VM whose agent has answered, and its attach server.
+fn start_driver(
     vmm: Vmm,
     session: Session,
-    kept: Kept,
-    about: StartedVm,
-    door: Option<(AttachSocket, VmSummary)>,
+    resources: HeldResources,
+    started_vm: StartedVm,
+    attach_socket: Option<(AttachSocket, VmSummary)>,
 ) -> Result<Vm, Error> {
     let session = Arc::new(session);
-    let (orders, ordered) = mpsc::unbounded_channel();
+    let (requests, receiver) = mpsc::unbounded_channel();
     let (state_sender, state) = watch::channel(VmState::Running);
     let killer = vmm.killer();
     let baseline = Arc::new(BaselineSlot::default());
-    let door = door
-        .map(|(door, summary)| {
-            let orders = orders.downgrade();
-            door.open(summary, baseline.clone(), session.clone(), move |request| {
-                pass_on(request, &orders);
+    let attach_server = attach_socket
+        .map(|(socket, summary)| {
+            let requests = requests.downgrade();
+            socket.serve(summary, baseline.clone(), session.clone(), move |request| {
+                forward_request(request, &requests);
             })
         })
         .transpose()?;
@@ -178,24 +179,24 @@ fn hand_over(
         acceleration,
         link,
         console,
-        orderly_route,
-    } = about;
-    let keeps_disk = orderly_route.is_some();
+        stop_route,
+    } = started_vm;
+    let keeps_disk = stop_route.is_some();
     let driver = Driver {
         vmm,
-        kept,
+        resources,
         session: session.clone(),
-        door,
-        orders: ordered,
+        attach_server,
+        requests: receiver,
         state: state_sender,
-        orderly_route,
+        stop_route,
     };
     tokio::spawn(driver.run());
     Ok(Vm::new(Shared {
         id,
         session,
         state,
-        control: Control::Owner { orders, killer },
+        control: Control::Owner { requests, killer },
         keeps_disk,
         backend,
         rejected_backends,
@@ -211,38 +212,38 @@ fn hand_over(
     }))
 }
 
-/// Has the driver do what a visitor asks of the VM itself.
-fn pass_on(request: ControlRequest, orders: &mpsc::WeakUnboundedSender<Order>) {
-    let order = match request {
+/// Forwards a client's request to end the VM to the driver.
+fn forward_request(request: ControlRequest, requests: &mpsc::WeakUnboundedSender<EndRequest>) {
+    let request = match request {
         ControlRequest::Attach | ControlRequest::Baseline | ControlRequest::Watch => return,
-        ControlRequest::Stop => Order::Stop,
-        ControlRequest::Kill => Order::Kill,
+        ControlRequest::Stop => EndRequest::Stop,
+        ControlRequest::Kill => EndRequest::Kill,
     };
-    if let Some(orders) = orders.upgrade() {
-        // It fails only if the driver has ended, and the VM with it.
-        let _ = orders.send(order);
+    if let Some(requests) = requests.upgrade() {
+        // Fails only if the driver has ended, and the VM with it.
+        let _ = requests.send(request);
     }
 }
 
-/// How long a VM whose link was closed while it boots may take to end.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+/// How long a VM whose link was closed during the boot may take to exit.
+const EXIT_GRACE: Duration = Duration::from_secs(3);
 
 /// A VM whose agent has answered.
-struct Connected {
+struct BootedVm {
     vmm: Vmm,
     session: Session,
     route: Route,
-    kept: Kept,
+    kept: HeldResources,
     warnings: Vec<String>,
 }
 
-/// Waits for the agent. A VM in which none answers is ended.
+/// Waits until the agent answers. Kills the VM if it does not.
 async fn connect(
     launched: Launched,
     secrets: Secrets,
     boot_timeout: Duration,
     console: &Console,
-) -> Result<Connected, Error> {
+) -> Result<BootedVm, Error> {
     let Launched {
         mut vmm,
         transport,
@@ -251,13 +252,13 @@ async fn connect(
         kept,
         warnings,
     } = launched;
-    // The VMM's own complaints stand where a reader would look for them.
-    let reading: Vec<_> = consoles
+    // The VMM's own messages appear there too, next to the kernel's.
+    let console_tasks: Vec<_> = consoles
         .into_iter()
         .map(|socket| console.read(socket))
         .collect::<Result<_, _>>()?;
     let hello = async {
-        let (link, route) = reach(transport, secrets.reset_key).await?;
+        let (link, route) = open_link(transport, secrets.reset_key).await?;
         let session = Session::connect(link, Some(secrets.boot_id)).await?;
         set_clock(&session).await;
         Ok((session, route))
@@ -269,7 +270,7 @@ async fn connect(
     };
     let reason = match connected {
         Ok(Ok((session, route))) => {
-            return Ok(Connected {
+            return Ok(BootedVm {
                 vmm,
                 session,
                 route,
@@ -277,7 +278,7 @@ async fn connect(
                 warnings,
             });
         }
-        Ok(Err(LinkError::Violation(_) | LinkError::WrongBoot | LinkError::Unreachable(_))) => {
+        Ok(Err(LinkError::Violation(_) | LinkError::WrongBoot | LinkError::Connect(_))) => {
             BootFailure::NotOurAgent
         }
         Ok(Err(
@@ -286,13 +287,14 @@ async fn connect(
         Err(_) => BootFailure::Timeout(boot_timeout),
     };
     if reason == BootFailure::Ended {
-        // Who closes the link because of an error has yet to say which.
-        let _ = timeout(LAST_WORDS, vmm.exited()).await;
+        // The agent may have closed the link because of an error that it prints
+        // only now.
+        let _ = timeout(EXIT_GRACE, vmm.exited()).await;
     }
-    // The end of the VMM closes its sockets, so all it printed will be there.
+    // The exit of the VMM closes its sockets, so the tasks read all it printed.
     vmm.killer().kill();
     vmm.exited().await;
-    for task in reading {
+    for task in console_tasks {
         let _ = task.await;
     }
     Err(Error::Boot {
@@ -301,14 +303,14 @@ async fn connect(
     })
 }
 
-/// Sets the clock of a guest that has just booted. The time in its boot file is
-/// from before the boot, which may have taken seconds to begin.
+/// Sets the clock of a guest that has just booted. The time in its boot file may
+/// be seconds old.
 async fn set_clock(session: &Session) {
     let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else {
         return;
     };
     let wall_time_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-    // An older agent cannot, and a guest without a VM has the host's clock.
+    // An older agent cannot do this, and a guest without a VM has the host's clock.
     let Ok(mut answer) = session.open(&Request::SetClock { wall_time_ns }) else {
         return;
     };
@@ -318,15 +320,15 @@ async fn set_clock(session: &Session) {
     }
 }
 
-/// Makes the link, as soon as there is somebody to be reached. With it comes
-/// the way to another one.
-async fn reach(transport: AgentTransport, key: ResetKey) -> Result<(Link, Route), LinkError> {
+/// Opens the link as soon as the agent listens. Returns it with the route for
+/// another one.
+async fn open_link(transport: AgentTransport, key: ResetKey) -> Result<(Link, Route), LinkError> {
     let address = match transport {
         AgentTransport::Port(port) => {
             port.set_nonblocking(true)?;
             let socket = port.try_clone()?;
-            let link = Link::port(UnixStream::from_std(port)?, key);
-            return Ok((link, Route::Port { socket, key }));
+            let link = Link::serial(UnixStream::from_std(port)?, key);
+            return Ok((link, Route::Serial { socket, key }));
         }
         AgentTransport::Hybrid { path, ready } => {
             ready.set_nonblocking(true)?;
@@ -335,7 +337,7 @@ async fn reach(transport: AgentTransport, key: ResetKey) -> Result<(Link, Route)
             Address::Hybrid { path, port }
         }
         AgentTransport::Vsock { cid, ready } => {
-            ready.wait_for(cid).await?;
+            ready.accept_from(cid).await?;
             let port = AGENT_PORT;
             Address::Vsock { cid, port }
         }
@@ -344,8 +346,8 @@ async fn reach(transport: AgentTransport, key: ResetKey) -> Result<(Link, Route)
     Ok((link, Route::Address(address)))
 }
 
-/// Says what the VM is to be.
-fn describe(builder: &VmBuilder, secrets: Secrets, id: String) -> Result<Machine, Error> {
+/// Returns the description of the machine for the backend.
+fn machine_for(builder: &VmBuilder, secrets: Secrets, id: String) -> Result<Machine, Error> {
     let acceleration = match builder.acceleration {
         Some(acceleration) => AccelerationChoice::requested(acceleration),
         None => AccelerationChoice::detect(),

@@ -1,4 +1,4 @@
-//! What a VM may do next. Pure: the driver performs the actions.
+//! The state machine of a VM. It is pure: the driver performs the actions.
 //!
 //! ```text
 //!            StopRequested              StopDeadline
@@ -9,59 +9,59 @@
 //!     +------- VmmExited -------+--------------------+---> Ended
 //! ```
 //!
-//! A VM is first seen here when its agent has said hello: before that it has
-//! no handle, and ends with the future that boots it.
+//! It begins when the agent has sent its hello. Before that a VM has no handle,
+//! and ends with the future that boots it.
 
 use std::process::ExitStatus;
 
 use super::{End, VmEnd};
 
-/// What a VM is doing.
+/// The state of a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VmState {
-    /// It serves.
+    /// It runs, and its agent has answered.
     Running,
     /// The guest ends its processes and makes its disk clean.
     Stopping,
-    /// It was ended by force and is about to be gone.
+    /// It was killed for this reason, and has not ended yet.
     Killing(End),
-    /// It is gone, and has left nothing behind.
+    /// It has ended, and left no process, socket or temporary file behind.
     Ended(VmEnd),
 }
 
-/// What can happen to a VM.
+/// An event of a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     StopRequested,
     KillRequested,
     StopDeadline,
     LinkLost,
-    VmmExited(Exit),
+    VmmExited(VmmExit),
 }
 
-/// How the VMM ended.
+/// How the VMM exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Exit {
+pub(super) struct VmmExit {
     pub(super) status: Option<ExitStatus>,
     pub(super) report: Report,
 }
 
-/// What the agent reported at the end of a power-off.
+/// The agent's report at the end of a power-off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// Nothing.
+    /// There is none.
     Missing,
-    /// That the disk is clean.
+    /// The disk is clean.
     Clean,
-    /// That the disk could not be made clean.
+    /// The disk could not be made clean.
     NotClean,
-    /// That it powers off. Agents of older versions report no more.
+    /// The guest powers off. Older agents report nothing about the disk.
     PoweringOff,
 }
 
-impl Exit {
-    /// The end of a VM that was being stopped.
+impl VmmExit {
+    /// Returns the end of a VM that was being stopped.
     pub(super) fn end_of_stop(self) -> VmEnd {
         let succeeded = self.status.is_some_and(|status| status.success());
         let reason = match self.report {
@@ -81,15 +81,15 @@ impl Exit {
     }
 }
 
-/// What is to be done about it.
+/// What the driver has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    AskForPowerOff,
+    PowerOff,
     ArmStopDeadline,
     KillVmm,
 }
 
-/// The next state, and what has to be done to get there.
+/// Returns the next state, and the actions that lead to it.
 pub(super) fn step(state: VmState, event: Event) -> (VmState, &'static [Action]) {
     use VmState::{Ended, Killing, Running, Stopping};
     const KILL: &[Action] = &[Action::KillVmm];
@@ -98,13 +98,11 @@ pub(super) fn step(state: VmState, event: Event) -> (VmState, &'static [Action])
         (Running, Event::VmmExited(exit)) => (Ended(exit.end(End::Died)), &[]),
         (Stopping, Event::VmmExited(exit)) => (Ended(exit.end_of_stop()), &[]),
         (Killing(reason), Event::VmmExited(exit)) => (Ended(exit.end(reason)), &[]),
-        (Running, Event::StopRequested) => {
-            (Stopping, &[Action::AskForPowerOff, Action::ArmStopDeadline])
-        }
+        (Running, Event::StopRequested) => (Stopping, &[Action::PowerOff, Action::ArmStopDeadline]),
         (Running | Stopping, Event::KillRequested) => (Killing(End::Killed), KILL),
         (Stopping, Event::StopDeadline) => (Killing(End::StopTimedOut), KILL),
         (Running, Event::LinkLost) => (Killing(End::Untrustworthy), KILL),
-        // The link goes down before the VMM does.
+        // While stopping, the link closes before the VMM exits.
         (Stopping, Event::StopRequested | Event::LinkLost)
         | (Running, Event::StopDeadline)
         | (Killing(_), _) => (state, &[]),
@@ -119,13 +117,13 @@ mod tests {
 
     use super::*;
 
-    /// As wait(2) encodes them.
+    /// Exit statuses as encoded by wait(2).
     const SUCCESS: i32 = 0;
     const SIGKILL: i32 = 9;
     const FAILURE: i32 = 1 << 8;
 
     fn exited(status: i32, report: Report) -> Event {
-        Event::VmmExited(Exit {
+        Event::VmmExited(VmmExit {
             status: Some(ExitStatus::from_raw(status)),
             report,
         })

@@ -1,4 +1,4 @@
-//! vsock by the host's kernel: vsock(7).
+//! vsock through the host's kernel: vsock(7).
 
 #[cfg(test)]
 mod tests;
@@ -12,13 +12,13 @@ use std::{
 };
 
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, VsockAddr, bind, connect as begin_to_connect,
-    getpeername, getsockname, listen as begin_to_listen, socket,
+    AddressFamily, Backlog, SockFlag, SockType, VsockAddr, bind, connect as start_connect,
+    getpeername, getsockname, listen as start_listen, socket,
 };
 use rustix::net::{SocketFlags, accept_with};
 use tokio::{io::Interest, net::UnixStream};
 
-/// A port of this machine on which guests may connect.
+/// A listening vsock port of this machine, for connections from guests.
 #[derive(Debug)]
 pub struct VsockListener {
     socket: OwnedFd,
@@ -26,30 +26,30 @@ pub struct VsockListener {
 }
 
 impl VsockListener {
-    /// Listens on a port that is free.
+    /// Listens on a free port.
     ///
     /// # Errors
-    /// The system refuses: its kernel has no vsock.
+    /// The kernel does not support vsock.
     pub fn bind() -> io::Result<Self> {
         let socket = new_socket()?;
-        bind(socket.as_raw_fd(), &VsockAddr::new(ANY, ANY))?;
-        begin_to_listen(&socket, Backlog::new(8)?)?;
+        bind(socket.as_raw_fd(), &VsockAddr::new(VMADDR_ANY, VMADDR_ANY))?;
+        start_listen(&socket, Backlog::new(8)?)?;
         let address: VsockAddr = getsockname(socket.as_raw_fd())?;
         let port = address.port();
         Ok(Self { socket, port })
     }
 
-    /// The number of the port.
+    /// Returns the port number.
     pub fn port(&self) -> u32 {
         self.port
     }
 
-    /// Waits until the guest with this number has connected. Others are turned
-    /// away.
+    /// Waits until the guest with this CID has connected. Closes connections of
+    /// others.
     ///
     /// Cancel safe.
-    pub(crate) async fn wait_for(self, cid: u32) -> io::Result<()> {
-        let socket = registered(self.socket)?;
+    pub(crate) async fn accept_from(self, cid: u32) -> io::Result<()> {
+        let socket = into_async(self.socket)?;
         loop {
             let accept = || Ok(accept_with(&socket, SocketFlags::CLOEXEC)?);
             let peer = socket.async_io(Interest::READABLE, accept).await?;
@@ -61,16 +61,16 @@ impl VsockListener {
     }
 }
 
-/// Connects to a port of a guest.
+/// Connects to a vsock port of a guest.
 ///
 /// Cancel safe.
 pub(crate) async fn connect(cid: u32, port: u32) -> io::Result<UnixStream> {
     let socket = new_socket()?;
-    match begin_to_connect(socket.as_raw_fd(), &VsockAddr::new(cid, port)) {
+    match start_connect(socket.as_raw_fd(), &VsockAddr::new(cid, port)) {
         Ok(()) | Err(nix::Error::EINPROGRESS) => {}
         Err(error) => return Err(error.into()),
     }
-    let socket = registered(socket)?;
+    let socket = into_async(socket)?;
     socket.writable().await?;
     match socket.take_error()? {
         Some(error) => Err(error),
@@ -78,9 +78,9 @@ pub(crate) async fn connect(cid: u32, port: u32) -> io::Result<UnixStream> {
     }
 }
 
-/// The runtime tells when a socket is ready. It has no type for all families,
-/// but this one asks nothing of the family in order to read and write.
-fn registered(socket: OwnedFd) -> io::Result<UnixStream> {
+/// Registers a socket with the runtime. tokio has no type for vsock, but its
+/// Unix stream reads and writes sockets of any family.
+fn into_async(socket: OwnedFd) -> io::Result<UnixStream> {
     UnixStream::from_std(StdUnixStream::from(socket))
 }
 
@@ -90,5 +90,5 @@ fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket(family, SockType::Stream, flags, None)?)
 }
 
-/// What stands for any machine and for any port in an address.
-const ANY: u32 = u32::MAX;
+/// `VMADDR_CID_ANY` and `VMADDR_PORT_ANY` of `linux/vm_sockets.h`.
+const VMADDR_ANY: u32 = u32::MAX;

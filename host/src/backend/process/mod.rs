@@ -131,7 +131,7 @@ impl Backend for HostProcess {
             .stdout(Stdio::null())
             .stderr(OwnedFd::from(complaints_of_agent));
         // The keeper ends when all in the namespaces have, and not before.
-        let vmm = Vmm::spawn(command, descriptors)?.ended_by(Signal::TERM);
+        let vmm = Vmm::spawn(command, descriptors)?.with_kill_signal(Signal::TERM);
         let launched = Launched::new(vmm, AgentTransport::Port(socket))
             .link(link)
             .console(complaints)

@@ -15,7 +15,7 @@ use crate::{
     link::{LinkChoice, LinkKind},
     locate,
     random::random_bytes,
-    sys::take_guest_cid,
+    sys::set_guest_cid,
 };
 
 /// A link before QEMU runs.
@@ -120,7 +120,7 @@ fn take_free_cid(device: &File) -> Result<u32, Error> {
     const ATTEMPTS: usize = 64;
     for _ in 0..ATTEMPTS {
         let cid = guest_cid(random_bytes()?);
-        match take_guest_cid(device, cid) {
+        match set_guest_cid(device, cid) {
             Ok(()) => return Ok(cid),
             Err(Errno::ADDRINUSE) => {}
             Err(errno) => {

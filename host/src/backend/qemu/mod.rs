@@ -15,7 +15,7 @@ use super::{Backend, BackendHealth, Launched, Machine, Vmm, version::Version};
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
     error::Error,
-    locate, time_stamp,
+    locate, tsc,
 };
 
 /// The QEMU backend.
@@ -90,7 +90,7 @@ impl Backend for Qemu {
             kernel,
             disk,
             link: link.device,
-            time_stamp_khz: time_stamp::rate_khz(),
+            time_stamp_khz: tsc::frequency_khz(),
             one_thread: needs_one_thread(&machine, || Version::of(&program)),
         };
         let initramfs = machine.initramfs("/dev/vda", link.transport.boot_link())?;

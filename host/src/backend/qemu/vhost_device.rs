@@ -124,7 +124,7 @@ fn connect(path: &Path, changes: &OwnedFd, program: &Vmm) -> io::Result<UnixStre
             _ => return Err(error),
         };
         let killer = program.killer();
-        let ending = killer.ending();
+        let ending = killer.pidfd();
         let mut wakers = [
             PollFd::from_borrowed_fd(changes.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(ending, PollFlags::IN),

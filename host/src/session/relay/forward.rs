@@ -1,4 +1,4 @@
-//! One stream of a visitor, moved along.
+//! Forwards one stream of a client.
 
 use std::{
     convert::Infallible,
@@ -21,7 +21,7 @@ use crate::session::{
     Closing, LinkError, Stream, StreamEvent, StreamInput, StreamOutput, outgoing::Outgoing,
 };
 
-/// What the visitor may be sent at first, on each output that it asked for.
+/// The client's initial window for each output that it requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Windows {
     pub(super) stdout: Option<u32>,
@@ -44,28 +44,28 @@ impl Windows {
     }
 }
 
-/// When the outputs of a stream begin.
+/// When the outputs of a stream start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begin {
-    /// With the stream.
-    AtOnce,
-    /// Where an event says.
-    WhenTold,
+pub(super) enum OutputStart {
+    /// When the stream is opened.
+    Immediate,
+    /// After the event that reports their offsets.
+    AfterEvent,
 }
 
-/// What the visitor can do to one of its streams.
-pub(super) struct Forward {
-    pub(super) stdout: Arc<Credit>,
-    pub(super) stderr: Arc<Credit>,
+/// The client's controls of one of its streams.
+pub(super) struct ForwardedStream {
+    pub(super) stdout: Arc<OutputCredit>,
+    pub(super) stderr: Arc<OutputCredit>,
     cancelled: watch::Sender<bool>,
     input: mpsc::UnboundedSender<Bytes>,
-    /// What the visitor may send. The channel holds no more than this.
+    /// What the client may send. It bounds what the channel holds.
     input_window: Arc<Mutex<ReceiveWindow>>,
-    /// No more will follow.
+    /// Notified when the client ends the input.
     input_ended: Arc<Notify>,
 }
 
-impl Forward {
+impl ForwardedStream {
     pub(super) fn cancel(&self) {
         self.cancelled.send_replace(true);
     }
@@ -73,7 +73,7 @@ impl Forward {
     pub(super) fn input(&mut self, bytes: Bytes) -> Result<(), WireError> {
         let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         lock(&self.input_window).arrived(count)?;
-        // Nobody reads it if the stream is over; then it does not matter.
+        // Fails only if the stream has ended.
         let _ = self.input.send(bytes);
         Ok(())
     }
@@ -83,11 +83,11 @@ impl Forward {
     }
 }
 
-/// What a visitor may be sent on an output.
+/// The client's credit for an output.
 #[derive(Debug)]
-pub(super) struct Credit(Mutex<(SendWindow, Option<Waker>)>);
+pub(super) struct OutputCredit(Mutex<(SendWindow, Option<Waker>)>);
 
-impl Credit {
+impl OutputCredit {
     fn new(channel: Channel, size: u32) -> Self {
         Self(Mutex::new((SendWindow::new(channel, size), None)))
     }
@@ -102,25 +102,26 @@ impl Credit {
     }
 }
 
-/// A stream that has nothing more to tell but how it ended.
-pub(super) struct Ended {
+/// A stream of which only the outcome is left to forward.
+pub(super) struct EndedStream {
     pub(super) id: StreamId,
     outcome: Result<Closing, LinkError>,
 }
 
-/// Begins to move a stream along. The task ends with it.
+/// Returns the controls of a stream, and the task that forwards it until it ends.
 pub(super) fn start(
     id: StreamId,
     stream: Stream,
     outgoing: Arc<Outgoing>,
     windows: Windows,
-    begin: Begin,
+    output_start: OutputStart,
     input_window: u32,
-) -> (Forward, impl Future<Output = Ended>) {
-    let credit = |channel, window: Option<u32>| Arc::new(Credit::new(channel, window.unwrap_or(0)));
+) -> (ForwardedStream, impl Future<Output = EndedStream>) {
+    let credit =
+        |channel, window: Option<u32>| Arc::new(OutputCredit::new(channel, window.unwrap_or(0)));
     let (input, inputs) = mpsc::unbounded_channel();
     let window = ReceiveWindow::new(Channel::Stdin, input_window);
-    let forward = Forward {
+    let forward = ForwardedStream {
         stdout: credit(Channel::Stdout, windows.stdout),
         stderr: credit(Channel::Stderr, windows.stderr),
         cancelled: watch::Sender::new(false),
@@ -128,7 +129,7 @@ pub(super) fn start(
         input_window: Arc::new(Mutex::new(window)),
         input_ended: Arc::default(),
     };
-    let mover = Mover { id, outgoing };
+    let forwarder = Forwarder { id, outgoing };
     let outputs = [
         (windows.stdout, Channel::Stdout, forward.stdout.clone()),
         (windows.stderr, Channel::Stderr, forward.stderr.clone()),
@@ -140,98 +141,98 @@ pub(super) fn start(
     let cancelled = || {
         let mut cancelled = forward.cancelled.subscribe();
         async move {
-            // Without a sender the visit is over.
+            // Fails if the sender is dropped, when the client has disconnected.
             let _ = cancelled.wait_for(|cancelled| *cancelled).await;
         }
     };
-    let (no_events, no_outputs) = (cancelled(), cancelled());
+    let (cancel_events, cancel_outputs) = (cancelled(), cancelled());
     let task = async move {
         let outputs = async {
             tokio::select! {
-                _ = async { tokio::join!(mover.output(stdout), mover.output(stderr)) } => {}
-                // Who cancels does without them: the agent sends no more either.
-                () = no_outputs => {}
+                _ = async { tokio::join!(forwarder.output(stdout), forwarder.output(stderr)) } => {}
+                // A cancelled stream needs no outputs: the agent stops them too.
+                () = cancel_outputs => {}
             }
         };
-        let feeding = mover.input(stdin, inputs, &window, &ended);
-        let moving = async {
-            let mut events = Events {
+        let forwarding_input = forwarder.input(stdin, inputs, &window, &ended);
+        let forwarding = async {
+            let mut events = EventSource {
                 stream,
-                cancelled: Box::pin(no_events),
+                cancelled: Box::pin(cancel_events),
                 cancelling: false,
                 input_window,
             };
-            // Where the outputs begin comes before what is on them.
-            let mut begun = begin == Begin::AtOnce;
-            while !begun {
-                match mover.next(&mut events).await? {
-                    Moved::Begun => begun = true,
-                    Moved::Other => {}
-                    Moved::Over(closing) => return Ok(closing),
+            // The event with the offsets precedes the outputs.
+            let mut started = output_start == OutputStart::Immediate;
+            while !started {
+                match forwarder.next(&mut events).await? {
+                    Forwarded::OutputStart => started = true,
+                    Forwarded::Other => {}
+                    Forwarded::Closed(closing) => return Ok(closing),
                 }
             }
             let rest = async {
                 loop {
-                    if let Moved::Over(closing) = mover.next(&mut events).await? {
+                    if let Forwarded::Closed(closing) = forwarder.next(&mut events).await? {
                         return Ok(closing);
                     }
                 }
             };
-            // The outcome goes out behind the outputs.
+            // The outcome follows the outputs.
             let (outcome, ()) = tokio::join!(rest, outputs);
             outcome
         };
         let outcome = tokio::select! {
-            outcome = moving => outcome,
-            never = feeding => match never {},
+            outcome = forwarding => outcome,
+            never = forwarding_input => match never {},
         };
-        Ended { id, outcome }
+        EndedStream { id, outcome }
     };
     (forward, task)
 }
 
-/// What comes on a stream beside its outputs.
-struct Events<C> {
+/// The source of a stream's events other than output.
+struct EventSource<C> {
     stream: Stream,
-    /// The visitor does not want it any more.
+    /// Resolves when the client cancels the stream.
     cancelled: Pin<Box<C>>,
     cancelling: bool,
     input_window: u32,
 }
 
-/// What was moved.
-enum Moved {
-    /// Where the outputs begin.
-    Begun,
+/// What was forwarded.
+enum Forwarded {
+    /// The event that reports where the outputs start.
+    OutputStart,
     Other,
-    /// Nothing: this is the outcome.
-    Over(Closing),
+    /// Nothing: the stream has ended with this outcome.
+    Closed(Closing),
 }
 
-struct Mover {
+struct Forwarder {
     id: StreamId,
     outgoing: Arc<Outgoing>,
 }
 
-impl Mover {
-    /// Moves an output as far as the visitor has credit for it.
-    async fn output(&self, output: Option<(StreamOutput, Channel, Arc<Credit>)>) {
+impl Forwarder {
+    /// Forwards an output, within the client's credit.
+    async fn output(&self, output: Option<(StreamOutput, Channel, Arc<OutputCredit>)>) {
         let Some((mut output, channel, credit)) = output else {
             return;
         };
         loop {
             let event = poll_fn(|context| {
-                // Credit is a promise to read that a visitor need not keep.
+                // A client may grant credit and then not read.
                 if self.outgoing.is_full(context.waker()) {
                     return Poll::Pending;
                 }
-                let most = {
+                let max = {
                     let mut credit = lock(&credit.0);
                     credit.1 = Some(context.waker().clone());
                     credit.0.available().min(MAX_PAYLOAD)
                 };
-                // Without credit it waits for that, or for the end.
-                output.poll_next(context, most as usize)
+                // Without credit this waits for some, or for the end.
+                output.poll_next(context, max as usize)
             });
             match event.await {
                 Some(Ok(StreamEvent::Data(_, bytes))) => {
@@ -263,7 +264,7 @@ impl Mover {
         }
     }
 
-    /// Moves input until the stream ends, which ends this.
+    /// Forwards input until the stream ends, which cancels this.
     async fn input(
         &self,
         stdin: StreamInput,
@@ -281,7 +282,7 @@ impl Mover {
                 }
             };
             let count = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            // What nobody reads is of no use, but its credit is.
+            // If the input is closed, the client still gets its credit back.
             stdin.write(bytes).await;
             let credit = lock(window).consumed(count);
             if let Some(credit) = credit {
@@ -293,14 +294,14 @@ impl Mover {
         }
     }
 
-    /// Moves the next thing that is not on an output.
+    /// Forwards the next event other than output.
     async fn next(
         &self,
-        events: &mut Events<impl Future<Output = ()>>,
-    ) -> Result<Moved, LinkError> {
+        events: &mut EventSource<impl Future<Output = ()>>,
+    ) -> Result<Forwarded, LinkError> {
         let event = loop {
             tokio::select! {
-                event = events.stream.next_but_output() => break event?,
+                event = events.stream.next_except_output() => break event?,
                 () = &mut events.cancelled, if !events.cancelling => {
                     events.cancelling = true;
                     events.stream.cancel();
@@ -310,30 +311,30 @@ impl Mover {
         Ok(match event {
             StreamEvent::Started { id, pid } => {
                 self.event(&Event::Started { id, pid });
-                Moved::Begun
+                Forwarded::OutputStart
             }
             StreamEvent::Attached(mut attached) => {
                 if let Some(stdin) = &mut attached.stdin {
-                    // What the agent has room for is between it and us.
+                    // The client's window is that of the relay, not the agent's.
                     stdin.window = events.input_window;
                 }
                 self.event(&Event::Attached(attached));
-                Moved::Begun
+                Forwarded::OutputStart
             }
             StreamEvent::Listed(entry) => {
                 self.event(&entry.as_wire());
-                Moved::Other
+                Forwarded::Other
             }
             StreamEvent::Service(state) => {
                 self.event(&Event::Service(state.as_wire()));
-                Moved::Other
+                Forwarded::Other
             }
             StreamEvent::Connected => {
                 self.event(&Event::Connected);
-                Moved::Begun
+                Forwarded::OutputStart
             }
-            StreamEvent::Closed(closing) => Moved::Over(closing),
-            StreamEvent::Data(..) | StreamEvent::Gap(..) => Moved::Other,
+            StreamEvent::Closed(closing) => Forwarded::Closed(closing),
+            StreamEvent::Data(..) | StreamEvent::Gap(..) => Forwarded::Other,
         })
     }
 
@@ -341,15 +342,15 @@ impl Mover {
         self.send(|out, id| encode::event(out, id, event));
     }
 
-    /// Everything that comes here came over a link, so it fits into one frame.
+    /// Queues a frame. It came over a link, so it fits into one frame.
     fn send(&self, encode: impl FnOnce(&mut Vec<u8>, StreamId) -> Result<(), WireError>) {
         let epoch = self.outgoing.epoch();
         let _ = self.outgoing.control(epoch, |out| encode(out, self.id));
     }
 }
 
-impl Ended {
-    /// Writes how the stream ended.
+impl EndedStream {
+    /// Writes the close with the outcome of the stream.
     pub(super) fn close(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         let text;
         let outcome = match &self.outcome {
@@ -368,8 +369,8 @@ impl Ended {
                 Stage::Request,
                 "the program that owns the VM does not know this answer",
             )),
-            Err(lost) => {
-                text = lost.to_string();
+            Err(error) => {
+                text = error.to_string();
                 Outcome::Failed(Failure::new(FailureKind::Other, Stage::Request, &text))
             }
         };

@@ -1,10 +1,10 @@
-//! Lends a session to another program.
+//! Relays a session to another program, the client.
 //!
-//! Towards the visitor it speaks as the agent would; each stream that the
-//! visitor opens is a stream of ours. Nothing is read from ours that the visitor
-//! has no credit for, so a visitor that does not read stops nobody but itself,
-//! and a link that we make anew goes unnoticed. When the visitor leaves, its
-//! streams are dropped, as those of any caller.
+//! Towards the client the relay acts as the agent; for each stream that the
+//! client opens, it opens a stream of the session. It reads only as much as the
+//! client has credit for, so a client that does not read stalls only its own
+//! streams. The client does not notice when the session makes a new link. When
+//! the client disconnects, its streams are dropped, as those of any caller.
 
 mod forward;
 
@@ -23,32 +23,32 @@ use vmcell_wire::{
 use super::{
     LinkError, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer,
 };
-use forward::{Begin, Ended, Forward, Windows};
+use forward::{EndedStream, ForwardedStream, OutputStart, Windows};
 use vmcell_tree::beginning;
 
-/// Serves a visitor until it leaves, or there is nothing left to lend.
+/// Serves a client until it disconnects or the session ends.
 pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {
     let outgoing = Arc::new(Outgoing::default());
-    let mut lost = session.lost();
-    let visit = Visit {
+    let mut link_error = session.link_error();
+    let connection = ClientConnection {
         session,
         outgoing: outgoing.clone(),
         window: None,
         streams: HashMap::new(),
         tasks: JoinSet::new(),
     };
-    let lost = async {
-        // What this answers must be gone before the session may go.
-        let _ = lost.wait_for(Option::is_some).await;
+    let session_end = async {
+        // The guard is dropped at once: it would block the drop of the session.
+        let _ = link_error.wait_for(Option::is_some).await;
     };
     tokio::select! {
-        _ = visit.listen(&socket) => {}
-        _ = write_all(&socket, &outgoing) => {}
-        () = lost => {}
+        _ = connection.serve(&socket) => {}
+        _ = write_queued(&socket, &outgoing) => {}
+        () = session_end => {}
     }
 }
 
-async fn write_all(socket: &UnixStream, outgoing: &Outgoing) -> Result<Infallible, LinkError> {
+async fn write_queued(socket: &UnixStream, outgoing: &Outgoing) -> Result<Infallible, LinkError> {
     loop {
         for piece in outgoing.take().await {
             writer::write(socket, &piece).await?;
@@ -56,17 +56,17 @@ async fn write_all(socket: &UnixStream, outgoing: &Outgoing) -> Result<Infallibl
     }
 }
 
-struct Visit {
+struct ClientConnection {
     session: Arc<Session>,
     outgoing: Arc<Outgoing>,
-    /// The window that the visitor's hello named.
+    /// The window of the client's hello. `None` before the hello.
     window: Option<u32>,
-    streams: HashMap<StreamId, Forward>,
-    tasks: JoinSet<Ended>,
+    streams: HashMap<StreamId, ForwardedStream>,
+    tasks: JoinSet<EndedStream>,
 }
 
-impl Visit {
-    async fn listen(mut self, socket: &UnixStream) -> Result<Infallible, LinkError> {
+impl ClientConnection {
+    async fn serve(mut self, socket: &UnixStream) -> Result<Infallible, LinkError> {
         let mut decoder = Decoder::new(Peer::Host);
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -74,11 +74,11 @@ impl Visit {
             tokio::task::coop::consume_budget().await;
             tokio::select! {
                 Some(Ok(ended)) = self.tasks.join_next() => {
-                    // In this order: whoever hears of it may use the id again.
+                    // In this order: after the close the client may reuse the id.
                     self.streams.remove(&ended.id);
-                    if let Some(lost) = *self.session.lost().borrow() {
-                        // Hanging up tells it: the VM is gone.
-                        return Err(lost);
+                    if let Some(error) = *self.session.link_error().borrow() {
+                        // The VM is gone, which the client learns from the hangup.
+                        return Err(error);
                     }
                     self.send(|out| ended.close(out))?;
                     continue;
@@ -95,7 +95,7 @@ impl Visit {
             while let Some(item) = decoder.decode(&mut input)? {
                 self.handle(item)?;
             }
-            // Answers are what a visitor can make us queue without end.
+            // Replies are what a client can make the relay queue without limit.
             if self.outgoing.unsent_control() > MAX_UNSENT_CONTROL {
                 return Err(LinkError::PeerNotReading);
             }
@@ -104,7 +104,7 @@ impl Visit {
 
     fn handle(&mut self, item: Item<'_>) -> Result<(), LinkError> {
         match (item, self.window) {
-            (Item::Hello(hello), None) => self.greet(&hello),
+            (Item::Hello(hello), None) => self.answer_hello(&hello),
             (Item::Open { stream, request }, Some(window)) => self.open(stream, request, window),
             (Item::OpenUnknown { stream }, Some(_)) => self.refuse(
                 stream,
@@ -138,18 +138,18 @@ impl Visit {
                 Some(forward) => Ok(forward.credit(channel, bytes)?),
                 None => Ok(()),
             },
-            // The close went out over a socket, which loses nothing.
+            // Nothing to do: a socket does not lose the close.
             (Item::Ack { .. }, Some(_)) => Ok(()),
             _ => Err(LinkError::Violation(WireError::Malformed)),
         }
     }
 
-    fn greet(&mut self, hello: &Hello<'_>) -> Result<(), LinkError> {
+    fn answer_hello(&mut self, hello: &Hello<'_>) -> Result<(), LinkError> {
         self.window = Some(hello.window);
         let peer = self.session.peer();
         let answer = Hello {
             capabilities: peer.capabilities,
-            // To make it safe may have made it longer.
+            // It may have grown when it was made safe to print.
             ..Hello::new(beginning(&peer.build, MAX_BUILD), peer.window, peer.boot_id)
         };
         self.send(|out| encode::hello(out, &answer))
@@ -167,13 +167,13 @@ impl Visit {
                 };
                 (Request::Attach(with_our_windows(attach)), windows)
             }
-            Request::Terminal(Terminal::Attach(used)) => {
-                let windows = Windows::stdout(used.output.window);
-                let used = AttachTerminal {
-                    output: with_our_window(used.output),
-                    ..used
+            Request::Terminal(Terminal::Attach(attach)) => {
+                let windows = Windows::stdout(attach.output.window);
+                let attach = AttachTerminal {
+                    output: with_our_window(attach.output),
+                    ..attach
                 };
-                (Request::Terminal(Terminal::Attach(used)), windows)
+                (Request::Terminal(Terminal::Attach(attach)), windows)
             }
             Request::Start(start) if start.lifetime == vmcell_wire::Lifetime::Foreground => {
                 (request, Windows::both(window))
@@ -187,29 +187,29 @@ impl Visit {
                 (Request::Service(Service::Logs(logs)), windows)
             }
             Request::Files(_) | Request::Dial { .. } => (request, Windows::stdout(window)),
-            // Stopping the VM is asked for at the door, and a visitor's link
-            // is never made anew.
+            // Clients stop the VM with a control request, and never reconnect a
+            // link.
             Request::PowerOff { .. } | Request::Resume(_) | Request::SetClock { .. } => {
                 let text = "only the program that owns the VM can do this";
                 return self.refuse(id, FailureKind::Denied, text);
             }
             request => (request, Windows::default()),
         };
-        let begin = match request {
-            Request::Files(_) => Begin::AtOnce,
-            _ => Begin::WhenTold,
+        let output_start = match request {
+            Request::Files(_) => OutputStart::Immediate,
+            _ => OutputStart::AfterEvent,
         };
         match self.session.open(&request) {
             Ok(stream) => {
                 let outgoing = self.outgoing.clone();
                 let input_window = self.session.peer().window;
                 let (forward, task) =
-                    forward::start(id, stream, outgoing, windows, begin, input_window);
+                    forward::start(id, stream, outgoing, windows, output_start, input_window);
                 self.streams.insert(id, forward);
                 self.tasks.spawn(task);
                 Ok(())
             }
-            Err(OpenError::Link(lost)) => Err(lost),
+            Err(OpenError::Link(error)) => Err(error),
             Err(OpenError::TooLarge) => {
                 self.refuse(id, FailureKind::Invalid, "the request is too large")
             }
@@ -238,8 +238,8 @@ impl Visit {
     }
 }
 
-/// The visitor's windows are between it and us. Between us and the agent ours
-/// count.
+/// Replaces the client's windows, which apply to the relay's outputs, by the
+/// session's.
 fn with_our_windows(attach: Attach<'_>) -> Attach<'_> {
     Attach {
         stdout: attach.stdout.map(with_our_window),
@@ -255,7 +255,7 @@ fn with_our_window(position: Position) -> Position {
     }
 }
 
-impl Forward {
+impl ForwardedStream {
     fn credit(&self, channel: Channel, bytes: u32) -> Result<(), WireError> {
         match channel {
             Channel::Stdin => Ok(()),

@@ -1,4 +1,4 @@
-mod arrival;
+mod events;
 
 use std::{
     collections::VecDeque,
@@ -15,17 +15,17 @@ use vmcell_wire::{
 
 use super::{
     LinkError, ServiceState, Shared,
-    event::{Closing, Failed, Listed, StreamEvent, TerminalSnapshot},
-    inbox::{Inbox, Taken},
+    event::{Closing, Failed, ListedProcess, StreamEvent, TerminalSnapshot},
+    inbox::{Inbox, InboxItem},
     outbox::Outbox,
     outgoing::Epoch,
     recovery::{Outputs, Recovery},
 };
 
-/// What the reader task and the handles of a stream share.
+/// The state that the reader task and the handles of a stream share.
 pub(super) struct StreamState(Mutex<Inner>);
 
-/// It holds the environment and the input of a command, which may be secrets.
+/// Prints no contents: the environment and the input of a command may be secrets.
 impl fmt::Debug for StreamState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamState").finish_non_exhaustive()
@@ -38,28 +38,28 @@ pub(super) struct Inner {
     epoch: Option<Epoch>,
     recovery: Recovery,
     outputs: Outputs,
-    /// Whether a link was lost and the agent has not taken the stream up yet.
+    /// Whether the stream was reopened and the agent has not answered yet.
     resuming: bool,
     started: bool,
     events: VecDeque<StreamEvent>,
     pub(super) stdout: Inbox,
     pub(super) stderr: Inbox,
     pub(super) stdin: Outbox,
-    /// The host has asked for the end: not everything need come.
+    /// The host has cancelled it, so the outputs may be incomplete.
     cancelled: bool,
-    /// Nobody reads these: what comes is dropped.
+    /// The outputs without a reader, which are discarded.
     discarding: Outputs,
-    /// The output that is looked at first, so that neither hides the other.
+    /// The output to read next: they alternate, so that neither starves.
     next_output: Channel,
     closing: Option<Closing>,
-    lost: Option<LinkError>,
+    link_error: Option<LinkError>,
     wakers: Wakers,
 }
 
-/// Who waits for what.
+/// The tasks that wait for a stream.
 #[derive(Debug, Default)]
 pub(super) struct Wakers {
-    /// For anything.
+    /// For any event.
     pub(super) events: Option<Waker>,
     pub(super) stdout: Option<Waker>,
     pub(super) stderr: Option<Waker>,
@@ -90,21 +90,21 @@ impl Wakers {
     }
 }
 
-/// What a close means for the stream's place in the table.
+/// What the reader has to do with a stream after its close.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Closed {
-    /// It is over.
-    Over,
-    /// The agent had never heard of it: the request goes out again.
-    StartAgain,
+pub(super) enum AfterClose {
+    /// Remove it from the table.
+    Remove,
+    /// Keep it: the agent had not received its request, which was sent again.
+    Restarted,
 }
 
 impl StreamState {
     pub(super) fn new(id: StreamId, recovery: Recovery, input_window: u32) -> Self {
         let outputs = recovery.outputs();
         let stdin = match &recovery {
-            // Whoever attaches hears first where the input stands.
-            Recovery::Resumes { .. } | Recovery::GivenUp | Recovery::Breaks => input_window,
+            // A stream that attaches gets the position of the input first.
+            Recovery::Resume { .. } | Recovery::FailFiles | Recovery::FailDial => input_window,
             _ => 0,
         };
         Self(Mutex::new(Inner {
@@ -122,7 +122,7 @@ impl StreamState {
             discarding: Outputs::NONE,
             next_output: Channel::Stdout,
             closing: None,
-            lost: None,
+            link_error: None,
             wakers: Wakers::default(),
         }))
     }
@@ -131,8 +131,8 @@ impl StreamState {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends the frame that opens the stream, unless a new link has come about
-    /// meanwhile and the stream is open on it.
+    /// Sends the frame that opens the stream, unless it was reopened on a new
+    /// link meanwhile.
     pub(super) fn open(&self, shared: &Shared, frame: &[u8]) -> Result<(), WireError> {
         let mut inner = self.lock();
         let epoch = shared.outgoing.epoch();
@@ -146,10 +146,10 @@ impl StreamState {
         })
     }
 
-    /// Opens the stream on the link of a new epoch. False: that cannot be done.
+    /// Reopens the stream on the link of a new epoch. Returns whether it could.
     pub(super) fn reopen(&self, shared: &Shared, epoch: Epoch) -> bool {
         let mut inner = self.lock();
-        // What was never sent will be, by who opens the stream.
+        // A request that was never sent is sent by `open`.
         if inner.epoch.is_none() || inner.epoch == Some(epoch) || inner.is_over() {
             return true;
         }
@@ -157,10 +157,10 @@ impl StreamState {
         inner.epoch = Some(epoch);
         inner.resuming = matches!(
             inner.recovery,
-            Recovery::Resumes { .. }
-                | Recovery::Watches { .. }
-                | Recovery::Reads { .. }
-                | Recovery::Removes(_)
+            Recovery::Resume { .. }
+                | Recovery::Reattach { .. }
+                | Recovery::ResumeLog { .. }
+                | Recovery::Remove(_)
         );
         inner.stdin.pause();
         let (stdout, stderr) = (inner.stdout.resume(), inner.stderr.resume());
@@ -188,11 +188,11 @@ impl StreamState {
                 inner.inbox(channel)?.gap(bytes)?;
                 inner.wakers.wake_output(channel);
             }
-            Event::Listed(entry) => inner.listed(Listed::from_wire(&entry))?,
-            Event::ListedTree(tree) => inner.listed(Listed::from_tree(&tree))?,
+            Event::Listed(entry) => inner.listed(ListedProcess::from_wire(&entry))?,
+            Event::ListedTree(tree) => inner.listed(ListedProcess::from_tree(&tree))?,
             Event::Service(state) => inner.listed_service(&state)?,
             Event::Connected => inner.connected()?,
-            // Only sent to hosts that announced that they know it.
+            // Newer events are sent only to hosts that announced them.
             _ => return Err(WireError::Malformed),
         }
         inner.wake_events();
@@ -220,8 +220,8 @@ impl StreamState {
         Ok(())
     }
 
-    /// Whether bytes of the channel can go straight to their reader.
-    pub(super) fn is_wanted(&self, channel: Channel) -> bool {
+    /// Returns whether bytes of the channel can be read directly into its inbox.
+    pub(super) fn accepts_direct_read(&self, channel: Channel) -> bool {
         let inner = self.lock();
         !inner.discards(channel) && inner.carries(channel)
     }
@@ -229,11 +229,11 @@ impl StreamState {
     pub(super) fn fill(
         &self,
         channel: Channel,
-        most: usize,
+        max: usize,
         read: impl FnOnce(&mut Limit<&mut BytesMut>) -> Result<usize, LinkError>,
     ) -> Result<usize, LinkError> {
         let mut inner = self.lock();
-        let count = inner.inbox(channel)?.fill(most, read)?;
+        let count = inner.inbox(channel)?.fill(max, read)?;
         inner.wakers.wake_output(channel);
         Ok(count)
     }
@@ -252,13 +252,13 @@ impl StreamState {
         Ok(())
     }
 
-    pub(super) fn close(&self, shared: &Shared, outcome: &Outcome<'_>) -> Closed {
+    pub(super) fn close(&self, shared: &Shared, outcome: &Outcome<'_>) -> AfterClose {
         let mut inner = self.lock();
         let inner = &mut *inner;
         if let (
             Outcome::Failed(failure),
             true,
-            Recovery::Resumes {
+            Recovery::Resume {
                 start: Some(frame), ..
             },
             Some(epoch),
@@ -266,22 +266,22 @@ impl StreamState {
             && failure.kind == FailureKind::NotFound
             && !inner.cancelled
         {
-            // The link broke before the request had arrived.
+            // The link broke before the request arrived.
             inner.resuming = false;
             let from_the_start = Position {
                 offset: 0,
                 window: shared.input_window,
             };
-            let again = inner.stdin.resume(from_the_start).and_then(|()| {
+            let restarted = inner.stdin.resume(from_the_start).and_then(|()| {
                 shared.outgoing.request(epoch, |out| {
                     encode::ack(out, inner.id);
                     out.extend_from_slice(frame);
                     Ok(())
                 })
             });
-            if again.is_ok() {
+            if restarted.is_ok() {
                 inner.resend_input(shared);
-                return Closed::StartAgain;
+                return AfterClose::Restarted;
             }
         }
         if let Some(epoch) = inner.epoch {
@@ -290,8 +290,8 @@ impl StreamState {
         inner.closing = Some(match outcome {
             Outcome::Exited(exit) => Closing::Exited(*exit),
             Outcome::Failed(failure) => match inner.recovery {
-                // The answer to the first time was lost.
-                Recovery::Removes(_) if inner.resuming && failure.kind == FailureKind::NotFound => {
+                // The first request succeeded, and its answer was lost.
+                Recovery::Remove(_) if inner.resuming && failure.kind == FailureKind::NotFound => {
                     Closing::Done
                 }
                 _ => Closing::Failed(Failed::from_wire(failure)),
@@ -312,18 +312,18 @@ impl StreamState {
             _ => Closing::Unknown,
         });
         inner.wakers.wake_all();
-        Closed::Over
+        AfterClose::Remove
     }
 
-    pub(super) fn fail(&self, lost: LinkError) {
+    pub(super) fn fail(&self, error: LinkError) {
         let mut inner = self.lock();
-        inner.lost = Some(lost);
+        inner.link_error = Some(error);
         inner.wakers.wake_all();
     }
 }
 
 impl Inner {
-    /// The next thing that came, whatever it is.
+    /// Takes the next event of any kind.
     pub(super) fn take_next(&mut self, shared: &Shared) -> Option<Result<StreamEvent, LinkError>> {
         if let Some(event) = self.events.pop_front() {
             return Some(Ok(event));
@@ -341,22 +341,22 @@ impl Inner {
         self.take_end()
     }
 
-    /// What came on one output.
+    /// Takes the next data or gap of one output.
     pub(super) fn take_output(
         &mut self,
         shared: &Shared,
         channel: Channel,
-        most: usize,
+        max: usize,
     ) -> Option<StreamEvent> {
-        let taken = self.inbox(channel).ok()?.take(most)?;
+        let taken = self.inbox(channel).ok()?.take(max)?;
         self.return_credit(shared, channel, &taken);
         Some(match taken {
-            Taken::Bytes(bytes, _) => StreamEvent::Data(channel, bytes),
-            Taken::Gap(bytes) => StreamEvent::Gap(channel, bytes),
+            InboxItem::Bytes(bytes, _) => StreamEvent::Data(channel, bytes),
+            InboxItem::Gap(bytes) => StreamEvent::Gap(channel, bytes),
         })
     }
 
-    /// How the stream ended, if it did.
+    /// Returns how the stream ended, or `None` while it is open.
     pub(super) fn take_end(&self) -> Option<Result<StreamEvent, LinkError>> {
         if let Some(closing) = &self.closing {
             return Some(match self.check_complete(closing) {
@@ -364,14 +364,14 @@ impl Inner {
                 Err(error) => Err(LinkError::Violation(error)),
             });
         }
-        self.lost.map(Err)
+        self.link_error.map(Err)
     }
 
     pub(super) fn take_event(&mut self) -> Option<StreamEvent> {
         self.events.pop_front()
     }
 
-    /// Whether nothing more can come on an output.
+    /// Returns whether an output is read completely and nothing can follow.
     pub(super) fn output_is_over(&self, channel: Channel) -> bool {
         let inbox = match channel {
             Channel::Stderr => &self.stderr,
@@ -380,7 +380,7 @@ impl Inner {
         inbox.is_empty() && (inbox.has_ended() || self.is_over())
     }
 
-    /// Whether the agent has said that there is no more of an output.
+    /// Returns whether the agent has reported the end of an output.
     pub(super) fn output_has_ended(&self, channel: Channel) -> bool {
         match channel {
             Channel::Stderr => self.stderr.has_ended(),
@@ -389,11 +389,11 @@ impl Inner {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.closing.is_some() || self.lost.is_some()
+        self.closing.is_some() || self.link_error.is_some()
     }
 
-    pub(super) fn lost(&self) -> Option<LinkError> {
-        self.lost
+    pub(super) fn link_error(&self) -> Option<LinkError> {
+        self.link_error
     }
 
     pub(super) fn wakers(&mut self) -> &mut Wakers {
@@ -408,7 +408,7 @@ impl Inner {
         self.send(shared, encode::cancel);
     }
 
-    /// Nobody will read the output any more. What comes is dropped.
+    /// Discards what has arrived on an output, and what will.
     pub(super) fn discard(&mut self, shared: &Shared, channel: Channel) {
         match channel {
             Channel::Stdin => return,
@@ -418,7 +418,7 @@ impl Inner {
         while self.take_output(shared, channel, usize::MAX).is_some() {}
     }
 
-    /// Sends input, as much as the agent has room for.
+    /// Sends input, as much as the agent has room for. Returns whether it sent any.
     pub(super) fn send_input(&mut self, shared: &Shared, bytes: &mut bytes::Bytes) -> bool {
         let payload = self.stdin.send(bytes, MAX_PAYLOAD);
         let sent = !payload.is_empty();
@@ -461,8 +461,8 @@ impl Inner {
         self.wakers.stdin.drain(..).for_each(Waker::wake);
     }
 
-    fn return_credit(&self, shared: &Shared, channel: Channel, taken: &Taken) {
-        if let Taken::Bytes(_, Some(credit)) = taken {
+    fn return_credit(&self, shared: &Shared, channel: Channel, taken: &InboxItem) {
+        if let InboxItem::Bytes(_, Some(credit)) = taken {
             self.send(shared, |out, id| encode::credit(out, id, channel, *credit));
         }
     }
@@ -497,15 +497,15 @@ impl Inner {
         }
     }
 
-    /// An exit says how much was printed. Fewer bytes than that must not pass
-    /// for everything.
+    /// Checks that as many bytes have arrived as the exit says were printed, so
+    /// that truncated output does not pass for complete output.
     fn check_complete(&self, closing: &Closing) -> Result<(), WireError> {
         let Closing::Exited(exit) = closing else {
             return Ok(());
         };
         let stdout = self.stdout.arrived() == exit.stdout_bytes || !self.outputs.stdout;
         let stderr = self.stderr.arrived() == exit.stderr_bytes || !self.outputs.stderr;
-        // A stream that was cancelled has given its outputs up.
+        // A cancelled stream may have incomplete outputs.
         if self.cancelled || (stdout && stderr) {
             return Ok(());
         }

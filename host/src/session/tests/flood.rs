@@ -8,32 +8,32 @@ use std::{
 
 use tokio::{net::UnixStream, sync::oneshot, task::JoinHandle};
 
-/// Somebody who writes and writes, from a thread of its own.
+/// A writer that never pauses, on its own thread.
 pub(super) struct Flood {
-    enough: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     writing: JoinHandle<usize>,
 }
 
-/// It ends by itself after this.
-const MOST: usize = 128 * 1024 * 1024;
+/// It ends by itself after this many bytes.
+const MAX_SENT: usize = 128 * 1024 * 1024;
 
-/// So much does not fit into a socket: the reader has taken some of it.
+/// This much does not fit into a socket's buffer: the reader has read some of it.
 const UNDER_WAY: usize = 1024 * 1024;
 
 impl Flood {
-    /// Begins to write, and returns when it is under way, or when the reader
-    /// has had enough of it.
-    pub(super) async fn start(link: UnixStream, nonsense: Vec<u8>) -> Self {
-        let enough = Arc::new(AtomicBool::new(false));
+    /// Starts to write. Returns when the reader has read some of it, or has closed
+    /// the link.
+    pub(super) async fn start(link: UnixStream, garbage: Vec<u8>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
         let (under_way, is_under_way) = oneshot::channel();
         let mut link = link.into_std().unwrap();
         link.set_nonblocking(false).unwrap();
         let writing = tokio::task::spawn_blocking({
-            let enough = enough.clone();
+            let stop = stop.clone();
             move || {
                 let (mut sent, mut under_way) = (0, Some(under_way));
-                while sent < MOST && !enough.load(Ordering::Relaxed) {
-                    match link.write(&nonsense) {
+                while sent < MAX_SENT && !stop.load(Ordering::Relaxed) {
+                    match link.write(&garbage) {
                         Ok(count) => sent += count,
                         Err(_) => break,
                     }
@@ -45,16 +45,16 @@ impl Flood {
             }
         });
         let _ = is_under_way.await;
-        Self { enough, writing }
+        Self { stop, writing }
     }
 
-    /// It is to stop now.
+    /// Asks the writer to stop.
     pub(super) fn stop(&self) {
-        self.enough.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was stopped before it was finished.
+    /// Returns whether it was stopped before it had written everything.
     pub(super) async fn was_interrupted(self) -> bool {
-        self.writing.await.unwrap() < MOST
+        self.writing.await.unwrap() < MAX_SENT
     }
 }

@@ -1,32 +1,32 @@
-//! Bytes that a guest has dropped.
+//! Gaps: bytes that a guest has dropped.
 
 use super::*;
 
-/// What comes on a stream, in few words.
+/// Data or a gap of an output.
 #[derive(Debug, PartialEq, Eq)]
-enum Came {
+enum Chunk {
     Data(Channel, Vec<u8>),
     Gap(Channel, u64),
 }
 
-async fn come(stream: &mut Stream) -> Came {
+async fn next(stream: &mut Stream) -> Chunk {
     match stream.next().await {
-        Ok(StreamEvent::Data(channel, bytes)) => Came::Data(channel, bytes.to_vec()),
-        Ok(StreamEvent::Gap(channel, bytes)) => Came::Gap(channel, bytes),
+        Ok(StreamEvent::Data(channel, bytes)) => Chunk::Data(channel, bytes.to_vec()),
+        Ok(StreamEvent::Gap(channel, bytes)) => Chunk::Gap(channel, bytes),
         other => panic!("{other:?}"),
     }
 }
 
-fn printed(bytes: &[u8]) -> Came {
-    Came::Data(Channel::Stdout, bytes.to_vec())
+fn printed(bytes: &[u8]) -> Chunk {
+    Chunk::Data(Channel::Stdout, bytes.to_vec())
 }
 
-fn dropped(bytes: u64) -> Came {
-    Came::Gap(Channel::Stdout, bytes)
+fn dropped(bytes: u64) -> Chunk {
+    Chunk::Gap(Channel::Stdout, bytes)
 }
 
 /// Lets a guest send bytes to a stream that watches a process.
-async fn lost_while_watching(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
+async fn error_attached(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
     let (session, mut guest) = connect().await;
     let mut stream = watch(&session, &mut guest).await;
     guest.send(&bytes(stream.id)).await;
@@ -52,13 +52,13 @@ async fn gaps_are_told_where_they_are_between_the_bytes() {
     guest.send(&sent.concat()).await;
     settle(&session, &mut guest).await;
     assert_eq!(stream.offset(Channel::Stdout), 0);
-    assert_eq!(come(&mut stream).await, dropped(7));
+    assert_eq!(next(&mut stream).await, dropped(7));
     assert_eq!(stream.offset(Channel::Stdout), 7);
-    assert_eq!(come(&mut stream).await, printed(b"onetwo"));
+    assert_eq!(next(&mut stream).await, printed(b"onetwo"));
     assert_eq!(stream.offset(Channel::Stdout), 13);
-    assert_eq!(come(&mut stream).await, dropped(u64::from(u32::MAX) + 1));
-    assert_eq!(come(&mut stream).await, printed(b"three"));
-    assert_eq!(come(&mut stream).await, dropped(1));
+    assert_eq!(next(&mut stream).await, dropped(u64::from(u32::MAX) + 1));
+    assert_eq!(next(&mut stream).await, printed(b"three"));
+    assert_eq!(next(&mut stream).await, dropped(1));
     assert_eq!(stream.offset(Channel::Stdout), 13 + (1 << 32) + 5 + 1);
 }
 
@@ -76,13 +76,13 @@ async fn a_gap_on_one_output_is_none_on_the_other() {
         stream.output(Channel::Stderr),
     );
     assert_eq!(
-        parts::read(&mut stdout).await,
-        parts::Read::Data("one".into())
+        outputs::read(&mut stdout).await,
+        outputs::Read::Data("one".into())
     );
-    assert_eq!(parts::read(&mut stderr).await, parts::Read::Gap(7));
+    assert_eq!(outputs::read(&mut stderr).await, outputs::Read::Gap(7));
     assert_eq!(
-        parts::read(&mut stderr).await,
-        parts::Read::Data("two".into())
+        outputs::read(&mut stderr).await,
+        outputs::Read::Data("two".into())
     );
 }
 
@@ -97,16 +97,16 @@ async fn gaps_without_bytes_between_them_are_one() {
     }
     guest.send(&data(id, Channel::Stdout, b"x")).await;
     settle(&session, &mut guest).await;
-    assert_eq!(come(&mut stream).await, dropped(6 * MAX_GAPS as u64));
-    assert_eq!(come(&mut stream).await, printed(b"x"));
-    // One that was told is not told again with the next.
+    assert_eq!(next(&mut stream).await, dropped(6 * MAX_GAPS as u64));
+    assert_eq!(next(&mut stream).await, printed(b"x"));
+    // A gap that was reported is not added to the next.
     guest.send(&gap(id, Output::Stdout, 5)).await;
-    assert_eq!(come(&mut stream).await, dropped(5));
+    assert_eq!(next(&mut stream).await, dropped(5));
     guest.send(&gap(id, Output::Stdout, 6)).await;
-    assert_eq!(come(&mut stream).await, dropped(6));
+    assert_eq!(next(&mut stream).await, dropped(6));
 }
 
-/// Gaps, each one behind a byte.
+/// Gaps, each one after a byte.
 fn gaps_and_bytes(stream: StreamId, count: usize) -> Vec<u8> {
     [
         data(stream, Channel::Stdout, b"x"),
@@ -118,8 +118,8 @@ fn gaps_and_bytes(stream: StreamId, count: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn more_gaps_than_may_wait_are_refused() {
-    let lost = lost_while_watching(|stream| gaps_and_bytes(stream, MAX_GAPS + 1)).await;
-    assert_eq!(lost, MALFORMED);
+    let error = error_attached(|stream| gaps_and_bytes(stream, MAX_GAPS + 1)).await;
+    assert_eq!(error, MALFORMED);
 }
 
 #[tokio::test]
@@ -130,8 +130,8 @@ async fn any_number_of_gaps_may_come_to_a_reader_that_reads() {
         guest.send(&gaps_and_bytes(stream.id, MAX_GAPS)).await;
         settle(&session, &mut guest).await;
         for _ in 0..MAX_GAPS {
-            assert_eq!(come(&mut stream).await, printed(b"x"));
-            assert_eq!(come(&mut stream).await, dropped(1));
+            assert_eq!(next(&mut stream).await, printed(b"x"));
+            assert_eq!(next(&mut stream).await, dropped(1));
         }
     }
 }
@@ -163,7 +163,7 @@ async fn an_offset_that_overflows_is_refused() {
             ]
             .concat()
         },
-        // So much that it is read straight to its stream.
+        // So much that it is read directly into its stream.
         |stream| {
             [
                 gap(stream, Output::Stdout, u64::MAX - 10),
@@ -172,11 +172,10 @@ async fn an_offset_that_overflows_is_refused() {
             .concat()
         },
     ] {
-        let lost = lost_while_watching(|stream| {
-            [data(stream, Channel::Stdout, b"x"), rest(stream)].concat()
-        })
-        .await;
-        assert_eq!(lost, MALFORMED);
+        let error =
+            error_attached(|stream| [data(stream, Channel::Stdout, b"x"), rest(stream)].concat())
+                .await;
+        assert_eq!(error, MALFORMED);
     }
 }
 
@@ -188,8 +187,8 @@ async fn gaps_that_make_no_sense_are_refused() {
         // Behind the end.
         |stream| [ends(stream), gap(stream, Output::Stderr, 1)].concat(),
     ] {
-        assert_eq!(lost_while_watching(bytes).await, MALFORMED);
-        assert_eq!(lost_after(bytes).await, MALFORMED);
+        assert_eq!(error_attached(bytes).await, MALFORMED);
+        assert_eq!(error_after(bytes).await, MALFORMED);
     }
 }
 
@@ -232,7 +231,7 @@ async fn what_an_exit_counts_includes_the_gaps() {
     }
 }
 
-/// Its bytes do not come, so they take none of the window.
+/// Its bytes are not sent, so they use none of the window.
 #[tokio::test]
 async fn a_gap_needs_no_credit() {
     let (session, mut guest) = connect().await;
@@ -247,27 +246,27 @@ async fn a_gap_needs_no_credit() {
     settle(&session, &mut guest).await;
     let (mut read, mut dropped) = (Vec::new(), 0);
     while dropped < 7_000_000 {
-        match come(&mut stream).await {
-            Came::Data(_, more) => read.extend(more),
-            Came::Gap(_, more) => dropped += more,
+        match next(&mut stream).await {
+            Chunk::Data(_, more) => read.extend(more),
+            Chunk::Gap(_, more) => dropped += more,
         }
     }
     assert!(read == bytes, "{} bytes arrived", read.len());
     // Three pieces are more than half a window. The rest is granted later.
-    let granted = hear_credit(&session, &mut guest, id, Channel::Stdout).await;
+    let granted = recv_credit(&session, &mut guest, id, Channel::Stdout).await;
     assert_eq!(granted, 600_000);
 }
 
 #[tokio::test]
 async fn a_new_link_goes_on_behind_a_gap_that_was_told() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let mut stream = watch(&session, &mut guest).await;
     let id = stream.id;
     guest.send(&data(id, Channel::Stdout, b"one")).await;
     guest.send(&gap(id, Output::Stdout, 1000)).await;
     settle(&session, &mut guest).await;
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
+    guest.answer_reset(GUEST_WINDOW).await;
     let expected = Attach {
         stdout: Some(Position {
             offset: 1003,
@@ -275,12 +274,12 @@ async fn a_new_link_goes_on_behind_a_gap_that_was_told() {
         }),
         ..attach(Selector::Id(ID), false)
     };
-    assert_eq!(guest.hear().await, Some(Heard::Attach(id, expected)));
+    assert_eq!(guest.recv().await, Some(FromHost::Attach(id, expected)));
     guest.send(&attached(id, 1003, 0, None)).await;
     guest.send(&gap(id, Output::Stdout, 10)).await;
     guest.send(&data(id, Channel::Stdout, b"two")).await;
     settle(&session, &mut guest).await;
-    assert_eq!(come(&mut stream).await, printed(b"one"));
-    assert_eq!(come(&mut stream).await, dropped(1010));
-    assert_eq!(come(&mut stream).await, printed(b"two"));
+    assert_eq!(next(&mut stream).await, printed(b"one"));
+    assert_eq!(next(&mut stream).await, dropped(1010));
+    assert_eq!(next(&mut stream).await, printed(b"two"));
 }

@@ -1,4 +1,4 @@
-//! Who the host talks to at all.
+//! Which agents the host accepts.
 
 use super::*;
 
@@ -16,12 +16,12 @@ async fn what_is_not_a_hello_is_refused_and_hung_up_on() {
         close(stream, &Outcome::Pong),
     ] {
         let (session, mut guest) = connect_to(&garbage).await;
-        let lost = session.unwrap_err();
+        let error = session.unwrap_err();
         assert!(
-            matches!(lost, LinkError::Violation(_)),
-            "{garbage:?}: {lost:?}"
+            matches!(error, LinkError::Violation(_)),
+            "{garbage:?}: {error:?}"
         );
-        while guest.hear().await.is_some() {}
+        while guest.recv().await.is_some() {}
     }
 }
 
@@ -32,10 +32,10 @@ async fn a_guest_that_hangs_up_before_or_within_its_hello_is_lost() {
         let (host, mut guest) = UnixStream::pair().unwrap();
         guest.write_all(&hello[..length]).await.unwrap();
         drop(guest);
-        let lost = Session::connect(Link::socket(host), Some(BOOT_ID))
+        let error = Session::connect(Link::socket(host), Some(BOOT_ID))
             .await
             .unwrap_err();
-        assert_eq!(lost, LinkError::Closed, "after {length} bytes");
+        assert_eq!(error, LinkError::Closed, "after {length} bytes");
     }
 }
 
@@ -43,7 +43,7 @@ async fn a_guest_that_hangs_up_before_or_within_its_hello_is_lost() {
 async fn the_agent_of_another_boot_is_refused() {
     let (session, mut guest) = connect_to(&hello(GUEST_WINDOW, [8; 16])).await;
     assert_eq!(session.unwrap_err(), LinkError::WrongBoot);
-    while guest.hear().await.is_some() {}
+    while guest.recv().await.is_some() {}
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn what_an_agent_cannot_do_is_not_asked_of_it() {
     let old = frames(|out| encode::hello(out, &old).unwrap());
     let (session, mut guest) = connect_to(&old).await;
     let session = session.unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    assert_eq!(guest.recv().await, Some(FromHost::Hello));
     assert_eq!(
         session.open(&exec()).unwrap_err(),
         OpenError::Unsupported(Capabilities::PROCESSES)
@@ -78,7 +78,7 @@ async fn an_agent_of_a_newer_generation_with_features_nobody_knows_is_served() {
     let new = frames(|out| encode::hello(out, &new).unwrap());
     let (session, mut guest) = connect_to(&new).await;
     let session = session.unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    assert_eq!(guest.recv().await, Some(FromHost::Hello));
     let mut stream = open(&session, &mut guest).await;
     let sent = [started(stream.id), ends(stream.id), exited(stream.id, 0)];
     guest.send(&sent.concat()).await;
@@ -96,7 +96,7 @@ async fn an_agent_without_any_feature_is_still_an_agent() {
     let bare = frames(|out| encode::hello(out, &bare).unwrap());
     let (session, mut guest) = connect_to(&bare).await;
     let session = session.unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    assert_eq!(guest.recv().await, Some(FromHost::Hello));
     let lacking = [
         (Request::PowerOff { grace_ms: 1 }, Capabilities::POWER_OFF),
         (Request::Dial { port: 80 }, Capabilities::PORTS),
@@ -106,6 +106,6 @@ async fn an_agent_without_any_feature_is_still_an_agent() {
         let refused = session.open(&request).unwrap_err();
         assert_eq!(refused, OpenError::Unsupported(lacks));
     }
-    // What every agent can do it is asked for.
+    // Requests that every agent supports are sent.
     settle(&session, &mut guest).await;
 }

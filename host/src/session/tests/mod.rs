@@ -24,14 +24,14 @@ use vmcell_wire::{
 use super::*;
 use flood::Flood;
 
-mod endless;
 mod flood;
-mod flow;
+mod flow_control;
 mod gaps;
 mod hello;
-mod noise;
-mod parts;
+mod outputs;
+mod random_frames;
 mod relay;
+mod result_limits;
 mod resume;
 mod services;
 mod violations;
@@ -41,10 +41,10 @@ const BOOT_ID: [u8; 16] = [7; 16];
 /// The window that the guest grants for standard input.
 const GUEST_WINDOW: u32 = 64 * 1024;
 
-/// The number that processes are started with, if it does not matter.
+/// The default ticket of processes.
 const TICKET: u64 = 4711;
 
-/// What the guest calls a process, and what its kernel does.
+/// The guest's id of a process, and its pid.
 const ID: u32 = 5;
 const PID: u32 = 9;
 
@@ -53,21 +53,21 @@ struct Guest {
     link: UnixStream,
     decoder: Decoder,
     unread: Vec<u8>,
-    /// Those that it heard while it waited for something else.
+    /// The acknowledgements that [`recv`](Self::recv) has skipped.
     acks: Vec<StreamId>,
 }
 
-/// What a guest hears from the host.
+/// A message from the host, abbreviated.
 #[derive(Debug, PartialEq, Eq)]
-enum Heard {
+enum FromHost {
     Hello,
-    /// A request without a kind of its own here.
+    /// Any other request.
     Open(StreamId),
     /// The start of a process with this ticket.
     Start(StreamId, u64),
     Resume(StreamId, Resume),
     Attach(StreamId, Attach<'static>),
-    /// A log, from where on, and its window.
+    /// A log, its start, and its window.
     Logs(StreamId, LogStart, u32),
     Cancel(StreamId),
     Ack(StreamId),
@@ -76,7 +76,7 @@ enum Heard {
     Credit(StreamId, Channel, u32),
 }
 
-impl Heard {
+impl FromHost {
     fn from_wire(item: Item<'_>) -> Self {
         match item {
             Item::Hello(_) => Self::Hello,
@@ -127,16 +127,16 @@ impl Guest {
         self.link.write_all(bytes).await.unwrap();
     }
 
-    /// The next thing that the host says; none if it hung up.
-    async fn hear_all(&mut self) -> Option<Heard> {
+    /// Receives the next message. `None` if the host has closed the link.
+    async fn recv_any(&mut self) -> Option<FromHost> {
         loop {
             let mut input = &self.unread[..];
             let item = self.decoder.decode(&mut input).unwrap();
-            let heard = item.map(Heard::from_wire);
+            let received = item.map(FromHost::from_wire);
             let taken = self.unread.len() - input.len();
             self.unread.drain(..taken);
-            if heard.is_some() {
-                return heard;
+            if received.is_some() {
+                return received;
             }
             if self.link.read_buf(&mut self.unread).await.unwrap_or(0) == 0 {
                 return None;
@@ -144,22 +144,23 @@ impl Guest {
         }
     }
 
-    /// The same past the word that a close has come, which may be late.
-    async fn hear(&mut self) -> Option<Heard> {
+    /// As [`recv_any`](Self::recv_any), without acknowledgements, which may be
+    /// late.
+    async fn recv(&mut self) -> Option<FromHost> {
         loop {
-            match self.hear_all().await {
-                Some(Heard::Ack(stream)) => self.acks.push(stream),
-                heard => return heard,
+            match self.recv_any().await {
+                Some(FromHost::Ack(stream)) => self.acks.push(stream),
+                received => return received,
             }
         }
     }
 
-    /// So many bytes of standard input.
-    async fn hear_data(&mut self, stream: StreamId, count: usize) -> Vec<u8> {
+    /// Receives this many bytes of standard input.
+    async fn recv_data(&mut self, stream: StreamId, count: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < count {
-            match self.hear().await {
-                Some(Heard::Data(id, more)) if id == stream => bytes.extend(more),
+            match self.recv().await {
+                Some(FromHost::Data(id, more)) if id == stream => bytes.extend(more),
                 other => panic!("{other:?}"),
             }
         }
@@ -167,8 +168,8 @@ impl Guest {
         bytes
     }
 
-    /// Waits for a reset, wherever it stands: its nonce, and what came before.
-    async fn hear_reset(&mut self) -> (Nonce, Vec<u8>) {
+    /// Waits for a reset. Returns its nonce and the bytes before it.
+    async fn recv_reset(&mut self) -> (Nonce, Vec<u8>) {
         let mut scanner = Scanner::new(key().to_bytes());
         let mut before = Vec::new();
         loop {
@@ -181,7 +182,7 @@ impl Guest {
                     Scanned::Mark => {
                         self.unread = input.to_vec();
                         self.decoder = Decoder::new(Peer::Host);
-                        return (self.hear_nonce().await, before);
+                        return (self.recv_nonce().await, before);
                     }
                 }
             }
@@ -189,7 +190,7 @@ impl Guest {
         }
     }
 
-    async fn hear_nonce(&mut self) -> Nonce {
+    async fn recv_nonce(&mut self) -> Nonce {
         while self.unread.len() < RESET_PART {
             assert_ne!(self.link.read_buf(&mut self.unread).await.unwrap(), 0);
         }
@@ -198,23 +199,23 @@ impl Guest {
     }
 
     /// Answers a reset as our agent would.
-    async fn relink(&mut self, window: u32) {
-        let (nonce, _) = self.hear_reset().await;
-        assert_eq!(self.hear().await, Some(Heard::Hello));
+    async fn answer_reset(&mut self, window: u32) {
+        let (nonce, _) = self.recv_reset().await;
+        assert_eq!(self.recv().await, Some(FromHost::Hello));
         let answer = [&nonce[..], &hello(window, BOOT_ID)].concat();
         self.send(&answer).await;
     }
 
-    /// Hears that a stream is to be resumed.
-    async fn hear_resume(&mut self, stream: StreamId) -> Resume {
-        match self.hear().await {
-            Some(Heard::Resume(id, resume)) if id == stream => resume,
+    /// Receives the request to resume a stream.
+    async fn recv_resume(&mut self, stream: StreamId) -> Resume {
+        match self.recv().await {
+            Some(FromHost::Resume(id, resume)) if id == stream => resume,
             other => panic!("{other:?}"),
         }
     }
 }
 
-/// What the serial port's host and guest share.
+/// The key that host and guest share for a serial port.
 fn key() -> ResetKey {
     ResetKey::new(*b"0123456789abcdef")
 }
@@ -257,13 +258,13 @@ fn gap(stream: StreamId, output: Output, bytes: u64) -> Vec<u8> {
     frames(|out| encode::event(out, stream, &Event::Gap { output, bytes }).unwrap())
 }
 
-/// A process of a list.
+/// An entry of a list.
 fn listed(stream: StreamId, process: u32) -> Vec<u8> {
     let entry = listed_entry(process, Packed::default());
     frames(|out| encode::event(out, stream, &Event::Listed(entry)).unwrap())
 }
 
-/// The same with arguments, before it becomes a frame.
+/// As [`listed`], with arguments, before it is encoded.
 fn listed_entry(process: u32, argv: Packed<'_>) -> Entry<'_> {
     let kept = Kept { start: 0, end: 0 };
     Entry {
@@ -280,7 +281,7 @@ fn listed_entry(process: u32, argv: Packed<'_>) -> Entry<'_> {
     }
 }
 
-/// The word that a stream watches a process from there on.
+/// The event that a stream is attached to a process at these offsets.
 fn attached(stream: StreamId, stdout: u64, stderr: u64, stdin: Option<Position>) -> Vec<u8> {
     let attached = Attached {
         id: ID,
@@ -300,7 +301,7 @@ fn close(stream: StreamId, outcome: &Outcome<'_>) -> Vec<u8> {
     frames(|out| encode::close(out, stream, outcome).unwrap())
 }
 
-/// The close of a process that says that it printed so much.
+/// The close of a process that printed this many bytes.
 fn exited(stream: StreamId, stdout_bytes: u64) -> Vec<u8> {
     close(stream, &Outcome::Exited(exit(stdout_bytes)))
 }
@@ -338,7 +339,7 @@ async fn connect_to(answer: &[u8]) -> (Result<Session, LinkError>, Guest) {
 
 async fn connect_with_window(window: u32) -> (Session, Guest) {
     let (session, mut guest) = connect_to(&hello(window, BOOT_ID)).await;
-    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    assert_eq!(guest.recv().await, Some(FromHost::Hello));
     (session.unwrap(), guest)
 }
 
@@ -346,19 +347,19 @@ async fn connect() -> (Session, Guest) {
     connect_with_window(GUEST_WINDOW).await
 }
 
-/// A session whose link can be made anew.
-async fn connect_port_with_window(window: u32) -> (Session, Guest) {
+/// A session on a serial port, whose link can be reset.
+async fn connect_serial_with_window(window: u32) -> (Session, Guest) {
     let (host, guest) = UnixStream::pair().unwrap();
     let mut guest = Guest::new(guest);
     guest.send(&hello(window, BOOT_ID)).await;
-    let link = Link::port(host, key());
+    let link = Link::serial(host, key());
     let session = Session::connect(link, Some(BOOT_ID)).await.unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Hello));
+    assert_eq!(guest.recv().await, Some(FromHost::Hello));
     (session, guest)
 }
 
-async fn connect_port() -> (Session, Guest) {
-    connect_port_with_window(GUEST_WINDOW).await
+async fn connect_serial() -> (Session, Guest) {
+    connect_serial_with_window(GUEST_WINDOW).await
 }
 
 fn start(ticket: u64) -> Start<'static> {
@@ -388,11 +389,11 @@ fn exec() -> Request<'static> {
 
 async fn open(session: &Session, guest: &mut Guest) -> Stream {
     let stream = session.open(&exec()).unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Start(stream.id, TICKET)));
+    assert_eq!(guest.recv().await, Some(FromHost::Start(stream.id, TICKET)));
     stream
 }
 
-/// What a stream that watches a process asks for.
+/// The request of a stream that attaches to a process.
 fn attach(process: Selector<'_>, stdin: bool) -> Attach<'_> {
     let from_the_start = Position {
         offset: 0,
@@ -406,31 +407,32 @@ fn attach(process: Selector<'_>, stdin: bool) -> Attach<'_> {
     }
 }
 
-/// A stream that watches a process from its start.
+/// Opens a stream that is attached to a process from its start.
 async fn watch(session: &Session, guest: &mut Guest) -> Stream {
     let attach = attach(Selector::Id(ID), false);
     let mut stream = session.open(&Request::Attach(attach)).unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Attach(stream.id, attach)));
+    let expected = FromHost::Attach(stream.id, attach);
+    assert_eq!(guest.recv().await, Some(expected));
     guest.send(&attached(stream.id, 0, 0, None)).await;
     let event = stream.next().await;
     assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
     stream
 }
 
-/// Returns when the host has taken all that the guest sent so far, which it
-/// only can while the link is fine. Nothing else may come from the host.
+/// Returns when the host has read all that the guest sent so far, which needs a
+/// working link. Nothing else may come from the host.
 async fn settle(session: &Session, guest: &mut Guest) {
     assert_eq!(settle_past(session, guest).await, []);
 }
 
-/// The same, with all that comes from the host until then.
-async fn settle_past(session: &Session, guest: &mut Guest) -> Vec<Heard> {
+/// As [`settle`], and returns all that comes from the host until then.
+async fn settle_past(session: &Session, guest: &mut Guest) -> Vec<FromHost> {
     let mut ping = session.open(&Request::Ping).unwrap();
     let mut before = Vec::new();
     loop {
-        match guest.hear().await {
-            Some(Heard::Open(id)) if id == ping.id => break,
-            Some(heard) => before.push(heard),
+        match guest.recv().await {
+            Some(FromHost::Open(id)) if id == ping.id => break,
+            Some(received) => before.push(received),
             None => panic!("the host hung up"),
         }
     }
@@ -443,9 +445,9 @@ async fn settle_past(session: &Session, guest: &mut Guest) -> Vec<Heard> {
     before
 }
 
-/// The credit that has come for an output when everything that was sent has
-/// arrived. Nothing else may come.
-async fn hear_credit(
+/// Returns the credit for an output when everything that was sent has arrived.
+/// Nothing else may come.
+async fn recv_credit(
     session: &Session,
     guest: &mut Guest,
     stream: StreamId,
@@ -456,14 +458,14 @@ async fn hear_credit(
         .await
         .into_iter()
         .chain(settle_past(session, guest).await)
-        .map(|heard| match heard {
-            Heard::Credit(id, on, bytes) if id == stream && on == channel => bytes,
+        .map(|received| match received {
+            FromHost::Credit(id, on, bytes) if id == stream && on == channel => bytes,
             other => panic!("{other:?}"),
         })
         .sum()
 }
 
-/// Everything that a reader of standard output gets, and how it ends.
+/// Reads all data of a stream, and returns how it ended.
 async fn read_to_end(stream: &mut Stream) -> (Vec<u8>, Result<Closing, LinkError>) {
     let mut bytes = Vec::new();
     loop {
@@ -471,24 +473,24 @@ async fn read_to_end(stream: &mut Stream) -> (Vec<u8>, Result<Closing, LinkError
             Ok(StreamEvent::Data(_, more)) => bytes.extend(more),
             Ok(StreamEvent::Closed(closing)) => return (bytes, Ok(closing)),
             Ok(_) => {}
-            Err(lost) => return (bytes, Err(lost)),
+            Err(error) => return (bytes, Err(error)),
         }
     }
 }
 
 /// Lets a guest send bytes on a link with one open stream. The user of the
-/// stream and whoever comes later must be told the same.
-async fn lost_after(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
+/// stream and later callers must get the same error.
+async fn error_after(bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
     let (session, mut guest) = connect().await;
     let mut stream = open(&session, &mut guest).await;
     guest.send(&bytes(stream.id)).await;
     let (_, end) = read_to_end(&mut stream).await;
-    let lost = end.expect_err("the guest broke the protocol");
+    let error = end.expect_err("the guest broke the protocol");
     assert_eq!(
         session.open(&exec()).unwrap_err(),
-        OpenError::Link(lost),
+        OpenError::Link(error),
         "nothing more can be asked of this guest"
     );
-    assert_eq!(*session.lost().borrow(), Some(lost));
-    lost
+    assert_eq!(*session.link_error().borrow(), Some(error));
+    error
 }

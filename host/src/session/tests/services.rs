@@ -50,12 +50,12 @@ async fn next_name(stream: &mut Stream) -> String {
     }
 }
 
-/// The log of a service, of which the guest says that it begins there.
+/// Opens the log of a service; the guest reports that it begins at `begins_at`.
 async fn read_log(session: &Session, guest: &mut Guest, begins_at: u64) -> Stream {
     let from = LogStart::Lines(10);
     let mut stream = session.open(&logs(from)).unwrap();
-    let heard = guest.hear().await;
-    assert_eq!(heard, Some(Heard::Logs(stream.id, from, WINDOW)));
+    let received = guest.recv().await;
+    assert_eq!(received, Some(FromHost::Logs(stream.id, from, WINDOW)));
     guest.send(&attached(stream.id, begins_at, 0, None)).await;
     let event = stream.next().await;
     assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
@@ -63,13 +63,10 @@ async fn read_log(session: &Session, guest: &mut Guest, begins_at: u64) -> Strea
 }
 
 /// Lets a guest answer a request with bytes that break the protocol.
-async fn lost_after_asking(
-    request: &Request<'_>,
-    bytes: impl FnOnce(StreamId) -> Vec<u8>,
-) -> LinkError {
+async fn error_for(request: &Request<'_>, bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
     let (session, mut guest) = connect().await;
     let mut stream = session.open(request).unwrap();
-    guest.hear().await;
+    guest.recv().await;
     guest.send(&bytes(stream.id)).await;
     let (_, end) = read_to_end(&mut stream).await;
     end.expect_err("the guest broke the protocol")
@@ -77,18 +74,18 @@ async fn lost_after_asking(
 
 #[tokio::test]
 async fn a_list_shows_no_service_twice_over_a_broken_link() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let mut stream = session.open(&LIST).unwrap();
     let id = stream.id;
-    assert_eq!(guest.hear().await, Some(Heard::Open(id)));
+    assert_eq!(guest.recv().await, Some(FromHost::Open(id)));
     for name in ["a", "b"] {
         guest.send(&listed_service(id, name)).await;
     }
     let mut shown = vec![next_name(&mut stream).await];
     settle(&session, &mut guest).await;
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
-    assert_eq!(guest.hear().await, Some(Heard::Open(id)));
+    guest.answer_reset(GUEST_WINDOW).await;
+    assert_eq!(guest.recv().await, Some(FromHost::Open(id)));
     // One has gone meanwhile, and one has come.
     for name in ["a", "aa", "c"] {
         guest.send(&listed_service(id, name)).await;
@@ -108,44 +105,44 @@ async fn a_list_shows_no_service_twice_over_a_broken_link() {
 
 #[tokio::test]
 async fn a_list_of_services_without_an_end_is_refused() {
-    let lost = lost_after_asking(&LIST, |id| {
+    let error = error_for(&LIST, |id| {
         let names = (0..=MAX_LISTED).map(|number| format!("s{number:04}"));
         names.flat_map(|name| listed_service(id, &name)).collect()
     });
-    assert_eq!(lost.await, MALFORMED);
+    assert_eq!(error.await, MALFORMED);
 }
 
 #[tokio::test]
 async fn a_service_that_nobody_asked_for_is_refused() {
     let look = Request::Service(Service::Look { name: "web" });
     for request in [look, Request::List { after: 0 }, exec()] {
-        let lost = lost_after_asking(&request, |id| listed_service(id, "web")).await;
-        assert_eq!(lost, MALFORMED, "{request:?}");
+        let error = error_for(&request, |id| listed_service(id, "web")).await;
+        assert_eq!(error, MALFORMED, "{request:?}");
     }
-    let lost = lost_after_asking(&LIST, |id| listed(id, 1)).await;
-    assert_eq!(lost, MALFORMED);
+    let error = error_for(&LIST, |id| listed(id, 1)).await;
+    assert_eq!(error, MALFORMED);
 }
 
 #[tokio::test]
 async fn names_that_are_none_are_refused() {
     for name in ["../etc", "a b", "\x1b[2J", "-x"] {
-        let lost = lost_after_asking(&LIST, |id| listed_service(id, name)).await;
-        assert_eq!(lost, MALFORMED, "{name:?}");
+        let error = error_for(&LIST, |id| listed_service(id, name)).await;
+        assert_eq!(error, MALFORMED, "{name:?}");
     }
 }
 
 #[tokio::test]
 async fn an_answer_with_a_name_that_is_none_is_no_answer() {
     let (session, mut guest) = connect().await;
-    for told in [
+    for answer in [
         running("a b"),
         state("web", Phase::Waiting("../x")),
         state("web", Phase::Failed(FailureReason::Need("\x07"))),
     ] {
         let look = Request::Service(Service::Look { name: "web" });
         let mut stream = session.open(&look).unwrap();
-        assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
-        guest.send(&closed(stream.id, told)).await;
+        assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
+        guest.send(&closed(stream.id, answer)).await;
         let event = stream.next().await;
         assert!(
             matches!(event, Ok(StreamEvent::Closed(Closing::Unknown))),
@@ -163,15 +160,15 @@ async fn texts_about_services_are_safe_to_print() {
         until: Until::Ready,
     });
     let mut stream = session.open(&wait).unwrap();
-    assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+    assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
     let reason = FailureReason::NotReady("\x1b[31mred");
-    let told = state("web", Phase::Failed(reason));
-    guest.send(&closed(stream.id, told)).await;
-    let Ok(StreamEvent::Closed(Closing::Service(told))) = stream.next().await else {
+    let answer = state("web", Phase::Failed(reason));
+    guest.send(&closed(stream.id, answer)).await;
+    let Ok(StreamEvent::Closed(Closing::Service(answer))) = stream.next().await else {
         panic!("no answer");
     };
-    let ServicePhase::Failed(ServiceTrouble::NotReady(text)) = told.phase else {
-        panic!("{told:?}");
+    let ServicePhase::Failed(ServiceFailureReason::NotReady(text)) = answer.phase else {
+        panic!("{answer:?}");
     };
     assert_eq!(text, "\u{fffd}[31mred");
 }
@@ -193,13 +190,13 @@ async fn what_is_asked_of_a_service_is_asked_again_over_a_new_link() {
         Service::Stop { name },
         Service::Restart { name },
     ] {
-        let (session, mut guest) = connect_port().await;
+        let (session, mut guest) = connect_serial().await;
         let mut stream = session.open(&Request::Service(request)).unwrap();
-        assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+        assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
         for _ in 0..2 {
             session.drop_link();
-            guest.relink(GUEST_WINDOW).await;
-            assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+            guest.answer_reset(GUEST_WINDOW).await;
+            assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
         }
         guest.send(&closed(stream.id, running(name))).await;
         let event = stream.next().await;
@@ -214,7 +211,7 @@ async fn what_is_asked_of_a_service_is_asked_again_over_a_new_link() {
 
 #[tokio::test]
 async fn a_log_goes_on_at_its_byte_and_says_what_was_dropped_meanwhile() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let mut stream = read_log(&session, &mut guest, 1000).await;
     let id = stream.id;
     guest.send(&data(id, Channel::Stdout, b"one")).await;
@@ -223,41 +220,41 @@ async fn a_log_goes_on_at_its_byte_and_says_what_was_dropped_meanwhile() {
     settle(&session, &mut guest).await;
     // Nothing was read yet, so there is less room by what is here.
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
-    let heard = guest.hear().await;
+    guest.answer_reset(GUEST_WINDOW).await;
+    let received = guest.recv().await;
     let again = LogStart::Offset(1013);
-    assert_eq!(heard, Some(Heard::Logs(id, again, WINDOW - 6)));
+    assert_eq!(received, Some(FromHost::Logs(id, again, WINDOW - 6)));
     guest.send(&attached(id, 1020, 0, None)).await;
     guest.send(&data(id, Channel::Stdout, b"three")).await;
     guest
         .send(&frames(|out| encode::end(out, id, Channel::Stdout)))
         .await;
     guest.send(&closed(id, state("web", Phase::Stopped))).await;
-    let mut came = Vec::new();
+    let mut parts = Vec::new();
     loop {
         match stream.next().await.unwrap() {
-            StreamEvent::Data(_, bytes) => came.push(String::from_utf8(bytes.to_vec()).unwrap()),
-            StreamEvent::Gap(_, bytes) => came.push(bytes.to_string()),
+            StreamEvent::Data(_, bytes) => parts.push(String::from_utf8(bytes.to_vec()).unwrap()),
+            StreamEvent::Gap(_, bytes) => parts.push(bytes.to_string()),
             StreamEvent::Closed(Closing::Service(_)) => break,
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(came, ["one", "7", "two", "7", "three"]);
+    assert_eq!(parts, ["one", "7", "two", "7", "three"]);
     assert_eq!(stream.offset(Channel::Stdout), 1025);
 }
 
 #[tokio::test]
 async fn a_log_that_has_not_begun_is_asked_for_as_before() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let from = LogStart::Lines(10);
     let mut stream = session.open(&logs(from)).unwrap();
     for _ in 0..3 {
-        let heard = guest.hear().await;
-        assert_eq!(heard, Some(Heard::Logs(stream.id, from, WINDOW)));
+        let received = guest.recv().await;
+        assert_eq!(received, Some(FromHost::Logs(stream.id, from, WINDOW)));
         session.drop_link();
-        guest.relink(GUEST_WINDOW).await;
+        guest.answer_reset(GUEST_WINDOW).await;
     }
-    guest.hear().await;
+    guest.recv().await;
     guest.send(&attached(stream.id, 5, 0, None)).await;
     let event = stream.next().await;
     assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
@@ -268,25 +265,25 @@ async fn a_log_that_has_not_begun_is_asked_for_as_before() {
 async fn a_log_begins_once_and_before_its_bytes() {
     let request = logs(LogStart::Lines(10));
     let twice = |id| [attached(id, 5, 0, None), attached(id, 5, 0, None)].concat();
-    assert_eq!(lost_after_asking(&request, twice).await, MALFORMED);
+    assert_eq!(error_for(&request, twice).await, MALFORMED);
     let late = |id| [gap(id, Output::Stdout, 5), attached(id, 100, 0, None)].concat();
-    assert_eq!(lost_after_asking(&request, late).await, MALFORMED);
+    assert_eq!(error_for(&request, late).await, MALFORMED);
     let late = |id| {
         let bytes = data(id, Channel::Stdout, b"x");
         [bytes, attached(id, 100, 0, None)].concat()
     };
-    assert_eq!(lost_after_asking(&request, late).await, MALFORMED);
+    assert_eq!(error_for(&request, late).await, MALFORMED);
     let other = |id| data(id, Channel::Stderr, b"x");
-    assert_eq!(lost_after_asking(&request, other).await, MALFORMED);
+    assert_eq!(error_for(&request, other).await, MALFORMED);
 }
 
 #[tokio::test]
 async fn a_log_never_goes_back() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let mut stream = read_log(&session, &mut guest, 1000).await;
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
-    guest.hear().await;
+    guest.answer_reset(GUEST_WINDOW).await;
+    guest.recv().await;
     guest.send(&attached(stream.id, 999, 0, None)).await;
     let (_, end) = read_to_end(&mut stream).await;
     assert_eq!(end.unwrap_err(), MALFORMED);
@@ -296,25 +293,25 @@ async fn a_log_never_goes_back() {
 async fn a_connection_is_told_once_and_where_it_was_asked_for() {
     let dial = Request::Dial { port: 80 };
     let twice = |id| [connected(id), connected(id)].concat();
-    assert_eq!(lost_after_asking(&dial, twice).await, MALFORMED);
+    assert_eq!(error_for(&dial, twice).await, MALFORMED);
     let look = Request::Service(Service::Look { name: "web" });
     for request in [exec(), LIST, look, logs(LogStart::Lines(1)), Request::Ping] {
-        let lost = lost_after_asking(&request, connected).await;
-        assert_eq!(lost, MALFORMED, "{request:?}");
+        let error = error_for(&request, connected).await;
+        assert_eq!(error, MALFORMED, "{request:?}");
     }
 }
 
 #[tokio::test]
 async fn a_connection_breaks_with_its_link_and_nobody_else_suffers() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let mut stream = session.open(&Request::Dial { port: 80 }).unwrap();
     let input = stream.input();
-    assert_eq!(guest.hear().await, Some(Heard::Open(stream.id)));
+    assert_eq!(guest.recv().await, Some(FromHost::Open(stream.id)));
     guest.send(&connected(stream.id)).await;
     let event = stream.next().await;
     assert!(matches!(event, Ok(StreamEvent::Connected)), "{event:?}");
     assert!(input.write(Bytes::from_static(b"ping")).await);
-    assert_eq!(guest.hear_data(stream.id, 4).await, b"ping");
+    assert_eq!(guest.recv_data(stream.id, 4).await, b"ping");
     guest.send(&data(stream.id, Channel::Stdout, b"pong")).await;
     settle(&session, &mut guest).await;
     session.drop_link();
@@ -323,6 +320,6 @@ async fn a_connection_breaks_with_its_link_and_nobody_else_suffers() {
     assert_eq!(bytes, b"pong");
     assert_eq!(end.unwrap_err(), LinkError::Dropped);
     assert!(!input.write(Bytes::from_static(b"ping")).await);
-    guest.relink(GUEST_WINDOW).await;
+    guest.answer_reset(GUEST_WINDOW).await;
     settle(&session, &mut guest).await;
 }

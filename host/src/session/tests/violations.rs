@@ -1,4 +1,4 @@
-//! What a guest may not send.
+//! Guests that violate the protocol.
 
 use super::*;
 
@@ -13,7 +13,7 @@ async fn an_impossible_length_is_refused_by_its_header_alone() {
         (Kind::End(Channel::Stdout), 1),
         (Kind::Credit(Channel::Stdin), 3),
     ] {
-        let lost = lost_after(|stream| {
+        let error = error_after(|stream| {
             let header = Header {
                 length,
                 stream: Some(stream),
@@ -22,10 +22,10 @@ async fn an_impossible_length_is_refused_by_its_header_alone() {
             header.to_bytes().to_vec()
         })
         .await;
-        let LinkError::Violation(WireError::BadLength { length: told, .. }) = lost else {
-            panic!("{kind:?} of {length} bytes: {lost:?}");
+        let LinkError::Violation(WireError::BadLength { length: found, .. }) = error else {
+            panic!("{kind:?} of {length} bytes: {error:?}");
         };
-        assert_eq!(told, length);
+        assert_eq!(found, length);
     }
 }
 
@@ -40,18 +40,18 @@ async fn what_only_a_host_may_send_is_refused() {
         (Kind::Credit(Channel::Stdout), &[1, 0, 0, 0]),
         (Kind::Credit(Channel::Stderr), &[1, 0, 0, 0]),
     ] {
-        let lost = lost_after(|stream| frame(kind, Some(stream), payload)).await;
+        let error = error_after(|stream| frame(kind, Some(stream), payload)).await;
         assert!(
-            matches!(lost, LinkError::Violation(WireError::UnexpectedKind(_))),
-            "{kind:?}: {lost:?}"
+            matches!(error, LinkError::Violation(WireError::UnexpectedKind(_))),
+            "{kind:?}: {error:?}"
         );
     }
 }
 
 #[tokio::test]
 async fn a_second_hello_is_refused() {
-    let lost = lost_after(|_| hello(GUEST_WINDOW, BOOT_ID)).await;
-    assert_eq!(lost, LinkError::Violation(WireError::Malformed));
+    let error = error_after(|_| hello(GUEST_WINDOW, BOOT_ID)).await;
+    assert_eq!(error, LinkError::Violation(WireError::Malformed));
 }
 
 #[tokio::test]
@@ -64,25 +64,25 @@ async fn messages_that_make_no_sense_are_refused() {
         // Credit for nothing.
         (Kind::Credit(Channel::Stdin), &[0; 4]),
     ] {
-        let lost = lost_after(|stream| frame(kind, Some(stream), payload)).await;
-        assert_eq!(lost, LinkError::Violation(WireError::Malformed), "{kind:?}");
+        let error = error_after(|stream| frame(kind, Some(stream), payload)).await;
+        assert_eq!(error, MALFORMED, "{kind:?}");
     }
 }
 
 #[tokio::test]
 async fn nothing_may_come_on_a_stream_that_was_never_opened() {
-    let stranger = StreamId::new(4711).unwrap();
+    let unopened = StreamId::new(4711).unwrap();
     for bytes in [
-        data(stranger, Channel::Stdout, b"x"),
-        // So large that it would be read straight to its stream.
-        data(stranger, Channel::Stdout, &[0; 100_000]),
-        started(stranger),
-        ends(stranger),
-        credit(stranger, 1),
-        close(stranger, &Outcome::Pong),
+        data(unopened, Channel::Stdout, b"x"),
+        // So large that it would be read directly into its stream.
+        data(unopened, Channel::Stdout, &[0; 100_000]),
+        started(unopened),
+        ends(unopened),
+        credit(unopened, 1),
+        close(unopened, &Outcome::Pong),
     ] {
-        let lost = lost_after(|_| bytes).await;
-        assert_eq!(lost, LinkError::Violation(WireError::BadStream(4711)));
+        let error = error_after(|_| bytes).await;
+        assert_eq!(error, LinkError::Violation(WireError::BadStream(4711)));
     }
 }
 
@@ -92,19 +92,19 @@ async fn data_past_the_window_is_refused_and_not_held() {
     for size in [1000, MAX_PAYLOAD as usize] {
         let (session, mut guest) = connect().await;
         let mut stream = open(&session, &mut guest).await;
-        let mut lost = session.lost();
+        let mut error = session.link_error();
         let frame = data(stream.id, Channel::Stdout, &vec![b'x'; size]);
         let mut sent = 0;
-        let lost = loop {
+        let error = loop {
             tokio::select! {
                 biased;
-                lost = lost.wait_for(Option::is_some) => break *lost.unwrap(),
+                error = error.wait_for(Option::is_some) => break *error.unwrap(),
                 () = guest.send(&frame) => sent += frame.len(),
             }
         };
         let overrun = LinkError::Violation(WireError::Overrun(Channel::Stdout));
-        assert_eq!(lost, Some(overrun));
-        // What the host did not take is in the sockets.
+        assert_eq!(error, Some(overrun));
+        // The rest is in the buffers of the sockets.
         assert!(sent < 4 * WINDOW as usize, "{sent} bytes were taken");
         let (held, end) = read_to_end(&mut stream).await;
         assert_eq!(end.unwrap_err(), overrun);
@@ -127,7 +127,7 @@ async fn each_byte_in_a_frame_of_its_own_arrives_and_costs_no_more_than_a_byte()
     }
     settle(&session, &mut guest).await;
     // A list of pieces would take 32 MiB and more.
-    let room = stream.state.lock().stdout.room();
+    let room = stream.state.lock().stdout.memory_used();
     assert!(room <= 2 * COUNT, "the host holds {room} bytes");
     guest.send(&ends(stream.id)).await;
     guest.send(&exited(stream.id, COUNT as u64)).await;
@@ -161,17 +161,17 @@ async fn large_frames_arrive_unchanged_however_they_are_cut() {
 
 #[tokio::test]
 async fn a_process_starts_once() {
-    let lost = lost_after(|stream| [started(stream), started(stream)].concat()).await;
-    assert_eq!(lost, LinkError::Violation(WireError::Malformed));
+    let error = error_after(|stream| [started(stream), started(stream)].concat()).await;
+    assert_eq!(error, LinkError::Violation(WireError::Malformed));
 }
 
 #[tokio::test]
 async fn nothing_may_come_on_an_output_that_has_ended() {
     for payload in [&b"x"[..], &[0; 100_000]] {
-        let lost =
-            lost_after(|stream| [ends(stream), data(stream, Channel::Stderr, payload)].concat())
+        let error =
+            error_after(|stream| [ends(stream), data(stream, Channel::Stderr, payload)].concat())
                 .await;
-        assert_eq!(lost, LinkError::Violation(WireError::Malformed));
+        assert_eq!(error, LinkError::Violation(WireError::Malformed));
     }
 }
 
@@ -188,10 +188,10 @@ async fn nothing_may_come_on_a_stream_that_is_closed() {
         guest.send(&ends(id)).await;
         guest.send(&exited(id, 0)).await;
         guest.send(&more(id)).await;
-        let mut lost = session.lost();
-        let lost = *lost.wait_for(Option::is_some).await.unwrap();
+        let mut error = session.link_error();
+        let error = *error.wait_for(Option::is_some).await.unwrap();
         let expected = LinkError::Violation(WireError::BadStream(id.get()));
-        assert_eq!(lost, Some(expected));
+        assert_eq!(error, Some(expected));
         // What came before that was in order.
         let (_, end) = read_to_end(&mut stream).await;
         assert!(matches!(end, Ok(Closing::Exited(_))), "{end:?}");
@@ -202,7 +202,7 @@ async fn nothing_may_come_on_a_stream_that_is_closed() {
 async fn too_much_credit_is_refused() {
     let overflow = LinkError::Violation(WireError::CreditOverflow(Channel::Stdin));
     assert_eq!(
-        lost_after(|stream| credit(stream, u32::MAX)).await,
+        error_after(|stream| credit(stream, u32::MAX)).await,
         overflow
     );
     let little_by_little = |stream| {
@@ -211,7 +211,7 @@ async fn too_much_credit_is_refused() {
             .flat_map(|_| credit(stream, GUEST_WINDOW))
             .collect()
     };
-    assert_eq!(lost_after(little_by_little).await, overflow);
+    assert_eq!(error_after(little_by_little).await, overflow);
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ async fn a_cancelled_process_may_have_printed_more_than_came() {
     let mut stream = open(&session, &mut guest).await;
     let id = stream.id;
     stream.cancel();
-    assert_eq!(guest.hear().await, Some(Heard::Cancel(id)));
+    assert_eq!(guest.recv().await, Some(FromHost::Cancel(id)));
     guest.send(&data(id, Channel::Stdout, b"hello")).await;
     guest.send(&exited(id, 1_000_000)).await;
     let (bytes, end) = read_to_end(&mut stream).await;
@@ -260,21 +260,21 @@ async fn a_cancelled_process_may_have_printed_more_than_came() {
 
 #[tokio::test]
 async fn only_who_asked_to_watch_is_told_where_a_process_stands() {
-    let lost = lost_after(|stream| attached(stream, 0, 0, None)).await;
-    assert_eq!(lost, LinkError::Violation(WireError::Malformed));
-    let lost = lost_after(|stream| [started(stream), attached(stream, 0, 0, None)].concat()).await;
-    assert_eq!(lost, LinkError::Violation(WireError::Malformed));
+    let error = error_after(|stream| attached(stream, 0, 0, None)).await;
+    assert_eq!(error, MALFORMED);
+    let answer = |stream| [started(stream), attached(stream, 0, 0, None)].concat();
+    assert_eq!(error_after(answer).await, MALFORMED);
 }
 
 /// Opens a stream with a request and lets a guest answer it.
-async fn lost_asking(request: Request<'_>, bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
+async fn error_for(request: Request<'_>, bytes: impl FnOnce(StreamId) -> Vec<u8>) -> LinkError {
     let (session, mut guest) = connect().await;
     let mut stream = session.open(&request).unwrap();
     guest.send(&bytes(stream.id)).await;
     let (_, end) = read_to_end(&mut stream).await;
-    let lost = end.expect_err("the guest broke the protocol");
-    assert_eq!(*session.lost().borrow(), Some(lost));
-    lost
+    let error = end.expect_err("the guest broke the protocol");
+    assert_eq!(*session.link_error().borrow(), Some(error));
+    error
 }
 
 const MALFORMED: LinkError = LinkError::Violation(WireError::Malformed);
@@ -283,56 +283,56 @@ const MALFORMED: LinkError = LinkError::Violation(WireError::Malformed);
 async fn a_process_is_attached_to_once() {
     let request = Request::Attach(attach(Selector::Id(ID), false));
     let twice = |stream| attached(stream, 0, 0, None).repeat(2);
-    assert_eq!(lost_asking(request, twice).await, MALFORMED);
+    assert_eq!(error_for(request, twice).await, MALFORMED);
 }
 
 #[tokio::test]
 async fn a_process_that_is_attached_to_does_not_start() {
     let request = Request::Attach(attach(Selector::Id(ID), false));
-    assert_eq!(lost_asking(request, started).await, MALFORMED);
+    assert_eq!(error_for(request, started).await, MALFORMED);
 }
 
 #[tokio::test]
 async fn nothing_may_come_on_a_channel_that_was_not_asked_for() {
     let outputs = [Channel::Stdout, Channel::Stderr];
-    for (asked, other) in [(outputs[0], outputs[1]), (outputs[1], outputs[0])] {
+    for (requested, other) in [(outputs[0], outputs[1]), (outputs[1], outputs[0])] {
         let all = attach(Selector::Id(ID), false);
         let request = Request::Attach(Attach {
-            stdout: all.stdout.filter(|_| asked == Channel::Stdout),
-            stderr: all.stderr.filter(|_| asked == Channel::Stderr),
+            stdout: all.stdout.filter(|_| requested == Channel::Stdout),
+            stderr: all.stderr.filter(|_| requested == Channel::Stderr),
             ..all
         });
-        // Small, so large that it would be read straight to its stream, none.
+        // Small, so large that it would be read directly into its stream, none.
         for bytes in [
             |stream, channel| data(stream, channel, b"x"),
             |stream, channel| data(stream, channel, &[0; 100_000]),
             |stream, channel| frames(|out| encode::end(out, stream, channel)),
         ] {
-            let lost = lost_asking(request, |stream| {
+            let error = error_for(request, |stream| {
                 [
                     attached(stream, 0, 0, None),
-                    bytes(stream, asked),
+                    bytes(stream, requested),
                     bytes(stream, other),
                 ]
                 .concat()
             })
             .await;
-            assert_eq!(lost, MALFORMED);
+            assert_eq!(error, MALFORMED);
         }
     }
     for request in [Request::Ping, Request::List { after: 0 }] {
         for channel in outputs {
             let bytes = |stream| data(stream, channel, &[0; 100_000]);
-            assert_eq!(lost_asking(request, bytes).await, MALFORMED);
+            assert_eq!(error_for(request, bytes).await, MALFORMED);
         }
     }
 }
 
 #[tokio::test]
 async fn processes_come_to_those_who_asked_for_a_list() {
-    assert_eq!(lost_after(|stream| listed(stream, 1)).await, MALFORMED);
-    let lost = lost_asking(Request::Ping, |stream| listed(stream, 1)).await;
-    assert_eq!(lost, MALFORMED);
+    assert_eq!(error_after(|stream| listed(stream, 1)).await, MALFORMED);
+    let error = error_for(Request::Ping, |stream| listed(stream, 1)).await;
+    assert_eq!(error, MALFORMED);
 }
 
 #[tokio::test]
@@ -344,7 +344,7 @@ async fn a_list_has_an_end() {
             .collect()
     };
     let request = Request::List { after: 0 };
-    assert_eq!(lost_asking(request, too_many).await, MALFORMED);
+    assert_eq!(error_for(request, too_many).await, MALFORMED);
 
     // Also for a reader that takes each one before the next comes.
     let (session, mut guest) = connect().await;
@@ -364,10 +364,10 @@ async fn an_absurd_place_to_begin_at_is_refused() {
     for (offset, window) in [(0, MAX_WINDOW + 1), (0, u32::MAX)] {
         let stdin = Position { offset, window };
         let bytes = |stream| attached(stream, 0, 0, Some(stdin));
-        let lost = lost_asking(request, bytes).await;
+        let error = error_for(request, bytes).await;
         assert!(
-            matches!(lost, LinkError::Violation(_)),
-            "{stdin:?}: {lost:?}"
+            matches!(error, LinkError::Violation(_)),
+            "{stdin:?}: {error:?}"
         );
     }
     // There is nothing behind the last offset.
@@ -378,7 +378,7 @@ async fn an_absurd_place_to_begin_at_is_refused() {
         ]
         .concat()
     };
-    assert_eq!(lost_asking(request, bytes).await, MALFORMED);
+    assert_eq!(error_for(request, bytes).await, MALFORMED);
 }
 
 #[tokio::test]
@@ -392,12 +392,12 @@ async fn an_input_that_stands_at_the_last_offset_harms_nobody() {
         window: 100,
     };
     guest.send(&attached(id, 0, 0, Some(stdin))).await;
-    // It is a violation, or it is not; in no case does it end the task.
+    // Whether or not this is a violation, it must not panic the task.
     let input = stream.input();
     if input.write(Bytes::from_static(b"input")).await {
         guest.send(&credit(id, 5)).await;
         drop(guest);
     }
-    let mut lost = session.lost();
-    assert!(lost.wait_for(Option::is_some).await.unwrap().is_some());
+    let mut error = session.link_error();
+    assert!(error.wait_for(Option::is_some).await.unwrap().is_some());
 }

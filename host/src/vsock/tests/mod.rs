@@ -1,5 +1,5 @@
 //! Not every machine has vsock in its kernel, but every guest with a vsock
-//! device has. So these tests bring their own program into a VM and run a part
+//! device has. So these tests copy their own program into a VM and run a part
 //! of it there:
 //!
 //! ```text
@@ -24,22 +24,22 @@ use tokio::{
 use self::program::Program;
 use crate::{Command, Error, LinkKind, Vm, backend::RunFolder};
 
-/// Where the guest's part tells what it does, and is told when to end.
-const CONTROL: u32 = 2000;
+/// The port on which the guest's part reports what it does.
+const CONTROL_PORT: u32 = 2000;
 
-/// Where it sends bytes, and gets some.
-const DATA: u32 = 2001;
+/// The port on which it sends and receives bytes.
+const DATA_PORT: u32 = 2001;
 
-/// Where nobody listens.
-const NOBODY: u32 = 2002;
+/// A port on which nothing listens.
+const UNUSED_PORT: u32 = 2002;
 
 /// How many bytes go in each direction.
 const SIZE: usize = 4 * 1024 * 1024;
 
-/// How long anything may take, in an emulated machine.
+/// How long each part may take, in an emulated machine.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes of which none can be missing or in the wrong place without a trace.
+/// A pattern in which a missing or misplaced byte is noticed.
 fn bytes(seed: u32) -> Vec<u8> {
     let byte = |index: u32| (index.wrapping_mul(2_654_435_761) >> 24) as u8;
     (seed..).map(byte).take(SIZE).collect()
@@ -65,8 +65,8 @@ async fn connections_to_the_host_and_from_it_work_in_a_real_kernel() {
     let program = Program::this().unwrap();
     let files = vm.files().at("/workspace");
     files.push(program.folder(), "program").run().await.unwrap();
-    let command = Command::from_argv(program.argv("/workspace/program", guest::NAME))
-        .env(guest::ROLE, "guest")
+    let command = Command::from_argv(program.argv("/workspace/program", guest::TEST_NAME))
+        .env(guest::ROLE_VARIABLE, "guest")
         .timeout(TEST_TIMEOUT);
     let serving = tokio::spawn(host.serve());
     let guest = vm.exec_stream(command).unwrap();
@@ -82,7 +82,7 @@ async fn connections_to_the_host_and_from_it_work_in_a_real_kernel() {
 
 /// The other side of what runs in the guest.
 struct Host {
-    /// Where connections to the guest are made.
+    /// The socket for connections to the guest.
     vsock: PathBuf,
     control: UnixListener,
     data: UnixListener,
@@ -92,7 +92,7 @@ impl Host {
     fn of(vm: &Vm) -> Self {
         let vsock = RunFolder::base().join(vm.id()).join("vsock");
         let listen = |port| UnixListener::bind(format!("{}_{port}", vsock.display())).unwrap();
-        let (control, data) = (listen(CONTROL), listen(DATA));
+        let (control, data) = (listen(CONTROL_PORT), listen(DATA_PORT));
         Self {
             vsock,
             control,
@@ -105,12 +105,11 @@ impl Host {
         let (data, _) = self.data.accept().await?;
         exchange(data, &mut control).await?;
 
-        // The guest waits for the host. That it has connected is all that it
-        // wants to know.
+        // The guest waits for the host, and closes the connection at once.
         let port = control.read_u32().await?;
         let connection = self.connect(port).await?;
         assert_eq!(rest_of(connection).await?, b"");
-        assert_eq!(control.read_u8().await?, guest::HAS_COME);
+        assert_eq!(control.read_u8().await?, guest::CONNECTED);
 
         // It waits for another guest, however often the host tries.
         let port = control.read_u32().await?;
@@ -119,7 +118,7 @@ impl Host {
             assert_eq!(rest_of(connection).await?, b"");
         }
         control.write_u8(0).await?;
-        assert_eq!(control.read_u8().await?, guest::STILL_WAITS);
+        assert_eq!(control.read_u8().await?, guest::STILL_WAITING);
         Ok(())
     }
 
@@ -137,17 +136,17 @@ impl Host {
     }
 }
 
-/// Takes what the guest sends while the guest takes what it is sent, and has the
-/// last word. That the guest says no more it is told beside: the device ends
-/// both directions or none.
+/// Sends and receives at once, and then sends the final bytes. The guest reports
+/// on the control connection that it has closed its side: the device closes both
+/// directions or none.
 async fn exchange(mut data: UnixStream, control: &mut UnixStream) -> io::Result<()> {
     let (mut reader, mut writer) = data.split();
     let mut received = vec![0; SIZE];
     let sent = bytes(FROM_HOST);
     tokio::try_join!(reader.read_exact(&mut received), writer.write_all(&sent))?;
     assert!(received == bytes(FROM_GUEST));
-    assert_eq!(control.read_u8().await?, guest::SAYS_NO_MORE);
-    data.write_all(guest::LAST_WORD).await
+    assert_eq!(control.read_u8().await?, guest::WRITE_CLOSED);
+    data.write_all(guest::FINAL_BYTES).await
 }
 
 async fn rest_of(mut connection: UnixStream) -> io::Result<Vec<u8>> {

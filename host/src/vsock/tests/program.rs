@@ -1,4 +1,4 @@
-//! This program, for a machine that has nothing of what it needs.
+//! This test program, for a machine without its libraries.
 
 use std::{fs, io, path::Path, process::Command};
 
@@ -15,7 +15,7 @@ impl Program {
         let folder = tempfile::tempdir()?;
         let this = std::env::current_exe()?;
         let copy = folder.path().join(NAME);
-        // What is for debuggers is most of it.
+        // Most of it is debug information.
         let stripped = Command::new("strip")
             .arg("-o")
             .args([&copy, &this])
@@ -23,9 +23,9 @@ impl Program {
         if !stripped.is_ok_and(|status| status.success()) {
             fs::copy(&this, &copy)?;
         }
-        let told = Command::new("ldd").arg(&this).output()?;
+        let ldd = Command::new("ldd").arg(&this).output()?;
         let mut loader = None;
-        for line in String::from_utf8_lossy(&told.stdout).lines() {
+        for line in String::from_utf8_lossy(&ldd.stdout).lines() {
             // `name => path (address)`; for the loader `path (address)`.
             let Some((library, _)) = line.trim().split_once(" (") else {
                 continue;
@@ -37,7 +37,7 @@ impl Program {
                         loader = Some(name.to_owned());
                         (name, library)
                     }
-                    // The kernel brings this one along.
+                    // The vDSO, which the kernel provides.
                     None => continue,
                 },
             };
@@ -51,7 +51,7 @@ impl Program {
         self.folder.path()
     }
 
-    /// How one test of it is run, from where the folder is by then.
+    /// Returns the arguments that run one test, with the folder at this path.
     pub(super) fn argv(&self, folder: &str, test: &str) -> Vec<String> {
         let Self { loader, .. } = self;
         let line = format!(

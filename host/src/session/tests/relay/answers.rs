@@ -1,20 +1,20 @@
-//! What a visitor gets.
+//! The answers that a client gets.
 
 use super::*;
 
 #[tokio::test]
 async fn a_visitor_learns_what_the_agent_said_of_itself() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
-    assert_eq!(visitor.peer(), session.peer());
-    settle_visit(&visitor, &mut guest).await;
+    let client = new_client(&session).await;
+    assert_eq!(client.peer(), session.peer());
+    settle_client(&client, &mut guest).await;
 }
 
 #[tokio::test]
 async fn a_visitor_runs_a_process_with_input_and_output() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
-    let (mut stream, id) = open_for(&visitor, &mut guest, 77).await;
+    let client = new_client(&session).await;
+    let (mut stream, id) = open_for(&client, &mut guest, 77).await;
     let input = stream.input();
     // More than the window of either link.
     const COUNT: usize = 5 * GUEST_WINDOW as usize;
@@ -23,24 +23,24 @@ async fn a_visitor_runs_a_process_with_input_and_output() {
         input.end();
         all
     });
-    let (mut heard, mut granted) = (Vec::new(), 0);
+    let (mut stdin, mut granted) = (Vec::new(), 0);
     loop {
-        match guest.hear().await {
-            Some(Heard::Data(_, bytes)) => heard.extend(bytes),
-            Some(Heard::End(end)) => {
+        match guest.recv().await {
+            Some(FromHost::Data(_, bytes)) => stdin.extend(bytes),
+            Some(FromHost::End(end)) => {
                 assert_eq!(end, id);
                 break;
             }
             other => panic!("{other:?}"),
         }
-        if heard.len() - granted > GUEST_WINDOW as usize / 2 {
-            let grant = heard.len() - granted;
+        if stdin.len() - granted > GUEST_WINDOW as usize / 2 {
+            let grant = stdin.len() - granted;
             guest.send(&credit(id, grant as u32)).await;
-            granted = heard.len();
+            granted = stdin.len();
         }
     }
     assert!(write.await.unwrap());
-    assert!(heard == pattern(COUNT), "{} bytes arrived", heard.len());
+    assert!(stdin == pattern(COUNT), "{} bytes arrived", stdin.len());
 
     guest.send(&started(id)).await;
     let event = stream.next().await;
@@ -66,23 +66,23 @@ async fn a_visitor_runs_a_process_with_input_and_output() {
     guest.send(&close(id, &Outcome::Exited(exit))).await;
     let (read, end) = read_to_end(&mut stream).await;
     assert!(read == bytes, "{} bytes arrived", read.len());
-    let Ok(Closing::Exited(told)) = end else {
+    let Ok(Closing::Exited(received)) = end else {
         panic!("{end:?}");
     };
-    assert_eq!(told, exit);
+    assert_eq!(received, exit);
 }
 
 #[tokio::test]
 async fn a_visitors_input_waits_for_the_guest() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
-    let (stream, id) = open_for(&visitor, &mut guest, 1).await;
+    let client = new_client(&session).await;
+    let (stream, id) = open_for(&client, &mut guest, 1).await;
     let input = stream.input();
     let window = GUEST_WINDOW as usize;
     let write = tokio::spawn(async move { input.write(pattern(10 * window).into()).await });
-    guest.hear_data(id, window).await;
+    guest.recv_data(id, window).await;
     for _ in 0..5 {
-        settle_visit(&visitor, &mut guest).await;
+        settle_client(&client, &mut guest).await;
         settle(&session, &mut guest).await;
     }
     assert!(!write.is_finished(), "somebody holds all that input");
@@ -93,7 +93,7 @@ async fn a_visitors_input_waits_for_the_guest() {
 #[tokio::test]
 async fn every_answer_reaches_the_visitor() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
+    let client = new_client(&session).await;
     let process = Selector::Id(ID);
     let failure = Failure::new(FailureKind::Conflict, Stage::Process, "it still runs");
     for (request, outcome) in [
@@ -107,8 +107,8 @@ async fn every_answer_reaches_the_visitor() {
             Outcome::EndOfList { more: true },
         ),
     ] {
-        let mut stream = visitor.open(&request).unwrap();
-        let Some(Heard::Open(id)) = guest.hear().await else {
+        let mut stream = client.open(&request).unwrap();
+        let Some(FromHost::Open(id)) = guest.recv().await else {
             panic!("{request:?} did not arrive");
         };
         let lists = matches!(request, Request::List { .. });
@@ -125,10 +125,10 @@ async fn every_answer_reaches_the_visitor() {
         }
         let (_, end) = read_to_end(&mut stream).await;
         let right = match (&outcome, end.unwrap()) {
-            (Outcome::Failed(sent), Closing::Failed(told)) => {
-                told.kind == sent.kind && told.stage == sent.stage && told.text == sent.text
+            (Outcome::Failed(sent), Closing::Failed(got)) => {
+                got.kind == sent.kind && got.stage == sent.stage && got.text == sent.text
             }
-            (Outcome::Exited(sent), Closing::Exited(told)) => told == *sent,
+            (Outcome::Exited(sent), Closing::Exited(got)) => got == *sent,
             (Outcome::Pong, Closing::Pong)
             | (Outcome::Done, Closing::Done)
             | (Outcome::EndOfList { more: true }, Closing::EndOfList { more: true }) => true,
@@ -140,8 +140,8 @@ async fn every_answer_reaches_the_visitor() {
         lifetime: Lifetime::Background,
         ..start(5)
     };
-    let mut stream = visitor.open(&Request::Start(background)).unwrap();
-    let Some(Heard::Start(id, 5)) = guest.hear().await else {
+    let mut stream = client.open(&Request::Start(background)).unwrap();
+    let Some(FromHost::Start(id, 5)) = guest.recv().await else {
         panic!("it did not arrive");
     };
     let spawned = Outcome::Spawned { id: ID, pid: PID };
@@ -159,8 +159,8 @@ async fn every_answer_reaches_the_visitor() {
 #[tokio::test]
 async fn a_visitor_watches_a_process_with_gaps() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
-    let asked = Attach {
+    let client = new_client(&session).await;
+    let requested = Attach {
         stdout: Some(Position {
             offset: 1000,
             window: WINDOW,
@@ -168,21 +168,21 @@ async fn a_visitor_watches_a_process_with_gaps() {
         stderr: None,
         ..attach(Selector::Tag("a tag"), true)
     };
-    let mut stream = visitor.open(&Request::Attach(asked)).unwrap();
-    let Some(Heard::Attach(id, heard)) = guest.hear().await else {
+    let mut stream = client.open(&Request::Attach(requested)).unwrap();
+    let Some(FromHost::Attach(id, received)) = guest.recv().await else {
         panic!("it did not arrive");
     };
-    assert_eq!(heard, asked);
+    assert_eq!(received, requested);
     let stdin = Position {
         offset: 50,
         window: 10,
     };
     guest.send(&attached(id, 900, 0, Some(stdin))).await;
     let event = stream.next().await;
-    let Ok(StreamEvent::Attached(told)) = event else {
+    let Ok(StreamEvent::Attached(received)) = event else {
         panic!("{event:?}");
     };
-    assert_eq!((told.stdout, told.stdin.unwrap().offset), (900, 50));
+    assert_eq!((received.stdout, received.stdin.unwrap().offset), (900, 50));
     let sent = [
         gap(id, Output::Stdout, 100),
         data(id, Channel::Stdout, b"here"),
@@ -190,17 +190,17 @@ async fn a_visitor_watches_a_process_with_gaps() {
         frames(|out| encode::end(out, id, Channel::Stdout)),
     ];
     guest.send(&sent.concat()).await;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..3 {
-        told.push(match stream.next().await {
+        received.push(match stream.next().await {
             Ok(StreamEvent::Gap(Channel::Stdout, bytes)) => (bytes, None),
             Ok(StreamEvent::Data(Channel::Stdout, bytes)) => (0, Some(bytes)),
             other => panic!("{other:?}"),
         });
     }
-    assert_eq!(told, [(100, None), (0, Some("here".into())), (5, None)]);
+    assert_eq!(received, [(100, None), (0, Some("here".into())), (5, None)]);
     assert!(stream.input().write(Bytes::from_static(b"input")).await);
-    assert_eq!(guest.hear_data(id, 5).await, b"input");
+    assert_eq!(guest.recv_data(id, 5).await, b"input");
     guest.send(&exited(id, 1009)).await;
     assert_eq!(expect_exit(&mut stream).await, b"");
 }
@@ -208,16 +208,16 @@ async fn a_visitor_watches_a_process_with_gaps() {
 #[tokio::test]
 async fn a_visitor_does_not_notice_that_the_owners_link_is_made_anew() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
-    let (mut stream, id) = open_for(&visitor, &mut guest, 31).await;
+    let client = new_client(&session).await;
+    let (mut stream, id) = open_for(&client, &mut guest, 31).await;
     let input = stream.input();
     assert!(input.write(Bytes::from_static(b"some input")).await);
-    guest.hear_data(id, 10).await;
+    guest.recv_data(id, 10).await;
     let mut printed = 0;
     for round in 0..4 {
         session.drop_link();
-        guest.relink(GUEST_WINDOW).await;
-        let resume = guest.hear_resume(id).await;
+        guest.answer_reset(GUEST_WINDOW).await;
+        let resume = guest.recv_resume(id).await;
         assert_eq!(resume.ticket, 31);
         assert_eq!(resume.stdout.offset, printed);
         let stdin = Position {
@@ -226,36 +226,36 @@ async fn a_visitor_does_not_notice_that_the_owners_link_is_made_anew() {
         };
         guest.send(&attached(id, printed, 0, Some(stdin))).await;
         let rest = &b"some input"[2 * round as usize..];
-        assert_eq!(guest.hear_data(id, rest.len()).await, rest);
+        assert_eq!(guest.recv_data(id, rest.len()).await, rest);
         guest.send(&data(id, Channel::Stdout, b"hello")).await;
         printed += 5;
         settle(&session, &mut guest).await;
     }
     guest.send(&ends(id)).await;
     guest.send(&exited(id, printed)).await;
-    // The word that it had started was lost, and is told once.
+    // The `Started` event was lost, and is sent once.
     let event = stream.next().await;
     assert!(
         matches!(event, Ok(StreamEvent::Started { id: ID, pid: PID })),
         "{event:?}"
     );
     assert_eq!(expect_exit(&mut stream).await, b"hello".repeat(4));
-    settle_visit(&visitor, &mut guest).await;
+    settle_client(&client, &mut guest).await;
 }
 
 #[tokio::test]
 async fn visitors_do_not_see_each_others_streams() {
     let (session, mut guest) = owner().await;
-    let (first, second) = (visit(&session).await, visit(&session).await);
+    let (first, second) = (new_client(&session).await, new_client(&session).await);
     let (mut one, one_id) = start_for(&first, &mut guest, 1).await;
     let (mut two, two_id) = start_for(&second, &mut guest, 2).await;
     // For both it is the first stream, for the guest they are two.
     assert_eq!(one.id, two.id);
     assert_ne!(one_id, two_id);
     assert!(one.input().write(Bytes::from_static(b"for one")).await);
-    assert_eq!(guest.hear_data(one_id, 7).await, b"for one");
+    assert_eq!(guest.recv_data(one_id, 7).await, b"for one");
     assert!(two.input().write(Bytes::from_static(b"for two")).await);
-    assert_eq!(guest.hear_data(two_id, 7).await, b"for two");
+    assert_eq!(guest.recv_data(two_id, 7).await, b"for two");
     for (id, text) in [(two_id, b"two"), (one_id, b"one")] {
         guest.send(&data(id, Channel::Stdout, text)).await;
         guest.send(&ends(id)).await;
@@ -269,8 +269,8 @@ async fn visitors_do_not_see_each_others_streams() {
 #[tokio::test]
 async fn a_failure_in_words_that_are_not_safe_reaches_the_visitor() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
-    let (mut stream, id) = open_for(&visitor, &mut guest, 1).await;
+    let client = new_client(&session).await;
+    let (mut stream, id) = open_for(&client, &mut guest, 1).await;
     let text = "\x1b".repeat(vmcell_wire::limits::MAX_FAILURE_TEXT);
     let failure = Failure::new(FailureKind::NotFound, Stage::Exec, &text);
     guest.send(&close(id, &Outcome::Failed(failure))).await;
@@ -279,7 +279,7 @@ async fn a_failure_in_words_that_are_not_safe_reaches_the_visitor() {
         panic!("{end:?}");
     };
     assert_eq!(failed.kind, FailureKind::NotFound);
-    settle_visit(&visitor, &mut guest).await;
+    settle_client(&client, &mut guest).await;
 }
 
 #[tokio::test]
@@ -293,7 +293,7 @@ async fn an_agent_with_a_name_that_is_not_safe_can_be_visited() {
         .await;
     let session = Session::connect(Link::socket(host), Some(BOOT_ID)).await;
     let session = Arc::new(session.unwrap());
-    assert_eq!(guest.hear().await, Some(Heard::Hello));
-    let visitor = visit(&session).await;
-    settle_visit(&visitor, &mut guest).await;
+    assert_eq!(guest.recv().await, Some(FromHost::Hello));
+    let client = new_client(&session).await;
+    settle_client(&client, &mut guest).await;
 }

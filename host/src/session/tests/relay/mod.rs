@@ -1,45 +1,45 @@
-//! Programs that are lent a session.
+//! Clients of a relayed session.
 //!
-//! A visitor is a session of its own, or frames that are written by hand. The
+//! A client is a [`Session`], or a [`RawClient`] that writes frames by hand. The
 //! agent is the guest of the other tests.
 
 mod answers;
 mod backpressure;
-mod breaches;
-mod leaving;
+mod disconnects;
 mod services;
+mod violations;
 
 use super::*;
 use crate::session::relay;
 
-/// The program that has the session, and the guest that it talks to.
+/// The owner's session, and its guest.
 async fn owner() -> (Arc<Session>, Guest) {
-    let (session, guest) = connect_port().await;
+    let (session, guest) = connect_serial().await;
     (Arc::new(session), guest)
 }
 
-/// A socket to the owner.
-fn door(session: &Arc<Session>) -> UnixStream {
+/// Starts a relay and returns the client's socket.
+fn relay_socket(session: &Arc<Session>) -> UnixStream {
     let (ours, theirs) = UnixStream::pair().unwrap();
     tokio::spawn(relay(theirs, session.clone()));
     ours
 }
 
-async fn visit(session: &Arc<Session>) -> Session {
-    let link = Link::socket(door(session));
+async fn new_client(session: &Arc<Session>) -> Session {
+    let link = Link::socket(relay_socket(session));
     Session::connect(link, None).await.unwrap()
 }
 
-/// A visitor whose frames are written by hand.
-struct Caller {
+/// A client that writes frames by hand.
+struct RawClient {
     link: UnixStream,
     decoder: Decoder,
     unread: Vec<u8>,
 }
 
-/// What a visitor is told, in few words.
+/// A message to the client, abbreviated.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum FromRelay {
     Hello([u8; 16]),
     Started,
     Closed(Result<(), FailureKind>),
@@ -47,21 +47,21 @@ enum Told {
     Other,
 }
 
-impl Caller {
+impl RawClient {
     fn new(session: &Arc<Session>) -> Self {
         Self {
-            link: door(session),
+            link: relay_socket(session),
             decoder: Decoder::new(Peer::Guest),
             unread: Vec::new(),
         }
     }
 
-    /// One that has introduced itself.
-    async fn greeted(session: &Arc<Session>, window: u32) -> Self {
-        let mut caller = Self::new(session);
-        caller.send(&hello(window, [0; 16])).await;
-        assert_eq!(caller.hear().await, Some(Told::Hello(BOOT_ID)));
-        caller
+    /// Creates a client that has exchanged hellos.
+    async fn after_hello(session: &Arc<Session>, window: u32) -> Self {
+        let mut raw = Self::new(session);
+        raw.send(&hello(window, [0; 16])).await;
+        assert_eq!(raw.recv().await, Some(FromRelay::Hello(BOOT_ID)));
+        raw
     }
 
     async fn send(&mut self, bytes: &[u8]) {
@@ -75,32 +75,33 @@ impl Caller {
         id
     }
 
-    /// The next word on whatever stream; none if the owner hung up.
-    async fn hear(&mut self) -> Option<Told> {
+    /// Receives the next message on any stream. `None` if the relay has closed the
+    /// link.
+    async fn recv(&mut self) -> Option<FromRelay> {
         loop {
             let mut input = &self.unread[..];
-            let told = self
+            let received = self
                 .decoder
                 .decode(&mut input)
                 .unwrap()
                 .map(|item| match item {
-                    Item::Hello(hello) => Told::Hello(hello.boot_id),
+                    Item::Hello(hello) => FromRelay::Hello(hello.boot_id),
                     Item::Event {
                         event: Event::Started { .. },
                         ..
-                    } => Told::Started,
+                    } => FromRelay::Started,
                     Item::Close {
                         outcome: Outcome::Failed(failure),
                         ..
-                    } => Told::Closed(Err(failure.kind)),
-                    Item::Close { .. } => Told::Closed(Ok(())),
-                    Item::Data { bytes, .. } => Told::Data(bytes.len()),
-                    _ => Told::Other,
+                    } => FromRelay::Closed(Err(failure.kind)),
+                    Item::Close { .. } => FromRelay::Closed(Ok(())),
+                    Item::Data { bytes, .. } => FromRelay::Data(bytes.len()),
+                    _ => FromRelay::Other,
                 });
             let taken = self.unread.len() - input.len();
             self.unread.drain(..taken);
-            if told.is_some() {
-                return told;
+            if received.is_some() {
+                return received;
             }
             if self.link.read_buf(&mut self.unread).await.unwrap_or(0) == 0 {
                 return None;
@@ -109,20 +110,20 @@ impl Caller {
     }
 }
 
-/// A visitor's process: its end of the stream, and the guest's id of it.
-async fn open_for(visitor: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
-    let stream = visitor.open(&Request::Start(start(ticket))).unwrap();
-    match guest.hear().await {
-        Some(Heard::Start(id, told)) if told == ticket => (stream, id),
+/// Opens a client's process. Returns its stream, and the guest's id of the stream.
+async fn open_for(client: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
+    let stream = client.open(&Request::Start(start(ticket))).unwrap();
+    match guest.recv().await {
+        Some(FromHost::Start(id, received)) if received == ticket => (stream, id),
         other => panic!("{other:?}"),
     }
 }
 
-/// The same for one that the guest says has started.
-async fn start_for(visitor: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
-    let (mut stream, id) = open_for(visitor, guest, ticket).await;
+/// As [`open_for`], for a process that the guest reports as started.
+async fn start_for(client: &Session, guest: &mut Guest, ticket: u64) -> (Stream, StreamId) {
+    let (mut stream, id) = open_for(client, guest, ticket).await;
     guest.send(&started(id)).await;
-    let event = stream.next_but_output().await;
+    let event = stream.next_except_output().await;
     assert!(
         matches!(event, Ok(StreamEvent::Started { id: ID, pid: PID })),
         "{event:?}"
@@ -130,11 +131,11 @@ async fn start_for(visitor: &Session, guest: &mut Guest, ticket: u64) -> (Stream
     (stream, id)
 }
 
-/// Returns when the visitor's words have reached the guest, and its answers the
-/// visitor. Nothing else may come from the host.
-async fn settle_visit(visitor: &Session, guest: &mut Guest) {
-    let mut ping = visitor.open(&Request::Ping).unwrap();
-    let Some(Heard::Open(id)) = guest.hear().await else {
+/// Returns when the client's messages have reached the guest, and its answers the
+/// client. Nothing else may come from the host.
+async fn settle_client(client: &Session, guest: &mut Guest) {
+    let mut ping = client.open(&Request::Ping).unwrap();
+    let Some(FromHost::Open(id)) = guest.recv().await else {
         panic!("no ping came");
     };
     guest.send(&close(id, &Outcome::Pong)).await;
@@ -151,23 +152,23 @@ async fn expect_exit(stream: &mut Stream) -> Vec<u8> {
     bytes
 }
 
-/// Sends to a stream, at first so much, until no more credit comes for it: how
-/// much was sent. It is given up after a lot.
+/// Sends `available` bytes to a stream, and more until no more credit comes.
+/// Returns how much it sent, about 64 MiB at most.
 async fn fill(session: &Session, guest: &mut Guest, stream: StreamId, available: u32) -> usize {
-    const MOST: usize = 64 * 1024 * 1024;
+    const MAX_SENT: usize = 64 * 1024 * 1024;
     const PIECE: usize = 65_536;
     let frame = data(stream, Channel::Stdout, &[b'x'; PIECE]);
     let (mut sent, mut available, mut quiet) = (0, available as usize, 0);
-    // Whoever takes part is a task of this thread, and each round lets all of
+    // Everything runs as a task on this thread, and each round lets all of
     // them run.
-    while quiet < 20 && sent < MOST {
+    while quiet < 20 && sent < MAX_SENT {
         while available >= PIECE {
             guest.send(&frame).await;
             available -= PIECE;
             sent += PIECE;
             quiet = 0;
         }
-        available += hear_credit(session, guest, stream, Channel::Stdout).await as usize;
+        available += recv_credit(session, guest, stream, Channel::Stdout).await as usize;
         quiet += 1;
     }
     sent

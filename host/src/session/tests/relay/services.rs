@@ -1,8 +1,9 @@
-//! Services and connections, as a visitor has them.
+//! Services and connections of a client.
 
 use super::*;
 
-/// Why it failed fills its message, and grows when it is made safe to print.
+/// A failed service. The reason has the maximum length, and grows when it is made
+/// safe to print.
 fn failed() -> State<'static> {
     State {
         name: "web",
@@ -21,8 +22,8 @@ fn bells() -> &'static str {
 }
 
 async fn opened(guest: &mut Guest) -> StreamId {
-    match guest.hear().await {
-        Some(Heard::Open(id) | Heard::Logs(id, ..)) => id,
+    match guest.recv().await {
+        Some(FromHost::Open(id) | FromHost::Logs(id, ..)) => id,
         other => panic!("{other:?}"),
     }
 }
@@ -30,21 +31,21 @@ async fn opened(guest: &mut Guest) -> StreamId {
 #[tokio::test]
 async fn the_state_of_a_service_reaches_a_visitor_as_it_is() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
+    let client = new_client(&session).await;
     let look = Request::Service(Service::Look { name: "web" });
-    let mut stream = visitor.open(&look).unwrap();
+    let mut stream = client.open(&look).unwrap();
     let id = opened(&mut guest).await;
     guest.send(&close(id, &Outcome::Service(failed()))).await;
     let event = stream.next().await;
-    let Ok(StreamEvent::Closed(Closing::Service(told))) = event else {
+    let Ok(StreamEvent::Closed(Closing::Service(received))) = event else {
         panic!("{event:?}");
     };
-    assert_eq!((told.name.as_str(), told.restarts), ("web", 3));
-    assert_eq!((told.since_ms, told.pid), (12, None));
-    assert_eq!(told.last_exit, Some(exit(7)));
-    assert_eq!(told.log, Kept { start: 5, end: 9 });
-    let ServicePhase::Failed(ServiceTrouble::NotReady(text)) = told.phase else {
-        panic!("{told:?}");
+    assert_eq!((received.name.as_str(), received.restarts), ("web", 3));
+    assert_eq!((received.since_ms, received.pid), (12, None));
+    assert_eq!(received.last_exit, Some(exit(7)));
+    assert_eq!(received.log, Kept { start: 5, end: 9 });
+    let ServicePhase::Failed(ServiceFailureReason::NotReady(text)) = received.phase else {
+        panic!("{received:?}");
     };
     assert!(text.chars().all(|character| character == '\u{fffd}'));
     assert!(text.len() > MAX_FAILURE_TEXT - 3, "{}", text.len());
@@ -53,9 +54,9 @@ async fn the_state_of_a_service_reaches_a_visitor_as_it_is() {
 #[tokio::test]
 async fn a_visitor_lists_services() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
+    let client = new_client(&session).await;
     let list = Request::Service(Service::List { after: "" });
-    let mut stream = visitor.open(&list).unwrap();
+    let mut stream = client.open(&list).unwrap();
     let id = opened(&mut guest).await;
     for name in ["a", "b"] {
         let state = State { name, ..failed() };
@@ -77,7 +78,7 @@ async fn a_visitor_lists_services() {
 #[tokio::test]
 async fn a_visitor_follows_a_log_over_a_link_that_breaks_behind_the_owner() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
+    let client = new_client(&session).await;
     let logs = Logs {
         name: "web",
         from: LogStart::Offset(0),
@@ -85,15 +86,15 @@ async fn a_visitor_follows_a_log_over_a_link_that_breaks_behind_the_owner() {
         window: WINDOW,
     };
     let request = Request::Service(Service::Logs(logs));
-    let mut stream = visitor.open(&request).unwrap();
+    let mut stream = client.open(&request).unwrap();
     let id = opened(&mut guest).await;
     guest.send(&attached(id, 50, 0, None)).await;
     guest.send(&data(id, Channel::Stdout, b"one")).await;
     let event = stream.next().await;
     assert!(matches!(event, Ok(StreamEvent::Attached(_))), "{event:?}");
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
-    let Some(Heard::Logs(again, LogStart::Offset(offset), _)) = guest.hear().await else {
+    guest.answer_reset(GUEST_WINDOW).await;
+    let Some(FromHost::Logs(again, LogStart::Offset(offset), _)) = guest.recv().await else {
         panic!("the log was not asked for again");
     };
     // The bytes may have been on their way when the link broke.
@@ -123,8 +124,8 @@ async fn a_visitor_follows_a_log_over_a_link_that_breaks_behind_the_owner() {
 #[tokio::test]
 async fn a_visitor_has_a_connection_with_two_ways_and_two_ends() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
-    let mut stream = visitor.open(&Request::Dial { port: 80 }).unwrap();
+    let client = new_client(&session).await;
+    let mut stream = client.open(&Request::Dial { port: 80 }).unwrap();
     let input = stream.input();
     let id = opened(&mut guest).await;
     let connected = frames(|out| encode::event(out, id, &Event::Connected).unwrap());
@@ -132,9 +133,9 @@ async fn a_visitor_has_a_connection_with_two_ways_and_two_ends() {
     let event = stream.next().await;
     assert!(matches!(event, Ok(StreamEvent::Connected)), "{event:?}");
     assert!(input.write(Bytes::from_static(b"ping")).await);
-    assert_eq!(guest.hear_data(id, 4).await, b"ping");
+    assert_eq!(guest.recv_data(id, 4).await, b"ping");
     input.end();
-    assert_eq!(guest.hear().await, Some(Heard::End(id)));
+    assert_eq!(guest.recv().await, Some(FromHost::End(id)));
     guest.send(&data(id, Channel::Stdout, b"pong")).await;
     let end = frames(|out| encode::end(out, id, Channel::Stdout));
     guest.send(&end).await;

@@ -1,10 +1,10 @@
-//! Links that break, and streams that go on over the next one.
+//! Links that break, and streams that continue on the next one.
 
-mod chance;
 mod dial;
 mod input;
 mod link;
 mod outputs;
+mod random_breaks;
 mod requests;
 
 use super::*;
@@ -13,13 +13,13 @@ fn at(offset: u64, window: u32) -> Position {
     Position { offset, window }
 }
 
-/// The agent's word that it does not know what it is asked for.
+/// The agent's answer that there is no such process.
 fn not_found(stream: StreamId) -> Vec<u8> {
     let failure = Failure::new(FailureKind::NotFound, Stage::Process, "there is none");
     close(stream, &Outcome::Failed(failure))
 }
 
-/// A stream whose process is known to run.
+/// Opens a stream whose process has started.
 async fn open_started(session: &Session, guest: &mut Guest) -> Stream {
     let mut stream = open(session, guest).await;
     guest.send(&started(stream.id)).await;
@@ -35,7 +35,8 @@ async fn expect_started(stream: &mut Stream) {
     );
 }
 
-/// Ends a process that printed so much in all, and checks that the host agrees.
+/// Ends a process that printed this many bytes, and returns what the host read
+/// since.
 async fn finish(stream: &mut Stream, guest: &mut Guest, stdout_bytes: u64) -> Vec<u8> {
     guest.send(&ends(stream.id)).await;
     guest.send(&exited(stream.id, stdout_bytes)).await;
@@ -44,7 +45,7 @@ async fn finish(stream: &mut Stream, guest: &mut Guest, stdout_bytes: u64) -> Ve
     bytes
 }
 
-/// How much of an output the host holds.
+/// Returns how many unread bytes of an output the host holds.
 fn held(stream: &Stream, channel: Channel) -> u64 {
     let inner = stream.state.lock();
     let inbox = match channel {
@@ -54,12 +55,12 @@ fn held(stream: &Stream, channel: Channel) -> u64 {
     inbox.arrived() - inbox.offset()
 }
 
-async fn lost(session: &Session) -> LinkError {
-    let mut lost = session.lost();
-    lost.wait_for(Option::is_some).await.unwrap().unwrap()
+async fn link_error(session: &Session) -> LinkError {
+    let mut error = session.link_error();
+    error.wait_for(Option::is_some).await.unwrap().unwrap()
 }
 
-/// Waits until so much of standard output has come, and leaves it there.
+/// Waits until this much of standard output has arrived, without reading it.
 async fn settle_on(stream: &mut Stream, count: u64) {
     std::future::poll_fn(|context| {
         let mut inner = stream.state.lock();

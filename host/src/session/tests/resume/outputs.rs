@@ -1,10 +1,10 @@
-//! Where a process is taken up.
+//! The offsets at which a process is resumed.
 
 use super::*;
 
 #[tokio::test]
 async fn a_stream_is_resumed_where_it_was_with_room_for_what_fits() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let mut stream = open_started(&session, &mut guest).await;
     let id = stream.id;
     let bytes = pattern(400_000);
@@ -19,13 +19,13 @@ async fn a_stream_is_resumed_where_it_was_with_room_for_what_fits() {
 
     // Nothing was read.
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
+    guest.answer_reset(GUEST_WINDOW).await;
     let expected = Resume {
         ticket: TICKET,
         stdout: at(300_000, WINDOW - 300_000),
         stderr: at(5, WINDOW - 5),
     };
-    assert_eq!(guest.hear_resume(id).await, expected);
+    assert_eq!(guest.recv_resume(id).await, expected);
     guest.send(&attached(id, 300_000, 5, None)).await;
     settle(&session, &mut guest).await;
 
@@ -42,12 +42,12 @@ async fn a_stream_is_resumed_where_it_was_with_room_for_what_fits() {
         }
     }
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
+    guest.answer_reset(GUEST_WINDOW).await;
     let expected = Resume {
         stdout: at(300_000, WINDOW - 180_000),
         ..expected
     };
-    assert_eq!(guest.hear_resume(id).await, expected);
+    assert_eq!(guest.recv_resume(id).await, expected);
     guest.send(&attached(id, 300_000, 5, None)).await;
 
     // Everything was.
@@ -61,13 +61,13 @@ async fn a_stream_is_resumed_where_it_was_with_room_for_what_fits() {
     }
     assert_eq!(errors, b"error");
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
+    guest.answer_reset(GUEST_WINDOW).await;
     let expected = Resume {
         stdout: at(300_000, WINDOW),
         stderr: at(5, WINDOW),
         ..expected
     };
-    assert_eq!(guest.hear_resume(id).await, expected);
+    assert_eq!(guest.recv_resume(id).await, expected);
     guest.send(&attached(id, 300_000, 5, None)).await;
     guest
         .send(&data(id, Channel::Stdout, &bytes[300_000..]))
@@ -87,14 +87,14 @@ async fn a_stream_is_resumed_where_it_was_with_room_for_what_fits() {
 #[tokio::test]
 async fn what_was_not_read_before_the_link_broke_counts_against_the_window() {
     for over in [0, 1] {
-        let (session, mut guest) = connect_port().await;
+        let (session, mut guest) = connect_serial().await;
         let mut stream = open_started(&session, &mut guest).await;
         let id = stream.id;
         guest.send(&data(id, Channel::Stdout, &[1; 250_000])).await;
         settle(&session, &mut guest).await;
         session.drop_link();
-        guest.relink(GUEST_WINDOW).await;
-        let position = guest.hear_resume(id).await.stdout;
+        guest.answer_reset(GUEST_WINDOW).await;
+        let position = guest.recv_resume(id).await.stdout;
         guest.send(&attached(id, 250_000, 0, None)).await;
         let rest = vec![2; position.window as usize + over];
         for part in rest.chunks(MAX_PAYLOAD as usize) {
@@ -102,7 +102,7 @@ async fn what_was_not_read_before_the_link_broke_counts_against_the_window() {
         }
         if over == 1 {
             let overrun = LinkError::Violation(WireError::Overrun(Channel::Stdout));
-            assert_eq!(lost(&session).await, overrun);
+            assert_eq!(link_error(&session).await, overrun);
             continue;
         }
         settle(&session, &mut guest).await;
@@ -115,22 +115,22 @@ async fn what_was_not_read_before_the_link_broke_counts_against_the_window() {
                 other => panic!("{other:?}"),
             }
         }
-        let granted = hear_credit(&session, &mut guest, id, Channel::Stdout).await;
+        let granted = recv_credit(&session, &mut guest, id, Channel::Stdout).await;
         assert_eq!(granted, WINDOW);
     }
 }
 
 #[tokio::test]
 async fn outputs_that_had_ended_end_again() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let mut stream = open_started(&session, &mut guest).await;
     let id = stream.id;
     guest.send(&data(id, Channel::Stdout, b"all")).await;
     guest.send(&ends(id)).await;
     settle(&session, &mut guest).await;
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
-    assert_eq!(guest.hear_resume(id).await.stdout, at(3, WINDOW - 3));
+    guest.answer_reset(GUEST_WINDOW).await;
+    assert_eq!(guest.recv_resume(id).await.stdout, at(3, WINDOW - 3));
     guest.send(&attached(id, 3, 0, None)).await;
     assert_eq!(finish(&mut stream, &mut guest, 3).await, b"all");
 }
@@ -138,33 +138,33 @@ async fn outputs_that_had_ended_end_again() {
 #[tokio::test]
 async fn a_process_is_taken_up_at_the_asked_offsets_or_not_at_all() {
     for (stdout, stderr) in [(4, 3), (6, 3), (5, 2), (5, 4), (0, 0), (u64::MAX, 3)] {
-        let (session, mut guest) = connect_port().await;
+        let (session, mut guest) = connect_serial().await;
         let stream = open_started(&session, &mut guest).await;
         let id = stream.id;
         guest.send(&data(id, Channel::Stdout, b"12345")).await;
         guest.send(&data(id, Channel::Stderr, b"123")).await;
         settle(&session, &mut guest).await;
         session.drop_link();
-        guest.relink(GUEST_WINDOW).await;
-        guest.hear_resume(id).await;
+        guest.answer_reset(GUEST_WINDOW).await;
+        guest.recv_resume(id).await;
         guest.send(&attached(id, stdout, stderr, None)).await;
         let malformed = LinkError::Violation(WireError::Malformed);
-        assert_eq!(lost(&session).await, malformed, "{stdout} {stderr}");
+        assert_eq!(link_error(&session).await, malformed, "{stdout} {stderr}");
     }
 }
 
 #[tokio::test]
 async fn a_process_is_taken_up_once_for_each_link() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let stream = open_started(&session, &mut guest).await;
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
-    guest.hear_resume(stream.id).await;
+    guest.answer_reset(GUEST_WINDOW).await;
+    guest.recv_resume(stream.id).await;
     guest.send(&attached(stream.id, 0, 0, None)).await;
     settle(&session, &mut guest).await;
     guest.send(&attached(stream.id, 0, 0, None)).await;
     assert_eq!(
-        lost(&session).await,
+        link_error(&session).await,
         LinkError::Violation(WireError::Malformed)
     );
 }
@@ -173,7 +173,7 @@ async fn a_process_is_taken_up_once_for_each_link() {
 async fn a_cancelled_stream_is_taken_up_and_cancelled_again() {
     for dropped in [false, true] {
         for before in [false, true] {
-            let (session, mut guest) = connect_port().await;
+            let (session, mut guest) = connect_serial().await;
             let stream = open_started(&session, &mut guest).await;
             let id = stream.id;
             let mut stream = Some(stream);
@@ -183,21 +183,21 @@ async fn a_cancelled_stream_is_taken_up_and_cancelled_again() {
             };
             if before {
                 cancel(&mut stream);
-                assert_eq!(guest.hear().await, Some(Heard::Cancel(id)));
+                assert_eq!(guest.recv().await, Some(FromHost::Cancel(id)));
             }
             session.drop_link();
-            let (nonce, _) = guest.hear_reset().await;
+            let (nonce, _) = guest.recv_reset().await;
             if !before {
                 cancel(&mut stream);
             }
-            assert_eq!(guest.hear().await, Some(Heard::Hello));
+            assert_eq!(guest.recv().await, Some(FromHost::Hello));
             let answer = [&nonce[..], &hello(GUEST_WINDOW, BOOT_ID)].concat();
             guest.send(&answer).await;
-            guest.hear_resume(id).await;
-            assert_eq!(guest.hear().await, Some(Heard::Cancel(id)));
+            guest.recv_resume(id).await;
+            assert_eq!(guest.recv().await, Some(FromHost::Cancel(id)));
             guest.send(&attached(id, 0, 0, None)).await;
             guest.send(&data(id, Channel::Stdout, b"late")).await;
-            // It need not say everything any more.
+            // A cancelled process may have printed more than arrived.
             guest.send(&exited(id, 1000)).await;
             if let Some(stream) = &mut stream {
                 let (_, end) = read_to_end(stream).await;
@@ -212,19 +212,19 @@ async fn a_cancelled_stream_is_taken_up_and_cancelled_again() {
 
 #[tokio::test]
 async fn a_watched_process_is_found_again_by_the_number_that_the_agent_told() {
-    let (session, mut guest) = connect_port().await;
-    let asked = Attach {
+    let (session, mut guest) = connect_serial().await;
+    let requested = Attach {
         stdout: Some(at(Position::NOW, WINDOW)),
         stderr: None,
         ..attach(Selector::Tag("a tag"), true)
     };
-    let mut stream = session.open(&Request::Attach(asked)).unwrap();
+    let mut stream = session.open(&Request::Attach(requested)).unwrap();
     let (id, input) = (stream.id, stream.input());
-    assert_eq!(guest.hear().await, Some(Heard::Attach(id, asked)));
-    // As long as the agent has not answered, in the words of the caller.
+    assert_eq!(guest.recv().await, Some(FromHost::Attach(id, requested)));
+    // Until the agent has answered, the caller's request is repeated.
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
-    assert_eq!(guest.hear().await, Some(Heard::Attach(id, asked)));
+    guest.answer_reset(GUEST_WINDOW).await;
+    assert_eq!(guest.recv().await, Some(FromHost::Attach(id, requested)));
     let stdin = at(70, GUEST_WINDOW);
     guest.send(&attached(id, 1000, 333, Some(stdin))).await;
     let event = stream.next().await;
@@ -232,21 +232,21 @@ async fn a_watched_process_is_found_again_by_the_number_that_the_agent_told() {
     assert_eq!(stream.offset(Channel::Stdout), 1000);
     guest.send(&data(id, Channel::Stdout, b"more")).await;
     assert!(input.write(Bytes::from_static(b"input")).await);
-    assert_eq!(guest.hear_data(id, 5).await, b"input");
+    assert_eq!(guest.recv_data(id, 5).await, b"input");
     settle(&session, &mut guest).await;
 
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
+    guest.answer_reset(GUEST_WINDOW).await;
     let by_id = Attach {
         process: Selector::Id(ID),
         stdout: Some(at(1004, WINDOW - 4)),
-        ..asked
+        ..requested
     };
-    assert_eq!(guest.hear().await, Some(Heard::Attach(id, by_id)));
+    assert_eq!(guest.recv().await, Some(FromHost::Attach(id, by_id)));
     let stdin = at(72, GUEST_WINDOW);
-    // What stands there for an output that was not asked for means nothing.
+    // The offset of an output that was not requested is ignored.
     guest.send(&attached(id, 1004, 9, Some(stdin))).await;
-    assert_eq!(guest.hear_data(id, 3).await, b"put");
+    assert_eq!(guest.recv_data(id, 3).await, b"put");
     guest.send(&exited(id, 1004)).await;
     let (bytes, end) = read_to_end(&mut stream).await;
     assert_eq!(bytes, b"more");
@@ -255,11 +255,11 @@ async fn a_watched_process_is_found_again_by_the_number_that_the_agent_told() {
 
 #[tokio::test]
 async fn a_watched_process_that_is_gone_is_an_error() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let mut stream = watch(&session, &mut guest).await;
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
-    assert!(matches!(guest.hear().await, Some(Heard::Attach(..))));
+    guest.answer_reset(GUEST_WINDOW).await;
+    assert!(matches!(guest.recv().await, Some(FromHost::Attach(..))));
     guest.send(&not_found(stream.id)).await;
     let (_, end) = read_to_end(&mut stream).await;
     assert!(matches!(end, Ok(Closing::Failed(_))), "{end:?}");

@@ -1,37 +1,37 @@
-//! Breaks at any moment: every byte comes once.
+//! Links that break at random moments: every byte arrives once.
 
 use super::*;
 
-/// What happens to a process and its link, by chance.
+/// A random step of a process and its link.
 #[derive(Clone, Copy, Debug)]
-enum Happening {
-    /// So many bytes are printed.
+enum Step {
+    /// The process prints this many bytes.
     Printed(Channel, usize),
-    /// The caller reads what there is.
+    /// The caller reads all that has arrived.
     Read,
     /// The link breaks.
     Dropped,
-    /// The host is known to have taken everything.
+    /// Waits until the host has read everything.
     Settled,
 }
 
-fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+fn steps() -> impl Strategy<Value = Vec<Step>> {
     let output = prop_oneof![3 => Just(Channel::Stdout), 1 => Just(Channel::Stderr)];
     let size = prop_oneof![1..100_usize, 1..20_000_usize, 1..600_000_usize];
-    let happening = prop_oneof![
-        6 => (output, size).prop_map(|(channel, count)| Happening::Printed(channel, count)),
-        2 => Just(Happening::Read),
-        3 => Just(Happening::Dropped),
-        1 => Just(Happening::Settled),
+    let step = prop_oneof![
+        6 => (output, size).prop_map(|(channel, count)| Step::Printed(channel, count)),
+        2 => Just(Step::Read),
+        3 => Just(Step::Dropped),
+        1 => Just(Step::Settled),
     ];
-    prop::collection::vec(happening, 1..25)
+    prop::collection::vec(step, 1..25)
 }
 
-/// One output of a process, as an agent keeps it.
+/// The agent's side of one output of a process.
 #[derive(Debug)]
 struct Printer {
     channel: Channel,
-    /// All that it will ever print.
+    /// All bytes of the output.
     bytes: Vec<u8>,
     sent: usize,
     window: usize,
@@ -54,7 +54,7 @@ impl Printer {
         }
     }
 
-    /// The next bytes, as far as there is credit for them.
+    /// Returns frames with the next bytes, within the credit.
     fn print(&mut self, stream: StreamId, count: usize) -> Vec<u8> {
         let count = count.min(self.window).min(self.bytes.len() - self.sent);
         let bytes = &self.bytes[self.sent..self.sent + count];
@@ -67,7 +67,7 @@ impl Printer {
         frames
     }
 
-    fn taken_up(&mut self, position: Position) {
+    fn resume_at(&mut self, position: Position) {
         let offset = usize::try_from(position.offset).unwrap();
         assert!(offset <= self.sent, "more arrived than was sent");
         self.sent = offset;
@@ -75,17 +75,17 @@ impl Printer {
     }
 }
 
-/// A process, its agent, and whoever reads what it prints.
-struct Scene {
+/// A process, its agent, and the reader of its outputs.
+struct Scenario {
     session: Session,
     guest: Guest,
     stream: Stream,
     printers: [Printer; 2],
 }
 
-impl Scene {
+impl Scenario {
     async fn new() -> Self {
-        let (session, mut guest) = connect_port().await;
+        let (session, mut guest) = connect_serial().await;
         let stream = open_started(&session, &mut guest).await;
         Self {
             session,
@@ -102,22 +102,22 @@ impl Scene {
         }
     }
 
-    async fn happen(&mut self, happening: Happening) {
+    async fn apply(&mut self, step: Step) {
         let id = self.stream.id;
-        match happening {
-            Happening::Printed(channel, count) => {
+        match step {
+            Step::Printed(channel, count) => {
                 let bytes = self.printer(channel).print(id, count);
                 self.guest.send(&bytes).await;
             }
-            Happening::Read => self.read(),
-            Happening::Settled => self.settle().await,
-            Happening::Dropped => {
+            Step::Read => self.read(),
+            Step::Settled => self.settle().await,
+            Step::Dropped => {
                 self.session.drop_link();
-                self.guest.relink(GUEST_WINDOW).await;
-                let resume = self.guest.hear_resume(id).await;
+                self.guest.answer_reset(GUEST_WINDOW).await;
+                let resume = self.guest.recv_resume(id).await;
                 let [stdout, stderr] = &mut self.printers;
-                stdout.taken_up(resume.stdout);
-                stderr.taken_up(resume.stderr);
+                stdout.resume_at(resume.stdout);
+                stderr.resume_at(resume.stderr);
                 let (stdout, stderr) = (resume.stdout.offset, resume.stderr.offset);
                 self.guest.send(&attached(id, stdout, stderr, None)).await;
             }
@@ -145,9 +145,11 @@ impl Scene {
     }
 
     async fn settle(&mut self) {
-        for heard in settle_past(&self.session, &mut self.guest).await {
-            match heard {
-                Heard::Credit(_, channel, bytes) => self.printer(channel).window += bytes as usize,
+        for received in settle_past(&self.session, &mut self.guest).await {
+            match received {
+                FromHost::Credit(_, channel, bytes) => {
+                    self.printer(channel).window += bytes as usize;
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -190,7 +192,7 @@ fn run(future: impl Future<Output = ()>) {
         .build()
         .unwrap();
     runtime.block_on(async {
-        // It is an error of the session if this takes more than a moment.
+        // The session is stuck if this does not end soon.
         let in_time = tokio::time::timeout(Duration::from_secs(60), future).await;
         assert!(in_time.is_ok(), "somebody waits forever");
     });
@@ -200,26 +202,26 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn every_byte_comes_once_however_often_the_link_breaks(happenings in happenings()) {
+    fn every_byte_comes_once_however_often_the_link_breaks(steps in steps()) {
         run(async {
-            let mut scene = Scene::new().await;
-            for happening in happenings {
-                scene.happen(happening).await;
+            let mut scenario = Scenario::new().await;
+            for step in steps {
+                scenario.apply(step).await;
             }
-            scene.finish().await;
+            scenario.finish().await;
         });
     }
 
     #[test]
     fn every_byte_of_the_input_arrives_once_however_often_the_link_breaks(
         window in 1..2000_u32,
-        // How much is taken, and how much of that the agent still knows when
+        // How much the agent reads, and how much of that it acknowledges after
         // the link breaks.
         steps in prop::collection::vec((1..3000_usize, any::<prop::sample::Index>()), 1..20),
     ) {
         const COUNT: usize = 20_000;
         run(async {
-            let (session, mut guest) = connect_port_with_window(window).await;
+            let (session, mut guest) = connect_serial_with_window(window).await;
             let mut stream = open_started(&session, &mut guest).await;
             let (id, input) = (stream.id, stream.input());
             let write = tokio::spawn(async move {
@@ -228,7 +230,7 @@ proptest! {
                 }
                 input.end();
             });
-            // What the process has, what of it the host knows.
+            // The input of the process, and how much of it has been credited.
             let (mut taken, mut credited, mut ended) = (Vec::new(), 0, false);
             let mut floor = 0;
             let mut steps = steps.into_iter();
@@ -239,9 +241,9 @@ proptest! {
                 };
                 let before = taken.len();
                 while taken.len() - before < count && !ended {
-                    match guest.hear().await {
-                        Some(Heard::Data(_, bytes)) => taken.extend(bytes),
-                        Some(Heard::End(_)) => ended = true,
+                    match guest.recv().await {
+                        Some(FromHost::Data(_, bytes)) => taken.extend(bytes),
+                        Some(FromHost::End(_)) => ended = true,
                         other => panic!("{other:?}"),
                     }
                     assert!(taken.len() - credited <= window as usize, "no credit for it");
@@ -254,14 +256,14 @@ proptest! {
                 if let Some(kept) = kept {
                     settle_past(&session, &mut guest).await;
                     session.drop_link();
-                    guest.relink(window).await;
-                    guest.hear_resume(id).await;
+                    guest.answer_reset(window).await;
+                    guest.recv_resume(id).await;
                     let known = credited + kept.index(taken.len() - credited + 1);
-                    // What it once said it has it does not lose.
+                    // Bytes that it has acknowledged are not lost again.
                     let known = known.max(floor);
                     floor = known;
-                    // Of that, the process has not read so much yet. Credit for
-                    // it comes later.
+                    // The part that the process has not read yet. Credit for it
+                    // comes later.
                     let held = kept.index(known - credited + 1);
                     taken.truncate(known);
                     credited = known - held;

@@ -1,8 +1,8 @@
-//! Bytes that mean nothing.
+//! Random frames and bytes.
 
 use super::*;
 
-/// Frames that are nearly right, which get further than noise does.
+/// Frames that are nearly valid, which get further than random bytes.
 fn nearly_a_frame() -> impl Strategy<Value = Vec<u8>> {
     let kinds = vec![
         0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x10, 0x11, 0x12, 0x20, 0x21, 0x22, 0x30, 0x31, 0x32,
@@ -51,19 +51,19 @@ proptest! {
             }
             guest.send(&noise).await;
             drop(guest);
-            let mut lost = session.lost();
-            let lost = lost.wait_for(Option::is_some).await.unwrap().unwrap();
+            let mut error = session.link_error();
+            let error = error.wait_for(Option::is_some).await.unwrap().unwrap();
             for stream in &mut streams {
                 let (bytes, end) = read_to_end(stream).await;
                 assert!(bytes.len() <= noise.len());
                 // An exit may have been miscounted before the link was lost.
                 let miscounted = LinkError::Violation(WireError::Malformed);
-                assert!(end.err().is_none_or(|told| told == lost || told == miscounted));
+                assert!(end.err().is_none_or(|told| told == error || told == miscounted));
                 assert!(!stream.input().write(Bytes::from_static(&[0; 100_000])).await);
             }
-            assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Link(lost));
+            assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Link(error));
         };
-        // It is an error of the session if this takes more than a moment.
+        // The session is stuck if this does not end soon.
         let in_time = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(60), all).await
         });

@@ -1,4 +1,4 @@
-//! What an event does to a stream.
+//! How events change the state of a stream.
 
 use std::task::Waker;
 
@@ -7,13 +7,13 @@ use vmcell_wire::{Attached, Channel, WireError, limits::MAX_LISTED, service::Sta
 use super::Inner;
 use crate::session::{
     ServiceState, Shared,
-    event::{Listed, StreamEvent},
-    recovery::{Recovery, Watched},
+    event::{ListedProcess, StreamEvent},
+    recovery::{AttachTarget, Recovery},
 };
 
 impl Inner {
     pub(super) fn started(&mut self, id: u32, pid: u32) -> Result<(), WireError> {
-        let Recovery::Resumes { start, .. } = &mut self.recovery else {
+        let Recovery::Resume { start, .. } = &mut self.recovery else {
             return Err(WireError::Malformed);
         };
         if std::mem::replace(&mut self.started, true) {
@@ -24,15 +24,15 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) fn listed(&mut self, entry: Listed) -> Result<(), WireError> {
-        let Recovery::Lists { last, count, .. } = &mut self.recovery else {
+    pub(super) fn listed(&mut self, entry: ListedProcess) -> Result<(), WireError> {
+        let Recovery::RepeatList { last, count, .. } = &mut self.recovery else {
             return Err(WireError::Malformed);
         };
         *count += 1;
         if *count > MAX_LISTED {
             return Err(WireError::Malformed);
         }
-        // They come in order. An agent that is asked again repeats some.
+        // They come in order. A repeated request lists some again.
         if entry.id > *last {
             *last = entry.id;
             self.events.push_back(StreamEvent::Listed(Box::new(entry)));
@@ -41,7 +41,7 @@ impl Inner {
     }
 
     pub(super) fn listed_service(&mut self, state: &State<'_>) -> Result<(), WireError> {
-        let Recovery::ListsServices { last, count, .. } = &mut self.recovery else {
+        let Recovery::RepeatServices { last, count, .. } = &mut self.recovery else {
             return Err(WireError::Malformed);
         };
         *count += 1;
@@ -58,14 +58,14 @@ impl Inner {
 
     pub(super) fn connected(&mut self) -> Result<(), WireError> {
         let first = !std::mem::replace(&mut self.started, true);
-        if !first || !matches!(self.recovery, Recovery::Breaks) {
+        if !first || !matches!(self.recovery, Recovery::FailDial) {
             return Err(WireError::Malformed);
         }
         self.events.push_back(StreamEvent::Connected);
         Ok(())
     }
 
-    /// Where a log begins, or goes on.
+    /// Handles the offset at which a log begins, or continues on a new link.
     fn attached_log(&mut self, attached: Attached, first: bool) -> Result<(), WireError> {
         if first {
             self.stdout.begin_at(attached.stdout)?;
@@ -92,9 +92,9 @@ impl Inner {
         let first = !std::mem::replace(&mut self.started, true);
         let resumed = std::mem::take(&mut self.resuming);
         match &mut self.recovery {
-            Recovery::Watches { how, .. } => {
+            Recovery::Reattach { target, .. } => {
                 if first {
-                    *how = Watched::Id(attached.id);
+                    *target = AttachTarget::Id(attached.id);
                     self.stdout.begin_at(attached.stdout)?;
                     self.stderr.begin_at(attached.stderr)?;
                     let stdin = attached.stdin;
@@ -113,26 +113,26 @@ impl Inner {
                     return Ok(());
                 }
             }
-            Recovery::Resumes { start, .. } if resumed => {
+            Recovery::Resume { start, .. } if resumed => {
                 if first {
-                    // The word that it had started was lost with the link.
+                    // The `Started` event was lost with the link.
                     let (id, pid) = (attached.id, attached.pid);
                     self.events.push_back(StreamEvent::Started { id, pid });
                 }
                 *start = None;
             }
-            Recovery::Reads { asked, .. } => {
-                if first == asked.is_none() || !(first || resumed) {
+            Recovery::ResumeLog { frame, .. } => {
+                if first == frame.is_none() || !(first || resumed) {
                     return Err(WireError::Malformed);
                 }
-                *asked = None;
+                *frame = None;
                 return self.attached_log(attached, first);
             }
             _ => return Err(WireError::Malformed),
         }
-        let continues = self.stdout.arrived() == attached.stdout || !self.outputs.stdout;
-        let continues_too = self.stderr.arrived() == attached.stderr || !self.outputs.stderr;
-        if !resumed || !continues || !continues_too {
+        let stdout_continues = self.stdout.arrived() == attached.stdout || !self.outputs.stdout;
+        let stderr_continues = self.stderr.arrived() == attached.stderr || !self.outputs.stderr;
+        if !resumed || !stdout_continues || !stderr_continues {
             return Err(WireError::Malformed);
         }
         match attached.stdin {

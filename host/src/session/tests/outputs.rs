@@ -1,4 +1,4 @@
-//! Outputs that are read apart from their stream.
+//! Outputs that are read separately from their stream.
 
 use std::future::poll_fn;
 
@@ -17,12 +17,12 @@ pub(super) async fn read(output: &mut StreamOutput) -> Read {
     read_at_most(output, usize::MAX).await
 }
 
-async fn read_at_most(output: &mut StreamOutput, most: usize) -> Read {
-    match poll_fn(|context| output.poll_next(context, most)).await {
+async fn read_at_most(output: &mut StreamOutput, max: usize) -> Read {
+    match poll_fn(|context| output.poll_next(context, max)).await {
         Some(Ok(StreamEvent::Data(_, bytes))) => Read::Data(bytes),
         Some(Ok(StreamEvent::Gap(_, bytes))) => Read::Gap(bytes),
         Some(Ok(other)) => panic!("an output does not tell {other:?}"),
-        Some(Err(lost)) => Read::Link(lost),
+        Some(Err(error)) => Read::Link(error),
         None => Read::End,
     }
 }
@@ -38,7 +38,7 @@ pub(super) async fn read_all(output: &mut StreamOutput) -> (Vec<u8>, Read) {
     }
 }
 
-/// The close of a process that printed so much on both outputs.
+/// The close of a process that printed this many bytes on both outputs.
 fn exited_with_both(stream: StreamId, stdout_bytes: u64, stderr_bytes: u64) -> Vec<u8> {
     let exit = Exit {
         stderr_bytes,
@@ -67,7 +67,7 @@ async fn outputs_can_be_read_apart_and_the_rest_comes_to_the_stream() {
         ends(id),
     ];
     guest.send(&sent.concat()).await;
-    let event = stream.next_but_output().await;
+    let event = stream.next_except_output().await;
     assert!(
         matches!(event, Ok(StreamEvent::Started { id: ID, pid: PID })),
         "{event:?}"
@@ -76,7 +76,7 @@ async fn outputs_can_be_read_apart_and_the_rest_comes_to_the_stream() {
     assert_eq!(stdout, (b"output".to_vec(), Read::End));
     assert_eq!(stderr, (b"err".to_vec(), Read::End));
     guest.send(&exited_with_both(id, 6, 3)).await;
-    let event = stream.next_but_output().await;
+    let event = stream.next_except_output().await;
     assert!(
         matches!(event, Ok(StreamEvent::Closed(Closing::Exited(_)))),
         "{event:?}"
@@ -95,7 +95,7 @@ async fn no_more_is_taken_from_an_output_than_was_wanted() {
     assert_eq!(read_at_most(&mut stdout, 2).await, Read::Data("ab".into()));
     assert_eq!(stream.offset(Channel::Stdout), 2);
     assert_eq!(read_at_most(&mut stdout, 2).await, Read::Data("cd".into()));
-    // Who wants nothing waits, and loses nothing.
+    // A read of zero bytes waits, and loses nothing.
     tokio::select! {
         biased;
         read = read_at_most(&mut stdout, 0) => panic!("{read:?}"),
@@ -111,14 +111,14 @@ async fn a_dropped_output_keeps_its_credit_flowing_and_the_other_its_bytes() {
     let id = stream.id;
     let mut stderr = stream.output(Channel::Stderr);
     let stdout = stream.output(Channel::Stdout);
-    // A full window, which nobody has read when the output is dropped.
+    // A full window, which is unread when the output is dropped.
     let chunk = vec![b'x'; 65_536];
     let frame = data(id, Channel::Stdout, &chunk);
     guest.send(&data(id, Channel::Stderr, b"kept")).await;
     guest.send(&frame.repeat((WINDOW / 65_536) as usize)).await;
     settle(&session, &mut guest).await;
     drop(stdout);
-    let mut available = hear_credit(&session, &mut guest, id, Channel::Stdout).await;
+    let mut available = recv_credit(&session, &mut guest, id, Channel::Stdout).await;
     assert_eq!(available, WINDOW);
     let mut sent = u64::from(WINDOW);
     while sent < 5 * u64::from(WINDOW) {
@@ -127,13 +127,13 @@ async fn a_dropped_output_keeps_its_credit_flowing_and_the_other_its_bytes() {
             available -= 65_536;
             sent += 65_536;
         }
-        let granted = hear_credit(&session, &mut guest, id, Channel::Stdout).await;
+        let granted = recv_credit(&session, &mut guest, id, Channel::Stdout).await;
         assert!(granted > 0, "after {sent} bytes");
         available += granted;
     }
     guest.send(&ends(id)).await;
     guest.send(&exited_with_both(id, sent, 4)).await;
-    let event = stream.next_but_output().await;
+    let event = stream.next_except_output().await;
     assert!(
         matches!(event, Ok(StreamEvent::Closed(Closing::Exited(_)))),
         "{event:?}"
@@ -154,7 +154,7 @@ async fn what_came_can_be_read_after_the_stream_is_closed_and_dropped() {
     }
     guest.send(&ends(id)).await;
     guest.send(&exited(id, 300_000)).await;
-    let event = stream.next_but_output().await;
+    let event = stream.next_except_output().await;
     assert!(
         matches!(event, Ok(StreamEvent::Closed(Closing::Exited(_)))),
         "{event:?}"
@@ -177,7 +177,7 @@ async fn an_output_of_a_stream_that_was_dropped_before_its_end_is_over() {
     guest.send(&data(id, Channel::Stdout, b"unread")).await;
     settle(&session, &mut guest).await;
     drop(stream);
-    assert_eq!(guest.hear().await, Some(Heard::Cancel(id)));
+    assert_eq!(guest.recv().await, Some(FromHost::Cancel(id)));
     let reader = tokio::spawn(async move { read_all(&mut stdout).await });
     guest.send(&data(id, Channel::Stdout, b"late")).await;
     guest.send(&exited(id, 100)).await;
@@ -199,7 +199,7 @@ async fn an_output_tells_that_the_link_was_lost_behind_what_had_come() {
     assert_eq!(reader.await.unwrap(), expected);
 }
 
-/// Not everything has come: an output must not pretend so.
+/// An output without its end must not pass for a complete one.
 #[tokio::test]
 async fn an_output_that_did_not_end_says_so() {
     let (session, mut guest) = connect().await;
@@ -209,14 +209,14 @@ async fn an_output_that_did_not_end_says_so() {
         .send(&data(stream.id, Channel::Stdout, b"begun"))
         .await;
     guest.send(&exited(stream.id, 5)).await;
-    assert!(stream.next_but_output().await.is_ok());
+    assert!(stream.next_except_output().await.is_ok());
     assert_eq!(read_all(&mut stdout).await, (b"begun".to_vec(), Read::End));
     assert!(!stdout.has_ended());
 }
 
 #[tokio::test]
 async fn outputs_that_are_read_apart_go_on_over_a_new_link() {
-    let (session, mut guest) = connect_port().await;
+    let (session, mut guest) = connect_serial().await;
     let stream = open(&session, &mut guest).await;
     let id = stream.id;
     let mut stdout = stream.output(Channel::Stdout);
@@ -225,8 +225,8 @@ async fn outputs_that_are_read_apart_go_on_over_a_new_link() {
     guest.send(&data(id, Channel::Stdout, b"one ")).await;
     settle(&session, &mut guest).await;
     session.drop_link();
-    guest.relink(GUEST_WINDOW).await;
-    assert_eq!(guest.hear_resume(id).await.stdout.offset, 4);
+    guest.answer_reset(GUEST_WINDOW).await;
+    assert_eq!(guest.recv_resume(id).await.stdout.offset, 4);
     let sent = [
         attached(id, 4, 0, None),
         data(id, Channel::Stdout, b"two"),

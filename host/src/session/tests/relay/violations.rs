@@ -1,11 +1,11 @@
-//! What a visitor may not do, and what only looks like it.
+//! Clients that violate the protocol, and some that only seem to.
 
 use super::*;
 
 #[tokio::test]
 async fn what_only_the_owner_may_do_is_refused() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
+    let client = new_client(&session).await;
     let nowhere = Position {
         offset: 0,
         window: WINDOW,
@@ -18,7 +18,7 @@ async fn what_only_the_owner_may_do_is_refused() {
             stderr: nowhere,
         }),
     ] {
-        let mut stream = visitor.open(&request).unwrap();
+        let mut stream = client.open(&request).unwrap();
         let (_, end) = read_to_end(&mut stream).await;
         let Ok(Closing::Failed(failed)) = end else {
             panic!("{end:?}");
@@ -26,21 +26,20 @@ async fn what_only_the_owner_may_do_is_refused() {
         assert_eq!(failed.kind, FailureKind::Denied);
     }
     // Nothing of this came to the guest.
-    settle_visit(&visitor, &mut guest).await;
+    settle_client(&client, &mut guest).await;
 }
 
 #[tokio::test]
 async fn a_request_that_the_owner_does_not_know_is_refused() {
     let (session, mut guest) = owner().await;
-    let mut caller = Caller::greeted(&session, WINDOW).await;
+    let mut raw = RawClient::after_hello(&session, WINDOW).await;
     let id = StreamId::new(1).unwrap();
-    caller
-        .send(&frame(Kind::Open, Some(id), &[0x7f, 1, 2, 3]))
+    raw.send(&frame(Kind::Open, Some(id), &[0x7f, 1, 2, 3]))
         .await;
-    let unsupported = Told::Closed(Err(FailureKind::Unsupported));
-    assert_eq!(caller.hear().await, Some(unsupported));
-    caller.ask(1, &Request::Ping).await;
-    assert!(matches!(guest.hear().await, Some(Heard::Open(_))));
+    let unsupported = FromRelay::Closed(Err(FailureKind::Unsupported));
+    assert_eq!(raw.recv().await, Some(unsupported));
+    raw.ask(1, &Request::Ping).await;
+    assert!(matches!(guest.recv().await, Some(FromHost::Open(_))));
 }
 
 #[tokio::test]
@@ -63,25 +62,25 @@ async fn a_visitor_that_breaks_the_protocol_ends_its_own_visit_only() {
         credit(u32::MAX),
     ] {
         let (session, mut guest) = owner().await;
-        let other = visit(&session).await;
-        let mut caller = Caller::greeted(&session, WINDOW).await;
-        caller.send(&start).await;
-        let Some(Heard::Start(agents, _)) = guest.hear().await else {
+        let other = new_client(&session).await;
+        let mut raw = RawClient::after_hello(&session, WINDOW).await;
+        raw.send(&start).await;
+        let Some(FromHost::Start(guest_stream, _)) = guest.recv().await else {
             panic!("it did not arrive");
         };
         // The owner may hang up before it is all sent.
-        let _ = caller.link.write_all(&breach).await;
-        while caller.hear().await.is_some() {}
+        let _ = raw.link.write_all(&breach).await;
+        while raw.recv().await.is_some() {}
         loop {
-            match guest.hear().await {
-                Some(Heard::Data(..)) => {}
-                heard => {
-                    assert_eq!(heard, Some(Heard::Cancel(agents)));
+            match guest.recv().await {
+                Some(FromHost::Data(..)) => {}
+                received => {
+                    assert_eq!(received, Some(FromHost::Cancel(guest_stream)));
                     break;
                 }
             }
         }
-        settle_visit(&other, &mut guest).await;
+        settle_client(&other, &mut guest).await;
         settle(&session, &mut guest).await;
     }
 }
@@ -89,23 +88,23 @@ async fn a_visitor_that_breaks_the_protocol_ends_its_own_visit_only() {
 #[tokio::test]
 async fn who_does_not_say_hello_first_is_shown_out() {
     let (session, mut guest) = owner().await;
-    let mut caller = Caller::new(&session);
-    caller.ask(1, &Request::Ping).await;
-    assert_eq!(caller.hear().await, None);
+    let mut raw = RawClient::new(&session);
+    raw.ask(1, &Request::Ping).await;
+    assert_eq!(raw.recv().await, None);
     settle(&session, &mut guest).await;
 }
 
-/// A visitor may send on a stream whose close is on its way to it.
+/// A client may send on a stream whose close is still in flight.
 #[tokio::test(flavor = "multi_thread")]
 async fn words_that_cross_with_a_close_are_no_breach() {
     let (session, mut guest) = owner().await;
-    let mut caller = Caller::greeted(&session, WINDOW).await;
-    let id = caller.ask(1, &exec()).await;
-    let Some(Heard::Start(agents, _)) = guest.hear().await else {
+    let mut raw = RawClient::after_hello(&session, WINDOW).await;
+    let id = raw.ask(1, &exec()).await;
+    let Some(FromHost::Start(guest_stream, _)) = guest.recv().await else {
         panic!("it did not arrive");
     };
-    guest.send(&exited(agents, 0)).await;
-    assert_eq!(caller.hear().await, Some(Told::Closed(Ok(()))));
+    guest.send(&exited(guest_stream, 0)).await;
+    assert_eq!(raw.recv().await, Some(FromRelay::Closed(Ok(()))));
     let late = frames(|out| {
         out.extend(data(id, Channel::Stdin, b"late"));
         encode::credit(out, id, Channel::Stdout, 1);
@@ -113,16 +112,16 @@ async fn words_that_cross_with_a_close_are_no_breach() {
         encode::cancel(out, id);
         encode::ack(out, id);
     });
-    caller.send(&late).await;
+    raw.send(&late).await;
     // The number may be used again.
     for _ in 0..1000 {
-        caller.ask(1, &Request::Ping).await;
-        let Some(Heard::Open(ping)) = guest.hear().await else {
+        raw.ask(1, &Request::Ping).await;
+        let Some(FromHost::Open(ping)) = guest.recv().await else {
             panic!("the ping did not arrive");
         };
         guest.send(&close(ping, &Outcome::Pong)).await;
-        assert_eq!(caller.hear().await, Some(Told::Closed(Ok(()))));
+        assert_eq!(raw.recv().await, Some(FromRelay::Closed(Ok(()))));
         let ack = frames(|out| encode::ack(out, id));
-        caller.send(&ack).await;
+        raw.send(&ack).await;
     }
 }

@@ -1,4 +1,4 @@
-//! How the owner tells visitors the way in which the VM ended.
+//! The record with which the owner reports to clients how the VM ended.
 //!
 //! ```text
 //! reason (1 byte)  has status (0 or 1)  status as of wait(2) (i32 le)
@@ -13,7 +13,7 @@ use tokio::{
 
 use crate::vm::{End, VmEnd};
 
-/// The byte of each reason. None is ever used for another one.
+/// The byte of each reason. A byte is never reused for another reason.
 const REASONS: [(End, u8); 8] = [
     (End::Stopped, b's'),
     (End::Killed, b'k'),
@@ -36,8 +36,8 @@ pub(super) async fn send(socket: &mut UnixStream, end: VmEnd) -> io::Result<()> 
     socket.write_all(&record).await
 }
 
-/// Fails if the owner is gone. A reason that this version does not know is
-/// unknown.
+/// Receives the record. Fails if the owner is gone. Returns [`End::Unknown`] for
+/// a reason that this version does not know.
 pub(super) async fn receive(socket: &mut UnixStream) -> io::Result<VmEnd> {
     let byte = socket.read_u8().await?;
     let has_status = socket.read_u8().await? != 0;
@@ -54,16 +54,16 @@ mod tests {
 
     #[tokio::test]
     async fn every_end_arrives_as_it_was_told() {
-        let (mut owner, mut visitor) = UnixStream::pair().unwrap();
+        let (mut owner, mut client) = UnixStream::pair().unwrap();
         for (reason, _) in REASONS {
             for status in [None, Some(0), Some(9), Some(1 << 8)] {
                 let status = status.map(ExitStatus::from_raw);
                 let end = VmEnd { reason, status };
                 send(&mut owner, end).await.unwrap();
-                assert_eq!(receive(&mut visitor).await.unwrap(), end);
+                assert_eq!(receive(&mut client).await.unwrap(), end);
             }
         }
         drop(owner);
-        assert!(receive(&mut visitor).await.is_err());
+        assert!(receive(&mut client).await.is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! How visits and their streams end.
+//! How clients and their streams end.
 
 use super::*;
 
@@ -7,23 +7,23 @@ async fn a_visitor_that_leaves_takes_its_streams_along() {
     for breach in [false, true] {
         let (session, mut guest) = owner().await;
         let mut kept = open(&session, &mut guest).await;
-        let mut caller = Caller::greeted(&session, WINDOW).await;
+        let mut raw = RawClient::after_hello(&session, WINDOW).await;
         let mut ids = Vec::new();
         for number in 1..4 {
-            caller.ask(number, &exec()).await;
-            match guest.hear().await {
-                Some(Heard::Start(id, _)) => ids.push(id),
+            raw.ask(number, &exec()).await;
+            match guest.recv().await {
+                Some(FromHost::Start(id, _)) => ids.push(id),
                 other => panic!("{other:?}"),
             }
         }
         if breach {
-            caller.send(&[0xff; 100]).await;
-            while caller.hear().await.is_some() {}
+            raw.send(&[0xff; 100]).await;
+            while raw.recv().await.is_some() {}
         }
-        drop(caller);
+        drop(raw);
         for _ in 0..3 {
-            match guest.hear().await {
-                Some(Heard::Cancel(id)) => ids.retain(|other| *other != id),
+            match guest.recv().await {
+                Some(FromHost::Cancel(id)) => ids.retain(|other| *other != id),
                 other => panic!("{other:?}"),
             }
         }
@@ -38,77 +38,78 @@ async fn a_visitor_that_leaves_takes_its_streams_along() {
 #[tokio::test]
 async fn a_stream_that_a_visitor_drops_is_cancelled_and_its_place_is_free() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
+    let client = new_client(&session).await;
     for _ in 0..3 {
-        let (stream, id) = open_for(&visitor, &mut guest, 1).await;
+        let (stream, id) = open_for(&client, &mut guest, 1).await;
         drop(stream);
-        assert_eq!(guest.hear().await, Some(Heard::Cancel(id)));
-        // What is on its way is of no interest.
+        assert_eq!(guest.recv().await, Some(FromHost::Cancel(id)));
+        // Bytes in flight are ignored.
         guest.send(&data(id, Channel::Stdout, &[0; 1000])).await;
         guest.send(&exited(id, 2000)).await;
-        settle_visit(&visitor, &mut guest).await;
+        settle_client(&client, &mut guest).await;
     }
 }
 
-/// It wants to hear of the end, and need not read what comes before.
+/// It gets the close without reading the output before it.
 #[tokio::test]
 async fn a_visitor_that_cancels_hears_of_the_end_without_reading() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
-    let (mut stream, id) = start_for(&visitor, &mut guest, 1).await;
+    let client = new_client(&session).await;
+    let (mut stream, id) = start_for(&client, &mut guest, 1).await;
     let sent = fill(&session, &mut guest, id, WINDOW).await;
     stream.cancel();
     loop {
-        match guest.hear().await {
-            // What the owner held for the visitor is of no use any more.
-            Some(Heard::Credit(..)) => {}
-            heard => {
-                assert_eq!(heard, Some(Heard::Cancel(id)));
+        match guest.recv().await {
+            // The owner discards what it held for the client.
+            Some(FromHost::Credit(..)) => {}
+            received => {
+                assert_eq!(received, Some(FromHost::Cancel(id)));
                 break;
             }
         }
     }
     guest.send(&exited(id, sent as u64 + 1000)).await;
-    let end = stream.next_but_output().await;
+    let end = stream.next_except_output().await;
     assert!(
         matches!(end, Ok(StreamEvent::Closed(Closing::Exited(_)))),
         "{end:?}"
     );
 }
 
-/// The same when the process had ended before, and only its output is left.
+/// As above, when the process has ended and only its output is left.
 #[tokio::test]
 async fn a_visitor_that_cancels_late_hears_of_the_end_without_reading() {
     let (session, mut guest) = owner().await;
-    let visitor = visit(&session).await;
-    let (mut stream, id) = start_for(&visitor, &mut guest, 1).await;
+    let client = new_client(&session).await;
+    let (mut stream, id) = start_for(&client, &mut guest, 1).await;
     let sent = fill(&session, &mut guest, id, WINDOW).await;
     guest.send(&ends(id)).await;
     guest.send(&exited(id, sent as u64)).await;
-    settle_visit(&visitor, &mut guest).await;
+    settle_client(&client, &mut guest).await;
     stream.cancel();
-    let end = stream.next_but_output().await;
+    let end = stream.next_except_output().await;
     assert!(
         matches!(end, Ok(StreamEvent::Closed(Closing::Exited(_)))),
         "{end:?}"
     );
-    settle_visit(&visitor, &mut guest).await;
+    settle_client(&client, &mut guest).await;
 }
 
 #[tokio::test]
 async fn the_visit_ends_with_the_owners_session() {
-    // The owner may be gone already, and the visit the last that needs it.
+    // The owner may have dropped its session already, so that only the relay holds
+    // it.
     for owner_first in [false, true] {
         let (session, mut guest) = owner().await;
-        let visitor = visit(&session).await;
-        let (mut stream, _) = open_for(&visitor, &mut guest, 1).await;
+        let client = new_client(&session).await;
+        let (mut stream, _) = open_for(&client, &mut guest, 1).await;
         let session = (!owner_first).then_some(session);
         drop(guest);
-        let lost = stream.next().await.unwrap_err();
-        assert_eq!(lost, LinkError::Closed);
-        let mut lost = visitor.lost();
-        let lost = *lost.wait_for(Option::is_some).await.unwrap();
-        assert_eq!(lost, Some(LinkError::Closed));
+        let error = stream.next().await.unwrap_err();
+        assert_eq!(error, LinkError::Closed);
+        let mut error = client.link_error();
+        let error = *error.wait_for(Option::is_some).await.unwrap();
+        assert_eq!(error, Some(LinkError::Closed));
         drop(session);
     }
 }

@@ -1,4 +1,4 @@
-//! Guests that never end what they answer: what is collected has a limit.
+//! Guests whose answers never end: the limits of collected results.
 
 use std::path::Path;
 
@@ -16,8 +16,7 @@ use crate::{
     service::{LogsRequest, Services},
 };
 
-/// A VM whose guest answers every request with a page of a list, or with bytes,
-/// for as long as it is asked.
+/// A VM with a guest for [`answer_without_end`].
 async fn vm() -> (Vm, Guest) {
     let (session, guest) = connect().await;
     (Vm::on_session(session), guest)
@@ -32,8 +31,8 @@ enum Answers<'a> {
     Bytes(&'a dyn Fn(u32) -> Vec<u8>),
 }
 
-/// Lets the guest answer until the host hangs up. Returns how many entries or
-/// pieces it has sent.
+/// Lets the guest answer until the host closes the link. Returns how many entries
+/// or pieces it has sent.
 async fn answer_without_end(mut guest: Guest, answers: Answers<'_>) -> u32 {
     let mut sent = 0;
     // How much more may be sent on the stream that was opened last.
@@ -50,15 +49,15 @@ async fn answer_without_end(mut guest: Guest, answers: Answers<'_>) -> u32 {
                 let bytes: Vec<u8> = waiting.drain(..count).collect();
                 *room -= count;
                 let frame = data(*stream, Channel::Stdout, &bytes);
-                // It has hung up.
+                // The host has closed the link.
                 if guest.link.write_all(&frame).await.is_err() {
                     return sent;
                 }
                 continue;
             }
         }
-        match guest.hear().await {
-            Some(Heard::Open(id)) => match &answers {
+        match guest.recv().await {
+            Some(FromHost::Open(id)) => match &answers {
                 Answers::Pages(entry) => {
                     let mut page = Vec::new();
                     for _ in 0..MAX_LISTED {
@@ -72,16 +71,16 @@ async fn answer_without_end(mut guest: Guest, answers: Answers<'_>) -> u32 {
                 }
                 Answers::Bytes(_) => open = Some((id, WINDOW as usize)),
             },
-            Some(Heard::Logs(id, ..)) => {
+            Some(FromHost::Logs(id, ..)) => {
                 guest.send(&attached(id, 0, 0, None)).await;
                 open = Some((id, WINDOW as usize));
             }
-            Some(Heard::Credit(id, _, bytes)) => {
+            Some(FromHost::Credit(id, _, bytes)) => {
                 if let Some((_, room)) = open.as_mut().filter(|(open, _)| *open == id) {
                     *room += bytes as usize;
                 }
             }
-            Some(Heard::Cancel(id)) => {
+            Some(FromHost::Cancel(id)) => {
                 open = open.filter(|(open, _)| *open != id);
                 waiting.clear();
                 guest.send(&close(id, &Outcome::Done)).await;
@@ -214,17 +213,17 @@ fn file_entry<'a>(path: &'a [u8], kind: FileKind, target: &'a [u8]) -> FileEntry
     }
 }
 
-/// One test, for each takes as much memory as it may.
+/// One test, because each case uses as much memory as it may.
 #[tokio::test]
 async fn lists_of_files_and_manifests_end_at_their_limits() {
-    // What is on its way does not count.
-    let most = |limit: usize| (limit + 8 * WINDOW as usize) / (2 * MAX_PATH * BATCH as usize);
+    // Bytes in flight do not count.
+    let max = |limit: usize| (limit + 8 * WINDOW as usize) / (2 * MAX_PATH * BATCH as usize);
     let (error, sent) = ask(Answers::Bytes(&long_links), async |vm| {
         vm.files().list("/").await
     })
     .await;
     assert_limit(&error, Files::MAX_LISTED_BYTES, "bytes of memory");
-    assert!(sent as usize <= most(Files::MAX_LISTED_BYTES), "{sent}");
+    assert!(sent as usize <= max(Files::MAX_LISTED_BYTES), "{sent}");
 
     let (error, sent) = ask(Answers::Bytes(&long_links), async |vm| {
         let options = ManifestOptions::new();
@@ -232,7 +231,7 @@ async fn lists_of_files_and_manifests_end_at_their_limits() {
     })
     .await;
     assert_limit(&error, Files::MAX_MANIFEST_BYTES, "bytes of memory");
-    assert!(sent as usize <= most(Files::MAX_MANIFEST_BYTES), "{sent}");
+    assert!(sent as usize <= max(Files::MAX_MANIFEST_BYTES), "{sent}");
 }
 
 #[tokio::test]
@@ -278,20 +277,20 @@ async fn a_file_ends_at_its_limit_and_a_part_at_its_length() {
 async fn a_text_that_is_longer_than_the_guest_said_is_not_kept() {
     let text = vec![b'x'; 64 * 1024];
     let digest = Sha256::digest(&text).into();
-    let told = FileEntry {
+    let entry = FileEntry {
         digest: Some(digest),
         ..file_entry(b"file", FileKind::File, b"")
     };
-    let mut told_bytes = Vec::new();
-    record::encode(&mut told_bytes, &Answer::Entry(told)).unwrap();
+    let mut entry_bytes = Vec::new();
+    record::encode(&mut entry_bytes, &Answer::Entry(entry)).unwrap();
     let (vm, mut guest) = vm().await;
-    let lying = async {
-        let Some(Heard::Open(walk)) = guest.hear().await else {
+    let answering = async {
+        let Some(FromHost::Open(walk)) = guest.recv().await else {
             panic!("nothing is asked");
         };
-        let answer = data(walk, Channel::Stdout, &told_bytes);
+        let answer = data(walk, Channel::Stdout, &entry_bytes);
         guest.send(&[answer, done(walk)].concat()).await;
-        let Some(Heard::Open(read)) = guest.hear().await else {
+        let Some(FromHost::Open(read)) = guest.recv().await else {
             panic!("no text is asked for");
         };
         let answer = data(read, Channel::Stdout, &text);
@@ -300,7 +299,7 @@ async fn a_text_that_is_longer_than_the_guest_said_is_not_kept() {
     };
     let options = ManifestOptions::new().keep_texts(1 << 20);
     let files = vm.files();
-    let (manifest, _guest) = tokio::join!(files.manifest("/", &options), lying);
+    let (manifest, _guest) = tokio::join!(files.manifest("/", &options), answering);
     let manifest = manifest.unwrap();
     assert_eq!(manifest.len(), 1);
     assert_eq!(manifest.text(&digest), None);

@@ -1,4 +1,4 @@
-//! Streams that stall, end and are dropped.
+//! Flow control, and streams that stall, end and are dropped.
 
 use super::*;
 
@@ -47,8 +47,8 @@ async fn a_dropped_stream_is_cancelled_and_late_data_is_ignored() {
     let stream = open(&session, &mut guest).await;
     let (id, input) = (stream.id, stream.input());
     drop(stream);
-    assert_eq!(guest.hear().await, Some(Heard::Cancel(id)));
-    // More than a window: credit comes as if somebody read it.
+    assert_eq!(guest.recv().await, Some(FromHost::Cancel(id)));
+    // More than a window: credit comes as if it were read.
     let (mut sent, mut granted) = (0, 0);
     for size in [1000, 200_000] {
         let frame = data(id, Channel::Stdout, &vec![b'x'; size]);
@@ -56,22 +56,22 @@ async fn a_dropped_stream_is_cancelled_and_late_data_is_ignored() {
             guest.send(&frame).await;
             sent += size;
             if sent + 200_000 > (WINDOW + granted) as usize {
-                granted += hear_credit(&session, &mut guest, id, Channel::Stdout).await;
+                granted += recv_credit(&session, &mut guest, id, Channel::Stdout).await;
             }
         }
     }
     guest.send(&started(id)).await;
     guest.send(&ends(id)).await;
-    hear_credit(&session, &mut guest, id, Channel::Stdout).await;
+    recv_credit(&session, &mut guest, id, Channel::Stdout).await;
     guest.send(&exited(id, 1)).await;
     settle(&session, &mut guest).await;
     assert!(!input.write(Bytes::from_static(b"x")).await);
     // Its close was its end.
     guest.send(&data(id, Channel::Stdout, b"x")).await;
-    let mut lost = session.lost();
-    let lost = *lost.wait_for(Option::is_some).await.unwrap();
+    let mut error = session.link_error();
+    let error = *error.wait_for(Option::is_some).await.unwrap();
     let expected = LinkError::Violation(WireError::BadStream(id.get()));
-    assert_eq!(lost, Some(expected));
+    assert_eq!(error, Some(expected));
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_stream_that_is_over_is_not_cancelled() {
     guest.send(&exited(stream.id, 0)).await;
     settle(&session, &mut guest).await;
     drop(stream);
-    // The next thing that the guest hears is the ping, and no cancel.
+    // The next message to the guest is the ping, not a cancel.
     settle(&session, &mut guest).await;
 }
 
@@ -114,8 +114,8 @@ async fn a_stalled_reader_stalls_its_own_stream_only() {
     }
     let mut granted = 0;
     while granted < WINDOW {
-        match guest.hear().await {
-            Some(Heard::Credit(id, Channel::Stdout, bytes)) if id == stalled.id => {
+        match guest.recv().await {
+            Some(FromHost::Credit(id, Channel::Stdout, bytes)) if id == stalled.id => {
                 granted += bytes;
             }
             other => panic!("{other:?}"),
@@ -155,18 +155,18 @@ async fn input_waits_for_credit() {
             all
         }
     });
-    let part = |range: std::ops::Range<usize>| Heard::Data(id, pattern(25)[range].to_vec());
-    assert_eq!(guest.hear().await, Some(part(0..10)));
-    // The next thing that the guest hears is the ping, and no data.
+    let part = |range: std::ops::Range<usize>| FromHost::Data(id, pattern(25)[range].to_vec());
+    assert_eq!(guest.recv().await, Some(part(0..10)));
+    // The next message to the guest is the ping, not data.
     settle(&session, &mut guest).await;
     assert!(!write.is_finished());
     guest.send(&credit(id, 9)).await;
-    assert_eq!(guest.hear().await, Some(part(10..19)));
+    assert_eq!(guest.recv().await, Some(part(10..19)));
     settle(&session, &mut guest).await;
     assert!(!write.is_finished());
     guest.send(&credit(id, 1000)).await;
-    assert_eq!(guest.hear().await, Some(part(19..25)));
-    assert_eq!(guest.hear().await, Some(Heard::End(id)));
+    assert_eq!(guest.recv().await, Some(part(19..25)));
+    assert_eq!(guest.recv().await, Some(FromHost::End(id)));
     assert!(write.await.unwrap(), "everything was written");
     assert!(!input.write(Bytes::from_static(b"x")).await, "it has ended");
 }
@@ -190,8 +190,8 @@ async fn input_that_waits_is_told_when_nobody_reads_it_any_more() {
     }
 }
 
-/// Credit is a promise to read. The host must not hold what a guest promised
-/// to read and does not.
+/// The host must not queue input without limit for a guest that grants credit and
+/// does not read.
 #[tokio::test]
 async fn a_guest_that_grants_credit_and_does_not_read_stops_the_input() {
     const CHUNK: &[u8] = &[0; 256 * 1024];
@@ -225,7 +225,7 @@ async fn a_guest_that_grants_credit_and_does_not_read_stops_the_input() {
     );
 }
 
-/// A program with one thread must be able to go on, if only to end the VM.
+/// A program with one thread must continue to run, if only to end the VM.
 #[tokio::test]
 async fn a_guest_that_never_pauses_does_not_stop_a_runtime_of_one_thread() {
     let (session, mut guest) = connect().await;
@@ -251,7 +251,7 @@ async fn more_streams_than_a_link_can_have_are_refused_until_one_is_closed() {
     let cancelled = streams.pop().unwrap();
     let id = cancelled.id;
     drop(cancelled);
-    assert_eq!(guest.hear().await, Some(Heard::Cancel(id)));
+    assert_eq!(guest.recv().await, Some(FromHost::Cancel(id)));
     assert_eq!(session.open(&exec()).unwrap_err(), OpenError::Full);
 
     guest.send(&exited(streams[0].id, 0)).await;
@@ -296,5 +296,5 @@ async fn a_dropped_session_hangs_up_and_fails_its_streams() {
     drop(session);
     let (_, end) = read_to_end(&mut stream).await;
     assert_eq!(end.unwrap_err(), LinkError::Closed);
-    while guest.hear().await.is_some() {}
+    while guest.recv().await.is_some() {}
 }

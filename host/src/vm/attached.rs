@@ -1,0 +1,160 @@
+//! VMs that other programs own.
+
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use tokio::{
+    sync::{Semaphore, watch},
+    time::timeout,
+};
+
+use super::{
+    Vm, VmDetails, VmEnd, VmInfo, VmState, VmStatus,
+    handle::{Control, Shared},
+};
+use crate::{
+    attach::{self, ANSWER_TIMEOUT, AttachClient, ControlRequest, FoundVm, VmName},
+    console::Console,
+    error::Error,
+    link::{LinkChoice, LinkKind},
+    session::{Link, LinkError, Session},
+};
+
+pub(super) async fn list() -> Result<Vec<VmInfo>, Error> {
+    let found = attach::list().await;
+    let found = found.map_err(Error::host("look for VMs"))?;
+    let infos = found.into_iter().map(|(name, found)| {
+        let (owner_pid, status) = match found {
+            FoundVm::Answering(AttachClient { summary, owner, .. }) => {
+                let since = Duration::from_millis(summary.started_ms);
+                let details = VmDetails {
+                    image: summary.image.into(),
+                    vcpus: summary.vcpus,
+                    memory_mib: summary.memory_mib,
+                    started: SystemTime::UNIX_EPOCH + since,
+                    keeps_disk: summary.keeps_disk,
+                };
+                (owner, VmStatus::Answering(details))
+            }
+            FoundVm::NotAnswering { owner } => (owner, VmStatus::NotAnswering),
+            FoundVm::OtherVersion { owner } => (owner, VmStatus::OtherVersion),
+        };
+        VmInfo {
+            id: name.id().to_owned(),
+            owner_pid,
+            status,
+        }
+    });
+    Ok(infos.collect())
+}
+
+/// How long the owner may take to report how the VM ended after the link is
+/// lost: the VMM may exit a moment later, and the owner waits for the agent's
+/// report.
+const END_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) async fn attach(id: &str) -> Result<Vm, Error> {
+    let no_such_vm = || Error::NoSuchVm { id: id.to_owned() };
+    let name = VmName::new(id).ok_or_else(no_such_vm)?;
+    let client = connect_to_owner(&name).await?;
+    let acceleration = client.summary.acceleration();
+    let backend = client.summary.backend.clone();
+    let warnings = client.summary.warnings.clone();
+    let keeps_disk = client.summary.keeps_disk;
+    let socket = client.attach().await.map_err(|_| no_such_vm())?;
+    let session = Session::connect(Link::socket(socket), None)
+        .await
+        .map_err(|error| Error::Transport(error.to_string()))?;
+    let (state_sender, state) = watch::channel(VmState::Running);
+    let end = watch_end(connect_to_owner(&name).await?, session.link_error());
+    tokio::spawn(async move {
+        tokio::select! {
+            end = end => {
+                state_sender.send_replace(VmState::Ended(end));
+            }
+            // All handles are dropped.
+            () = state_sender.closed() => {}
+        }
+    });
+    Ok(Vm::new(Shared {
+        id: id.to_owned(),
+        session: Arc::new(session),
+        state,
+        control: Control::Attached(name),
+        keeps_disk,
+        backend,
+        rejected_backends: Vec::new(),
+        warnings,
+        acceleration,
+        link: LinkChoice::new(LinkKind::Relay, "another program owns the VM"),
+        console: Console::default(),
+        baseline: Arc::default(),
+        file_permits: Arc::new(Semaphore::new(Vm::FILE_PERMITS)),
+        ports: crate::port::PublishedPorts::default(),
+        #[cfg(feature = "terminal")]
+        terminals: crate::terminal::Followers::default(),
+    }))
+}
+
+/// Waits for the end of a VM. The owner closes the link when the VM ends, and the
+/// VM ends when the owner does.
+async fn watch_end(
+    client: AttachClient,
+    mut link_error: watch::Receiver<Option<LinkError>>,
+) -> VmEnd {
+    let mut watching = pin!(client.control(ControlRequest::Watch));
+    let mut link_lost = pin!(async move {
+        let _ = link_error.wait_for(Option::is_some).await;
+    });
+    let end = tokio::select! {
+        end = &mut watching => {
+            // The link must be closed before the VM is reported to have ended.
+            link_lost.await;
+            end.ok()
+        }
+        () = &mut link_lost => {
+            timeout(END_REPORT_TIMEOUT, watching).await.ok().and_then(Result::ok)
+        }
+    };
+    end.unwrap_or(VmEnd::unknown())
+}
+
+/// Requests the baseline from the owner.
+pub(super) async fn baseline(name: &VmName) -> Result<Bytes, Error> {
+    let client = connect_to_owner(name).await?;
+    let asked = client.baseline().await;
+    asked.map_err(Error::host("ask the program that owns the VM"))
+}
+
+/// Asks the owner to stop or kill the VM. `None` if the VM is gone already.
+pub(super) async fn end_vm(name: &VmName, request: ControlRequest) -> Result<Option<VmEnd>, Error> {
+    match connect_to_owner(name).await {
+        Ok(client) => client
+            .control(request)
+            .await
+            .map(Some)
+            .map_err(Error::host("ask the program that owns the VM")),
+        Err(Error::NoSuchVm { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn connect_to_owner(name: &VmName) -> Result<AttachClient, Error> {
+    let found = attach::find(name).await;
+    let found = found.map_err(Error::host("reach the program that owns the VM"))?;
+    let id = name.id().to_owned();
+    match found {
+        Some(FoundVm::Answering(client)) => Ok(client),
+        Some(FoundVm::NotAnswering { owner }) => Err(Error::OwnerNotAnswering {
+            id,
+            owner_pid: owner,
+            after: ANSWER_TIMEOUT,
+        }),
+        Some(FoundVm::OtherVersion { .. }) => Err(Error::OwnerVersion { id }),
+        None => Err(Error::NoSuchVm { id }),
+    }
+}
