@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-use super::{Prompt, Status, Terminal, plain::Plain};
+use super::{Prompt, Status, Terminal, plain_text::PlainTextFilter};
 
 /// What came of something that was done to a terminal.
 #[derive(Clone, Debug)]
@@ -30,24 +30,24 @@ pub struct Reply {
 
 impl Reply {
     /// Takes what no reply has told yet, or what is there from a cursor on.
-    pub(super) fn take(terminal: &Terminal, cursor: Option<u64>, most: usize) -> Self {
+    pub(super) fn take(terminal: &Terminal, cursor: Option<u64>, max_bytes: usize) -> Self {
         let model = &mut *terminal.core().shared.model();
-        let from = cursor.unwrap_or(model.told);
-        let piece = model.transcript.read(from, most);
+        let from = cursor.unwrap_or(model.reply_offset);
+        let piece = model.transcript.read(from, max_bytes);
         let end = piece.end();
         let mut text = String::new();
-        let mut fresh = Plain::new();
-        let plain = match cursor {
-            Some(_) => &mut fresh,
+        let mut new_filter = PlainTextFilter::new();
+        let filter = match cursor {
+            Some(_) => &mut new_filter,
             None => {
-                model.told = end;
-                &mut model.plain
+                model.reply_offset = end;
+                &mut model.plain_text
             }
         };
-        plain.set_columns(model.size.columns);
-        plain.feed(&piece.bytes, &mut text);
-        plain.flush(&mut text);
-        model.mask_text(&mut text);
+        filter.set_columns(model.size.columns);
+        filter.feed(&piece.bytes, &mut text);
+        filter.flush(&mut text);
+        model.mask_secrets(&mut text);
         Self {
             text,
             start: piece.offset,

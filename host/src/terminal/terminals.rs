@@ -3,7 +3,7 @@ use vmcell_wire::{
     terminal::{AttachTerminal, Open, Size, Terminal as Wire},
 };
 
-use super::{Terminal, TerminalOptions, Unread, handle::Seed};
+use super::{Terminal, TerminalOptions, Unread, handle::Connection};
 use crate::{
     error::Error,
     process::{ExecFailure, ExecFailureKind, ProcessId, ProcessInfo, ProcessSelector},
@@ -167,7 +167,7 @@ impl<'a> Terminals<'a> {
         process: Selector<'_>,
         subject: &str,
         options: TerminalOptions,
-        opened: bool,
+        newly_opened: bool,
     ) -> Result<Terminal, Error> {
         let writer = u64::from_le_bytes(random_bytes()?);
         let output = Position {
@@ -200,14 +200,14 @@ impl<'a> Terminals<'a> {
         if let Some(terminal) = known.get(attached.id).filter(|_| !view_only) {
             return Ok(terminal);
         }
-        let seed = Seed {
+        let connection = Connection {
             vm: self.vm.clone(),
             stream,
             attached,
             writer,
-            opened,
+            newly_opened,
         };
-        let terminal = Terminal::begin(seed, options).await?;
+        let terminal = Terminal::start(connection, options).await?;
         Ok(match view_only {
             // Who asks for more shall not get this.
             true => terminal,

@@ -10,33 +10,33 @@ use std::{
 pub(super) struct NewFolder<'a> {
     folder: &'a Path,
     /// Whether it was not there before.
-    made: bool,
+    created: bool,
     files: Vec<PathBuf>,
 }
 
 impl<'a> NewFolder<'a> {
     /// Makes the folder, and those that it is in, for nobody else to read. It
     /// may be there already.
-    pub(super) fn make(folder: &'a Path) -> io::Result<Self> {
+    pub(super) fn create(folder: &'a Path) -> io::Result<Self> {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
         if let Some(parent) = folder.parent() {
             builder.recursive(true).create(parent)?;
         }
-        let made = match builder.recursive(false).create(folder) {
+        let created = match builder.recursive(false).create(folder) {
             Ok(()) => true,
             Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => false,
             Err(error) => return Err(error),
         };
         Ok(Self {
             folder,
-            made,
+            created,
             files: Vec::new(),
         })
     }
 
     /// Makes a file that must not be there, for nobody else to read.
-    pub(super) fn file(&mut self, name: &str) -> io::Result<File> {
+    pub(super) fn create_file(&mut self, name: &str) -> io::Result<File> {
         let path = self.folder.join(name);
         // Not to append: what is there may have to be overwritten.
         let file = OpenOptions::new()
@@ -49,8 +49,8 @@ impl<'a> NewFolder<'a> {
     }
 
     /// It is complete, and stays.
-    pub(super) fn finish(mut self) {
-        self.made = false;
+    pub(super) fn keep(mut self) {
+        self.created = false;
         self.files.clear();
     }
 }
@@ -61,7 +61,7 @@ impl Drop for NewFolder<'_> {
         for file in &self.files {
             let _ = fs::remove_file(file);
         }
-        if self.made {
+        if self.created {
             let _ = fs::remove_dir(self.folder);
         }
     }

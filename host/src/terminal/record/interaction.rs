@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     super::{KeyPress, Prompt, Reply, Status, TerminalSize},
-    session::{columns_and_rows, milliseconds, one_exit, prompt_name, status_name},
+    session::{columns_and_rows, exit_record, prompt_name, status_name, unix_milliseconds},
 };
 use crate::Exit;
 
@@ -14,14 +14,14 @@ pub(crate) struct Interaction {
     /// When it happened.
     time_ms: u64,
     #[serde(flatten)]
-    what: What,
+    kind: InteractionKind,
 }
 
 /// What is not told here is not written down: of a password only that there
 /// was one.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum What {
+enum InteractionKind {
     Run(Text),
     Input(Text),
     Key {
@@ -54,7 +54,7 @@ enum What {
         prompt: Prompt,
     },
     Exit {
-        #[serde(serialize_with = "one_exit")]
+        #[serde(serialize_with = "exit_record")]
         exit: Exit,
     },
 }
@@ -73,49 +73,49 @@ const MAX_TEXT: usize = 4096;
 impl Interaction {
     /// A line was typed.
     pub(crate) fn run(line: &str) -> Self {
-        Self::now(What::Run(Text::new(line.as_bytes())))
+        Self::now(InteractionKind::Run(Text::new(line.as_bytes())))
     }
 
     /// Something was typed.
     pub(crate) fn input(bytes: &[u8]) -> Self {
-        Self::now(What::Input(Text::new(bytes)))
+        Self::now(InteractionKind::Input(Text::new(bytes)))
     }
 
     /// A key was pressed, also one with control.
     pub(crate) fn key(key: &KeyPress) -> Self {
         let key = key.to_string();
-        Self::now(What::Key { key })
+        Self::now(InteractionKind::Key { key })
     }
 
     /// Something was pasted.
     pub(crate) fn paste(text: &str) -> Self {
-        Self::now(What::Paste(Text::new(text.as_bytes())))
+        Self::now(InteractionKind::Paste(Text::new(text.as_bytes())))
     }
 
     /// A password was typed.
     pub(crate) fn password() -> Self {
-        Self::now(What::Password { password: true })
+        Self::now(InteractionKind::Password { password: true })
     }
 
     /// A signal was sent.
     pub(crate) fn signal(signal: u8) -> Self {
-        Self::now(What::Signal { signal })
+        Self::now(InteractionKind::Signal { signal })
     }
 
     /// The terminal got another size.
     pub(crate) fn resize(size: TerminalSize) -> Self {
-        Self::now(What::Resize { size })
+        Self::now(InteractionKind::Resize { size })
     }
 
     /// Somebody waits for a pattern, or for a prompt.
     pub(crate) fn expect(pattern: Option<&str>) -> Self {
         let pattern = pattern.map(|pattern| Text::new(pattern.as_bytes()).text);
-        Self::now(What::Expect { pattern })
+        Self::now(InteractionKind::Expect { pattern })
     }
 
     /// What came of it.
     pub(crate) fn reply(reply: &Reply) -> Self {
-        Self::now(What::Reply {
+        Self::now(InteractionKind::Reply {
             start: reply.start,
             end: reply.end,
             lost: reply.lost,
@@ -127,12 +127,12 @@ impl Interaction {
 
     /// The program ended.
     pub(crate) fn exit(exit: Exit) -> Self {
-        Self::now(What::Exit { exit })
+        Self::now(InteractionKind::Exit { exit })
     }
 
-    fn now(what: What) -> Self {
-        let time_ms = milliseconds(SystemTime::now());
-        Self { time_ms, what }
+    fn now(kind: InteractionKind) -> Self {
+        let time_ms = unix_milliseconds(SystemTime::now());
+        Self { time_ms, kind }
     }
 }
 

@@ -14,7 +14,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use asciicast::{Cast, asciicast};
+pub(crate) use asciicast::{CastInfo, write_asciicast};
 pub(crate) use interaction::Interaction;
 pub(crate) use recorder::{RecordError, Recorder};
 pub(crate) use session::Session;

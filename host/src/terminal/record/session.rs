@@ -29,7 +29,7 @@ pub(crate) struct Session {
 }
 
 /// Milliseconds since 1970.
-pub(super) fn milliseconds(time: SystemTime) -> u64 {
+pub(super) fn unix_milliseconds(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -37,11 +37,11 @@ pub(super) fn milliseconds(time: SystemTime) -> u64 {
 }
 
 fn time<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-    milliseconds(*time).serialize(serializer)
+    unix_milliseconds(*time).serialize(serializer)
 }
 
 fn maybe_time<S: Serializer>(time: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
-    time.map(milliseconds).serialize(serializer)
+    time.map(unix_milliseconds).serialize(serializer)
 }
 
 #[derive(Serialize)]
@@ -60,7 +60,7 @@ pub(super) fn columns_and_rows<S: Serializer>(
 
 /// How it ended, by the stable name of the cause.
 #[derive(Serialize)]
-struct Ending {
+struct ExitRecord {
     cause: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<u8>,
@@ -69,14 +69,15 @@ struct Ending {
 }
 
 fn exit<S: Serializer>(exit: &Option<Exit>, serializer: S) -> Result<S::Ok, S::Error> {
-    exit.map(|exit| Ending::new(&exit)).serialize(serializer)
+    exit.map(|exit| ExitRecord::new(&exit))
+        .serialize(serializer)
 }
 
-pub(super) fn one_exit<S: Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
-    Ending::new(exit).serialize(serializer)
+pub(super) fn exit_record<S: Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
+    ExitRecord::new(exit).serialize(serializer)
 }
 
-impl Ending {
+impl ExitRecord {
     fn new(exit: &Exit) -> Self {
         Self {
             cause: exit.cause.name(),

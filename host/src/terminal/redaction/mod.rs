@@ -11,20 +11,20 @@
 //! A secret that is found is overwritten with as many asterisks as it has bytes,
 //! so no offset changes.
 
+mod escape_state;
+mod scan;
 mod secret;
-mod sweep;
 #[cfg(test)]
 mod tests;
-mod visible;
 
 use std::{collections::VecDeque, fmt, ops::Range};
 
 use bytes::Bytes;
 use zeroize::Zeroizing;
 
+use escape_state::{ESCAPE, EscapeState};
+pub(crate) use scan::{ScanMode, SecretScan};
 use secret::Secret;
-pub(crate) use sweep::{Sweep, SweepKind};
-use visible::{ESCAPE, Visible};
 
 /// Passes bytes on, with every secret in them masked.
 ///
@@ -38,11 +38,11 @@ pub(crate) struct Redactor {
     /// The newest comes last. None is empty.
     secrets: Vec<Secret>,
     /// Bytes at which a search has to begin: the first ones of secrets, and escape.
-    begins: [bool; 256],
-    visible: Visible,
+    start_bytes: [bool; 256],
+    escape_state: EscapeState,
     /// The offsets of the last bytes that can be seen, as many as the longest
     /// secret has.
-    seen: VecDeque<u64>,
+    visible_offsets: VecDeque<u64>,
     /// The offset of the first byte that was not passed on.
     offset: u64,
     held: Zeroizing<Vec<u8>>,
@@ -50,13 +50,13 @@ pub(crate) struct Redactor {
 
 /// What a redactor passes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Passed {
+pub(crate) struct Redacted {
     /// Bytes that may be shown.
     pub(crate) bytes: Bytes,
     /// The offset of the first of them.
     pub(crate) offset: u64,
     /// What was passed on before and has to be masked now.
-    pub(crate) late: Vec<Range<u64>>,
+    pub(crate) late_masks: Vec<Range<u64>>,
 }
 
 /// Stands for each byte of a secret.
@@ -78,9 +78,9 @@ impl Redactor {
     pub(crate) fn new(offset: u64) -> Self {
         Self {
             secrets: Vec::new(),
-            begins: [false; 256],
-            visible: Visible::default(),
-            seen: VecDeque::new(),
+            start_bytes: [false; 256],
+            escape_state: EscapeState::default(),
+            visible_offsets: VecDeque::new(),
             offset,
             held: Zeroizing::default(),
         }
@@ -102,14 +102,14 @@ impl Redactor {
             self.secrets.remove(0);
         }
         self.secrets.push(Secret::new(secret));
-        self.note_begins();
+        self.update_start_bytes();
     }
 
     /// Something else is typed: very short secrets are not hidden any more.
-    pub(crate) fn next_input(&mut self) {
-        if self.secrets.iter().any(Secret::is_brief) {
-            self.secrets.retain(|secret| !secret.is_brief());
-            self.note_begins();
+    pub(crate) fn forget_short_secrets(&mut self) {
+        if self.secrets.iter().any(Secret::is_short) {
+            self.secrets.retain(|secret| !secret.is_short());
+            self.update_start_bytes();
         }
     }
 
@@ -120,7 +120,7 @@ impl Redactor {
 
     /// Takes bytes and returns those that may be shown. Nothing is copied where
     /// nothing is hidden.
-    pub(crate) fn feed(&mut self, bytes: Bytes) -> Passed {
+    pub(crate) fn feed(&mut self, bytes: Bytes) -> Redacted {
         let known = self.held.len();
         let mut bytes = match known {
             0 => bytes,
@@ -137,12 +137,12 @@ impl Redactor {
             bytes = masked(&bytes, offset, &found);
         }
         let before = found.into_iter().filter(|range| range.start < offset);
-        let late: Vec<_> = before
+        let late_masks: Vec<_> = before
             .map(|range| range.start..range.end.min(offset))
             .collect();
-        let hold_from = match self.unfinished(end) {
+        let hold_from = match self.partial_match_start(end) {
             // The letters of a late one are searched for among those behind them.
-            Some(start) if late.is_empty() => start.max(offset),
+            Some(start) if late_masks.is_empty() => start.max(offset),
             _ => end,
         };
         let held = usize::try_from(end - hold_from).unwrap_or(usize::MAX);
@@ -150,36 +150,36 @@ impl Redactor {
         let held = bytes.split_off(bytes.len().saturating_sub(held));
         self.offset = end.saturating_sub(length(&held));
         self.held = Zeroizing::new(held.to_vec());
-        Passed {
+        Redacted {
             bytes,
             offset,
-            late,
+            late_masks,
         }
     }
 
     /// Returns what is held back: nothing more came for a while. If the rest of a
     /// secret comes later, it is found nevertheless.
-    pub(crate) fn release(&mut self) -> Passed {
+    pub(crate) fn release(&mut self) -> Redacted {
         let bytes = Bytes::from(std::mem::take(&mut *self.held));
         let offset = self.offset;
         self.offset = offset.saturating_add(length(&bytes));
-        Passed {
+        Redacted {
             bytes,
             offset,
-            late: Vec::new(),
+            late_masks: Vec::new(),
         }
     }
 
     /// So many bytes are missing here. Nothing may be held back.
     pub(crate) fn skip(&mut self, lost: u64) {
         self.offset = self.offset.saturating_add(lost);
-        self.visible = Visible::default();
+        self.escape_state = EscapeState::default();
         self.secrets.iter_mut().for_each(Secret::restart);
     }
 
     /// Searches text that is kept already. None: there is nothing to search for.
-    pub(crate) fn sweep(&self, kind: SweepKind) -> Option<Sweep<'_>> {
-        (!self.secrets.is_empty()).then(|| Sweep::new(&self.secrets, kind))
+    pub(crate) fn scan(&self, mode: ScanMode) -> Option<SecretScan<'_>> {
+        (!self.secrets.is_empty()).then(|| SecretScan::new(&self.secrets, mode))
     }
 
     /// Takes bytes, and returns where the letters of secrets are that they
@@ -194,11 +194,11 @@ impl Redactor {
             if self.is_idle() {
                 let next = bytes[at..]
                     .iter()
-                    .position(|byte| self.begins[usize::from(*byte)]);
+                    .position(|byte| self.start_bytes[usize::from(*byte)]);
                 at = next.map_or(bytes.len(), |next| at + next);
             }
             if let Some(byte) = bytes.get(at) {
-                self.take(*byte, offset.saturating_add(at as u64), &mut found);
+                self.match_byte(*byte, offset.saturating_add(at as u64), &mut found);
             }
             at += 1;
         }
@@ -208,29 +208,29 @@ impl Redactor {
     /// Whether no secret has begun, and all bytes can be seen.
     fn is_idle(&self) -> bool {
         let mut secrets = self.secrets.iter();
-        self.visible == Visible::Text
-            && secrets.all(|secret| secret.in_bytes == 0 && secret.in_visible == 0)
+        self.escape_state == EscapeState::Text
+            && secrets.all(|secret| secret.matched_bytes == 0 && secret.matched_visible == 0)
     }
 
-    fn take(&mut self, byte: u8, offset: u64, found: &mut Vec<Range<u64>>) {
-        let is_visible = self.visible.take(byte);
+    fn match_byte(&mut self, byte: u8, offset: u64, found: &mut Vec<Range<u64>>) {
+        let is_visible = self.escape_state.feed(byte);
         if is_visible {
             let longest = self.secrets.iter().map(Secret::length).max();
-            while self.seen.len() >= longest.unwrap_or(0).max(1) {
-                self.seen.pop_front();
+            while self.visible_offsets.len() >= longest.unwrap_or(0).max(1) {
+                self.visible_offsets.pop_front();
             }
-            self.seen.push_back(offset);
+            self.visible_offsets.push_back(offset);
         }
         let end = offset.saturating_add(1);
         for secret in &mut self.secrets {
             let length = secret.length();
-            if secret.take(byte) {
-                add(found, end.saturating_sub(length as u64)..end);
+            if secret.feed(byte) {
+                push_merged(found, end.saturating_sub(length as u64)..end);
             }
-            if is_visible && secret.take_visible(byte) {
-                let first = self.seen.len().saturating_sub(length);
-                for offset in self.seen.range(first..) {
-                    add(found, *offset..offset.saturating_add(1));
+            if is_visible && secret.feed_visible(byte) {
+                let first = self.visible_offsets.len().saturating_sub(length);
+                for offset in self.visible_offsets.range(first..) {
+                    push_merged(found, *offset..offset.saturating_add(1));
                 }
             }
         }
@@ -238,33 +238,36 @@ impl Redactor {
 
     /// Where the first secret begins whose end has not come, if the next byte has
     /// this offset.
-    fn unfinished(&self, end: u64) -> Option<u64> {
+    fn partial_match_start(&self, end: u64) -> Option<u64> {
         let starts = self.secrets.iter().flat_map(|secret| {
             let in_bytes =
-                (secret.in_bytes > 0).then(|| end.saturating_sub(secret.in_bytes as u64));
-            let first = self.seen.len().checked_sub(secret.in_visible);
-            let first = first.filter(|_| secret.in_visible > 0);
-            let in_visible = first.and_then(|first| self.seen.get(first).copied());
+                (secret.matched_bytes > 0).then(|| end.saturating_sub(secret.matched_bytes as u64));
+            let first = self
+                .visible_offsets
+                .len()
+                .checked_sub(secret.matched_visible);
+            let first = first.filter(|_| secret.matched_visible > 0);
+            let in_visible = first.and_then(|first| self.visible_offsets.get(first).copied());
             [in_bytes, in_visible].into_iter().flatten()
         });
         starts.min()
     }
 
-    fn note_begins(&mut self) {
-        self.begins = [false; 256];
-        self.begins[usize::from(ESCAPE)] = true;
+    fn update_start_bytes(&mut self) {
+        self.start_bytes = [false; 256];
+        self.start_bytes[usize::from(ESCAPE)] = true;
         for first in self
             .secrets
             .iter()
             .filter_map(|secret| secret.bytes().first())
         {
-            self.begins[usize::from(*first)] = true;
+            self.start_bytes[usize::from(*first)] = true;
         }
     }
 }
 
 /// Adds a range, as one with the last if they touch.
-fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
+fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut() {
         Some(last) if last.start <= range.start && range.start <= last.end => {
             last.end = last.end.max(range.end);
@@ -276,12 +279,12 @@ fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
 /// Bytes that begin at an offset, with ranges of offsets masked.
 fn masked(bytes: &[u8], offset: u64, ranges: &[Range<u64>]) -> Bytes {
     let mut masked = bytes.to_vec();
-    let place = |at: u64| {
+    let index = |at: u64| {
         let at = usize::try_from(at.saturating_sub(offset));
         at.map_or(bytes.len(), |at| at.min(bytes.len()))
     };
     for range in ranges {
-        masked[place(range.start)..place(range.end)].fill(MASK);
+        masked[index(range.start)..index(range.end)].fill(MASK);
     }
     masked.into()
 }

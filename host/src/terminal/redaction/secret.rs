@@ -14,14 +14,14 @@ pub(super) struct Secret {
     /// The same as people see it.
     letters: Zeroizing<Vec<char>>,
     /// How many of the last bytes match.
-    pub(super) in_bytes: usize,
+    pub(super) matched_bytes: usize,
     /// How many of the last bytes that can be seen match.
-    pub(super) in_visible: usize,
+    pub(super) matched_visible: usize,
 }
 
 /// Shorter secrets are hidden only until the next input, and only where nothing
 /// stands between their letters: every later `a` would vanish otherwise.
-const MIN_LASTING: usize = 4;
+const MIN_PERSISTENT_LENGTH: usize = 4;
 
 impl Secret {
     /// Of bytes, of which there is at least one.
@@ -30,8 +30,8 @@ impl Secret {
             bytes: Zeroizing::new(bytes.to_vec()),
             borders: Zeroizing::new(vec![0]),
             letters: Zeroizing::new(letters(bytes)),
-            in_bytes: 0,
-            in_visible: 0,
+            matched_bytes: 0,
+            matched_visible: 0,
         };
         let mut border = 0;
         for byte in bytes.iter().skip(1) {
@@ -53,35 +53,35 @@ impl Secret {
         self.bytes.len()
     }
 
-    pub(super) fn is_brief(&self) -> bool {
-        self.length() < MIN_LASTING
+    pub(super) fn is_short(&self) -> bool {
+        self.length() < MIN_PERSISTENT_LENGTH
     }
 
     /// Takes the next byte. Returns whether all of it has come.
-    pub(super) fn take(&mut self, byte: u8) -> bool {
-        let matched = self.advance(self.in_bytes, byte);
-        self.in_bytes = self.unfinished(matched);
+    pub(super) fn feed(&mut self, byte: u8) -> bool {
+        let matched = self.advance(self.matched_bytes, byte);
+        self.matched_bytes = self.partial_match(matched);
         matched == self.length()
     }
 
     /// Takes the next byte that can be seen.
-    pub(super) fn take_visible(&mut self, byte: u8) -> bool {
-        if self.is_brief() {
+    pub(super) fn feed_visible(&mut self, byte: u8) -> bool {
+        if self.is_short() {
             return false;
         }
-        let matched = self.advance(self.in_visible, byte);
-        self.in_visible = self.unfinished(matched);
+        let matched = self.advance(self.matched_visible, byte);
+        self.matched_visible = self.partial_match(matched);
         matched == self.length()
     }
 
     /// Bytes are missing: what comes next continues nothing.
     pub(super) fn restart(&mut self) {
-        self.in_bytes = 0;
-        self.in_visible = 0;
+        self.matched_bytes = 0;
+        self.matched_visible = 0;
     }
 
     /// How many of the bytes that match may be the beginning of another one.
-    fn unfinished(&self, matched: usize) -> usize {
+    fn partial_match(&self, matched: usize) -> usize {
         match matched == self.length() {
             true => self.borders.last().copied().unwrap_or(0),
             false => matched,

@@ -22,8 +22,8 @@ enum Pause {
 fn kept(redactor: &mut Redactor, pieces: &[&str], pause: Pause) -> String {
     let mut kept = Vec::new();
     for piece in pieces {
-        let passed = redactor.feed(Bytes::copy_from_slice(piece.as_bytes()));
-        keep(&mut kept, &passed);
+        let output = redactor.feed(Bytes::copy_from_slice(piece.as_bytes()));
+        keep(&mut kept, &output);
         if pause == Pause::Long {
             keep(&mut kept, &redactor.release());
         }
@@ -32,14 +32,14 @@ fn kept(redactor: &mut Redactor, pieces: &[&str], pause: Pause) -> String {
     String::from_utf8(kept).unwrap()
 }
 
-fn keep(kept: &mut Vec<u8>, passed: &Passed) {
-    assert_eq!(passed.offset, kept.len() as u64, "offsets are true");
-    for range in &passed.late {
-        assert!(range.start < range.end && range.end <= passed.offset);
+fn keep(kept: &mut Vec<u8>, output: &Redacted) {
+    assert_eq!(output.offset, kept.len() as u64, "offsets are true");
+    for range in &output.late_masks {
+        assert!(range.start < range.end && range.end <= output.offset);
         let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
         kept[range].fill(MASK);
     }
-    kept.extend_from_slice(&passed.bytes);
+    kept.extend_from_slice(&output.bytes);
 }
 
 #[test]
@@ -121,19 +121,22 @@ fn controls_without_end_are_not_held_back_without_end() {
             .bytes
             .len();
         assert!(redactor.held.len() <= MAX_HELD);
-        assert!(redactor.seen.len() <= 7);
+        assert!(redactor.visible_offsets.len() <= 7);
     }
     assert!(kept > 300_000);
-    let passed = redactor.feed(Bytes::from("2"));
-    assert_eq!((passed.late.len(), passed.late.first()), (1, Some(&(0..6))));
+    let output = redactor.feed(Bytes::from("2"));
+    assert_eq!(
+        (output.late_masks.len(), output.late_masks.first()),
+        (1, Some(&(0..6)))
+    );
 }
 
 #[test]
 fn bytes_without_secrets_are_not_copied() {
     let bytes = Bytes::from("nothing to see");
     for secrets in [&[][..], &["XYZ-secret"]] {
-        let passed = redactor(secrets).feed(bytes.clone()).bytes;
-        assert_eq!(passed.as_ptr(), bytes.as_ptr());
+        let output = redactor(secrets).feed(bytes.clone()).bytes;
+        assert_eq!(output.as_ptr(), bytes.as_ptr());
     }
     let cut = redactor(&["see-you"]).feed(bytes.clone()).bytes;
     assert_eq!(cut, "nothing to ");
@@ -161,7 +164,7 @@ fn a_very_short_secret_is_hidden_until_the_next_input() {
     let mut redactor = redactor(&["a\n", "longer"]);
     let first = redactor.feed(Bytes::from("abc a\rb"));
     assert_eq!(first.bytes, "*bc *\rb");
-    redactor.next_input();
+    redactor.forget_short_secrets();
     assert_eq!(redactor.feed(Bytes::from("abc longer")).bytes, "abc ******");
 }
 
@@ -186,9 +189,9 @@ fn nothing_is_completed_across_missing_bytes() {
     redactor.feed(Bytes::from("hunt"));
     redactor.release();
     redactor.skip(10);
-    let passed = redactor.feed(Bytes::from("er2 hunter2"));
-    assert_eq!((passed.offset, passed.late), (14, vec![]));
-    assert_eq!(passed.bytes, "er2 *******");
+    let output = redactor.feed(Bytes::from("er2 hunter2"));
+    assert_eq!((output.offset, output.late_masks), (14, vec![]));
+    assert_eq!(output.bytes, "er2 *******");
 }
 
 #[test]
@@ -202,15 +205,15 @@ fn a_secret_is_not_shown_for_debugging() {
 #[test]
 fn text_is_searched_for_whole_secrets_or_for_the_rest_of_one() {
     let redactor = redactor(&["hunter2", "pass word", "ab"]);
-    let masked = |kind, text: &str| {
+    let masked = |mode, text: &str| {
         let mut text = text.to_owned();
-        redactor.sweep(kind).unwrap().mask(&mut text);
+        redactor.scan(mode).unwrap().mask(&mut text);
         text
     };
     let exact = "hunter2 ******* hunte pass word\npass\nword ab";
     let expected = "******* ******* hunte *********\npass\nword ab";
-    assert_eq!(masked(SweepKind::Exact, exact), expected);
-    let completed = SweepKind::Completed { lines: 1 };
+    assert_eq!(masked(ScanMode::Exact, exact), expected);
+    let completed = ScanMode::Completed { lines: 1 };
     assert_eq!(masked(completed, "xhunter*abxa*"), "x*******abx**");
     assert_eq!(masked(completed, "passwo\u{fffd}*"), "********");
 }
@@ -267,8 +270,8 @@ proptest! {
         }
         keep(&mut all, &redactor.release());
         let seen: String = {
-            let mut visible = Visible::default();
-            let seen = all.into_iter().filter(|byte| visible.take(*byte));
+            let mut visible = EscapeState::default();
+            let seen = all.into_iter().filter(|byte| visible.feed(*byte));
             seen.map(char::from).collect()
         };
         prop_assert_eq!(seen, oracle(&text, &[secret]));

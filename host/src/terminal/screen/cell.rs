@@ -2,13 +2,13 @@ use super::style::{Colour, Style};
 
 /// How many marks (accents and the like) a character keeps. More are dropped, so
 /// nobody can pile them up without end.
-const MARKS: usize = 3;
+const MAX_MARKS: usize = 3;
 
 /// One place on a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     character: char,
-    marks: [char; MARKS],
+    marks: [char; MAX_MARKS],
     pub(super) style: Style,
     pub(super) part: Part,
 }
@@ -30,7 +30,7 @@ impl Cell {
     pub(super) const fn new(character: char, style: Style, part: Part) -> Self {
         Self {
             character,
-            marks: [NO_MARK; MARKS],
+            marks: [NO_MARK; MAX_MARKS],
             style,
             part,
         }

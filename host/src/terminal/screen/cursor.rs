@@ -6,18 +6,18 @@ pub(super) struct Cursor {
     pub(super) row: usize,
     pub(super) column: usize,
     /// The last column is written: the next character begins a new row.
-    pub(super) wraps: bool,
+    pub(super) pending_wrap: bool,
     pub(super) style: Style,
     /// Rows are counted from the top of the scrolling region, and the cursor
     /// cannot leave it.
-    pub(super) origin: bool,
+    pub(super) origin_mode: bool,
     charsets: [Charset; 2],
     shifted: bool,
 }
 
 impl Cursor {
     /// At the same place, with nothing said about what it writes.
-    pub(super) fn plain(&self) -> Self {
+    pub(super) fn with_default_attributes(&self) -> Self {
         Self {
             row: self.row,
             column: self.column,

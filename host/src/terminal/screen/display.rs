@@ -3,7 +3,7 @@ use std::ops::Range;
 use unicode_width::UnicodeWidthChar;
 
 use super::{
-    charset::Charset, cursor::Cursor, grid::Grid, modes::Modes, replies::Replies,
+    charset::Charset, cursor::Cursor, grid::Grid, modes::Modes, reply_queue::ReplyQueue,
     scrollback::Scrollback, style::Colour, tabs::Tabs, title::Title,
 };
 use crate::{printable::is_hidden, terminal::size::TerminalSize};
@@ -16,54 +16,54 @@ use crate::{printable::is_hidden, terminal::size::TerminalSize};
 #[derive(Debug)]
 pub(super) struct Display {
     /// The screen that is shown, and the one that is not.
-    pub(super) shown: Grid,
-    pub(super) other: Grid,
+    pub(super) active: Grid,
+    pub(super) inactive: Grid,
     pub(super) cursor: Cursor,
     pub(super) cursor_visible: bool,
     pub(super) scrollback: Scrollback,
     pub(super) title: Title,
-    pub(super) replies: Replies,
+    pub(super) replies: ReplyQueue,
     pub(super) modes: Modes,
     pub(super) tabs: Tabs,
     /// A new row begins by itself behind the last column.
     pub(super) autowrap: bool,
     /// New characters move old ones to the right.
-    pub(super) inserts: bool,
+    pub(super) insert_mode: bool,
     /// A line feed returns to the first column.
-    pub(super) newline: bool,
+    pub(super) newline_mode: bool,
     /// The rows that scroll.
     pub(super) region: Range<usize>,
     /// The last character that was printed, for programs that want it repeated.
-    last: Option<char>,
+    last_char: Option<char>,
 }
 
 impl Display {
     pub(super) fn new(size: TerminalSize, scrollback_lines: usize) -> Self {
         let (columns, rows) = (usize::from(size.columns), usize::from(size.rows));
         Self {
-            shown: Grid::new(columns, rows),
-            other: Grid::new(columns, rows),
+            active: Grid::new(columns, rows),
+            inactive: Grid::new(columns, rows),
             cursor: Cursor::default(),
             cursor_visible: true,
             scrollback: Scrollback::new(scrollback_lines),
             title: Title::default(),
-            replies: Replies::default(),
+            replies: ReplyQueue::default(),
             modes: Modes::default(),
             tabs: Tabs::new(columns),
             autowrap: true,
-            inserts: false,
-            newline: false,
+            insert_mode: false,
+            newline_mode: false,
             region: 0..rows,
-            last: None,
+            last_char: None,
         }
     }
 
     pub(super) fn columns(&self) -> usize {
-        self.shown.columns
+        self.active.columns
     }
 
     pub(super) fn rows(&self) -> usize {
-        self.shown.rows.len()
+        self.active.rows.len()
     }
 
     pub(super) fn background(&self) -> Colour {
@@ -74,30 +74,30 @@ impl Display {
         let (columns, rows) = (usize::from(size.columns), usize::from(size.rows));
         let alternate = self.modes.alternate_screen;
         // The screen that is not shown has its cursor where it was left.
-        let hidden = self.other.saved.row;
+        let hidden = self.inactive.saved.row;
         let Self {
-            shown,
-            other,
+            active,
+            inactive,
             scrollback,
             ..
         } = self;
-        let gone = shown.resize(columns, rows, self.cursor.row, |row| {
+        let removed = active.resize(columns, rows, self.cursor.row, |row| {
             if !alternate {
                 scrollback.push(|| row.text());
             }
         });
-        let gone_behind = other.resize(columns, rows, hidden, |row| {
+        let removed_inactive = inactive.resize(columns, rows, hidden, |row| {
             if alternate {
                 scrollback.push(|| row.text());
             }
         });
-        self.cursor.row = self.cursor.row.saturating_sub(gone);
-        shown.saved.row = shown.saved.row.saturating_sub(gone);
-        other.saved.row = other.saved.row.saturating_sub(gone_behind);
-        for cursor in [&mut self.cursor, &mut shown.saved, &mut other.saved] {
+        self.cursor.row = self.cursor.row.saturating_sub(removed);
+        active.saved.row = active.saved.row.saturating_sub(removed);
+        inactive.saved.row = inactive.saved.row.saturating_sub(removed_inactive);
+        for cursor in [&mut self.cursor, &mut active.saved, &mut inactive.saved] {
             cursor.row = cursor.row.min(rows.saturating_sub(1));
             cursor.column = cursor.column.min(columns.saturating_sub(1));
-            cursor.wraps = false;
+            cursor.pending_wrap = false;
         }
         self.tabs.resize(columns);
         self.region = 0..rows;
@@ -109,23 +109,23 @@ impl Display {
         self.leave_alternate();
         self.soft_reset();
         self.cursor = Cursor::default();
-        for grid in [&mut self.shown, &mut self.other] {
+        for grid in [&mut self.active, &mut self.inactive] {
             grid.clear(Colour::Default);
         }
         self.modes = Modes::default();
         self.tabs = Tabs::new(self.columns());
-        self.newline = false;
-        self.last = None;
+        self.newline_mode = false;
+        self.last_char = None;
         self.title = Title::default();
     }
 
     /// Puts back what a program that died may have left behind.
     pub(super) fn soft_reset(&mut self) {
-        self.cursor = self.cursor.plain();
-        self.shown.saved = Cursor::default();
+        self.cursor = self.cursor.with_default_attributes();
+        self.active.saved = Cursor::default();
         self.cursor_visible = true;
         self.autowrap = true;
-        self.inserts = false;
+        self.insert_mode = false;
         self.modes.application_cursor_keys = false;
         self.modes.application_keypad = false;
         self.region = 0..self.rows();
@@ -133,11 +133,11 @@ impl Display {
 
     /// Writes characters of ASCII, which is most of what there is, many at a time.
     pub(super) fn write_ascii(&mut self, mut text: &[u8]) {
-        if self.inserts || self.cursor.charset() != Charset::Ascii {
+        if self.insert_mode || self.cursor.charset() != Charset::Ascii {
             return text.iter().for_each(|byte| self.write(char::from(*byte)));
         }
         while let Some((&last, _)) = text.split_last() {
-            let room = match self.cursor.wraps {
+            let room = match self.cursor.pending_wrap {
                 true => 0,
                 false => self.columns().saturating_sub(self.cursor.column),
             };
@@ -149,13 +149,13 @@ impl Display {
             } else {
                 let (now, rest) = text.split_at(room.min(text.len()));
                 let (column, style) = (self.cursor.column, self.cursor.style);
-                if let Some(row) = self.shown.row(self.cursor.row) {
+                if let Some(row) = self.active.row(self.cursor.row) {
                     row.put_ascii(column, now, style);
                 }
                 self.advance(now.len());
                 text = rest;
             }
-            self.last = Some(char::from(last));
+            self.last_char = Some(char::from(last));
         }
     }
 
@@ -170,7 +170,7 @@ impl Display {
                 Some(width) => width > 1,
             },
         };
-        self.last = Some(character);
+        self.last_char = Some(character);
         self.put(character, wide);
     }
 
@@ -181,19 +181,19 @@ impl Display {
             return;
         }
         let fits = self.cursor.column.saturating_add(width) <= columns;
-        if !fits || self.cursor.wraps {
+        if !fits || self.cursor.pending_wrap {
             if self.autowrap {
                 self.cursor.column = 0;
                 self.index();
             } else {
                 self.cursor.column = self.cursor.column.min(columns.saturating_sub(width));
             }
-            self.cursor.wraps = false;
+            self.cursor.pending_wrap = false;
         }
         let (column, background) = (self.cursor.column, self.background());
-        let (style, inserts) = (self.cursor.style, self.inserts);
-        if let Some(row) = self.shown.row(self.cursor.row) {
-            if inserts {
+        let (style, insert_mode) = (self.cursor.style, self.insert_mode);
+        if let Some(row) = self.active.row(self.cursor.row) {
+            if insert_mode {
                 row.insert(column, width, background, columns);
             }
             row.put(column, character, wide, style);
@@ -203,25 +203,25 @@ impl Display {
 
     fn advance(&mut self, width: usize) {
         let next = self.cursor.column.saturating_add(width);
-        self.cursor.wraps = next >= self.columns();
+        self.cursor.pending_wrap = next >= self.columns();
         self.cursor.column = next.min(self.columns().saturating_sub(1));
     }
 
     fn add_mark(&mut self, mark: char) {
-        let column = match self.cursor.wraps {
+        let column = match self.cursor.pending_wrap {
             true => self.cursor.column,
             // There is nothing before the first column that could carry it.
             false if self.cursor.column == 0 => return,
             false => self.cursor.column.saturating_sub(1),
         };
-        if let Some(row) = self.shown.row(self.cursor.row) {
+        if let Some(row) = self.active.row(self.cursor.row) {
             row.add_mark(column, mark);
         }
     }
 
     /// Writes the last character again, not more often than fits into a row.
     pub(super) fn repeat(&mut self, count: usize) {
-        if let Some(character) = self.last {
+        if let Some(character) = self.last_char {
             let wide = character.width().is_some_and(|width| width > 1);
             for _ in 0..count.min(self.columns()) {
                 self.put(character, wide);
@@ -231,7 +231,7 @@ impl Display {
 
     /// A row down, where the region scrolls if it must.
     pub(super) fn index(&mut self) {
-        self.cursor.wraps = false;
+        self.cursor.pending_wrap = false;
         let next = self.cursor.row.saturating_add(1);
         if next == self.region.end {
             self.scroll_up(self.region.clone(), 1);
@@ -242,7 +242,7 @@ impl Display {
 
     /// A row up, where the region scrolls if it must.
     pub(super) fn reverse_index(&mut self) {
-        self.cursor.wraps = false;
+        self.cursor.pending_wrap = false;
         if self.cursor.row == self.region.start {
             self.scroll_down(self.region.clone(), 1);
         } else {
@@ -252,30 +252,30 @@ impl Display {
 
     pub(super) fn line_feed(&mut self) {
         self.index();
-        if self.newline {
+        if self.newline_mode {
             self.cursor.column = 0;
         }
     }
 
     pub(super) fn move_to_column(&mut self, column: usize) {
         self.cursor.column = column.min(self.columns().saturating_sub(1));
-        self.cursor.wraps = false;
+        self.cursor.pending_wrap = false;
     }
 
     /// Goes to a row that is counted the way the program wants it.
     pub(super) fn move_to_row(&mut self, row: usize) {
-        let rows = match self.cursor.origin {
+        let rows = match self.cursor.origin_mode {
             true => self.region.clone(),
             false => 0..self.rows(),
         };
         let row = rows.start.saturating_add(row);
         self.cursor.row = row.min(rows.end.saturating_sub(1));
-        self.cursor.wraps = false;
+        self.cursor.pending_wrap = false;
     }
 
     /// The cursor's row, counted the way the program wants it.
-    pub(super) fn row_told(&self) -> usize {
-        match self.cursor.origin {
+    pub(super) fn reported_row(&self) -> usize {
+        match self.cursor.origin_mode {
             true => self.cursor.row.saturating_sub(self.region.start),
             false => self.cursor.row,
         }
@@ -288,7 +288,7 @@ impl Display {
             false => 0,
         };
         self.cursor.row = self.cursor.row.saturating_sub(count).max(top);
-        self.cursor.wraps = false;
+        self.cursor.pending_wrap = false;
     }
 
     /// Down, not over the end of the region.
@@ -299,7 +299,7 @@ impl Display {
         };
         let row = self.cursor.row.saturating_add(count);
         self.cursor.row = row.min(end.saturating_sub(1));
-        self.cursor.wraps = false;
+        self.cursor.pending_wrap = false;
     }
 
     /// Says which rows scroll, the first one and the last one included.
@@ -314,23 +314,23 @@ impl Display {
     }
 
     pub(super) fn save_cursor(&mut self) {
-        self.shown.saved = self.cursor;
+        self.active.saved = self.cursor;
     }
 
     pub(super) fn restore_cursor(&mut self) {
-        self.cursor = self.shown.saved;
+        self.cursor = self.active.saved;
     }
 
     pub(super) fn enter_alternate(&mut self) {
         if !self.modes.alternate_screen {
-            std::mem::swap(&mut self.shown, &mut self.other);
+            std::mem::swap(&mut self.active, &mut self.inactive);
             self.modes.alternate_screen = true;
         }
     }
 
     pub(super) fn leave_alternate(&mut self) {
         if self.modes.alternate_screen {
-            std::mem::swap(&mut self.shown, &mut self.other);
+            std::mem::swap(&mut self.active, &mut self.inactive);
             self.modes.alternate_screen = false;
         }
     }

@@ -35,8 +35,8 @@ impl Emulator {
     pub(crate) fn note_gap(&mut self) {
         // What comes next is not the end of what was being read.
         self.parser = Parser::new();
-        self.display.shown.incomplete = true;
-        self.display.other.incomplete = true;
+        self.display.active.incomplete = true;
+        self.display.inactive.incomplete = true;
     }
 
     /// Has another size from now on. Long rows are cut, not wrapped anew.
@@ -54,47 +54,47 @@ impl Emulator {
 
     pub(crate) fn size(&self) -> TerminalSize {
         TerminalSize {
-            columns: narrow(self.display.columns()),
-            rows: narrow(self.display.rows()),
+            columns: to_u16(self.display.columns()),
+            rows: to_u16(self.display.rows()),
         }
     }
 
     /// What the screen looks like now.
     pub(crate) fn screen(&self) -> Screen {
-        let Display { shown, cursor, .. } = &self.display;
+        let Display { active, cursor, .. } = &self.display;
         Screen {
             size: self.size(),
             cursor: ScreenCursor {
-                row: narrow(cursor.row),
-                column: narrow(cursor.column),
+                row: to_u16(cursor.row),
+                column: to_u16(cursor.column),
                 visible: self.display.cursor_visible,
             },
             title: self.display.title.text().to_owned(),
             alternate: self.is_alternate(),
-            health: match shown.incomplete {
+            health: match active.incomplete {
                 true => ScreenHealth::Incomplete,
                 false => ScreenHealth::Good,
             },
-            rows: shown.rows.iter().map(Row::trimmed).collect(),
+            rows: active.rows.iter().map(Row::trimmed).collect(),
         }
     }
 
     /// The text of all rows, without empty ones at the end.
     pub(crate) fn text(&self) -> String {
-        super::snapshot::joined(&self.display.shown.rows)
+        super::snapshot::join_rows(&self.display.active.rows)
     }
 
     /// The text of the row that the cursor is in.
     pub(crate) fn cursor_line(&self) -> String {
-        let row = self.display.shown.rows.get(self.display.cursor.row);
+        let row = self.display.active.rows.get(self.display.cursor.row);
         row.map(Row::text).unwrap_or_default()
     }
 
     /// The text of that row up to the cursor, with all its blanks, and behind.
-    pub(crate) fn cursor_row(&self) -> (String, String) {
+    pub(crate) fn split_cursor_row(&self) -> (String, String) {
         let (mut before, mut after) = (String::new(), String::new());
         let mut column = 0;
-        let row = self.display.shown.rows.get(self.display.cursor.row);
+        let row = self.display.active.rows.get(self.display.cursor.row);
         for cell in row.into_iter().flat_map(|row| row.cells()) {
             match column < self.display.cursor.column {
                 true => cell.push_to(&mut before),
@@ -129,6 +129,6 @@ impl Emulator {
 }
 
 /// No screen has more rows or columns than fit.
-fn narrow(number: usize) -> u16 {
+fn to_u16(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }

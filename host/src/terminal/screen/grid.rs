@@ -40,15 +40,15 @@ impl Grid {
         region: Range<usize>,
         count: usize,
         background: Colour,
-        mut leaves: impl FnMut(&Row),
+        mut on_removed: impl FnMut(&Row),
     ) {
         let Some(rows) = self.rows.get_mut(region) else {
             return;
         };
         let count = count.min(rows.len());
-        let (leaving, _) = rows.split_at_mut(count);
-        for row in leaving {
-            leaves(row);
+        let (removed, _) = rows.split_at_mut(count);
+        for row in removed {
+            on_removed(row);
             row.clear(background);
         }
         rows.rotate_left(count);
@@ -67,22 +67,26 @@ impl Grid {
 
     /// Makes it another size. Rows are cut or left short, never wrapped anew:
     /// programs draw again when they hear of a new size. Where rows must go, those
-    /// below `keep` go first, then those at the top, which are shown.
+    /// below `last_kept` go first, then those at the top, which are shown.
     ///
     /// Answers how many went at the top.
     pub(super) fn resize(
         &mut self,
         columns: usize,
         rows: usize,
-        keep: usize,
-        leaves: impl FnMut(&Row),
+        last_kept: usize,
+        on_removed: impl FnMut(&Row),
     ) -> usize {
-        let below = self.rows.len().saturating_sub(keep.saturating_add(1));
+        let below = self.rows.len().saturating_sub(last_kept.saturating_add(1));
         let excess = self.rows.len().saturating_sub(rows);
         self.rows
             .truncate(self.rows.len().saturating_sub(excess.min(below)));
         let above = self.rows.len().saturating_sub(rows);
-        self.rows.drain(..above).as_slice().iter().for_each(leaves);
+        self.rows
+            .drain(..above)
+            .as_slice()
+            .iter()
+            .for_each(on_removed);
         for row in &mut self.rows {
             row.resize(self.columns, columns);
         }

@@ -10,21 +10,21 @@ pub(crate) struct Modes {
     /// The program draws on the screen that has no scrollback.
     pub(crate) alternate_screen: bool,
     /// What the program wants to hear of the mouse.
-    pub(crate) mouse: Mouse,
+    pub(crate) mouse: MouseTracking,
     /// The program wants to hear when its window gets or loses the focus.
-    pub(crate) focus: bool,
+    pub(crate) focus_events: bool,
 }
 
 /// What a program wants to hear of the mouse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mouse {
+pub(crate) enum MouseTracking {
     /// Nothing.
     #[default]
-    Nothing,
+    Off,
     /// Clicks.
     Clicks,
     /// Clicks, and moves while a button is held.
     Drags,
     /// Everything.
-    Moves,
+    Motion,
 }

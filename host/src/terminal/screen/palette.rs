@@ -32,13 +32,13 @@ const BASIC: [Rgb; 16] = [
 /// The two colours that a style means on a dark screen: of the character, and
 /// behind it.
 pub(super) fn colours(style: Style) -> (Rgb, Rgb) {
-    let mut foreground = shown(style.foreground, FOREGROUND);
-    let mut background = shown(style.background, BACKGROUND);
+    let mut foreground = to_rgb(style.foreground, FOREGROUND);
+    let mut background = to_rgb(style.background, BACKGROUND);
     if style.reverse {
         std::mem::swap(&mut foreground, &mut background);
     }
     if style.dim {
-        foreground = mixed(foreground, background, 150);
+        foreground = blend(foreground, background, 150);
     }
     if style.hidden {
         foreground = background;
@@ -47,17 +47,17 @@ pub(super) fn colours(style: Style) -> (Rgb, Rgb) {
 }
 
 /// So many 255ths of one colour on another one.
-pub(super) fn mixed(upper: Rgb, lower: Rgb, share: u8) -> Rgb {
-    let mut mixed = lower;
-    for (mixed, upper) in mixed.iter_mut().zip(upper) {
-        let (share, upper, lower) = (u32::from(share), u32::from(upper), u32::from(*mixed));
-        let sum = upper * share + lower * (255 - share);
-        *mixed = u8::try_from(sum / 255).unwrap_or(u8::MAX);
+pub(super) fn blend(upper: Rgb, lower: Rgb, alpha: u8) -> Rgb {
+    let mut blended = lower;
+    for (blended, upper) in blended.iter_mut().zip(upper) {
+        let (alpha, upper, lower) = (u32::from(alpha), u32::from(upper), u32::from(*blended));
+        let sum = upper * alpha + lower * (255 - alpha);
+        *blended = u8::try_from(sum / 255).unwrap_or(u8::MAX);
     }
-    mixed
+    blended
 }
 
-fn shown(colour: Colour, default: Rgb) -> Rgb {
+fn to_rgb(colour: Colour, default: Rgb) -> Rgb {
     match colour {
         Colour::Default => default,
         Colour::Rgb(red, green, blue) => [red, green, blue],

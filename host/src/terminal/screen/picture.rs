@@ -2,8 +2,8 @@ use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_wid
 
 use super::{
     cell::Cell,
-    drawn,
-    palette::{BACKGROUND, FOREGROUND, Rgb, colours, mixed},
+    glyphs,
+    palette::{BACKGROUND, FOREGROUND, Rgb, blend, colours},
     snapshot::Screen,
     style::Style,
 };
@@ -46,14 +46,14 @@ impl Screen {
             for (column, cell) in row.cells().iter().enumerate() {
                 picture.draw(cell, column, number);
             }
-            let rest = colours(Style::blank(row.rest())).1;
+            let rest = colours(Style::blank(row.trailing_background())).1;
             if rest != BACKGROUND {
-                let area = Area::of(used, number, columns.saturating_sub(used));
+                let area = Area::of_cells(used, number, columns.saturating_sub(used));
                 picture.fill(area, rest, u8::MAX);
             }
         }
         if self.cursor.visible {
-            let area = Area::of(self.cursor.column.into(), self.cursor.row.into(), 1);
+            let area = Area::of_cells(self.cursor.column.into(), self.cursor.row.into(), 1);
             picture.fill(area, FOREGROUND, 128);
         }
         picture
@@ -71,7 +71,7 @@ pub(super) struct Area {
 
 impl Area {
     /// Of some cells in a row.
-    fn of(column: usize, row: usize, columns: usize) -> Self {
+    fn of_cells(column: usize, row: usize, columns: usize) -> Self {
         Self {
             x: column * WIDTH + MARGIN,
             y: row * HEIGHT + MARGIN,
@@ -107,7 +107,7 @@ impl Picture {
             return;
         }
         let (foreground, background) = colours(cell.style);
-        let area = Area::of(column, row, cell.columns());
+        let area = Area::of_cells(column, row, cell.columns());
         if background != BACKGROUND {
             self.fill(area, background, u8::MAX);
         }
@@ -126,7 +126,7 @@ impl Picture {
     }
 
     fn draw_character(&mut self, cell: &Cell, area: Area, colour: Rgb) {
-        if drawn::draw(self, cell.character(), area, colour) {
+        if glyphs::draw(self, cell.character(), area, colour) {
             return;
         }
         let weight = match cell.style.bold {
@@ -134,30 +134,30 @@ impl Picture {
             false => FontWeight::Regular,
         };
         let Some(letter) = get_raster(cell.character(), weight, SIZE) else {
-            return drawn::draw_unknown(self, area, colour);
+            return glyphs::draw_missing_glyph(self, area, colour);
         };
         for (y, line) in letter.rows().enumerate() {
             // Letters that lean to the right are good enough for italics.
-            let lean = match cell.style.italic {
+            let shift = match cell.style.italic {
                 true => HEIGHT.saturating_sub(y + 4) / 5,
                 false => 0,
             };
-            for (x, share) in line.iter().enumerate() {
-                self.fill(area.part(x + lean, y, 1, 1), colour, *share);
+            for (x, alpha) in line.iter().enumerate() {
+                self.fill(area.part(x + shift, y, 1, 1), colour, *alpha);
             }
         }
     }
 
     /// Lays so many 255ths of a colour over an area.
-    pub(super) fn fill(&mut self, area: Area, colour: Rgb, share: u8) {
-        if share == 0 {
+    pub(super) fn fill(&mut self, area: Area, colour: Rgb, alpha: u8) {
+        if alpha == 0 {
             return;
         }
         let lines = self.rgba.chunks_exact_mut(self.width * 4);
         for line in lines.skip(area.y).take(area.height) {
             let pixels = line.as_chunks_mut::<4>().0.iter_mut();
             for [red, green, blue, _] in pixels.skip(area.x).take(area.width) {
-                [*red, *green, *blue] = mixed(colour, [*red, *green, *blue], share);
+                [*red, *green, *blue] = blend(colour, [*red, *green, *blue], alpha);
             }
         }
     }

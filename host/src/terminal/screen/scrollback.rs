@@ -60,13 +60,13 @@ impl Scrollback {
     }
 
     /// Puts characters in the place of others, by their place in the line.
-    pub(super) fn replace(&mut self, number: usize, places: &[usize], character: char) {
+    pub(super) fn replace(&mut self, number: usize, columns: &[usize], character: char) {
         let Some(line) = self.lines.get_mut(number) else {
             return;
         };
         let letters = line.chars().enumerate();
         let changed: String = letters
-            .map(|(at, letter)| match places.contains(&at) {
+            .map(|(at, letter)| match columns.contains(&at) {
                 true => character,
                 false => letter,
             })

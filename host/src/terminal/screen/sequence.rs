@@ -3,7 +3,7 @@ const MAX_NUMBERS: usize = 32;
 
 /// How many bytes can be before and behind the numbers. One with more is not
 /// carried out.
-const MAX_MARKS: usize = 2;
+const MAX_INTERMEDIATES: usize = 2;
 
 /// A control sequence, ECMA-48 5.4, as far as it has arrived.
 #[derive(Debug, Default)]
@@ -12,11 +12,11 @@ pub(super) struct Sequence {
     /// How many of them there are, the one that is being read included.
     count: usize,
     /// A bit for each number that a colon ties to the one before it.
-    tied: u32,
-    marks: [u8; MAX_MARKS],
-    marks_count: usize,
+    subparameter: u32,
+    intermediates: [u8; MAX_INTERMEDIATES],
+    intermediate_count: usize,
     /// There was more than fits.
-    excess: bool,
+    overflowed: bool,
 }
 
 impl Sequence {
@@ -24,9 +24,9 @@ impl Sequence {
     pub(super) fn clear(&mut self) {
         self.numbers[0] = 0;
         self.count = 1;
-        self.tied = 0;
-        self.marks_count = 0;
-        self.excess = false;
+        self.subparameter = 0;
+        self.intermediate_count = 0;
+        self.overflowed = false;
     }
 
     pub(super) fn digit(&mut self, byte: u8) {
@@ -37,32 +37,32 @@ impl Sequence {
     }
 
     /// Ends a number.
-    pub(super) fn separate(&mut self, tied: bool) {
+    pub(super) fn end_number(&mut self, subparameter: bool) {
         let Some(next) = self.numbers.get_mut(self.count) else {
-            self.excess = true;
+            self.overflowed = true;
             return;
         };
         *next = 0;
-        self.tied |= u32::from(tied) << self.count;
+        self.subparameter |= u32::from(subparameter) << self.count;
         self.count = self.count.saturating_add(1);
     }
 
     /// Takes a byte that says which family the sequence belongs to.
-    pub(super) fn mark(&mut self, byte: u8) {
-        match self.marks.get_mut(self.marks_count) {
+    pub(super) fn push_intermediate(&mut self, byte: u8) {
+        match self.intermediates.get_mut(self.intermediate_count) {
             Some(free) => {
                 *free = byte;
-                self.marks_count = self.marks_count.saturating_add(1);
+                self.intermediate_count = self.intermediate_count.saturating_add(1);
             }
-            None => self.excess = true,
+            None => self.overflowed = true,
         }
     }
 
     /// The family, if it is small enough to be one that we know.
-    pub(super) fn marks(&self) -> Option<&[u8]> {
-        match self.excess {
+    pub(super) fn intermediates(&self) -> Option<&[u8]> {
+        match self.overflowed {
             true => None,
-            false => self.marks.get(..self.marks_count),
+            false => self.intermediates.get(..self.intermediate_count),
         }
     }
 
@@ -75,8 +75,8 @@ impl Sequence {
     }
 
     /// A number by its place. 0 if it is not there.
-    pub(super) fn number(&self, place: usize) -> usize {
-        let parameter = self.parameters().nth(place);
+    pub(super) fn parameter(&self, index: usize) -> usize {
+        let parameter = self.parameters().nth(index);
         parameter
             .and_then(|parameter| parameter.first().copied())
             .unwrap_or(0)
@@ -84,12 +84,12 @@ impl Sequence {
     }
 
     /// The first number, where nothing and 0 mean 1.
-    pub(super) fn repetitions(&self) -> usize {
+    pub(super) fn first_or_one(&self) -> usize {
         usize::from(self.numbers[0]).max(1)
     }
 
     /// How many numbers there are.
-    pub(super) fn count(&self) -> usize {
+    pub(super) fn number_count(&self) -> usize {
         self.count
     }
 }
@@ -107,7 +107,7 @@ impl<'a> Iterator for Parameters<'a> {
         let Sequence {
             numbers,
             count,
-            tied,
+            subparameter,
             ..
         } = self.sequence;
         let first = self.next;
@@ -115,7 +115,7 @@ impl<'a> Iterator for Parameters<'a> {
             return None;
         }
         let mut end = first.saturating_add(1);
-        while end < *count && tied >> end & 1 == 1 {
+        while end < *count && subparameter >> end & 1 == 1 {
             end = end.saturating_add(1);
         }
         self.next = end;

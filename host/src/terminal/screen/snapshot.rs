@@ -83,7 +83,7 @@ impl Screen {
     /// All rows with newlines between them, without blanks at the end of rows and
     /// without empty rows at the end.
     pub fn text(&self) -> String {
-        joined(&self.rows)
+        join_rows(&self.rows)
     }
 
     /// The text of each row, without blanks at its end.
@@ -121,7 +121,7 @@ impl Screen {
         let end = spans
             .last()
             .map_or(0, |span| span.column.saturating_add(span.columns));
-        let rest = row.map(Row::rest).unwrap_or_default();
+        let rest = row.map(Row::trailing_background).unwrap_or_default();
         let missing = self.size.columns.saturating_sub(end);
         if rest != super::Colour::Default && missing > 0 {
             spans.push(Span {
@@ -137,7 +137,7 @@ impl Screen {
 }
 
 /// The text of rows with newlines between them.
-pub(super) fn joined(rows: &[Row]) -> String {
+pub(super) fn join_rows(rows: &[Row]) -> String {
     let lines: Vec<_> = rows.iter().map(Row::text).collect();
     let used = lines.iter().rposition(|line| !line.is_empty());
     let used = used.map_or(0, |last| last.saturating_add(1));

@@ -4,7 +4,7 @@ pub(super) struct Tabs {
     stops: Vec<bool>,
 }
 
-const EVERY: usize = 8;
+const DEFAULT_INTERVAL: usize = 8;
 
 impl Tabs {
     pub(super) fn new(columns: usize) -> Self {
@@ -18,7 +18,7 @@ impl Tabs {
         let new = self.stops.len()..columns;
         self.stops.truncate(columns);
         self.stops
-            .extend(new.map(|column| column.is_multiple_of(EVERY)));
+            .extend(new.map(|column| column.is_multiple_of(DEFAULT_INTERVAL)));
     }
 
     pub(super) fn set(&mut self, column: usize) {
@@ -27,18 +27,18 @@ impl Tabs {
         }
     }
 
-    pub(super) fn unset(&mut self, column: usize) {
+    pub(super) fn clear(&mut self, column: usize) {
         if let Some(stop) = self.stops.get_mut(column) {
             *stop = false;
         }
     }
 
-    pub(super) fn unset_all(&mut self) {
+    pub(super) fn clear_all(&mut self) {
         self.stops.fill(false);
     }
 
     /// The stop that is so many to the right, or the last column.
-    pub(super) fn after(&self, column: usize, count: usize) -> usize {
+    pub(super) fn next_stop(&self, column: usize, count: usize) -> usize {
         let stops = self.stops.iter().enumerate().skip(column.saturating_add(1));
         stops
             .filter_map(|(column, stop)| stop.then_some(column))
@@ -47,7 +47,7 @@ impl Tabs {
     }
 
     /// The stop that is so many to the left, or the first column.
-    pub(super) fn before(&self, column: usize, count: usize) -> usize {
+    pub(super) fn previous_stop(&self, column: usize, count: usize) -> usize {
         let stops = self.stops.iter().enumerate().take(column).rev();
         stops
             .filter_map(|(column, stop)| stop.then_some(column))

@@ -28,7 +28,7 @@ impl Title {
     }
 
     /// All that are kept.
-    pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+    pub(super) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
         std::iter::once(&mut self.text).chain(&mut self.saved)
     }
 

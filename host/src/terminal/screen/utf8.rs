@@ -15,12 +15,12 @@ pub(super) struct Utf8 {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// More bytes are needed.
-    Part,
+    Incomplete,
     /// It was the last one of a character.
     Character(char),
     /// It is none that can follow: what was before it is no character, and the
     /// byte has to be looked at again.
-    Cut,
+    Invalid,
 }
 
 const CONTINUATION: RangeInclusive<u8> = 0x80..=0xbf;
@@ -35,7 +35,7 @@ impl Utf8 {
     }
 
     /// Whether a character has begun and not ended.
-    pub(super) fn is_amid(&self) -> bool {
+    pub(super) fn is_partial(&self) -> bool {
         self.missing > 0
     }
 
@@ -45,14 +45,14 @@ impl Utf8 {
         }
         if !self.next.contains(&byte) {
             self.missing = 0;
-            return Decoded::Cut;
+            return Decoded::Invalid;
         }
         self.next = CONTINUATION;
         self.code = self.code << 6 | u32::from(byte & 0x3f);
         self.missing = self.missing.saturating_sub(1);
         match self.missing {
             0 => Decoded::Character(char::from_u32(self.code).unwrap_or('\u{fffd}')),
-            _ => Decoded::Part,
+            _ => Decoded::Incomplete,
         }
     }
 
@@ -71,6 +71,6 @@ impl Utf8 {
         self.code = u32::from(byte & bits);
         self.missing = missing;
         self.next = next;
-        Decoded::Part
+        Decoded::Incomplete
     }
 }

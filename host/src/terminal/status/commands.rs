@@ -40,7 +40,7 @@ const EDITORS: &[&str] = &[
 ];
 
 /// Of their full-screen children all that are no pagers are editors.
-const EDITOR_STARTERS: &[&str] = &[
+const EDITOR_LAUNCHERS: &[&str] = &[
     "crontab",
     "git",
     "hg",
@@ -56,7 +56,7 @@ const PAGERS: &[&str] = &["less", "man", "more", "most", "pager", "pg"];
 
 /// They show what runs elsewhere, so how they set the terminal tells nothing of
 /// that.
-const CARRIERS: &[&str] = &[
+const PASS_THROUGH: &[&str] = &[
     "abduco",
     "adb",
     "autossh",
@@ -150,16 +150,16 @@ pub(super) fn is_editor(command: &str) -> bool {
     EDITORS.contains(&command)
 }
 
-pub(super) fn starts_editors(command: &str) -> bool {
-    EDITOR_STARTERS.contains(&command)
+pub(super) fn launches_editor(command: &str) -> bool {
+    EDITOR_LAUNCHERS.contains(&command)
 }
 
 pub(super) fn is_pager(command: &str) -> bool {
     PAGERS.contains(&command)
 }
 
-pub(super) fn is_carrier(command: &str) -> bool {
-    CARRIERS.contains(&command)
+pub(super) fn is_pass_through(command: &str) -> bool {
+    PASS_THROUGH.contains(&command)
 }
 
 pub(super) fn is_multiplexer(command: &str) -> bool {
@@ -167,7 +167,7 @@ pub(super) fn is_multiplexer(command: &str) -> bool {
 }
 
 /// The prompts of an interpreter. Empty for other programs.
-pub(super) fn prompts(command: &str) -> impl Iterator<Item = &'static str> {
+pub(super) fn repl_prompts(command: &str) -> impl Iterator<Item = &'static str> {
     REPLS
         .iter()
         .filter(move |(commands, _)| commands.contains(&command))

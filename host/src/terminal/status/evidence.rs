@@ -5,7 +5,7 @@ use regex::Regex;
 /// What the status of a terminal is inferred from.
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence<'a> {
-    pub(crate) life: Life,
+    pub(crate) liveness: Liveness,
     /// The cursor's row up to the cursor, blanks included.
     pub(crate) before: &'a str,
     /// The cursor's row from the cursor on.
@@ -15,7 +15,7 @@ pub(crate) struct Evidence<'a> {
     /// Who reads what is typed. None if the guest does not say.
     pub(crate) foreground: Option<Foreground<'a>>,
     /// None if the guest does not say.
-    pub(crate) tty: Option<Tty>,
+    pub(crate) modes: Option<TtyModes>,
     /// How the user says that the prompt looks.
     pub(crate) prompt: Option<&'a Regex>,
     /// How long ago something was typed, if nothing was printed since then.
@@ -24,10 +24,10 @@ pub(crate) struct Evidence<'a> {
 
 /// Whether there is still somebody to type for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
-    Alive,
+pub(crate) enum Liveness {
+    Running,
     /// The program that the terminal was opened for has ended.
-    Ended,
+    Exited,
     /// A host has ended the terminal.
     Terminated,
 }
@@ -39,12 +39,12 @@ pub(crate) struct Foreground<'a> {
     /// has ended before the others.
     pub(crate) command: &'a str,
     /// Whether it is that of the program that the terminal was opened for.
-    pub(crate) first: bool,
+    pub(crate) is_initial: bool,
 }
 
 /// How a program has set the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tty {
+pub(crate) struct TtyModes {
     /// Whether what is typed is shown.
     pub(crate) echo: bool,
     /// Whether the kernel collects lines, and not the program single keys.

@@ -3,13 +3,13 @@
 mod commands;
 mod evidence;
 mod infer;
-mod shape;
+mod patterns;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-pub(crate) use evidence::{Evidence, Foreground, Life, Tty};
+pub(crate) use evidence::{Evidence, Foreground, Liveness, TtyModes};
 pub(crate) use infer::infer;
 
 /// What a terminal seems to wait for.

@@ -23,7 +23,7 @@ pub(crate) struct Transcript {
     limit: usize,
     /// In the order of their offsets. None is empty.
     chunks: VecDeque<Chunk>,
-    kept: usize,
+    kept_bytes: usize,
     end: u64,
     sizes: VecDeque<Resized>,
 }
@@ -63,7 +63,7 @@ pub(crate) enum Event<'a> {
 }
 
 /// Bytes that come within this time have one time.
-const STEP: Duration = Duration::from_millis(5);
+const TIME_RESOLUTION: Duration = Duration::from_millis(5);
 
 const MAX_CHUNK: usize = 64 * 1024;
 
@@ -80,7 +80,7 @@ impl Transcript {
         Self {
             limit,
             chunks: VecDeque::new(),
-            kept: 0,
+            kept_bytes: 0,
             end: offset,
             sizes: VecDeque::new(),
         }
@@ -98,15 +98,15 @@ impl Transcript {
 
     /// Adds what was printed so long after the beginning of the session.
     pub(crate) fn push(&mut self, bytes: &[u8], at: Duration) {
-        let most = (self.limit / 16).clamp(1, MAX_CHUNK);
+        let max_bytes = (self.limit / 16).clamp(1, MAX_CHUNK);
         let mut rest = bytes;
         while !rest.is_empty() {
-            let room = self.room(most, at);
+            let room = self.last_chunk_room(max_bytes, at);
             let (now, later) = rest.split_at(room.min(rest.len()));
             rest = later;
             if let Some(chunk) = self.chunks.back_mut() {
                 chunk.bytes.extend_from_slice(now);
-                self.kept += now.len();
+                self.kept_bytes += now.len();
                 self.end = self.end.saturating_add(length(now));
             }
             self.trim();
@@ -122,9 +122,9 @@ impl Transcript {
             if chunk.offset >= range.end {
                 break;
             }
-            let place = |at: u64| usize::try_from(at.saturating_sub(chunk.offset));
-            let start = place(range.start).unwrap_or(usize::MAX);
-            let end = place(range.end).unwrap_or(usize::MAX);
+            let index = |at: u64| usize::try_from(at.saturating_sub(chunk.offset));
+            let start = index(range.start).unwrap_or(usize::MAX);
+            let end = index(range.end).unwrap_or(usize::MAX);
             let end = end.min(chunk.bytes.len());
             if let Some(bytes) = chunk.bytes.get_mut(start..end) {
                 bytes.fill(mask);
@@ -148,7 +148,7 @@ impl Transcript {
 
     /// The bytes from an offset on, or from the next that are kept, up to the
     /// next gap and no more than this.
-    pub(crate) fn read(&self, cursor: u64, most: usize) -> Piece {
+    pub(crate) fn read(&self, cursor: u64, max_bytes: usize) -> Piece {
         let first = self.chunks.partition_point(|chunk| chunk.end() <= cursor);
         let Some(chunk) = self.chunks.get(first) else {
             return Piece {
@@ -160,12 +160,12 @@ impl Transcript {
         let mut bytes = BytesMut::new();
         let mut next = offset;
         for chunk in self.chunks.range(first..) {
-            if chunk.offset > next || bytes.len() == most {
+            if chunk.offset > next || bytes.len() == max_bytes {
                 break;
             }
             let skipped = usize::try_from(next - chunk.offset).unwrap_or(usize::MAX);
             let rest = chunk.bytes.get(skipped..).unwrap_or_default();
-            bytes.extend_from_slice(&rest[..rest.len().min(most - bytes.len())]);
+            bytes.extend_from_slice(&rest[..rest.len().min(max_bytes - bytes.len())]);
             next = chunk.end();
         }
         let bytes = bytes.freeze();
@@ -200,13 +200,13 @@ impl Transcript {
 
     /// How much the last chunk may take. It is a new one if the bytes come later
     /// than those in it, or behind a gap.
-    fn room(&mut self, most: usize, at: Duration) -> usize {
+    fn last_chunk_room(&mut self, max_bytes: usize, at: Duration) -> usize {
         let resized = self.sizes.back().map(|resized| resized.offset);
         if let Some(chunk) = self.chunks.back_mut() {
             let same = chunk.end() == self.end
-                && at.saturating_sub(chunk.at) < STEP
+                && at.saturating_sub(chunk.at) < TIME_RESOLUTION
                 && resized < Some(self.end);
-            let room = most.saturating_sub(chunk.bytes.len());
+            let room = max_bytes.saturating_sub(chunk.bytes.len());
             if same && room > 0 {
                 return room;
             }
@@ -215,12 +215,12 @@ impl Transcript {
         let offset = self.end;
         let bytes = Vec::new();
         self.chunks.push_back(Chunk { offset, at, bytes });
-        most
+        max_bytes
     }
 
     /// Drops the oldest bytes beyond the limit, and times beyond theirs.
     fn trim(&mut self) {
-        while self.kept > self.limit {
+        while self.kept_bytes > self.limit {
             self.drop_oldest();
         }
         if self.chunks.len() > MAX_CHUNKS {
@@ -239,7 +239,7 @@ impl Transcript {
 
     fn drop_oldest(&mut self) {
         let chunk = self.chunks.pop_front();
-        self.kept -= chunk.map_or(self.kept, |chunk| chunk.bytes.len());
+        self.kept_bytes -= chunk.map_or(self.kept_bytes, |chunk| chunk.bytes.len());
     }
 
     /// Makes one chunk of every two, where nothing is between them.

@@ -2,7 +2,7 @@
 
 use vmcell::terminal::Status;
 
-use super::{TEST_TIMEOUT, debian, open_command, see, shell};
+use super::{TEST_TIMEOUT, open_command, open_shell, start_debian, wait_for_text};
 use crate::start;
 
 /// How many bytes of memory this program has resident.
@@ -22,8 +22,8 @@ fn resident() -> usize {
 
 #[tokio::test]
 async fn escape_sequences_can_neither_fill_the_memory_nor_type() {
-    let vm = debian().await;
-    let terminal = shell(&vm).await;
+    let vm = start_debian().await;
+    let terminal = open_shell(&vm).await;
     let before = resident();
     for sequence in [
         // A title with a command in it, and the question that would type it.
@@ -44,12 +44,12 @@ async fn escape_sequences_can_neither_fill_the_memory_nor_type() {
     assert!(!title.contains(|c: char| c.is_control()), "{title:?}");
     // Nothing was typed that we did not type.
     terminal.run("clear; echo checked").await.unwrap();
-    see(&terminal, "^checked").await;
+    wait_for_text(&terminal, "^checked").await;
     assert!(!terminal.screen().text().contains("rm -rf"));
     // A string that never ends.
     let endless = r"printf '\033]0;'; yes | head -c 20000000; printf '\007'; echo after-all";
     terminal.run(endless).timeout(TEST_TIMEOUT).await.unwrap();
-    see(&terminal, "^after-all").await;
+    wait_for_text(&terminal, "^after-all").await;
     let grown = resident().saturating_sub(before);
     assert!(grown < 64 << 20, "it grew by {grown} bytes");
     vm.kill().await;
@@ -57,15 +57,15 @@ async fn escape_sequences_can_neither_fill_the_memory_nor_type() {
 
 #[tokio::test]
 async fn random_bytes_leave_a_terminal_that_works() {
-    let vm = debian().await;
+    let vm = start_debian().await;
     let script = "head -c 3000000 /dev/urandom; reset; echo over-$((1 + 1)); exec sh";
     let terminal = open_command(&vm, script).await;
-    see(&terminal, "over-2").await;
+    wait_for_text(&terminal, "over-2").await;
     // Whatever the noise asked for and was answered stands before the prompt.
     terminal.send_control('c').await.unwrap();
     terminal.run("clear").await.unwrap();
     terminal.run("echo a-$((40 + 2))").await.unwrap();
-    see(&terminal, "a-42").await;
+    wait_for_text(&terminal, "a-42").await;
     vm.kill().await;
 }
 
@@ -75,7 +75,7 @@ async fn a_program_gets_one_answer_to_each_question() {
     let script = r"stty raw -echo; printf '\033[6n'; dd bs=1 count=6 status=none | od -c; \
                    printf '\033[c'; dd bs=1 count=3 status=none | od -c; stty sane; read x";
     let terminal = open_command(&vm, script).await;
-    see(&terminal, r"033 +\[ +1 +; +1 +R").await;
-    see(&terminal, r"033 +\[ +\?").await;
+    wait_for_text(&terminal, r"033 +\[ +1 +; +1 +R").await;
+    wait_for_text(&terminal, r"033 +\[ +\?").await;
     vm.kill().await;
 }

@@ -24,19 +24,19 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 const QUIET: Duration = Duration::from_secs(30);
 
 /// For what prints nothing, or what is waited for in another way.
-const BRIEFLY: Duration = Duration::from_millis(100);
+const SHORT: Duration = Duration::from_millis(100);
 
 /// A VM of the environment `debian`, where the programs are that people use.
-async fn debian() -> Vm {
+async fn start_debian() -> Vm {
     let image = vmcell_rootfs::recipe::debian().cached().unwrap().path;
     let builder = builder().image(image).memory_mib(256);
     builder.start().await.unwrap()
 }
 
 /// A terminal that shows its first prompt.
-async fn shell(vm: &Vm) -> Terminal {
+async fn open_shell(vm: &Vm) -> Terminal {
     let terminal = open(vm, TerminalOptions::new()).await;
-    prompt(&terminal).await;
+    wait_for_prompt(&terminal).await;
     terminal
 }
 
@@ -50,14 +50,14 @@ async fn open_command(vm: &Vm, line: &str) -> Terminal {
     open(vm, TerminalOptions::command(Command::shell(line))).await
 }
 
-async fn prompt(terminal: &Terminal) {
+async fn wait_for_prompt(terminal: &Terminal) {
     let expected = terminal.expect_prompt().await.unwrap();
     assert!(expected.found.is_some(), "{expected:?}");
     assert_eq!(expected.reply.status, Status::Ready);
 }
 
 /// Waits for a text, and says what was there if it does not come.
-async fn see(terminal: &Terminal, pattern: &str) -> Reply {
+async fn wait_for_text(terminal: &Terminal, pattern: &str) -> Reply {
     let expected = terminal.expect(pattern).unwrap().await.unwrap();
     assert!(
         expected.found.is_some(),
@@ -69,10 +69,10 @@ async fn see(terminal: &Terminal, pattern: &str) -> Reply {
 
 /// Waits until this program reads what is typed: an earlier key would reach the
 /// shell.
-async fn foreground(terminal: &Terminal, command: &str) {
+async fn wait_for_foreground(terminal: &Terminal, command: &str) {
     let waiting = async {
         while terminal.info().await.unwrap().foreground_command.as_deref() != Some(command) {
-            terminal.poll_output().timeout(BRIEFLY).await.unwrap();
+            terminal.poll_output().timeout(SHORT).await.unwrap();
         }
     };
     let there = tokio::time::timeout(TEST_TIMEOUT, waiting).await;
@@ -80,7 +80,7 @@ async fn foreground(terminal: &Terminal, command: &str) {
 }
 
 /// Waits until the terminal is in this state.
-async fn settle(terminal: &Terminal, status: Status) {
+async fn wait_for_status(terminal: &Terminal, status: Status) {
     let waiting = async {
         loop {
             let now = terminal.info().await.unwrap().status;

@@ -7,7 +7,7 @@ use vmcell::{
     terminal::{TerminalOptions, Unread},
 };
 
-use super::{open, prompt};
+use super::{open, wait_for_prompt};
 use crate::start;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn a_session_is_written_down_and_its_records_outlive_it() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("session");
     let terminal = open(&vm, TerminalOptions::new().tag("kept").record(&folder)).await;
-    prompt(&terminal).await;
+    wait_for_prompt(&terminal).await;
     terminal.run("echo hello; read -s x").await.unwrap();
     terminal.send_password("hunter2-hunter2").await.unwrap();
     terminal.run("exit 3").await.unwrap();

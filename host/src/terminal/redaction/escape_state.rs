@@ -1,7 +1,7 @@
 /// Tells which bytes of a stream can be seen: those that are neither control
 /// characters nor part of a control sequence (ECMA-48, 5.3 to 5.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Visible {
+pub(super) enum EscapeState {
     /// Text.
     #[default]
     Text,
@@ -20,9 +20,9 @@ const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 pub(super) const ESCAPE: u8 = 0x1b;
 
-impl Visible {
+impl EscapeState {
     /// Takes the next byte. Returns whether it can be seen.
-    pub(super) fn take(&mut self, byte: u8) -> bool {
+    pub(super) fn feed(&mut self, byte: u8) -> bool {
         let (next, is_visible) = match (*self, byte) {
             (_, CANCEL | SUBSTITUTE) => (Self::Text, false),
             (Self::String, ESCAPE) => (Self::StringEnd, false),

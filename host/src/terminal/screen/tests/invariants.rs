@@ -8,11 +8,11 @@ use crate::{
 };
 
 /// Checks everything that other code relies on.
-pub(super) fn assert_sound(emulator: &Emulator) {
+pub(super) fn assert_invariants(emulator: &Emulator) {
     let size = emulator.size();
     let (columns, rows) = (usize::from(size.columns), usize::from(size.rows));
     let display = &emulator.display;
-    for grid in [&display.shown, &display.other] {
+    for grid in [&display.active, &display.inactive] {
         assert_eq!((grid.columns, grid.rows.len()), (columns, rows));
         assert_whole_characters(grid);
         assert!(grid.saved.row < rows && grid.saved.column < columns);
@@ -25,8 +25,8 @@ pub(super) fn assert_sound(emulator: &Emulator) {
     ];
     let lines = emulator.scrollback(usize::MAX);
     for text in shown.iter().chain(&lines) {
-        let harmless = |character: char| !character.is_control() && !is_hidden(character);
-        assert!(text.chars().all(harmless), "{text:?}");
+        let printable = |character: char| !character.is_control() && !is_hidden(character);
+        assert!(text.chars().all(printable), "{text:?}");
     }
     assert!(display.title.text().chars().count() <= 256);
 }
@@ -87,14 +87,14 @@ proptest! {
     fn whatever_is_printed_leaves_a_screen_that_is_sound(
         printed in printed(), columns in 1..9u16, rows in 1..6u16
     ) {
-        assert_sound(&super::fed(columns, rows, printed));
+        assert_invariants(&super::emulate(columns, rows, printed));
     }
 
     #[test]
     fn whatever_bytes_come_they_leave_a_screen_that_is_sound(
         printed in prop::collection::vec(any::<u8>(), 0..400)
     ) {
-        assert_sound(&super::fed(7, 4, printed));
+        assert_invariants(&super::emulate(7, 4, printed));
     }
 
     #[test]
@@ -103,7 +103,7 @@ proptest! {
         for piece in printed.chunks(cut) {
             emulator.feed(piece);
         }
-        let whole = super::fed(8, 4, &printed);
+        let whole = super::emulate(8, 4, &printed);
         prop_assert_eq!(emulator.screen(), whole.screen());
         prop_assert_eq!(emulator.scrollback(usize::MAX), whole.scrollback(usize::MAX));
         prop_assert_eq!(emulator.modes(), whole.modes());

@@ -2,9 +2,9 @@
 
 use super::{
     Prompt, Status, Terminal,
-    look::Look,
-    model::Over,
-    status::{Evidence, Foreground, Life, Tty, infer},
+    model::EndReason,
+    status::{Evidence, Foreground, Liveness, TtyModes, infer},
+    tty_state::TtyState,
 };
 use crate::{error::Error, process::Cause};
 
@@ -28,41 +28,43 @@ impl Terminal {
     /// Asks the guest who uses the terminal, and says what it waits for.
     pub(super) async fn status(&self) -> Result<(Status, Prompt), Error> {
         let core = self.core();
-        if core.shared.model().over.is_some() {
+        if core.shared.model().ended.is_some() {
             return Ok(self.infer(None));
         }
-        let look = Look::at(&core.vm, core.id).await?;
-        Ok(self.infer(look.as_ref()))
+        let tty = TtyState::query(&core.vm, core.id).await?;
+        Ok(self.infer(tty.as_ref()))
     }
 
     /// What it waits for, if this is how it looks in the guest.
-    pub(super) fn infer(&self, look: Option<&Look>) -> (Status, Prompt) {
+    pub(super) fn infer(&self, tty: Option<&TtyState>) -> (Status, Prompt) {
         let core = self.core();
         let mut model = core.shared.model();
-        if let Some(look) = look
-            && look.size != model.size
+        if let Some(tty) = tty
+            && tty.size != model.size
         {
             // Somebody else has changed it.
-            model.resized(look.size);
+            model.resized(tty.size);
         }
-        let (before, after) = model.emulator.cursor_row();
-        let foreground = look.and_then(|look| look.foreground.as_ref());
+        let (before, after) = model.emulator.split_cursor_row();
+        let foreground = tty.and_then(|tty| tty.foreground.as_ref());
         infer(&Evidence {
-            life: match model.over {
-                Some(Over::Ended(exit)) if exit.cause == Cause::Killed => Life::Terminated,
-                Some(_) => Life::Ended,
-                None => Life::Alive,
+            liveness: match model.ended {
+                Some(EndReason::Exited(exit)) if exit.cause == Cause::Killed => {
+                    Liveness::Terminated
+                }
+                Some(_) => Liveness::Exited,
+                None => Liveness::Running,
             },
             before: &before,
             after: &after,
             alternate: model.emulator.is_alternate(),
             foreground: foreground.map(|foreground| Foreground {
                 command: &foreground.command,
-                first: foreground.pid == core.pid,
+                is_initial: foreground.pid == core.pid,
             }),
-            tty: look.map(|look| Tty {
-                echo: look.echo,
-                canonical: look.canonical,
+            modes: tty.map(|tty| TtyModes {
+                echo: tty.echo,
+                canonical: tty.canonical,
             }),
             prompt: model.prompt.as_ref(),
             unanswered: model.unanswered(),

@@ -7,11 +7,11 @@ const MAX_PENDING: usize = 4096;
 /// what is answered is typed into the program that reads next, and that may be a
 /// shell.
 #[derive(Debug, Default)]
-pub(super) struct Replies {
+pub(super) struct ReplyQueue {
     pending: Vec<u8>,
 }
 
-impl Replies {
+impl ReplyQueue {
     /// Adds an answer, unless too many wait already.
     pub(super) fn push(&mut self, answer: &str) {
         if self.pending.len().saturating_add(answer.len()) <= MAX_PENDING {

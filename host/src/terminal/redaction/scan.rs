@@ -3,14 +3,14 @@ use zeroize::Zeroizing;
 use super::{MASK, secret::Secret};
 
 /// A search for secrets in text that is kept already.
-pub(crate) struct Sweep<'a> {
+pub(crate) struct SecretScan<'a> {
     secrets: &'a [Secret],
-    kind: SweepKind,
+    mode: ScanMode,
 }
 
 /// What counts as a secret in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SweepKind {
+pub(crate) enum ScanMode {
     /// All of its letters, one behind the other.
     Exact,
     /// A secret was just completed whose beginning is in the text already. Its
@@ -19,36 +19,36 @@ pub(crate) enum SweepKind {
     Completed { lines: usize },
 }
 
-impl<'a> Sweep<'a> {
-    pub(super) fn new(secrets: &'a [Secret], kind: SweepKind) -> Self {
-        Self { secrets, kind }
+impl<'a> SecretScan<'a> {
+    pub(super) fn new(secrets: &'a [Secret], mode: ScanMode) -> Self {
+        Self { secrets, mode }
     }
 
-    pub(crate) fn kind(&self) -> SweepKind {
-        self.kind
+    pub(crate) fn mode(&self) -> ScanMode {
+        self.mode
     }
 
     /// Finds the letters that belong to a secret, by their places in the text. A
-    /// text for [`SweepKind::Completed`] has no blanks in it.
+    /// text for [`ScanMode::Completed`] has no blanks in it.
     pub(crate) fn find(&self, text: &[char]) -> Vec<usize> {
         let mut found = Vec::new();
         for secret in self.secrets {
-            match self.kind {
-                SweepKind::Exact if secret.is_brief() => {}
-                SweepKind::Exact => {
+            match self.mode {
+                ScanMode::Exact if secret.is_short() => {}
+                ScanMode::Exact => {
                     let letters = secret.letters();
-                    let places = matches(text, letters, |a, b| a == b);
-                    found.extend(places.flat_map(|at| at..at + letters.len()));
+                    let positions = matches(text, letters, |a, b| a == b);
+                    found.extend(positions.flat_map(|at| at..at + letters.len()));
                 }
-                SweepKind::Completed { .. } => {
+                ScanMode::Completed { .. } => {
                     let letters = secret.letters().iter().copied();
                     let letters = letters.filter(|letter| !letter.is_whitespace());
                     let letters = Zeroizing::new(letters.collect::<Vec<_>>());
-                    let places = matches(text, &letters, |a, b| a == b || is_masked(a));
+                    let positions = matches(text, &letters, |a, b| a == b || is_masked(a));
                     // Of one that is so short, others are not its letters.
-                    let most = if secret.is_brief() { 1 } else { usize::MAX };
-                    let places = places.rev().take(most);
-                    found.extend(places.flat_map(|at| at..at + letters.len()));
+                    let max_matches = if secret.is_short() { 1 } else { usize::MAX };
+                    let positions = positions.rev().take(max_matches);
+                    found.extend(positions.flat_map(|at| at..at + letters.len()));
                 }
             }
         }

@@ -13,7 +13,7 @@ use crate::{
 
 /// How a terminal is set and who uses it, by the guest's word.
 #[derive(Clone, Debug)]
-pub(super) struct Look {
+pub(super) struct TtyState {
     pub(super) size: TerminalSize,
     pub(super) echo: bool,
     pub(super) canonical: bool,
@@ -27,9 +27,9 @@ pub(super) struct Foreground {
     pub(super) cwd: Option<PathBuf>,
 }
 
-impl Look {
+impl TtyState {
     /// Asks the guest. None: the terminal has ended.
-    pub(super) async fn at(vm: &Vm, terminal: ProcessId) -> Result<Option<Self>, Error> {
+    pub(super) async fn query(vm: &Vm, terminal: ProcessId) -> Result<Option<Self>, Error> {
         let process = Selector::Id(terminal.0);
         let mut stream = vm.open(&Request::Terminal(Wire::Look { process }))?;
         match vm.explained(stream.next().await).await? {
