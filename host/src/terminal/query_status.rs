@@ -1,4 +1,4 @@
-//! What a terminal waits for, from all that is known of it.
+//! Collects the evidence from which a terminal's status is inferred.
 
 use super::{
     Prompt, Status, Terminal,
@@ -9,8 +9,8 @@ use super::{
 use crate::{error::Error, process::Cause};
 
 impl Status {
-    /// Whether a program plainly waits for somebody to type, or there is none
-    /// any more. An editor or a pager may still be at what it was told.
+    /// Returns whether the program clearly waits for input, or has ended. An
+    /// editor or a pager may still be processing its last input.
     pub(super) fn is_settled(self) -> bool {
         match self {
             Self::Ready
@@ -25,7 +25,7 @@ impl Status {
 }
 
 impl Terminal {
-    /// Asks the guest who uses the terminal, and says what it waits for.
+    /// Queries the guest for the TTY state, and infers the status.
     pub(super) async fn status(&self) -> Result<(Status, Prompt), Error> {
         let core = self.core();
         if core.shared.model().ended.is_some() {
@@ -35,14 +35,14 @@ impl Terminal {
         Ok(self.infer(tty.as_ref()))
     }
 
-    /// What it waits for, if this is how it looks in the guest.
+    /// Infers the status from the TTY state and the screen.
     pub(super) fn infer(&self, tty: Option<&TtyState>) -> (Status, Prompt) {
         let core = self.core();
         let mut model = core.shared.model();
         if let Some(tty) = tty
             && tty.size != model.size
         {
-            // Somebody else has changed it.
+            // Another program has resized it.
             model.resized(tty.size);
         }
         let (before, after) = model.emulator.split_cursor_row();

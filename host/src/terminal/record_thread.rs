@@ -18,11 +18,11 @@ use crate::{
     process::{Cause, ProcessInfo},
 };
 
-/// Writes a session down, in a thread of its own: disks block.
+/// Records a session in a thread of its own, since disk writes block.
 pub(super) struct RecordThread {
     folder: PathBuf,
     messages: mpsc::Sender<Message>,
-    /// Why nothing more is written.
+    /// The error that stopped recording.
     failure: Arc<OnceLock<String>>,
 }
 
@@ -33,7 +33,7 @@ enum Message {
     End(EndReason, oneshot::Sender<()>),
 }
 
-/// So many orders may wait before the terminal does.
+/// How many messages may be queued before the terminal has to wait.
 const QUEUE_LENGTH: usize = 64;
 
 impl RecordThread {
@@ -66,7 +66,7 @@ impl RecordThread {
                 let mut writer = Writer { recorder, session };
                 if let Err(error) = writer.run(queue) {
                     tracing::warn!(%error, "a terminal's records are not complete");
-                    // It is the first.
+                    // Cannot be set yet: the thread stops at its first error.
                     let _ = thread_failure.set(error.to_string());
                 }
             }
@@ -106,14 +106,14 @@ impl RecordThread {
         self.send(Message::Resized(size)).await;
     }
 
-    /// Returns when everything is written.
+    /// Records the end, and returns when everything is written.
     pub(super) async fn end(&self, ended: EndReason) {
         let (done, written) = oneshot::channel();
         self.send(Message::End(ended, done)).await;
         let _ = written.await;
     }
 
-    /// Who does not write any more takes no orders.
+    /// Sends a message. It is dropped if recording has stopped.
     async fn send(&self, message: Message) {
         let _ = self.messages.send(message).await;
     }
@@ -130,7 +130,7 @@ impl Writer {
             let message = match messages.try_recv() {
                 Ok(message) => message,
                 Err(_) => {
-                    // There is time.
+                    // Idle: a good time to flush.
                     self.recorder.flush()?;
                     match messages.blocking_recv() {
                         Some(message) => message,

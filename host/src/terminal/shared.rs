@@ -9,15 +9,15 @@ use super::{
     redaction::Redacted,
 };
 
-/// What the handles of a terminal and its reader share.
+/// The state that the handles of a terminal share with its reader.
 pub(super) struct Shared {
     model: Mutex<Model>,
-    /// Counts what has happened.
+    /// Counts the changes of the model.
     changes: watch::Sender<u64>,
     pub(super) records: Option<RecordThread>,
 }
 
-/// How many pieces a follower may be behind before the terminal waits for it.
+/// How many pieces are queued for a subscriber before the terminal waits for it.
 const SUBSCRIBER_QUEUE: usize = 16;
 
 impl Shared {
@@ -29,12 +29,12 @@ impl Shared {
         }
     }
 
-    /// Never held while something is waited for.
+    /// Locks the model. Must not be held across an await.
     pub(super) fn model(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells when something happens. What has happened before is not told.
+    /// Returns a receiver that is notified of changes from now on.
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -44,7 +44,7 @@ impl Shared {
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Nothing more will come.
+    /// Records the end of the output.
     pub(super) async fn end(&self, ended: EndReason) {
         if let Some(records) = &self.records {
             records.end(ended).await;
@@ -57,10 +57,10 @@ impl Shared {
         self.notify();
     }
 
-    /// What was printed as far as it is kept here, and all that follows.
+    /// Returns the output that is kept, and a receiver of all output after it.
     pub(super) fn follow(&self) -> (Bytes, mpsc::Receiver<Bytes>) {
         let (sender, receiver) = mpsc::channel(SUBSCRIBER_QUEUE);
-        // Both under one lock, so that nothing comes twice or not at all.
+        // Under one lock, so that no output is duplicated or missed.
         let mut model = self.model();
         let backlog = model.kept_output();
         if model.ended.is_none() {
@@ -69,8 +69,9 @@ impl Shared {
         (backlog, receiver)
     }
 
-    /// Changes what is shown, and tells everybody. Who wants every byte is
-    /// waited for. Answers what the terminal has to answer its program.
+    /// Applies a change to the model, and passes its output to the records and all
+    /// subscribers, waiting for slow ones. Returns the replies to the program's
+    /// queries.
     pub(super) async fn publish(&self, change: impl FnOnce(&mut Model) -> Redacted) -> Vec<u8> {
         let (output, answers, subscribers) = {
             let mut model = self.model();
@@ -88,7 +89,7 @@ impl Shared {
             records.append_output(output).await;
         }
         for subscriber in subscribers {
-            // One that has gone misses nothing.
+            // Fails only if the subscriber is gone.
             let _ = subscriber.send(bytes.clone()).await;
         }
         answers

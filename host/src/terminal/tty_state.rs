@@ -11,7 +11,8 @@ use crate::{
     vm::Vm,
 };
 
-/// How a terminal is set and who uses it, by the guest's word.
+/// The TTY modes and the foreground process of a terminal, as the guest reports
+/// them.
 #[derive(Clone, Debug)]
 pub(super) struct TtyState {
     pub(super) size: TerminalSize,
@@ -28,7 +29,7 @@ pub(super) struct Foreground {
 }
 
 impl TtyState {
-    /// Asks the guest. None: the terminal has ended.
+    /// Queries the guest. Returns `None` if the terminal has ended.
     pub(super) async fn query(vm: &Vm, terminal: ProcessId) -> Result<Option<Self>, Error> {
         let process = Selector::Id(terminal.0);
         let mut stream = vm.open(&Request::Terminal(Wire::Look { process }))?;
@@ -41,7 +42,7 @@ impl TtyState {
             {
                 Ok(None)
             }
-            // A process without a terminal.
+            // For example, the process has no terminal.
             StreamEvent::Closed(Closing::Failed(failed)) => {
                 let subject = format!("process {terminal}");
                 Err(ExecFailure::from_guest(failed, subject).into())

@@ -8,41 +8,41 @@ use tokio::{
 use super::{Prompt, Status, Terminal};
 use crate::error::Error;
 
-/// The wait for what comes of something that is done to a terminal. Output wakes
-/// it, and silence is a timer that output sets anew.
+/// A wait for the result of an operation on a terminal. Output wakes it up and
+/// restarts the timer of the quiet time.
 pub(super) struct Wait<'a> {
     terminal: &'a Terminal,
     changes: watch::Receiver<u64>,
     quiet: Duration,
     deadline: Instant,
     started: Instant,
-    /// Up to where the transcript was looked through for the end of a line.
+    /// The end of the transcript that was searched for a line end.
     searched_to: u64,
-    /// Whether a line has ended since it began. Before that, what is printed
-    /// may be the rest of a prompt, or of the echo.
+    /// Whether a line has ended since the start. Output before that may be the
+    /// rest of a prompt, or of the echo.
     line_ended: bool,
-    /// What the terminal was found to do, and where its transcript ended then.
+    /// The last status, and the end of the transcript at that time.
     last_status: Option<(Status, Prompt, u64)>,
 }
 
-/// What is waited for.
+/// The condition that ends a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// Nothing.
+    /// Ends at once.
     Now,
-    /// Output that no reply has told.
+    /// Output that no reply has returned.
     Output,
-    /// Silence.
+    /// No output for the quiet time.
     Quiet,
-    /// Silence, or that it plainly waits for input after it has ended a line:
-    /// what came before that may be the echo, or the rest of the prompt.
+    /// No output for the quiet time, or a settled status after the end of a line:
+    /// output before that may be the echo, or the rest of the prompt.
     Settled,
 }
 
-/// After this silence a look at the guest is worth its round trip.
+/// How long output must pause before the guest is queried for the status.
 const SETTLE_TIME: Duration = Duration::from_millis(30);
 
-/// Who waits for longer waits for ever, as far as anybody can tell.
+/// Limits timeouts, so that deadlines do not overflow.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What woke a wait.
@@ -71,7 +71,7 @@ impl<'a> Wait<'a> {
         self.deadline
     }
 
-    /// Waits. False: the time was over before.
+    /// Waits for a condition. Returns false if the timeout passed first.
     pub(super) async fn until(&mut self, until: Until) -> Result<bool, Error> {
         match until {
             Until::Now => Ok(true),
@@ -81,17 +81,18 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// What the terminal does now.
+    /// Returns the current status.
     pub(super) async fn status(&mut self) -> Result<(Status, Prompt), Error> {
         let end = self.terminal.core().shared.model().transcript.end();
         match self.last_status {
-            // What runs may have come to ask for something without a word.
+            // A running program may have started to wait without any output.
             Some((status, prompt, at)) if at == end && status.is_settled() => Ok((status, prompt)),
             _ => self.query_status().await,
         }
     }
 
-    /// Waits until a shell's prompt is there.
+    /// Waits for a shell's prompt. Returns false if the timeout passed first or the
+    /// terminal ended.
     pub(super) async fn prompt(&mut self) -> Result<bool, Error> {
         loop {
             let silence = {
@@ -105,7 +106,7 @@ impl<'a> Wait<'a> {
                 return Ok(true);
             }
             let settled = match self.last_status {
-                // Nothing changes before something is printed.
+                // The status does not change without output.
                 Some(_) if silence >= SETTLE_TIME => self.deadline,
                 _ => Instant::now() + SETTLE_TIME.saturating_sub(silence),
             };
@@ -116,7 +117,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Waits for the next thing that happens. False: the time was over before.
+    /// Waits for the next change. Returns false if the timeout passed first.
     pub(super) async fn next_change(&mut self) -> bool {
         matches!(self.sleep(self.deadline).await, WakeReason::Change)
     }

@@ -14,19 +14,19 @@ use super::{
     session::unix_milliseconds,
 };
 
-/// What a recording says of itself.
+/// The metadata of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct CastInfo<'a> {
-    /// How large the terminal is, where the transcript does not say.
+    /// The size of the terminal, if the transcript has none.
     pub(crate) size: TerminalSize,
-    /// When the session began.
+    /// When the session started.
     pub(crate) started: SystemTime,
     pub(crate) title: Option<&'a str>,
-    /// What `TERM` is for the programs.
+    /// The value of `TERM`.
     pub(crate) term: &'a str,
 }
 
-/// As the format has it: <https://docs.asciinema.org/manual/asciicast/v2/>.
+/// The header of the format: <https://docs.asciinema.org/manual/asciicast/v2/>.
 #[derive(Serialize)]
 struct Header<'a> {
     version: u8,
@@ -38,8 +38,8 @@ struct Header<'a> {
     env: BTreeMap<&'static str, &'a str>,
 }
 
-/// Writes what is kept of a session as a recording in the format asciicast v2.
-/// It begins when the first bytes came that are kept.
+/// Writes the transcript as a recording in the format asciicast v2. The recording
+/// starts at the time of the oldest output that is kept.
 pub(crate) fn write_asciicast(
     transcript: &Transcript,
     info: &CastInfo<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn write_asciicast(
 ) -> io::Result<()> {
     let mut events = transcript.events().peekable();
     let mut size = info.size;
-    // A size before all else is the one to begin with.
+    // A size before any output is the initial one.
     while let Some((_, Event::Resize(first))) =
         events.next_if(|(_, event)| matches!(event, Event::Resize(_)))
     {
@@ -70,7 +70,7 @@ pub(crate) fn write_asciicast(
     let mut last = 0.0;
     for (at, event) in events {
         let seconds = at.saturating_sub(begin).as_secs_f64();
-        // A character is not cut by what happens within it, but by a loss.
+        // Lost bytes end an incomplete character; a resize does not.
         if matches!(event, Event::Lost(_)) {
             write_output(out, last, decoder.finish())?;
         }
@@ -100,7 +100,7 @@ fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Joins characters that are cut between two pieces.
+/// Decodes UTF-8, joining characters that are split between two pieces.
 #[derive(Default)]
 struct Utf8Decoder {
     partial: Vec<u8>,
@@ -126,7 +126,7 @@ impl Utf8Decoder {
         text
     }
 
-    /// Nothing follows that could complete a character.
+    /// Ends the input. Returns U+FFFD for an incomplete character.
     fn finish(&mut self) -> &'static str {
         match std::mem::take(&mut self.partial).is_empty() {
             true => "",

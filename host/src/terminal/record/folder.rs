@@ -5,18 +5,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A folder that is being filled. What was made in it goes again, if it is not
-/// finished.
+/// A folder that is being set up. Unless [`keep`](Self::keep) is called, dropping
+/// it removes what was created.
 pub(super) struct NewFolder<'a> {
     folder: &'a Path,
-    /// Whether it was not there before.
+    /// Whether the folder did not exist before.
     created: bool,
     files: Vec<PathBuf>,
 }
 
 impl<'a> NewFolder<'a> {
-    /// Makes the folder, and those that it is in, for nobody else to read. It
-    /// may be there already.
+    /// Creates the folder and its parents with mode 0700. The folder may exist
+    /// already.
     pub(super) fn create(folder: &'a Path) -> io::Result<Self> {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
@@ -35,10 +35,10 @@ impl<'a> NewFolder<'a> {
         })
     }
 
-    /// Makes a file that must not be there, for nobody else to read.
+    /// Creates a file with mode 0600. Fails if it exists.
     pub(super) fn create_file(&mut self, name: &str) -> io::Result<File> {
         let path = self.folder.join(name);
-        // Not to append: what is there may have to be overwritten.
+        // Not in append mode: masking overwrites earlier bytes.
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -48,7 +48,7 @@ impl<'a> NewFolder<'a> {
         Ok(file)
     }
 
-    /// It is complete, and stays.
+    /// Keeps the folder and its files.
     pub(super) fn keep(mut self) {
         self.created = false;
         self.files.clear();
@@ -57,7 +57,7 @@ impl<'a> NewFolder<'a> {
 
 impl Drop for NewFolder<'_> {
     fn drop(&mut self) {
-        // There is nobody to tell if that fails too.
+        // Errors cannot be reported from here.
         for file in &self.files {
             let _ = fs::remove_file(file);
         }

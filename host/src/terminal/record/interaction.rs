@@ -8,7 +8,7 @@ use super::{
 };
 use crate::Exit;
 
-/// Something that was done, or that came of it: a line of `interaction.jsonl`.
+/// An operation or its result: a line of `interaction.jsonl`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Interaction {
     /// When it happened.
@@ -17,7 +17,7 @@ pub(crate) struct Interaction {
     kind: InteractionKind,
 }
 
-/// What is not told here is not written down: of a password only that there
+/// All that is recorded of an operation. Of a password, that is only that there
 /// was one.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -39,10 +39,10 @@ enum InteractionKind {
         size: TerminalSize,
     },
     Expect {
-        /// None: a prompt.
+        /// `None` for a prompt.
         pattern: Option<String>,
     },
-    /// The bytes from start to end of the transcript are the answer.
+    /// The output is that of the transcript from `start` to `end`.
     Reply {
         start: u64,
         end: u64,
@@ -59,15 +59,15 @@ enum InteractionKind {
     },
 }
 
-/// What was typed. Of long texts only the beginning is written down.
+/// Typed text, truncated if it is long.
 #[derive(Clone, Debug, Serialize)]
 struct Text {
     text: String,
-    /// How long all of it was.
+    /// The length of the whole text.
     bytes: usize,
 }
 
-/// In bytes.
+/// The recorded part of a text, in bytes.
 const MAX_TEXT: usize = 4096;
 
 impl Interaction {
@@ -76,18 +76,18 @@ impl Interaction {
         Self::now(InteractionKind::Run(Text::new(line.as_bytes())))
     }
 
-    /// Something was typed.
+    /// Text was typed.
     pub(crate) fn input(bytes: &[u8]) -> Self {
         Self::now(InteractionKind::Input(Text::new(bytes)))
     }
 
-    /// A key was pressed, also one with control.
+    /// A key was pressed, with or without modifiers.
     pub(crate) fn key(key: &KeyPress) -> Self {
         let key = key.to_string();
         Self::now(InteractionKind::Key { key })
     }
 
-    /// Something was pasted.
+    /// Text was pasted.
     pub(crate) fn paste(text: &str) -> Self {
         Self::now(InteractionKind::Paste(Text::new(text.as_bytes())))
     }
@@ -102,18 +102,18 @@ impl Interaction {
         Self::now(InteractionKind::Signal { signal })
     }
 
-    /// The terminal got another size.
+    /// The terminal was resized.
     pub(crate) fn resize(size: TerminalSize) -> Self {
         Self::now(InteractionKind::Resize { size })
     }
 
-    /// Somebody waits for a pattern, or for a prompt.
+    /// A wait for a pattern or, with `None`, for a prompt.
     pub(crate) fn expect(pattern: Option<&str>) -> Self {
         let pattern = pattern.map(|pattern| Text::new(pattern.as_bytes()).text);
         Self::now(InteractionKind::Expect { pattern })
     }
 
-    /// What came of it.
+    /// The result of an operation.
     pub(crate) fn reply(reply: &Reply) -> Self {
         Self::now(InteractionKind::Reply {
             start: reply.start,

@@ -9,26 +9,26 @@ use tempfile::NamedTempFile;
 
 use super::{Interaction, Session, folder::NewFolder};
 
-/// Writes records down.
+/// Writes the records of a session.
 ///
-/// When something could not be written, drop it: what was written before is
-/// whole, and nothing is to follow behind a gap.
+/// Drop it after the first error: what was written before is consistent, and
+/// nothing may follow a gap.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     folder: PathBuf,
     transcript: BufWriter<File>,
-    /// How long the transcript is, with what waits to be written.
+    /// The length of the transcript, including what is buffered.
     transcript_length: u64,
     interactions: File,
-    /// How long the interactions are that are whole.
+    /// The length of all complete lines of the interactions.
     interactions_length: u64,
 }
 
-/// Why something could not be written down.
+/// Why records could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum RecordError {
-    /// The folder belongs to another session.
+    /// The folder holds the records of another session.
     #[error("{} holds the records of another session: name another folder", folder.display())]
     FolderInUse {
         /// The folder.
@@ -39,7 +39,7 @@ pub(crate) enum RecordError {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the write.
         source: io::Error,
     },
 }
@@ -49,10 +49,10 @@ const INTERACTIONS: &str = "interaction.jsonl";
 const SESSION: &str = "session.json";
 
 impl Recorder {
-    /// Begins records in a folder, which is made if it is not there. It must not
-    /// hold records yet.
+    /// Starts records in a folder, which is created if it does not exist. Fails
+    /// if it holds records already.
     ///
-    /// If that fails, nothing is left behind.
+    /// On failure, all that was created is removed.
     pub(crate) fn create(folder: &Path, session: &Session) -> Result<Self, RecordError> {
         let at = |name: &str| {
             let path = folder.join(name);
@@ -83,7 +83,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Adds what was printed. It is on disk after the next
+    /// Appends output. It is written at the latest with the next
     /// [`Recorder::flush`].
     pub(crate) fn append_output(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         let written = self.transcript.write_all(bytes);
@@ -91,8 +91,8 @@ impl Recorder {
         written.map_err(self.write_error(TRANSCRIPT))
     }
 
-    /// Overwrites bytes of the transcript that begin so many bytes before its
-    /// end.
+    /// Overwrites `count` bytes of the transcript, starting `back` bytes before
+    /// its end.
     pub(crate) fn mask(&mut self, back: u64, count: u64, mask: u8) -> Result<(), RecordError> {
         self.flush()?;
         let start = self.transcript_length.saturating_sub(back);
@@ -102,19 +102,19 @@ impl Recorder {
         written.map_err(self.write_error(TRANSCRIPT))
     }
 
-    /// Writes what is not on disk yet.
+    /// Writes buffered output.
     pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
         let written = self.transcript.flush();
         written.map_err(self.write_error(TRANSCRIPT))
     }
 
-    /// Adds something that happened.
+    /// Appends an interaction.
     pub(crate) fn log(&mut self, interaction: &Interaction) -> Result<(), RecordError> {
         let written = self.append_line(interaction);
         written.map_err(self.write_error(INTERACTIONS))
     }
 
-    /// Writes anew what is known of the session.
+    /// Replaces the session file.
     pub(crate) fn save(&self, session: &Session) -> Result<(), RecordError> {
         let saved = self.session_file(session).and_then(|file| {
             file.persist(self.folder.join(SESSION))
@@ -127,7 +127,7 @@ impl Recorder {
         let mut line = serde_json::to_vec(interaction)?;
         line.push(b'\n');
         if let Err(error) = self.interactions.write_all(&line) {
-            // Half a line would be no JSON. Nothing is written behind it.
+            // Removes the incomplete line, which would be invalid JSON.
             let _ = self.interactions.set_len(self.interactions_length);
             return Err(error);
         }
@@ -135,7 +135,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// A file beside the others that can take the place of the old one at once.
+    /// Writes a temporary session file, which can then be renamed atomically.
     fn session_file(&self, session: &Session) -> io::Result<NamedTempFile> {
         let mut file = NamedTempFile::new_in(&self.folder)?;
         serde_json::to_writer_pretty(&mut file, session)?;

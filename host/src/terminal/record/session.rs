@@ -5,17 +5,17 @@ use serde::{Serialize, Serializer};
 use super::super::{Prompt, Status, TerminalSize};
 use crate::{Cause, Exit};
 
-/// What `session.json` says of a session.
+/// The contents of `session.json`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Session {
     pub(crate) tag: String,
-    /// The program that it was opened for and its arguments, as text.
+    /// The program that it was opened for, and its arguments.
     pub(crate) command: Vec<String>,
-    /// The kernel's number of that program, in the guest.
+    /// The PID of that program in the guest.
     pub(crate) pid: u32,
     #[serde(serialize_with = "columns_and_rows")]
     pub(crate) size: TerminalSize,
-    /// In milliseconds since 1970, as all times in records.
+    /// In Unix milliseconds, as all times in records.
     #[serde(rename = "started_ms", serialize_with = "time")]
     pub(crate) started: SystemTime,
     #[serde(rename = "ended_ms", serialize_with = "maybe_time")]
@@ -28,7 +28,7 @@ pub(crate) struct Session {
     pub(crate) prompt: Prompt,
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since the Unix epoch.
 pub(super) fn unix_milliseconds(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -58,7 +58,7 @@ pub(super) fn columns_and_rows<S: Serializer>(
     Size { columns, rows }.serialize(serializer)
 }
 
-/// How it ended, by the stable name of the cause.
+/// How the program ended, with the stable name of the cause.
 #[derive(Serialize)]
 struct ExitRecord {
     cause: &'static str,

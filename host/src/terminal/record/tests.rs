@@ -56,7 +56,7 @@ fn what_is_written_already_is_masked_in_its_place() {
     recorder.append_output(b"er").unwrap();
     recorder.mask(6, 6, b'*').unwrap();
     recorder.append_output(b"* more").unwrap();
-    // There is nothing before the beginning, nor behind the end.
+    // Ranges are clamped to the transcript.
     recorder.mask(u64::MAX, 1, b'K').unwrap();
     recorder.mask(1, 100, b'E').unwrap();
     recorder.flush().unwrap();

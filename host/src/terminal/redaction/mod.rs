@@ -1,15 +1,14 @@
-//! Hides secrets in what a terminal prints.
+//! Masks secrets in terminal output.
 //!
 //! ```text
 //!  bytes ──> Redactor ──> shown: to the transcript, the screen, the records
-//!               │           and everybody who follows
-//!               ├──────> held back, until the next bytes decide or time is over
+//!               │           and all followers
+//!               ├──────> held back, until the next bytes decide or a timeout
 //!               └──────> late: a secret is complete whose beginning was shown;
-//!                          what is kept of that is masked where it is
+//!                          the stored copies of that are masked in place
 //! ```
 //!
-//! A secret that is found is overwritten with as many asterisks as it has bytes,
-//! so no offset changes.
+//! Each byte of a secret is replaced by an asterisk, so offsets do not change.
 
 mod escape_state;
 mod scan;
@@ -26,55 +25,54 @@ use escape_state::{ESCAPE, EscapeState};
 pub(crate) use scan::{ScanMode, SecretScan};
 use secret::Secret;
 
-/// Passes bytes on, with every secret in them masked.
+/// Masks every secret in a stream of bytes.
 ///
-/// The end of the bytes may be the beginning of a secret. It is held back until
-/// the next bytes decide, or until [`Redactor::release`]. What was released is
-/// still remembered: if the rest of the secret comes, however late, the answer
-/// says what has to be masked.
+/// If the bytes end with the possible beginning of a secret, that is held back
+/// until the next bytes decide, or until [`Redactor::release`]. A match continues
+/// after a release: if the rest of the secret comes later,
+/// [`Redacted::late_masks`] reports what has to be masked.
 ///
-/// Secrets do not stay in memory longer than the redactor.
+/// Secrets are zeroed when the redactor is dropped.
 pub(crate) struct Redactor {
-    /// The newest comes last. None is empty.
+    /// Not empty, the newest last.
     secrets: Vec<Secret>,
-    /// Bytes at which a search has to begin: the first ones of secrets, and escape.
+    /// Bytes that can start a match (the first ones of secrets), and ESC.
     start_bytes: [bool; 256],
     escape_state: EscapeState,
-    /// The offsets of the last bytes that can be seen, as many as the longest
-    /// secret has.
+    /// The offsets of the last visible bytes, as many as the longest secret has.
     visible_offsets: VecDeque<u64>,
-    /// The offset of the first byte that was not passed on.
+    /// The offset of the first byte that was not returned.
     offset: u64,
     held: Zeroizing<Vec<u8>>,
 }
 
-/// What a redactor passes on.
+/// The output of a redactor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Redacted {
     /// Bytes that may be shown.
     pub(crate) bytes: Bytes,
     /// The offset of the first of them.
     pub(crate) offset: u64,
-    /// What was passed on before and has to be masked now.
+    /// Ranges of bytes that were returned before and have to be masked now.
     pub(crate) late_masks: Vec<Range<u64>>,
 }
 
-/// Stands for each byte of a secret.
+/// Replaces each byte of a secret.
 pub(crate) const MASK: u8 = b'*';
 
-/// The oldest secrets are forgotten when there are more.
+/// With more secrets, the oldest are dropped.
 const MAX_SECRETS: usize = 16;
 
-/// Of longer secrets only the beginning is hidden. A terminal takes no longer
+/// Of longer secrets only the beginning is masked. A terminal accepts no longer
 /// lines.
 const MAX_LENGTH: usize = 4096;
 
-/// Not more is held back: control sequences without end may stand within a
-/// secret.
+/// Limits the bytes that are held back, since any number of control sequences may
+/// stand within a secret.
 const MAX_HELD: usize = 16 * 1024;
 
 impl Redactor {
-    /// For a stream whose next byte has this offset.
+    /// Creates a redactor for a stream whose next byte has this offset.
     pub(crate) fn new(offset: u64) -> Self {
         Self {
             secrets: Vec::new(),
@@ -86,8 +84,7 @@ impl Redactor {
         }
     }
 
-    /// Hides a secret from now on. The end of a line at its end is not part of
-    /// it.
+    /// Masks a secret from now on. Line ends at its end are ignored.
     pub(crate) fn hide(&mut self, secret: &[u8]) {
         let end = secret
             .iter()
@@ -105,7 +102,7 @@ impl Redactor {
         self.update_start_bytes();
     }
 
-    /// Something else is typed: very short secrets are not hidden any more.
+    /// Stops masking very short secrets, because something else is typed.
     pub(crate) fn forget_short_secrets(&mut self) {
         if self.secrets.iter().any(Secret::is_short) {
             self.secrets.retain(|secret| !secret.is_short());
@@ -113,13 +110,13 @@ impl Redactor {
         }
     }
 
-    /// Whether something is held back.
+    /// Returns whether bytes are held back.
     pub(crate) fn holds_back(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Takes bytes and returns those that may be shown. Nothing is copied where
-    /// nothing is hidden.
+    /// Processes bytes and returns those that may be shown. Copies nothing if
+    /// nothing is masked.
     pub(crate) fn feed(&mut self, bytes: Bytes) -> Redacted {
         let known = self.held.len();
         let mut bytes = match known {
@@ -141,7 +138,7 @@ impl Redactor {
             .map(|range| range.start..range.end.min(offset))
             .collect();
         let hold_from = match self.partial_match_start(end) {
-            // The letters of a late one are searched for among those behind them.
+            // To mask a late secret on the screen, all its letters must be there.
             Some(start) if late_masks.is_empty() => start.max(offset),
             _ => end,
         };
@@ -157,8 +154,8 @@ impl Redactor {
         }
     }
 
-    /// Returns what is held back: nothing more came for a while. If the rest of a
-    /// secret comes later, it is found nevertheless.
+    /// Returns the bytes that are held back. If the rest of a secret comes later,
+    /// it is still found.
     pub(crate) fn release(&mut self) -> Redacted {
         let bytes = Bytes::from(std::mem::take(&mut *self.held));
         let offset = self.offset;
@@ -170,20 +167,19 @@ impl Redactor {
         }
     }
 
-    /// So many bytes are missing here. Nothing may be held back.
+    /// Skips lost bytes. No bytes may be held back.
     pub(crate) fn skip(&mut self, lost: u64) {
         self.offset = self.offset.saturating_add(lost);
         self.escape_state = EscapeState::default();
         self.secrets.iter_mut().for_each(Secret::restart);
     }
 
-    /// Searches text that is kept already. None: there is nothing to search for.
+    /// Returns a search for secrets in stored text, or `None` without secrets.
     pub(crate) fn scan(&self, mode: ScanMode) -> Option<SecretScan<'_>> {
         (!self.secrets.is_empty()).then(|| SecretScan::new(&self.secrets, mode))
     }
 
-    /// Takes bytes, and returns where the letters of secrets are that they
-    /// complete.
+    /// Processes bytes. Returns the ranges of the secrets that they complete.
     fn search(&mut self, bytes: &[u8], offset: u64) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         if self.secrets.is_empty() {
@@ -205,7 +201,7 @@ impl Redactor {
         found
     }
 
-    /// Whether no secret has begun, and all bytes can be seen.
+    /// Returns whether no match is in progress, outside of control sequences.
     fn is_idle(&self) -> bool {
         let mut secrets = self.secrets.iter();
         self.escape_state == EscapeState::Text
@@ -236,8 +232,8 @@ impl Redactor {
         }
     }
 
-    /// Where the first secret begins whose end has not come, if the next byte has
-    /// this offset.
+    /// Returns the offset of the earliest partial match. `end` is the offset of
+    /// the next byte.
     fn partial_match_start(&self, end: u64) -> Option<u64> {
         let starts = self.secrets.iter().flat_map(|secret| {
             let in_bytes =
@@ -266,7 +262,7 @@ impl Redactor {
     }
 }
 
-/// Adds a range, as one with the last if they touch.
+/// Appends a range, merged with the last one if they touch.
 fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut() {
         Some(last) if last.start <= range.start && range.start <= last.end => {
@@ -276,7 +272,7 @@ fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     }
 }
 
-/// Bytes that begin at an offset, with ranges of offsets masked.
+/// Returns the bytes with ranges masked. `offset` is that of the first byte.
 fn masked(bytes: &[u8], offset: u64, ranges: &[Range<u64>]) -> Bytes {
     let mut masked = bytes.to_vec();
     let index = |at: u64| {

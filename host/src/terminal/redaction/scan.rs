@@ -2,20 +2,20 @@ use zeroize::Zeroizing;
 
 use super::{MASK, secret::Secret};
 
-/// A search for secrets in text that is kept already.
+/// A search for secrets in stored text.
 pub(crate) struct SecretScan<'a> {
     secrets: &'a [Secret],
     mode: ScanMode,
 }
 
-/// What counts as a secret in text.
+/// What counts as an occurrence of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanMode {
-    /// All of its letters, one behind the other.
+    /// All of its letters, adjacent.
     Exact,
-    /// A secret was just completed whose beginning is in the text already. Its
-    /// letters may stand apart, and some may be masked. They are in the last so
-    /// many lines.
+    /// A secret was just completed, and its beginning is in the text already. Its
+    /// letters are in the last `lines` lines, may be separated by blanks, and some
+    /// may be masked.
     Completed { lines: usize },
 }
 
@@ -28,8 +28,8 @@ impl<'a> SecretScan<'a> {
         self.mode
     }
 
-    /// Finds the letters that belong to a secret, by their places in the text. A
-    /// text for [`ScanMode::Completed`] has no blanks in it.
+    /// Returns the indexes of the letters that belong to a secret. For
+    /// [`ScanMode::Completed`] the text must have no blanks.
     pub(crate) fn find(&self, text: &[char]) -> Vec<usize> {
         let mut found = Vec::new();
         for secret in self.secrets {
@@ -45,7 +45,7 @@ impl<'a> SecretScan<'a> {
                     let letters = letters.filter(|letter| !letter.is_whitespace());
                     let letters = Zeroizing::new(letters.collect::<Vec<_>>());
                     let positions = matches(text, &letters, |a, b| a == b || is_masked(a));
-                    // Of one that is so short, others are not its letters.
+                    // Other matches of such a short secret are likely other text.
                     let max_matches = if secret.is_short() { 1 } else { usize::MAX };
                     let positions = positions.rev().take(max_matches);
                     found.extend(positions.flat_map(|at| at..at + letters.len()));
@@ -69,13 +69,13 @@ impl<'a> SecretScan<'a> {
     }
 }
 
-/// Where a needle is in a text.
+/// Returns the indexes at which a needle occurs in a text.
 fn matches(
     text: &[char],
     needle: &[char],
     is_same: impl Fn(char, char) -> bool,
 ) -> impl DoubleEndedIterator<Item = usize> {
-    // An empty one is nowhere.
+    // An empty needle has no match.
     let windows = text.windows(needle.len().max(1)).enumerate();
     windows.filter_map(move |(at, window)| {
         let mut pairs = window.iter().zip(needle);
@@ -84,8 +84,8 @@ fn matches(
     })
 }
 
-/// Whether a letter may stand for one of a secret. A character that was masked in
-/// part is shown as U+FFFD.
+/// Returns whether a letter may be a masked one of a secret. A character whose
+/// bytes were masked in part appears as U+FFFD.
 fn is_masked(letter: char) -> bool {
     letter == char::from(MASK) || letter == char::REPLACEMENT_CHARACTER
 }

@@ -1,30 +1,29 @@
 use zeroize::Zeroizing;
 
-/// A secret, and how much of it the last bytes of a stream are.
+/// A secret, and the state of the search for it in a stream.
 ///
-/// Two streams are searched: all bytes as they come, and those alone that can be
-/// seen, so that control sequences between its letters do not matter. The search
-/// is that of Knuth, Morris and Pratt: a byte is looked at once, whenever it
-/// comes.
+/// Two streams are searched: all bytes, and the visible bytes only, so that
+/// control sequences between its letters are ignored. The algorithm is
+/// Knuth-Morris-Pratt, which processes each byte once, as it arrives.
 pub(super) struct Secret {
     bytes: Zeroizing<Vec<u8>>,
-    /// For each length of a beginning: how long the longest shorter beginning is
-    /// that it ends with.
+    /// The failure function: for each prefix, the length of the longest proper
+    /// prefix that is also its suffix.
     borders: Zeroizing<Vec<usize>>,
-    /// The same as people see it.
+    /// The secret as visible characters.
     letters: Zeroizing<Vec<char>>,
-    /// How many of the last bytes match.
+    /// How many of the last bytes match the beginning of the secret.
     pub(super) matched_bytes: usize,
-    /// How many of the last bytes that can be seen match.
+    /// How many of the last visible bytes do.
     pub(super) matched_visible: usize,
 }
 
-/// Shorter secrets are hidden only until the next input, and only where nothing
-/// stands between their letters: every later `a` would vanish otherwise.
+/// Shorter secrets are masked only until the next input, and only where their
+/// letters are adjacent. Otherwise every later `a` would be masked.
 const MIN_PERSISTENT_LENGTH: usize = 4;
 
 impl Secret {
-    /// Of bytes, of which there is at least one.
+    /// Creates a secret of at least one byte.
     pub(super) fn new(bytes: &[u8]) -> Self {
         let mut secret = Self {
             bytes: Zeroizing::new(bytes.to_vec()),
@@ -57,14 +56,14 @@ impl Secret {
         self.length() < MIN_PERSISTENT_LENGTH
     }
 
-    /// Takes the next byte. Returns whether all of it has come.
+    /// Processes the next byte. Returns whether it completes the secret.
     pub(super) fn feed(&mut self, byte: u8) -> bool {
         let matched = self.advance(self.matched_bytes, byte);
         self.matched_bytes = self.partial_match(matched);
         matched == self.length()
     }
 
-    /// Takes the next byte that can be seen.
+    /// Processes the next visible byte. Returns whether it completes the secret.
     pub(super) fn feed_visible(&mut self, byte: u8) -> bool {
         if self.is_short() {
             return false;
@@ -74,13 +73,13 @@ impl Secret {
         matched == self.length()
     }
 
-    /// Bytes are missing: what comes next continues nothing.
+    /// Discards partial matches, because bytes are missing.
     pub(super) fn restart(&mut self) {
         self.matched_bytes = 0;
         self.matched_visible = 0;
     }
 
-    /// How many of the bytes that match may be the beginning of another one.
+    /// Returns how many of the matched bytes can be the beginning of a new match.
     fn partial_match(&self, matched: usize) -> usize {
         match matched == self.length() {
             true => self.borders.last().copied().unwrap_or(0),
@@ -88,7 +87,7 @@ impl Secret {
         }
     }
 
-    /// How many bytes match with one more.
+    /// Returns how many bytes match after one more byte.
     fn advance(&self, mut matched: usize, byte: u8) -> usize {
         loop {
             if self.bytes.get(matched) == Some(&byte) {

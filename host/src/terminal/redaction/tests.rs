@@ -10,15 +10,15 @@ fn redactor(secrets: &[&str]) -> Redactor {
     redactor
 }
 
-/// What happens between two pieces.
+/// The pause between two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     Short,
-    /// So long that nothing is held back any more.
+    /// Longer than bytes are held back.
     Long,
 }
 
-/// Everything that is kept if these pieces come.
+/// Returns what is stored after these pieces.
 fn kept(redactor: &mut Redactor, pieces: &[&str], pause: Pause) -> String {
     let mut kept = Vec::new();
     for piece in pieces {
@@ -72,10 +72,10 @@ fn controls_between_its_letters_do_not_hide_a_secret() {
         ("hunt\x1b]0;title\x07er2", "****\x1b]0;title\x07***"),
         ("hunt\x1b]0;hunter2\x1b\\er2", "****\x1b]0;*******\x1b\\***"),
         ("hunt\x1b(Ber2", "****\x1b(B***"),
-        // Letters of a sequence are none of the text.
+        // Letters of a sequence are not text.
         ("\x1b[1hunter2", "\x1b[1*******"),
         ("\x1b[hunter", "\x1b[hunter"),
-        // What stands between is other text.
+        // Visible text between the letters prevents a match.
         ("hun.ter2", "hun.ter2"),
     ] {
         for pause in [Pause::Short, Pause::Long] {
@@ -104,7 +104,7 @@ fn only_the_possible_beginning_of_a_secret_is_held_back() {
 fn what_is_complete_is_not_held_back() {
     let mut redactor = redactor(&["hunter2", "abcabc"]);
     assert_eq!(redactor.feed(Bytes::from("hunter2")).bytes, "*******");
-    // Its end may be the beginning of another one.
+    // Its end may be the beginning of another match.
     assert_eq!(redactor.feed(Bytes::from("abcabc")).bytes, "***");
     assert_eq!(redactor.feed(Bytes::from("abc")).bytes, "***");
     assert_eq!(redactor.feed(Bytes::from("!")).bytes, "***!");
@@ -175,7 +175,7 @@ fn the_oldest_of_too_many_secrets_is_forgotten() {
     redactor.hide(b"\r\n");
     for number in 0..=MAX_SECRETS {
         redactor.hide(format!("secret{number:02}").as_bytes());
-        // Known already, so it takes no other's place.
+        // Already there, so it does not displace another.
         redactor.hide(format!("secret{number:02}").as_bytes());
     }
     let text = "secret00 secret01 secret16";
@@ -218,7 +218,7 @@ fn text_is_searched_for_whole_secrets_or_for_the_rest_of_one() {
     assert_eq!(masked(completed, "passwo\u{fffd}*"), "********");
 }
 
-/// Masks in the whole text at once.
+/// Masks the whole text at once.
 fn oracle(text: &str, secrets: &[String]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {

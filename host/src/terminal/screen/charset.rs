@@ -1,11 +1,10 @@
-/// What the letters of a program mean.
+/// A character set that a program has selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Charset {
-    /// Themselves.
+    /// Characters are not mapped.
     #[default]
     Ascii,
-    /// Lines and corners: the special graphics of the VT100, which is how many
-    /// programs draw boxes to this day.
+    /// The special graphics of the VT100, with which many programs draw boxes.
     LineDrawing,
 }
 

@@ -1,11 +1,11 @@
 use super::{charset::Charset, display::Display, modes::MouseTracking, sequence::Sequence, sgr};
 
-/// What the bytes of a program mean: control characters, and the sequences of
-/// ECMA-48, the VT220 and xterm that programs of today use.
+/// Executes control characters, and the sequences of ECMA-48, the VT220 and xterm
+/// that current programs use.
 ///
-/// Not here, on purpose: whatever writes to a clipboard, moves or resizes a window,
-/// reports a title, answers back text, loads fonts or pictures, or writes to the
-/// whole screen at once.
+/// Deliberately not supported: sequences that write to a clipboard, move or resize
+/// a window, report a title, answer back text, load fonts or images, or fill the
+/// whole screen.
 impl Display {
     pub(super) fn execute(&mut self, byte: u8) {
         match byte {
@@ -19,7 +19,7 @@ impl Display {
         }
     }
 
-    /// ESC, marks, and a last byte.
+    /// Executes an escape sequence: ESC, intermediates, and a final byte.
     pub(super) fn escape(&mut self, intermediates: &[u8], byte: u8) {
         match (intermediates, byte) {
             ([], b'7') => self.save_cursor(),
@@ -41,7 +41,8 @@ impl Display {
         }
     }
 
-    /// CSI, numbers with marks, and a last byte.
+    /// Executes a control sequence: CSI, parameters, intermediates, and a final
+    /// byte.
     pub(super) fn csi(&mut self, sequence: &Sequence, byte: u8) {
         let first = sequence.parameter(0);
         match (sequence.intermediates(), byte) {
@@ -90,7 +91,7 @@ impl Display {
             b'M' => self.delete_rows(count),
             b'P' => self.delete_characters(count),
             b'S' => self.scroll_up(self.region.clone(), count),
-            // With more numbers it is about the mouse.
+            // With more parameters it is mouse tracking.
             b'T' if sequence.number_count() == 1 => self.scroll_down(self.region.clone(), count),
             b'X' => self.erase_characters(count),
             b'Z' => self.move_to_column(self.tabs.previous_stop(self.cursor.column, count)),
@@ -119,7 +120,7 @@ impl Display {
         }
     }
 
-    /// OSC and a string, of which there may have been more.
+    /// Executes an operating system command: OSC and a string, perhaps truncated.
     pub(super) fn osc(&mut self, command: &[u8], ended_by_bell: bool) {
         match command {
             [b'0' | b'2', b';', title @ ..] => self.title.set(title),
@@ -129,7 +130,8 @@ impl Display {
         }
     }
 
-    /// DCS, numbers with marks, and a byte that says what the string behind it is.
+    /// Starts a device control string: DCS, parameters, intermediates, and a final
+    /// byte that selects the meaning of the string.
     pub(super) fn dcs(&mut self, sequence: &Sequence, byte: u8) {
         match (sequence.intermediates(), byte) {
             (Some([b'+']), b'q') => self.refuse_capability(),
@@ -199,8 +201,8 @@ impl Display {
         }
     }
 
-    /// The four ways to ask for the alternate screen, the cursor, or both: 1049
-    /// clears it at the beginning and 1047 at the end.
+    /// Sets one of the four modes that select the alternate screen, save the
+    /// cursor, or both. 1049 clears the screen when it is set, 1047 when reset.
     fn set_alternate(&mut self, mode: u16, on: bool) {
         let with_cursor = matches!(mode, 1048 | 1049);
         let with_screen = mode != 1048;

@@ -8,14 +8,14 @@ use super::{
 };
 use crate::{printable::is_hidden, terminal::size::TerminalSize};
 
-/// Everything that a terminal remembers, and what programs can do with it. What
-/// their bytes mean is said in `controls`.
+/// The state of the emulated terminal and the operations on it. `controls` maps
+/// sequences to operations.
 ///
-/// Every operation costs at most what it takes to write a few rows anew, whatever
-/// the numbers in it.
+/// Every operation costs at most as much as rewriting a few rows, whatever its
+/// parameters.
 #[derive(Debug)]
 pub(super) struct Display {
-    /// The screen that is shown, and the one that is not.
+    /// The main and the alternate screen; `active` is the one that is shown.
     pub(super) active: Grid,
     pub(super) inactive: Grid,
     pub(super) cursor: Cursor,
@@ -25,15 +25,15 @@ pub(super) struct Display {
     pub(super) replies: ReplyQueue,
     pub(super) modes: Modes,
     pub(super) tabs: Tabs,
-    /// A new row begins by itself behind the last column.
+    /// Text wraps after the last column (DECAWM).
     pub(super) autowrap: bool,
-    /// New characters move old ones to the right.
+    /// New characters move old ones to the right (IRM).
     pub(super) insert_mode: bool,
-    /// A line feed returns to the first column.
+    /// A line feed returns to the first column (LNM).
     pub(super) newline_mode: bool,
-    /// The rows that scroll.
+    /// The scrolling region.
     pub(super) region: Range<usize>,
-    /// The last character that was printed, for programs that want it repeated.
+    /// The last character that was printed, for REP.
     last_char: Option<char>,
 }
 
@@ -73,7 +73,7 @@ impl Display {
     pub(super) fn resize(&mut self, size: TerminalSize) {
         let (columns, rows) = (usize::from(size.columns), usize::from(size.rows));
         let alternate = self.modes.alternate_screen;
-        // The screen that is not shown has its cursor where it was left.
+        // The inactive screen's cursor is the saved one.
         let hidden = self.inactive.saved.row;
         let Self {
             active,
@@ -103,8 +103,7 @@ impl Display {
         self.region = 0..rows;
     }
 
-    /// Puts everything back to how it was at the beginning, the scrollback and
-    /// what waits to be told aside.
+    /// Resets everything but the scrollback and pending replies (RIS).
     pub(super) fn reset(&mut self) {
         self.leave_alternate();
         self.soft_reset();
@@ -119,7 +118,7 @@ impl Display {
         self.title = Title::default();
     }
 
-    /// Puts back what a program that died may have left behind.
+    /// Resets the modes that a crashed program may leave set (DECSTR).
     pub(super) fn soft_reset(&mut self) {
         self.cursor = self.cursor.with_default_attributes();
         self.active.saved = Cursor::default();
@@ -131,7 +130,7 @@ impl Display {
         self.region = 0..self.rows();
     }
 
-    /// Writes characters of ASCII, which is most of what there is, many at a time.
+    /// Writes many ASCII characters at a time, the most frequent case.
     pub(super) fn write_ascii(&mut self, mut text: &[u8]) {
         if self.insert_mode || self.cursor.charset() != Charset::Ascii {
             return text.iter().for_each(|byte| self.write(char::from(*byte)));
@@ -142,7 +141,7 @@ impl Display {
                 false => self.columns().saturating_sub(self.cursor.column),
             };
             if room == 0 {
-                // One character says how the row ends.
+                // The first character decides whether to wrap.
                 let (first, rest) = text.split_at(1);
                 self.put(first.first().copied().unwrap_or(last).into(), false);
                 text = rest;
@@ -210,7 +209,7 @@ impl Display {
     fn add_mark(&mut self, mark: char) {
         let column = match self.cursor.pending_wrap {
             true => self.cursor.column,
-            // There is nothing before the first column that could carry it.
+            // There is no character before the first column.
             false if self.cursor.column == 0 => return,
             false => self.cursor.column.saturating_sub(1),
         };
@@ -219,7 +218,7 @@ impl Display {
         }
     }
 
-    /// Writes the last character again, not more often than fits into a row.
+    /// Repeats the last character, at most once per column (REP).
     pub(super) fn repeat(&mut self, count: usize) {
         if let Some(character) = self.last_char {
             let wide = character.width().is_some_and(|width| width > 1);
@@ -229,7 +228,7 @@ impl Display {
         }
     }
 
-    /// A row down, where the region scrolls if it must.
+    /// Moves a row down; scrolls at the end of the region (IND).
     pub(super) fn index(&mut self) {
         self.cursor.pending_wrap = false;
         let next = self.cursor.row.saturating_add(1);
@@ -240,7 +239,7 @@ impl Display {
         }
     }
 
-    /// A row up, where the region scrolls if it must.
+    /// Moves a row up; scrolls at the start of the region (RI).
     pub(super) fn reverse_index(&mut self) {
         self.cursor.pending_wrap = false;
         if self.cursor.row == self.region.start {
@@ -262,7 +261,7 @@ impl Display {
         self.cursor.pending_wrap = false;
     }
 
-    /// Goes to a row that is counted the way the program wants it.
+    /// Moves to a row, which counts from the region in origin mode.
     pub(super) fn move_to_row(&mut self, row: usize) {
         let rows = match self.cursor.origin_mode {
             true => self.region.clone(),
@@ -273,7 +272,7 @@ impl Display {
         self.cursor.pending_wrap = false;
     }
 
-    /// The cursor's row, counted the way the program wants it.
+    /// Returns the cursor's row, which counts from the region in origin mode.
     pub(super) fn reported_row(&self) -> usize {
         match self.cursor.origin_mode {
             true => self.cursor.row.saturating_sub(self.region.start),
@@ -281,7 +280,7 @@ impl Display {
         }
     }
 
-    /// Up, not over the top of the region.
+    /// Moves up, but not across the top of the region.
     pub(super) fn up(&mut self, count: usize) {
         let top = match self.cursor.row >= self.region.start {
             true => self.region.start,
@@ -291,7 +290,7 @@ impl Display {
         self.cursor.pending_wrap = false;
     }
 
-    /// Down, not over the end of the region.
+    /// Moves down, but not across the end of the region.
     pub(super) fn down(&mut self, count: usize) {
         let end = match self.cursor.row < self.region.end {
             true => self.region.end,
@@ -302,7 +301,7 @@ impl Display {
         self.cursor.pending_wrap = false;
     }
 
-    /// Says which rows scroll, the first one and the last one included.
+    /// Sets the scrolling region, from the first to the last row inclusive.
     pub(super) fn set_region(&mut self, first: usize, last: usize) {
         let region = first..last.saturating_add(1).min(self.rows());
         if region.len() < 2 {

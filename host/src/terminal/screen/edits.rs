@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::{display::Display, style::Colour};
 
-/// What moves and erases that which is written already.
+/// Operations that move and erase existing cells.
 impl Display {
     pub(super) fn scroll_up(&mut self, region: Range<usize>, count: usize) {
         let background = self.background();
@@ -20,7 +20,8 @@ impl Display {
         self.active.scroll_down(region, count, background);
     }
 
-    /// From the cursor's row to the end of the region, if the cursor is in it.
+    /// Returns the rows from the cursor to the end of the region, or `None` if the
+    /// cursor is outside of it.
     fn region_below(&self) -> Option<Range<usize>> {
         let row = self.cursor.row;
         self.region.contains(&row).then_some(row..self.region.end)

@@ -1,5 +1,5 @@
-//! Characters that are drawn instead of written: lines, blocks and Braille have to
-//! meet those beside them.
+//! Box-drawing, block and Braille characters. They are drawn, not taken from the
+//! font, because they must connect to neighbouring cells.
 
 use super::{
     palette::Rgb,
@@ -8,7 +8,7 @@ use super::{
 
 const OPAQUE: u8 = u8::MAX;
 
-/// Draws a character, if it is one that is drawn.
+/// Draws a box-drawing, block or Braille character. Returns false for others.
 pub(super) fn draw(picture: &mut Picture, character: char, area: Area, colour: Rgb) -> bool {
     match character {
         '\u{2500}'..='\u{257f}' => draw_lines(picture, character, area, colour),
@@ -19,7 +19,7 @@ pub(super) fn draw(picture: &mut Picture, character: char, area: Area, colour: R
     true
 }
 
-/// A box, for what there is no other picture of.
+/// Draws a box in place of a character that the font lacks.
 pub(super) fn draw_missing_glyph(picture: &mut Picture, area: Area, colour: Rgb) {
     let (width, height) = (area.width.saturating_sub(4), area.height.saturating_sub(7));
     for (x, y, width, height) in [
@@ -32,8 +32,8 @@ pub(super) fn draw_missing_glyph(picture: &mut Picture, area: Area, colour: Rgb)
     }
 }
 
-/// Which arms a line has: left, right, up and down. How thick it is follows from
-/// the character; double lines are drawn thick, and dashes through.
+/// Returns which arms a box-drawing character has (left, right, up, down), and its
+/// thickness. Double lines are drawn thick, and dashed ones solid.
 fn arms(character: char) -> Option<([bool; 4], usize)> {
     const THIN: &str = "─│┌┐└┘├┤┬┴┼╭╮╰╯╴╶╵╷┄┆┈┊╌╎";
     let arms = match character {
@@ -121,7 +121,8 @@ fn draw_block(picture: &mut Picture, character: char, area: Area, colour: Rgb) {
     }
 }
 
-/// Which quarters are filled: upper left, upper right, lower left, lower right.
+/// Returns which quarters are filled: upper left, upper right, lower left, lower
+/// right.
 fn quarters(character: char) -> [bool; 4] {
     match character {
         '▖' => [false, false, true, false],
@@ -137,7 +138,7 @@ fn quarters(character: char) -> [bool; 4] {
     }
 }
 
-/// Eight dots, a bit each.
+/// Draws Braille: eight dots, a bit of the code point each.
 fn draw_braille(picture: &mut Picture, character: char, area: Area, colour: Rgb) {
     const DOTS: [(usize, usize); 8] = [
         (0, 0),

@@ -7,9 +7,9 @@ use super::{cursor::Cursor, row::Row, style::Colour};
 pub(super) struct Grid {
     pub(super) rows: Vec<Row>,
     pub(super) columns: usize,
-    /// What the program saved of the cursor.
+    /// The cursor that the program saved.
     pub(super) saved: Cursor,
-    /// Whether bytes were lost that may have changed it.
+    /// Whether bytes were lost that may have changed this screen.
     pub(super) incomplete: bool,
 }
 
@@ -34,7 +34,7 @@ impl Grid {
         self.incomplete = false;
     }
 
-    /// Moves the rows of a region up. Each row that leaves is shown first.
+    /// Moves the rows of a region up. Passes each removed row to `on_removed`.
     pub(super) fn scroll_up(
         &mut self,
         region: Range<usize>,
@@ -65,11 +65,11 @@ impl Grid {
         }
     }
 
-    /// Makes it another size. Rows are cut or left short, never wrapped anew:
-    /// programs draw again when they hear of a new size. Where rows must go, those
-    /// below `last_kept` go first, then those at the top, which are shown.
+    /// Changes the size. Rows are cut, never rewrapped: programs redraw after a
+    /// resize. Rows below `last_kept` are removed first, then rows at the top, which
+    /// are passed to `on_removed`.
     ///
-    /// Answers how many went at the top.
+    /// Returns how many rows were removed at the top.
     pub(super) fn resize(
         &mut self,
         columns: usize,

@@ -3,13 +3,13 @@ use super::style::{Colour, Style};
 /// Red, green and blue.
 pub(super) type Rgb = [u8; 3];
 
-/// Of text that has no colour of its own.
+/// The default colour of text.
 pub(super) const FOREGROUND: Rgb = [0xd4, 0xd8, 0xe0];
 
-/// Behind it.
+/// The default background.
 pub(super) const BACKGROUND: Rgb = [0x16, 0x18, 0x1d];
 
-/// The eight basic colours and their bright sisters.
+/// The eight basic colours and their bright variants.
 const BASIC: [Rgb; 16] = [
     [0x2a, 0x2e, 0x36],
     [0xe0, 0x5f, 0x65],
@@ -29,8 +29,7 @@ const BASIC: [Rgb; 16] = [
     [0xf5, 0xf7, 0xfa],
 ];
 
-/// The two colours that a style means on a dark screen: of the character, and
-/// behind it.
+/// Returns the foreground and background of a style on a dark screen.
 pub(super) fn colours(style: Style) -> (Rgb, Rgb) {
     let mut foreground = to_rgb(style.foreground, FOREGROUND);
     let mut background = to_rgb(style.background, BACKGROUND);
@@ -46,7 +45,7 @@ pub(super) fn colours(style: Style) -> (Rgb, Rgb) {
     (foreground, background)
 }
 
-/// So many 255ths of one colour on another one.
+/// Blends one colour over another. `alpha` is in 255ths.
 pub(super) fn blend(upper: Rgb, lower: Rgb, alpha: u8) -> Rgb {
     let mut blended = lower;
     for (blended, upper) in blended.iter_mut().zip(upper) {
@@ -65,7 +64,7 @@ fn to_rgb(colour: Colour, default: Rgb) -> Rgb {
     }
 }
 
-/// What xterm's 256 colours are: basic ones, a cube, and greys.
+/// Returns one of xterm's 256 colours: 16 basic ones, a colour cube, and greys.
 fn indexed(index: u8) -> Rgb {
     if let Some(basic) = BASIC.get(usize::from(index)) {
         return *basic;

@@ -4,22 +4,22 @@ use super::{
     utf8::{Decoded, Utf8},
 };
 
-/// How many bytes of a command are kept. The rest of a longer one is dropped.
+/// How many bytes of an OSC string are kept. The rest is dropped.
 const MAX_OSC: usize = 1024;
 
-/// Tells text from controls, in bytes that are cut anywhere.
+/// Parses text and control sequences. Bytes may be split anywhere.
 ///
 /// ```text
-///            ESC            [                 @ … ~
-///  Ground ────────> Escape ───> Control ────────────────> Ground
-///    ▲                │  └ ] ─> Command ── BEL or ESC ──┐
-///    │                ├─── P ─> Request ── @ … ~ ──┐    │
+///            ESC            [             @ … ~
+///  Ground ────────> Escape ───> Csi ────────────────────> Ground
+///    ▲                │  └ ] ─> Osc ── BEL or ESC ──────┐
+///    │                ├─── P ─> Dcs ── @ … ~ ──────┐    │
 ///    │                └ X ^ _ ───────> Ignored <───┘    │
 ///    └── CAN, SUB: from everywhere      └ ESC ──────────┴─> Escape
 /// ```
 ///
-/// What it holds does not grow with what arrives: numbers and strings are bounded,
-/// and what is longer is read to its end and dropped.
+/// Its memory is bounded: numbers and strings have limits, and what exceeds them
+/// is parsed to its end and dropped.
 #[derive(Debug)]
 pub(super) struct Parser {
     state: State,
@@ -32,17 +32,17 @@ pub(super) struct Parser {
 enum State {
     /// Text.
     Ground,
-    /// Behind ESC.
+    /// After ESC.
     Escape,
     /// A control sequence (CSI).
     Csi,
-    /// A control sequence with something in it that cannot be.
+    /// A control sequence with an invalid byte.
     Malformed,
     /// An operating system command (OSC).
     Osc,
     /// The head of a device control string (DCS).
     Dcs,
-    /// A string that means nothing to us.
+    /// A string that is not supported.
     Ignored,
 }
 
@@ -78,7 +78,7 @@ impl Parser {
         }
     }
 
-    /// How many bytes it keeps of what is not complete.
+    /// Returns how many bytes are allocated for an incomplete sequence.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.osc.capacity()
@@ -122,7 +122,7 @@ impl Parser {
 
     fn escape_byte(&mut self, byte: u8, display: &mut Display) {
         let string_or_csi = match self.sequence.intermediates() {
-            // Only what stands right behind ESC begins something.
+            // Only a byte directly after ESC starts one.
             Some([]) => state_after_escape(byte),
             _ => None,
         };

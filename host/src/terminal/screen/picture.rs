@@ -8,33 +8,33 @@ use super::{
     style::Style,
 };
 
-/// A screen in pixels.
+/// An image of a screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// How many pixels are in a line.
+    /// The width in pixels.
     pub width: usize,
-    /// How many lines there are.
+    /// The height in pixels.
     pub height: usize,
-    /// Red, green, blue and opacity of each pixel, line by line from the top.
+    /// Red, green, blue and alpha of each pixel, line by line from the top.
     pub rgba: Vec<u8>,
 }
 
 const SIZE: RasterHeight = RasterHeight::Size20;
 
-/// Of a cell, in pixels.
+/// The size of a cell in pixels.
 const WIDTH: usize = get_raster_width(FontWeight::Regular, SIZE);
 const HEIGHT: usize = SIZE.val();
 
-/// Around the screen.
+/// The margin around the screen in pixels.
 const MARGIN: usize = 12;
 
 impl Screen {
-    /// A picture of it in pixels: light on dark, with colours, styles and the
+    /// Renders the screen to pixels: light on dark, with colours, styles and the
     /// cursor. European letters, lines, blocks and Braille are drawn; other
-    /// characters are empty boxes, since the library carries no font that has them.
+    /// characters become empty boxes, since the embedded font lacks them.
     /// [`Screen::to_svg`] has no such limit.
     ///
-    /// It takes about 900 bytes for each place on the screen.
+    /// It takes about 900 bytes for each cell of the screen.
     pub fn to_picture(&self) -> Picture {
         let columns = usize::from(self.size.columns);
         let mut picture = Picture::filled(
@@ -70,7 +70,7 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Of some cells in a row.
+    /// Returns the area of adjacent cells in a row.
     fn of_cells(column: usize, row: usize, columns: usize) -> Self {
         Self {
             x: column * WIDTH + MARGIN,
@@ -80,7 +80,7 @@ impl Area {
         }
     }
 
-    /// A part of it, which is told from its own corner.
+    /// Returns a part of it, relative to its upper left corner.
     pub(super) fn part(&self, x: usize, y: usize, width: usize, height: usize) -> Self {
         Self {
             x: self.x + x,
@@ -137,7 +137,7 @@ impl Picture {
             return glyphs::draw_missing_glyph(self, area, colour);
         };
         for (y, line) in letter.rows().enumerate() {
-            // Letters that lean to the right are good enough for italics.
+            // Italics are approximated by slanting the letters.
             let shift = match cell.style.italic {
                 true => HEIGHT.saturating_sub(y + 4) / 5,
                 false => 0,
@@ -148,7 +148,7 @@ impl Picture {
         }
     }
 
-    /// Lays so many 255ths of a colour over an area.
+    /// Blends a colour over an area. `alpha` is in 255ths.
     pub(super) fn fill(&mut self, area: Area, colour: Rgb, alpha: u8) {
         if alpha == 0 {
             return;

@@ -1,8 +1,8 @@
 use super::{display::Display, modes::MouseTracking, palette};
 
-/// What programs ask for, and what they are told.
+/// Replies to the queries of programs.
 impl Display {
-    /// `CSI 5 n` and `CSI 6 n`: how are you, and where is the cursor?
+    /// `CSI 5 n` and `CSI 6 n`: device status and cursor position.
     pub(super) fn report_status(&mut self, what: usize, prefix: &str) {
         match what {
             5 if prefix.is_empty() => self.replies.push("\x1b[0n"),
@@ -15,33 +15,33 @@ impl Display {
         }
     }
 
-    /// `CSI c`: a VT220 that knows colours.
+    /// `CSI c`: a VT220 with colours.
     pub(super) fn report_primary_attributes(&mut self) {
         self.replies.push("\x1b[?62;22c");
     }
 
-    /// `CSI > c`: of no version that anybody works around.
+    /// `CSI > c`: a version for which no program has a workaround.
     pub(super) fn report_secondary_attributes(&mut self) {
         self.replies.push("\x1b[>1;10;0c");
     }
 
-    /// `CSI = c`: without a number of its own.
+    /// `CSI = c`: a unit id of zeros.
     pub(super) fn report_unit_id(&mut self) {
         self.replies.push("\x1bP!|00000000\x1b\\");
     }
 
-    /// `CSI > q`: by name.
+    /// `CSI > q`: the name of the emulator.
     pub(super) fn report_version(&mut self) {
         self.replies.push("\x1bP>|vmcell\x1b\\");
     }
 
-    /// `CSI 18 t`: how large?
+    /// `CSI 18 t`: the size in rows and columns.
     pub(super) fn report_size(&mut self) {
         let (rows, columns) = (self.rows(), self.columns());
         self.replies.push(&format!("\x1b[8;{rows};{columns}t"));
     }
 
-    /// `CSI ? … $ p`: is this private mode set?
+    /// `CSI ? … $ p`: whether a private mode is set.
     pub(super) fn report_private_mode(&mut self, mode: usize) {
         let set = match mode {
             1 => Some(self.modes.application_cursor_keys),
@@ -61,7 +61,7 @@ impl Display {
         self.replies.push(&format!("\x1b[?{mode};{state}$y"));
     }
 
-    /// `CSI … $ p`: is this mode set?
+    /// `CSI … $ p`: whether a mode is set.
     pub(super) fn report_mode(&mut self, mode: usize) {
         let set = match mode {
             4 => Some(self.insert_mode),
@@ -72,7 +72,7 @@ impl Display {
         self.replies.push(&format!("\x1b[{mode};{state}$y"));
     }
 
-    /// `OSC 10 ; ?` and `OSC 11 ; ?`: what are the usual colours?
+    /// `OSC 10 ; ?` and `OSC 11 ; ?`: the default colours.
     pub(super) fn report_colour(&mut self, which: u8, ended_by_bell: bool) {
         let [red, green, blue] = match which {
             10 => palette::FOREGROUND,
@@ -84,7 +84,7 @@ impl Display {
         ));
     }
 
-    /// `DCS + q` and `DCS $ q`: capabilities and settings, of which none is told.
+    /// `DCS + q` and `DCS $ q`: capabilities and settings; none are reported.
     pub(super) fn refuse_capability(&mut self) {
         self.replies.push("\x1bP0+r\x1b\\");
     }
@@ -94,7 +94,7 @@ impl Display {
     }
 }
 
-/// DECRPM: 0 is unknown, 1 set, 2 not set.
+/// Returns the value of DECRPM: 0 unknown, 1 set, 2 reset.
 fn mode_state(set: Option<bool>) -> u8 {
     match set {
         None => 0,

@@ -1,4 +1,4 @@
-//! Secrets on a screen, masked where they are.
+//! Masks secrets on a screen.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use zeroize::Zeroizing;
 use super::{display::Display, emulator::Emulator, grid::Grid, scrollback::Scrollback};
 use crate::terminal::redaction::{MASK, ScanMode, SecretScan};
 
-/// A secret may begin in lines that were searched already.
+/// Lines that are searched again, since a secret may begin in them.
 const OVERLAP_LINES: usize = 64;
 
 impl Emulator {
-    /// Masks secrets on both screens, in the lines that left them, and in titles.
+    /// Masks secrets on both screens, in the scrollback, and in titles.
     pub(crate) fn redact(&mut self, scan: &SecretScan<'_>) {
         let Display {
             active,
@@ -41,22 +41,21 @@ impl Emulator {
     }
 }
 
-/// The letters of lines and rows, one behind the other as if nothing were
-/// between them.
+/// The concatenated letters of lines and rows, with their positions.
 struct ScreenText {
     mode: ScanMode,
     letters: Zeroizing<Vec<char>>,
     positions: Vec<LetterPosition>,
 }
 
-/// Where a letter is.
+/// The position of a letter.
 #[derive(Clone, Copy)]
 enum LetterPosition {
-    /// In a line that left the screen.
+    /// In a line of the scrollback.
     Line { number: usize, at: usize },
     /// On the screen.
     Cell { row: usize, column: usize },
-    /// Nowhere: a line ends.
+    /// Not a letter, but the end of a line.
     End,
 }
 
@@ -107,7 +106,7 @@ impl ScreenText {
         }
     }
 
-    /// A line that is full goes on in the next one.
+    /// Ends a line. A full line is taken to continue in the next one.
     fn end_line(&mut self, is_full: bool) {
         if self.mode == ScanMode::Exact && !is_full {
             self.letters.push('\n');

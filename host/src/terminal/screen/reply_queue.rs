@@ -1,18 +1,17 @@
-/// How many bytes wait at most for a program that asks and does not read.
+/// Limits the pending bytes, for a program that queries but does not read.
 const MAX_PENDING: usize = 4096;
 
-/// What the terminal answers to programs that ask it something.
+/// Pending replies to the queries of programs.
 ///
-/// No answer holds anything that a program can choose but numbers of a few digits:
-/// what is answered is typed into the program that reads next, and that may be a
-/// shell.
+/// A program controls nothing in a reply but numbers of a few digits: replies
+/// become input of the program that reads next, which may be a shell.
 #[derive(Debug, Default)]
 pub(super) struct ReplyQueue {
     pending: Vec<u8>,
 }
 
 impl ReplyQueue {
-    /// Adds an answer, unless too many wait already.
+    /// Appends a reply, or drops it if too many are pending.
     pub(super) fn push(&mut self, answer: &str) {
         if self.pending.len().saturating_add(answer.len()) <= MAX_PENDING {
             self.pending.extend_from_slice(answer.as_bytes());

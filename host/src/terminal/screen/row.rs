@@ -5,9 +5,9 @@ use super::{
 
 /// A row of a screen.
 ///
-/// Only the cells up to the last one that was written are there. The others are
-/// blank and of one colour, so that to clear a row, however long, is next to
-/// nothing: programs can ask for that with three bytes.
+/// Only the cells up to the last one that was written are stored. The others are
+/// blank and of one colour. This makes clearing a row of any length cheap, which
+/// programs can request with three bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
     cells: Vec<Cell>,
@@ -15,12 +15,12 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The cells that were written. All others are blank.
+    /// Returns the stored cells. All others are blank.
     pub(super) fn cells(&self) -> &[Cell] {
         &self.cells
     }
 
-    /// Puts a character in the place of the one in a column, as wide as that.
+    /// Replaces the character in a column, in both columns if it is wide.
     pub(super) fn replace(&mut self, column: usize, character: char) {
         for column in [column, column.saturating_add(1)] {
             let Some(cell) = self.cells.get_mut(column) else {
@@ -34,12 +34,12 @@ impl Row {
         }
     }
 
-    /// The colour behind the others.
+    /// Returns the background of the cells that are not stored.
     pub(super) fn trailing_background(&self) -> Colour {
         self.trailing_background
     }
 
-    /// The text, without blanks at its end.
+    /// Returns the text, without trailing blanks.
     pub(super) fn text(&self) -> String {
         let last = self.cells.iter().rposition(|cell| !cell.is_blank());
         let used = last.map_or(0, |last| last.saturating_add(1));
@@ -50,7 +50,7 @@ impl Row {
         text
     }
 
-    /// The same row in as few cells as can be.
+    /// Returns the same row without redundant blank cells.
     pub(super) fn trimmed(&self) -> Self {
         let blank = Cell::blank(self.trailing_background);
         let last = self.cells.iter().rposition(|cell| *cell != blank);
@@ -85,7 +85,7 @@ impl Row {
         }
     }
 
-    /// Writes characters that take a column each.
+    /// Writes characters of one column each.
     pub(super) fn put_ascii(&mut self, column: usize, text: &[u8], style: Style) {
         let end = column.saturating_add(text.len());
         self.blank_straddling(column);
@@ -140,7 +140,7 @@ impl Row {
         }
     }
 
-    /// Moves what is from a column on to the right.
+    /// Inserts blanks; the cells from a column on move to the right.
     pub(super) fn insert(&mut self, at: usize, count: usize, background: Colour, columns: usize) {
         self.blank_straddling(at);
         if self.trailing_background != background {
@@ -156,7 +156,7 @@ impl Row {
         }
     }
 
-    /// Takes columns away; what is right of them moves to the left.
+    /// Deletes columns; the cells right of them move to the left.
     pub(super) fn delete(&mut self, at: usize, count: usize, background: Colour, columns: usize) {
         let end = at.saturating_add(count).min(columns);
         self.blank_straddling(at);
@@ -174,7 +174,7 @@ impl Row {
         }
     }
 
-    /// Makes it as wide as a screen that was wider or narrower.
+    /// Adapts it to a new width of the screen. `before` is the old width.
     pub(super) fn resize(&mut self, before: usize, columns: usize) {
         if self.trailing_background != Colour::Default && columns > before {
             self.fill_to(before);
@@ -193,7 +193,7 @@ impl Row {
         }
     }
 
-    /// Makes the first columns cells.
+    /// Stores blank cells up to a column.
     fn fill_to(&mut self, columns: usize) {
         if self.cells.len() < columns {
             self.cells
@@ -201,8 +201,8 @@ impl Row {
         }
     }
 
-    /// Makes sure that no character is on both sides of a column's left edge: one
-    /// that is becomes two blanks.
+    /// Replaces a wide character that straddles the left edge of a column by two
+    /// blanks.
     fn blank_straddling(&mut self, column: usize) {
         if self
             .cells

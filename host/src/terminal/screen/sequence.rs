@@ -1,26 +1,26 @@
-/// How many numbers a control sequence can have. One with more is not carried out.
+/// How many numbers a control sequence can have. One with more is ignored.
 const MAX_NUMBERS: usize = 32;
 
-/// How many bytes can be before and behind the numbers. One with more is not
-/// carried out.
+/// How many private markers and intermediate bytes a sequence can have. One with
+/// more is ignored.
 const MAX_INTERMEDIATES: usize = 2;
 
-/// A control sequence, ECMA-48 5.4, as far as it has arrived.
+/// A control sequence that is being parsed: ECMA-48 5.4.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     numbers: [u16; MAX_NUMBERS],
-    /// How many of them there are, the one that is being read included.
+    /// The count of numbers, including the one that is being parsed.
     count: usize,
-    /// A bit for each number that a colon ties to the one before it.
+    /// A bit for each number that follows a colon.
     subparameter: u32,
     intermediates: [u8; MAX_INTERMEDIATES],
     intermediate_count: usize,
-    /// There was more than fits.
+    /// A limit was exceeded.
     overflowed: bool,
 }
 
 impl Sequence {
-    /// Begins anew.
+    /// Starts a new sequence.
     pub(super) fn clear(&mut self) {
         self.numbers[0] = 0;
         self.count = 1;
@@ -36,7 +36,7 @@ impl Sequence {
         }
     }
 
-    /// Ends a number.
+    /// Ends a number. `subparameter` is whether a colon precedes the next one.
     pub(super) fn end_number(&mut self, subparameter: bool) {
         let Some(next) = self.numbers.get_mut(self.count) else {
             self.overflowed = true;
@@ -47,7 +47,7 @@ impl Sequence {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Takes a byte that says which family the sequence belongs to.
+    /// Adds a private marker or an intermediate byte.
     pub(super) fn push_intermediate(&mut self, byte: u8) {
         match self.intermediates.get_mut(self.intermediate_count) {
             Some(free) => {
@@ -58,7 +58,8 @@ impl Sequence {
         }
     }
 
-    /// The family, if it is small enough to be one that we know.
+    /// Returns the private markers and intermediates, or `None` if a limit was
+    /// exceeded.
     pub(super) fn intermediates(&self) -> Option<&[u8]> {
         match self.overflowed {
             true => None,
@@ -66,7 +67,7 @@ impl Sequence {
         }
     }
 
-    /// The numbers, together with those that are tied to them.
+    /// Returns the parameters, each with its subparameters.
     pub(super) fn parameters(&self) -> Parameters<'_> {
         Parameters {
             sequence: self,
@@ -74,7 +75,7 @@ impl Sequence {
         }
     }
 
-    /// A number by its place. 0 if it is not there.
+    /// Returns a parameter by its index, or 0 if it is missing.
     pub(super) fn parameter(&self, index: usize) -> usize {
         let parameter = self.parameters().nth(index);
         parameter
@@ -83,18 +84,18 @@ impl Sequence {
             .into()
     }
 
-    /// The first number, where nothing and 0 mean 1.
+    /// Returns the first number, with 1 for a missing number and for 0.
     pub(super) fn first_or_one(&self) -> usize {
         usize::from(self.numbers[0]).max(1)
     }
 
-    /// How many numbers there are.
+    /// Returns the count of numbers.
     pub(super) fn number_count(&self) -> usize {
         self.count
     }
 }
 
-/// The parameters of a sequence, one by one.
+/// An iterator over the parameters of a sequence.
 pub(super) struct Parameters<'a> {
     sequence: &'a Sequence,
     next: usize,

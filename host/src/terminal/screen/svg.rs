@@ -8,25 +8,25 @@ use super::{
     style::Style,
 };
 
-/// Of a cell, in pixels.
+/// The size of a cell in pixels.
 const WIDTH: usize = 9;
 const HEIGHT: usize = 20;
 
-/// From the top of a cell to the line that letters stand on.
+/// The distance from the top of a cell to the baseline.
 const BASELINE: usize = 15;
 
-/// Around the screen.
+/// The margin around the screen.
 const MARGIN: usize = 14;
 
 const FONTS: &str =
     "ui-monospace,'JetBrains Mono','SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace";
 
 impl Screen {
-    /// A picture of it that stays sharp at any size, as SVG: light on dark, with
-    /// colours, styles and the cursor. It needs no other file.
+    /// Renders the screen as SVG: light on dark, with colours, styles and the
+    /// cursor. The SVG refers to no other file.
     pub fn to_svg(&self) -> String {
         let mut svg = String::new();
-        // A string takes everything.
+        // Writing to a string does not fail.
         let _ = self.write_svg(&mut svg);
         svg
     }
@@ -75,7 +75,7 @@ fn cell_origin(column: usize, row: usize) -> (usize, usize) {
     (column * WIDTH, row * HEIGHT)
 }
 
-/// One rectangle for each stretch that has a colour of its own.
+/// Writes a rectangle for each run of cells with a background of its own.
 fn write_backgrounds(svg: &mut String, row: &Row, number: usize, columns: usize) -> fmt::Result {
     let rest = colours(Style::blank(row.trailing_background())).1;
     let background_at = |column: usize| row.cells().get(column).map(|cell| colours(cell.style).1);
@@ -100,7 +100,7 @@ fn write_backgrounds(svg: &mut String, row: &Row, number: usize, columns: usize)
     Ok(())
 }
 
-/// Text that is written in one go.
+/// Text that is written as one element.
 struct Run {
     column: usize,
     columns: usize,
@@ -108,8 +108,8 @@ struct Run {
     style: Style,
 }
 
-/// ASCII of one style runs together. Everything else stands alone, so that it stands
-/// where it belongs whatever font there is.
+/// Splits a row into runs. ASCII of one style is joined. All other characters are
+/// runs of their own, so that each is in its column with any font.
 fn runs(row: &Row) -> Vec<Run> {
     let mut runs = Vec::<Run>::new();
     let mut can_join = false;
@@ -174,7 +174,7 @@ impl fmt::Display for Hex {
     }
 }
 
-/// Text that stays text within XML.
+/// Text, escaped for XML.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -186,7 +186,7 @@ impl fmt::Display for Escaped<'_> {
                 '>' => formatter.write_str("&gt;")?,
                 '"' => formatter.write_str("&quot;")?,
                 '\'' => formatter.write_str("&apos;")?,
-                // No XML can hold them: XML 1.0, 2.2.
+                // Not allowed in XML: XML 1.0, 2.2.
                 '\u{fffe}' | '\u{ffff}' => formatter.write_char(char::REPLACEMENT_CHARACTER)?,
                 _ => formatter.write_char(character)?,
             }

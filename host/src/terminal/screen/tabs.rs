@@ -1,4 +1,4 @@
-/// Where tabs stop.
+/// Tab stops.
 #[derive(Debug)]
 pub(super) struct Tabs {
     stops: Vec<bool>,
@@ -13,7 +13,7 @@ impl Tabs {
         tabs
     }
 
-    /// New columns get stops where a new terminal has them.
+    /// Changes the number of columns. New ones get the default stops.
     pub(super) fn resize(&mut self, columns: usize) {
         let new = self.stops.len()..columns;
         self.stops.truncate(columns);
@@ -37,7 +37,7 @@ impl Tabs {
         self.stops.fill(false);
     }
 
-    /// The stop that is so many to the right, or the last column.
+    /// Returns the stop that is `count` stops to the right, or the last column.
     pub(super) fn next_stop(&self, column: usize, count: usize) -> usize {
         let stops = self.stops.iter().enumerate().skip(column.saturating_add(1));
         stops
@@ -46,7 +46,7 @@ impl Tabs {
             .unwrap_or(self.stops.len().saturating_sub(1))
     }
 
-    /// The stop that is so many to the left, or the first column.
+    /// Returns the stop that is `count` stops to the left, or the first column.
     pub(super) fn previous_stop(&self, column: usize, count: usize) -> usize {
         let stops = self.stops.iter().enumerate().take(column).rev();
         stops

@@ -1,25 +1,25 @@
 use std::ops::RangeInclusive;
 
-/// Characters from bytes that come one by one. What is no UTF-8 becomes U+FFFD, the
-/// way the Encoding Standard says.
+/// Decodes UTF-8 byte by byte. Invalid sequences become U+FFFD, as the Encoding
+/// Standard specifies.
 #[derive(Debug)]
 pub(super) struct Utf8 {
     code: u32,
-    /// How many bytes are missing.
+    /// How many bytes of the character are missing.
     missing: u8,
-    /// What the next one can be.
+    /// The valid values of the next byte.
     next: RangeInclusive<u8>,
 }
 
-/// What became of a byte.
+/// The result of decoding a byte.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// More bytes are needed.
     Incomplete,
-    /// It was the last one of a character.
+    /// The byte completes this character.
     Character(char),
-    /// It is none that can follow: what was before it is no character, and the
-    /// byte has to be looked at again.
+    /// The byte cannot follow the bytes before it, which are invalid. The byte must
+    /// be decoded again.
     Invalid,
 }
 
@@ -34,7 +34,7 @@ impl Utf8 {
         }
     }
 
-    /// Whether a character has begun and not ended.
+    /// Returns whether a character is incomplete.
     pub(super) fn is_partial(&self) -> bool {
         self.missing > 0
     }

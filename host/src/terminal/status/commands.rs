@@ -1,5 +1,5 @@
-//! Programs by the names that the kernel gives them: at most 15 bytes, without
-//! their folder.
+//! Known programs, by their names in the kernel (`comm`): at most 15 bytes, without
+//! directory.
 
 const SHELLS: &[&str] = &[
     "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "ksh93", "mksh", "nu",
@@ -39,7 +39,7 @@ const EDITORS: &[&str] = &[
     "zile",
 ];
 
-/// Of their full-screen children all that are no pagers are editors.
+/// Programs whose full-screen children are editors, unless they are pagers.
 const EDITOR_LAUNCHERS: &[&str] = &[
     "crontab",
     "git",
@@ -54,8 +54,8 @@ const EDITOR_LAUNCHERS: &[&str] = &[
 
 const PAGERS: &[&str] = &["less", "man", "more", "most", "pager", "pg"];
 
-/// They show what runs elsewhere, so how they set the terminal tells nothing of
-/// that.
+/// Programs that pass the terminal through to a program elsewhere. Their terminal
+/// modes say nothing about that program.
 const PASS_THROUGH: &[&str] = &[
     "abduco",
     "adb",
@@ -90,11 +90,11 @@ const PASS_THROUGH: &[&str] = &[
     "zellij",
 ];
 
-/// They always have the whole screen, with shells in it.
+/// Programs that always use the whole screen, with shells in it.
 const MULTIPLEXERS: &[&str] = &["abduco", "dtach", "screen", "tmux: client", "zellij"];
 
-/// Programs and what their prompts look like. With `*` in front only the end
-/// must fit.
+/// Interpreters and their prompts. After a `*`, only the end of the row must
+/// match.
 const REPLS: &[(&[&str], &[&str])] = &[
     (
         &["node", "nodejs", "MainThread", "deno", "bun"],
@@ -166,7 +166,7 @@ pub(super) fn is_multiplexer(command: &str) -> bool {
     MULTIPLEXERS.contains(&command)
 }
 
-/// The prompts of an interpreter. Empty for other programs.
+/// Returns the prompts of an interpreter. Empty for other programs.
 pub(super) fn repl_prompts(command: &str) -> impl Iterator<Item = &'static str> {
     REPLS
         .iter()

@@ -12,17 +12,17 @@ use super::{
     },
 };
 
-/// For so long after something is typed the screen shows what was before that.
+/// For this long after input, the screen may still show the state before it.
 const INPUT_DELAY: Duration = Duration::from_millis(300);
 
-/// What a terminal seems to wait for. The first that fits counts:
+/// Infers what a terminal waits for. The first rule that matches applies:
 ///
-/// 1. It has ended.
+/// 1. The program has ended.
 /// 2. Something was just typed, and nothing was printed since: it runs.
-/// 3. The kernel collects a line that it does not show: a password.
+/// 3. The kernel reads a line without echo: a password.
 /// 4. An editor or a pager, by its name or, for a pager that another program
 ///    has started, by its last row.
-/// 5. The user's own pattern fits: a shell.
+/// 5. The user's pattern matches: a shell.
 /// 6. A shell: see [`shell_status`].
 /// 7. Another program: see [`program_status`].
 pub(crate) fn infer(evidence: &Evidence<'_>) -> (Status, Prompt) {
@@ -67,7 +67,7 @@ fn matches_user_prompt(evidence: &Evidence<'_>) -> bool {
     })
 }
 
-/// Editors, pagers, and other programs that have the screen for themselves.
+/// Returns the status of editors, pagers, and other full-screen programs.
 fn full_screen_status(evidence: &Evidence<'_>, foreground: Foreground<'_>) -> Option<Status> {
     let command = foreground.command;
     let keys = evidence.reads_keys();
@@ -88,15 +88,16 @@ fn full_screen_status(evidence: &Evidence<'_>, foreground: Foreground<'_>) -> Op
     }
     Some(match command {
         _ if launches_editor(command) => Status::Editor,
-        // The screen is that of a program elsewhere, or of one that has ended
-        // without giving it back.
+        // The screen belongs to a program elsewhere, or to one that has ended
+        // without leaving the alternate screen.
         _ if is_pass_through(command) || is_shell(command) => Status::Unknown,
         _ => Status::Running,
     })
 }
 
-/// A shell that edits its line itself takes single keys and shows them itself;
-/// it does so only while it waits for a command. Others show their prompt.
+/// Returns the status of a shell. One with a line editor reads single keys and
+/// echoes them itself, but only while it waits for a command. Others are
+/// recognised by their prompt.
 fn shell_status(evidence: &Evidence<'_>) -> (Status, Prompt) {
     let edits_line = evidence.edits_line();
     if evidence.before.trim().is_empty() {
@@ -120,7 +121,7 @@ fn shell_status(evidence: &Evidence<'_>) -> (Status, Prompt) {
     }
 }
 
-/// A program that is neither a shell nor has the screen for itself.
+/// Returns the status of a program that is neither a shell nor full-screen.
 fn program_status(evidence: &Evidence<'_>, command: &str) -> (Status, Prompt) {
     let row = evidence.before;
     let pass_through = is_pass_through(command);
@@ -151,14 +152,14 @@ fn program_status(evidence: &Evidence<'_>, command: &str) -> (Status, Prompt) {
     if edits_line && !pass_through && is_word_prompt(row) {
         return (Status::Repl, Prompt::Unknown);
     }
-    // It reads something, or cannot be asked how it reads.
+    // It reads input, or the terminal modes are not known.
     if evidence.modes.is_none() || evidence.reads_keys() && is_question(row) {
         return (Status::Unknown, Prompt::Unknown);
     }
     (Status::Running, Prompt::None)
 }
 
-/// Whether a program is known to be no shell.
+/// Returns whether a program is known not to be a shell.
 fn is_known_non_shell(command: &str) -> bool {
     let python = ["python", "pypy", "ipython", "bpython"];
     is_repl(command)
@@ -166,25 +167,25 @@ fn is_known_non_shell(command: &str) -> bool {
         || python.iter().any(|name| command.starts_with(name))
 }
 
-/// Whether a program has prompts of its own.
+/// Returns whether the prompts of a program are known.
 fn is_repl(command: &str) -> bool {
     repl_prompts(command).next().is_some()
 }
 
 impl Evidence<'_> {
-    /// Whether the program takes single keys.
+    /// Returns whether the program reads single keys.
     fn reads_keys(&self) -> bool {
         self.modes.is_some_and(|modes| !modes.canonical)
     }
 
-    /// Whether the program takes single keys and shows them itself, as line
-    /// editors do.
+    /// Returns whether the program reads single keys and echoes them itself, as
+    /// line editors do.
     fn edits_line(&self) -> bool {
         self.modes
             .is_some_and(|modes| !modes.canonical && !modes.echo)
     }
 
-    /// Whether nothing is behind the cursor.
+    /// Returns whether there is no text after the cursor.
     fn is_at_row_end(&self) -> bool {
         self.after.trim().is_empty()
     }

@@ -136,7 +136,7 @@ enum Act {
 }
 
 proptest! {
-    /// The oracle keeps everything, with its offset.
+    /// The oracle keeps every byte with its offset.
     #[test]
     fn every_read_is_what_was_printed_there(
         limit in 0..300_usize,

@@ -22,7 +22,7 @@ async fn a_pager_is_recognised_and_scrolled() {
     wait_for_status(&terminal, Status::Ready).await;
     let screen = terminal.screen();
     assert!(!screen.alternate);
-    // What the pager showed is gone, and what was there before is back.
+    // The main screen is restored.
     assert!(
         screen.text().contains("seq 1 500 | less"),
         "{}",
@@ -46,7 +46,7 @@ async fn an_editor_writes_a_file_and_redraws_for_a_new_size() {
     terminal.poll_output().timeout(SHORT).await.unwrap();
     let smaller = TerminalSize::new(60, 12).unwrap();
     terminal.resize(smaller).await.unwrap();
-    // It draws everything anew.
+    // It redraws everything.
     terminal.poll_output().await.unwrap();
     let asking = terminal.run(":set columns? lines?").quiet(SHORT);
     asking.await.unwrap();

@@ -1,4 +1,4 @@
-//! Programs that ask.
+//! Prompts for passwords and answers.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn a_password_is_asked_for_typed_and_nowhere_to_be_seen() {
     );
     let reply = terminal.send_password(PASSWORD).await.unwrap();
     assert!(reply.text.contains("length 21"), "{reply:?}");
-    // Even what the program itself prints of it is hidden.
+    // It is masked even where the program prints it.
     assert!(
         reply.text.contains("it was *********************\n"),
         "{reply:?}"
@@ -38,7 +38,7 @@ async fn a_password_is_asked_for_typed_and_nowhere_to_be_seen() {
     for text in [terminal.screen().text(), terminal.asciicast()] {
         assert!(!text.contains(PASSWORD), "{text}");
     }
-    // Nor does the word alone mean that one is asked for.
+    // The word alone does not make it a password prompt.
     let asking = terminal.run("echo -n 'Password: '; read x");
     let reply = asking.quiet(Duration::from_secs(1)).await.unwrap();
     assert_eq!(reply.status, Status::Running, "{reply:?}");
@@ -54,9 +54,9 @@ async fn a_password_is_not_echoed_where_everything_else_is() {
     typing.await.unwrap();
     wait_for_text(&terminal, "^6$").await;
     let reply = terminal.read(ready.end).await.unwrap();
-    // The end of the line is no secret.
+    // The line end is not masked.
     assert_eq!(&reply.raw[..], b"\r\n6\r\n");
-    // What the guest has kept does not hold it either.
+    // The output that the guest keeps does not hold it either.
     let kept = vm
         .processes()
         .attach(terminal.id(), vmcell::ReadFrom::Start)
@@ -65,7 +65,7 @@ async fn a_password_is_not_echoed_where_everything_else_is() {
     let output = kept.wait_with_output().await.unwrap();
     let text = output.stdout_text();
     assert!(!text.contains("secret"), "{text:?}");
-    // The echo is on again, and so it comes twice.
+    // The echo is on again, so it appears twice.
     assert_eq!(text.matches("visible").count(), 2, "{text:?}");
     vm.kill().await;
 }
@@ -96,8 +96,8 @@ async fn a_progress_bar_is_told_once() {
     vm.kill().await;
 }
 
-/// Between two letters the program waits for this test, which waits for much
-/// longer than the beginning of a password is held back.
+/// After each letter the program waits for this test, which continues only when
+/// the letter is no longer held back.
 #[tokio::test]
 async fn a_password_that_is_printed_letter_by_letter_is_kept_nowhere() {
     let vm = start().await;
@@ -119,7 +119,7 @@ async fn a_password_that_is_printed_letter_by_letter_is_kept_nowhere() {
         .unwrap();
     let mut printed = String::new();
     for number in 1..=7 {
-        // It is seen by who follows, so it was not held back any more.
+        // Followers see it, so it is no longer held back.
         let visible = |text: &str| text.chars().filter(|letter| !letter.is_control()).count();
         while visible(&printed) < "Key: ".len() + number {
             let bytes = tokio::time::timeout(TEST_TIMEOUT, live.next()).await;
@@ -128,7 +128,7 @@ async fn a_password_that_is_printed_letter_by_letter_is_kept_nowhere() {
         terminal.send_input("\n").quiet(SHORT).await.unwrap();
     }
     wait_for_text(&terminal, "all printed").await;
-    // What a live reader saw before the last letter came cannot be taken back.
+    // What a follower saw before the last letter cannot be withdrawn.
     assert!(printed.ends_with("hunter*"), "{printed:?}");
     terminal.wait().await.unwrap();
     let reply = terminal.read(0).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is written down on the host.
+//! Records of sessions on the host.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -82,7 +82,7 @@ async fn a_folder_that_holds_a_session_is_not_written_over() {
     let first = open(&vm, options.clone()).await;
     let error = vm.terminals().open(options).await.unwrap_err();
     assert!(matches!(error, Error::Host { .. }), "{error:?}");
-    // The program that nobody knows of does not stay.
+    // The program that was started is removed.
     let list = vm.terminals().list().await.unwrap();
     assert_eq!(list.len(), 1, "{list:?}");
     assert_eq!(list[0].id, first.id());

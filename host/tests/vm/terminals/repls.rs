@@ -20,7 +20,7 @@ async fn python_is_driven_line_by_line() {
     assert_eq!(reply.prompt, Prompt::Python, "{reply:?}");
     let reply = terminal.paste("    print('line', i)\n\n").await.unwrap();
     assert!(reply.text.contains("line 1"), "{reply:?}");
-    // An old prompt on the screen decides nothing.
+    // An old prompt on the screen is ignored.
     let sleep = terminal.run("import time; time.sleep(1000)");
     let reply = sleep.quiet(Duration::from_secs(1)).await.unwrap();
     assert_eq!(

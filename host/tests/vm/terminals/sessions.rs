@@ -1,4 +1,4 @@
-//! Sessions that are left and found again.
+//! Sessions that are left and attached to again.
 
 use vmcell::{
     Cause, Command, Error, ExecFailureKind, Vm,
@@ -36,7 +36,7 @@ async fn a_session_is_made_by_its_first_use_and_never_by_a_look() {
             .text
             .contains("is-mine")
     );
-    // Both are views of one thing.
+    // Both are handles of the same terminal.
     assert_eq!(first.screen().text(), again.screen().text());
 
     let exit = first.terminate().await.unwrap();
@@ -75,7 +75,7 @@ async fn another_program_sees_the_same_screen_and_types_too() {
     let unknown = visitor.terminals().attach("other").await.unwrap_err();
     assert!(matches!(&unknown, Error::Exec(failure) if failure.kind == ExecFailureKind::NotFound));
 
-    // It goes on without either.
+    // It keeps running without handles.
     drop(theirs);
     drop(visitor);
     drop(ours);
@@ -94,7 +94,7 @@ async fn a_broken_link_goes_unnoticed() {
                   printf '%s ' $i; done; head -c 40000 | sha256sum";
     let options = TerminalOptions::command(Command::shell(script)).unread(Unread::Kept);
     let terminal = open(&vm, options).await;
-    // Before that the kernel would echo what is typed, and take only a line.
+    // Before that the kernel echoes the input, and limits its lines.
     wait_for_text(&terminal, "ready").await;
     let mut follow = terminal.follow();
     let reading = async {
@@ -133,7 +133,7 @@ async fn a_broken_link_goes_unnoticed() {
 #[tokio::test]
 async fn characters_may_come_in_pieces() {
     let vm = start().await;
-    // The pieces come apart, because the program waits for a key between.
+    // The pieces arrive separately, because the program waits for a key between.
     let script = r#"stty -echo; for piece in '\342' '\202' '\254 \346' '\227\245'; do
                    printf "$piece"; read x; done; echo ' end'"#;
     let terminal = open(&vm, TerminalOptions::command(Command::shell(script))).await;
@@ -187,7 +187,7 @@ async fn views_take_nothing_and_change_nothing() {
     terminal.clear_scrollback();
     assert!(terminal.scrollback(20).is_empty());
     assert_eq!(terminal.screen().text(), before);
-    // Reading by cursor gives the same as often as one likes.
+    // Reading by offset can be repeated.
     let all = terminal.read(0).await.unwrap();
     assert_eq!(terminal.read(0).await.unwrap().raw, all.raw);
     let part = terminal.read(10).max_bytes(5).await.unwrap();

@@ -1,4 +1,4 @@
-//! Shells: what they keep, and how they are interrupted.
+//! Shells: their state, job control and signals.
 
 use vmcell::{
     Cause,
@@ -24,7 +24,7 @@ async fn a_session_keeps_its_directory_its_variables_and_its_jobs() {
     let reply = terminal.run("echo \"$PWD-$X\"; jobs").await.unwrap();
     assert!(reply.text.contains("/var/tmp-kept\n"), "{reply:?}");
     assert!(reply.text.contains("Running"), "{reply:?}");
-    // It tells only what is new.
+    // A reply holds only new output.
     assert!(!reply.text.contains("cd /var/tmp"), "{reply:?}");
     let info = terminal.info().await.unwrap();
     assert_eq!(info.current_dir, Some("/var/tmp".into()));
@@ -44,7 +44,7 @@ async fn busybox_has_a_prompt_and_its_exit_ends_the_session() {
     let reply = terminal.run("exit 7").await.unwrap();
     assert_eq!(reply.status, Status::Eof);
     assert_eq!(terminal.wait().await.unwrap().cause, Cause::Code(7));
-    // What it has printed is still there, and more can be asked.
+    // Its output is still there, and operations still return.
     assert!(terminal.screen().text().contains("exit 7"));
     let reply = terminal.run("echo more").await.unwrap();
     assert_eq!((reply.status, &reply.text[..]), (Status::Eof, ""));
@@ -90,7 +90,7 @@ async fn a_job_is_stopped_goes_on_behind_and_comes_back() {
         terminal.info().await.unwrap().foreground_command.as_deref(),
         Some("sleep")
     );
-    // A signal reaches the foreground, and nobody else.
+    // A signal reaches only the foreground.
     let reply = terminal.send_signal(15).await.unwrap();
     assert!(reply.text.contains("Terminated"), "{reply:?}");
     assert_eq!(reply.status, Status::Ready);
@@ -108,7 +108,7 @@ async fn a_program_hears_of_a_new_size() {
     let script = "trap 'echo resized to $(stty size)' WINCH; echo waits-$((1 + 1)); \
                   while :; do read -t 1 x; done";
     terminal.run(script).quiet(SHORT).await.unwrap();
-    // Before that, the shell would not notice.
+    // Before that, the trap is not set.
     wait_for_text(&terminal, "waits-2").await;
     terminal
         .resize(TerminalSize::new(132, 43).unwrap())

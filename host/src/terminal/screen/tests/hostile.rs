@@ -1,10 +1,10 @@
-//! Bytes that cost an emulator without bounds its memory or its time: each of these
-//! would take minutes or gigabytes if it were taken at its word.
+//! Output that exhausts the memory or time of an emulator without limits: executed
+//! literally, each of these would take minutes or gigabytes.
 
 use super::{emulate, invariants::assert_invariants};
 use crate::terminal::screen::emulator::Emulator;
 
-/// What it holds, roughly.
+/// Estimates the bytes that an emulator holds.
 fn held_bytes(emulator: &Emulator) -> usize {
     let display = &emulator.display;
     let grids = [&display.active, &display.inactive];

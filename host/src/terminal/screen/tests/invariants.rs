@@ -1,4 +1,4 @@
-//! What holds whatever is printed, and bytes that try to break it.
+//! Invariants that hold for any output, and random output that tests them.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::{
     terminal::screen::{cell::Part, emulator::Emulator, grid::Grid},
 };
 
-/// Checks everything that other code relies on.
+/// Checks the invariants that other code relies on.
 pub(super) fn assert_invariants(emulator: &Emulator) {
     let size = emulator.size();
     let (columns, rows) = (usize::from(size.columns), usize::from(size.rows));
@@ -44,7 +44,7 @@ fn assert_whole_characters(grid: &Grid) {
     }
 }
 
-/// Bytes that mean something more often than chance would have it.
+/// Output with more control sequences than random bytes have.
 pub(super) fn printed() -> impl Strategy<Value = Vec<u8>> {
     let number = prop_oneof![
         Just(String::new()),
@@ -69,7 +69,7 @@ pub(super) fn printed() -> impl Strategy<Value = Vec<u8>> {
         3 => "[漢字🦀e\u{301}\u{308}\u{202e}\u{200d}é]{0,6}".prop_map(String::into_bytes),
         2 => "[\r\n\t\u{8}\u{b}\u{e}\u{f}]{1,3}".prop_map(String::into_bytes),
         3 => (numbers, "[@-~]").prop_map(|(numbers, last)| format!("\x1b[{numbers}{last}").into_bytes()),
-        // What moves and cuts, by little.
+        // Small movements and deletions.
         6 => (1..5u8, "[@PXKGDCb]").prop_map(|(number, last)| format!("\x1b[{number}{last}").into_bytes()),
         2 => (mode, any::<bool>(), any::<bool>()).prop_map(|(mode, private, on)| {
             format!("\x1b[{}{mode}{}", if private { "?" } else { "" }, if on { 'h' } else { 'l' }).into_bytes()

@@ -1,4 +1,4 @@
-//! What bytes become, judged by tmux and by hand.
+//! Tests of the emulator, compared with tmux and with hand-written results.
 
 mod hostile;
 mod invariants;

@@ -11,7 +11,7 @@ fn recording(name: &str) -> Vec<u8> {
     fs::read(folder().join(name).with_extension("raw")).unwrap()
 }
 
-/// The same words that tmux's answer was written down in.
+/// Describes a screen in the format of the expected files, which come from tmux.
 fn described(screen: &Screen) -> String {
     let shown = if screen.cursor.visible {
         "visible"

@@ -1,4 +1,4 @@
-//! Secrets that are on a screen already.
+//! Masking of secrets on a screen.
 
 use super::emulate;
 use crate::terminal::{
@@ -8,7 +8,7 @@ use crate::terminal::{
 
 const COMPLETED: ScanMode = ScanMode::Completed { lines: 100 };
 
-/// What the screen and the lines that left it are, after secrets were masked.
+/// Returns the scrollback and the screen after secrets were masked.
 fn masked(mut emulator: Emulator, secret: &str, kind: ScanMode) -> String {
     let mut redactor = Redactor::new(0);
     redactor.hide(secret.as_bytes());

@@ -40,7 +40,7 @@ fn modes_are_told_and_unknown_ones_are_unknown() {
 fn what_is_not_supported_is_refused_or_not_answered() {
     assert_eq!(answer("\x1bP+q544e\x1b\\"), "\x1bP0+r\x1b\\");
     assert_eq!(answer("\x1bP$qm\x1b\\"), "\x1bP0$r\x1b\\");
-    // A terminal that has the keyboard protocol answers; one that has not does not.
+    // Only terminals with the kitty keyboard protocol reply.
     assert_eq!(answer("\x1b[?u"), "");
 }
 

@@ -7,25 +7,25 @@ use regex::Regex;
 
 use super::*;
 
-/// As a line editor has it: bash, Python, vim.
+/// The modes of line editors: bash, Python, vim.
 const RAW: TtyModes = TtyModes {
     echo: false,
     canonical: false,
 };
 
-/// As programs find it.
+/// The default modes.
 const COOKED: TtyModes = TtyModes {
     echo: true,
     canonical: true,
 };
 
-/// As who asks for a password has it.
+/// The modes of a password prompt.
 const NO_ECHO: TtyModes = TtyModes {
     echo: false,
     canonical: true,
 };
 
-/// As `read -n 1` has it.
+/// The modes of `read -n 1`.
 const CBREAK: TtyModes = TtyModes {
     echo: true,
     canonical: false,
@@ -85,7 +85,7 @@ fn programs_with_a_screen_of_their_own_are_told_by_their_names() {
     }
     let shell_in_tmux = infer(&full_screen("tmux: client", "me@box:~$ "));
     assert_eq!(shell_in_tmux, (Status::Ready, Prompt::Shell));
-    // In a terminal that has no second screen.
+    // In a terminal without alternate screen.
     assert_eq!(infer(&evidence("vi", RAW, "~")).0, Status::Editor);
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The settings and names were seen with real programs on a real terminal.
+/// The modes and names were observed with real programs on a real terminal.
 #[test]
 fn rows_of_real_programs_are_understood() {
     use Prompt::{None, Pdb, Python, Shell, Unknown as Other};
@@ -35,7 +35,7 @@ fn rows_of_real_programs_are_understood() {
             Confirm,
             None,
         ),
-        // What another program prints is no prompt of a shell.
+        // Output of other programs is not a shell prompt.
         ("cat", COOKED, "me@box:~$ ", Running, None),
         ("make", COOKED, "total: 5 $ ", Running, None),
         ("cargo", COOKED, "   Compiling libc v0.2", Running, None),
@@ -164,14 +164,14 @@ fn rows_of_real_programs_are_understood() {
         ("R", RAW, "> ", Repl, Other),
         ("redis-cli", RAW, "127.0.0.1:6379> ", Repl, Other),
         ("unheard-of", RAW, "tool> ", Repl, Other),
-        // Pagers that leave the screen as it is.
+        // Pagers on the main screen.
         ("less", RAW, ":", Pager, None),
         ("less", RAW, "/etc/passwd", Pager, None),
         ("git", RAW, ":", Pager, None),
         ("git", RAW, "(END)", Pager, None),
         ("more", RAW, "--More--(93%)", Pager, None),
         ("systemctl", RAW, "lines 1-23/40 (END)", Pager, None),
-        // The first of a pipeline has ended: `seq 1000 | less -X`.
+        // The first process of a pipeline has ended: `seq 1000 | less -X`.
         ("", RAW, ":", Pager, None),
         ("less", COOKED, "no: ", Running, None),
         // Shells elsewhere.
