@@ -78,17 +78,14 @@ pub(super) struct Connection {
 }
 
 impl Terminal {
-    pub(super) async fn start(
-        connection: Connection,
-        options: TerminalOptions,
-    ) -> Result<Self, Error> {
+    pub(super) async fn start(from: Connection, options: TerminalOptions) -> Result<Self, Error> {
         let Connection {
             vm,
             stream,
             attached,
             writer,
             newly_opened,
-        } = connection;
+        } = from;
         let id = ProcessId(attached.id);
         let tty = TtyState::query(&vm, id).await?;
         let size = tty.map_or(options.size, |tty| tty.size);

@@ -54,7 +54,7 @@ impl RecordThread {
             status: Status::Unknown,
             prompt: Prompt::Unknown,
         };
-        let host_error = Error::host("write down what happens on a terminal");
+        let host_error = Error::host("record a terminal session");
         let (messages, queue) = mpsc::channel(QUEUE_LENGTH);
         let failure = Arc::<OnceLock<String>>::default();
         let (report, started) = oneshot::channel();
@@ -65,7 +65,7 @@ impl RecordThread {
                 let _ = report.send(Ok(()));
                 let mut writer = Writer { recorder, session };
                 if let Err(error) = writer.run(queue) {
-                    tracing::warn!(%error, "a terminal's records are not complete");
+                    tracing::warn!(%error, "recording of a terminal session stopped");
                     // Cannot be set yet: the thread stops at its first error.
                     let _ = thread_failure.set(error.to_string());
                 }

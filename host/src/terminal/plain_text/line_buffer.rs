@@ -63,7 +63,7 @@ impl LineBuffer {
 
     pub(super) fn put(&mut self, character: char, text: &mut String) {
         if self.restarted {
-            self.end_line(text);
+            self.end(text);
         }
         if self.column >= self.columns {
             self.column = 0;
@@ -90,7 +90,7 @@ impl LineBuffer {
     pub(super) fn control(&mut self, control: char, text: &mut String) {
         self.pending_inserts = 0;
         match control {
-            '\n' | '\x0b' | '\x0c' => self.end_line(text),
+            '\n' | '\x0b' | '\x0c' => self.end(text),
             '\r' => self.carriage_return(),
             '\x08' => self.move_left(1),
             '\t' => self.tab(text),
@@ -121,9 +121,7 @@ impl LineBuffer {
             'G' | '`' if count == 1 => self.carriage_return(),
             'G' | '`' => self.move_left(self.column + 1 - count),
             // To another row of the screen.
-            'A' | 'B' | 'E' | 'F' | 'H' | 'd' | 'e' | 'f' | 'u' if self.is_used() => {
-                self.end_line(text)
-            }
+            'A' | 'B' | 'E' | 'F' | 'H' | 'd' | 'e' | 'f' | 'u' if self.is_used() => self.end(text),
             _ => {}
         }
     }
@@ -144,7 +142,7 @@ impl LineBuffer {
         self.emitted = Emitted::ThisRow;
     }
 
-    fn end_line(&mut self, text: &mut String) {
+    fn end(&mut self, text: &mut String) {
         self.emit(text);
         text.push('\n');
         *self = Self {

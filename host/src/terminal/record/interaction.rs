@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     super::{KeyPress, Prompt, Reply, Status, TerminalSize},
-    session::{columns_and_rows, exit_record, prompt_name, status_name, unix_milliseconds},
+    session::{columns_and_rows, exit_info, prompt_name, status_name, unix_milliseconds},
 };
 use crate::Exit;
 
@@ -54,7 +54,7 @@ enum InteractionKind {
         prompt: Prompt,
     },
     Exit {
-        #[serde(serialize_with = "exit_record")]
+        #[serde(serialize_with = "exit_info")]
         exit: Exit,
     },
 }

@@ -60,7 +60,7 @@ pub(super) fn columns_and_rows<S: Serializer>(
 
 /// How the program ended, with the stable name of the cause.
 #[derive(Serialize)]
-struct ExitRecord {
+struct ExitInfo {
     cause: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<u8>,
@@ -69,15 +69,14 @@ struct ExitRecord {
 }
 
 fn exit<S: Serializer>(exit: &Option<Exit>, serializer: S) -> Result<S::Ok, S::Error> {
-    exit.map(|exit| ExitRecord::new(&exit))
-        .serialize(serializer)
+    exit.map(|exit| ExitInfo::new(&exit)).serialize(serializer)
 }
 
-pub(super) fn exit_record<S: Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
-    ExitRecord::new(exit).serialize(serializer)
+pub(super) fn exit_info<S: Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
+    ExitInfo::new(exit).serialize(serializer)
 }
 
-impl ExitRecord {
+impl ExitInfo {
     fn new(exit: &Exit) -> Self {
         Self {
             cause: exit.cause.name(),

@@ -40,7 +40,7 @@ pub(crate) struct Redactor {
     start_bytes: [bool; 256],
     escape_state: EscapeState,
     /// The offsets of the last visible bytes, as many as the longest secret has.
-    visible_offsets: VecDeque<u64>,
+    visible: VecDeque<u64>,
     /// The offset of the first byte that was not returned.
     offset: u64,
     held: Zeroizing<Vec<u8>>,
@@ -78,7 +78,7 @@ impl Redactor {
             secrets: Vec::new(),
             start_bytes: [false; 256],
             escape_state: EscapeState::default(),
-            visible_offsets: VecDeque::new(),
+            visible: VecDeque::new(),
             offset,
             held: Zeroizing::default(),
         }
@@ -212,10 +212,10 @@ impl Redactor {
         let is_visible = self.escape_state.feed(byte);
         if is_visible {
             let longest = self.secrets.iter().map(Secret::length).max();
-            while self.visible_offsets.len() >= longest.unwrap_or(0).max(1) {
-                self.visible_offsets.pop_front();
+            while self.visible.len() >= longest.unwrap_or(0).max(1) {
+                self.visible.pop_front();
             }
-            self.visible_offsets.push_back(offset);
+            self.visible.push_back(offset);
         }
         let end = offset.saturating_add(1);
         for secret in &mut self.secrets {
@@ -224,8 +224,8 @@ impl Redactor {
                 push_merged(found, end.saturating_sub(length as u64)..end);
             }
             if is_visible && secret.feed_visible(byte) {
-                let first = self.visible_offsets.len().saturating_sub(length);
-                for offset in self.visible_offsets.range(first..) {
+                let first = self.visible.len().saturating_sub(length);
+                for offset in self.visible.range(first..) {
                     push_merged(found, *offset..offset.saturating_add(1));
                 }
             }
@@ -238,12 +238,9 @@ impl Redactor {
         let starts = self.secrets.iter().flat_map(|secret| {
             let in_bytes =
                 (secret.matched_bytes > 0).then(|| end.saturating_sub(secret.matched_bytes as u64));
-            let first = self
-                .visible_offsets
-                .len()
-                .checked_sub(secret.matched_visible);
+            let first = self.visible.len().checked_sub(secret.matched_visible);
             let first = first.filter(|_| secret.matched_visible > 0);
-            let in_visible = first.and_then(|first| self.visible_offsets.get(first).copied());
+            let in_visible = first.and_then(|first| self.visible.get(first).copied());
             [in_bytes, in_visible].into_iter().flatten()
         });
         starts.min()

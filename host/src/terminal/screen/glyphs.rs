@@ -6,7 +6,8 @@ use super::{
     picture::{Area, Picture},
 };
 
-const OPAQUE: u8 = u8::MAX;
+/// Full opacity.
+const FULL: u8 = u8::MAX;
 
 /// Draws a box-drawing, block or Braille character. Returns false for others.
 pub(super) fn draw(picture: &mut Picture, character: char, area: Area, colour: Rgb) -> bool {
@@ -77,7 +78,7 @@ fn draw_lines(picture: &mut Picture, character: char, area: Area, colour: Rgb) {
         (down, x, y, thickness, area.height),
     ] {
         if has {
-            picture.fill(area.part(x, y, width, height), colour, OPAQUE);
+            picture.fill(area.part(x, y, width, height), colour, FULL);
         }
     }
 }
@@ -92,19 +93,15 @@ fn draw_block(picture: &mut Picture, character: char, area: Area, colour: Rgb) {
     let left = |eighths: usize| area.part(0, 0, (width * eighths).div_ceil(8), height);
     let (half_width, half_height) = (width / 2, height / 2);
     match code {
-        0x2580 => picture.fill(area.part(0, 0, width, half_height), colour, OPAQUE),
-        0x2581..=0x2588 => picture.fill(below(code - 0x2580), colour, OPAQUE),
-        0x2589..=0x258f => picture.fill(left(0x2590 - code), colour, OPAQUE),
-        0x2590 => picture.fill(area.part(half_width, 0, width, height), colour, OPAQUE),
+        0x2580 => picture.fill(area.part(0, 0, width, half_height), colour, FULL),
+        0x2581..=0x2588 => picture.fill(below(code - 0x2580), colour, FULL),
+        0x2589..=0x258f => picture.fill(left(0x2590 - code), colour, FULL),
+        0x2590 => picture.fill(area.part(half_width, 0, width, height), colour, FULL),
         0x2591 => picture.fill(area, colour, 64),
         0x2592 => picture.fill(area, colour, 128),
         0x2593 => picture.fill(area, colour, 192),
-        0x2594 => picture.fill(area.part(0, 0, width, height.div_ceil(8)), colour, OPAQUE),
-        0x2595 => picture.fill(
-            area.part(width - width / 8, 0, width, height),
-            colour,
-            OPAQUE,
-        ),
+        0x2594 => picture.fill(area.part(0, 0, width, height.div_ceil(8)), colour, FULL),
+        0x2595 => picture.fill(area.part(width - width / 8, 0, width, height), colour, FULL),
         _ => {
             let [upper_left, upper_right, lower_left, lower_right] = quarters(character);
             for (has, x, y, width, height) in [
@@ -114,7 +111,7 @@ fn draw_block(picture: &mut Picture, character: char, area: Area, colour: Rgb) {
                 (lower_right, half_width, half_height, width, height),
             ] {
                 if has {
-                    picture.fill(area.part(x, y, width, height), colour, OPAQUE);
+                    picture.fill(area.part(x, y, width, height), colour, FULL);
                 }
             }
         }
@@ -155,7 +152,7 @@ fn draw_braille(picture: &mut Picture, character: char, area: Area, colour: Rgb)
         if bits >> bit & 1 == 1 {
             let x = column * area.width / 2 + area.width / 4 - 1;
             let y = row * area.height / 4 + area.height / 8 - 1;
-            picture.fill(area.part(x, y, 2, 2), colour, OPAQUE);
+            picture.fill(area.part(x, y, 2, 2), colour, FULL);
         }
     }
 }

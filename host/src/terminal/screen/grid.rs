@@ -34,13 +34,13 @@ impl Grid {
         self.incomplete = false;
     }
 
-    /// Moves the rows of a region up. Passes each removed row to `on_removed`.
+    /// Moves the rows of a region up. Passes each removed row to `visit`.
     pub(super) fn scroll_up(
         &mut self,
         region: Range<usize>,
         count: usize,
         background: Colour,
-        mut on_removed: impl FnMut(&Row),
+        mut visit: impl FnMut(&Row),
     ) {
         let Some(rows) = self.rows.get_mut(region) else {
             return;
@@ -48,7 +48,7 @@ impl Grid {
         let count = count.min(rows.len());
         let (removed, _) = rows.split_at_mut(count);
         for row in removed {
-            on_removed(row);
+            visit(row);
             row.clear(background);
         }
         rows.rotate_left(count);
@@ -67,7 +67,7 @@ impl Grid {
 
     /// Changes the size. Rows are cut, never rewrapped: programs redraw after a
     /// resize. Rows below `last_kept` are removed first, then rows at the top, which
-    /// are passed to `on_removed`.
+    /// are passed to `visit`.
     ///
     /// Returns how many rows were removed at the top.
     pub(super) fn resize(
@@ -75,18 +75,14 @@ impl Grid {
         columns: usize,
         rows: usize,
         last_kept: usize,
-        on_removed: impl FnMut(&Row),
+        visit: impl FnMut(&Row),
     ) -> usize {
         let below = self.rows.len().saturating_sub(last_kept.saturating_add(1));
         let excess = self.rows.len().saturating_sub(rows);
         self.rows
             .truncate(self.rows.len().saturating_sub(excess.min(below)));
         let above = self.rows.len().saturating_sub(rows);
-        self.rows
-            .drain(..above)
-            .as_slice()
-            .iter()
-            .for_each(on_removed);
+        self.rows.drain(..above).as_slice().iter().for_each(visit);
         for row in &mut self.rows {
             row.resize(self.columns, columns);
         }

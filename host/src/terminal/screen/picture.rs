@@ -46,7 +46,7 @@ impl Screen {
             for (column, cell) in row.cells().iter().enumerate() {
                 picture.draw(cell, column, number);
             }
-            let rest = colours(Style::blank(row.trailing_background())).1;
+            let rest = colours(Style::blank(row.tail_colour())).1;
             if rest != BACKGROUND {
                 let area = Area::of_cells(used, number, columns.saturating_sub(used));
                 picture.fill(area, rest, u8::MAX);

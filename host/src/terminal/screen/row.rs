@@ -11,7 +11,7 @@ use super::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
     cells: Vec<Cell>,
-    trailing_background: Colour,
+    tail_colour: Colour,
 }
 
 impl Row {
@@ -35,8 +35,8 @@ impl Row {
     }
 
     /// Returns the background of the cells that are not stored.
-    pub(super) fn trailing_background(&self) -> Colour {
-        self.trailing_background
+    pub(super) fn tail_colour(&self) -> Colour {
+        self.tail_colour
     }
 
     /// Returns the text, without trailing blanks.
@@ -52,12 +52,12 @@ impl Row {
 
     /// Returns the same row without redundant blank cells.
     pub(super) fn trimmed(&self) -> Self {
-        let blank = Cell::blank(self.trailing_background);
+        let blank = Cell::blank(self.tail_colour);
         let last = self.cells.iter().rposition(|cell| *cell != blank);
         let used = last.map_or(0, |last| last.saturating_add(1));
         Self {
             cells: self.cells.iter().take(used).copied().collect(),
-            trailing_background: self.trailing_background,
+            tail_colour: self.tail_colour,
         }
     }
 
@@ -116,22 +116,22 @@ impl Row {
 
     pub(super) fn clear(&mut self, background: Colour) {
         self.cells.clear();
-        self.trailing_background = background;
+        self.tail_colour = background;
     }
 
     /// Blanks the columns from one up to, not including, another one.
     pub(super) fn erase(&mut self, from: usize, to: usize, background: Colour, columns: usize) {
         self.blank_straddling(from);
         if to >= columns {
-            if self.trailing_background != background {
+            if self.tail_colour != background {
                 self.fill_to(from);
             }
             self.cells.truncate(from);
-            self.trailing_background = background;
+            self.tail_colour = background;
             return;
         }
         self.blank_straddling(to);
-        if self.trailing_background != background {
+        if self.tail_colour != background {
             self.fill_to(to);
         }
         let to = to.min(self.cells.len());
@@ -143,7 +143,7 @@ impl Row {
     /// Inserts blanks; the cells from a column on move to the right.
     pub(super) fn insert(&mut self, at: usize, count: usize, background: Colour, columns: usize) {
         self.blank_straddling(at);
-        if self.trailing_background != background {
+        if self.tail_colour != background {
             self.fill_to(columns);
         }
         let count = count.min(columns.saturating_sub(at));
@@ -161,14 +161,14 @@ impl Row {
         let end = at.saturating_add(count).min(columns);
         self.blank_straddling(at);
         self.blank_straddling(end);
-        if self.trailing_background != background {
+        if self.tail_colour != background {
             self.fill_to(columns);
         }
         let end = end.min(self.cells.len());
         if at < end {
             self.cells.drain(at..end);
         }
-        if self.trailing_background != background {
+        if self.tail_colour != background {
             let blank = Cell::blank(background);
             self.cells.resize(columns, blank);
         }
@@ -176,9 +176,9 @@ impl Row {
 
     /// Adapts it to a new width of the screen. `before` is the old width.
     pub(super) fn resize(&mut self, before: usize, columns: usize) {
-        if self.trailing_background != Colour::Default && columns > before {
+        if self.tail_colour != Colour::Default && columns > before {
             self.fill_to(before);
-            self.trailing_background = Colour::Default;
+            self.tail_colour = Colour::Default;
         }
         self.blank_straddling(columns);
         self.cells.truncate(columns);
@@ -196,8 +196,7 @@ impl Row {
     /// Stores blank cells up to a column.
     fn fill_to(&mut self, columns: usize) {
         if self.cells.len() < columns {
-            self.cells
-                .resize(columns, Cell::blank(self.trailing_background));
+            self.cells.resize(columns, Cell::blank(self.tail_colour));
         }
     }
 

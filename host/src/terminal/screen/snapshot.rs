@@ -121,7 +121,7 @@ impl Screen {
         let end = spans
             .last()
             .map_or(0, |span| span.column.saturating_add(span.columns));
-        let rest = row.map(Row::trailing_background).unwrap_or_default();
+        let rest = row.map(Row::tail_colour).unwrap_or_default();
         let missing = self.size.columns.saturating_sub(end);
         if rest != super::Colour::Default && missing > 0 {
             spans.push(Span {

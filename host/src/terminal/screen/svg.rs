@@ -77,7 +77,7 @@ fn cell_origin(column: usize, row: usize) -> (usize, usize) {
 
 /// Writes a rectangle for each run of cells with a background of its own.
 fn write_backgrounds(svg: &mut String, row: &Row, number: usize, columns: usize) -> fmt::Result {
-    let rest = colours(Style::blank(row.trailing_background())).1;
+    let rest = colours(Style::blank(row.tail_colour())).1;
     let background_at = |column: usize| row.cells().get(column).map(|cell| colours(cell.style).1);
     let mut from = 0;
     while from < columns {

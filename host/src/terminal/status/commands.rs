@@ -56,7 +56,7 @@ const PAGERS: &[&str] = &["less", "man", "more", "most", "pager", "pg"];
 
 /// Programs that pass the terminal through to a program elsewhere. Their terminal
 /// modes say nothing about that program.
-const PASS_THROUGH: &[&str] = &[
+const PROXIES: &[&str] = &[
     "abduco",
     "adb",
     "autossh",
@@ -158,8 +158,8 @@ pub(super) fn is_pager(command: &str) -> bool {
     PAGERS.contains(&command)
 }
 
-pub(super) fn is_pass_through(command: &str) -> bool {
-    PASS_THROUGH.contains(&command)
+pub(super) fn is_proxy(command: &str) -> bool {
+    PROXIES.contains(&command)
 }
 
 pub(super) fn is_multiplexer(command: &str) -> bool {

@@ -3,8 +3,7 @@ use std::time::Duration;
 use super::{
     Evidence, Foreground, Liveness, Prompt, Status, TtyModes,
     commands::{
-        is_editor, is_multiplexer, is_pager, is_pass_through, is_shell, launches_editor,
-        repl_prompts,
+        is_editor, is_multiplexer, is_pager, is_proxy, is_shell, launches_editor, repl_prompts,
     },
     patterns::{
         PDB, PYTHON, has_prompt, has_shell_prompt, is_confirmation, is_ipython_prompt,
@@ -53,8 +52,7 @@ pub(crate) fn infer(evidence: &Evidence<'_>) -> (Status, Prompt) {
     if matches_user_prompt(evidence) {
         return (Status::Ready, Prompt::Shell);
     }
-    match is_shell(foreground.command)
-        || foreground.is_initial && !is_known_non_shell(foreground.command)
+    match is_shell(foreground.command) || foreground.is_initial && !is_not_shell(foreground.command)
     {
         true => shell_status(evidence),
         false => program_status(evidence, foreground.command),
@@ -90,7 +88,7 @@ fn full_screen_status(evidence: &Evidence<'_>, foreground: Foreground<'_>) -> Op
         _ if launches_editor(command) => Status::Editor,
         // The screen belongs to a program elsewhere, or to one that has ended
         // without leaving the alternate screen.
-        _ if is_pass_through(command) || is_shell(command) => Status::Unknown,
+        _ if is_proxy(command) || is_shell(command) => Status::Unknown,
         _ => Status::Running,
     })
 }
@@ -99,14 +97,14 @@ fn full_screen_status(evidence: &Evidence<'_>, foreground: Foreground<'_>) -> Op
 /// echoes them itself, but only while it waits for a command. Others are
 /// recognised by their prompt.
 fn shell_status(evidence: &Evidence<'_>) -> (Status, Prompt) {
-    let edits_line = evidence.edits_line();
+    let edits = evidence.edits_line();
     if evidence.before.trim().is_empty() {
         return (Status::Running, Prompt::None);
     }
-    if edits_line && has_shell_prompt(evidence.before) {
+    if edits && has_shell_prompt(evidence.before) {
         return (Status::Ready, Prompt::Shell);
     }
-    if edits_line {
+    if edits {
         return (Status::Ready, Prompt::Unknown);
     }
     if !evidence.is_at_row_end() {
@@ -124,32 +122,29 @@ fn shell_status(evidence: &Evidence<'_>) -> (Status, Prompt) {
 /// Returns the status of a program that is neither a shell nor full-screen.
 fn program_status(evidence: &Evidence<'_>, command: &str) -> (Status, Prompt) {
     let row = evidence.before;
-    let pass_through = is_pass_through(command);
-    // A carrier hands on every key, whatever is behind it.
-    let edits_line = evidence.edits_line();
-    if !edits_line && !evidence.is_at_row_end() {
+    let proxy = is_proxy(command);
+    // Also true of a proxy in raw mode, whatever program is behind it.
+    let edits = evidence.edits_line();
+    if !edits && !evidence.is_at_row_end() {
         return (Status::Running, Prompt::None);
     }
     if evidence.is_at_row_end() && is_confirmation(row) {
         return (Status::Confirm, Prompt::None);
     }
-    if PDB
-        .iter()
-        .any(|pattern| has_prompt(row, pattern, edits_line))
-    {
+    if PDB.iter().any(|prompt| has_prompt(row, prompt, edits)) {
         return (Status::Repl, Prompt::Pdb);
     }
-    let is_python = |pattern: &&str| has_prompt(row, pattern, edits_line);
-    if is_ipython_prompt(row, edits_line) || !is_repl(command) && PYTHON.iter().any(is_python) {
+    let is_python = |prompt: &&str| has_prompt(row, prompt, edits);
+    if is_ipython_prompt(row, edits) || !is_repl(command) && PYTHON.iter().any(is_python) {
         return (Status::Repl, Prompt::Python);
     }
-    if repl_prompts(command).any(|pattern| has_prompt(row, pattern, edits_line)) {
+    if repl_prompts(command).any(|prompt| has_prompt(row, prompt, edits)) {
         return (Status::Repl, Prompt::Unknown);
     }
-    if pass_through && is_shell_prompt(row) {
+    if proxy && is_shell_prompt(row) {
         return (Status::Ready, Prompt::Shell);
     }
-    if edits_line && !pass_through && is_word_prompt(row) {
+    if edits && !proxy && is_word_prompt(row) {
         return (Status::Repl, Prompt::Unknown);
     }
     // It reads input, or the terminal modes are not known.
@@ -160,11 +155,9 @@ fn program_status(evidence: &Evidence<'_>, command: &str) -> (Status, Prompt) {
 }
 
 /// Returns whether a program is known not to be a shell.
-fn is_known_non_shell(command: &str) -> bool {
+fn is_not_shell(command: &str) -> bool {
     let python = ["python", "pypy", "ipython", "bpython"];
-    is_repl(command)
-        || is_pass_through(command)
-        || python.iter().any(|name| command.starts_with(name))
+    is_repl(command) || is_proxy(command) || python.iter().any(|name| command.starts_with(name))
 }
 
 /// Returns whether the prompts of a program are known.
@@ -175,14 +168,13 @@ fn is_repl(command: &str) -> bool {
 impl Evidence<'_> {
     /// Returns whether the program reads single keys.
     fn reads_keys(&self) -> bool {
-        self.modes.is_some_and(|modes| !modes.canonical)
+        self.modes.is_some_and(|tty| !tty.canonical)
     }
 
     /// Returns whether the program reads single keys and echoes them itself, as
     /// line editors do.
     fn edits_line(&self) -> bool {
-        self.modes
-            .is_some_and(|modes| !modes.canonical && !modes.echo)
+        self.modes.is_some_and(|tty| !tty.canonical && !tty.echo)
     }
 
     /// Returns whether there is no text after the cursor.

@@ -35,9 +35,9 @@ pub(super) fn has_shell_prompt(row: &str) -> bool {
             .any(|sign| row.contains(&format!("{sign} ")[..]))
 }
 
-/// Whether a prompt of this form is there: see
-/// [`prompts`](super::commands::repl_prompts). If the program edits its line itself,
-/// something may be typed behind it.
+/// Returns whether the row has a prompt of this pattern: see
+/// [`repl_prompts`](super::commands::repl_prompts). If the program edits its line
+/// itself, input may follow the prompt.
 pub(super) fn has_prompt(row: &str, pattern: &str, edits_line: bool) -> bool {
     match (pattern.strip_prefix('*'), edits_line) {
         (Some(end), true) => row.contains(end),
