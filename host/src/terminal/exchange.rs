@@ -12,19 +12,19 @@ use zeroize::Zeroizing;
 use super::{
     KeyPress, Reply, Terminal,
     key::CursorKeys,
-    model::Over,
+    model::EndReason,
     paste::paste,
     record::Interaction,
     wait::{Until, Wait},
 };
 use crate::error::Error;
 
-/// Something that is done to a terminal, and the wait for what comes of it.
-/// It begins when it is awaited.
+/// An operation on a terminal and the wait for its result. It starts when it
+/// is awaited.
 ///
-/// The wait is over when the terminal has been [silent](Self::quiet) for long
-/// enough, or sooner when it has ended a line and plainly waits for input, or when the
-/// [timeout](Self::timeout) has passed.
+/// The wait ends when the terminal has printed nothing for the [quiet
+/// time](Self::quiet), or earlier when a line has ended and the program clearly
+/// waits for input, or when the [timeout](Self::timeout) has passed.
 ///
 /// ```no_run
 /// # async fn example(terminal: vmcell::terminal::Terminal) -> Result<(), vmcell::Error> {
@@ -37,8 +37,8 @@ use crate::error::Error;
 /// ```
 ///
 /// # Cancel safety
-/// If the future is dropped, a part may have been typed. What the terminal
-/// prints is not lost.
+/// If the future is dropped, part of the input may have been typed. No output
+/// is lost.
 #[must_use = "nothing happens unless it is awaited"]
 #[derive(Debug)]
 pub struct Exchange<'a> {
@@ -50,20 +50,20 @@ pub struct Exchange<'a> {
     until: Until,
 }
 
-/// What is done.
+/// The operation to perform.
 pub(super) enum Action {
     Type(Bytes, Interaction),
     Key(KeyPress),
     Paste(String),
     Password(Zeroizing<Vec<u8>>),
     Signal(u8),
-    /// Nothing; somebody waits for output.
+    /// Sends nothing and waits for new output.
     Poll,
-    /// Nothing; somebody wants what was printed from here on.
+    /// Sends nothing and reads output from this offset on.
     Read(u64),
 }
 
-/// What is typed may be a secret.
+/// Omits what is typed, which may be a secret.
 impl fmt::Debug for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -79,7 +79,7 @@ impl fmt::Debug for Action {
 }
 
 impl<'a> Exchange<'a> {
-    /// How many bytes a reply holds at most, if not set.
+    /// Maximum number of bytes in a reply, if not set.
     pub const DEFAULT_MAX_BYTES: usize = 1024 * 1024;
 
     pub(super) fn new(terminal: &'a Terminal, action: Action) -> Self {
@@ -89,7 +89,7 @@ impl<'a> Exchange<'a> {
             until: match action {
                 Action::Poll => Until::Output,
                 Action::Read(_) => Until::Now,
-                _ => Until::Rest,
+                _ => Until::Settled,
             },
             action,
             quiet: core.quiet,
@@ -98,30 +98,31 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// How long the terminal must be silent for the wait to be over; as the
-    /// terminal was [opened with](super::TerminalOptions::quiet) if not set.
+    /// Sets how long the terminal must print nothing for the wait to end. The
+    /// default is the terminal's [option](super::TerminalOptions::quiet).
     pub fn quiet(mut self, silence: Duration) -> Self {
         self.quiet = silence;
         self
     }
 
-    /// How long to wait at most; as the terminal was [opened
-    /// with](super::TerminalOptions::timeout) if not set.
+    /// Sets how long to wait at most. The default is the terminal's
+    /// [option](super::TerminalOptions::timeout).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How many bytes the reply holds at most. The rest comes with the next.
+    /// Limits the bytes in the reply. The next reply starts with the rest.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Waits for silence, also where [reading](Terminal::read) would answer at
-    /// once and [polling](Terminal::poll_output) with the first byte.
+    /// Waits for the quiet time, also in [`Terminal::read`], which otherwise
+    /// returns at once, and in [`Terminal::poll_output`], which otherwise returns
+    /// with the first byte.
     pub fn wait_for_idle(mut self) -> Self {
-        self.until = Until::Silence;
+        self.until = Until::Quiet;
         self
     }
 
@@ -132,20 +133,20 @@ impl<'a> Exchange<'a> {
             until,
             ..
         } = self;
-        let over = terminal.core().shared.model().over;
-        if let Some(Over::Link(lost)) = over {
+        let ended = terminal.core().shared.model().ended;
+        if let Some(EndReason::LinkLost(lost)) = ended {
             return Err(terminal.core().vm.explain(lost).await);
         }
         let cursor = match action {
             Action::Read(cursor) => Some(cursor),
             _ => None,
         };
-        // It looks at the terminal as it is before anything is typed.
+        // Created before the input is sent, so that it misses no output.
         let mut wait = Wait::new(terminal, self.quiet, self.timeout);
-        let in_time = match over {
-            // It reads no more, and the reply says so.
+        let in_time = match ended {
+            // The program takes no input any more; the status reports it.
             Some(_) => true,
-            None => match timeout_at(wait.deadline(), act(terminal, action)).await {
+            None => match timeout_at(wait.deadline(), perform_action(terminal, action)).await {
                 Ok(done) => {
                     done?;
                     wait.until(until).await?
@@ -165,7 +166,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-async fn act(terminal: &Terminal, action: Action) -> Result<(), Error> {
+async fn perform_action(terminal: &Terminal, action: Action) -> Result<(), Error> {
     let bytes = match action {
         Action::Poll | Action::Read(_) => return Ok(()),
         Action::Signal(signal) => {
@@ -200,7 +201,7 @@ async fn act(terminal: &Terminal, action: Action) -> Result<(), Error> {
             paste(&text, modes.bracketed_paste).into()
         }
     };
-    // A program that has ended meanwhile reads no more, which the reply says.
+    // If the program has ended meanwhile, the reply's status reports it.
     terminal.send(bytes).await;
     Ok(())
 }

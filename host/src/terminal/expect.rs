@@ -8,45 +8,47 @@ use regex::Regex;
 use tokio::time::Instant;
 
 use super::{
-    Exchange, Reply, Terminal, model::Over, plain::Plain, record::Interaction, wait::Wait,
+    Exchange, Reply, Terminal, model::EndReason, plain_text::PlainTextFilter, record::Interaction,
+    wait::Wait,
 };
 use crate::error::Error;
 
-/// A wait for something to appear on a terminal. It begins when it is awaited.
+/// A wait for a pattern or a prompt to appear. It starts when it is awaited.
 ///
 /// # Cancel safety
-/// Cancel safe: what the terminal prints is not lost if the future is dropped.
+/// Cancel safe: no output is lost if the future is dropped.
 #[must_use = "nothing happens unless it is awaited"]
 #[derive(Debug)]
 pub struct Expect<'a> {
     terminal: &'a Terminal,
-    /// None: a shell's prompt.
+    /// `None` waits for a shell's prompt.
     pattern: Option<Regex>,
     timeout: Duration,
 }
 
-/// What a wait for something came to.
+/// The result of an [`Expect`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Expected {
-    /// What was found. None: nothing within the timeout, or the terminal ended.
-    pub found: Option<Found>,
-    /// What was printed meanwhile, and what the terminal waits for now.
+pub struct ExpectOutcome {
+    /// The match, or `None` if the timeout passed or the terminal ended first.
+    pub found: Option<ExpectMatch>,
+    /// The output since the last reply, and what the terminal waits for now.
     pub reply: Reply,
 }
 
-/// What matched.
+/// A match of an expected pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Found {
-    /// The whole of it.
+pub struct ExpectMatch {
+    /// The whole match; for a prompt, the cursor's line.
     pub text: String,
-    /// What the groups of the expression matched, in their order.
+    /// The capture groups of the expression, in order.
     pub groups: Vec<Option<String>>,
 }
 
-/// As much of what has come is looked at again for a match that began earlier.
-const MEMORY: usize = 64 * 1024;
+/// How many bytes of earlier output are searched again, for a match that spans
+/// several reads.
+const SEARCH_WINDOW: usize = 64 * 1024;
 
 impl<'a> Expect<'a> {
     pub(super) fn pattern(terminal: &'a Terminal, pattern: Regex) -> Self {
@@ -65,17 +67,17 @@ impl<'a> Expect<'a> {
         }
     }
 
-    /// How long to wait at most; as the terminal was [opened
-    /// with](super::TerminalOptions::timeout) if not set.
+    /// Sets how long to wait at most. The default is the terminal's
+    /// [option](super::TerminalOptions::timeout).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    async fn perform(self) -> Result<Expected, Error> {
+    async fn perform(self) -> Result<ExpectOutcome, Error> {
         let terminal = self.terminal;
-        let over = terminal.core().shared.model().over;
-        if let Some(Over::Link(lost)) = over {
+        let ended = terminal.core().shared.model().ended;
+        if let Some(EndReason::LinkLost(lost)) = ended {
             return Err(terminal.core().vm.explain(lost).await);
         }
         let what = self.pattern.as_ref().map(Regex::as_str);
@@ -83,8 +85,8 @@ impl<'a> Expect<'a> {
         let mut wait = Wait::new(terminal, Duration::MAX, self.timeout);
         let found = match &self.pattern {
             Some(pattern) => search(terminal, pattern, &mut wait).await,
-            None => wait.prompt().await?.then(|| Found {
-                text: terminal.core().shared.model().safe_emulator().cursor_line(),
+            None => wait.prompt().await?.then(|| ExpectMatch {
+                text: terminal.core().shared.model().masked_screen().cursor_line(),
                 groups: Vec::new(),
             }),
         };
@@ -96,69 +98,69 @@ impl<'a> Expect<'a> {
             ..Reply::take(terminal, None, Exchange::DEFAULT_MAX_BYTES)
         };
         terminal.log(Interaction::reply(&reply)).await;
-        Ok(Expected { found, reply })
+        Ok(ExpectOutcome { found, reply })
     }
 }
 
-async fn search(terminal: &Terminal, pattern: &Regex, wait: &mut Wait<'_>) -> Option<Found> {
+async fn search(terminal: &Terminal, pattern: &Regex, wait: &mut Wait<'_>) -> Option<ExpectMatch> {
     let shared = &terminal.core().shared;
-    let (began, mut late_masks) = {
+    let (began, mut late_mask_count) = {
         let model = shared.model();
-        (model.transcript.end(), model.late_masks)
+        (model.transcript.end(), model.late_mask_count)
     };
-    let mut seen = began;
-    let mut plain = Plain::new();
+    let mut read_to = began;
+    let mut filter = PlainTextFilter::new();
     let mut recent = String::new();
     loop {
-        let (screen, over) = {
+        let (screen, ended) = {
             let mut model = shared.model();
-            if late_masks != model.late_masks {
-                // What has come was masked since.
-                late_masks = model.late_masks;
-                let memory = model.transcript.end().saturating_sub(MEMORY as u64);
-                seen = began.max(memory);
-                plain = Plain::new();
+            if late_mask_count != model.late_mask_count {
+                // Output that was read already has been masked since.
+                late_mask_count = model.late_mask_count;
+                let window = model.transcript.end().saturating_sub(SEARCH_WINDOW as u64);
+                read_to = began.max(window);
+                filter = PlainTextFilter::new();
                 recent.clear();
             }
-            while seen < model.transcript.end() {
-                let piece = model.transcript.read(seen, usize::MAX);
-                seen = piece.end();
-                plain.feed(&piece.bytes, &mut recent);
+            while read_to < model.transcript.end() {
+                let piece = model.transcript.read(read_to, usize::MAX);
+                read_to = piece.end();
+                filter.feed(&piece.bytes, &mut recent);
             }
-            model.mask_text(&mut recent);
-            (model.safe_emulator().text(), model.over.is_some())
+            model.mask_secrets(&mut recent);
+            (model.masked_screen().text(), model.ended.is_some())
         };
         for text in [&screen, &recent] {
-            if let Some(found) = find(pattern, text) {
+            if let Some(found) = find_match(pattern, text) {
                 return Some(found);
             }
         }
-        if recent.len() > MEMORY {
-            let mut cut = recent.len() - MEMORY;
+        if recent.len() > SEARCH_WINDOW {
+            let mut cut = recent.len() - SEARCH_WINDOW;
             while !recent.is_char_boundary(cut) {
                 cut += 1;
             }
             recent.drain(..cut);
         }
-        if over || !wait.news().await {
+        if ended || !wait.next_change().await {
             return None;
         }
     }
 }
 
-fn find(pattern: &Regex, text: &str) -> Option<Found> {
+fn find_match(pattern: &Regex, text: &str) -> Option<ExpectMatch> {
     let captures = pattern.captures(text)?;
     let mut groups = captures
         .iter()
         .map(|group| group.map(|group| group.as_str().to_owned()));
-    Some(Found {
+    Some(ExpectMatch {
         text: groups.next().flatten().unwrap_or_default(),
         groups: groups.collect(),
     })
 }
 
 impl<'a> IntoFuture for Expect<'a> {
-    type Output = Result<Expected, Error>;
+    type Output = Result<ExpectOutcome, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {

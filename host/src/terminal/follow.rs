@@ -1,27 +1,27 @@
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-/// Every byte that a terminal prints: see
+/// A stream of every byte that a terminal prints: see
 /// [`Terminal::follow`](super::Terminal::follow).
 #[derive(Debug)]
 pub struct Follow {
-    past: Bytes,
-    future: mpsc::Receiver<Bytes>,
+    backlog: Bytes,
+    live: mpsc::Receiver<Bytes>,
 }
 
 impl Follow {
-    pub(super) fn new((past, future): (Bytes, mpsc::Receiver<Bytes>)) -> Self {
-        Self { past, future }
+    pub(super) fn new((backlog, live): (Bytes, mpsc::Receiver<Bytes>)) -> Self {
+        Self { backlog, live }
     }
 
-    /// The next bytes. None: the terminal has ended, or its VM has.
+    /// Returns the next bytes, or `None` when the terminal or its VM has ended.
     ///
     /// # Cancel safety
     /// Cancel safe: no byte is lost if the future is dropped.
     pub async fn next(&mut self) -> Option<Bytes> {
-        if !self.past.is_empty() {
-            return Some(std::mem::take(&mut self.past));
+        if !self.backlog.is_empty() {
+            return Some(std::mem::take(&mut self.backlog));
         }
-        self.future.recv().await
+        self.live.recv().await
     }
 }

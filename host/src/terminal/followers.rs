@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{Terminal, handle::Core};
 
-/// The terminals of a VM that this program follows.
+/// The terminals of a VM whose output this program reads, by id.
 #[derive(Default)]
 pub(crate) struct Followers(Mutex<Vec<(u32, Weak<Core>)>>);
 
@@ -11,8 +11,8 @@ impl Followers {
         find(&self.lock(), id)
     }
 
-    /// Adds a terminal, unless there is one with this id: then that is the
-    /// answer.
+    /// Adds a terminal and returns it. Returns the existing one if there is one
+    /// with this id.
     pub(super) fn add(&self, id: u32, terminal: Terminal) -> Terminal {
         let mut known = self.lock();
         known.retain(|(_, core)| core.strong_count() > 0);
@@ -30,5 +30,5 @@ impl Followers {
 
 fn find(known: &[(u32, Weak<Core>)], id: u32) -> Option<Terminal> {
     let (_, core) = known.iter().find(|(other, _)| *other == id)?;
-    core.upgrade().map(Terminal::of)
+    core.upgrade().map(Terminal::from_core)
 }

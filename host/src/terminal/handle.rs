@@ -12,14 +12,14 @@ use super::{
     Exchange, Expect, Follow, KeyPress, Screen, TerminalInfo, TerminalInput, TerminalOptions,
     TerminalSize,
     exchange::Action,
-    look::Look,
-    model::{Model, Over},
-    options::expression,
+    model::{EndReason, Model},
+    options::compile_regex,
     reader::Reader,
     record::Interaction,
-    records::Records,
+    record_thread::RecordThread,
     shared::Shared,
     terminals::wire_size,
+    tty_state::TtyState,
 };
 use crate::{
     error::Error,
@@ -28,12 +28,12 @@ use crate::{
     vm::Vm,
 };
 
-/// A terminal in a VM, followed by this program: what it prints is read all the
-/// time, into a transcript and onto a screen, so that looking at either never
-/// takes anything from anybody.
+/// A terminal in a VM. A background task reads its output all the time, into a
+/// transcript and onto a screen, so viewing either takes no output away from
+/// other readers.
 ///
-/// Handles are cheap to clone and all mean the same terminal. When the last one
-/// is dropped, the terminal goes on in the guest and can be
+/// Handles are cheap to clone and all refer to the same terminal. After the last
+/// one is dropped, the terminal keeps running in the guest and can be
 /// [attached to](super::Terminals::attach) again.
 ///
 /// ```no_run
@@ -67,36 +67,36 @@ pub(super) struct Core {
     reader: AbortHandle,
 }
 
-/// What a handle begins with.
-pub(super) struct Seed {
+/// A stream that is attached to a terminal, from which a handle is made.
+pub(super) struct Connection {
     pub(super) vm: Vm,
     pub(super) stream: Stream,
     pub(super) attached: Attached,
     pub(super) writer: u64,
-    /// Whether we have just opened it.
-    pub(super) opened: bool,
+    /// Whether this call opened the terminal, rather than attached to it.
+    pub(super) newly_opened: bool,
 }
 
 impl Terminal {
-    pub(super) async fn begin(seed: Seed, options: TerminalOptions) -> Result<Self, Error> {
-        let Seed {
+    pub(super) async fn start(from: Connection, options: TerminalOptions) -> Result<Self, Error> {
+        let Connection {
             vm,
             stream,
             attached,
             writer,
-            opened,
-        } = seed;
+            newly_opened,
+        } = from;
         let id = ProcessId(attached.id);
-        let look = Look::at(&vm, id).await?;
-        let size = look.map_or(options.size, |look| look.size);
+        let tty = TtyState::query(&vm, id).await?;
+        let size = tty.map_or(options.size, |tty| tty.size);
         let records = match &options.record {
             Some(folder) => {
                 let info = vm.processes().info(id).await?;
-                Some(Records::begin(folder, &info, size).await?)
+                Some(RecordThread::start(folder, &info, size).await?)
             }
             None => None,
         };
-        let answers_from = match (opened, options.view_only) {
+        let answer_from = match (newly_opened, options.view_only) {
             (_, true) => u64::MAX,
             (true, _) => 0,
             (false, _) => vm.processes().info(id).await?.stdout.end,
@@ -111,7 +111,7 @@ impl Terminal {
             id: attached.id,
             writer,
             offset: attached.stdout,
-            answers_from,
+            answer_from,
         };
         let reader = tokio::spawn(reader.run());
         let core = Core {
@@ -129,7 +129,7 @@ impl Terminal {
         })
     }
 
-    pub(super) fn of(core: Arc<Core>) -> Self {
+    pub(super) fn from_core(core: Arc<Core>) -> Self {
         Self { core }
     }
 
@@ -137,69 +137,67 @@ impl Terminal {
         &self.core
     }
 
-    /// The number that the agent gave it.
+    /// Returns the id that the agent assigned to it.
     pub fn id(&self) -> ProcessId {
         self.core.id
     }
 
-    /// The kernel's number of the program that it was opened with.
+    /// Returns the PID, in the guest, of the program that it was opened with.
     pub fn pid(&self) -> u32 {
         self.core.pid
     }
 
-    /// Types a line and the Enter key, and waits for what comes of it.
+    /// Types a line and the Enter key, and waits for the output.
     pub fn run(&self, line: impl AsRef<str>) -> Exchange<'_> {
         let line = line.as_ref();
         let bytes = [line.as_bytes(), b"\r"].concat();
         self.exchange(bytes, Interaction::run(line))
     }
 
-    /// Types text as it is.
+    /// Types text unchanged.
     pub fn send_input(&self, text: impl AsRef<[u8]>) -> Exchange<'_> {
         let text = text.as_ref();
         self.exchange(text.to_vec(), Interaction::input(text))
     }
 
-    /// Types a key together with the control key: `c` interrupts, `d` ends the
-    /// input, `z` stops, `l` redraws, `[` is Escape.
+    /// Types a key together with Control: `c` interrupts, `d` ends the input,
+    /// `z` stops, `l` redraws, `[` is Escape.
     pub fn send_control(&self, key: char) -> Exchange<'_> {
         self.send_key(KeyPress::control(key))
     }
 
-    /// Types a key, as the program has asked for keys to be told.
+    /// Types a key, encoded for the cursor key mode that the program has set.
     pub fn send_key(&self, key: impl Into<KeyPress>) -> Exchange<'_> {
         Exchange::new(self, Action::Key(key.into()))
     }
 
-    /// Pastes text: a program that asked for it is told that it is pasted and
-    /// not typed.
+    /// Pastes text, with bracketed paste if the program has enabled it.
     pub fn paste(&self, text: impl Into<String>) -> Exchange<'_> {
         Exchange::new(self, Action::Paste(text.into()))
     }
 
     /// Types a password and the Enter key. It is not echoed, and where the
-    /// program prints it, each of its bytes is shown as `*`.
+    /// program prints it, each of its bytes is replaced by `*`.
     ///
-    /// What is kept never holds it whole: the transcript and what is
-    /// [read](Self::read) from it, the screen and the lines that left it,
-    /// recordings, [records](TerminalOptions::record) on disk. It may come letter
-    /// by letter and with any pauses, and control sequences and ends of lines may
-    /// stand between its letters. As soon as its last letter comes, those before
-    /// it are masked too, on disk by overwriting them. On the screen and in the
-    /// text of replies that is also so if the program moves the cursor to put
-    /// the letters together.
+    /// Stored output never contains the whole password: neither the transcript
+    /// and what is [read](Self::read) from it, nor the screen and its scrollback,
+    /// nor recordings, nor [records](TerminalOptions::record) on disk. The
+    /// password is also found if it is printed letter by letter, with any pauses,
+    /// and with control sequences and line ends between its letters. When its
+    /// last letter is printed, the earlier ones are masked too, on disk by
+    /// overwriting them. The screen and the text of replies are also searched for
+    /// letters that the program puts together by moving the cursor.
     ///
-    /// Whoever looks while it comes may see its first letters: the beginning of
-    /// a match is held back for 100 ms, and what was shown after that, in an
-    /// earlier reply or to who [follows](Self::follow), cannot be taken back. Nor
-    /// is it recognised if the program prints something else that means the
-    /// same, for example its Base64. All this is done here, as long as there is a
-    /// handle: the guest keeps what its program printed as it is, for other
-    /// programs that attach and for later handles.
+    /// Readers may see the first letters while the password is printed: the
+    /// beginning of a match is held back for 100 ms only, and what was shown after
+    /// that, in an earlier reply or by [`follow`](Self::follow), cannot be
+    /// withdrawn. Encoded forms, for example Base64, are not recognised. Masking
+    /// happens in this program, while there is a handle: the guest keeps the
+    /// output unmasked, for other programs that attach and for later handles.
     ///
-    /// Only the last 16 passwords are remembered, and of each the first 4096
-    /// bytes. One of less than 4 bytes is only masked until something else is
-    /// typed, and only where nothing stands between its letters.
+    /// Only the last 16 passwords are masked, and of each the first 4096 bytes. A
+    /// password of less than 4 bytes is masked only until the next input, and
+    /// only where its letters are adjacent.
     pub fn send_password(&self, password: impl AsRef<[u8]>) -> Exchange<'_> {
         Exchange::new(
             self,
@@ -207,69 +205,69 @@ impl Terminal {
         )
     }
 
-    /// Sends a signal to whoever is in the foreground.
+    /// Sends a signal to the foreground process group.
     pub fn send_signal(&self, signal: u8) -> Exchange<'_> {
         Exchange::new(self, Action::Signal(signal))
     }
 
-    /// Its keyboard, for who does not wait for what comes of each key. What is
-    /// typed there is not in the [records](TerminalOptions::record).
+    /// Returns a handle that types without waiting for output. Its input is not
+    /// written to the [records](TerminalOptions::record).
     pub fn input(&self) -> TerminalInput {
         TerminalInput::new(self.clone())
     }
 
-    /// Waits for something new to be printed. The reply is empty only if
-    /// nothing was within the timeout.
+    /// Waits for new output. The reply is empty only if the timeout passed or the
+    /// terminal has ended.
     pub fn poll_output(&self) -> Exchange<'_> {
         Exchange::new(self, Action::Poll)
     }
 
-    /// Reads what was printed from an offset on, as far as it is
-    /// [kept](TerminalOptions::transcript_limit). Replies tell how far they
-    /// reach: [`Reply::end`](super::Reply::end).
+    /// Reads output from an offset on, as far as it is
+    /// [kept](TerminalOptions::transcript_limit). To read on, pass
+    /// [`Reply::end`](super::Reply::end).
     pub fn read(&self, cursor: u64) -> Exchange<'_> {
         Exchange::new(self, Action::Read(cursor))
     }
 
-    /// Waits until a regular expression matches: at first what is on the screen,
-    /// then what comes. `^` and `$` match at lines.
+    /// Waits until a regular expression matches, first on the screen, then in new
+    /// output. `^` and `$` match at line boundaries.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is no regular expression.
+    /// [`Error::Invalid`] if the pattern is not a valid regular expression.
     pub fn expect(&self, pattern: &str) -> Result<Expect<'_>, Error> {
-        Ok(Expect::pattern(self, expression(pattern)?))
+        Ok(Expect::pattern(self, compile_regex(pattern)?))
     }
 
-    /// Waits until a shell's prompt is there.
+    /// Waits for a shell's prompt.
     pub fn expect_prompt(&self) -> Expect<'_> {
         Expect::prompt(self)
     }
 
-    /// What the screen looks like now.
+    /// Returns a snapshot of the screen.
     pub fn screen(&self) -> Screen {
-        self.core.shared.model().safe_emulator().screen()
+        self.core.shared.model().masked_screen().screen()
     }
 
-    /// The last lines that left the screen at its top, the newest last.
+    /// Returns the last lines that scrolled off the screen, the newest last.
     pub fn scrollback(&self, lines: usize) -> Vec<String> {
-        self.core.shared.model().safe_emulator().scrollback(lines)
+        self.core.shared.model().masked_screen().scrollback(lines)
     }
 
-    /// Forgets the lines that left the screen. The screen stays as it is, and
-    /// nothing is sent.
+    /// Clears the scrollback. The screen stays as it is, and nothing is sent to
+    /// the program.
     pub fn clear_scrollback(&self) {
         self.core.shared.model().emulator.clear_scrollback();
     }
 
-    /// Everything that is kept of what it printed, and all that it prints from
-    /// now on. The program in the guest waits for who follows, so nothing is
-    /// left out; nor is anything new seen here while that one does not read, so
-    /// let it have a task of its own.
+    /// Returns a stream of the output that is kept and of all new output. It
+    /// drops nothing: while it is not read, the program in the guest blocks and
+    /// the other views of this terminal get no new output. Read it in a task of
+    /// its own.
     pub fn follow(&self) -> Follow {
         Follow::new(self.core.shared.follow())
     }
 
-    /// What it is doing, who it is and where.
+    /// Queries its state: program, working directory, size, status.
     ///
     /// # Errors
     /// [`Error::Gone`] if the VM ended.
@@ -277,13 +275,13 @@ impl Terminal {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn info(&self) -> Result<TerminalInfo, Error> {
-        TerminalInfo::ask(self).await
+        TerminalInfo::query(self).await
     }
 
-    /// How it ended, if it did.
+    /// Returns how its program ended, or `None` while it runs.
     pub fn exit(&self) -> Option<Exit> {
-        match self.core.shared.model().over {
-            Some(Over::Ended(exit)) => Some(exit),
+        match self.core.shared.model().ended {
+            Some(EndReason::Exited(exit)) => Some(exit),
             _ => None,
         }
     }
@@ -296,19 +294,19 @@ impl Terminal {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn wait(&self) -> Result<Exit, Error> {
-        let mut news = self.core.shared.news();
+        let mut changes = self.core.shared.subscribe();
         loop {
-            let over = self.core.shared.model().over;
-            match over {
-                Some(Over::Ended(exit)) => return Ok(exit),
-                Some(Over::Link(lost)) => return Err(self.core.vm.explain(lost).await),
-                // The sender is ours.
-                None => drop(news.changed().await),
+            let ended = self.core.shared.model().ended;
+            match ended {
+                Some(EndReason::Exited(exit)) => return Ok(exit),
+                Some(EndReason::LinkLost(lost)) => return Err(self.core.vm.explain(lost).await),
+                // Cannot fail: the sender lives in `shared`.
+                None => drop(changes.changed().await),
             }
         }
     }
 
-    /// Changes its size. The program is told by the kernel.
+    /// Changes its size. The kernel sends `SIGWINCH` to the program.
     ///
     /// # Errors
     /// [`Error::Exec`] if it has ended.
@@ -317,84 +315,84 @@ impl Terminal {
     /// It may or may not be changed if the future is dropped.
     pub async fn resize(&self, size: TerminalSize) -> Result<(), Error> {
         let process = Selector::Id(self.core.id.0);
-        let size_there = wire_size(size);
-        self.ask(&Wire::Resize {
+        let new_size = wire_size(size);
+        self.request(&Wire::Resize {
             process,
-            size: size_there,
+            size: new_size,
         })
         .await?;
         self.core.shared.model().resized(size);
-        self.core.shared.changed();
+        self.core.shared.notify();
         if let Some(records) = &self.core.shared.records {
             records.resized(size).await;
         }
         Ok(())
     }
 
-    /// Gives it another tag.
+    /// Changes its tag.
     ///
     /// # Errors
-    /// [`Error::Exec`] if the tag is taken or cannot be one.
+    /// [`Error::Exec`] if the tag is in use or not valid.
     ///
     /// # Cancel safety
     /// It may or may not be changed if the future is dropped.
     pub async fn set_tag(&self, tag: &str) -> Result<(), Error> {
         let process = Selector::Id(self.core.id.0);
-        self.ask(&Wire::Rename { process, tag }).await
+        self.request(&Wire::Rename { process, tag }).await
     }
 
-    /// How its prompt is recognised: see [`TerminalOptions::prompt`]. None:
-    /// as the library does.
+    /// Sets the pattern of its prompt: see [`TerminalOptions::prompt`]. `None`
+    /// leaves only the built-in detection.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is no regular expression.
+    /// [`Error::Invalid`] if the pattern is not a valid regular expression.
     pub fn set_prompt(&self, pattern: Option<&str>) -> Result<(), Error> {
-        let prompt = pattern.map(expression).transpose()?;
+        let prompt = pattern.map(compile_regex).transpose()?;
         self.core.shared.model().prompt = prompt;
         Ok(())
     }
 
-    /// Ends its program and all that it has started, and waits until they are
-    /// gone. What it has printed can still be read; what is asked of it later
-    /// is answered with [`Status::Terminated`](super::Status::Terminated).
+    /// Kills its program and the processes that it started, and waits until they
+    /// have ended. Its output can still be read; later operations report
+    /// [`Status::Terminated`](super::Status::Terminated).
     ///
     /// # Errors
     /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
-    /// It is ended even if the future is dropped.
+    /// The program is killed even if the future is dropped.
     pub async fn terminate(&self) -> Result<Exit, Error> {
         self.core.vm.processes().kill(self.core.id).await?;
-        // What was on its way has come when the reader has seen the end.
+        // The reader sees the end after all output that was in transit.
         self.wait().await
     }
 
-    /// Makes the guest forget a terminal whose program has ended, so that its
-    /// tag is free again.
+    /// Removes a terminal whose program has ended from the guest, which frees its
+    /// tag.
     ///
     /// # Errors
     /// [`Error::Exec`] if it still runs.
     ///
     /// # Cancel safety
-    /// It may or may not be forgotten if the future is dropped.
+    /// It may or may not be removed if the future is dropped.
     pub async fn forget(&self) -> Result<(), Error> {
         self.core.vm.processes().forget(self.core.id).await
     }
 
-    /// The folder of its [records](TerminalOptions::record).
+    /// Returns the folder of its [records](TerminalOptions::record), if any.
     pub fn records(&self) -> Option<PathBuf> {
         let records = self.core.shared.records.as_ref();
         records.map(|records| records.folder().to_owned())
     }
 
-    /// What is kept of what it printed as a recording in the format asciicast
-    /// v2, which asciinema and others play.
+    /// Returns the output that is kept as a recording in the format asciicast v2,
+    /// which asciinema plays.
     pub fn asciicast(&self) -> String {
         self.core.shared.model().asciicast()
     }
 
     pub(super) async fn send(&self, bytes: Bytes) -> bool {
-        self.core.shared.model().typed();
+        self.core.shared.model().note_input();
         self.core.input.write(bytes).await
     }
 
@@ -404,12 +402,12 @@ impl Terminal {
             bytes,
             kind: Typed::Secret,
         };
-        self.ask(&Wire::Type(typing)).await
+        self.request(&Wire::Type(typing)).await
     }
 
     pub(super) async fn signal(&self, signal: u8) -> Result<(), Error> {
         let process = Selector::Id(self.core.id.0);
-        self.ask(&Wire::Signal { process, signal }).await
+        self.request(&Wire::Signal { process, signal }).await
     }
 
     pub(super) async fn log(&self, interaction: Interaction) {
@@ -418,7 +416,7 @@ impl Terminal {
         }
     }
 
-    async fn ask(&self, request: &Wire<'_>) -> Result<(), Error> {
+    async fn request(&self, request: &Wire<'_>) -> Result<(), Error> {
         let vm = &self.core.vm;
         let mut stream = vm.open(&Request::Terminal(*request))?;
         match vm.explained(stream.next().await).await? {

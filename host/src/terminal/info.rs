@@ -3,57 +3,58 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Prompt, Status, Terminal, TerminalSize, look::Look};
+use super::{Prompt, Status, Terminal, TerminalSize, tty_state::TtyState};
 use crate::{
     error::Error,
     process::{Exit, ProcessId},
 };
 
-/// What is known of a terminal.
+/// The state of a terminal.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TerminalInfo {
-    /// The number that the agent gave it.
+    /// The id that the agent assigned to it.
     pub id: ProcessId,
     /// Its tag.
     pub tag: String,
-    /// The kernel's number of the program that it was opened with.
+    /// The PID, in the guest, of the program that it was opened with.
     pub pid: u32,
     /// The beginning of that program's arguments, safe to print.
     pub command: Vec<String>,
-    /// How large it is.
+    /// Its size.
     pub size: TerminalSize,
-    /// The kernel's number of who reads what is typed.
+    /// The PID of the process that reads the input.
     pub foreground_pid: Option<u32>,
-    /// What the kernel calls it, safe to print.
+    /// That process's name in the kernel, safe to print.
     pub foreground_command: Option<String>,
-    /// Where that is. It is the guest's word: escape it before printing.
+    /// That process's working directory. It comes from the guest: escape it
+    /// before printing.
     pub current_dir: Option<PathBuf>,
     /// When it was opened.
     pub started: SystemTime,
-    /// When this program last heard of it.
+    /// When this program last read output of it.
     pub last_output: Option<SystemTime>,
     /// When this program last typed on it.
     pub last_input: Option<SystemTime>,
     /// What it seems to wait for.
     pub status: Status,
-    /// What sort of prompt is there.
+    /// The kind of prompt at the cursor.
     pub prompt: Prompt,
-    /// How it ended, if it did.
+    /// How its program ended, or `None` while it runs.
     pub exit: Option<Exit>,
-    /// Where what happens is written down.
+    /// The folder of its records.
     pub records: Option<PathBuf>,
-    /// Why it is not written down any more.
+    /// Why recording has stopped, if it has.
     pub records_failure: Option<String>,
 }
 
 impl TerminalInfo {
-    pub(super) async fn ask(terminal: &Terminal) -> Result<Self, Error> {
+    pub(super) async fn query(terminal: &Terminal) -> Result<Self, Error> {
         let core = terminal.core();
         let process = core.vm.processes().info(core.id).await?;
-        let look = Look::at(&core.vm, core.id).await?;
-        let (status, prompt) = terminal.infer(look.as_ref());
-        let foreground = look.and_then(|look| look.foreground);
+        let tty = TtyState::query(&core.vm, core.id).await?;
+        let (status, prompt) = terminal.infer(tty.as_ref());
+        let foreground = tty.and_then(|tty| tty.foreground);
         let now = SystemTime::now();
         let ago = |age: Duration| now.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
         let model = core.shared.model();

@@ -2,8 +2,7 @@ use bytes::Bytes;
 
 use super::Terminal;
 
-/// The keyboard of a terminal, for who does not wait for what comes of each
-/// key: see [`Terminal::input`].
+/// Types on a terminal without waiting for output: see [`Terminal::input`].
 #[derive(Clone, Debug)]
 pub struct TerminalInput(Terminal);
 
@@ -12,11 +11,11 @@ impl TerminalInput {
         Self(terminal)
     }
 
-    /// Types bytes as they are, as fast as the program reads them. The answer
-    /// is false if nobody does any more.
+    /// Types bytes unchanged, as fast as the program reads them. Returns false if
+    /// the terminal takes no more input.
     ///
     /// # Cancel safety
-    /// Not cancel safe: if the future is dropped, a part may have been typed.
+    /// Not cancel safe: if the future is dropped, part of it may have been typed.
     pub async fn write(&self, bytes: impl Into<Bytes>) -> bool {
         self.0.send(bytes.into()).await
     }

@@ -1,18 +1,17 @@
-//! Terminals in the guest: sessions that go on, driven by a program or a
-//! person.
+//! Persistent terminal sessions in the guest, driven by a program or a person.
 //!
-//! A terminal is a program on a pseudoterminal in the guest. It goes on whoever
-//! is attached, is found again by its tag, and is seen in two ways: as the
-//! bytes that it prints, with offsets to read them by, and as the screen that
-//! they paint. This program reads what is printed all the time, so that looking
-//! at either takes nothing away from anybody.
+//! A terminal is a program on a pseudoterminal in the guest. It keeps running
+//! when nobody is attached, can be found by its tag, and has two views: the
+//! bytes that it prints, addressed by offset, and the screen that those bytes
+//! draw. A background task of this program reads the output all the time, so
+//! viewing either one takes no output away from other readers.
 //!
 //! ```text
 //!   guest                  this program
 //!   program ─ PTY ─ ring ──> Reader ──> Redactor ──┬─> Transcript ──> read, follow
 //!              ^                                   ├─> Emulator ────> screen, scrollback
-//!              │                                   └─> Records ─────> files
-//!              └── typing, answers of the terminal <──┘
+//!              │                                   └─> Recorder ────> files
+//!              └── input, replies to queries <────────┘
 //! ```
 //!
 //! ```no_run
@@ -37,27 +36,27 @@ mod handle;
 mod info;
 mod input;
 mod key;
-mod look;
 mod model;
 mod options;
 mod paste;
-mod plain;
+mod plain_text;
+mod query_status;
 mod reader;
 mod record;
-mod records;
+mod record_thread;
 mod redaction;
 mod reply;
 mod screen;
 mod shared;
 mod size;
-mod state;
 mod status;
 mod terminals;
 mod transcript;
+mod tty_state;
 mod wait;
 
 pub use exchange::Exchange;
-pub use expect::{Expect, Expected, Found};
+pub use expect::{Expect, ExpectMatch, ExpectOutcome};
 pub use follow::Follow;
 pub(crate) use followers::Followers;
 pub use handle::Terminal;

@@ -6,49 +6,49 @@ use tokio::sync::mpsc;
 
 use super::{
     TerminalOptions, TerminalSize,
-    plain::Plain,
-    record::{Cast, asciicast},
-    redaction::{MASK, Passed, Redactor, SweepKind},
+    plain_text::PlainTextFilter,
+    record::{CastInfo, write_asciicast},
+    redaction::{MASK, Redacted, Redactor, ScanMode},
     screen::Emulator,
     transcript::Transcript,
 };
 use crate::{process::Exit, session::LinkError};
 
-/// What this program knows of a terminal: everything that views are made of.
+/// The state of a terminal in this program, from which all views are made.
 pub(super) struct Model {
     pub(super) emulator: Emulator,
     pub(super) transcript: Transcript,
     pub(super) size: TerminalSize,
     pub(super) prompt: Option<Regex>,
-    /// Up to where replies have told what was printed.
-    pub(super) told: u64,
-    /// Where [`told`](Self::told) stands within escape sequences and lines.
-    pub(super) plain: Plain,
+    /// The end of the output that replies have returned.
+    pub(super) reply_offset: u64,
+    /// The state of the plain text at [`reply_offset`](Self::reply_offset).
+    pub(super) plain_text: PlainTextFilter,
     redactor: Redactor,
-    /// How often something was masked that was kept already.
-    pub(super) late_masks: u64,
+    /// How often output was masked after it was stored.
+    pub(super) late_mask_count: u64,
     began: Instant,
     pub(super) last_output: Option<Instant>,
     pub(super) last_input: Option<Instant>,
-    pub(super) over: Option<Over>,
-    /// Those who want every byte.
-    pub(super) followers: Vec<mpsc::Sender<Bytes>>,
+    pub(super) ended: Option<EndReason>,
+    /// Receive every byte of output.
+    pub(super) subscribers: Vec<mpsc::Sender<Bytes>>,
 }
 
-/// Why nothing more will come.
+/// Why there will be no more output.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Over {
+pub(super) enum EndReason {
     /// The program ended.
-    Ended(Exit),
-    /// The VM is gone, or the link to it.
-    Link(LinkError),
+    Exited(Exit),
+    /// The VM has ended, or the link to it is lost.
+    LinkLost(LinkError),
 }
 
 impl Model {
     pub(super) fn new(options: &TerminalOptions, size: TerminalSize, offset: u64) -> Self {
         let mut emulator = Emulator::new(size, options.scrollback);
         if offset > 0 {
-            // The beginning is not kept any more.
+            // The guest has dropped the beginning.
             emulator.note_gap();
         }
         let mut transcript = Transcript::new(options.transcript, offset);
@@ -58,67 +58,69 @@ impl Model {
             transcript,
             size,
             prompt: options.prompt.clone(),
-            told: offset,
-            plain: Plain::new(),
+            reply_offset: offset,
+            plain_text: PlainTextFilter::new(),
             redactor: Redactor::new(offset),
-            late_masks: 0,
+            late_mask_count: 0,
             began: Instant::now(),
             last_output: None,
             last_input: None,
-            over: None,
-            followers: Vec::new(),
+            ended: None,
+            subscribers: Vec::new(),
         }
     }
 
-    /// Takes what was printed. Returns what of it may be shown, and what has to
-    /// be masked of what was shown before; here it is masked already.
-    pub(super) fn printed(&mut self, bytes: Bytes) -> Passed {
-        let passed = self.redactor.feed(bytes);
-        self.show(&passed.bytes);
-        let first = passed.late.iter().map(|range| range.start).min();
+    /// Adds output. Returns what may be shown now, and the ranges of earlier
+    /// output to mask; the model has masked them already.
+    pub(super) fn add_output(&mut self, bytes: Bytes) -> Redacted {
+        let output = self.redactor.feed(bytes);
+        self.append(&output.bytes);
+        let first = output.late_masks.iter().map(|range| range.start).min();
         if let Some(first) = first {
-            for range in &passed.late {
+            for range in &output.late_masks {
                 self.transcript.mask(range.clone(), MASK);
             }
-            // No byte begins more than one line.
+            // A byte starts at most one line.
             let bytes = self.transcript.end().saturating_sub(first);
-            self.sweep(SweepKind::Completed {
+            self.mask_screen(ScanMode::Completed {
                 lines: usize::try_from(bytes).unwrap_or(usize::MAX),
             });
-            self.late_masks += 1;
+            self.late_mask_count += 1;
         }
-        passed
+        output
     }
 
-    /// Nothing more came for a while: returns what was held back.
-    pub(super) fn release(&mut self) -> Passed {
-        let passed = self.redactor.release();
-        self.show(&passed.bytes);
-        passed
+    /// Adds and returns the output that was held back.
+    pub(super) fn release_held(&mut self) -> Redacted {
+        let output = self.redactor.release();
+        self.append(&output.bytes);
+        output
     }
 
-    /// The screen, and what left it, without a secret on it: programs can also
-    /// move the cursor until the letters of one stand together.
-    pub(super) fn safe_emulator(&mut self) -> &mut Emulator {
-        self.sweep(SweepKind::Exact);
+    /// Returns the screen and its scrollback, with secrets masked. The bytes were
+    /// searched before, but a program can also move the cursor to put the letters
+    /// of a secret together.
+    pub(super) fn masked_screen(&mut self) -> &mut Emulator {
+        self.mask_screen(ScanMode::Exact);
         &mut self.emulator
     }
 
-    /// Masks secrets in text that was printed, once its lines are put together.
-    pub(super) fn mask_text(&self, text: &mut String) {
-        if let Some(sweep) = self.redactor.sweep(SweepKind::Exact) {
-            sweep.mask(text);
+    /// Masks secrets in plain text made of the output.
+    pub(super) fn mask_secrets(&self, text: &mut String) {
+        if let Some(scan) = self.redactor.scan(ScanMode::Exact) {
+            scan.mask(text);
         }
     }
 
-    /// Whether something is held back.
+    /// Returns whether output is held back.
     pub(super) fn holds_back(&self) -> bool {
         self.redactor.holds_back()
     }
 
-    /// The guest has dropped bytes. Answers what was held back before them.
-    pub(super) fn lost(&mut self, bytes: u64) -> Passed {
-        let held = self.release();
+    /// Records that the guest has dropped bytes. Returns the output before them
+    /// that was held back.
+    pub(super) fn skip_lost(&mut self, bytes: u64) -> Redacted {
+        let held = self.release_held();
         self.redactor.skip(bytes);
         self.transcript.gap(bytes);
         self.emulator.note_gap();
@@ -131,8 +133,8 @@ impl Model {
         self.transcript.resized(size, self.began.elapsed());
     }
 
-    /// Everything that is kept of what was printed, whatever is missing in it.
-    pub(super) fn kept(&self) -> Bytes {
+    /// Returns all output that is kept, without its gaps.
+    pub(super) fn kept_output(&self) -> Bytes {
         let mut all = BytesMut::new();
         let mut cursor = 0;
         while cursor < self.transcript.end() {
@@ -143,35 +145,35 @@ impl Model {
         all.freeze()
     }
 
-    /// A secret is typed: hides it in all that is printed from now on.
+    /// Masks a secret in all output from now on, because it is about to be typed.
     pub(super) fn hide(&mut self, secret: &[u8]) {
-        self.typed();
-        // The oldest may be forgotten.
-        self.sweep(SweepKind::Exact);
+        self.note_input();
+        // Adding a secret may drop the oldest one.
+        self.mask_screen(ScanMode::Exact);
         self.redactor.hide(secret);
     }
 
-    /// Something was typed.
-    pub(super) fn typed(&mut self) {
-        self.redactor.next_input();
+    /// Records that something is typed.
+    pub(super) fn note_input(&mut self) {
+        self.redactor.forget_short_secrets();
         self.last_input = Some(Instant::now());
     }
 
-    /// How long ago something was typed, if nothing was printed since.
+    /// Returns the time since the last input, if nothing was printed since.
     pub(super) fn unanswered(&self) -> Option<Duration> {
         let typed = self.last_input?;
         (self.last_output < Some(typed)).then(|| typed.elapsed())
     }
 
-    /// For how long nothing was printed or typed.
+    /// Returns for how long nothing was printed or typed.
     pub(super) fn silence(&self) -> Duration {
         let last = self.last_output.max(self.last_input);
         last.unwrap_or(self.began).elapsed()
     }
 
     pub(super) fn asciicast(&mut self) -> String {
-        let screen = self.safe_emulator().screen();
-        let cast = Cast {
+        let screen = self.masked_screen().screen();
+        let info = CastInfo {
             size: self.size,
             started: SystemTime::now()
                 .checked_sub(self.began.elapsed())
@@ -180,18 +182,18 @@ impl Model {
             term: TerminalOptions::TERM,
         };
         let mut recording = Vec::new();
-        // Memory takes everything, and JSON is text.
-        let _ = asciicast(&self.transcript, &cast, &mut recording);
+        // Writing to memory does not fail, and JSON is UTF-8.
+        let _ = write_asciicast(&self.transcript, &info, &mut recording);
         String::from_utf8(recording).unwrap_or_default()
     }
 
-    fn sweep(&mut self, kind: SweepKind) {
-        if let Some(sweep) = self.redactor.sweep(kind) {
-            self.emulator.redact(&sweep);
+    fn mask_screen(&mut self, mode: ScanMode) {
+        if let Some(scan) = self.redactor.scan(mode) {
+            self.emulator.redact(&scan);
         }
     }
 
-    fn show(&mut self, bytes: &[u8]) {
+    fn append(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
@@ -207,31 +209,31 @@ mod tests {
 
     const PASSWORD: &str = "hunter2";
 
-    /// A terminal on which a password comes letter by letter, with something
-    /// behind each, and with pauses that are too long for holding back.
-    fn slowly(between: &str) -> Model {
+    /// A terminal that prints a password letter by letter, with `between` after
+    /// each letter and pauses longer than output is held back.
+    fn password_letter_by_letter(between: &str) -> Model {
         let size = TerminalSize::default();
         let mut model = Model::new(&TerminalOptions::new(), size, 1000);
         model.hide(PASSWORD.as_bytes());
-        model.printed(Bytes::from("it is "));
+        model.add_output(Bytes::from("it is "));
         for letter in PASSWORD.chars() {
-            model.printed(Bytes::from(format!("{letter}{between}")));
-            model.release();
+            model.add_output(Bytes::from(format!("{letter}{between}")));
+            model.release_held();
         }
-        model.printed(Bytes::from(" done\r\n"));
+        model.add_output(Bytes::from(" done\r\n"));
         model
     }
 
     #[test]
     fn a_password_that_comes_letter_by_letter_is_kept_nowhere() {
         for between in ["", "\r\n", "\x1b[0m", "\n", "\r\n\r\n"] {
-            let mut model = slowly(between);
-            let raw = String::from_utf8(model.kept().to_vec()).unwrap();
+            let mut model = password_letter_by_letter(between);
+            let raw = String::from_utf8(model.kept_output().to_vec()).unwrap();
             assert_eq!(raw.matches('*').count(), PASSWORD.len(), "{raw:?}");
             let length = 6 + PASSWORD.len() * (1 + between.len()) + 7;
             assert_eq!(model.transcript.end(), 1000 + length as u64);
-            let lines = model.safe_emulator().scrollback(1000);
-            let screen = model.safe_emulator().screen().text();
+            let lines = model.masked_screen().scrollback(1000);
+            let screen = model.masked_screen().screen().text();
             let recording = model.asciicast();
             let events = recording.split_once('\n').unwrap().1;
             let seen = lines.join("\n") + &screen;
@@ -241,7 +243,7 @@ mod tests {
                 assert!(!letters.contains(['h', 'u']), "{between:?}: {text:?}");
             }
             assert!(screen.contains("done"));
-            assert_eq!(model.late_masks, 1);
+            assert_eq!(model.late_mask_count, 1);
         }
     }
 
@@ -250,11 +252,11 @@ mod tests {
         let size = TerminalSize::default();
         let mut model = Model::new(&TerminalOptions::new(), size, 0);
         model.hide(PASSWORD.as_bytes());
-        model.printed(Bytes::from("\x1b[7G2\x1b[1Ghunter\r\n"));
-        model.release();
+        model.add_output(Bytes::from("\x1b[7G2\x1b[1Ghunter\r\n"));
+        model.release_held();
         for number in 0..100 {
             model.hide(format!("other {number}").as_bytes());
         }
-        assert_eq!(model.safe_emulator().screen().text(), "*******");
+        assert_eq!(model.masked_screen().screen().text(), "*******");
     }
 }

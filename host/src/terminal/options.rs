@@ -5,7 +5,7 @@ use regex::{Regex, RegexBuilder};
 use super::TerminalSize;
 use crate::{error::Error, process::Command};
 
-/// What a new terminal is, and how this program follows it.
+/// Options of a new terminal, and of how this program reads it.
 ///
 /// ```
 /// use vmcell::{Command, terminal::{TerminalOptions, TerminalSize}};
@@ -33,49 +33,49 @@ pub struct TerminalOptions {
     pub(super) view_only: bool,
 }
 
-/// What becomes of what a terminal prints while nobody is attached to it.
+/// What the guest does with output while nobody is attached to a terminal.
 ///
-/// While somebody is, its program waits for the fastest of them, as on any
-/// terminal.
+/// While somebody is attached, the program blocks until the fastest reader has
+/// read its output, as on any terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unread {
-    /// The guest keeps the last of it and drops the rest; the program goes on.
+    /// The guest keeps the newest output and drops the oldest; the program keeps
+    /// running.
     #[default]
     Dropped,
-    /// Nothing is ever dropped: the program waits when the guest's room is
-    /// full.
+    /// The guest drops nothing: the program blocks when the buffer is full.
     Kept,
 }
 
-/// bash where there is one, with none of its files read, so that its prompt is
-/// its own.
+/// Starts bash, or sh without it. No startup files are read, so that bash has its
+/// default prompt.
 const SHELL: &str = "command -v bash >/dev/null 2>&1 && exec bash --noprofile --norc; exec sh";
 
 impl TerminalOptions {
-    /// What `TERM` is if the command does not set it.
+    /// The value of `TERM`, unless the command sets it.
     pub const TERM: &str = "xterm-256color";
 
-    /// How long the terminal must be silent for an operation to be over, if
-    /// not set.
+    /// How long the terminal must print nothing for an operation to end, if not
+    /// set.
     pub const DEFAULT_QUIET: Duration = Duration::from_secs(1);
 
     /// How long an operation waits at most, if not set.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// How many bytes of output are kept here, if not set.
+    /// How many bytes of output this program keeps, if not set.
     pub const DEFAULT_TRANSCRIPT: usize = 1024 * 1024;
 
-    /// How many lines that left the screen are kept, if not set.
+    /// How many lines of scrollback are kept, if not set.
     pub const DEFAULT_SCROLLBACK: usize = 1000;
 
-    /// A shell.
+    /// Returns the options of a terminal with a shell.
     pub fn new() -> Self {
         Self::command(Command::shell(SHELL))
     }
 
-    /// Any program. What the command says about input and collected output
-    /// means nothing here.
+    /// Returns the options of a terminal with any program. The command's settings
+    /// of input and collected output are ignored.
     pub fn command(command: Command) -> Self {
         Self {
             command: command.env_default("TERM", Self::TERM),
@@ -91,88 +91,89 @@ impl TerminalOptions {
         }
     }
 
-    /// Names the terminal: see [`Command::tag`].
+    /// Sets its tag: see [`Command::tag`].
     pub fn tag(self, tag: impl Into<String>) -> Self {
         self.change(|command| command.tag(tag))
     }
 
-    /// Where its program begins: see [`Command::current_dir`].
+    /// Sets its working directory: see [`Command::current_dir`].
     pub fn current_dir(self, directory: impl Into<OsString>) -> Self {
         self.change(|command| command.current_dir(directory))
     }
 
-    /// Sets a variable of its environment: see [`Command::env`].
+    /// Sets an environment variable: see [`Command::env`].
     pub fn env(self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.change(|command| command.env(name, value))
     }
 
-    /// Who it runs as: see [`Command::user`].
+    /// Sets the user that it runs as: see [`Command::user`].
     pub fn user(self, user: impl Into<String>) -> Self {
         self.change(|command| command.user(user))
     }
 
-    /// How large it is; 120 by 30 if not set.
+    /// Sets its size. The default is 120 by 30.
     pub fn size(mut self, size: TerminalSize) -> Self {
         self.size = size;
         self
     }
 
-    /// What becomes of output while nobody is attached.
+    /// Sets what the guest does with output while nobody is attached.
     pub fn unread(mut self, unread: Unread) -> Self {
         self.unread = unread;
         self
     }
 
-    /// How long it must be silent for an operation to be over.
+    /// Sets how long it must print nothing for an operation to end.
     pub fn quiet(mut self, silence: Duration) -> Self {
         self.quiet = silence;
         self
     }
 
-    /// How long an operation waits at most.
+    /// Sets how long an operation waits at most.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How many bytes of output are kept here, for reading by cursor and for a
+    /// Limits the bytes of output that this program keeps, for
+    /// [reading](super::Terminal::read) and for a
     /// [recording](super::Terminal::asciicast).
     pub fn transcript_limit(mut self, bytes: usize) -> Self {
         self.transcript = bytes;
         self
     }
 
-    /// How many lines that left the screen are kept.
+    /// Limits the lines of scrollback that are kept.
     pub fn scrollback_limit(mut self, lines: usize) -> Self {
         self.scrollback = lines;
         self
     }
 
-    /// Writes down what happens, in this folder, which is made and outlives
-    /// the session: `transcript.log` (every byte that was printed),
-    /// `interaction.jsonl` (one JSON object a line) and `session.json`. For
-    /// passwords see [`send_password`](super::Terminal::send_password).
+    /// Records the session in this folder, which is created and stays when the
+    /// session ends: `transcript.log` (all output), `interaction.jsonl` (one JSON
+    /// object a line) and `session.json`. For passwords see
+    /// [`send_password`](super::Terminal::send_password).
     ///
-    /// The program in the guest waits if the host's disk is slow, so nothing
-    /// is left out.
+    /// Nothing is dropped: if the host's disk is slow, the program in the guest
+    /// blocks.
     pub fn record(mut self, folder: impl Into<PathBuf>) -> Self {
         self.record = Some(folder.into());
         self
     }
 
-    /// How the prompt is recognised, where the library would not: a regular
-    /// expression that the cursor's row matches up to the cursor.
+    /// Sets a pattern for a prompt that is not recognised otherwise: a regular
+    /// expression, matched against the cursor's row up to the cursor.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is no regular expression.
+    /// [`Error::Invalid`] if the pattern is not a valid regular expression.
     pub fn prompt(mut self, pattern: &str) -> Result<Self, Error> {
-        self.prompt = Some(expression(pattern)?);
+        self.prompt = Some(compile_regex(pattern)?);
         Ok(self)
     }
 
-    /// Only looks: what is typed goes nowhere, and what the program asks its
-    /// terminal is left to others to answer. For
-    /// [attaching](super::Terminals::attach_with).
+    /// Attaches for viewing only: input is discarded, and queries of the program
+    /// to its terminal are left to others to answer. For
+    /// [`attach_with`](super::Terminals::attach_with).
     pub fn view_only(mut self) -> Self {
         self.view_only = true;
         self
@@ -192,8 +193,8 @@ impl Default for TerminalOptions {
     }
 }
 
-/// A regular expression that can neither take for ever nor fill the memory.
-pub(super) fn expression(pattern: &str) -> Result<Regex, Error> {
+/// Compiles a regular expression of bounded time and memory.
+pub(super) fn compile_regex(pattern: &str) -> Result<Regex, Error> {
     const MAX_SIZE: usize = 1 << 20;
     RegexBuilder::new(pattern)
         .size_limit(MAX_SIZE)

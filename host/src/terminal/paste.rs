@@ -1,9 +1,8 @@
-/// The bytes that a terminal sends when text is pasted.
+/// Returns the bytes that a terminal sends when text is pasted.
 ///
-/// Lines end with a carriage return, as the enter key sends it. A program that
-/// asked for it is told where the text begins and ends, and nothing within the
-/// text can end it: all control characters but tab and the ends of lines are
-/// taken out.
+/// Lines end with a carriage return, as the enter key sends it. All control
+/// characters but tab and line ends are removed. With `bracketed`, the text is
+/// enclosed in the markers of a bracketed paste, which it therefore cannot end.
 pub(crate) fn paste(text: &str, bracketed: bool) -> Vec<u8> {
     let text = text.replace(END, "").replace("\r\n", "\n");
     let text = text.chars().filter_map(|character| match character {

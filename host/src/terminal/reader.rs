@@ -7,8 +7,8 @@ use vmcell_wire::{
 };
 
 use super::{
-    model::{Model, Over},
-    redaction::Passed,
+    model::{EndReason, Model},
+    redaction::Redacted,
     shared::Shared,
 };
 use crate::{
@@ -17,43 +17,43 @@ use crate::{
     vm::Vm,
 };
 
-/// Reads what a terminal prints, for as long as somebody has a handle of it.
+/// The task that reads a terminal's output, as long as there is a handle.
 pub(super) struct Reader {
     pub(super) vm: Vm,
     pub(super) stream: Stream,
     pub(super) shared: Arc<Shared>,
-    /// The process.
+    /// The id of the process.
     pub(super) id: u32,
-    /// As whom we answer what the program asks of its terminal.
+    /// Identifies this attachment when it answers the program's queries.
     pub(super) writer: u64,
     /// The offset of the next byte.
     pub(super) offset: u64,
-    /// From where on questions are ours to answer. What was asked before we came
-    /// was answered, or its program does not wait any more and would take an
-    /// answer for typing.
-    pub(super) answers_from: u64,
+    /// The offset from which on this reader answers the program's queries.
+    /// Earlier ones were answered already, or their program no longer waits and
+    /// would take an answer for input.
+    pub(super) answer_from: u64,
 }
 
-/// So much is taken in at once, for others to have their turn.
-const TURN: usize = 64 * 1024;
+/// How many bytes are processed at once, before other tasks get a turn.
+const MAX_CHUNK: usize = 64 * 1024;
 
-/// So long is held back what may be the beginning of a secret, for those who
-/// follow live. The rest of an echo comes with its beginning. Of what comes later
-/// only what is kept can be masked.
-const HOLD: Duration = Duration::from_millis(100);
+/// How long the possible beginning of a secret is held back from live readers.
+/// An echo arrives in one piece. If the rest comes later, only stored output can
+/// still be masked.
+const HOLD_BACK_TIME: Duration = Duration::from_millis(100);
 
 impl Reader {
     pub(super) async fn run(mut self) {
-        let over = self.read().await;
-        self.show(Model::release).await;
-        self.shared.end(over).await;
+        let ended = self.read().await;
+        self.publish(Model::release_held).await;
+        self.shared.end(ended).await;
     }
 
-    async fn read(&mut self) -> Over {
+    async fn read(&mut self) -> EndReason {
         let mut held_until = None;
         loop {
             held_until = match self.shared.model().holds_back() {
-                true => held_until.or_else(|| Some(Instant::now() + HOLD)),
+                true => held_until.or_else(|| Some(Instant::now() + HOLD_BACK_TIME)),
                 false => None,
             };
             let next = self.stream.next();
@@ -62,7 +62,7 @@ impl Reader {
                 Some(time) => match timeout_at(time, next).await {
                     Ok(event) => event,
                     Err(_) => {
-                        self.show(Model::release).await;
+                        self.publish(Model::release_held).await;
                         continue;
                     }
                 },
@@ -70,44 +70,43 @@ impl Reader {
             match event {
                 Ok(StreamEvent::Data(_, mut bytes)) => {
                     while !bytes.is_empty() {
-                        let piece = bytes.split_to(bytes.len().min(self.turn()));
+                        let piece = bytes.split_to(bytes.len().min(self.next_chunk_length()));
                         self.offset += piece.len() as u64;
-                        self.show(|model| model.printed(piece)).await;
+                        self.publish(|model| model.add_output(piece)).await;
                         tokio::task::coop::consume_budget().await;
                     }
                 }
                 Ok(StreamEvent::Gap(_, bytes)) => {
                     self.offset = self.offset.saturating_add(bytes);
-                    self.show(|model| model.lost(bytes)).await;
+                    self.publish(|model| model.skip_lost(bytes)).await;
                 }
                 Ok(StreamEvent::Closed(Closing::Exited(exit))) => {
-                    return Over::Ended(Exit::from_wire(&exit));
+                    return EndReason::Exited(Exit::from_wire(&exit));
                 }
-                Ok(StreamEvent::Closed(_)) => return Over::Link(LinkError::Closed),
+                Ok(StreamEvent::Closed(_)) => return EndReason::LinkLost(LinkError::Closed),
                 Ok(_) => {}
-                Err(lost) => return Over::Link(lost),
+                Err(error) => return EndReason::LinkLost(error),
             }
         }
     }
 
-    /// How much is taken in next. What was printed before we came and what was
-    /// printed since are taken one after the other.
-    fn turn(&self) -> usize {
-        match self.answers_from.saturating_sub(self.offset) {
-            0 => TURN,
-            old => usize::try_from(old).map_or(TURN, |old| old.min(TURN)),
+    /// Returns how many bytes to process next. No chunk spans `answer_from`.
+    fn next_chunk_length(&self) -> usize {
+        match self.answer_from.saturating_sub(self.offset) {
+            0 => MAX_CHUNK,
+            old => usize::try_from(old).map_or(MAX_CHUNK, |old| old.min(MAX_CHUNK)),
         }
     }
 
-    async fn show(&self, change: impl FnOnce(&mut Model) -> Passed) {
-        let answers = self.shared.show(change).await;
-        self.answer(&answers);
+    async fn publish(&self, change: impl FnOnce(&mut Model) -> Redacted) {
+        let answers = self.shared.publish(change).await;
+        self.send_answers(&answers);
     }
 
-    /// Answers what the program asked its terminal. Whether the agent listens
-    /// to us or to another who is attached is its business.
-    fn answer(&self, bytes: &[u8]) {
-        if bytes.is_empty() || self.offset <= self.answers_from {
+    /// Sends answers to the program's queries. If several hosts are attached, the
+    /// agent selects whose answers it uses.
+    fn send_answers(&self, bytes: &[u8]) {
+        if bytes.is_empty() || self.offset <= self.answer_from {
             return;
         }
         let typing = Typing {
@@ -117,7 +116,7 @@ impl Reader {
                 writer: self.writer,
             },
         };
-        // The request alone does it, whoever waits for the outcome.
+        // Sending the request is enough; the outcome is not needed.
         drop(self.vm.open(&Request::Terminal(Wire::Type(typing))));
     }
 }

@@ -4,92 +4,93 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    model::{Model, Over},
-    records::Records,
-    redaction::Passed,
+    model::{EndReason, Model},
+    record_thread::RecordThread,
+    redaction::Redacted,
 };
 
-/// What the handles of a terminal and its reader share.
+/// The state that the handles of a terminal share with its reader.
 pub(super) struct Shared {
     model: Mutex<Model>,
-    /// Counts what has happened.
-    news: watch::Sender<u64>,
-    pub(super) records: Option<Records>,
+    /// Counts the changes of the model.
+    changes: watch::Sender<u64>,
+    pub(super) records: Option<RecordThread>,
 }
 
-/// How many pieces a follower may be behind before the terminal waits for it.
-const FOLLOWER_PIECES: usize = 16;
+/// How many pieces are queued for a subscriber before the terminal waits for it.
+const SUBSCRIBER_QUEUE: usize = 16;
 
 impl Shared {
-    pub(super) fn new(model: Model, records: Option<Records>) -> Self {
+    pub(super) fn new(model: Model, records: Option<RecordThread>) -> Self {
         Self {
             model: Mutex::new(model),
-            news: watch::Sender::new(0),
+            changes: watch::Sender::new(0),
             records,
         }
     }
 
-    /// Never held while something is waited for.
+    /// Locks the model. Must not be held across an await.
     pub(super) fn model(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells when something happens. What has happened before is not told.
-    pub(super) fn news(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
+    /// Returns a receiver that is notified of changes from now on.
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
-    pub(super) fn changed(&self) {
-        self.news
+    pub(super) fn notify(&self) {
+        self.changes
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Nothing more will come.
-    pub(super) async fn end(&self, over: Over) {
+    /// Records the end of the output.
+    pub(super) async fn end(&self, ended: EndReason) {
         if let Some(records) = &self.records {
-            records.ended(over).await;
+            records.end(ended).await;
         }
         {
             let mut model = self.model();
-            model.over = Some(over);
-            model.followers.clear();
+            model.ended = Some(ended);
+            model.subscribers.clear();
         }
-        self.changed();
+        self.notify();
     }
 
-    /// What was printed as far as it is kept here, and all that follows.
+    /// Returns the output that is kept, and a receiver of all output after it.
     pub(super) fn follow(&self) -> (Bytes, mpsc::Receiver<Bytes>) {
-        let (sender, receiver) = mpsc::channel(FOLLOWER_PIECES);
-        // Both under one lock, so that nothing comes twice or not at all.
+        let (sender, receiver) = mpsc::channel(SUBSCRIBER_QUEUE);
+        // Under one lock, so that no output is duplicated or missed.
         let mut model = self.model();
-        let past = model.kept();
-        if model.over.is_none() {
-            model.followers.push(sender);
+        let backlog = model.kept_output();
+        if model.ended.is_none() {
+            model.subscribers.push(sender);
         }
-        (past, receiver)
+        (backlog, receiver)
     }
 
-    /// Changes what is shown, and tells everybody. Who wants every byte is
-    /// waited for. Answers what the terminal has to answer its program.
-    pub(super) async fn show(&self, change: impl FnOnce(&mut Model) -> Passed) -> Vec<u8> {
-        let (passed, answers, followers) = {
+    /// Applies a change to the model, and passes its output to the records and all
+    /// subscribers, waiting for slow ones. Returns the replies to the program's
+    /// queries.
+    pub(super) async fn publish(&self, change: impl FnOnce(&mut Model) -> Redacted) -> Vec<u8> {
+        let (output, answers, subscribers) = {
             let mut model = self.model();
-            let passed = change(&mut model);
-            model.followers.retain(|follower| !follower.is_closed());
+            let output = change(&mut model);
+            model.subscribers.retain(|sender| !sender.is_closed());
             let answers = model.emulator.take_replies();
-            (passed, answers, model.followers.clone())
+            (output, answers, model.subscribers.clone())
         };
-        let bytes = passed.bytes.clone();
-        if bytes.is_empty() && passed.late.is_empty() {
+        let bytes = output.bytes.clone();
+        if bytes.is_empty() && output.late_masks.is_empty() {
             return answers;
         }
-        self.changed();
+        self.notify();
         if let Some(records) = &self.records {
-            records.printed(passed).await;
+            records.append_output(output).await;
         }
-        for follower in followers {
-            // One that has gone misses nothing.
-            let _ = follower.send(bytes.clone()).await;
+        for subscriber in subscribers {
+            // Fails only if the subscriber is gone.
+            let _ = subscriber.send(bytes.clone()).await;
         }
         answers
     }

@@ -1,6 +1,6 @@
 use crate::error::Error;
 
-/// How many columns and rows a terminal has: 120 by 30 unless told.
+/// The size of a terminal. The default is 120 columns by 30 rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalSize {
     /// Characters in a row.
@@ -10,10 +10,10 @@ pub struct TerminalSize {
 }
 
 impl TerminalSize {
-    /// The most columns, and the most rows, that a terminal can have.
+    /// The maximum number of columns, and of rows.
     pub const MAX: u16 = 1000;
 
-    /// A size.
+    /// Creates a size.
     ///
     /// # Errors
     /// [`Error::Invalid`] unless both numbers are from 1 to [`Self::MAX`].
@@ -28,7 +28,7 @@ impl TerminalSize {
         )))
     }
 
-    /// The possible size that is nearest.
+    /// Creates the nearest valid size.
     pub fn clamped(columns: u16, rows: u16) -> Self {
         Self {
             columns: columns.clamp(1, Self::MAX),

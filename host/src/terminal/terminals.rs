@@ -3,7 +3,7 @@ use vmcell_wire::{
     terminal::{AttachTerminal, Open, Size, Terminal as Wire},
 };
 
-use super::{Terminal, TerminalOptions, Unread, handle::Seed};
+use super::{Terminal, TerminalOptions, Unread, handle::Connection};
 use crate::{
     error::Error,
     process::{ExecFailure, ExecFailureKind, ProcessId, ProcessInfo, ProcessSelector},
@@ -35,11 +35,11 @@ impl<'a> Terminals<'a> {
         Self { vm }
     }
 
-    /// Starts a program on a new terminal. It goes on whoever is attached, and
-    /// is known until it is [forgotten](Terminal::forget).
+    /// Starts a program on a new terminal. It keeps running when nobody is
+    /// attached, and is listed until it is [removed](Terminal::forget).
     ///
     /// # Errors
-    /// [`Error::Exec`] if it could not be started, or the tag is taken;
+    /// [`Error::Exec`] if it could not be started, or the tag is in use;
     /// [`Error::Host`] if the records cannot be written; [`Error::Gone`] if the
     /// VM ended.
     ///
@@ -68,7 +68,7 @@ impl<'a> Terminals<'a> {
         };
         let opened = self.connect(Selector::Id(id), &tag, options, true).await;
         if opened.is_err() {
-            // Nobody knows of it, and nothing shall be left of it.
+            // The caller gets no handle, so remove the process.
             let processes = self.vm.processes();
             let _ = processes.kill(ProcessId(id)).await;
             let _ = processes.forget(ProcessId(id)).await;
@@ -76,8 +76,8 @@ impl<'a> Terminals<'a> {
         opened
     }
 
-    /// Attaches to a terminal that this or another program opened, from the
-    /// oldest byte that the guest has kept.
+    /// Attaches to a terminal that this or another program opened, and reads from
+    /// the oldest byte that the guest has kept.
     ///
     /// # Errors
     /// [`Error::Exec`] of the kind
@@ -89,9 +89,9 @@ impl<'a> Terminals<'a> {
         self.attach_with(terminal, TerminalOptions::new()).await
     }
 
-    /// As [`attach`](Self::attach). Of the options, those count that say how
-    /// this program follows the terminal. They do not if it does so already:
-    /// the answer is then another handle of the same.
+    /// Like [`attach`](Self::attach), with those options that control how this
+    /// program reads the terminal. If this program has a handle already, the
+    /// options are ignored, and another handle of the same terminal is returned.
     ///
     /// # Errors
     /// See [`attach`](Self::attach).
@@ -108,7 +108,7 @@ impl<'a> Terminals<'a> {
             .await
     }
 
-    /// The terminal with this tag, or None: it is never made.
+    /// Returns the terminal with this tag, or `None`. Never opens one.
     ///
     /// # Errors
     /// [`Error::Gone`] if the VM ended.
@@ -123,9 +123,9 @@ impl<'a> Terminals<'a> {
         }
     }
 
-    /// The terminal with this tag, which is opened if there is none. One that
-    /// has ended stays as it is: a session is never begun again under the same
-    /// name unless it was [forgotten](Terminal::forget).
+    /// Returns the terminal with this tag, and opens it if there is none. One that
+    /// has ended is returned too: it is not restarted unless it was
+    /// [removed](Terminal::forget).
     ///
     /// # Errors
     /// See [`open`](Self::open).
@@ -138,7 +138,7 @@ impl<'a> Terminals<'a> {
             found => return found,
         }
         match self.open(options.clone().tag(tag)).await {
-            // Somebody else was faster.
+            // Another program has opened it meanwhile.
             Err(Error::Exec(failure)) if failure.kind == ExecFailureKind::Conflict => {
                 self.attach_with(tag, options).await
             }
@@ -146,8 +146,8 @@ impl<'a> Terminals<'a> {
         }
     }
 
-    /// All of them in the order in which they were opened, those that have
-    /// ended included. The limits are those of
+    /// Lists all terminals in the order in which they were opened, including those
+    /// that have ended. The limits are those of
     /// [`Processes::list`](crate::Processes::list).
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl<'a> Terminals<'a> {
         process: Selector<'_>,
         subject: &str,
         options: TerminalOptions,
-        opened: bool,
+        newly_opened: bool,
     ) -> Result<Terminal, Error> {
         let writer = u64::from_le_bytes(random_bytes()?);
         let output = Position {
@@ -200,16 +200,16 @@ impl<'a> Terminals<'a> {
         if let Some(terminal) = known.get(attached.id).filter(|_| !view_only) {
             return Ok(terminal);
         }
-        let seed = Seed {
+        let connection = Connection {
             vm: self.vm.clone(),
             stream,
             attached,
             writer,
-            opened,
+            newly_opened,
         };
-        let terminal = Terminal::begin(seed, options).await?;
+        let terminal = Terminal::start(connection, options).await?;
         Ok(match view_only {
-            // Who asks for more shall not get this.
+            // Not shared with later callers, who may want to type.
             true => terminal,
             false => known.add(attached.id, terminal),
         })

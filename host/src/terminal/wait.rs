@@ -8,62 +8,62 @@ use tokio::{
 use super::{Prompt, Status, Terminal};
 use crate::error::Error;
 
-/// The wait for what comes of something that is done to a terminal. Output wakes
-/// it, and silence is a timer that output sets anew.
+/// A wait for the result of an operation on a terminal. Output wakes it up and
+/// restarts the timer of the quiet time.
 pub(super) struct Wait<'a> {
     terminal: &'a Terminal,
-    news: watch::Receiver<u64>,
+    changes: watch::Receiver<u64>,
     quiet: Duration,
     deadline: Instant,
-    began: Instant,
-    /// Up to where the transcript was looked through for the end of a line.
-    seen: u64,
-    /// Whether a line has ended since it began. Before that, what is printed
-    /// may be the rest of a prompt, or of the echo.
+    started: Instant,
+    /// The end of the transcript that was searched for a line end.
+    searched_to: u64,
+    /// Whether a line has ended since the start. Output before that may be the
+    /// rest of a prompt, or of the echo.
     line_ended: bool,
-    /// What the terminal was found to do, and where its transcript ended then.
-    found: Option<(Status, Prompt, u64)>,
+    /// The last status, and the end of the transcript at that time.
+    last_status: Option<(Status, Prompt, u64)>,
 }
 
-/// What is waited for.
+/// The condition that ends a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// Nothing.
+    /// Ends at once.
     Now,
-    /// Output that no reply has told.
+    /// Output that no reply has returned.
     Output,
-    /// Silence.
-    Silence,
-    /// Silence, or that it plainly waits for input after it has ended a line:
-    /// what came before that may be the echo, or the rest of the prompt.
-    Rest,
+    /// No output for the quiet time.
+    Quiet,
+    /// No output for the quiet time, or a settled status after the end of a line:
+    /// output before that may be the echo, or the rest of the prompt.
+    Settled,
 }
 
-/// After this silence a look at the guest is worth its round trip.
-const SETTLE: Duration = Duration::from_millis(30);
+/// How long output must pause before the guest is queried for the status.
+const SETTLE_TIME: Duration = Duration::from_millis(30);
 
-/// Who waits for longer waits for ever, as far as anybody can tell.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Limits timeouts, so that deadlines do not overflow.
+const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What woke a wait.
-enum Woken {
-    News,
-    Time,
+enum WakeReason {
+    Change,
+    Timeout,
 }
 
 impl<'a> Wait<'a> {
     pub(super) fn new(terminal: &'a Terminal, quiet: Duration, timeout: Duration) -> Self {
         let shared = &terminal.core().shared;
-        let began = Instant::now();
+        let started = Instant::now();
         Self {
             terminal,
-            news: shared.news(),
-            quiet: quiet.min(LONGEST),
-            deadline: began + timeout.min(LONGEST),
-            began,
-            seen: shared.model().transcript.end(),
+            changes: shared.subscribe(),
+            quiet: quiet.min(MAX_WAIT),
+            deadline: started + timeout.min(MAX_WAIT),
+            started,
+            searched_to: shared.model().transcript.end(),
             line_ended: false,
-            found: None,
+            last_status: None,
         }
     }
 
@@ -71,43 +71,44 @@ impl<'a> Wait<'a> {
         self.deadline
     }
 
-    /// Waits. False: the time was over before.
+    /// Waits for a condition. Returns false if the timeout passed first.
     pub(super) async fn until(&mut self, until: Until) -> Result<bool, Error> {
         match until {
             Until::Now => Ok(true),
-            Until::Output => Ok(self.output().await),
-            Until::Silence => self.rest(false).await,
-            Until::Rest => self.rest(true).await,
+            Until::Output => Ok(self.new_output().await),
+            Until::Quiet => self.quiet(false).await,
+            Until::Settled => self.quiet(true).await,
         }
     }
 
-    /// What the terminal does now.
+    /// Returns the current status.
     pub(super) async fn status(&mut self) -> Result<(Status, Prompt), Error> {
         let end = self.terminal.core().shared.model().transcript.end();
-        match self.found {
-            // What runs may have come to ask for something without a word.
+        match self.last_status {
+            // A running program may have started to wait without any output.
             Some((status, prompt, at)) if at == end && status.is_settled() => Ok((status, prompt)),
-            _ => self.look().await,
+            _ => self.query_status().await,
         }
     }
 
-    /// Waits until a shell's prompt is there.
+    /// Waits for a shell's prompt. Returns false if the timeout passed first or the
+    /// terminal ended.
     pub(super) async fn prompt(&mut self) -> Result<bool, Error> {
         loop {
             let silence = {
                 let model = self.terminal.core().shared.model();
-                if model.over.is_some() {
+                if model.ended.is_some() {
                     return Ok(false);
                 }
                 model.silence()
             };
-            if silence >= SETTLE && self.status().await?.0 == Status::Ready {
+            if silence >= SETTLE_TIME && self.status().await?.0 == Status::Ready {
                 return Ok(true);
             }
-            let settled = match self.found {
-                // Nothing changes before something is printed.
-                Some(_) if silence >= SETTLE => self.deadline,
-                _ => Instant::now() + SETTLE.saturating_sub(silence),
+            let settled = match self.last_status {
+                // The status does not change without output.
+                Some(_) if silence >= SETTLE_TIME => self.deadline,
+                _ => Instant::now() + SETTLE_TIME.saturating_sub(silence),
             };
             if Instant::now() >= self.deadline {
                 return Ok(false);
@@ -116,77 +117,77 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Waits for the next thing that happens. False: the time was over before.
-    pub(super) async fn news(&mut self) -> bool {
-        matches!(self.sleep(self.deadline).await, Woken::News)
+    /// Waits for the next change. Returns false if the timeout passed first.
+    pub(super) async fn next_change(&mut self) -> bool {
+        matches!(self.sleep(self.deadline).await, WakeReason::Change)
     }
 
-    async fn output(&mut self) -> bool {
+    async fn new_output(&mut self) -> bool {
         loop {
             {
                 let model = self.terminal.core().shared.model();
-                if model.transcript.end() > model.told || model.over.is_some() {
+                if model.transcript.end() > model.reply_offset || model.ended.is_some() {
                     return true;
                 }
             }
-            if !self.news().await {
+            if !self.next_change().await {
                 return false;
             }
         }
     }
 
-    async fn rest(&mut self, may_end_early: bool) -> Result<bool, Error> {
+    async fn quiet(&mut self, may_end_early: bool) -> Result<bool, Error> {
         loop {
-            let (end, last, over) = {
+            let (end, last, ended) = {
                 let model = self.terminal.core().shared.model();
                 let last = model.last_output.map(Instant::from_std);
-                (model.transcript.end(), last, model.over.is_some())
+                (model.transcript.end(), last, model.ended.is_some())
             };
-            let last = last.map_or(self.began, |last| last.max(self.began));
+            let last = last.map_or(self.started, |last| last.max(self.started));
             let now = Instant::now();
-            if over || now >= last + self.quiet {
+            if ended || now >= last + self.quiet {
                 return Ok(true);
             }
             if now >= self.deadline {
                 return Ok(false);
             }
-            let looked = self.found.is_some_and(|(.., at)| at == end);
-            let look = may_end_early && !looked && self.ended_a_line();
-            if look && now >= last + SETTLE {
-                if self.look().await?.0.is_settled() {
+            let is_known = self.last_status.is_some_and(|(.., at)| at == end);
+            let query = may_end_early && !is_known && self.ended_a_line();
+            if query && now >= last + SETTLE_TIME {
+                if self.query_status().await?.0.is_settled() {
                     return Ok(true);
                 }
                 continue;
             }
-            let silent = last + self.quiet;
-            let next = if look { last + SETTLE } else { silent };
-            self.sleep(next.min(silent).min(self.deadline)).await;
+            let quiet_at = last + self.quiet;
+            let next = if query { last + SETTLE_TIME } else { quiet_at };
+            self.sleep(next.min(quiet_at).min(self.deadline)).await;
         }
     }
 
     fn ended_a_line(&mut self) -> bool {
         let model = self.terminal.core().shared.model();
-        while !self.line_ended && self.seen < model.transcript.end() {
-            let piece = model.transcript.read(self.seen, usize::MAX);
-            self.seen = piece.end();
+        while !self.line_ended && self.searched_to < model.transcript.end() {
+            let piece = model.transcript.read(self.searched_to, usize::MAX);
+            self.searched_to = piece.end();
             self.line_ended = piece.bytes.contains(&b'\n');
         }
         self.line_ended
     }
 
-    async fn look(&mut self) -> Result<(Status, Prompt), Error> {
+    async fn query_status(&mut self) -> Result<(Status, Prompt), Error> {
         let end = self.terminal.core().shared.model().transcript.end();
         let (status, prompt) = self.terminal.status().await?;
-        self.found = Some((status, prompt, end));
+        self.last_status = Some((status, prompt, end));
         Ok((status, prompt))
     }
 
-    async fn sleep(&mut self, until: Instant) -> Woken {
+    async fn sleep(&mut self, until: Instant) -> WakeReason {
         let timer = pin!(sleep_until(until));
         tokio::select! {
             // The sender lives as long as the terminal.
-            _ = self.news.changed() => Woken::News,
-            () = timer => Woken::Time,
+            _ = self.changes.changed() => WakeReason::Change,
+            () = timer => WakeReason::Timeout,
         }
     }
 }

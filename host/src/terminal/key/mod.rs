@@ -1,15 +1,15 @@
-//! Keys with names, and the bytes that a terminal sends for them.
+//! Keys, their names, and the bytes that a terminal sends for them.
 
-mod code;
+mod encode;
 mod name;
 #[cfg(test)]
 mod tests;
 
 /// A key, alone or with modifiers.
 ///
-/// It is made from its name, whose case does not matter: `enter`, `ctrl+c`,
-/// `alt+left`, `shift+tab`, `f5`, `page-up`. A single character is itself, so
-/// `a` and `A` are different.
+/// It is parsed from its name, which ignores case: `enter`, `ctrl+c`,
+/// `alt+left`, `shift+tab`, `f5`, `page-up`. A single character means itself, so
+/// `a` and `A` differ.
 ///
 /// ```
 /// # use vmcell::terminal::KeyPress;
@@ -22,7 +22,7 @@ mod tests;
 pub struct KeyPress {
     /// The key.
     pub key: Key,
-    /// What is held down with it.
+    /// The modifiers that are held down with it.
     pub modifiers: Modifiers,
 }
 
@@ -32,15 +32,15 @@ pub struct KeyPress {
 pub enum Key {
     /// Ends a line.
     Enter,
-    /// With shift, it goes back.
+    /// Goes forward; with shift, back.
     Tab,
-    /// Also the beginning of what most other keys send.
+    /// Sends ESC, with which the sequences of most other keys begin.
     Escape,
-    /// Deletes what is left of the cursor.
+    /// Deletes the character left of the cursor.
     Backspace,
-    /// Deletes what is under the cursor.
+    /// Deletes the character under the cursor.
     Delete,
-    /// Inserts.
+    /// The Insert key.
     Insert,
     /// To the beginning.
     Home,
@@ -58,10 +58,10 @@ pub enum Key {
     Left,
     /// An arrow.
     Right,
-    /// A function key, 1 to 24. As in xterm, those from 13 on are the first
-    /// twelve with shift.
+    /// A function key, 1 to 24. As in xterm, F13 to F24 are F1 to F12 with
+    /// shift.
     F(u8),
-    /// A character, the space among them.
+    /// A character, including the space.
     Char(char),
 }
 
@@ -76,7 +76,7 @@ pub struct Modifiers {
     pub control: bool,
 }
 
-/// What the cursor keys send. A program chooses it.
+/// The cursor key mode (DECCKM), which a program selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CursorKeys {
     /// As in line editors.
@@ -86,21 +86,21 @@ pub enum CursorKeys {
     Application,
 }
 
-/// Why something is no key that can be sent.
+/// Why a key cannot be parsed or sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// There is no key of this name.
+    /// No key has this name.
     #[error(
         "there is no key {name:?}: a key is a single character, enter, tab, escape, backspace, \
          delete, insert, home, end, page-up, page-down, up, down, left, right, space or f1 to \
          f24, after any of ctrl+, alt+ and shift+"
     )]
     Unknown {
-        /// The name that was given, or the beginning of a long one.
+        /// The name that was given, truncated if it is long.
         name: String,
     },
-    /// Terminals have no code for control with this character.
+    /// Terminals have no code for this character with control.
     #[error(
         "a terminal has no code for ctrl+{character}: it has them for letters and @ [ \\ ] ^ _ ? \
          and space"
@@ -109,14 +109,14 @@ pub enum KeyError {
         /// The character, in a form that can be printed.
         character: String,
     },
-    /// What shift makes of a character that is no letter depends on the
-    /// keyboard.
+    /// The result of shift with a character that is not a letter depends on the
+    /// keyboard layout.
     #[error("shift+{character} depends on the keyboard: name the character that it gives")]
     NoShift {
         /// The character, in a form that can be printed.
         character: String,
     },
-    /// There are no more than 24 function keys.
+    /// The number of a function key is not from 1 to 24.
     #[error("there is no function key {number}: there are f1 to f24")]
     NoFunction {
         /// The number that was given.
@@ -125,13 +125,13 @@ pub enum KeyError {
 }
 
 impl KeyPress {
-    /// A key with these modifiers.
+    /// Returns a key with these modifiers.
     pub fn new(key: Key, modifiers: Modifiers) -> Self {
         Self { key, modifiers }
     }
 
-    /// A character with control: `c` interrupts, `d` ends the input, `z` stops,
-    /// `[` is escape.
+    /// Returns a character with control: `c` interrupts, `d` ends the input, `z`
+    /// stops, `[` is escape.
     pub fn control(character: char) -> Self {
         Self::new(Key::Char(character), Modifiers::NONE.control())
     }
@@ -144,14 +144,14 @@ impl From<Key> for KeyPress {
 }
 
 impl Modifiers {
-    /// Nothing is held down.
+    /// No modifiers.
     pub const NONE: Self = Self {
         shift: false,
         alt: false,
         control: false,
     };
 
-    /// With shift.
+    /// Adds shift.
     pub fn shift(self) -> Self {
         Self {
             shift: true,
@@ -159,12 +159,12 @@ impl Modifiers {
         }
     }
 
-    /// With alt.
+    /// Adds alt.
     pub fn alt(self) -> Self {
         Self { alt: true, ..self }
     }
 
-    /// With control.
+    /// Adds control.
     pub fn control(self) -> Self {
         Self {
             control: true,

@@ -2,8 +2,8 @@ use std::{fmt, str::FromStr};
 
 use super::{CursorKeys, Key, KeyError, KeyPress, Modifiers};
 
-/// Names are compared without case, dashes, underscores and spaces. The first
-/// of several for a key is the one that is shown.
+/// The names of keys. Comparison ignores case, dashes, underscores and spaces.
+/// `Display` uses the first name of a key.
 const NAMES: &[(&str, Key)] = &[
     ("enter", Key::Enter),
     ("return", Key::Enter),
@@ -34,10 +34,10 @@ impl FromStr for KeyPress {
 
     fn from_str(name: &str) -> Result<Self, KeyError> {
         let (modifiers, rest) = modifiers(name);
-        let press = match squeezed(rest).as_str() {
+        let press = match normalized(rest).as_str() {
             "backtab" => Self::new(Key::Tab, modifiers.shift()),
-            squeezed => {
-                let key = key(rest, squeezed).ok_or_else(|| KeyError::Unknown {
+            normalized => {
+                let key = key(rest, normalized).ok_or_else(|| KeyError::Unknown {
                     name: name.chars().take(40).collect(),
                 })?;
                 Self::new(key, modifiers)
@@ -48,7 +48,7 @@ impl FromStr for KeyPress {
     }
 }
 
-/// Takes the modifiers off the front of a name.
+/// Splits a name into its leading modifiers and the rest.
 fn modifiers(name: &str) -> (Modifiers, &str) {
     let mut modifiers = Modifiers::NONE;
     let mut rest = name;
@@ -57,8 +57,8 @@ fn modifiers(name: &str) -> (Modifiers, &str) {
     {
         return (modifiers.control(), control);
     }
-    while let Some((word, behind)) = rest.split_once(['+', '-'])
-        && !behind.is_empty()
+    while let Some((word, after)) = rest.split_once(['+', '-'])
+        && !after.is_empty()
     {
         modifiers = match word.trim().to_ascii_lowercase().as_str() {
             "ctrl" | "control" => modifiers.control(),
@@ -66,26 +66,26 @@ fn modifiers(name: &str) -> (Modifiers, &str) {
             "shift" => modifiers.shift(),
             _ => break,
         };
-        rest = behind;
+        rest = after;
     }
     (modifiers, rest)
 }
 
-fn key(name: &str, squeezed: &str) -> Option<Key> {
+fn key(name: &str, normalized: &str) -> Option<Key> {
     let mut characters = name.chars();
     if let (Some(character), None) = (characters.next(), characters.next()) {
         return Some(Key::Char(character)).filter(|_| !character.is_control());
     }
-    if let Some(number) = squeezed.strip_prefix('f')
+    if let Some(number) = normalized.strip_prefix('f')
         && let Ok(number) = number.parse()
     {
         return Some(Key::F(number));
     }
-    let (_, key) = NAMES.iter().find(|(name, _)| *name == squeezed)?;
+    let (_, key) = NAMES.iter().find(|(name, _)| *name == normalized)?;
     Some(*key)
 }
 
-fn squeezed(name: &str) -> String {
+fn normalized(name: &str) -> String {
     name.chars()
         .filter(|character| !matches!(character, '-' | '_' | ' '))
         .map(|character| character.to_ascii_lowercase())
@@ -109,15 +109,15 @@ impl fmt::Display for KeyPress {
         }
         match self.key {
             Key::F(number) => write!(f, "f{number}"),
-            Key::Char(character) => f.write_str(&shown(character)),
+            Key::Char(character) => f.write_str(&escaped(character)),
             // Every other key has a name.
             _ => Ok(()),
         }
     }
 }
 
-/// A character in a form that can be printed.
-pub(super) fn shown(character: char) -> String {
+/// Returns a character in printable form.
+pub(super) fn escaped(character: char) -> String {
     match character.is_control() {
         true => character.escape_default().to_string(),
         false => character.to_string(),

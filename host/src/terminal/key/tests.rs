@@ -15,8 +15,8 @@ fn normal(name: &str) -> Vec<u8> {
     bytes(name, CursorKeys::Normal)
 }
 
-/// What terminfo says that the keys of this terminal send, with the name of the
-/// capability; `\E` for escape, `^?` for delete.
+/// The terminfo entries of the keys: capability, name of the key, and what it
+/// sends, with `\E` for escape and `^?` for delete.
 const TERMINFO: &[(&str, &str, &str)] = &[
     ("kcuu1", "up", "\\EOA"),
     ("kcud1", "down", "\\EOB"),
@@ -65,7 +65,7 @@ fn keys_send_what_terminfo_says() {
     }
 }
 
-/// The table above is that of this machine, where the machine has one.
+/// Compares the table above with the terminfo database, where there is one.
 #[test]
 fn the_table_is_that_of_the_system() {
     let Ok(output) = Command::new("infocmp")

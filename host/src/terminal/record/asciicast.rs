@@ -11,22 +11,22 @@ use super::{
         TerminalSize,
         transcript::{Event, Transcript},
     },
-    session::milliseconds,
+    session::unix_milliseconds,
 };
 
-/// What a recording says of itself.
+/// The metadata of a recording.
 #[derive(Clone, Debug)]
-pub(crate) struct Cast<'a> {
-    /// How large the terminal is, where the transcript does not say.
+pub(crate) struct CastInfo<'a> {
+    /// The size of the terminal, if the transcript has none.
     pub(crate) size: TerminalSize,
-    /// When the session began.
+    /// When the session started.
     pub(crate) started: SystemTime,
     pub(crate) title: Option<&'a str>,
-    /// What `TERM` is for the programs.
+    /// The value of `TERM`.
     pub(crate) term: &'a str,
 }
 
-/// As the format has it: <https://docs.asciinema.org/manual/asciicast/v2/>.
+/// The header of the format: <https://docs.asciinema.org/manual/asciicast/v2/>.
 #[derive(Serialize)]
 struct Header<'a> {
     version: u8,
@@ -38,73 +38,75 @@ struct Header<'a> {
     env: BTreeMap<&'static str, &'a str>,
 }
 
-/// Writes what is kept of a session as a recording in the format asciicast v2.
-/// It begins when the first bytes came that are kept.
-pub(crate) fn asciicast(
+/// Writes the transcript as a recording in the format asciicast v2. The recording
+/// starts at the time of the oldest output that is kept.
+pub(crate) fn write_asciicast(
     transcript: &Transcript,
-    cast: &Cast<'_>,
+    info: &CastInfo<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut events = transcript.events().peekable();
-    let mut size = cast.size;
-    // A size before all else is the one to begin with.
+    let mut size = info.size;
+    // A size before any output is the initial one.
     while let Some((_, Event::Resize(first))) =
         events.next_if(|(_, event)| matches!(event, Event::Resize(_)))
     {
         size = first;
     }
     let begin = events.peek().map_or(Duration::ZERO, |(at, _)| *at);
-    let started = cast.started.checked_add(begin).unwrap_or(cast.started);
-    line(
+    let started = info.started.checked_add(begin).unwrap_or(info.started);
+    write_line(
         out,
         &Header {
             version: 2,
             width: size.columns,
             height: size.rows,
-            timestamp: milliseconds(started) / 1000,
-            title: cast.title,
-            env: BTreeMap::from([("TERM", cast.term)]),
+            timestamp: unix_milliseconds(started) / 1000,
+            title: info.title,
+            env: BTreeMap::from([("TERM", info.term)]),
         },
     )?;
-    let mut decoder = Decoder::default();
+    let mut decoder = Utf8Decoder::default();
     let mut last = 0.0;
     for (at, event) in events {
         let seconds = at.saturating_sub(begin).as_secs_f64();
-        // A character is not cut by what happens within it, but by a loss.
+        // Lost bytes end an incomplete character; a resize does not.
         if matches!(event, Event::Lost(_)) {
-            output(out, last, decoder.rest())?;
+            write_output(out, last, decoder.finish())?;
         }
         match event {
-            Event::Output(bytes) => output(out, seconds, &decoder.decode(bytes))?,
+            Event::Output(bytes) => write_output(out, seconds, &decoder.decode(bytes))?,
             Event::Resize(TerminalSize { columns, rows }) => {
-                line(out, &(seconds, "r", format!("{columns}x{rows}")))?;
+                write_line(out, &(seconds, "r", format!("{columns}x{rows}")))?;
             }
-            Event::Lost(lost) => line(out, &(seconds, "m", format!("{lost} bytes are missing")))?,
+            Event::Lost(lost) => {
+                write_line(out, &(seconds, "m", format!("{lost} bytes are missing")))?
+            }
         }
         last = seconds;
     }
-    output(out, last, decoder.rest())
+    write_output(out, last, decoder.finish())
 }
 
-fn output(out: &mut impl Write, seconds: f64, text: &str) -> io::Result<()> {
+fn write_output(out: &mut impl Write, seconds: f64, text: &str) -> io::Result<()> {
     match text.is_empty() {
         true => Ok(()),
-        false => line(out, &(seconds, "o", text)),
+        false => write_line(out, &(seconds, "o", text)),
     }
 }
 
-fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n")
 }
 
-/// Joins characters that are cut between two pieces.
+/// Decodes UTF-8, joining characters that are split between two pieces.
 #[derive(Default)]
-struct Decoder {
+struct Utf8Decoder {
     partial: Vec<u8>,
 }
 
-impl Decoder {
+impl Utf8Decoder {
     fn decode(&mut self, bytes: &[u8]) -> String {
         let mut joined = std::mem::take(&mut self.partial);
         joined.extend_from_slice(bytes);
@@ -124,8 +126,8 @@ impl Decoder {
         text
     }
 
-    /// Nothing follows that could complete a character.
-    fn rest(&mut self) -> &'static str {
+    /// Ends the input. Returns U+FFFD for an incomplete character.
+    fn finish(&mut self) -> &'static str {
         match std::mem::take(&mut self.partial).is_empty() {
             true => "",
             false => "\u{fffd}",

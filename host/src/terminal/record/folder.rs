@@ -5,40 +5,40 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A folder that is being filled. What was made in it goes again, if it is not
-/// finished.
+/// A folder that is being set up. Unless [`keep`](Self::keep) is called, dropping
+/// it removes what was created.
 pub(super) struct NewFolder<'a> {
     folder: &'a Path,
-    /// Whether it was not there before.
-    made: bool,
+    /// Whether the folder did not exist before.
+    created: bool,
     files: Vec<PathBuf>,
 }
 
 impl<'a> NewFolder<'a> {
-    /// Makes the folder, and those that it is in, for nobody else to read. It
-    /// may be there already.
-    pub(super) fn make(folder: &'a Path) -> io::Result<Self> {
+    /// Creates the folder and its parents with mode 0700. The folder may exist
+    /// already.
+    pub(super) fn create(folder: &'a Path) -> io::Result<Self> {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
         if let Some(parent) = folder.parent() {
             builder.recursive(true).create(parent)?;
         }
-        let made = match builder.recursive(false).create(folder) {
+        let created = match builder.recursive(false).create(folder) {
             Ok(()) => true,
             Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => false,
             Err(error) => return Err(error),
         };
         Ok(Self {
             folder,
-            made,
+            created,
             files: Vec::new(),
         })
     }
 
-    /// Makes a file that must not be there, for nobody else to read.
-    pub(super) fn file(&mut self, name: &str) -> io::Result<File> {
+    /// Creates a file with mode 0600. Fails if it exists.
+    pub(super) fn create_file(&mut self, name: &str) -> io::Result<File> {
         let path = self.folder.join(name);
-        // Not to append: what is there may have to be overwritten.
+        // Not in append mode: masking overwrites earlier bytes.
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -48,20 +48,20 @@ impl<'a> NewFolder<'a> {
         Ok(file)
     }
 
-    /// It is complete, and stays.
-    pub(super) fn finish(mut self) {
-        self.made = false;
+    /// Keeps the folder and its files.
+    pub(super) fn keep(mut self) {
+        self.created = false;
         self.files.clear();
     }
 }
 
 impl Drop for NewFolder<'_> {
     fn drop(&mut self) {
-        // There is nobody to tell if that fails too.
+        // Errors cannot be reported from here.
         for file in &self.files {
             let _ = fs::remove_file(file);
         }
-        if self.made {
+        if self.created {
             let _ = fs::remove_dir(self.folder);
         }
     }

@@ -4,24 +4,24 @@ use serde::Serialize;
 
 use super::{
     super::{KeyPress, Prompt, Reply, Status, TerminalSize},
-    session::{columns_and_rows, milliseconds, one_exit, prompt_name, status_name},
+    session::{columns_and_rows, exit_info, prompt_name, status_name, unix_milliseconds},
 };
 use crate::Exit;
 
-/// Something that was done, or that came of it: a line of `interaction.jsonl`.
+/// An operation or its result: a line of `interaction.jsonl`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Interaction {
     /// When it happened.
     time_ms: u64,
     #[serde(flatten)]
-    what: What,
+    kind: InteractionKind,
 }
 
-/// What is not told here is not written down: of a password only that there
+/// All that is recorded of an operation. Of a password, that is only that there
 /// was one.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum What {
+enum InteractionKind {
     Run(Text),
     Input(Text),
     Key {
@@ -39,10 +39,10 @@ enum What {
         size: TerminalSize,
     },
     Expect {
-        /// None: a prompt.
+        /// `None` for a prompt.
         pattern: Option<String>,
     },
-    /// The bytes from start to end of the transcript are the answer.
+    /// The output is that of the transcript from `start` to `end`.
     Reply {
         start: u64,
         end: u64,
@@ -54,68 +54,68 @@ enum What {
         prompt: Prompt,
     },
     Exit {
-        #[serde(serialize_with = "one_exit")]
+        #[serde(serialize_with = "exit_info")]
         exit: Exit,
     },
 }
 
-/// What was typed. Of long texts only the beginning is written down.
+/// Typed text, truncated if it is long.
 #[derive(Clone, Debug, Serialize)]
 struct Text {
     text: String,
-    /// How long all of it was.
+    /// The length of the whole text.
     bytes: usize,
 }
 
-/// In bytes.
+/// The recorded part of a text, in bytes.
 const MAX_TEXT: usize = 4096;
 
 impl Interaction {
     /// A line was typed.
     pub(crate) fn run(line: &str) -> Self {
-        Self::now(What::Run(Text::new(line.as_bytes())))
+        Self::now(InteractionKind::Run(Text::new(line.as_bytes())))
     }
 
-    /// Something was typed.
+    /// Text was typed.
     pub(crate) fn input(bytes: &[u8]) -> Self {
-        Self::now(What::Input(Text::new(bytes)))
+        Self::now(InteractionKind::Input(Text::new(bytes)))
     }
 
-    /// A key was pressed, also one with control.
+    /// A key was pressed, with or without modifiers.
     pub(crate) fn key(key: &KeyPress) -> Self {
         let key = key.to_string();
-        Self::now(What::Key { key })
+        Self::now(InteractionKind::Key { key })
     }
 
-    /// Something was pasted.
+    /// Text was pasted.
     pub(crate) fn paste(text: &str) -> Self {
-        Self::now(What::Paste(Text::new(text.as_bytes())))
+        Self::now(InteractionKind::Paste(Text::new(text.as_bytes())))
     }
 
     /// A password was typed.
     pub(crate) fn password() -> Self {
-        Self::now(What::Password { password: true })
+        Self::now(InteractionKind::Password { password: true })
     }
 
     /// A signal was sent.
     pub(crate) fn signal(signal: u8) -> Self {
-        Self::now(What::Signal { signal })
+        Self::now(InteractionKind::Signal { signal })
     }
 
-    /// The terminal got another size.
+    /// The terminal was resized.
     pub(crate) fn resize(size: TerminalSize) -> Self {
-        Self::now(What::Resize { size })
+        Self::now(InteractionKind::Resize { size })
     }
 
-    /// Somebody waits for a pattern, or for a prompt.
+    /// A wait for a pattern or, with `None`, for a prompt.
     pub(crate) fn expect(pattern: Option<&str>) -> Self {
         let pattern = pattern.map(|pattern| Text::new(pattern.as_bytes()).text);
-        Self::now(What::Expect { pattern })
+        Self::now(InteractionKind::Expect { pattern })
     }
 
-    /// What came of it.
+    /// The result of an operation.
     pub(crate) fn reply(reply: &Reply) -> Self {
-        Self::now(What::Reply {
+        Self::now(InteractionKind::Reply {
             start: reply.start,
             end: reply.end,
             lost: reply.lost,
@@ -127,12 +127,12 @@ impl Interaction {
 
     /// The program ended.
     pub(crate) fn exit(exit: Exit) -> Self {
-        Self::now(What::Exit { exit })
+        Self::now(InteractionKind::Exit { exit })
     }
 
-    fn now(what: What) -> Self {
-        let time_ms = milliseconds(SystemTime::now());
-        Self { time_ms, what }
+    fn now(kind: InteractionKind) -> Self {
+        let time_ms = unix_milliseconds(SystemTime::now());
+        Self { time_ms, kind }
     }
 }
 

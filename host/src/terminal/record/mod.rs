@@ -1,10 +1,9 @@
-//! What happens on a terminal, written down in a folder that outlives it.
+//! Records of a terminal session, in a folder that stays after it ends.
 //!
-//! - `transcript.log`: every byte that was printed, as it came. Bytes of a
-//!   password are overwritten with `*`, at the latest when its last one came.
-//! - `interaction.jsonl`: what was done and what came of it, one JSON object a
-//!   line.
-//! - `session.json`: what is known of the session, always whole.
+//! - `transcript.log`: all output, unchanged. The bytes of a password are
+//!   overwritten with `*`, at the latest when its last byte was printed.
+//! - `interaction.jsonl`: operations and their results, one JSON object a line.
+//! - `session.json`: the state of the session, replaced atomically.
 
 mod asciicast;
 mod folder;
@@ -14,7 +13,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use asciicast::{Cast, asciicast};
+pub(crate) use asciicast::{CastInfo, write_asciicast};
 pub(crate) use interaction::Interaction;
 pub(crate) use recorder::{RecordError, Recorder};
 pub(crate) use session::Session;

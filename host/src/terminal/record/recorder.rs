@@ -9,28 +9,28 @@ use tempfile::NamedTempFile;
 
 use super::{Interaction, Session, folder::NewFolder};
 
-/// Writes records down.
+/// Writes the records of a session.
 ///
-/// When something could not be written, drop it: what was written before is
-/// whole, and nothing is to follow behind a gap.
+/// Drop it after the first error: what was written before is consistent, and
+/// nothing may follow a gap.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     folder: PathBuf,
     transcript: BufWriter<File>,
-    /// How long the transcript is, with what waits to be written.
-    printed: u64,
+    /// The length of the transcript, including what is buffered.
+    transcript_length: u64,
     interactions: File,
-    /// How long the interactions are that are whole.
-    whole: u64,
+    /// The length of all complete lines of the interactions.
+    interactions_length: u64,
 }
 
-/// Why something could not be written down.
+/// Why records could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum RecordError {
-    /// The folder belongs to another session.
+    /// The folder holds the records of another session.
     #[error("{} holds the records of another session: name another folder", folder.display())]
-    Taken {
+    FolderInUse {
         /// The folder.
         folder: PathBuf,
     },
@@ -39,7 +39,7 @@ pub(crate) enum RecordError {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the write.
         source: io::Error,
     },
 }
@@ -49,101 +49,101 @@ const INTERACTIONS: &str = "interaction.jsonl";
 const SESSION: &str = "session.json";
 
 impl Recorder {
-    /// Begins records in a folder, which is made if it is not there. It must not
-    /// hold records yet.
+    /// Starts records in a folder, which is created if it does not exist. Fails
+    /// if it holds records already.
     ///
-    /// If that fails, nothing is left behind.
+    /// On failure, all that was created is removed.
     pub(crate) fn create(folder: &Path, session: &Session) -> Result<Self, RecordError> {
         let at = |name: &str| {
             let path = folder.join(name);
             move |source: io::Error| match source.kind() {
-                ErrorKind::AlreadyExists => RecordError::Taken {
+                ErrorKind::AlreadyExists => RecordError::FolderInUse {
                     folder: folder.to_owned(),
                 },
                 _ => RecordError::Write { path, source },
             }
         };
-        let mut new = NewFolder::make(folder).map_err(|source| RecordError::Write {
+        let mut new = NewFolder::create(folder).map_err(|source| RecordError::Write {
             path: folder.to_owned(),
             source,
         })?;
-        let transcript = new.file(TRANSCRIPT).map_err(at(TRANSCRIPT))?;
-        let interactions = new.file(INTERACTIONS).map_err(at(INTERACTIONS))?;
+        let transcript = new.create_file(TRANSCRIPT).map_err(at(TRANSCRIPT))?;
+        let interactions = new.create_file(INTERACTIONS).map_err(at(INTERACTIONS))?;
         let recorder = Self {
             folder: folder.to_owned(),
             transcript: BufWriter::with_capacity(64 * 1024, transcript),
-            printed: 0,
+            transcript_length: 0,
             interactions,
-            whole: 0,
+            interactions_length: 0,
         };
-        let file = recorder.written(session).map_err(at(SESSION))?;
+        let file = recorder.session_file(session).map_err(at(SESSION))?;
         file.persist_noclobber(recorder.folder.join(SESSION))
             .map_err(|error| at(SESSION)(error.error))?;
-        new.finish();
+        new.keep();
         Ok(recorder)
     }
 
-    /// Adds what was printed. It is on disk after the next
+    /// Appends output. It is written at the latest with the next
     /// [`Recorder::flush`].
-    pub(crate) fn printed(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+    pub(crate) fn append_output(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         let written = self.transcript.write_all(bytes);
-        self.printed += u64::try_from(bytes.len()).unwrap_or(0);
-        written.map_err(self.failed(TRANSCRIPT))
+        self.transcript_length += u64::try_from(bytes.len()).unwrap_or(0);
+        written.map_err(self.write_error(TRANSCRIPT))
     }
 
-    /// Overwrites bytes of the transcript that begin so many bytes before its
-    /// end.
+    /// Overwrites `count` bytes of the transcript, starting `back` bytes before
+    /// its end.
     pub(crate) fn mask(&mut self, back: u64, count: u64, mask: u8) -> Result<(), RecordError> {
         self.flush()?;
-        let start = self.printed.saturating_sub(back);
-        let count = count.min(self.printed - start);
+        let start = self.transcript_length.saturating_sub(back);
+        let count = count.min(self.transcript_length - start);
         let masks = vec![mask; usize::try_from(count).unwrap_or(0)];
         let written = self.transcript.get_ref().write_all_at(&masks, start);
-        written.map_err(self.failed(TRANSCRIPT))
+        written.map_err(self.write_error(TRANSCRIPT))
     }
 
-    /// Writes what is not on disk yet.
+    /// Writes buffered output.
     pub(crate) fn flush(&mut self) -> Result<(), RecordError> {
         let written = self.transcript.flush();
-        written.map_err(self.failed(TRANSCRIPT))
+        written.map_err(self.write_error(TRANSCRIPT))
     }
 
-    /// Adds something that happened.
+    /// Appends an interaction.
     pub(crate) fn log(&mut self, interaction: &Interaction) -> Result<(), RecordError> {
-        let written = self.add_line(interaction);
-        written.map_err(self.failed(INTERACTIONS))
+        let written = self.append_line(interaction);
+        written.map_err(self.write_error(INTERACTIONS))
     }
 
-    /// Writes anew what is known of the session.
+    /// Replaces the session file.
     pub(crate) fn save(&self, session: &Session) -> Result<(), RecordError> {
-        let saved = self.written(session).and_then(|file| {
+        let saved = self.session_file(session).and_then(|file| {
             file.persist(self.folder.join(SESSION))
                 .map_err(|error| error.error)
         });
-        saved.map(drop).map_err(self.failed(SESSION))
+        saved.map(drop).map_err(self.write_error(SESSION))
     }
 
-    fn add_line(&mut self, interaction: &Interaction) -> io::Result<()> {
+    fn append_line(&mut self, interaction: &Interaction) -> io::Result<()> {
         let mut line = serde_json::to_vec(interaction)?;
         line.push(b'\n');
         if let Err(error) = self.interactions.write_all(&line) {
-            // Half a line would be no JSON. Nothing is written behind it.
-            let _ = self.interactions.set_len(self.whole);
+            // Removes the incomplete line, which would be invalid JSON.
+            let _ = self.interactions.set_len(self.interactions_length);
             return Err(error);
         }
-        self.whole += u64::try_from(line.len()).unwrap_or(0);
+        self.interactions_length += u64::try_from(line.len()).unwrap_or(0);
         Ok(())
     }
 
-    /// A file beside the others that can take the place of the old one at once.
-    fn written(&self, session: &Session) -> io::Result<NamedTempFile> {
+    /// Writes a temporary session file, which can then be renamed atomically.
+    fn session_file(&self, session: &Session) -> io::Result<NamedTempFile> {
         let mut file = NamedTempFile::new_in(&self.folder)?;
         serde_json::to_writer_pretty(&mut file, session)?;
         file.write_all(b"\n")?;
         Ok(file)
     }
 
-    fn failed(&self, name: &str) -> impl FnOnce(io::Error) -> RecordError + use<> {
+    fn write_error(&self, name: &str) -> impl FnOnce(io::Error) -> RecordError + use<> {
         let path = self.folder.join(name);
         move |source| RecordError::Write { path, source }
     }
@@ -161,11 +161,11 @@ mod tests {
         let mut recorder = Recorder {
             folder: PathBuf::from("/records"),
             transcript: BufWriter::new(full()),
-            printed: 0,
+            transcript_length: 0,
             interactions: full(),
-            whole: 0,
+            interactions_length: 0,
         };
-        recorder.printed(b"little").unwrap();
+        recorder.append_output(b"little").unwrap();
         for failed in [recorder.flush(), recorder.log(&Interaction::run("ls"))] {
             let error = failed.unwrap_err().to_string();
             assert!(error.contains("No space left on device"), "{error}");

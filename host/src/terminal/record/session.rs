@@ -5,17 +5,17 @@ use serde::{Serialize, Serializer};
 use super::super::{Prompt, Status, TerminalSize};
 use crate::{Cause, Exit};
 
-/// What `session.json` says of a session.
+/// The contents of `session.json`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Session {
     pub(crate) tag: String,
-    /// The program that it was opened for and its arguments, as text.
+    /// The program that it was opened for, and its arguments.
     pub(crate) command: Vec<String>,
-    /// The kernel's number of that program, in the guest.
+    /// The PID of that program in the guest.
     pub(crate) pid: u32,
     #[serde(serialize_with = "columns_and_rows")]
     pub(crate) size: TerminalSize,
-    /// In milliseconds since 1970, as all times in records.
+    /// In Unix milliseconds, as all times in records.
     #[serde(rename = "started_ms", serialize_with = "time")]
     pub(crate) started: SystemTime,
     #[serde(rename = "ended_ms", serialize_with = "maybe_time")]
@@ -28,8 +28,8 @@ pub(crate) struct Session {
     pub(crate) prompt: Prompt,
 }
 
-/// Milliseconds since 1970.
-pub(super) fn milliseconds(time: SystemTime) -> u64 {
+/// Returns the milliseconds since the Unix epoch.
+pub(super) fn unix_milliseconds(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -37,11 +37,11 @@ pub(super) fn milliseconds(time: SystemTime) -> u64 {
 }
 
 fn time<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-    milliseconds(*time).serialize(serializer)
+    unix_milliseconds(*time).serialize(serializer)
 }
 
 fn maybe_time<S: Serializer>(time: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
-    time.map(milliseconds).serialize(serializer)
+    time.map(unix_milliseconds).serialize(serializer)
 }
 
 #[derive(Serialize)]
@@ -58,9 +58,9 @@ pub(super) fn columns_and_rows<S: Serializer>(
     Size { columns, rows }.serialize(serializer)
 }
 
-/// How it ended, by the stable name of the cause.
+/// How the program ended, with the stable name of the cause.
 #[derive(Serialize)]
-struct Ending {
+struct ExitInfo {
     cause: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<u8>,
@@ -69,14 +69,14 @@ struct Ending {
 }
 
 fn exit<S: Serializer>(exit: &Option<Exit>, serializer: S) -> Result<S::Ok, S::Error> {
-    exit.map(|exit| Ending::new(&exit)).serialize(serializer)
+    exit.map(|exit| ExitInfo::new(&exit)).serialize(serializer)
 }
 
-pub(super) fn one_exit<S: Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
-    Ending::new(exit).serialize(serializer)
+pub(super) fn exit_info<S: Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
+    ExitInfo::new(exit).serialize(serializer)
 }
 
-impl Ending {
+impl ExitInfo {
     fn new(exit: &Exit) -> Self {
         Self {
             cause: exit.cause.name(),

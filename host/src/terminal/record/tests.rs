@@ -51,12 +51,12 @@ fn what_is_written_already_is_masked_in_its_place() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("session");
     let mut recorder = Recorder::create(&folder, &session()).unwrap();
-    recorder.printed(b"key: hunt").unwrap();
+    recorder.append_output(b"key: hunt").unwrap();
     recorder.flush().unwrap();
-    recorder.printed(b"er").unwrap();
+    recorder.append_output(b"er").unwrap();
     recorder.mask(6, 6, b'*').unwrap();
-    recorder.printed(b"* more").unwrap();
-    // There is nothing before the beginning, nor behind the end.
+    recorder.append_output(b"* more").unwrap();
+    // Ranges are clamped to the transcript.
     recorder.mask(u64::MAX, 1, b'K').unwrap();
     recorder.mask(1, 100, b'E').unwrap();
     recorder.flush().unwrap();
@@ -69,14 +69,14 @@ fn records_outlive_the_session_and_are_for_nobody_else() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("some/where");
     let mut recorder = Recorder::create(&folder, &session()).unwrap();
-    recorder.printed(b"$ ls\r\n\xff").unwrap();
+    recorder.append_output(b"$ ls\r\n\xff").unwrap();
     recorder.log(&Interaction::run("ls")).unwrap();
     recorder.flush().unwrap();
     assert_eq!(
         fs::read(folder.join("transcript.log")).unwrap(),
         b"$ ls\r\n\xff"
     );
-    recorder.printed(b"more").unwrap();
+    recorder.append_output(b"more").unwrap();
     let ended = Session {
         status: Status::Eof,
         ended: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_001)),
@@ -156,7 +156,7 @@ fn a_folder_holds_the_records_of_one_session() {
     drop(Recorder::create(folder.path(), &session()).unwrap());
     let before = names(folder.path());
     let error = Recorder::create(folder.path(), &session()).unwrap_err();
-    assert!(matches!(error, RecordError::Taken { .. }));
+    assert!(matches!(error, RecordError::FolderInUse { .. }));
     assert!(
         error.to_string().ends_with("name another folder"),
         "{error}"
@@ -171,7 +171,7 @@ fn nothing_is_left_behind_if_records_cannot_be_begun() {
         symlink("/nowhere", folder.path().join(taken)).unwrap();
         let error = Recorder::create(folder.path(), &session()).unwrap_err();
         assert!(
-            matches!(error, RecordError::Taken { .. }),
+            matches!(error, RecordError::FolderInUse { .. }),
             "{taken}: {error}"
         );
         assert_eq!(names(folder.path()), [taken]);
@@ -198,13 +198,13 @@ fn a_folder_that_vanishes_is_an_error_and_no_panic() {
 
 fn cast(transcript: &Transcript) -> Vec<Value> {
     let mut out = Vec::new();
-    let cast = Cast {
+    let info = CastInfo {
         size: size(80),
         started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
         title: Some("a \"title\""),
         term: "xterm-256color",
     };
-    asciicast(transcript, &cast, &mut out).unwrap();
+    write_asciicast(transcript, &info, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(text.ends_with('\n'));
     text.lines().map(json).collect()

@@ -1,93 +1,90 @@
-//! Hides secrets in what a terminal prints.
+//! Masks secrets in terminal output.
 //!
 //! ```text
 //!  bytes ──> Redactor ──> shown: to the transcript, the screen, the records
-//!               │           and everybody who follows
-//!               ├──────> held back, until the next bytes decide or time is over
+//!               │           and all followers
+//!               ├──────> held back, until the next bytes decide or a timeout
 //!               └──────> late: a secret is complete whose beginning was shown;
-//!                          what is kept of that is masked where it is
+//!                          the stored copies of that are masked in place
 //! ```
 //!
-//! A secret that is found is overwritten with as many asterisks as it has bytes,
-//! so no offset changes.
+//! Each byte of a secret is replaced by an asterisk, so offsets do not change.
 
+mod escape_state;
+mod scan;
 mod secret;
-mod sweep;
 #[cfg(test)]
 mod tests;
-mod visible;
 
 use std::{collections::VecDeque, fmt, ops::Range};
 
 use bytes::Bytes;
 use zeroize::Zeroizing;
 
+use escape_state::{ESCAPE, EscapeState};
+pub(crate) use scan::{ScanMode, SecretScan};
 use secret::Secret;
-pub(crate) use sweep::{Sweep, SweepKind};
-use visible::{ESCAPE, Visible};
 
-/// Passes bytes on, with every secret in them masked.
+/// Masks every secret in a stream of bytes.
 ///
-/// The end of the bytes may be the beginning of a secret. It is held back until
-/// the next bytes decide, or until [`Redactor::release`]. What was released is
-/// still remembered: if the rest of the secret comes, however late, the answer
-/// says what has to be masked.
+/// If the bytes end with the possible beginning of a secret, that is held back
+/// until the next bytes decide, or until [`Redactor::release`]. A match continues
+/// after a release: if the rest of the secret comes later,
+/// [`Redacted::late_masks`] reports what has to be masked.
 ///
-/// Secrets do not stay in memory longer than the redactor.
+/// Secrets are zeroed when the redactor is dropped.
 pub(crate) struct Redactor {
-    /// The newest comes last. None is empty.
+    /// Not empty, the newest last.
     secrets: Vec<Secret>,
-    /// Bytes at which a search has to begin: the first ones of secrets, and escape.
-    begins: [bool; 256],
-    visible: Visible,
-    /// The offsets of the last bytes that can be seen, as many as the longest
-    /// secret has.
-    seen: VecDeque<u64>,
-    /// The offset of the first byte that was not passed on.
+    /// Bytes that can start a match (the first ones of secrets), and ESC.
+    start_bytes: [bool; 256],
+    escape_state: EscapeState,
+    /// The offsets of the last visible bytes, as many as the longest secret has.
+    visible: VecDeque<u64>,
+    /// The offset of the first byte that was not returned.
     offset: u64,
     held: Zeroizing<Vec<u8>>,
 }
 
-/// What a redactor passes on.
+/// The output of a redactor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Passed {
+pub(crate) struct Redacted {
     /// Bytes that may be shown.
     pub(crate) bytes: Bytes,
     /// The offset of the first of them.
     pub(crate) offset: u64,
-    /// What was passed on before and has to be masked now.
-    pub(crate) late: Vec<Range<u64>>,
+    /// Ranges of bytes that were returned before and have to be masked now.
+    pub(crate) late_masks: Vec<Range<u64>>,
 }
 
-/// Stands for each byte of a secret.
+/// Replaces each byte of a secret.
 pub(crate) const MASK: u8 = b'*';
 
-/// The oldest secrets are forgotten when there are more.
+/// With more secrets, the oldest are dropped.
 const MAX_SECRETS: usize = 16;
 
-/// Of longer secrets only the beginning is hidden. A terminal takes no longer
+/// Of longer secrets only the beginning is masked. A terminal accepts no longer
 /// lines.
 const MAX_LENGTH: usize = 4096;
 
-/// Not more is held back: control sequences without end may stand within a
-/// secret.
+/// Limits the bytes that are held back, since any number of control sequences may
+/// stand within a secret.
 const MAX_HELD: usize = 16 * 1024;
 
 impl Redactor {
-    /// For a stream whose next byte has this offset.
+    /// Creates a redactor for a stream whose next byte has this offset.
     pub(crate) fn new(offset: u64) -> Self {
         Self {
             secrets: Vec::new(),
-            begins: [false; 256],
-            visible: Visible::default(),
-            seen: VecDeque::new(),
+            start_bytes: [false; 256],
+            escape_state: EscapeState::default(),
+            visible: VecDeque::new(),
             offset,
             held: Zeroizing::default(),
         }
     }
 
-    /// Hides a secret from now on. The end of a line at its end is not part of
-    /// it.
+    /// Masks a secret from now on. Line ends at its end are ignored.
     pub(crate) fn hide(&mut self, secret: &[u8]) {
         let end = secret
             .iter()
@@ -102,25 +99,25 @@ impl Redactor {
             self.secrets.remove(0);
         }
         self.secrets.push(Secret::new(secret));
-        self.note_begins();
+        self.update_start_bytes();
     }
 
-    /// Something else is typed: very short secrets are not hidden any more.
-    pub(crate) fn next_input(&mut self) {
-        if self.secrets.iter().any(Secret::is_brief) {
-            self.secrets.retain(|secret| !secret.is_brief());
-            self.note_begins();
+    /// Stops masking very short secrets, because something else is typed.
+    pub(crate) fn forget_short_secrets(&mut self) {
+        if self.secrets.iter().any(Secret::is_short) {
+            self.secrets.retain(|secret| !secret.is_short());
+            self.update_start_bytes();
         }
     }
 
-    /// Whether something is held back.
+    /// Returns whether bytes are held back.
     pub(crate) fn holds_back(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Takes bytes and returns those that may be shown. Nothing is copied where
-    /// nothing is hidden.
-    pub(crate) fn feed(&mut self, bytes: Bytes) -> Passed {
+    /// Processes bytes and returns those that may be shown. Copies nothing if
+    /// nothing is masked.
+    pub(crate) fn feed(&mut self, bytes: Bytes) -> Redacted {
         let known = self.held.len();
         let mut bytes = match known {
             0 => bytes,
@@ -137,12 +134,12 @@ impl Redactor {
             bytes = masked(&bytes, offset, &found);
         }
         let before = found.into_iter().filter(|range| range.start < offset);
-        let late: Vec<_> = before
+        let late_masks: Vec<_> = before
             .map(|range| range.start..range.end.min(offset))
             .collect();
-        let hold_from = match self.unfinished(end) {
-            // The letters of a late one are searched for among those behind them.
-            Some(start) if late.is_empty() => start.max(offset),
+        let hold_from = match self.partial_match_start(end) {
+            // To mask a late secret on the screen, all its letters must be there.
+            Some(start) if late_masks.is_empty() => start.max(offset),
             _ => end,
         };
         let held = usize::try_from(end - hold_from).unwrap_or(usize::MAX);
@@ -150,40 +147,39 @@ impl Redactor {
         let held = bytes.split_off(bytes.len().saturating_sub(held));
         self.offset = end.saturating_sub(length(&held));
         self.held = Zeroizing::new(held.to_vec());
-        Passed {
+        Redacted {
             bytes,
             offset,
-            late,
+            late_masks,
         }
     }
 
-    /// Returns what is held back: nothing more came for a while. If the rest of a
-    /// secret comes later, it is found nevertheless.
-    pub(crate) fn release(&mut self) -> Passed {
+    /// Returns the bytes that are held back. If the rest of a secret comes later,
+    /// it is still found.
+    pub(crate) fn release(&mut self) -> Redacted {
         let bytes = Bytes::from(std::mem::take(&mut *self.held));
         let offset = self.offset;
         self.offset = offset.saturating_add(length(&bytes));
-        Passed {
+        Redacted {
             bytes,
             offset,
-            late: Vec::new(),
+            late_masks: Vec::new(),
         }
     }
 
-    /// So many bytes are missing here. Nothing may be held back.
+    /// Skips lost bytes. No bytes may be held back.
     pub(crate) fn skip(&mut self, lost: u64) {
         self.offset = self.offset.saturating_add(lost);
-        self.visible = Visible::default();
+        self.escape_state = EscapeState::default();
         self.secrets.iter_mut().for_each(Secret::restart);
     }
 
-    /// Searches text that is kept already. None: there is nothing to search for.
-    pub(crate) fn sweep(&self, kind: SweepKind) -> Option<Sweep<'_>> {
-        (!self.secrets.is_empty()).then(|| Sweep::new(&self.secrets, kind))
+    /// Returns a search for secrets in stored text, or `None` without secrets.
+    pub(crate) fn scan(&self, mode: ScanMode) -> Option<SecretScan<'_>> {
+        (!self.secrets.is_empty()).then(|| SecretScan::new(&self.secrets, mode))
     }
 
-    /// Takes bytes, and returns where the letters of secrets are that they
-    /// complete.
+    /// Processes bytes. Returns the ranges of the secrets that they complete.
     fn search(&mut self, bytes: &[u8], offset: u64) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         if self.secrets.is_empty() {
@@ -194,77 +190,77 @@ impl Redactor {
             if self.is_idle() {
                 let next = bytes[at..]
                     .iter()
-                    .position(|byte| self.begins[usize::from(*byte)]);
+                    .position(|byte| self.start_bytes[usize::from(*byte)]);
                 at = next.map_or(bytes.len(), |next| at + next);
             }
             if let Some(byte) = bytes.get(at) {
-                self.take(*byte, offset.saturating_add(at as u64), &mut found);
+                self.match_byte(*byte, offset.saturating_add(at as u64), &mut found);
             }
             at += 1;
         }
         found
     }
 
-    /// Whether no secret has begun, and all bytes can be seen.
+    /// Returns whether no match is in progress, outside of control sequences.
     fn is_idle(&self) -> bool {
         let mut secrets = self.secrets.iter();
-        self.visible == Visible::Text
-            && secrets.all(|secret| secret.in_bytes == 0 && secret.in_visible == 0)
+        self.escape_state == EscapeState::Text
+            && secrets.all(|secret| secret.matched_bytes == 0 && secret.matched_visible == 0)
     }
 
-    fn take(&mut self, byte: u8, offset: u64, found: &mut Vec<Range<u64>>) {
-        let is_visible = self.visible.take(byte);
+    fn match_byte(&mut self, byte: u8, offset: u64, found: &mut Vec<Range<u64>>) {
+        let is_visible = self.escape_state.feed(byte);
         if is_visible {
             let longest = self.secrets.iter().map(Secret::length).max();
-            while self.seen.len() >= longest.unwrap_or(0).max(1) {
-                self.seen.pop_front();
+            while self.visible.len() >= longest.unwrap_or(0).max(1) {
+                self.visible.pop_front();
             }
-            self.seen.push_back(offset);
+            self.visible.push_back(offset);
         }
         let end = offset.saturating_add(1);
         for secret in &mut self.secrets {
             let length = secret.length();
-            if secret.take(byte) {
-                add(found, end.saturating_sub(length as u64)..end);
+            if secret.feed(byte) {
+                push_merged(found, end.saturating_sub(length as u64)..end);
             }
-            if is_visible && secret.take_visible(byte) {
-                let first = self.seen.len().saturating_sub(length);
-                for offset in self.seen.range(first..) {
-                    add(found, *offset..offset.saturating_add(1));
+            if is_visible && secret.feed_visible(byte) {
+                let first = self.visible.len().saturating_sub(length);
+                for offset in self.visible.range(first..) {
+                    push_merged(found, *offset..offset.saturating_add(1));
                 }
             }
         }
     }
 
-    /// Where the first secret begins whose end has not come, if the next byte has
-    /// this offset.
-    fn unfinished(&self, end: u64) -> Option<u64> {
+    /// Returns the offset of the earliest partial match. `end` is the offset of
+    /// the next byte.
+    fn partial_match_start(&self, end: u64) -> Option<u64> {
         let starts = self.secrets.iter().flat_map(|secret| {
             let in_bytes =
-                (secret.in_bytes > 0).then(|| end.saturating_sub(secret.in_bytes as u64));
-            let first = self.seen.len().checked_sub(secret.in_visible);
-            let first = first.filter(|_| secret.in_visible > 0);
-            let in_visible = first.and_then(|first| self.seen.get(first).copied());
+                (secret.matched_bytes > 0).then(|| end.saturating_sub(secret.matched_bytes as u64));
+            let first = self.visible.len().checked_sub(secret.matched_visible);
+            let first = first.filter(|_| secret.matched_visible > 0);
+            let in_visible = first.and_then(|first| self.visible.get(first).copied());
             [in_bytes, in_visible].into_iter().flatten()
         });
         starts.min()
     }
 
-    fn note_begins(&mut self) {
-        self.begins = [false; 256];
-        self.begins[usize::from(ESCAPE)] = true;
+    fn update_start_bytes(&mut self) {
+        self.start_bytes = [false; 256];
+        self.start_bytes[usize::from(ESCAPE)] = true;
         for first in self
             .secrets
             .iter()
             .filter_map(|secret| secret.bytes().first())
         {
-            self.begins[usize::from(*first)] = true;
+            self.start_bytes[usize::from(*first)] = true;
         }
     }
 }
 
-/// Adds a range, as one with the last if they touch.
-fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
+/// Appends a range, merged with the last one if they touch.
+fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut() {
         Some(last) if last.start <= range.start && range.start <= last.end => {
             last.end = last.end.max(range.end);
@@ -273,15 +269,15 @@ fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     }
 }
 
-/// Bytes that begin at an offset, with ranges of offsets masked.
+/// Returns the bytes with ranges masked. `offset` is that of the first byte.
 fn masked(bytes: &[u8], offset: u64, ranges: &[Range<u64>]) -> Bytes {
     let mut masked = bytes.to_vec();
-    let place = |at: u64| {
+    let index = |at: u64| {
         let at = usize::try_from(at.saturating_sub(offset));
         at.map_or(bytes.len(), |at| at.min(bytes.len()))
     };
     for range in ranges {
-        masked[place(range.start)..place(range.end)].fill(MASK);
+        masked[index(range.start)..index(range.end)].fill(MASK);
     }
     masked.into()
 }

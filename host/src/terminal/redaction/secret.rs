@@ -1,37 +1,36 @@
 use zeroize::Zeroizing;
 
-/// A secret, and how much of it the last bytes of a stream are.
+/// A secret, and the state of the search for it in a stream.
 ///
-/// Two streams are searched: all bytes as they come, and those alone that can be
-/// seen, so that control sequences between its letters do not matter. The search
-/// is that of Knuth, Morris and Pratt: a byte is looked at once, whenever it
-/// comes.
+/// Two streams are searched: all bytes, and the visible bytes only, so that
+/// control sequences between its letters are ignored. The algorithm is
+/// Knuth-Morris-Pratt, which processes each byte once, as it arrives.
 pub(super) struct Secret {
     bytes: Zeroizing<Vec<u8>>,
-    /// For each length of a beginning: how long the longest shorter beginning is
-    /// that it ends with.
+    /// The failure function: for each prefix, the length of the longest proper
+    /// prefix that is also its suffix.
     borders: Zeroizing<Vec<usize>>,
-    /// The same as people see it.
+    /// The secret as visible characters.
     letters: Zeroizing<Vec<char>>,
-    /// How many of the last bytes match.
-    pub(super) in_bytes: usize,
-    /// How many of the last bytes that can be seen match.
-    pub(super) in_visible: usize,
+    /// How many of the last bytes match the beginning of the secret.
+    pub(super) matched_bytes: usize,
+    /// How many of the last visible bytes do.
+    pub(super) matched_visible: usize,
 }
 
-/// Shorter secrets are hidden only until the next input, and only where nothing
-/// stands between their letters: every later `a` would vanish otherwise.
-const MIN_LASTING: usize = 4;
+/// Shorter secrets are masked only until the next input, and only where their
+/// letters are adjacent. Otherwise every later `a` would be masked.
+const MIN_PERSISTENT_LENGTH: usize = 4;
 
 impl Secret {
-    /// Of bytes, of which there is at least one.
+    /// Creates a secret of at least one byte.
     pub(super) fn new(bytes: &[u8]) -> Self {
         let mut secret = Self {
             bytes: Zeroizing::new(bytes.to_vec()),
             borders: Zeroizing::new(vec![0]),
             letters: Zeroizing::new(letters(bytes)),
-            in_bytes: 0,
-            in_visible: 0,
+            matched_bytes: 0,
+            matched_visible: 0,
         };
         let mut border = 0;
         for byte in bytes.iter().skip(1) {
@@ -53,42 +52,42 @@ impl Secret {
         self.bytes.len()
     }
 
-    pub(super) fn is_brief(&self) -> bool {
-        self.length() < MIN_LASTING
+    pub(super) fn is_short(&self) -> bool {
+        self.length() < MIN_PERSISTENT_LENGTH
     }
 
-    /// Takes the next byte. Returns whether all of it has come.
-    pub(super) fn take(&mut self, byte: u8) -> bool {
-        let matched = self.advance(self.in_bytes, byte);
-        self.in_bytes = self.unfinished(matched);
+    /// Processes the next byte. Returns whether it completes the secret.
+    pub(super) fn feed(&mut self, byte: u8) -> bool {
+        let matched = self.advance(self.matched_bytes, byte);
+        self.matched_bytes = self.partial_match(matched);
         matched == self.length()
     }
 
-    /// Takes the next byte that can be seen.
-    pub(super) fn take_visible(&mut self, byte: u8) -> bool {
-        if self.is_brief() {
+    /// Processes the next visible byte. Returns whether it completes the secret.
+    pub(super) fn feed_visible(&mut self, byte: u8) -> bool {
+        if self.is_short() {
             return false;
         }
-        let matched = self.advance(self.in_visible, byte);
-        self.in_visible = self.unfinished(matched);
+        let matched = self.advance(self.matched_visible, byte);
+        self.matched_visible = self.partial_match(matched);
         matched == self.length()
     }
 
-    /// Bytes are missing: what comes next continues nothing.
+    /// Discards partial matches, because bytes are missing.
     pub(super) fn restart(&mut self) {
-        self.in_bytes = 0;
-        self.in_visible = 0;
+        self.matched_bytes = 0;
+        self.matched_visible = 0;
     }
 
-    /// How many of the bytes that match may be the beginning of another one.
-    fn unfinished(&self, matched: usize) -> usize {
+    /// Returns how many of the matched bytes can be the beginning of a new match.
+    fn partial_match(&self, matched: usize) -> usize {
         match matched == self.length() {
             true => self.borders.last().copied().unwrap_or(0),
             false => matched,
         }
     }
 
-    /// How many bytes match with one more.
+    /// Returns how many bytes match after one more byte.
     fn advance(&self, mut matched: usize, byte: u8) -> usize {
         loop {
             if self.bytes.get(matched) == Some(&byte) {

@@ -10,20 +10,20 @@ fn redactor(secrets: &[&str]) -> Redactor {
     redactor
 }
 
-/// What happens between two pieces.
+/// The pause between two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     Short,
-    /// So long that nothing is held back any more.
+    /// Longer than bytes are held back.
     Long,
 }
 
-/// Everything that is kept if these pieces come.
+/// Returns what is stored after these pieces.
 fn kept(redactor: &mut Redactor, pieces: &[&str], pause: Pause) -> String {
     let mut kept = Vec::new();
     for piece in pieces {
-        let passed = redactor.feed(Bytes::copy_from_slice(piece.as_bytes()));
-        keep(&mut kept, &passed);
+        let output = redactor.feed(Bytes::copy_from_slice(piece.as_bytes()));
+        keep(&mut kept, &output);
         if pause == Pause::Long {
             keep(&mut kept, &redactor.release());
         }
@@ -32,14 +32,14 @@ fn kept(redactor: &mut Redactor, pieces: &[&str], pause: Pause) -> String {
     String::from_utf8(kept).unwrap()
 }
 
-fn keep(kept: &mut Vec<u8>, passed: &Passed) {
-    assert_eq!(passed.offset, kept.len() as u64, "offsets are true");
-    for range in &passed.late {
-        assert!(range.start < range.end && range.end <= passed.offset);
+fn keep(kept: &mut Vec<u8>, output: &Redacted) {
+    assert_eq!(output.offset, kept.len() as u64, "offsets are true");
+    for range in &output.late_masks {
+        assert!(range.start < range.end && range.end <= output.offset);
         let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
         kept[range].fill(MASK);
     }
-    kept.extend_from_slice(&passed.bytes);
+    kept.extend_from_slice(&output.bytes);
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn controls_between_its_letters_do_not_hide_a_secret() {
         ("hunt\x1b]0;title\x07er2", "****\x1b]0;title\x07***"),
         ("hunt\x1b]0;hunter2\x1b\\er2", "****\x1b]0;*******\x1b\\***"),
         ("hunt\x1b(Ber2", "****\x1b(B***"),
-        // Letters of a sequence are none of the text.
+        // Letters of a sequence are not text.
         ("\x1b[1hunter2", "\x1b[1*******"),
         ("\x1b[hunter", "\x1b[hunter"),
-        // What stands between is other text.
+        // Visible text between the letters prevents a match.
         ("hun.ter2", "hun.ter2"),
     ] {
         for pause in [Pause::Short, Pause::Long] {
@@ -104,7 +104,7 @@ fn only_the_possible_beginning_of_a_secret_is_held_back() {
 fn what_is_complete_is_not_held_back() {
     let mut redactor = redactor(&["hunter2", "abcabc"]);
     assert_eq!(redactor.feed(Bytes::from("hunter2")).bytes, "*******");
-    // Its end may be the beginning of another one.
+    // Its end may be the beginning of another match.
     assert_eq!(redactor.feed(Bytes::from("abcabc")).bytes, "***");
     assert_eq!(redactor.feed(Bytes::from("abc")).bytes, "***");
     assert_eq!(redactor.feed(Bytes::from("!")).bytes, "***!");
@@ -121,19 +121,19 @@ fn controls_without_end_are_not_held_back_without_end() {
             .bytes
             .len();
         assert!(redactor.held.len() <= MAX_HELD);
-        assert!(redactor.seen.len() <= 7);
+        assert!(redactor.visible.len() <= 7);
     }
     assert!(kept > 300_000);
-    let passed = redactor.feed(Bytes::from("2"));
-    assert_eq!((passed.late.len(), passed.late.first()), (1, Some(&(0..6))));
+    let late = redactor.feed(Bytes::from("2")).late_masks;
+    assert_eq!((late.len(), late.first()), (1, Some(&(0..6))));
 }
 
 #[test]
 fn bytes_without_secrets_are_not_copied() {
     let bytes = Bytes::from("nothing to see");
     for secrets in [&[][..], &["XYZ-secret"]] {
-        let passed = redactor(secrets).feed(bytes.clone()).bytes;
-        assert_eq!(passed.as_ptr(), bytes.as_ptr());
+        let output = redactor(secrets).feed(bytes.clone()).bytes;
+        assert_eq!(output.as_ptr(), bytes.as_ptr());
     }
     let cut = redactor(&["see-you"]).feed(bytes.clone()).bytes;
     assert_eq!(cut, "nothing to ");
@@ -161,7 +161,7 @@ fn a_very_short_secret_is_hidden_until_the_next_input() {
     let mut redactor = redactor(&["a\n", "longer"]);
     let first = redactor.feed(Bytes::from("abc a\rb"));
     assert_eq!(first.bytes, "*bc *\rb");
-    redactor.next_input();
+    redactor.forget_short_secrets();
     assert_eq!(redactor.feed(Bytes::from("abc longer")).bytes, "abc ******");
 }
 
@@ -172,7 +172,7 @@ fn the_oldest_of_too_many_secrets_is_forgotten() {
     redactor.hide(b"\r\n");
     for number in 0..=MAX_SECRETS {
         redactor.hide(format!("secret{number:02}").as_bytes());
-        // Known already, so it takes no other's place.
+        // Already there, so it does not displace another.
         redactor.hide(format!("secret{number:02}").as_bytes());
     }
     let text = "secret00 secret01 secret16";
@@ -186,9 +186,9 @@ fn nothing_is_completed_across_missing_bytes() {
     redactor.feed(Bytes::from("hunt"));
     redactor.release();
     redactor.skip(10);
-    let passed = redactor.feed(Bytes::from("er2 hunter2"));
-    assert_eq!((passed.offset, passed.late), (14, vec![]));
-    assert_eq!(passed.bytes, "er2 *******");
+    let output = redactor.feed(Bytes::from("er2 hunter2"));
+    assert_eq!((output.offset, output.late_masks), (14, vec![]));
+    assert_eq!(output.bytes, "er2 *******");
 }
 
 #[test]
@@ -202,20 +202,20 @@ fn a_secret_is_not_shown_for_debugging() {
 #[test]
 fn text_is_searched_for_whole_secrets_or_for_the_rest_of_one() {
     let redactor = redactor(&["hunter2", "pass word", "ab"]);
-    let masked = |kind, text: &str| {
+    let masked = |mode, text: &str| {
         let mut text = text.to_owned();
-        redactor.sweep(kind).unwrap().mask(&mut text);
+        redactor.scan(mode).unwrap().mask(&mut text);
         text
     };
     let exact = "hunter2 ******* hunte pass word\npass\nword ab";
     let expected = "******* ******* hunte *********\npass\nword ab";
-    assert_eq!(masked(SweepKind::Exact, exact), expected);
-    let completed = SweepKind::Completed { lines: 1 };
+    assert_eq!(masked(ScanMode::Exact, exact), expected);
+    let completed = ScanMode::Completed { lines: 1 };
     assert_eq!(masked(completed, "xhunter*abxa*"), "x*******abx**");
     assert_eq!(masked(completed, "passwo\u{fffd}*"), "********");
 }
 
-/// Masks in the whole text at once.
+/// Masks the whole text at once.
 fn oracle(text: &str, secrets: &[String]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
@@ -267,8 +267,8 @@ proptest! {
         }
         keep(&mut all, &redactor.release());
         let seen: String = {
-            let mut visible = Visible::default();
-            let seen = all.into_iter().filter(|byte| visible.take(*byte));
+            let mut visible = EscapeState::default();
+            let seen = all.into_iter().filter(|byte| visible.feed(*byte));
             seen.map(char::from).collect()
         };
         prop_assert_eq!(seen, oracle(&text, &[secret]));

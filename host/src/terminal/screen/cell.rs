@@ -1,26 +1,26 @@
 use super::style::{Colour, Style};
 
-/// How many marks (accents and the like) a character keeps. More are dropped, so
-/// nobody can pile them up without end.
-const MARKS: usize = 3;
+/// How many combining marks a character keeps. More are dropped, to bound the
+/// memory.
+const MAX_MARKS: usize = 3;
 
-/// One place on a screen.
+/// One cell of a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     character: char,
-    marks: [char; MARKS],
+    marks: [char; MAX_MARKS],
     pub(super) style: Style,
     pub(super) part: Part,
 }
 
-/// What of a character is in a place.
+/// Which part of a character is in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// All of it.
     Whole,
-    /// The left half of a wide one.
+    /// The left half of a wide character.
     Left,
-    /// The right half of a wide one, which the left half speaks for.
+    /// The right half of a wide character. The left half holds its text.
     Right,
 }
 
@@ -30,7 +30,7 @@ impl Cell {
     pub(super) const fn new(character: char, style: Style, part: Part) -> Self {
         Self {
             character,
-            marks: [NO_MARK; MARKS],
+            marks: [NO_MARK; MAX_MARKS],
             style,
             part,
         }
@@ -46,7 +46,7 @@ impl Cell {
         }
     }
 
-    /// The character, then its marks. Nothing for the right half of one.
+    /// Returns the character, then its marks. Empty for a right half.
     pub(super) fn characters(&self) -> impl Iterator<Item = char> {
         let marks = self.marks.into_iter().take_while(|mark| *mark != NO_MARK);
         let all = std::iter::once(self.character).chain(marks);
@@ -65,7 +65,7 @@ impl Cell {
         self.character
     }
 
-    /// In how many places the character is, if it begins here.
+    /// Returns how many columns the character takes, 0 for a right half.
     pub(super) fn columns(&self) -> usize {
         match self.part {
             Part::Whole => 1,
@@ -74,7 +74,7 @@ impl Cell {
         }
     }
 
-    /// Whether nothing is to be seen of it, its background aside.
+    /// Returns whether it shows nothing but its background.
     pub(super) fn is_blank(&self) -> bool {
         self.character == ' ' && self.marks[0] == NO_MARK
     }

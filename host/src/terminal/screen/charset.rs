@@ -1,18 +1,17 @@
-/// What the letters of a program mean.
+/// A character set that a program has selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Charset {
-    /// Themselves.
+    /// Characters are not mapped.
     #[default]
     Ascii,
-    /// Lines and corners: the special graphics of the VT100, which is how many
-    /// programs draw boxes to this day.
-    Lines,
+    /// The special graphics of the VT100, with which many programs draw boxes.
+    LineDrawing,
 }
 
 impl Charset {
-    pub(super) fn from_final(byte: u8) -> Self {
+    pub(super) fn from_final_byte(byte: u8) -> Self {
         match byte {
-            b'0' => Self::Lines,
+            b'0' => Self::LineDrawing,
             _ => Self::Ascii,
         }
     }
@@ -21,12 +20,12 @@ impl Charset {
     pub(super) fn map(self, character: char) -> char {
         match self {
             Self::Ascii => character,
-            Self::Lines => line(character),
+            Self::LineDrawing => line_drawing(character),
         }
     }
 }
 
-fn line(character: char) -> char {
+fn line_drawing(character: char) -> char {
     match character {
         '`' => '◆',
         'a' => '▒',

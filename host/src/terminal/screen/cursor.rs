@@ -1,23 +1,23 @@
 use super::{charset::Charset, style::Style};
 
-/// Where the next character goes, and how it will look.
+/// The position, style and character set of the next character.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cursor {
     pub(super) row: usize,
     pub(super) column: usize,
-    /// The last column is written: the next character begins a new row.
-    pub(super) wraps: bool,
+    /// The last column was written: the next character wraps to a new row.
+    pub(super) pending_wrap: bool,
     pub(super) style: Style,
-    /// Rows are counted from the top of the scrolling region, and the cursor
-    /// cannot leave it.
-    pub(super) origin: bool,
+    /// Rows count from the top of the scrolling region, which the cursor cannot
+    /// leave (DECOM).
+    pub(super) origin_mode: bool,
     charsets: [Charset; 2],
     shifted: bool,
 }
 
 impl Cursor {
-    /// At the same place, with nothing said about what it writes.
-    pub(super) fn plain(&self) -> Self {
+    /// Returns a cursor at the same position with all else reset.
+    pub(super) fn with_default_attributes(&self) -> Self {
         Self {
             row: self.row,
             column: self.column,

@@ -7,8 +7,7 @@ use super::{
 };
 use crate::terminal::size::TerminalSize;
 
-/// A terminal without a window: takes what a program prints, and knows what a
-/// person would see.
+/// A headless terminal emulator.
 #[derive(Debug)]
 pub(crate) struct Emulator {
     pub(super) parser: Parser,
@@ -16,7 +15,7 @@ pub(crate) struct Emulator {
 }
 
 impl Emulator {
-    /// An empty screen, with a place for so many lines that leave it at the top.
+    /// Creates an empty screen that keeps up to `scrollback_lines` of scrollback.
     pub(crate) fn new(size: TerminalSize, scrollback_lines: usize) -> Self {
         let size = TerminalSize::clamped(size.columns, size.rows);
         Self {
@@ -25,21 +24,21 @@ impl Emulator {
         }
     }
 
-    /// Takes what the program printed, cut anywhere.
+    /// Processes output, which may be split anywhere.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.parser.feed(bytes, &mut self.display);
     }
 
-    /// Bytes are missing from here on. What is on the screen may be wrong until the
+    /// Records that bytes are missing here. The screen may be wrong until the
     /// program clears it.
     pub(crate) fn note_gap(&mut self) {
-        // What comes next is not the end of what was being read.
+        // The next bytes do not continue an unfinished sequence.
         self.parser = Parser::new();
-        self.display.shown.incomplete = true;
-        self.display.other.incomplete = true;
+        self.display.active.incomplete = true;
+        self.display.inactive.incomplete = true;
     }
 
-    /// Has another size from now on. Long rows are cut, not wrapped anew.
+    /// Changes the size. Long rows are cut, not rewrapped.
     pub(crate) fn resize(&mut self, size: TerminalSize) {
         let size = TerminalSize::clamped(size.columns, size.rows);
         if size != self.size() {
@@ -47,54 +46,55 @@ impl Emulator {
         }
     }
 
-    /// What the program shall read as answers to its questions.
+    /// Takes the replies to the program's queries, to be sent as its input.
     pub(crate) fn take_replies(&mut self) -> Vec<u8> {
         self.display.replies.take()
     }
 
     pub(crate) fn size(&self) -> TerminalSize {
         TerminalSize {
-            columns: narrow(self.display.columns()),
-            rows: narrow(self.display.rows()),
+            columns: to_u16(self.display.columns()),
+            rows: to_u16(self.display.rows()),
         }
     }
 
-    /// What the screen looks like now.
+    /// Returns a snapshot of the screen.
     pub(crate) fn screen(&self) -> Screen {
-        let Display { shown, cursor, .. } = &self.display;
+        let Display { active, cursor, .. } = &self.display;
         Screen {
             size: self.size(),
             cursor: ScreenCursor {
-                row: narrow(cursor.row),
-                column: narrow(cursor.column),
+                row: to_u16(cursor.row),
+                column: to_u16(cursor.column),
                 visible: self.display.cursor_visible,
             },
             title: self.display.title.text().to_owned(),
             alternate: self.is_alternate(),
-            health: match shown.incomplete {
+            health: match active.incomplete {
                 true => ScreenHealth::Incomplete,
                 false => ScreenHealth::Good,
             },
-            rows: shown.rows.iter().map(Row::trimmed).collect(),
+            rows: active.rows.iter().map(Row::trimmed).collect(),
         }
     }
 
-    /// The text of all rows, without empty ones at the end.
+    /// Returns the text of all rows, without empty ones at the end.
     pub(crate) fn text(&self) -> String {
-        super::snapshot::joined(&self.display.shown.rows)
+        super::snapshot::join_rows(&self.display.active.rows)
     }
 
-    /// The text of the row that the cursor is in.
+    /// Returns the text of the cursor's row.
     pub(crate) fn cursor_line(&self) -> String {
-        let row = self.display.shown.rows.get(self.display.cursor.row);
+        let row = self.display.active.rows.get(self.display.cursor.row);
         row.map(Row::text).unwrap_or_default()
     }
 
-    /// The text of that row up to the cursor, with all its blanks, and behind.
-    pub(crate) fn cursor_row(&self) -> (String, String) {
+    /// Returns the text of that row before the cursor, blanks included, and the
+    /// text from the cursor on.
+    pub(crate) fn split_cursor_row(&self) -> (String, String) {
         let (mut before, mut after) = (String::new(), String::new());
         let mut column = 0;
-        let row = self.display.shown.rows.get(self.display.cursor.row);
+        let row = self.display.active.rows.get(self.display.cursor.row);
         for cell in row.into_iter().flat_map(|row| row.cells()) {
             match column < self.display.cursor.column {
                 true => cell.push_to(&mut before),
@@ -107,28 +107,28 @@ impl Emulator {
         (before, after)
     }
 
-    /// The last lines that left the screen at its top, the newest last.
+    /// Returns the last lines of the scrollback, the newest last.
     pub(crate) fn scrollback(&self, lines: usize) -> Vec<String> {
         self.display.scrollback.last(lines)
     }
 
-    /// Forgets those lines. The screen stays as it is.
+    /// Clears the scrollback. The screen stays as it is.
     pub(crate) fn clear_scrollback(&mut self) {
         self.display.scrollback.clear();
     }
 
-    /// What the program has asked for.
+    /// Returns the modes that the program has set.
     pub(crate) fn modes(&self) -> Modes {
         self.display.modes
     }
 
-    /// Whether the program draws on the screen that has no scrollback.
+    /// Returns whether the alternate screen is shown.
     pub(crate) fn is_alternate(&self) -> bool {
         self.display.modes.alternate_screen
     }
 }
 
-/// No screen has more rows or columns than fit.
-fn narrow(number: usize) -> u16 {
+/// Converts a row or column, which always fits.
+fn to_u16(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }

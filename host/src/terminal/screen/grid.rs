@@ -7,9 +7,9 @@ use super::{cursor::Cursor, row::Row, style::Colour};
 pub(super) struct Grid {
     pub(super) rows: Vec<Row>,
     pub(super) columns: usize,
-    /// What the program saved of the cursor.
+    /// The cursor that the program saved.
     pub(super) saved: Cursor,
-    /// Whether bytes were lost that may have changed it.
+    /// Whether bytes were lost that may have changed this screen.
     pub(super) incomplete: bool,
 }
 
@@ -34,21 +34,21 @@ impl Grid {
         self.incomplete = false;
     }
 
-    /// Moves the rows of a region up. Each row that leaves is shown first.
+    /// Moves the rows of a region up. Passes each removed row to `visit`.
     pub(super) fn scroll_up(
         &mut self,
         region: Range<usize>,
         count: usize,
         background: Colour,
-        mut leaves: impl FnMut(&Row),
+        mut visit: impl FnMut(&Row),
     ) {
         let Some(rows) = self.rows.get_mut(region) else {
             return;
         };
         let count = count.min(rows.len());
-        let (leaving, _) = rows.split_at_mut(count);
-        for row in leaving {
-            leaves(row);
+        let (removed, _) = rows.split_at_mut(count);
+        for row in removed {
+            visit(row);
             row.clear(background);
         }
         rows.rotate_left(count);
@@ -65,24 +65,24 @@ impl Grid {
         }
     }
 
-    /// Makes it another size. Rows are cut or left short, never wrapped anew:
-    /// programs draw again when they hear of a new size. Where rows must go, those
-    /// below `keep` go first, then those at the top, which are shown.
+    /// Changes the size. Rows are cut, never rewrapped: programs redraw after a
+    /// resize. Rows below `last_kept` are removed first, then rows at the top, which
+    /// are passed to `visit`.
     ///
-    /// Answers how many went at the top.
+    /// Returns how many rows were removed at the top.
     pub(super) fn resize(
         &mut self,
         columns: usize,
         rows: usize,
-        keep: usize,
-        leaves: impl FnMut(&Row),
+        last_kept: usize,
+        visit: impl FnMut(&Row),
     ) -> usize {
-        let below = self.rows.len().saturating_sub(keep.saturating_add(1));
+        let below = self.rows.len().saturating_sub(last_kept.saturating_add(1));
         let excess = self.rows.len().saturating_sub(rows);
         self.rows
             .truncate(self.rows.len().saturating_sub(excess.min(below)));
         let above = self.rows.len().saturating_sub(rows);
-        self.rows.drain(..above).as_slice().iter().for_each(leaves);
+        self.rows.drain(..above).as_slice().iter().for_each(visit);
         for row in &mut self.rows {
             row.resize(self.columns, columns);
         }

@@ -1,30 +1,30 @@
-/// What a program has asked its terminal for.
+/// The terminal modes that a program has set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Modes {
-    /// Pasted text shall be marked as such.
+    /// Pasted text is enclosed in markers.
     pub(crate) bracketed_paste: bool,
-    /// Arrow keys shall send what applications want.
+    /// Cursor keys send their application sequences (DECCKM).
     pub(crate) application_cursor_keys: bool,
-    /// So shall the keypad.
+    /// The keypad sends its application sequences (DECNKM).
     pub(crate) application_keypad: bool,
-    /// The program draws on the screen that has no scrollback.
+    /// The alternate screen, which has no scrollback, is shown.
     pub(crate) alternate_screen: bool,
-    /// What the program wants to hear of the mouse.
-    pub(crate) mouse: Mouse,
-    /// The program wants to hear when its window gets or loses the focus.
-    pub(crate) focus: bool,
+    /// Which mouse events are reported.
+    pub(crate) mouse: MouseTracking,
+    /// Focus changes are reported.
+    pub(crate) focus_events: bool,
 }
 
-/// What a program wants to hear of the mouse.
+/// Which mouse events a program has requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mouse {
-    /// Nothing.
+pub(crate) enum MouseTracking {
+    /// None.
     #[default]
-    Nothing,
+    Off,
     /// Clicks.
     Clicks,
-    /// Clicks, and moves while a button is held.
+    /// Clicks, and motion while a button is held.
     Drags,
-    /// Everything.
-    Moves,
+    /// Clicks and all motion.
+    Motion,
 }

@@ -3,13 +3,13 @@ use super::style::{Colour, Style};
 /// Red, green and blue.
 pub(super) type Rgb = [u8; 3];
 
-/// Of text that has no colour of its own.
+/// The default colour of text.
 pub(super) const FOREGROUND: Rgb = [0xd4, 0xd8, 0xe0];
 
-/// Behind it.
+/// The default background.
 pub(super) const BACKGROUND: Rgb = [0x16, 0x18, 0x1d];
 
-/// The eight basic colours and their bright sisters.
+/// The eight basic colours and their bright variants.
 const BASIC: [Rgb; 16] = [
     [0x2a, 0x2e, 0x36],
     [0xe0, 0x5f, 0x65],
@@ -29,16 +29,15 @@ const BASIC: [Rgb; 16] = [
     [0xf5, 0xf7, 0xfa],
 ];
 
-/// The two colours that a style means on a dark screen: of the character, and
-/// behind it.
+/// Returns the foreground and background of a style on a dark screen.
 pub(super) fn colours(style: Style) -> (Rgb, Rgb) {
-    let mut foreground = shown(style.foreground, FOREGROUND);
-    let mut background = shown(style.background, BACKGROUND);
+    let mut foreground = to_rgb(style.foreground, FOREGROUND);
+    let mut background = to_rgb(style.background, BACKGROUND);
     if style.reverse {
         std::mem::swap(&mut foreground, &mut background);
     }
     if style.dim {
-        foreground = mixed(foreground, background, 150);
+        foreground = blend(foreground, background, 150);
     }
     if style.hidden {
         foreground = background;
@@ -46,18 +45,18 @@ pub(super) fn colours(style: Style) -> (Rgb, Rgb) {
     (foreground, background)
 }
 
-/// So many 255ths of one colour on another one.
-pub(super) fn mixed(upper: Rgb, lower: Rgb, share: u8) -> Rgb {
-    let mut mixed = lower;
-    for (mixed, upper) in mixed.iter_mut().zip(upper) {
-        let (share, upper, lower) = (u32::from(share), u32::from(upper), u32::from(*mixed));
-        let sum = upper * share + lower * (255 - share);
-        *mixed = u8::try_from(sum / 255).unwrap_or(u8::MAX);
+/// Blends one colour over another. `alpha` is in 255ths.
+pub(super) fn blend(upper: Rgb, lower: Rgb, alpha: u8) -> Rgb {
+    let mut blended = lower;
+    for (blended, upper) in blended.iter_mut().zip(upper) {
+        let (alpha, upper, lower) = (u32::from(alpha), u32::from(upper), u32::from(*blended));
+        let sum = upper * alpha + lower * (255 - alpha);
+        *blended = u8::try_from(sum / 255).unwrap_or(u8::MAX);
     }
-    mixed
+    blended
 }
 
-fn shown(colour: Colour, default: Rgb) -> Rgb {
+fn to_rgb(colour: Colour, default: Rgb) -> Rgb {
     match colour {
         Colour::Default => default,
         Colour::Rgb(red, green, blue) => [red, green, blue],
@@ -65,7 +64,7 @@ fn shown(colour: Colour, default: Rgb) -> Rgb {
     }
 }
 
-/// What xterm's 256 colours are: basic ones, a cube, and greys.
+/// Returns one of xterm's 256 colours: 16 basic ones, a colour cube, and greys.
 fn indexed(index: u8) -> Rgb {
     if let Some(basic) = BASIC.get(usize::from(index)) {
         return *basic;

@@ -4,27 +4,27 @@ use super::{
     utf8::{Decoded, Utf8},
 };
 
-/// How many bytes of a command are kept. The rest of a longer one is dropped.
-const MAX_COMMAND: usize = 1024;
+/// How many bytes of an OSC string are kept. The rest is dropped.
+const MAX_OSC: usize = 1024;
 
-/// Tells text from controls, in bytes that are cut anywhere.
+/// Parses text and control sequences. Bytes may be split anywhere.
 ///
 /// ```text
-///            ESC            [                 @ … ~
-///  Ground ────────> Escape ───> Control ────────────────> Ground
-///    ▲                │  └ ] ─> Command ── BEL or ESC ──┐
-///    │                ├─── P ─> Request ── @ … ~ ──┐    │
+///            ESC            [             @ … ~
+///  Ground ────────> Escape ───> Csi ────────────────────> Ground
+///    ▲                │  └ ] ─> Osc ── BEL or ESC ──────┐
+///    │                ├─── P ─> Dcs ── @ … ~ ──────┐    │
 ///    │                └ X ^ _ ───────> Ignored <───┘    │
 ///    └── CAN, SUB: from everywhere      └ ESC ──────────┴─> Escape
 /// ```
 ///
-/// What it holds does not grow with what arrives: numbers and strings are bounded,
-/// and what is longer is read to its end and dropped.
+/// Its memory is bounded: numbers and strings have limits, and what exceeds them
+/// is parsed to its end and dropped.
 #[derive(Debug)]
 pub(super) struct Parser {
     state: State,
     sequence: Sequence,
-    command: Vec<u8>,
+    osc: Vec<u8>,
     utf8: Utf8,
 }
 
@@ -32,17 +32,17 @@ pub(super) struct Parser {
 enum State {
     /// Text.
     Ground,
-    /// Behind ESC.
+    /// After ESC.
     Escape,
     /// A control sequence (CSI).
-    Control,
-    /// A control sequence with something in it that cannot be.
+    Csi,
+    /// A control sequence with an invalid byte.
     Malformed,
     /// An operating system command (OSC).
-    Command,
+    Osc,
     /// The head of a device control string (DCS).
-    Request,
-    /// A string that means nothing to us.
+    Dcs,
+    /// A string that is not supported.
     Ignored,
 }
 
@@ -57,14 +57,14 @@ impl Parser {
         Self {
             state: State::Ground,
             sequence: Sequence::default(),
-            command: Vec::new(),
+            osc: Vec::new(),
             utf8: Utf8::new(),
         }
     }
 
     pub(super) fn feed(&mut self, mut bytes: &[u8], display: &mut Display) {
         loop {
-            if self.state == State::Ground && !self.utf8.is_amid() {
+            if self.state == State::Ground && !self.utf8.is_partial() {
                 let plain = bytes.iter().position(|byte| !matches!(byte, b' '..=b'~'));
                 let (text, rest) = bytes.split_at(plain.unwrap_or(bytes.len()));
                 display.write_ascii(text);
@@ -74,25 +74,25 @@ impl Parser {
                 return;
             };
             bytes = rest;
-            self.take(byte, display);
+            self.parse(byte, display);
         }
     }
 
-    /// How many bytes it keeps of what is not complete.
+    /// Returns how many bytes are allocated for an incomplete sequence.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
-        self.command.capacity()
+        self.osc.capacity()
     }
 
-    fn take(&mut self, byte: u8, display: &mut Display) {
-        if self.state == State::Ground && (self.utf8.is_amid() || byte >= 0x80) {
+    fn parse(&mut self, byte: u8, display: &mut Display) {
+        if self.state == State::Ground && (self.utf8.is_partial() || byte >= 0x80) {
             match self.utf8.decode(byte) {
-                Decoded::Part => return,
+                Decoded::Incomplete => return,
                 Decoded::Character(character) => return display.write(character),
-                Decoded::Cut => {
+                Decoded::Invalid => {
                     display.write(char::REPLACEMENT_CHARACTER);
                     if byte >= 0x80 {
-                        return self.take(byte, display);
+                        return self.parse(byte, display);
                     }
                 }
             }
@@ -102,73 +102,73 @@ impl Parser {
             (ESCAPE, before) => {
                 self.state = State::Escape;
                 self.sequence.clear();
-                if before == State::Command {
-                    display.command(&self.command, false);
+                if before == State::Osc {
+                    display.osc(&self.osc, false);
                 }
             }
             (_, State::Ground) => match byte {
                 b' '..=b'~' => display.write(char::from(byte)),
                 _ => display.execute(byte),
             },
-            (_, State::Command) => self.command(byte, display),
+            (_, State::Osc) => self.osc_byte(byte, display),
             (_, State::Ignored) | (DELETE, _) => {}
-            (0..b' ', State::Escape | State::Control | State::Malformed) => display.execute(byte),
-            (_, State::Escape) => self.escape(byte, display),
-            (_, State::Control | State::Request) => self.sequence(byte, display),
+            (0..b' ', State::Escape | State::Csi | State::Malformed) => display.execute(byte),
+            (_, State::Escape) => self.escape_byte(byte, display),
+            (_, State::Csi | State::Dcs) => self.sequence_byte(byte, display),
             (b'@'.., State::Malformed) => self.state = State::Ground,
             (_, State::Malformed) => {}
         }
     }
 
-    fn escape(&mut self, byte: u8, display: &mut Display) {
-        let begun = match self.sequence.marks() {
-            // Only what stands right behind ESC begins something.
-            Some([]) => begun_by(byte),
+    fn escape_byte(&mut self, byte: u8, display: &mut Display) {
+        let string_or_csi = match self.sequence.intermediates() {
+            // Only a byte directly after ESC starts one.
+            Some([]) => state_after_escape(byte),
             _ => None,
         };
-        if let Some(state) = begun {
+        if let Some(state) = string_or_csi {
             self.state = state;
-            self.command.clear();
+            self.osc.clear();
             return;
         }
         match byte {
-            b' '..=b'/' => self.sequence.mark(byte),
+            b' '..=b'/' => self.sequence.push_intermediate(byte),
             b'0'..=b'~' => {
                 self.state = State::Ground;
-                if let Some(marks) = self.sequence.marks() {
-                    display.escape(marks, byte);
+                if let Some(intermediates) = self.sequence.intermediates() {
+                    display.escape(intermediates, byte);
                 }
             }
             _ => self.state = State::Ground,
         }
     }
 
-    fn command(&mut self, byte: u8, display: &mut Display) {
+    fn osc_byte(&mut self, byte: u8, display: &mut Display) {
         match byte {
             BELL => {
                 self.state = State::Ground;
-                display.command(&self.command, true);
+                display.osc(&self.osc, true);
             }
             // Other control characters are not part of it.
             0..b' ' => {}
-            _ if self.command.len() < MAX_COMMAND => self.command.push(byte),
+            _ if self.osc.len() < MAX_OSC => self.osc.push(byte),
             _ => {}
         }
     }
 
-    fn sequence(&mut self, byte: u8, display: &mut Display) {
+    fn sequence_byte(&mut self, byte: u8, display: &mut Display) {
         match byte {
             b'0'..=b'9' => self.sequence.digit(byte),
-            b';' => self.sequence.separate(false),
-            b':' => self.sequence.separate(true),
-            b'<'..=b'?' | b' '..=b'/' => self.sequence.mark(byte),
-            b'@'..=b'~' if self.state == State::Control => {
+            b';' => self.sequence.end_number(false),
+            b':' => self.sequence.end_number(true),
+            b'<'..=b'?' | b' '..=b'/' => self.sequence.push_intermediate(byte),
+            b'@'..=b'~' if self.state == State::Csi => {
                 self.state = State::Ground;
-                display.control(&self.sequence, byte);
+                display.csi(&self.sequence, byte);
             }
             b'@'..=b'~' => {
                 self.state = State::Ignored;
-                display.request(&self.sequence, byte);
+                display.dcs(&self.sequence, byte);
             }
             // Control characters within the head of a string.
             0..b' ' => {}
@@ -177,11 +177,11 @@ impl Parser {
     }
 }
 
-fn begun_by(byte: u8) -> Option<State> {
+fn state_after_escape(byte: u8) -> Option<State> {
     match byte {
-        b'[' => Some(State::Control),
-        b']' => Some(State::Command),
-        b'P' => Some(State::Request),
+        b'[' => Some(State::Csi),
+        b']' => Some(State::Osc),
+        b'P' => Some(State::Dcs),
         b'X' | b'^' | b'_' => Some(State::Ignored),
         _ => None,
     }

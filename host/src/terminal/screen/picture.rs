@@ -2,39 +2,39 @@ use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_wid
 
 use super::{
     cell::Cell,
-    drawn,
-    palette::{BACKGROUND, FOREGROUND, Rgb, colours, mixed},
+    glyphs,
+    palette::{BACKGROUND, FOREGROUND, Rgb, blend, colours},
     snapshot::Screen,
     style::Style,
 };
 
-/// A screen in pixels.
+/// An image of a screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// How many pixels are in a line.
+    /// The width in pixels.
     pub width: usize,
-    /// How many lines there are.
+    /// The height in pixels.
     pub height: usize,
-    /// Red, green, blue and opacity of each pixel, line by line from the top.
+    /// Red, green, blue and alpha of each pixel, line by line from the top.
     pub rgba: Vec<u8>,
 }
 
 const SIZE: RasterHeight = RasterHeight::Size20;
 
-/// Of a cell, in pixels.
+/// The size of a cell in pixels.
 const WIDTH: usize = get_raster_width(FontWeight::Regular, SIZE);
 const HEIGHT: usize = SIZE.val();
 
-/// Around the screen.
+/// The margin around the screen in pixels.
 const MARGIN: usize = 12;
 
 impl Screen {
-    /// A picture of it in pixels: light on dark, with colours, styles and the
+    /// Renders the screen to pixels: light on dark, with colours, styles and the
     /// cursor. European letters, lines, blocks and Braille are drawn; other
-    /// characters are empty boxes, since the library carries no font that has them.
+    /// characters become empty boxes, since the embedded font lacks them.
     /// [`Screen::to_svg`] has no such limit.
     ///
-    /// It takes about 900 bytes for each place on the screen.
+    /// It takes about 900 bytes for each cell of the screen.
     pub fn to_picture(&self) -> Picture {
         let columns = usize::from(self.size.columns);
         let mut picture = Picture::filled(
@@ -46,14 +46,14 @@ impl Screen {
             for (column, cell) in row.cells().iter().enumerate() {
                 picture.draw(cell, column, number);
             }
-            let rest = colours(Style::blank(row.rest())).1;
+            let rest = colours(Style::blank(row.tail_colour())).1;
             if rest != BACKGROUND {
-                let area = Area::of(used, number, columns.saturating_sub(used));
+                let area = Area::of_cells(used, number, columns.saturating_sub(used));
                 picture.fill(area, rest, u8::MAX);
             }
         }
         if self.cursor.visible {
-            let area = Area::of(self.cursor.column.into(), self.cursor.row.into(), 1);
+            let area = Area::of_cells(self.cursor.column.into(), self.cursor.row.into(), 1);
             picture.fill(area, FOREGROUND, 128);
         }
         picture
@@ -70,8 +70,8 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Of some cells in a row.
-    fn of(column: usize, row: usize, columns: usize) -> Self {
+    /// Returns the area of adjacent cells in a row.
+    fn of_cells(column: usize, row: usize, columns: usize) -> Self {
         Self {
             x: column * WIDTH + MARGIN,
             y: row * HEIGHT + MARGIN,
@@ -80,7 +80,7 @@ impl Area {
         }
     }
 
-    /// A part of it, which is told from its own corner.
+    /// Returns a part of it, relative to its upper left corner.
     pub(super) fn part(&self, x: usize, y: usize, width: usize, height: usize) -> Self {
         Self {
             x: self.x + x,
@@ -107,7 +107,7 @@ impl Picture {
             return;
         }
         let (foreground, background) = colours(cell.style);
-        let area = Area::of(column, row, cell.columns());
+        let area = Area::of_cells(column, row, cell.columns());
         if background != BACKGROUND {
             self.fill(area, background, u8::MAX);
         }
@@ -126,7 +126,7 @@ impl Picture {
     }
 
     fn draw_character(&mut self, cell: &Cell, area: Area, colour: Rgb) {
-        if drawn::draw(self, cell.character(), area, colour) {
+        if glyphs::draw(self, cell.character(), area, colour) {
             return;
         }
         let weight = match cell.style.bold {
@@ -134,30 +134,30 @@ impl Picture {
             false => FontWeight::Regular,
         };
         let Some(letter) = get_raster(cell.character(), weight, SIZE) else {
-            return drawn::draw_unknown(self, area, colour);
+            return glyphs::draw_missing_glyph(self, area, colour);
         };
         for (y, line) in letter.rows().enumerate() {
-            // Letters that lean to the right are good enough for italics.
-            let lean = match cell.style.italic {
+            // Italics are approximated by slanting the letters.
+            let shift = match cell.style.italic {
                 true => HEIGHT.saturating_sub(y + 4) / 5,
                 false => 0,
             };
-            for (x, share) in line.iter().enumerate() {
-                self.fill(area.part(x + lean, y, 1, 1), colour, *share);
+            for (x, alpha) in line.iter().enumerate() {
+                self.fill(area.part(x + shift, y, 1, 1), colour, *alpha);
             }
         }
     }
 
-    /// Lays so many 255ths of a colour over an area.
-    pub(super) fn fill(&mut self, area: Area, colour: Rgb, share: u8) {
-        if share == 0 {
+    /// Blends a colour over an area. `alpha` is in 255ths.
+    pub(super) fn fill(&mut self, area: Area, colour: Rgb, alpha: u8) {
+        if alpha == 0 {
             return;
         }
         let lines = self.rgba.chunks_exact_mut(self.width * 4);
         for line in lines.skip(area.y).take(area.height) {
             let pixels = line.as_chunks_mut::<4>().0.iter_mut();
             for [red, green, blue, _] in pixels.skip(area.x).take(area.width) {
-                [*red, *green, *blue] = mixed(colour, [*red, *green, *blue], share);
+                [*red, *green, *blue] = blend(colour, [*red, *green, *blue], alpha);
             }
         }
     }

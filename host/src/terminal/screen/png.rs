@@ -6,22 +6,21 @@ use super::picture::Picture;
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Eight bits each of red, green, blue and opacity; the only compression and the
-/// only filters there are; not interlaced.
+/// Bit depth 8, colour type RGBA, standard compression and filters, not
+/// interlaced.
 const FORMAT: [u8; 5] = [8, 6, 0, 0, 0];
 
 impl Picture {
-    /// The picture as the bytes of a PNG file: ISO/IEC 15948.
+    /// Encodes the picture as a PNG file: ISO/IEC 15948.
     pub fn to_png(&self) -> Vec<u8> {
-        // Memory takes everything, and no screen is so large that its numbers do
-        // not fit.
+        // Writing to memory does not fail, and no screen is too large for a PNG.
         self.encode().unwrap_or_default()
     }
 
     fn encode(&self) -> io::Result<Vec<u8>> {
         let mut lines = ZlibEncoder::new(Vec::new(), Compression::fast());
         for line in self.rgba.chunks_exact(self.width.max(1) * 4) {
-            // Each line says how it is filtered: not at all.
+            // Each line starts with its filter type: none.
             lines.write_all(&[0])?;
             lines.write_all(line)?;
         }
@@ -37,7 +36,7 @@ impl Picture {
     }
 }
 
-/// A chunk: length, type, data, and a checksum of the last two.
+/// Appends a chunk: length, type, data, and a checksum of the last two.
 fn push(png: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) -> io::Result<()> {
     let mut checksum = Crc::new();
     checksum.update(kind);

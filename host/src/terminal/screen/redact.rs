@@ -1,71 +1,70 @@
-//! Secrets on a screen, masked where they are.
+//! Masks secrets on a screen.
 
 use std::collections::BTreeMap;
 
 use zeroize::Zeroizing;
 
 use super::{display::Display, emulator::Emulator, grid::Grid, scrollback::Scrollback};
-use crate::terminal::redaction::{MASK, Sweep, SweepKind};
+use crate::terminal::redaction::{MASK, ScanMode, SecretScan};
 
-/// A secret may begin in lines that were searched already.
-const LINES_AGAIN: usize = 64;
+/// Lines that are searched again, since a secret may begin in them.
+const OVERLAP_LINES: usize = 64;
 
 impl Emulator {
-    /// Masks secrets on both screens, in the lines that left them, and in titles.
-    pub(crate) fn redact(&mut self, sweep: &Sweep<'_>) {
+    /// Masks secrets on both screens, in the scrollback, and in titles.
+    pub(crate) fn redact(&mut self, scan: &SecretScan<'_>) {
         let Display {
-            shown,
-            other,
+            active,
+            inactive,
             scrollback,
             title,
             modes,
             ..
         } = &mut self.display;
         let (main, alternate) = match modes.alternate_screen {
-            false => (shown, other),
-            true => (other, shown),
+            false => (active, inactive),
+            true => (inactive, active),
         };
         let unsearched = scrollback.take_unsearched();
-        let lines = match sweep.kind() {
-            SweepKind::Exact => unsearched.saturating_add(LINES_AGAIN),
-            SweepKind::Completed { lines } => lines,
+        let lines = match scan.mode() {
+            ScanMode::Exact => unsearched.saturating_add(OVERLAP_LINES),
+            ScanMode::Completed { lines } => lines,
         };
-        let mut text = Text::new(sweep.kind());
+        let mut text = ScreenText::new(scan.mode());
         text.add_lines(scrollback, lines, main.columns);
         text.add_rows(main);
-        text.mask(sweep, main, scrollback);
-        let mut text = Text::new(sweep.kind());
+        text.mask(scan, main, scrollback);
+        let mut text = ScreenText::new(scan.mode());
         text.add_rows(alternate);
-        text.mask(sweep, alternate, scrollback);
-        title.texts().for_each(|text| sweep.mask(text));
+        text.mask(scan, alternate, scrollback);
+        title.texts_mut().for_each(|text| scan.mask(text));
     }
 }
 
-/// The letters of lines and rows, one behind the other as if nothing were
-/// between them.
-struct Text {
-    kind: SweepKind,
+/// The concatenated letters of lines and rows, with their positions.
+struct ScreenText {
+    mode: ScanMode,
     letters: Zeroizing<Vec<char>>,
-    places: Vec<CellPosition>,
+    positions: Vec<LetterPosition>,
 }
 
-/// Where a letter is.
+/// The position of a letter.
 #[derive(Clone, Copy)]
-enum CellPosition {
-    /// In a line that left the screen.
+enum LetterPosition {
+    /// In a line of the scrollback.
     Line { number: usize, at: usize },
     /// On the screen.
     Cell { row: usize, column: usize },
-    /// Nowhere: a line ends.
+    /// Not a letter, but the end of a line.
     End,
 }
 
-impl Text {
-    fn new(kind: SweepKind) -> Self {
+impl ScreenText {
+    fn new(mode: ScanMode) -> Self {
         Self {
-            kind,
+            mode,
             letters: Zeroizing::default(),
-            places: Vec::new(),
+            positions: Vec::new(),
         }
     }
 
@@ -73,7 +72,7 @@ impl Text {
         for (number, line) in scrollback.numbered(lines) {
             let mut length = 0;
             for (at, letter) in line.chars().enumerate() {
-                self.add(letter, CellPosition::Line { number, at });
+                self.add(letter, LetterPosition::Line { number, at });
                 length = at.saturating_add(1);
             }
             self.end_line(length >= columns);
@@ -88,7 +87,7 @@ impl Text {
                 for letter in cell.characters() {
                     self.add(
                         letter,
-                        CellPosition::Cell {
+                        LetterPosition::Cell {
                             row: number,
                             column,
                         },
@@ -99,39 +98,39 @@ impl Text {
         }
     }
 
-    fn add(&mut self, letter: char, place: CellPosition) {
-        let is_exact = self.kind == SweepKind::Exact;
+    fn add(&mut self, letter: char, position: LetterPosition) {
+        let is_exact = self.mode == ScanMode::Exact;
         if is_exact || !letter.is_whitespace() {
             self.letters.push(letter);
-            self.places.push(place);
+            self.positions.push(position);
         }
     }
 
-    /// A line that is full goes on in the next one.
+    /// Ends a line. A full line is taken to continue in the next one.
     fn end_line(&mut self, is_full: bool) {
-        if self.kind == SweepKind::Exact && !is_full {
+        if self.mode == ScanMode::Exact && !is_full {
             self.letters.push('\n');
-            self.places.push(CellPosition::End);
+            self.positions.push(LetterPosition::End);
         }
     }
 
-    fn mask(&self, sweep: &Sweep<'_>, grid: &mut Grid, scrollback: &mut Scrollback) {
+    fn mask(&self, scan: &SecretScan<'_>, grid: &mut Grid, scrollback: &mut Scrollback) {
         let mut lines = BTreeMap::<usize, Vec<usize>>::new();
-        for found in sweep.find(&self.letters) {
-            match self.places.get(found) {
-                Some(CellPosition::Line { number, at }) => {
+        for found in scan.find(&self.letters) {
+            match self.positions.get(found) {
+                Some(LetterPosition::Line { number, at }) => {
                     lines.entry(*number).or_default().push(*at)
                 }
-                Some(CellPosition::Cell { row, column }) => {
+                Some(LetterPosition::Cell { row, column }) => {
                     if let Some(row) = grid.row(*row) {
                         row.replace(*column, char::from(MASK));
                     }
                 }
-                Some(CellPosition::End) | None => {}
+                Some(LetterPosition::End) | None => {}
             }
         }
-        for (number, places) in lines {
-            scrollback.replace(number, &places, char::from(MASK));
+        for (number, positions) in lines {
+            scrollback.replace(number, &positions, char::from(MASK));
         }
     }
 }

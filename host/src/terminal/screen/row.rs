@@ -5,22 +5,22 @@ use super::{
 
 /// A row of a screen.
 ///
-/// Only the cells up to the last one that was written are there. The others are
-/// blank and of one colour, so that to clear a row, however long, is next to
-/// nothing: programs can ask for that with three bytes.
+/// Only the cells up to the last one that was written are stored. The others are
+/// blank and of one colour. This makes clearing a row of any length cheap, which
+/// programs can request with three bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
     cells: Vec<Cell>,
-    rest: Colour,
+    tail_colour: Colour,
 }
 
 impl Row {
-    /// The cells that were written. All others are blank.
+    /// Returns the stored cells. All others are blank.
     pub(super) fn cells(&self) -> &[Cell] {
         &self.cells
     }
 
-    /// Puts a character in the place of the one in a column, as wide as that.
+    /// Replaces the character in a column, in both columns if it is wide.
     pub(super) fn replace(&mut self, column: usize, character: char) {
         for column in [column, column.saturating_add(1)] {
             let Some(cell) = self.cells.get_mut(column) else {
@@ -34,12 +34,12 @@ impl Row {
         }
     }
 
-    /// The colour behind the others.
-    pub(super) fn rest(&self) -> Colour {
-        self.rest
+    /// Returns the background of the cells that are not stored.
+    pub(super) fn tail_colour(&self) -> Colour {
+        self.tail_colour
     }
 
-    /// The text, without blanks at its end.
+    /// Returns the text, without trailing blanks.
     pub(super) fn text(&self) -> String {
         let last = self.cells.iter().rposition(|cell| !cell.is_blank());
         let used = last.map_or(0, |last| last.saturating_add(1));
@@ -50,22 +50,22 @@ impl Row {
         text
     }
 
-    /// The same row in as few cells as can be.
+    /// Returns the same row without redundant blank cells.
     pub(super) fn trimmed(&self) -> Self {
-        let blank = Cell::blank(self.rest);
+        let blank = Cell::blank(self.tail_colour);
         let last = self.cells.iter().rposition(|cell| *cell != blank);
         let used = last.map_or(0, |last| last.saturating_add(1));
         Self {
             cells: self.cells.iter().take(used).copied().collect(),
-            rest: self.rest,
+            tail_colour: self.tail_colour,
         }
     }
 
     /// Writes a character into its one or two columns.
     pub(super) fn put(&mut self, column: usize, character: char, wide: bool, style: Style) {
         if wide {
-            self.split(column);
-            self.split(column.saturating_add(2));
+            self.blank_straddling(column);
+            self.blank_straddling(column.saturating_add(2));
             self.set(column, Cell::new(character, style, Part::Left));
             self.set(
                 column.saturating_add(1),
@@ -77,29 +77,29 @@ impl Row {
         match self.cells.get_mut(column) {
             Some(old) if old.part == Part::Whole => *old = cell,
             Some(_) => {
-                self.split(column);
-                self.split(column.saturating_add(1));
+                self.blank_straddling(column);
+                self.blank_straddling(column.saturating_add(1));
                 self.set(column, cell);
             }
             None => self.set(column, cell),
         }
     }
 
-    /// Writes characters that take a column each.
+    /// Writes characters of one column each.
     pub(super) fn put_ascii(&mut self, column: usize, text: &[u8], style: Style) {
         let end = column.saturating_add(text.len());
-        self.split(column);
-        self.split(end);
-        self.extend(column);
+        self.blank_straddling(column);
+        self.blank_straddling(end);
+        self.fill_to(column);
         let cell = |byte: &u8| Cell::new(char::from(*byte), style, Part::Whole);
-        let there = end.min(self.cells.len()).saturating_sub(column);
-        let (over, behind) = text.split_at(there);
-        if let Some(old) = self.cells.get_mut(column..column.saturating_add(there)) {
-            for (old, byte) in old.iter_mut().zip(over) {
+        let overlap = end.min(self.cells.len()).saturating_sub(column);
+        let (overwritten, appended) = text.split_at(overlap);
+        if let Some(old) = self.cells.get_mut(column..column.saturating_add(overlap)) {
+            for (old, byte) in old.iter_mut().zip(overwritten) {
                 *old = cell(byte);
             }
         }
-        self.cells.extend(behind.iter().map(cell));
+        self.cells.extend(appended.iter().map(cell));
     }
 
     /// Adds a mark to the character in a column.
@@ -108,7 +108,7 @@ impl Row {
             Some(Part::Right) => column.saturating_sub(1),
             _ => column,
         };
-        self.extend(column.saturating_add(1));
+        self.fill_to(column.saturating_add(1));
         if let Some(cell) = self.cells.get_mut(column) {
             cell.add_mark(mark);
         }
@@ -116,23 +116,23 @@ impl Row {
 
     pub(super) fn clear(&mut self, background: Colour) {
         self.cells.clear();
-        self.rest = background;
+        self.tail_colour = background;
     }
 
     /// Blanks the columns from one up to, not including, another one.
     pub(super) fn erase(&mut self, from: usize, to: usize, background: Colour, columns: usize) {
-        self.split(from);
+        self.blank_straddling(from);
         if to >= columns {
-            if self.rest != background {
-                self.extend(from);
+            if self.tail_colour != background {
+                self.fill_to(from);
             }
             self.cells.truncate(from);
-            self.rest = background;
+            self.tail_colour = background;
             return;
         }
-        self.split(to);
-        if self.rest != background {
-            self.extend(to);
+        self.blank_straddling(to);
+        if self.tail_colour != background {
+            self.fill_to(to);
         }
         let to = to.min(self.cells.len());
         if let Some(erased) = self.cells.get_mut(from..to) {
@@ -140,69 +140,69 @@ impl Row {
         }
     }
 
-    /// Moves what is from a column on to the right.
+    /// Inserts blanks; the cells from a column on move to the right.
     pub(super) fn insert(&mut self, at: usize, count: usize, background: Colour, columns: usize) {
-        self.split(at);
-        if self.rest != background {
-            self.extend(columns);
+        self.blank_straddling(at);
+        if self.tail_colour != background {
+            self.fill_to(columns);
         }
         let count = count.min(columns.saturating_sub(at));
         if at < self.cells.len() {
             let kept = columns.saturating_sub(count);
-            self.split(kept);
+            self.blank_straddling(kept);
             self.cells.truncate(kept);
             let blanks = std::iter::repeat_n(Cell::blank(background), count);
             self.cells.splice(at..at, blanks);
         }
     }
 
-    /// Takes columns away; what is right of them moves to the left.
+    /// Deletes columns; the cells right of them move to the left.
     pub(super) fn delete(&mut self, at: usize, count: usize, background: Colour, columns: usize) {
         let end = at.saturating_add(count).min(columns);
-        self.split(at);
-        self.split(end);
-        if self.rest != background {
-            self.extend(columns);
+        self.blank_straddling(at);
+        self.blank_straddling(end);
+        if self.tail_colour != background {
+            self.fill_to(columns);
         }
         let end = end.min(self.cells.len());
         if at < end {
             self.cells.drain(at..end);
         }
-        if self.rest != background {
+        if self.tail_colour != background {
             let blank = Cell::blank(background);
             self.cells.resize(columns, blank);
         }
     }
 
-    /// Makes it as wide as a screen that was wider or narrower.
+    /// Adapts it to a new width of the screen. `before` is the old width.
     pub(super) fn resize(&mut self, before: usize, columns: usize) {
-        if self.rest != Colour::Default && columns > before {
-            self.extend(before);
-            self.rest = Colour::Default;
+        if self.tail_colour != Colour::Default && columns > before {
+            self.fill_to(before);
+            self.tail_colour = Colour::Default;
         }
-        self.split(columns);
+        self.blank_straddling(columns);
         self.cells.truncate(columns);
         self.cells.shrink_to_fit();
     }
 
     fn set(&mut self, column: usize, cell: Cell) {
-        self.extend(column);
+        self.fill_to(column);
         match self.cells.get_mut(column) {
             Some(old) => *old = cell,
             None => self.cells.push(cell),
         }
     }
 
-    /// Makes the first columns cells.
-    fn extend(&mut self, columns: usize) {
+    /// Stores blank cells up to a column.
+    fn fill_to(&mut self, columns: usize) {
         if self.cells.len() < columns {
-            self.cells.resize(columns, Cell::blank(self.rest));
+            self.cells.resize(columns, Cell::blank(self.tail_colour));
         }
     }
 
-    /// Makes sure that no character is on both sides of a column's left edge: one
-    /// that is becomes two blanks.
-    fn split(&mut self, column: usize) {
+    /// Replaces a wide character that straddles the left edge of a column by two
+    /// blanks.
+    fn blank_straddling(&mut self, column: usize) {
         if self
             .cells
             .get(column)

@@ -1,15 +1,15 @@
 use std::collections::VecDeque;
 
-/// How many bytes of text are kept at most, whatever the number of lines.
+/// Limits the bytes of text, in addition to the number of lines.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The lines that left the screen at its top, as text.
+/// The lines that scrolled off the top of the screen, as text.
 #[derive(Debug)]
 pub(super) struct Scrollback {
     lines: VecDeque<Box<str>>,
     bytes: usize,
     max_lines: usize,
-    /// How many of the last lines were not searched for secrets.
+    /// How many of the last lines were not yet searched for secrets.
     unsearched: usize,
 }
 
@@ -23,7 +23,7 @@ impl Scrollback {
         }
     }
 
-    /// Takes a line, which is only made if there is a place for it.
+    /// Appends a line, which is only built if lines are kept.
     pub(super) fn push(&mut self, line: impl FnOnce() -> String) {
         if self.max_lines == 0 {
             return;
@@ -46,27 +46,27 @@ impl Scrollback {
         lines.map(|line| line.to_string()).collect()
     }
 
-    /// Returns how many of the last lines were not searched for secrets, and takes
-    /// it that they are now.
+    /// Returns how many of the last lines were not searched for secrets, and resets
+    /// that number.
     pub(super) fn take_unsearched(&mut self) -> usize {
         std::mem::take(&mut self.unsearched)
     }
 
-    /// The last lines, each with its number.
+    /// Returns the last lines with their indexes.
     pub(super) fn numbered(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
         let first = self.lines.len().saturating_sub(count);
         let lines = self.lines.iter().enumerate().skip(first);
         lines.map(|(number, line)| (number, &**line))
     }
 
-    /// Puts characters in the place of others, by their place in the line.
-    pub(super) fn replace(&mut self, number: usize, places: &[usize], character: char) {
+    /// Replaces the characters of a line at these positions.
+    pub(super) fn replace(&mut self, number: usize, columns: &[usize], character: char) {
         let Some(line) = self.lines.get_mut(number) else {
             return;
         };
         let letters = line.chars().enumerate();
         let changed: String = letters
-            .map(|(at, letter)| match places.contains(&at) {
+            .map(|(at, letter)| match columns.contains(&at) {
                 true => character,
                 false => letter,
             })

@@ -1,32 +1,32 @@
-/// How many numbers a control sequence can have. One with more is not carried out.
+/// How many numbers a control sequence can have. One with more is ignored.
 const MAX_NUMBERS: usize = 32;
 
-/// How many bytes can be before and behind the numbers. One with more is not
-/// carried out.
-const MAX_MARKS: usize = 2;
+/// How many private markers and intermediate bytes a sequence can have. One with
+/// more is ignored.
+const MAX_INTERMEDIATES: usize = 2;
 
-/// A control sequence, ECMA-48 5.4, as far as it has arrived.
+/// A control sequence that is being parsed: ECMA-48 5.4.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     numbers: [u16; MAX_NUMBERS],
-    /// How many of them there are, the one that is being read included.
+    /// The count of numbers, including the one that is being parsed.
     count: usize,
-    /// A bit for each number that a colon ties to the one before it.
-    tied: u32,
-    marks: [u8; MAX_MARKS],
-    marks_count: usize,
-    /// There was more than fits.
-    excess: bool,
+    /// A bit for each number that follows a colon.
+    subparameter: u32,
+    intermediates: [u8; MAX_INTERMEDIATES],
+    intermediate_count: usize,
+    /// A limit was exceeded.
+    overflowed: bool,
 }
 
 impl Sequence {
-    /// Begins anew.
+    /// Starts a new sequence.
     pub(super) fn clear(&mut self) {
         self.numbers[0] = 0;
         self.count = 1;
-        self.tied = 0;
-        self.marks_count = 0;
-        self.excess = false;
+        self.subparameter = 0;
+        self.intermediate_count = 0;
+        self.overflowed = false;
     }
 
     pub(super) fn digit(&mut self, byte: u8) {
@@ -36,37 +36,38 @@ impl Sequence {
         }
     }
 
-    /// Ends a number.
-    pub(super) fn separate(&mut self, tied: bool) {
+    /// Ends a number. `subparameter` is whether a colon precedes the next one.
+    pub(super) fn end_number(&mut self, subparameter: bool) {
         let Some(next) = self.numbers.get_mut(self.count) else {
-            self.excess = true;
+            self.overflowed = true;
             return;
         };
         *next = 0;
-        self.tied |= u32::from(tied) << self.count;
+        self.subparameter |= u32::from(subparameter) << self.count;
         self.count = self.count.saturating_add(1);
     }
 
-    /// Takes a byte that says which family the sequence belongs to.
-    pub(super) fn mark(&mut self, byte: u8) {
-        match self.marks.get_mut(self.marks_count) {
+    /// Adds a private marker or an intermediate byte.
+    pub(super) fn push_intermediate(&mut self, byte: u8) {
+        match self.intermediates.get_mut(self.intermediate_count) {
             Some(free) => {
                 *free = byte;
-                self.marks_count = self.marks_count.saturating_add(1);
+                self.intermediate_count = self.intermediate_count.saturating_add(1);
             }
-            None => self.excess = true,
+            None => self.overflowed = true,
         }
     }
 
-    /// The family, if it is small enough to be one that we know.
-    pub(super) fn marks(&self) -> Option<&[u8]> {
-        match self.excess {
+    /// Returns the private markers and intermediates, or `None` if a limit was
+    /// exceeded.
+    pub(super) fn intermediates(&self) -> Option<&[u8]> {
+        match self.overflowed {
             true => None,
-            false => self.marks.get(..self.marks_count),
+            false => self.intermediates.get(..self.intermediate_count),
         }
     }
 
-    /// The numbers, together with those that are tied to them.
+    /// Returns the parameters, each with its subparameters.
     pub(super) fn parameters(&self) -> Parameters<'_> {
         Parameters {
             sequence: self,
@@ -74,27 +75,27 @@ impl Sequence {
         }
     }
 
-    /// A number by its place. 0 if it is not there.
-    pub(super) fn number(&self, place: usize) -> usize {
-        let parameter = self.parameters().nth(place);
+    /// Returns a parameter by its index, or 0 if it is missing.
+    pub(super) fn parameter(&self, index: usize) -> usize {
+        let parameter = self.parameters().nth(index);
         parameter
             .and_then(|parameter| parameter.first().copied())
             .unwrap_or(0)
             .into()
     }
 
-    /// The first number, where nothing and 0 mean 1.
-    pub(super) fn repetitions(&self) -> usize {
+    /// Returns the first number, with 1 for a missing number and for 0.
+    pub(super) fn first_or_one(&self) -> usize {
         usize::from(self.numbers[0]).max(1)
     }
 
-    /// How many numbers there are.
-    pub(super) fn count(&self) -> usize {
+    /// Returns the count of numbers.
+    pub(super) fn number_count(&self) -> usize {
         self.count
     }
 }
 
-/// The parameters of a sequence, one by one.
+/// An iterator over the parameters of a sequence.
 pub(super) struct Parameters<'a> {
     sequence: &'a Sequence,
     next: usize,
@@ -107,7 +108,7 @@ impl<'a> Iterator for Parameters<'a> {
         let Sequence {
             numbers,
             count,
-            tied,
+            subparameter,
             ..
         } = self.sequence;
         let first = self.next;
@@ -115,7 +116,7 @@ impl<'a> Iterator for Parameters<'a> {
             return None;
         }
         let mut end = first.saturating_add(1);
-        while end < *count && tied >> end & 1 == 1 {
+        while end < *count && subparameter >> end & 1 == 1 {
             end = end.saturating_add(1);
         }
         self.next = end;

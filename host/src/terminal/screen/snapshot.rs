@@ -1,66 +1,65 @@
 use super::{emulator::Emulator, row::Row, style::Style};
 use crate::terminal::size::TerminalSize;
 
-/// What a terminal's screen looked like at one moment.
+/// A snapshot of a terminal's screen.
 ///
-/// The text in it comes from the guest and can say anything, but holds no control
-/// characters and none that hide or reorder others: it can be printed.
+/// Its text comes from the guest, but it is safe to print: it holds no control
+/// characters and none that hide or reorder others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Screen {
-    /// How many columns and rows it has.
+    /// Its size.
     pub size: TerminalSize,
-    /// Where the cursor was.
+    /// The cursor.
     pub cursor: ScreenCursor,
-    /// What the program calls itself, in at most 256 characters. Often empty.
+    /// The window title that the program has set, at most 256 characters. Often
+    /// empty.
     pub title: String,
-    /// Whether it is the alternate screen, which editors and pagers draw on and
-    /// leave without a trace.
+    /// Whether it is the alternate screen, which editors and pagers use.
     pub alternate: bool,
-    /// Whether it can be relied on.
+    /// Whether output was lost.
     pub health: ScreenHealth,
     pub(super) rows: Vec<Row>,
 }
 
-/// Where a cursor was, counted from 0.
+/// The position of a cursor, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScreenCursor {
     /// From the top.
     pub row: u16,
     /// From the left.
     pub column: u16,
-    /// Whether the program wants it to be seen.
+    /// Whether it is shown.
     pub visible: bool,
 }
 
-/// Whether a screen can be relied on.
+/// Whether a screen shows all output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScreenHealth {
-    /// It was made of every byte that the program printed.
+    /// No byte of the output is missing.
     Good,
-    /// Bytes are missing since the program last cleared it: there may be rubbish,
-    /// and something may not be there.
+    /// Bytes were lost since the program last cleared it: text may be wrong or
+    /// missing.
     Incomplete,
 }
 
-/// Neighbours in a row that look the same.
+/// Adjacent characters of a row that have the same style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Where it begins, counted from 0.
+    /// Its first column, counted from 0.
     pub column: u16,
-    /// How many columns it takes. Wide characters take two, so that need not be the
-    /// number of characters.
+    /// How many columns it takes. Wide characters take two.
     pub columns: u16,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// How it looks.
+    /// Its style.
     pub style: Style,
 }
 
 impl Screen {
-    /// What a new terminal would show after all this was printed, in pieces that
-    /// are cut anywhere.
+    /// Returns the screen of a new terminal after this output, which may be split
+    /// anywhere.
     ///
     /// ```
     /// # fn main() -> Result<(), vmcell::Error> {
@@ -80,24 +79,25 @@ impl Screen {
         emulator.screen()
     }
 
-    /// All rows with newlines between them, without blanks at the end of rows and
+    /// Returns all rows with newlines between them, without trailing blanks and
     /// without empty rows at the end.
     pub fn text(&self) -> String {
-        joined(&self.rows)
+        join_rows(&self.rows)
     }
 
-    /// The text of each row, without blanks at its end.
+    /// Returns the text of each row, without trailing blanks.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = String> {
         self.rows.iter().map(Row::text)
     }
 
-    /// The text of a row, without blanks at its end. None if there is no such row.
+    /// Returns the text of a row without trailing blanks, or `None` if there is no
+    /// such row.
     pub fn line(&self, row: u16) -> Option<String> {
         self.rows.get(usize::from(row)).map(Row::text)
     }
 
-    /// The text of a row and how it looks, from left to right. What is left out is
-    /// blank and of no colour. Nothing if there is no such row.
+    /// Returns the text and styles of a row, from left to right, without blanks of
+    /// the default style. Empty if there is no such row.
     pub fn spans(&self, row: u16) -> Vec<Span> {
         let mut spans = Vec::<Span>::new();
         let row = self.rows.get(usize::from(row));
@@ -121,7 +121,7 @@ impl Screen {
         let end = spans
             .last()
             .map_or(0, |span| span.column.saturating_add(span.columns));
-        let rest = row.map(Row::rest).unwrap_or_default();
+        let rest = row.map(Row::tail_colour).unwrap_or_default();
         let missing = self.size.columns.saturating_sub(end);
         if rest != super::Colour::Default && missing > 0 {
             spans.push(Span {
@@ -136,8 +136,8 @@ impl Screen {
     }
 }
 
-/// The text of rows with newlines between them.
-pub(super) fn joined(rows: &[Row]) -> String {
+/// Returns the text of rows with newlines between them.
+pub(super) fn join_rows(rows: &[Row]) -> String {
     let lines: Vec<_> = rows.iter().map(Row::text).collect();
     let used = lines.iter().rposition(|line| !line.is_empty());
     let used = used.map_or(0, |last| last.saturating_add(1));

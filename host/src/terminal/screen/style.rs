@@ -1,41 +1,41 @@
-/// A colour, the way a program chose it.
+/// A colour, as the program specified it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colour {
-    /// Whatever the terminal takes when nothing is said.
+    /// The terminal's default.
     #[default]
     Default,
-    /// One of 256: the eight basic ones, their bright sisters, a cube of 216, and
+    /// One of 256: the eight basic ones, their bright variants, a cube of 216, and
     /// 24 greys.
     Palette(u8),
     /// Red, green and blue.
     Rgb(u8, u8, u8),
 }
 
-/// How a character looks.
+/// The style of a character.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// The colour of the character.
     pub foreground: Colour,
     /// The colour behind it.
     pub background: Colour,
-    /// Heavier than usual.
+    /// Bold.
     pub bold: bool,
-    /// Fainter than usual.
+    /// Faint.
     pub dim: bool,
-    /// Slanted.
+    /// Italic.
     pub italic: bool,
-    /// With a line below, of whatever kind.
+    /// Underlined, in any underline style.
     pub underline: bool,
-    /// With the two colours changed for each other.
+    /// With foreground and background swapped.
     pub reverse: bool,
-    /// Not to be seen.
+    /// Not visible.
     pub hidden: bool,
-    /// With a line through it.
+    /// Struck through.
     pub struck: bool,
 }
 
 impl Style {
-    /// Of a place without a character.
+    /// Returns the style of a cell without a character.
     pub(super) fn blank(background: Colour) -> Self {
         Self {
             background,

@@ -8,25 +8,25 @@ use super::{
     style::Style,
 };
 
-/// Of a cell, in pixels.
+/// The size of a cell in pixels.
 const WIDTH: usize = 9;
 const HEIGHT: usize = 20;
 
-/// From the top of a cell to the line that letters stand on.
+/// The distance from the top of a cell to the baseline.
 const BASELINE: usize = 15;
 
-/// Around the screen.
+/// The margin around the screen.
 const MARGIN: usize = 14;
 
 const FONTS: &str =
     "ui-monospace,'JetBrains Mono','SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace";
 
 impl Screen {
-    /// A picture of it that stays sharp at any size, as SVG: light on dark, with
-    /// colours, styles and the cursor. It needs no other file.
+    /// Renders the screen as SVG: light on dark, with colours, styles and the
+    /// cursor. The SVG refers to no other file.
     pub fn to_svg(&self) -> String {
         let mut svg = String::new();
-        // A string takes everything.
+        // Writing to a string does not fail.
         let _ = self.write_svg(&mut svg);
         svg
     }
@@ -55,7 +55,7 @@ impl Screen {
             write_backgrounds(svg, row, number, columns)?;
         }
         if self.cursor.visible {
-            let (x, y) = place(self.cursor.column.into(), self.cursor.row.into());
+            let (x, y) = cell_origin(self.cursor.column.into(), self.cursor.row.into());
             let cursor = Hex(FOREGROUND);
             write!(
                 svg,
@@ -71,23 +71,23 @@ impl Screen {
     }
 }
 
-fn place(column: usize, row: usize) -> (usize, usize) {
+fn cell_origin(column: usize, row: usize) -> (usize, usize) {
     (column * WIDTH, row * HEIGHT)
 }
 
-/// One rectangle for each stretch that has a colour of its own.
+/// Writes a rectangle for each run of cells with a background of its own.
 fn write_backgrounds(svg: &mut String, row: &Row, number: usize, columns: usize) -> fmt::Result {
-    let rest = colours(Style::blank(row.rest())).1;
-    let behind = |column: usize| row.cells().get(column).map(|cell| colours(cell.style).1);
+    let rest = colours(Style::blank(row.tail_colour())).1;
+    let background_at = |column: usize| row.cells().get(column).map(|cell| colours(cell.style).1);
     let mut from = 0;
     while from < columns {
-        let colour = behind(from).unwrap_or(rest);
+        let colour = background_at(from).unwrap_or(rest);
         let mut end = from + 1;
-        while end < columns && behind(end).unwrap_or(rest) == colour {
+        while end < columns && background_at(end).unwrap_or(rest) == colour {
             end += 1;
         }
         if colour != BACKGROUND {
-            let (x, y) = place(from, number);
+            let (x, y) = cell_origin(from, number);
             let width = (end - from) * WIDTH;
             let colour = Hex(colour);
             write!(
@@ -100,7 +100,7 @@ fn write_backgrounds(svg: &mut String, row: &Row, number: usize, columns: usize)
     Ok(())
 }
 
-/// Text that is written in one go.
+/// Text that is written as one element.
 struct Run {
     column: usize,
     columns: usize,
@@ -108,18 +108,18 @@ struct Run {
     style: Style,
 }
 
-/// ASCII of one style runs together. Everything else stands alone, so that it stands
-/// where it belongs whatever font there is.
+/// Splits a row into runs. ASCII of one style is joined. All other characters are
+/// runs of their own, so that each is in its column with any font.
 fn runs(row: &Row) -> Vec<Run> {
     let mut runs = Vec::<Run>::new();
-    let mut joins = false;
+    let mut can_join = false;
     for (column, cell) in row.cells().iter().enumerate() {
-        if cell.columns() == 0 || is_unseen(cell) {
-            joins = joins && cell.columns() == 0;
+        if cell.columns() == 0 || is_invisible(cell) {
+            can_join = can_join && cell.columns() == 0;
             continue;
         }
         let ascii = cell.characters().all(|character| character.is_ascii());
-        let last = runs.last_mut().filter(|_| joins && ascii);
+        let last = runs.last_mut().filter(|_| can_join && ascii);
         match last.filter(|run| run.style == cell.style) {
             Some(run) => {
                 cell.push_to(&mut run.text);
@@ -132,18 +132,18 @@ fn runs(row: &Row) -> Vec<Run> {
                 style: cell.style,
             }),
         }
-        joins = ascii;
+        can_join = ascii;
     }
     runs
 }
 
-fn is_unseen(cell: &Cell) -> bool {
-    let lined = cell.style.underline || cell.style.struck;
-    cell.style.hidden || cell.is_blank() && !lined
+fn is_invisible(cell: &Cell) -> bool {
+    let has_line = cell.style.underline || cell.style.struck;
+    cell.style.hidden || cell.is_blank() && !has_line
 }
 
 fn write_run(svg: &mut String, run: &Run, row: usize) -> fmt::Result {
-    let (x, y) = place(run.column, row);
+    let (x, y) = cell_origin(run.column, row);
     let (y, width) = (y + BASELINE, run.columns * WIDTH);
     let foreground = Hex(colours(run.style).0);
     write!(
@@ -174,7 +174,7 @@ impl fmt::Display for Hex {
     }
 }
 
-/// Text that stays text within XML.
+/// Text, escaped for XML.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -186,7 +186,7 @@ impl fmt::Display for Escaped<'_> {
                 '>' => formatter.write_str("&gt;")?,
                 '"' => formatter.write_str("&quot;")?,
                 '\'' => formatter.write_str("&apos;")?,
-                // No XML can hold them: XML 1.0, 2.2.
+                // Not allowed in XML: XML 1.0, 2.2.
                 '\u{fffe}' | '\u{ffff}' => formatter.write_char(char::REPLACEMENT_CHARACTER)?,
                 _ => formatter.write_char(character)?,
             }

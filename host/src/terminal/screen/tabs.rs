@@ -1,10 +1,10 @@
-/// Where tabs stop.
+/// Tab stops.
 #[derive(Debug)]
 pub(super) struct Tabs {
     stops: Vec<bool>,
 }
 
-const EVERY: usize = 8;
+const DEFAULT_INTERVAL: usize = 8;
 
 impl Tabs {
     pub(super) fn new(columns: usize) -> Self {
@@ -13,12 +13,12 @@ impl Tabs {
         tabs
     }
 
-    /// New columns get stops where a new terminal has them.
+    /// Changes the number of columns. New ones get the default stops.
     pub(super) fn resize(&mut self, columns: usize) {
         let new = self.stops.len()..columns;
         self.stops.truncate(columns);
         self.stops
-            .extend(new.map(|column| column.is_multiple_of(EVERY)));
+            .extend(new.map(|column| column.is_multiple_of(DEFAULT_INTERVAL)));
     }
 
     pub(super) fn set(&mut self, column: usize) {
@@ -27,18 +27,18 @@ impl Tabs {
         }
     }
 
-    pub(super) fn unset(&mut self, column: usize) {
+    pub(super) fn clear(&mut self, column: usize) {
         if let Some(stop) = self.stops.get_mut(column) {
             *stop = false;
         }
     }
 
-    pub(super) fn unset_all(&mut self) {
+    pub(super) fn clear_all(&mut self) {
         self.stops.fill(false);
     }
 
-    /// The stop that is so many to the right, or the last column.
-    pub(super) fn after(&self, column: usize, count: usize) -> usize {
+    /// Returns the stop that is `count` stops to the right, or the last column.
+    pub(super) fn next_stop(&self, column: usize, count: usize) -> usize {
         let stops = self.stops.iter().enumerate().skip(column.saturating_add(1));
         stops
             .filter_map(|(column, stop)| stop.then_some(column))
@@ -46,8 +46,8 @@ impl Tabs {
             .unwrap_or(self.stops.len().saturating_sub(1))
     }
 
-    /// The stop that is so many to the left, or the first column.
-    pub(super) fn before(&self, column: usize, count: usize) -> usize {
+    /// Returns the stop that is `count` stops to the left, or the first column.
+    pub(super) fn previous_stop(&self, column: usize, count: usize) -> usize {
         let stops = self.stops.iter().enumerate().take(column).rev();
         stops
             .filter_map(|(column, stop)| stop.then_some(column))

@@ -3,11 +3,11 @@ use vmcell_tree::is_hidden;
 /// How many characters of a title are kept.
 const MAX_LENGTH: usize = 256;
 
-/// How many titles a program can put aside.
+/// How many titles a program can save.
 const MAX_SAVED: usize = 8;
 
-/// What the program calls itself. It can be set and put aside, and is never told
-/// to the program: whoever can make a program print could otherwise make it read.
+/// The window title. Programs can set, save and restore it, but not query it:
+/// otherwise anyone who controls a program's output could control its input.
 #[derive(Debug, Default)]
 pub(super) struct Title {
     text: String,
@@ -27,8 +27,8 @@ impl Title {
         self.text = shown.take(MAX_LENGTH).collect();
     }
 
-    /// All that are kept.
-    pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+    /// Returns the current title and all saved ones.
+    pub(super) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
         std::iter::once(&mut self.text).chain(&mut self.saved)
     }
 

@@ -1,26 +1,26 @@
 use std::ops::RangeInclusive;
 
-/// Characters from bytes that come one by one. What is no UTF-8 becomes U+FFFD, the
-/// way the Encoding Standard says.
+/// Decodes UTF-8 byte by byte. Invalid sequences become U+FFFD, as the Encoding
+/// Standard specifies.
 #[derive(Debug)]
 pub(super) struct Utf8 {
     code: u32,
-    /// How many bytes are missing.
+    /// How many bytes of the character are missing.
     missing: u8,
-    /// What the next one can be.
+    /// The valid values of the next byte.
     next: RangeInclusive<u8>,
 }
 
-/// What became of a byte.
+/// The result of decoding a byte.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// More bytes are needed.
-    Part,
-    /// It was the last one of a character.
+    Incomplete,
+    /// The byte completes this character.
     Character(char),
-    /// It is none that can follow: what was before it is no character, and the
-    /// byte has to be looked at again.
-    Cut,
+    /// The byte cannot follow the bytes before it, which are invalid. The byte must
+    /// be decoded again.
+    Invalid,
 }
 
 const CONTINUATION: RangeInclusive<u8> = 0x80..=0xbf;
@@ -34,8 +34,8 @@ impl Utf8 {
         }
     }
 
-    /// Whether a character has begun and not ended.
-    pub(super) fn is_amid(&self) -> bool {
+    /// Returns whether a character is incomplete.
+    pub(super) fn is_partial(&self) -> bool {
         self.missing > 0
     }
 
@@ -45,14 +45,14 @@ impl Utf8 {
         }
         if !self.next.contains(&byte) {
             self.missing = 0;
-            return Decoded::Cut;
+            return Decoded::Invalid;
         }
         self.next = CONTINUATION;
         self.code = self.code << 6 | u32::from(byte & 0x3f);
         self.missing = self.missing.saturating_sub(1);
         match self.missing {
             0 => Decoded::Character(char::from_u32(self.code).unwrap_or('\u{fffd}')),
-            _ => Decoded::Part,
+            _ => Decoded::Incomplete,
         }
     }
 
@@ -71,6 +71,6 @@ impl Utf8 {
         self.code = u32::from(byte & bits);
         self.missing = missing;
         self.next = next;
-        Decoded::Part
+        Decoded::Incomplete
     }
 }

@@ -1,5 +1,5 @@
-//! Programs by the names that the kernel gives them: at most 15 bytes, without
-//! their folder.
+//! Known programs, by their names in the kernel (`comm`): at most 15 bytes, without
+//! directory.
 
 const SHELLS: &[&str] = &[
     "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "ksh93", "mksh", "nu",
@@ -39,8 +39,8 @@ const EDITORS: &[&str] = &[
     "zile",
 ];
 
-/// Of their full-screen children all that are no pagers are editors.
-const EDITOR_STARTERS: &[&str] = &[
+/// Programs whose full-screen children are editors, unless they are pagers.
+const EDITOR_LAUNCHERS: &[&str] = &[
     "crontab",
     "git",
     "hg",
@@ -54,9 +54,9 @@ const EDITOR_STARTERS: &[&str] = &[
 
 const PAGERS: &[&str] = &["less", "man", "more", "most", "pager", "pg"];
 
-/// They show what runs elsewhere, so how they set the terminal tells nothing of
-/// that.
-const CARRIERS: &[&str] = &[
+/// Programs that pass the terminal through to a program elsewhere. Their terminal
+/// modes say nothing about that program.
+const PROXIES: &[&str] = &[
     "abduco",
     "adb",
     "autossh",
@@ -90,11 +90,11 @@ const CARRIERS: &[&str] = &[
     "zellij",
 ];
 
-/// They always have the whole screen, with shells in it.
+/// Programs that always use the whole screen, with shells in it.
 const MULTIPLEXERS: &[&str] = &["abduco", "dtach", "screen", "tmux: client", "zellij"];
 
-/// Programs and what their prompts look like. With `*` in front only the end
-/// must fit.
+/// Interpreters and their prompts. After a `*`, only the end of the row must
+/// match.
 const REPLS: &[(&[&str], &[&str])] = &[
     (
         &["node", "nodejs", "MainThread", "deno", "bun"],
@@ -150,24 +150,24 @@ pub(super) fn is_editor(command: &str) -> bool {
     EDITORS.contains(&command)
 }
 
-pub(super) fn starts_editors(command: &str) -> bool {
-    EDITOR_STARTERS.contains(&command)
+pub(super) fn launches_editor(command: &str) -> bool {
+    EDITOR_LAUNCHERS.contains(&command)
 }
 
 pub(super) fn is_pager(command: &str) -> bool {
     PAGERS.contains(&command)
 }
 
-pub(super) fn is_carrier(command: &str) -> bool {
-    CARRIERS.contains(&command)
+pub(super) fn is_proxy(command: &str) -> bool {
+    PROXIES.contains(&command)
 }
 
 pub(super) fn is_multiplexer(command: &str) -> bool {
     MULTIPLEXERS.contains(&command)
 }
 
-/// The prompts of an interpreter. Empty for other programs.
-pub(super) fn prompts(command: &str) -> impl Iterator<Item = &'static str> {
+/// Returns the prompts of an interpreter. Empty for other programs.
+pub(super) fn repl_prompts(command: &str) -> impl Iterator<Item = &'static str> {
     REPLS
         .iter()
         .filter(move |(commands, _)| commands.contains(&command))

@@ -5,48 +5,48 @@ use regex::Regex;
 /// What the status of a terminal is inferred from.
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence<'a> {
-    pub(crate) life: Life,
+    pub(crate) liveness: Liveness,
     /// The cursor's row up to the cursor, blanks included.
     pub(crate) before: &'a str,
     /// The cursor's row from the cursor on.
     pub(crate) after: &'a str,
-    /// Whether the program has the screen for itself.
+    /// Whether the alternate screen is shown.
     pub(crate) alternate: bool,
-    /// Who reads what is typed. None if the guest does not say.
+    /// The process group that reads the input. `None` if the guest reports none.
     pub(crate) foreground: Option<Foreground<'a>>,
-    /// None if the guest does not say.
-    pub(crate) tty: Option<Tty>,
-    /// How the user says that the prompt looks.
+    /// `None` if the guest reports none.
+    pub(crate) modes: Option<TtyModes>,
+    /// The user's pattern for the prompt.
     pub(crate) prompt: Option<&'a Regex>,
-    /// How long ago something was typed, if nothing was printed since then.
+    /// The time since the last input, if nothing was printed since then.
     pub(crate) unanswered: Option<Duration>,
 }
 
-/// Whether there is still somebody to type for.
+/// Whether the terminal's initial program still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
-    Alive,
-    /// The program that the terminal was opened for has ended.
-    Ended,
-    /// A host has ended the terminal.
+pub(crate) enum Liveness {
+    Running,
+    /// It has ended by itself.
+    Exited,
+    /// A host has terminated the terminal.
     Terminated,
 }
 
-/// The process group that reads what is typed.
+/// The process group that reads the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreground<'a> {
-    /// What the kernel calls its first process, at most 15 bytes. Empty if that
+    /// The name of its leader in the kernel, at most 15 bytes. Empty if the leader
     /// has ended before the others.
     pub(crate) command: &'a str,
-    /// Whether it is that of the program that the terminal was opened for.
-    pub(crate) first: bool,
+    /// Whether it is the terminal's initial program.
+    pub(crate) is_initial: bool,
 }
 
-/// How a program has set the terminal.
+/// The terminal modes that a program has set: termios(3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tty {
-    /// Whether what is typed is shown.
+pub(crate) struct TtyModes {
+    /// Whether input is echoed.
     pub(crate) echo: bool,
-    /// Whether the kernel collects lines, and not the program single keys.
+    /// Whether the kernel passes on whole lines, rather than single keys.
     pub(crate) canonical: bool,
 }

@@ -1,71 +1,72 @@
 use std::time::Duration;
 
 use super::{
-    Evidence, Foreground, Life, Prompt, Status, Tty,
+    Evidence, Foreground, Liveness, Prompt, Status, TtyModes,
     commands::{
-        is_carrier, is_editor, is_multiplexer, is_pager, is_shell, prompts, starts_editors,
+        is_editor, is_multiplexer, is_pager, is_proxy, is_shell, launches_editor, repl_prompts,
     },
-    shape::{
+    patterns::{
         PDB, PYTHON, has_prompt, has_shell_prompt, is_confirmation, is_ipython_prompt,
-        is_pager_prompt, is_question, is_shell_prompt, is_usual_prompt,
+        is_pager_prompt, is_question, is_shell_prompt, is_word_prompt,
     },
 };
 
-/// For so long after something is typed the screen shows what was before that.
-const ANSWER: Duration = Duration::from_millis(300);
+/// For this long after input, the screen may still show the state before it.
+const INPUT_DELAY: Duration = Duration::from_millis(300);
 
-/// What a terminal seems to wait for. The first that fits counts:
+/// Infers what a terminal waits for. The first rule that matches applies:
 ///
-/// 1. It has ended.
+/// 1. The program has ended.
 /// 2. Something was just typed, and nothing was printed since: it runs.
-/// 3. The kernel collects a line that it does not show: a password.
+/// 3. The kernel reads a line without echo: a password.
 /// 4. An editor or a pager, by its name or, for a pager that another program
 ///    has started, by its last row.
-/// 5. The user's own pattern fits: a shell.
-/// 6. A shell: see [`shell`].
-/// 7. Another program: see [`program`].
+/// 5. The user's pattern matches: a shell.
+/// 6. A shell: see [`shell_status`].
+/// 7. Another program: see [`program_status`].
 pub(crate) fn infer(evidence: &Evidence<'_>) -> (Status, Prompt) {
-    match evidence.life {
-        Life::Terminated => return (Status::Terminated, Prompt::None),
-        Life::Ended => return (Status::Eof, Prompt::None),
-        Life::Alive => {}
+    match evidence.liveness {
+        Liveness::Terminated => return (Status::Terminated, Prompt::None),
+        Liveness::Exited => return (Status::Eof, Prompt::None),
+        Liveness::Running => {}
     }
-    if evidence.unanswered.is_some_and(|since| since < ANSWER) {
+    if evidence.unanswered.is_some_and(|since| since < INPUT_DELAY) {
         return (Status::Running, Prompt::None);
     }
-    if let Some(Tty {
+    if let Some(TtyModes {
         echo: false,
         canonical: true,
-    }) = evidence.tty
+    }) = evidence.modes
     {
         return (Status::Password, Prompt::None);
     }
     let Some(foreground) = evidence.foreground else {
-        return match fits_own(evidence) {
+        return match matches_user_prompt(evidence) {
             true => (Status::Ready, Prompt::Shell),
             false => (Status::Unknown, Prompt::Unknown),
         };
     };
-    if let Some(status) = whole_screen(evidence, foreground) {
+    if let Some(status) = full_screen_status(evidence, foreground) {
         return (status, Prompt::None);
     }
-    if fits_own(evidence) {
+    if matches_user_prompt(evidence) {
         return (Status::Ready, Prompt::Shell);
     }
-    match is_shell(foreground.command) || foreground.first && !is_known(foreground.command) {
-        true => shell(evidence),
-        false => program(evidence, foreground.command),
+    match is_shell(foreground.command) || foreground.is_initial && !is_not_shell(foreground.command)
+    {
+        true => shell_status(evidence),
+        false => program_status(evidence, foreground.command),
     }
 }
 
-fn fits_own(evidence: &Evidence<'_>) -> bool {
+fn matches_user_prompt(evidence: &Evidence<'_>) -> bool {
     evidence.prompt.is_some_and(|prompt| {
         prompt.is_match(evidence.before) || prompt.is_match(evidence.before.trim_end())
     })
 }
 
-/// Editors, pagers, and other programs that have the screen for themselves.
-fn whole_screen(evidence: &Evidence<'_>, foreground: Foreground<'_>) -> Option<Status> {
+/// Returns the status of editors, pagers, and other full-screen programs.
+fn full_screen_status(evidence: &Evidence<'_>, foreground: Foreground<'_>) -> Option<Status> {
     let command = foreground.command;
     let keys = evidence.reads_keys();
     if is_editor(command) && (evidence.alternate || keys) {
@@ -84,17 +85,18 @@ fn whole_screen(evidence: &Evidence<'_>, foreground: Foreground<'_>) -> Option<S
         return None;
     }
     Some(match command {
-        _ if starts_editors(command) => Status::Editor,
-        // The screen is that of a program elsewhere, or of one that has ended
-        // without giving it back.
-        _ if is_carrier(command) || is_shell(command) => Status::Unknown,
+        _ if launches_editor(command) => Status::Editor,
+        // The screen belongs to a program elsewhere, or to one that has ended
+        // without leaving the alternate screen.
+        _ if is_proxy(command) || is_shell(command) => Status::Unknown,
         _ => Status::Running,
     })
 }
 
-/// A shell that edits its line itself takes single keys and shows them itself;
-/// it does so only while it waits for a command. Others show their prompt.
-fn shell(evidence: &Evidence<'_>) -> (Status, Prompt) {
+/// Returns the status of a shell. One with a line editor reads single keys and
+/// echoes them itself, but only while it waits for a command. Others are
+/// recognised by their prompt.
+fn shell_status(evidence: &Evidence<'_>) -> (Status, Prompt) {
     let edits = evidence.edits_line();
     if evidence.before.trim().is_empty() {
         return (Status::Running, Prompt::None);
@@ -105,7 +107,7 @@ fn shell(evidence: &Evidence<'_>) -> (Status, Prompt) {
     if edits {
         return (Status::Ready, Prompt::Unknown);
     }
-    if !evidence.is_last_in_row() {
+    if !evidence.is_at_row_end() {
         return (Status::Running, Prompt::None);
     }
     if is_confirmation(evidence.before) {
@@ -117,66 +119,66 @@ fn shell(evidence: &Evidence<'_>) -> (Status, Prompt) {
     }
 }
 
-/// A program that is neither a shell nor has the screen for itself.
-fn program(evidence: &Evidence<'_>, command: &str) -> (Status, Prompt) {
+/// Returns the status of a program that is neither a shell nor full-screen.
+fn program_status(evidence: &Evidence<'_>, command: &str) -> (Status, Prompt) {
     let row = evidence.before;
-    let carrier = is_carrier(command);
-    // A carrier hands on every key, whatever is behind it.
+    let proxy = is_proxy(command);
+    // Also true of a proxy in raw mode, whatever program is behind it.
     let edits = evidence.edits_line();
-    if !edits && !evidence.is_last_in_row() {
+    if !edits && !evidence.is_at_row_end() {
         return (Status::Running, Prompt::None);
     }
-    if evidence.is_last_in_row() && is_confirmation(row) {
+    if evidence.is_at_row_end() && is_confirmation(row) {
         return (Status::Confirm, Prompt::None);
     }
-    if PDB.iter().any(|form| has_prompt(row, form, edits)) {
+    if PDB.iter().any(|prompt| has_prompt(row, prompt, edits)) {
         return (Status::Repl, Prompt::Pdb);
     }
-    let is_python = |form: &&str| has_prompt(row, form, edits);
-    if is_ipython_prompt(row, edits) || !has_own(command) && PYTHON.iter().any(is_python) {
+    let is_python = |prompt: &&str| has_prompt(row, prompt, edits);
+    if is_ipython_prompt(row, edits) || !is_repl(command) && PYTHON.iter().any(is_python) {
         return (Status::Repl, Prompt::Python);
     }
-    if prompts(command).any(|form| has_prompt(row, form, edits)) {
+    if repl_prompts(command).any(|prompt| has_prompt(row, prompt, edits)) {
         return (Status::Repl, Prompt::Unknown);
     }
-    if carrier && is_shell_prompt(row) {
+    if proxy && is_shell_prompt(row) {
         return (Status::Ready, Prompt::Shell);
     }
-    if edits && !carrier && is_usual_prompt(row) {
+    if edits && !proxy && is_word_prompt(row) {
         return (Status::Repl, Prompt::Unknown);
     }
-    // It reads something, or cannot be asked how it reads.
-    if evidence.tty.is_none() || evidence.reads_keys() && is_question(row) {
+    // It reads input, or the terminal modes are not known.
+    if evidence.modes.is_none() || evidence.reads_keys() && is_question(row) {
         return (Status::Unknown, Prompt::Unknown);
     }
     (Status::Running, Prompt::None)
 }
 
-/// Whether a program is known to be no shell.
-fn is_known(command: &str) -> bool {
+/// Returns whether a program is known not to be a shell.
+fn is_not_shell(command: &str) -> bool {
     let python = ["python", "pypy", "ipython", "bpython"];
-    has_own(command) || is_carrier(command) || python.iter().any(|name| command.starts_with(name))
+    is_repl(command) || is_proxy(command) || python.iter().any(|name| command.starts_with(name))
 }
 
-/// Whether a program has prompts of its own.
-fn has_own(command: &str) -> bool {
-    prompts(command).next().is_some()
+/// Returns whether the prompts of a program are known.
+fn is_repl(command: &str) -> bool {
+    repl_prompts(command).next().is_some()
 }
 
 impl Evidence<'_> {
-    /// Whether the program takes single keys.
+    /// Returns whether the program reads single keys.
     fn reads_keys(&self) -> bool {
-        self.tty.is_some_and(|tty| !tty.canonical)
+        self.modes.is_some_and(|tty| !tty.canonical)
     }
 
-    /// Whether the program takes single keys and shows them itself, as line
-    /// editors do.
+    /// Returns whether the program reads single keys and echoes them itself, as
+    /// line editors do.
     fn edits_line(&self) -> bool {
-        self.tty.is_some_and(|tty| !tty.canonical && !tty.echo)
+        self.modes.is_some_and(|tty| !tty.canonical && !tty.echo)
     }
 
-    /// Whether nothing is behind the cursor.
-    fn is_last_in_row(&self) -> bool {
+    /// Returns whether there is no text after the cursor.
+    fn is_at_row_end(&self) -> bool {
         self.after.trim().is_empty()
     }
 }

@@ -1,68 +1,67 @@
-//! What a terminal seems to wait for.
+//! Inference of what a terminal waits for.
 
 mod commands;
 mod evidence;
 mod infer;
-mod shape;
+mod patterns;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-pub(crate) use evidence::{Evidence, Foreground, Life, Tty};
+pub(crate) use evidence::{Evidence, Foreground, Liveness, TtyModes};
 pub(crate) use infer::infer;
 
 /// What a terminal seems to wait for.
 ///
-/// It is inferred from the row that the cursor is in, from the program that
-/// reads what is typed, from how that program has set the terminal, and from
-/// nothing that has scrolled away. It is a good guess, not more: the guest
-/// could show anything.
+/// It is inferred from the cursor's row, from the foreground program, and from
+/// the terminal modes that this program has set, but not from earlier output. It
+/// is a guess: the guest can print anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Status {
-    /// A program runs and asks for nothing. Full-screen programs that are
-    /// neither editor nor pager, such as `top`, run too.
+    /// A program runs and does not ask for input. That includes full-screen
+    /// programs that are neither editor nor pager, such as `top`.
     Running,
     /// A shell waits for a command.
     Ready,
     /// An interpreter, a debugger or a database client waits for a line.
     Repl,
-    /// A program reads a line that is not shown.
+    /// A program reads a line without echo.
     Password,
-    /// A program asks for yes or no.
+    /// A program asks a yes/no question.
     Confirm,
-    /// An editor has the screen.
+    /// An editor uses the screen.
     Editor,
-    /// A pager has the screen, and waits for a key.
+    /// A pager uses the screen, and waits for a key.
     Pager,
-    /// There is too little to tell it from, or it contradicts itself: a program
-    /// may be asking for something.
+    /// The evidence is insufficient or contradictory: a program may be asking for
+    /// input.
     Unknown,
-    /// The program that the terminal was opened for has ended.
+    /// The terminal's initial program has ended.
     Eof,
-    /// The terminal was ended by a host.
+    /// A host has terminated the terminal.
     Terminated,
 }
 
-/// What sort of prompt the cursor stands behind.
+/// The kind of prompt at the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Prompt {
-    /// That of a shell.
+    /// A shell's prompt.
     Shell,
-    /// That of Python or IPython.
+    /// The prompt of Python or IPython.
     Python,
-    /// That of the Python debugger.
+    /// The prompt of the Python debugger.
     Pdb,
-    /// There is none.
+    /// No prompt.
     None,
-    /// Another one, or it cannot be told whether there is one.
+    /// Another prompt, or not known.
     Unknown,
 }
 
 impl Status {
-    /// A name that never changes, for machines.
+    /// Returns a stable, machine-readable name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -80,7 +79,7 @@ impl Status {
 }
 
 impl Prompt {
-    /// A name that never changes, for machines.
+    /// Returns a stable, machine-readable name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Shell => "shell",

@@ -1,4 +1,4 @@
-//! What a terminal printed, as far as it is kept here.
+//! The output of a terminal that this program keeps.
 
 #[cfg(test)]
 mod tests;
@@ -9,10 +9,10 @@ use bytes::{Bytes, BytesMut};
 
 use super::size::TerminalSize;
 
-/// The last bytes that a terminal printed, with the times of their coming.
+/// The last bytes that a terminal printed, with their arrival times.
 ///
-/// Offsets count from the beginning of the session, and count what was lost
-/// too. So bytes that are missing show in the offsets, and in nothing else.
+/// Offsets count from the beginning of the session and include lost bytes, so a
+/// loss is visible as a gap between offsets.
 ///
 /// ```text
 /// offset:  0 ....... start ........ 900      950 ....... end
@@ -21,14 +21,14 @@ use super::size::TerminalSize;
 #[derive(Debug)]
 pub(crate) struct Transcript {
     limit: usize,
-    /// In the order of their offsets. None is empty.
+    /// Not empty, in the order of their offsets.
     chunks: VecDeque<Chunk>,
-    kept: usize,
+    kept_bytes: usize,
     end: u64,
     sizes: VecDeque<Resized>,
 }
 
-/// Bytes that came at about the same time.
+/// Bytes that arrived at about the same time.
 #[derive(Debug)]
 struct Chunk {
     offset: u64,
@@ -36,7 +36,7 @@ struct Chunk {
     bytes: Vec<u8>,
 }
 
-/// The terminal has another size from this offset on.
+/// A change of the terminal's size at this offset.
 #[derive(Clone, Copy, Debug)]
 struct Resized {
     offset: u64,
@@ -44,76 +44,76 @@ struct Resized {
     size: TerminalSize,
 }
 
-/// Some of what was printed, without a gap in it.
+/// A part of the output without gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Where it begins. If that is behind the cursor that was asked for, the
-    /// bytes between are not kept any more, or were lost.
+    /// The offset of its first byte. If that is after the requested offset, the
+    /// bytes between were dropped or lost.
     pub(crate) offset: u64,
     pub(crate) bytes: Bytes,
 }
 
-/// What happened, in its order.
+/// An event of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event<'a> {
     Output(&'a [u8]),
     Resize(TerminalSize),
-    /// So many bytes are missing here.
+    /// This many bytes are missing here.
     Lost(u64),
 }
 
-/// Bytes that come within this time have one time.
-const STEP: Duration = Duration::from_millis(5);
+/// Bytes that arrive within this time get the same time.
+const TIME_RESOLUTION: Duration = Duration::from_millis(5);
 
 const MAX_CHUNK: usize = 64 * 1024;
 
-/// When there are more, neighbours get one time.
+/// With more chunks, adjacent ones are merged, with one time.
 const MAX_CHUNKS: usize = 16 * 1024;
 
-/// When there are more, the oldest is forgotten.
+/// With more changes of size, the oldest is dropped.
 const MAX_SIZES: usize = 1024;
 
 impl Transcript {
-    /// Keeps at most this many bytes of a session whose first bytes have this
-    /// offset.
+    /// Creates a transcript that keeps at most `limit` bytes. The first byte has
+    /// this offset.
     pub(crate) fn new(limit: usize, offset: u64) -> Self {
         Self {
             limit,
             chunks: VecDeque::new(),
-            kept: 0,
+            kept_bytes: 0,
             end: offset,
             sizes: VecDeque::new(),
         }
     }
 
-    /// Where the oldest byte is that is kept.
+    /// Returns the offset of the oldest byte that is kept.
     pub(crate) fn start(&self) -> u64 {
         self.chunks.front().map_or(self.end, |chunk| chunk.offset)
     }
 
-    /// Where the next byte will be.
+    /// Returns the offset of the next byte.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Adds what was printed so long after the beginning of the session.
+    /// Appends output. `at` is the time since the beginning of the session.
     pub(crate) fn push(&mut self, bytes: &[u8], at: Duration) {
-        let most = (self.limit / 16).clamp(1, MAX_CHUNK);
+        let max_bytes = (self.limit / 16).clamp(1, MAX_CHUNK);
         let mut rest = bytes;
         while !rest.is_empty() {
-            let room = self.room(most, at);
+            let room = self.last_chunk_room(max_bytes, at);
             let (now, later) = rest.split_at(room.min(rest.len()));
             rest = later;
             if let Some(chunk) = self.chunks.back_mut() {
                 chunk.bytes.extend_from_slice(now);
-                self.kept += now.len();
+                self.kept_bytes += now.len();
                 self.end = self.end.saturating_add(length(now));
             }
             self.trim();
         }
     }
 
-    /// Overwrites a range of offsets, as far as it is kept.
+    /// Overwrites a range of offsets, where its bytes are kept.
     pub(crate) fn mask(&mut self, range: Range<u64>, mask: u8) {
         let first = self
             .chunks
@@ -122,9 +122,9 @@ impl Transcript {
             if chunk.offset >= range.end {
                 break;
             }
-            let place = |at: u64| usize::try_from(at.saturating_sub(chunk.offset));
-            let start = place(range.start).unwrap_or(usize::MAX);
-            let end = place(range.end).unwrap_or(usize::MAX);
+            let index = |at: u64| usize::try_from(at.saturating_sub(chunk.offset));
+            let start = index(range.start).unwrap_or(usize::MAX);
+            let end = index(range.end).unwrap_or(usize::MAX);
             let end = end.min(chunk.bytes.len());
             if let Some(bytes) = chunk.bytes.get_mut(start..end) {
                 bytes.fill(mask);
@@ -132,12 +132,12 @@ impl Transcript {
         }
     }
 
-    /// So many bytes were lost on their way here.
+    /// Records that bytes were lost.
     pub(crate) fn gap(&mut self, lost: u64) {
         self.end = self.end.saturating_add(lost);
     }
 
-    /// The terminal has another size from now on.
+    /// Records a change of size.
     pub(crate) fn resized(&mut self, size: TerminalSize, at: Duration) {
         let offset = self.end;
         self.sizes.push_back(Resized { offset, at, size });
@@ -146,9 +146,9 @@ impl Transcript {
         }
     }
 
-    /// The bytes from an offset on, or from the next that are kept, up to the
-    /// next gap and no more than this.
-    pub(crate) fn read(&self, cursor: u64, most: usize) -> Piece {
+    /// Returns at most `max_bytes` from an offset on, or from the next byte that is
+    /// kept, up to the next gap.
+    pub(crate) fn read(&self, cursor: u64, max_bytes: usize) -> Piece {
         let first = self.chunks.partition_point(|chunk| chunk.end() <= cursor);
         let Some(chunk) = self.chunks.get(first) else {
             return Piece {
@@ -160,20 +160,20 @@ impl Transcript {
         let mut bytes = BytesMut::new();
         let mut next = offset;
         for chunk in self.chunks.range(first..) {
-            if chunk.offset > next || bytes.len() == most {
+            if chunk.offset > next || bytes.len() == max_bytes {
                 break;
             }
             let skipped = usize::try_from(next - chunk.offset).unwrap_or(usize::MAX);
             let rest = chunk.bytes.get(skipped..).unwrap_or_default();
-            bytes.extend_from_slice(&rest[..rest.len().min(most - bytes.len())]);
+            bytes.extend_from_slice(&rest[..rest.len().min(max_bytes - bytes.len())]);
             next = chunk.end();
         }
         let bytes = bytes.freeze();
         Piece { offset, bytes }
     }
 
-    /// All that is kept, with its times. The first event is the size that the
-    /// terminal had at the beginning, if that is known.
+    /// Returns all events that are kept, with their times. The first one is the
+    /// size of the terminal at the start, if it is known.
     pub(crate) fn events(&self) -> impl Iterator<Item = (Duration, Event<'_>)> {
         let before = self
             .sizes
@@ -198,15 +198,15 @@ impl Transcript {
         })
     }
 
-    /// How much the last chunk may take. It is a new one if the bytes come later
-    /// than those in it, or behind a gap.
-    fn room(&mut self, most: usize, at: Duration) -> usize {
+    /// Returns how many bytes fit into the last chunk. Adds a chunk if the bytes
+    /// arrive later than those in it, or after a gap.
+    fn last_chunk_room(&mut self, max_bytes: usize, at: Duration) -> usize {
         let resized = self.sizes.back().map(|resized| resized.offset);
         if let Some(chunk) = self.chunks.back_mut() {
             let same = chunk.end() == self.end
-                && at.saturating_sub(chunk.at) < STEP
+                && at.saturating_sub(chunk.at) < TIME_RESOLUTION
                 && resized < Some(self.end);
-            let room = most.saturating_sub(chunk.bytes.len());
+            let room = max_bytes.saturating_sub(chunk.bytes.len());
             if same && room > 0 {
                 return room;
             }
@@ -215,23 +215,23 @@ impl Transcript {
         let offset = self.end;
         let bytes = Vec::new();
         self.chunks.push_back(Chunk { offset, at, bytes });
-        most
+        max_bytes
     }
 
-    /// Drops the oldest bytes beyond the limit, and times beyond theirs.
+    /// Drops the oldest bytes, chunks and sizes beyond their limits.
     fn trim(&mut self) {
-        while self.kept > self.limit {
+        while self.kept_bytes > self.limit {
             self.drop_oldest();
         }
         if self.chunks.len() > MAX_CHUNKS {
             self.merge();
-            // Gaps are between them. Many go at once, so that this is rare.
+            // Gaps prevent merging. Dropping many at once makes this rare.
             while self.chunks.len() > MAX_CHUNKS / 4 * 3 {
                 self.drop_oldest();
             }
         }
         let start = self.start();
-        // The last size before the start is the one that holds there.
+        // The last size before the start is still needed.
         while self.sizes.get(1).is_some_and(|next| next.offset <= start) {
             self.sizes.pop_front();
         }
@@ -239,10 +239,10 @@ impl Transcript {
 
     fn drop_oldest(&mut self) {
         let chunk = self.chunks.pop_front();
-        self.kept -= chunk.map_or(self.kept, |chunk| chunk.bytes.len());
+        self.kept_bytes -= chunk.map_or(self.kept_bytes, |chunk| chunk.bytes.len());
     }
 
-    /// Makes one chunk of every two, where nothing is between them.
+    /// Merges every two chunks that have no gap between them.
     fn merge(&mut self) {
         let mut merged: VecDeque<Chunk> = VecDeque::new();
         let mut pair = false;
@@ -274,7 +274,7 @@ impl Chunk {
 }
 
 impl Piece {
-    /// Where the bytes behind it are.
+    /// Returns the offset after its last byte.
     pub(crate) fn end(&self) -> u64 {
         self.offset.saturating_add(length(&self.bytes))
     }

@@ -136,7 +136,7 @@ enum Act {
 }
 
 proptest! {
-    /// The oracle keeps everything, with its offset.
+    /// The oracle keeps every byte with its offset.
     #[test]
     fn every_read_is_what_was_printed_there(
         limit in 0..300_usize,
@@ -147,7 +147,7 @@ proptest! {
             ],
             0..40,
         ),
-        most in 1..50_usize,
+        max_bytes in 1..50_usize,
     ) {
         let mut transcript = Transcript::new(limit, 7);
         let mut oracle = Vec::new();
@@ -166,7 +166,7 @@ proptest! {
                     end += u64::from(*lost);
                 }
             }
-            prop_assert!(transcript.kept <= limit);
+            prop_assert!(transcript.kept_bytes <= limit);
         }
         prop_assert_eq!(transcript.end(), end);
         let expected: Vec<_> = oracle.iter().filter(|(at, _)| *at >= transcript.start()).copied().collect();
@@ -174,11 +174,11 @@ proptest! {
         let mut read = Vec::new();
         let mut cursor = 0;
         loop {
-            let piece = transcript.read(cursor, most);
+            let piece = transcript.read(cursor, max_bytes);
             if piece.bytes.is_empty() {
                 break;
             }
-            prop_assert!(piece.bytes.len() <= most);
+            prop_assert!(piece.bytes.len() <= max_bytes);
             read.extend((piece.offset..).zip(piece.bytes.iter().copied()));
             cursor = piece.end();
         }

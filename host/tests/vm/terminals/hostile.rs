@@ -1,11 +1,11 @@
-//! Output that means harm.
+//! Hostile output.
 
 use vmcell::terminal::Status;
 
-use super::{TEST_TIMEOUT, debian, open_command, see, shell};
+use super::{TEST_TIMEOUT, open_command, open_shell, start_debian, wait_for_text};
 use crate::start;
 
-/// How many bytes of memory this program has resident.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -22,18 +22,18 @@ fn resident() -> usize {
 
 #[tokio::test]
 async fn escape_sequences_can_neither_fill_the_memory_nor_type() {
-    let vm = debian().await;
-    let terminal = shell(&vm).await;
+    let vm = start_debian().await;
+    let terminal = open_shell(&vm).await;
     let before = resident();
     for sequence in [
-        // A title with a command in it, and the question that would type it.
+        // A title that is a command, and the query that would return it as input.
         r"\033]0;rm -rf /\007\033[21t",
         // The clipboard, written and read.
         r"\033]52;c;cm0gLXJmIC8=\007\033]52;c;?\007",
-        // Much of everything.
+        // Huge parameters.
         r"x\033[999999999b\033[999999999L\033[999999999@\033[999999999S\033[999999999T",
         r"\033[999999999;999999999H\033[999999999;1r\033[r",
-        // Questions that an answer could be made of.
+        // Queries whose replies could hold text of the program.
         r"\033P$qm\033\\\033P+q544e\033\\\005",
     ] {
         let reply = terminal.run(format!("printf '{sequence}'")).await.unwrap();
@@ -42,14 +42,14 @@ async fn escape_sequences_can_neither_fill_the_memory_nor_type() {
     }
     let title = terminal.screen().title;
     assert!(!title.contains(|c: char| c.is_control()), "{title:?}");
-    // Nothing was typed that we did not type.
+    // There was no input but that of this test.
     terminal.run("clear; echo checked").await.unwrap();
-    see(&terminal, "^checked").await;
+    wait_for_text(&terminal, "^checked").await;
     assert!(!terminal.screen().text().contains("rm -rf"));
     // A string that never ends.
     let endless = r"printf '\033]0;'; yes | head -c 20000000; printf '\007'; echo after-all";
     terminal.run(endless).timeout(TEST_TIMEOUT).await.unwrap();
-    see(&terminal, "^after-all").await;
+    wait_for_text(&terminal, "^after-all").await;
     let grown = resident().saturating_sub(before);
     assert!(grown < 64 << 20, "it grew by {grown} bytes");
     vm.kill().await;
@@ -57,15 +57,15 @@ async fn escape_sequences_can_neither_fill_the_memory_nor_type() {
 
 #[tokio::test]
 async fn random_bytes_leave_a_terminal_that_works() {
-    let vm = debian().await;
+    let vm = start_debian().await;
     let script = "head -c 3000000 /dev/urandom; reset; echo over-$((1 + 1)); exec sh";
     let terminal = open_command(&vm, script).await;
-    see(&terminal, "over-2").await;
-    // Whatever the noise asked for and was answered stands before the prompt.
+    wait_for_text(&terminal, "over-2").await;
+    // Clears replies to random queries from the command line.
     terminal.send_control('c').await.unwrap();
     terminal.run("clear").await.unwrap();
     terminal.run("echo a-$((40 + 2))").await.unwrap();
-    see(&terminal, "a-42").await;
+    wait_for_text(&terminal, "a-42").await;
     vm.kill().await;
 }
 
@@ -75,7 +75,7 @@ async fn a_program_gets_one_answer_to_each_question() {
     let script = r"stty raw -echo; printf '\033[6n'; dd bs=1 count=6 status=none | od -c; \
                    printf '\033[c'; dd bs=1 count=3 status=none | od -c; stty sane; read x";
     let terminal = open_command(&vm, script).await;
-    see(&terminal, r"033 +\[ +1 +; +1 +R").await;
-    see(&terminal, r"033 +\[ +\?").await;
+    wait_for_text(&terminal, r"033 +\[ +1 +; +1 +R").await;
+    wait_for_text(&terminal, r"033 +\[ +\?").await;
     vm.kill().await;
 }

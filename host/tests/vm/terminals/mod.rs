@@ -17,31 +17,31 @@ use vmcell::{
 
 use crate::builder;
 
-/// Under emulation a program may think for long.
+/// Long, because programs are slow under emulation.
 const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// How long a program that thinks may print nothing.
+/// How long a slow program may print nothing.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// For what prints nothing, or what is waited for in another way.
-const BRIEFLY: Duration = Duration::from_millis(100);
+/// For operations without output, or whose output is awaited in another way.
+const SHORT: Duration = Duration::from_millis(100);
 
-/// A VM of the environment `debian`, where the programs are that people use.
-async fn debian() -> Vm {
+/// Starts a VM of the environment `debian`, which has common programs.
+async fn start_debian() -> Vm {
     let image = vmcell_rootfs::recipe::debian().cached().unwrap().path;
     let builder = builder().image(image).memory_mib(256);
     builder.start().await.unwrap()
 }
 
-/// A terminal that shows its first prompt.
-async fn shell(vm: &Vm) -> Terminal {
+/// Opens a shell and waits for its first prompt.
+async fn open_shell(vm: &Vm) -> Terminal {
     let terminal = open(vm, TerminalOptions::new()).await;
-    prompt(&terminal).await;
+    wait_for_prompt(&terminal).await;
     terminal
 }
 
 async fn open(vm: &Vm, options: TerminalOptions) -> Terminal {
-    // Who waits for silence on a busy machine waits for long.
+    // On a busy machine output can pause for long.
     let options = options.timeout(TEST_TIMEOUT).quiet(QUIET);
     vm.terminals().open(options).await.unwrap()
 }
@@ -50,14 +50,14 @@ async fn open_command(vm: &Vm, line: &str) -> Terminal {
     open(vm, TerminalOptions::command(Command::shell(line))).await
 }
 
-async fn prompt(terminal: &Terminal) {
+async fn wait_for_prompt(terminal: &Terminal) {
     let expected = terminal.expect_prompt().await.unwrap();
     assert!(expected.found.is_some(), "{expected:?}");
     assert_eq!(expected.reply.status, Status::Ready);
 }
 
-/// Waits for a text, and says what was there if it does not come.
-async fn see(terminal: &Terminal, pattern: &str) -> Reply {
+/// Waits for a pattern. Prints the screen if it does not appear.
+async fn wait_for_text(terminal: &Terminal, pattern: &str) -> Reply {
     let expected = terminal.expect(pattern).unwrap().await.unwrap();
     assert!(
         expected.found.is_some(),
@@ -67,27 +67,27 @@ async fn see(terminal: &Terminal, pattern: &str) -> Reply {
     expected.reply
 }
 
-/// Waits until this program reads what is typed: an earlier key would reach the
+/// Waits until this program is in the foreground: earlier input would go to the
 /// shell.
-async fn foreground(terminal: &Terminal, command: &str) {
+async fn wait_for_foreground(terminal: &Terminal, command: &str) {
     let waiting = async {
         while terminal.info().await.unwrap().foreground_command.as_deref() != Some(command) {
-            terminal.poll_output().timeout(BRIEFLY).await.unwrap();
+            terminal.poll_output().timeout(SHORT).await.unwrap();
         }
     };
     let there = tokio::time::timeout(TEST_TIMEOUT, waiting).await;
     assert!(there.is_ok(), "{:?}", terminal.info().await);
 }
 
-/// Waits until the terminal is in this state.
-async fn settle(terminal: &Terminal, status: Status) {
+/// Waits until the terminal has this status.
+async fn wait_for_status(terminal: &Terminal, status: Status) {
     let waiting = async {
         loop {
             let now = terminal.info().await.unwrap().status;
             if now == status {
                 return;
             }
-            // Mostly it changes with what is printed.
+            // It usually changes with new output.
             let second = Duration::from_secs(1);
             terminal.poll_output().timeout(second).await.unwrap();
         }

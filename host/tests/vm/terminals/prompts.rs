@@ -1,4 +1,4 @@
-//! Programs that ask.
+//! Prompts for passwords and answers.
 
 use std::time::Duration;
 
@@ -7,15 +7,18 @@ use vmcell::{
     terminal::{Prompt, Status, TerminalOptions},
 };
 
-use super::{BRIEFLY, TEST_TIMEOUT, debian, open, open_command, see, settle, shell};
+use super::{
+    SHORT, TEST_TIMEOUT, open, open_command, open_shell, start_debian, wait_for_status,
+    wait_for_text,
+};
 use crate::start;
 
 const PASSWORD: &str = "correct horse battery";
 
 #[tokio::test]
 async fn a_password_is_asked_for_typed_and_nowhere_to_be_seen() {
-    let vm = debian().await;
-    let terminal = shell(&vm).await;
+    let vm = start_debian().await;
+    let terminal = open_shell(&vm).await;
     let program = "import getpass\np = getpass.getpass('Key for the vault: ')\n\
                    print('length', len(p))\nprint('it was', p)\n";
     vm.files().write("/tmp/ask.py", program).await.unwrap();
@@ -26,7 +29,7 @@ async fn a_password_is_asked_for_typed_and_nowhere_to_be_seen() {
     );
     let reply = terminal.send_password(PASSWORD).await.unwrap();
     assert!(reply.text.contains("length 21"), "{reply:?}");
-    // Even what the program itself prints of it is hidden.
+    // It is masked even where the program prints it.
     assert!(
         reply.text.contains("it was *********************\n"),
         "{reply:?}"
@@ -35,7 +38,7 @@ async fn a_password_is_asked_for_typed_and_nowhere_to_be_seen() {
     for text in [terminal.screen().text(), terminal.asciicast()] {
         assert!(!text.contains(PASSWORD), "{text}");
     }
-    // Nor does the word alone mean that one is asked for.
+    // The word alone does not make it a password prompt.
     let asking = terminal.run("echo -n 'Password: '; read x");
     let reply = asking.quiet(Duration::from_secs(1)).await.unwrap();
     assert_eq!(reply.status, Status::Running, "{reply:?}");
@@ -46,23 +49,23 @@ async fn a_password_is_asked_for_typed_and_nowhere_to_be_seen() {
 async fn a_password_is_not_echoed_where_everything_else_is() {
     let vm = start().await;
     let terminal = open_command(&vm, "echo ready; read x; echo \"${#x}\"; read y; echo $y").await;
-    let ready = see(&terminal, "ready").await;
-    let typing = terminal.send_password("secret").quiet(BRIEFLY);
+    let ready = wait_for_text(&terminal, "ready").await;
+    let typing = terminal.send_password("secret").quiet(SHORT);
     typing.await.unwrap();
-    see(&terminal, "^6$").await;
+    wait_for_text(&terminal, "^6$").await;
     let reply = terminal.read(ready.end).await.unwrap();
-    // The end of the line is no secret.
+    // The line end is not masked.
     assert_eq!(&reply.raw[..], b"\r\n6\r\n");
-    // What the guest has kept does not hold it either.
+    // The output that the guest keeps does not hold it either.
     let kept = vm
         .processes()
         .attach(terminal.id(), vmcell::ReadFrom::Start)
         .unwrap();
-    terminal.run("visible").quiet(BRIEFLY).await.unwrap();
+    terminal.run("visible").quiet(SHORT).await.unwrap();
     let output = kept.wait_with_output().await.unwrap();
     let text = output.stdout_text();
     assert!(!text.contains("secret"), "{text:?}");
-    // The echo is on again, and so it comes twice.
+    // The echo is on again, so it appears twice.
     assert_eq!(text.matches("visible").count(), 2, "{text:?}");
     vm.kill().await;
 }
@@ -72,7 +75,7 @@ async fn a_question_is_recognised_and_answered() {
     let vm = start().await;
     let script = "printf 'Do you want to continue? [Y/n] '; read answer; echo got:$answer";
     let terminal = open_command(&vm, script).await;
-    settle(&terminal, Status::Confirm).await;
+    wait_for_status(&terminal, Status::Confirm).await;
     let reply = terminal.run("y").await.unwrap();
     assert!(reply.text.contains("got:y"), "{reply:?}");
     assert_eq!(reply.status, Status::Eof);
@@ -82,7 +85,7 @@ async fn a_question_is_recognised_and_answered() {
 #[tokio::test]
 async fn a_progress_bar_is_told_once() {
     let vm = start().await;
-    let terminal = shell(&vm).await;
+    let terminal = open_shell(&vm).await;
     let script = r#"for i in 10 40 70 100; do printf '\rloading %d%%' $i; done; echo"#;
     let reply = terminal.run(script).await.unwrap();
     assert!(reply.text.contains("\nloading 100%\n"), "{reply:?}");
@@ -93,8 +96,8 @@ async fn a_progress_bar_is_told_once() {
     vm.kill().await;
 }
 
-/// Between two letters the program waits for this test, which waits for much
-/// longer than the beginning of a password is held back.
+/// After each letter the program waits for this test, which continues only when
+/// the letter is no longer held back.
 #[tokio::test]
 async fn a_password_that_is_printed_letter_by_letter_is_kept_nowhere() {
     let vm = start().await;
@@ -108,24 +111,24 @@ async fn a_password_that_is_printed_letter_by_letter_is_kept_nowhere() {
     let options = TerminalOptions::command(Command::shell(script)).record(&folder);
     let terminal = open(&vm, options).await;
     let mut live = terminal.follow();
-    settle(&terminal, Status::Password).await;
+    wait_for_status(&terminal, Status::Password).await;
     terminal
         .send_password("hunter2")
-        .quiet(BRIEFLY)
+        .quiet(SHORT)
         .await
         .unwrap();
     let mut printed = String::new();
     for number in 1..=7 {
-        // It is seen by who follows, so it was not held back any more.
+        // Followers see it, so it is no longer held back.
         let visible = |text: &str| text.chars().filter(|letter| !letter.is_control()).count();
         while visible(&printed) < "Key: ".len() + number {
             let bytes = tokio::time::timeout(TEST_TIMEOUT, live.next()).await;
             printed += str::from_utf8(&bytes.unwrap().unwrap()).unwrap();
         }
-        terminal.send_input("\n").quiet(BRIEFLY).await.unwrap();
+        terminal.send_input("\n").quiet(SHORT).await.unwrap();
     }
-    see(&terminal, "all printed").await;
-    // What a live reader saw before the last letter came cannot be taken back.
+    wait_for_text(&terminal, "all printed").await;
+    // What a follower saw before the last letter cannot be withdrawn.
     assert!(printed.ends_with("hunter*"), "{printed:?}");
     terminal.wait().await.unwrap();
     let reply = terminal.read(0).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is written down on the host.
+//! Records of sessions on the host.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -7,7 +7,7 @@ use vmcell::{
     terminal::{TerminalOptions, Unread},
 };
 
-use super::{open, prompt};
+use super::{open, wait_for_prompt};
 use crate::start;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn a_session_is_written_down_and_its_records_outlive_it() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("session");
     let terminal = open(&vm, TerminalOptions::new().tag("kept").record(&folder)).await;
-    prompt(&terminal).await;
+    wait_for_prompt(&terminal).await;
     terminal.run("echo hello; read -s x").await.unwrap();
     terminal.send_password("hunter2-hunter2").await.unwrap();
     terminal.run("exit 3").await.unwrap();
@@ -82,7 +82,7 @@ async fn a_folder_that_holds_a_session_is_not_written_over() {
     let first = open(&vm, options.clone()).await;
     let error = vm.terminals().open(options).await.unwrap_err();
     assert!(matches!(error, Error::Host { .. }), "{error:?}");
-    // The program that nobody knows of does not stay.
+    // The program that was started is removed.
     let list = vm.terminals().list().await.unwrap();
     assert_eq!(list.len(), 1, "{list:?}");
     assert_eq!(list[0].id, first.id());

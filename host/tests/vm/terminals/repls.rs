@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use vmcell::terminal::{Prompt, Status};
 
-use super::{debian, shell};
+use super::{open_shell, start_debian};
 
 #[tokio::test]
 async fn python_is_driven_line_by_line() {
-    let vm = debian().await;
-    let terminal = shell(&vm).await;
+    let vm = start_debian().await;
+    let terminal = open_shell(&vm).await;
     let reply = terminal.run("python3 -q").await.unwrap();
     assert_eq!((reply.status, reply.prompt), (Status::Repl, Prompt::Python));
     terminal.run("x = 6 * 7").await.unwrap();
@@ -20,7 +20,7 @@ async fn python_is_driven_line_by_line() {
     assert_eq!(reply.prompt, Prompt::Python, "{reply:?}");
     let reply = terminal.paste("    print('line', i)\n\n").await.unwrap();
     assert!(reply.text.contains("line 1"), "{reply:?}");
-    // An old prompt on the screen decides nothing.
+    // An old prompt on the screen is ignored.
     let sleep = terminal.run("import time; time.sleep(1000)");
     let reply = sleep.quiet(Duration::from_secs(1)).await.unwrap();
     assert_eq!(
@@ -37,11 +37,11 @@ async fn python_is_driven_line_by_line() {
 
 #[tokio::test]
 async fn a_debugger_keeps_its_state_between_steps() {
-    let vm = debian().await;
+    let vm = start_debian().await;
     let program = "def f(n):\n    total = n\n    total += 1\n    return total\nf(41)\n";
     let files = vm.files();
     files.write("/tmp/program.py", program).await.unwrap();
-    let terminal = shell(&vm).await;
+    let terminal = open_shell(&vm).await;
     let reply = terminal
         .run("python3 -m pdb /tmp/program.py")
         .await

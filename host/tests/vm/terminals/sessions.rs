@@ -1,11 +1,11 @@
-//! Sessions that are left and found again.
+//! Sessions that are left and attached to again.
 
 use vmcell::{
     Cause, Command, Error, ExecFailureKind, Vm,
     terminal::{Key, Prompt, Screen, Status, Terminal, TerminalOptions, Unread},
 };
 
-use super::{BRIEFLY, TEST_TIMEOUT, debian, open, prompt, see, shell};
+use super::{SHORT, TEST_TIMEOUT, open, open_shell, start_debian, wait_for_prompt, wait_for_text};
 use crate::{builder, start};
 
 fn tagged(tag: &str) -> TerminalOptions {
@@ -21,7 +21,7 @@ async fn a_session_is_made_by_its_first_use_and_never_by_a_look() {
         .session("work", TerminalOptions::new())
         .await
         .unwrap();
-    prompt(&first).await;
+    wait_for_prompt(&first).await;
     first.run("X=mine").await.unwrap();
     let again = terminals
         .session("work", TerminalOptions::new())
@@ -36,7 +36,7 @@ async fn a_session_is_made_by_its_first_use_and_never_by_a_look() {
             .text
             .contains("is-mine")
     );
-    // Both are views of one thing.
+    // Both are handles of the same terminal.
     assert_eq!(first.screen().text(), again.screen().text());
 
     let exit = first.terminate().await.unwrap();
@@ -61,26 +61,26 @@ async fn another_program_sees_the_same_screen_and_types_too() {
     let id = format!("shared-terminal-{}", std::process::id());
     let vm = builder().id(&id).start().await.unwrap();
     let ours = open(&vm, tagged("shared")).await;
-    prompt(&ours).await;
+    wait_for_prompt(&ours).await;
     ours.run("echo from the owner").await.unwrap();
 
     let visitor = Vm::attach(&id).await.unwrap();
     let theirs = visitor.terminals().attach("shared").await.unwrap();
-    see(&theirs, "^from the owner").await;
+    wait_for_text(&theirs, "^from the owner").await;
     theirs.run("echo from the visitor").await.unwrap();
-    see(&ours, "^from the visitor").await;
+    wait_for_text(&ours, "^from the visitor").await;
     ours.run("echo and back").await.unwrap();
-    see(&theirs, "^and back").await;
+    wait_for_text(&theirs, "^and back").await;
     assert_eq!(ours.screen().text(), theirs.screen().text());
     let unknown = visitor.terminals().attach("other").await.unwrap_err();
     assert!(matches!(&unknown, Error::Exec(failure) if failure.kind == ExecFailureKind::NotFound));
 
-    // It goes on without either.
+    // It keeps running without handles.
     drop(theirs);
     drop(visitor);
     drop(ours);
     let again = vm.terminals().attach("shared").await.unwrap();
-    see(&again, "^from the visitor").await;
+    wait_for_text(&again, "^from the visitor").await;
     again.set_tag("renamed").await.unwrap();
     assert_eq!(again.info().await.unwrap().tag, "renamed");
     assert!(vm.terminals().find("shared").await.unwrap().is_none());
@@ -94,8 +94,8 @@ async fn a_broken_link_goes_unnoticed() {
                   printf '%s ' $i; done; head -c 40000 | sha256sum";
     let options = TerminalOptions::command(Command::shell(script)).unread(Unread::Kept);
     let terminal = open(&vm, options).await;
-    // Before that the kernel would echo what is typed, and take only a line.
-    see(&terminal, "ready").await;
+    // Before that the kernel echoes the input, and limits its lines.
+    wait_for_text(&terminal, "ready").await;
     let mut follow = terminal.follow();
     let reading = async {
         let mut all = Vec::new();
@@ -133,14 +133,14 @@ async fn a_broken_link_goes_unnoticed() {
 #[tokio::test]
 async fn characters_may_come_in_pieces() {
     let vm = start().await;
-    // The pieces come apart, because the program waits for a key between.
+    // The pieces arrive separately, because the program waits for a key between.
     let script = r#"stty -echo; for piece in '\342' '\202' '\254 \346' '\227\245'; do
                    printf "$piece"; read x; done; echo ' end'"#;
     let terminal = open(&vm, TerminalOptions::command(Command::shell(script))).await;
     for _ in 0..4 {
-        terminal.send_key(Key::Enter).quiet(BRIEFLY).await.unwrap();
+        terminal.send_key(Key::Enter).quiet(SHORT).await.unwrap();
     }
-    see(&terminal, "€ 日 end").await;
+    wait_for_text(&terminal, "€ 日 end").await;
     vm.kill().await;
 }
 
@@ -156,7 +156,7 @@ async fn what_nobody_reads_is_dropped_and_told() {
     let over = Command::from_argv(["cat", "/tmp/over"]).timeout(TEST_TIMEOUT);
     vm.exec_command(over).await.unwrap();
     let terminal = vm.terminals().attach("talker").await.unwrap();
-    see(&terminal, "over").await;
+    wait_for_text(&terminal, "over").await;
     let reply = terminal.read(0).await.unwrap();
     assert!(reply.lost > 300_000, "{}", reply.lost);
     assert_eq!(
@@ -173,8 +173,8 @@ fn screen_lines(screen: &Screen) -> Vec<String> {
 
 #[tokio::test]
 async fn views_take_nothing_and_change_nothing() {
-    let vm = debian().await;
-    let terminal = shell(&vm).await;
+    let vm = start_debian().await;
+    let terminal = open_shell(&vm).await;
     terminal.run("seq 1 100").await.unwrap();
     let before = terminal.screen().text();
     assert!(before.contains("\n100\n"), "{before}");
@@ -187,7 +187,7 @@ async fn views_take_nothing_and_change_nothing() {
     terminal.clear_scrollback();
     assert!(terminal.scrollback(20).is_empty());
     assert_eq!(terminal.screen().text(), before);
-    // Reading by cursor gives the same as often as one likes.
+    // Reading by offset can be repeated.
     let all = terminal.read(0).await.unwrap();
     assert_eq!(terminal.read(0).await.unwrap().raw, all.raw);
     let part = terminal.read(10).max_bytes(5).await.unwrap();
@@ -198,8 +198,8 @@ async fn views_take_nothing_and_change_nothing() {
 
 #[tokio::test]
 async fn a_prompt_of_ones_own_is_recognised() {
-    let vm = debian().await;
-    let terminal = shell(&vm).await;
+    let vm = start_debian().await;
+    let terminal = open_shell(&vm).await;
     let reply = terminal.run("PS1='what now, captain: '").await.unwrap();
     assert_eq!(reply.prompt, Prompt::Unknown, "{reply:?}");
     terminal.set_prompt(Some("captain: $")).unwrap();
@@ -213,7 +213,7 @@ async fn a_prompt_of_ones_own_is_recognised() {
 #[tokio::test]
 async fn the_end_of_the_vm_is_told_to_who_waits() {
     let vm = start().await;
-    let terminal = shell(&vm).await;
+    let terminal = open_shell(&vm).await;
     let waiting = async { terminal.expect("never").unwrap().await };
     let (outcome, ()) = tokio::join!(waiting, vm.kill());
     let over = |error: &Error| matches!(error, Error::Gone(_));

@@ -1,13 +1,13 @@
-//! Bytes that cost an emulator without bounds its memory or its time: each of these
-//! would take minutes or gigabytes if it were taken at its word.
+//! Output that exhausts the memory or time of an emulator without limits: executed
+//! literally, each of these would take minutes or gigabytes.
 
-use super::{fed, sound::assert_sound};
+use super::{emulate, invariants::assert_invariants};
 use crate::terminal::screen::emulator::Emulator;
 
-/// What it holds, roughly.
-fn held(emulator: &Emulator) -> usize {
+/// Estimates the bytes that an emulator holds.
+fn held_bytes(emulator: &Emulator) -> usize {
     let display = &emulator.display;
-    let grids = [&display.shown, &display.other];
+    let grids = [&display.active, &display.inactive];
     let cells = grids
         .iter()
         .flat_map(|grid| &grid.rows)
@@ -22,10 +22,10 @@ fn held(emulator: &Emulator) -> usize {
 }
 
 #[track_caller]
-fn harmless(printed: impl AsRef<[u8]>) {
-    let mut emulator = fed(120, 30, printed);
-    assert_sound(&emulator);
-    assert!(held(&emulator) < 5 << 20, "{}", held(&emulator));
+fn assert_bounded(printed: impl AsRef<[u8]>) {
+    let mut emulator = emulate(120, 30, printed);
+    assert_invariants(&emulator);
+    assert!(held_bytes(&emulator) < 5 << 20, "{}", held_bytes(&emulator));
     assert!(emulator.parser.held() <= 2048, "{}", emulator.parser.held());
     assert!(emulator.take_replies().len() <= 4096);
     emulator.feed(b"\x18\x1b\\\x1bcstill here");
@@ -34,11 +34,11 @@ fn harmless(printed: impl AsRef<[u8]>) {
 
 #[test]
 fn huge_numbers_are_harmless() {
-    harmless("x\x1b[99999999b".repeat(20_000));
-    harmless("漢\x1b[65535b".repeat(20_000));
+    assert_bounded("x\x1b[99999999b".repeat(20_000));
+    assert_bounded("漢\x1b[65535b".repeat(20_000));
     for last in "@ABCDEFGHIJKLMPSTXZ`abdefghlnrstu".chars() {
-        harmless(format!("x\x1b[99999999;99999999{last}").repeat(1_000));
-        harmless(format!("\x1b[18446744073709551616{last}").repeat(1_000));
+        assert_bounded(format!("x\x1b[99999999;99999999{last}").repeat(1_000));
+        assert_bounded(format!("\x1b[18446744073709551616{last}").repeat(1_000));
     }
 }
 
@@ -52,7 +52,7 @@ fn clearing_again_and_again_is_harmless() {
         "\x1b[99S",
         "\x1b[99T",
     ] {
-        let mut emulator = fed(1000, 1000, clearing.repeat(3_000));
+        let mut emulator = emulate(1000, 1000, clearing.repeat(3_000));
         emulator.feed(b"\x1bcstill here");
         assert_eq!(emulator.text(), "still here");
     }
@@ -73,16 +73,16 @@ fn strings_without_an_end_are_harmless() {
         "\x1b(",
     ] {
         for filler in ["a", "1;", "é", "\u{9c}", ":", "0"] {
-            harmless([beginning, &filler.repeat(1 << 17)].concat());
+            assert_bounded([beginning, &filler.repeat(1 << 17)].concat());
         }
     }
 }
 
 #[test]
 fn marks_without_end_are_harmless() {
-    harmless(format!("e{}", "\u{301}".repeat(1 << 18)));
-    harmless("e\u{301}\u{302}\u{303}\u{304}\x1b[D\x1b[C".repeat(20_000));
-    let marked = fed(80, 2, format!("e{}", "\u{301}".repeat(100)));
+    assert_bounded(format!("e{}", "\u{301}".repeat(1 << 18)));
+    assert_bounded("e\u{301}\u{302}\u{303}\u{304}\x1b[D\x1b[C".repeat(20_000));
+    let marked = emulate(80, 2, format!("e{}", "\u{301}".repeat(100)));
     assert_eq!(marked.text().chars().count(), 4);
 }
 
@@ -90,12 +90,12 @@ fn marks_without_end_are_harmless() {
 fn long_lines_of_the_longest_characters_fill_no_memory() {
     let mut emulator = Emulator::new(super::size(1000, 2), usize::MAX);
     emulator.feed("🦀\u{e0100}\u{e0101}\u{e0102}".repeat(400_000).as_bytes());
-    assert!(held(&emulator) < 5 << 20, "{}", held(&emulator));
+    assert!(held_bytes(&emulator) < 5 << 20, "{}", held_bytes(&emulator));
 }
 
 #[test]
 fn clipboards_windows_and_titles_are_out_of_reach() {
-    let mut emulator = fed(
+    let mut emulator = emulate(
         80,
         24,
         "\x1b]52;c;cm0gLXJmIC8=\x07\x1b[8;999;999t\x1b[3;0;0t\x1b[9;1t\x1b[21t\x1b[?3h\x1b#8",

@@ -1,6 +1,7 @@
-//! What bytes become, judged by tmux and by hand.
+//! Tests of the emulator, compared with tmux and with hand-written results.
 
 mod hostile;
+mod invariants;
 mod pictures;
 mod recordings;
 mod redaction;
@@ -8,7 +9,6 @@ mod replies;
 mod resize;
 mod scrollback;
 mod sequences;
-mod sound;
 
 use super::{Emulator, Screen};
 use crate::terminal::size::TerminalSize;
@@ -21,7 +21,7 @@ fn screen(columns: u16, rows: u16, printed: impl AsRef<[u8]>) -> Screen {
     Screen::render(size(columns, rows), [printed.as_ref()])
 }
 
-fn fed(columns: u16, rows: u16, printed: impl AsRef<[u8]>) -> Emulator {
+fn emulate(columns: u16, rows: u16, printed: impl AsRef<[u8]>) -> Emulator {
     let mut emulator = Emulator::new(size(columns, rows), 1000);
     emulator.feed(printed.as_ref());
     emulator

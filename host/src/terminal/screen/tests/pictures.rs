@@ -1,7 +1,7 @@
 use super::screen;
 use crate::terminal::screen::Screen;
 
-/// Two rows with about everything that can be drawn.
+/// A screen with nearly every kind of character and style.
 fn colourful() -> Screen {
     let mut text =
         String::from("\x1b]0;<script>&\"'\x07\x1b[1;31mbold\x1b[0m \x1b[7mreverse\x1b[0m ");

@@ -1,6 +1,6 @@
 use std::{fs, path::PathBuf};
 
-use super::{fed, screen, size};
+use super::{emulate, screen, size};
 use crate::terminal::screen::{Emulator, Screen, ScreenHealth};
 
 fn folder() -> PathBuf {
@@ -11,7 +11,7 @@ fn recording(name: &str) -> Vec<u8> {
     fs::read(folder().join(name).with_extension("raw")).unwrap()
 }
 
-/// The same words that tmux's answer was written down in.
+/// Describes a screen in the format of the expected files, which come from tmux.
 fn described(screen: &Screen) -> String {
     let shown = if screen.cursor.visible {
         "visible"
@@ -67,11 +67,11 @@ fn recorded_programs_look_the_same_wherever_they_are_cut() {
 
 #[test]
 fn what_vim_and_less_ask_for_is_known() {
-    let vim = fed(80, 24, recording("vim")).modes();
+    let vim = emulate(80, 24, recording("vim")).modes();
     assert!(vim.alternate_screen && vim.application_cursor_keys);
-    let left = fed(80, 24, recording("vim-quit")).modes();
+    let left = emulate(80, 24, recording("vim-quit")).modes();
     assert!(!left.alternate_screen && !left.application_cursor_keys);
-    assert!(fed(80, 24, recording("less")).is_alternate());
+    assert!(emulate(80, 24, recording("less")).is_alternate());
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_title_of_bash_is_the_title() {
 
 #[test]
 fn what_scrolled_away_behind_a_progress_bar_is_kept() {
-    let emulator = fed(80, 24, recording("progress"));
+    let emulator = emulate(80, 24, recording("progress"));
     let lines = emulator.scrollback(200);
     assert!(lines.iter().any(|line| line == "Fetched 42 files"));
     assert!(
@@ -115,7 +115,7 @@ fn a_screen_with_a_gap_is_incomplete_until_it_is_cleared() {
 
 #[test]
 fn what_comes_behind_a_gap_is_not_taken_for_the_end_of_what_came_before() {
-    let mut emulator = fed(80, 24, "\x1b]0;a title that does not end");
+    let mut emulator = emulate(80, 24, "\x1b]0;a title that does not end");
     emulator.note_gap();
     emulator.feed(b"text");
     assert_eq!(emulator.text(), "text");

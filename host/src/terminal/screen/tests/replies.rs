@@ -1,7 +1,7 @@
-use super::fed;
+use super::emulate;
 
 fn answer(printed: &str) -> String {
-    String::from_utf8(fed(80, 24, printed).take_replies()).unwrap()
+    String::from_utf8(emulate(80, 24, printed).take_replies()).unwrap()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn modes_are_told_and_unknown_ones_are_unknown() {
 fn what_is_not_supported_is_refused_or_not_answered() {
     assert_eq!(answer("\x1bP+q544e\x1b\\"), "\x1bP0+r\x1b\\");
     assert_eq!(answer("\x1bP$qm\x1b\\"), "\x1bP0$r\x1b\\");
-    // A terminal that has the keyboard protocol answers; one that has not does not.
+    // Only terminals with the kitty keyboard protocol reply.
     assert_eq!(answer("\x1b[?u"), "");
 }
 
@@ -62,17 +62,17 @@ fn nothing_that_a_program_printed_is_ever_typed_back() {
         "\x1b[c",
         "\x1b[0;0;0;0;0;0*y",
     ] {
-        let spoken = format!(
+        let printed = format!(
             "\x1b]0;{secret}\x07\x1b]2;{secret}\x07\x1b]1;{secret}\x07{secret}\x1b[22t{question}\
              \x1bP$q{secret}\x1b\\\x1bP+q{secret}\x1b\\\x1b]10;{secret}\x07\x1b]52;c;{secret}\x07"
         );
-        assert!(!answer(&spoken).contains("rm"), "{question:?}");
+        assert!(!answer(&printed).contains("rm"), "{question:?}");
     }
 }
 
 #[test]
 fn who_asks_and_does_not_read_gets_no_more_than_fits() {
-    let mut emulator = fed(80, 24, "\x1b[6n".repeat(100_000));
+    let mut emulator = emulate(80, 24, "\x1b[6n".repeat(100_000));
     let answers = emulator.take_replies();
     assert!((4000..=4096).contains(&answers.len()));
     assert!(answers.ends_with(b"R"), "the last one is whole");

@@ -1,13 +1,14 @@
 use proptest::prelude::*;
 
 use super::{
-    fed, size,
-    sound::{assert_sound, printed},
+    emulate,
+    invariants::{assert_invariants, printed},
+    size,
 };
 
 #[test]
 fn fewer_rows_keep_the_cursor_and_the_rows_above_it() {
-    let mut emulator = fed(20, 6, "1\r\n2\r\n3\r\n4\r\n5\r\n$ ");
+    let mut emulator = emulate(20, 6, "1\r\n2\r\n3\r\n4\r\n5\r\n$ ");
     emulator.resize(size(20, 3));
     assert_eq!(emulator.text(), "4\n5\n$");
     assert_eq!(emulator.scrollback(9), ["1", "2", "3"]);
@@ -17,7 +18,7 @@ fn fewer_rows_keep_the_cursor_and_the_rows_above_it() {
 
 #[test]
 fn rows_below_the_cursor_go_first() {
-    let mut emulator = fed(20, 6, "1\r\n2\r\n3");
+    let mut emulator = emulate(20, 6, "1\r\n2\r\n3");
     emulator.resize(size(20, 4));
     assert_eq!(emulator.text(), "1\n2\n3");
     assert!(emulator.scrollback(9).is_empty());
@@ -25,7 +26,7 @@ fn rows_below_the_cursor_go_first() {
 
 #[test]
 fn more_columns_and_rows_are_blank() {
-    let mut emulator = fed(10, 2, "\x1b[41m\x1b[2Jab");
+    let mut emulator = emulate(10, 2, "\x1b[41m\x1b[2Jab");
     emulator.resize(size(20, 4));
     let spans = emulator.screen().spans(0);
     assert_eq!(spans.iter().map(|span| span.columns).sum::<u16>(), 10);
@@ -38,15 +39,15 @@ fn more_columns_and_rows_are_blank() {
 
 #[test]
 fn a_wide_character_at_the_new_edge_is_not_cut_in_half() {
-    let mut emulator = fed(10, 2, "abc漢字");
+    let mut emulator = emulate(10, 2, "abc漢字");
     emulator.resize(size(4, 2));
     assert_eq!(emulator.text(), "abc");
-    assert_sound(&emulator);
+    assert_invariants(&emulator);
 }
 
 #[test]
 fn a_full_screen_program_draws_again_and_the_main_screen_comes_back() {
-    let mut emulator = fed(
+    let mut emulator = emulate(
         40,
         5,
         "1\r\n2\r\n3\r\n4\r\n$ vi\x1b[?1049h\x1b[Hfile\x1b[5;1H-- 40 x 5 --",
@@ -63,13 +64,13 @@ fn a_full_screen_program_draws_again_and_the_main_screen_comes_back() {
 
 #[test]
 fn the_largest_and_the_smallest_size_work() {
-    let mut emulator = fed(1, 1, "漢ab\x1b[2;2Hc\r\n");
-    assert_sound(&emulator);
+    let mut emulator = emulate(1, 1, "漢ab\x1b[2;2Hc\r\n");
+    assert_invariants(&emulator);
     emulator.resize(size(1000, 1000));
     emulator.feed("漢\x1b[1000;1000H漢x\n\x1b[1000Sy".as_bytes());
-    assert_sound(&emulator);
+    assert_invariants(&emulator);
     emulator.resize(size(1, 1));
-    assert_sound(&emulator);
+    assert_invariants(&emulator);
 }
 
 proptest! {
@@ -77,11 +78,11 @@ proptest! {
     fn whatever_is_printed_between_changes_of_size_leaves_a_screen_that_is_sound(
         steps in prop::collection::vec((printed(), 1..12u16, 1..8u16), 1..8)
     ) {
-        let mut emulator = fed(5, 5, "");
+        let mut emulator = emulate(5, 5, "");
         for (printed, columns, rows) in steps {
             emulator.feed(&printed);
             emulator.resize(size(columns, rows));
-            assert_sound(&emulator);
+            assert_invariants(&emulator);
         }
     }
 }

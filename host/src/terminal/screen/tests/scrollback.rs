@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use super::{fed, size};
+use super::{emulate, size};
 use crate::terminal::screen::Emulator;
 
 fn numbers(last: u32) -> String {
@@ -12,7 +12,7 @@ fn numbers(last: u32) -> String {
 
 #[test]
 fn lines_that_leave_at_the_top_are_kept_in_order() {
-    let emulator = fed(80, 5, numbers(100));
+    let emulator = emulate(80, 5, numbers(100));
     assert_eq!(emulator.text(), "96\n97\n98\n99\n100");
     assert_eq!(emulator.scrollback(3), ["93", "94", "95"]);
     assert_eq!(emulator.scrollback(usize::MAX).len(), 96);
@@ -32,7 +32,7 @@ fn only_the_last_lines_are_kept() {
 
 #[test]
 fn clearing_it_leaves_the_screen_as_it_is() {
-    let mut emulator = fed(80, 5, numbers(100));
+    let mut emulator = emulate(80, 5, numbers(100));
     let before = emulator.screen();
     emulator.clear_scrollback();
     assert!(emulator.scrollback(200).is_empty());
@@ -46,16 +46,16 @@ fn clearing_it_leaves_the_screen_as_it_is() {
 fn the_alternate_screen_and_regions_below_the_top_leave_nothing_behind() {
     let text = numbers(50);
     assert!(
-        fed(80, 5, format!("\x1b[?1049h{text}"))
+        emulate(80, 5, format!("\x1b[?1049h{text}"))
             .scrollback(9)
             .is_empty()
     );
     assert!(
-        fed(80, 5, format!("\x1b[2;5r\x1b[5;1H{text}"))
+        emulate(80, 5, format!("\x1b[2;5r\x1b[5;1H{text}"))
             .scrollback(9)
             .is_empty()
     );
-    let below = fed(80, 5, format!("\x1b[5;1Hstatus\x1b[1;4r{text}"));
+    let below = emulate(80, 5, format!("\x1b[5;1Hstatus\x1b[1;4r{text}"));
     assert_eq!(below.scrollback(1), ["46"]);
     assert_eq!(below.text(), "47\n48\n49\n50\nstatus");
 }

@@ -1,5 +1,5 @@
-//! Control sequences one by one. Where a line says nothing else, tmux 3.3 shows the
-//! same.
+//! Control sequences one by one. Where no comment says otherwise, tmux 3.3 shows
+//! the same.
 
 use super::screen;
 use crate::terminal::screen::{Colour, Style};
@@ -30,7 +30,7 @@ fn cursors_move_and_stay_on_the_screen() {
     );
     shows("\x1b[3;3Ha\x1b[2Eb\x1b[Fc", "\n\n  a\nc\nb");
     shows("\x1b[4Ga\x1b[2db", "   a\n    b");
-    // tmux does not know these two.
+    // tmux does not support these two.
     shows("a\x1b[2ab\x1b[2ec", "a  b\n\n    c");
 }
 
@@ -39,7 +39,7 @@ fn tabs_stop_where_they_are_set() {
     shows("a\tb\tc", "a       bc");
     shows("\x1b[3g\x1b[4G\x1bH\x1b[7G\x1bH\ra\tb\tc", "a  b  c");
     shows("\x1b[10G\x1b[Zx", "        x");
-    // tmux does not know how to go forward.
+    // tmux does not support CHT.
     shows("\x1b[4G\x1bH\x1b[10G\x1b[2Zx\x1b[Iy", "   x    y");
 }
 
@@ -92,14 +92,14 @@ fn old_ways_to_say_it_work_too() {
     shows("ab\x1b[s\x1b[3;3Hx\x1b[ucd", "abcd\n\n  x");
     shows("abc\x1b[3;3Hdef\x1bcnew", "new");
     shows("a\x00b\x07c\x7fd", "abcd");
-    // As the VT220 does; tmux knows neither of the two.
+    // As the VT220 does; tmux supports neither of the two.
     shows("\x1b[20hab\ncd", "ab\ncd");
     shows("\x1b[2;4r\x1b[4h\x1b[2;2H\x1b[!pab\x1b[2Gx", "\n xb");
 }
 
 #[test]
 fn boxes_of_the_vt100_are_boxes() {
-    // tmux draws them too, but tells the letters when it is asked for text.
+    // tmux draws them too, but captures them as letters.
     shows("\x1b(0lqk\x1b(B lqk", "┌─┐ lqk");
     shows("\x1b)0a\x0eqx\x0fq", "a─│q");
 }
@@ -117,7 +117,7 @@ fn wide_characters_take_two_columns_and_are_never_cut_in_half() {
     shows("12345678漢x", "12345678漢\nx");
     shows("123456789漢x", "123456789\n漢x");
     shows("漢字漢字漢字", "漢字漢字漢\n字");
-    // xterm blanks the other half too; tmux shows it where there is no place.
+    // xterm blanks the other half too; tmux does not.
     shows("漢字漢字\x1b[2Ga\x1b[7Gb", " a字漢b");
     shows("漢字漢字\x1b[2G\x1b[4X", "      字");
     shows("a漢b字c\x1b[3G\x1b[P", "a b字c");

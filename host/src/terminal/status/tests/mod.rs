@@ -7,41 +7,41 @@ use regex::Regex;
 
 use super::*;
 
-/// As a line editor has it: bash, Python, vim.
-const KEYS: Tty = Tty {
+/// The modes of line editors: bash, Python, vim.
+const RAW: TtyModes = TtyModes {
     echo: false,
     canonical: false,
 };
 
-/// As programs find it.
-const LINES: Tty = Tty {
+/// The default modes.
+const COOKED: TtyModes = TtyModes {
     echo: true,
     canonical: true,
 };
 
-/// As who asks for a password has it.
-const HIDDEN: Tty = Tty {
+/// The modes of a password prompt.
+const NO_ECHO: TtyModes = TtyModes {
     echo: false,
     canonical: true,
 };
 
-/// As `read -n 1` has it.
-const KEY: Tty = Tty {
+/// The modes of `read -n 1`.
+const CBREAK: TtyModes = TtyModes {
     echo: true,
     canonical: false,
 };
 
-fn evidence<'a>(command: &'a str, tty: Tty, before: &'a str) -> Evidence<'a> {
+fn evidence<'a>(command: &'a str, modes: TtyModes, before: &'a str) -> Evidence<'a> {
     Evidence {
-        life: Life::Alive,
+        liveness: Liveness::Running,
         before,
         after: "",
         alternate: false,
         foreground: Some(Foreground {
             command,
-            first: command == "bash",
+            is_initial: command == "bash",
         }),
-        tty: Some(tty),
+        modes: Some(modes),
         prompt: None,
         unanswered: None,
     }
@@ -50,7 +50,7 @@ fn evidence<'a>(command: &'a str, tty: Tty, before: &'a str) -> Evidence<'a> {
 fn full_screen<'a>(command: &'a str, before: &'a str) -> Evidence<'a> {
     Evidence {
         alternate: true,
-        ..evidence(command, KEYS, before)
+        ..evidence(command, RAW, before)
     }
 }
 
@@ -79,25 +79,25 @@ fn programs_with_a_screen_of_their_own_are_told_by_their_names() {
         ("ssh", "$ ", Status::Unknown),
         ("bash", "$ ", Status::Unknown),
     ] {
-        let (told, prompt) = infer(&full_screen(command, before));
-        assert_eq!(told, status, "{command} {before:?}");
+        let (inferred, prompt) = infer(&full_screen(command, before));
+        assert_eq!(inferred, status, "{command} {before:?}");
         assert_eq!(prompt, Prompt::None, "{command}");
     }
     let shell_in_tmux = infer(&full_screen("tmux: client", "me@box:~$ "));
     assert_eq!(shell_in_tmux, (Status::Ready, Prompt::Shell));
-    // In a terminal that has no second screen.
-    assert_eq!(infer(&evidence("vi", KEYS, "~")).0, Status::Editor);
+    // In a terminal without alternate screen.
+    assert_eq!(infer(&evidence("vi", RAW, "~")).0, Status::Editor);
 }
 
 #[test]
 fn the_end_is_told_before_all_else() {
-    let prompt = evidence("bash", KEYS, "$ ");
-    for (life, status) in [
-        (Life::Ended, Status::Eof),
-        (Life::Terminated, Status::Terminated),
+    let prompt = evidence("bash", RAW, "$ ");
+    for (liveness, status) in [
+        (Liveness::Exited, Status::Eof),
+        (Liveness::Terminated, Status::Terminated),
     ] {
         let over = Evidence {
-            life,
+            liveness,
             ..prompt.clone()
         };
         assert_eq!(infer(&over), (status, Prompt::None));
@@ -113,7 +113,7 @@ fn a_prompt_does_not_count_before_what_was_typed_is_answered() {
     ] {
         let typed = Evidence {
             unanswered: Some(Duration::from_millis(milliseconds)),
-            ..evidence("bash", KEYS, "$ ")
+            ..evidence("bash", RAW, "$ ")
         };
         assert_eq!(infer(&typed).0, status, "{milliseconds}");
     }
@@ -124,17 +124,17 @@ fn the_pattern_of_the_user_wins() {
     let pattern = Regex::new("^ready when you are:? ?$").unwrap();
     let own = Evidence {
         prompt: Some(&pattern),
-        ..evidence("cat", LINES, "ready when you are: ")
+        ..evidence("cat", COOKED, "ready when you are: ")
     };
     assert_eq!(infer(&own), (Status::Ready, Prompt::Shell));
     let unasked = Evidence {
         foreground: None,
-        tty: None,
+        modes: None,
         ..own.clone()
     };
     assert_eq!(infer(&unasked), (Status::Ready, Prompt::Shell));
     let hidden = Evidence {
-        tty: Some(HIDDEN),
+        modes: Some(NO_ECHO),
         ..own.clone()
     };
     assert_eq!(infer(&hidden).0, Status::Password);
@@ -149,18 +149,18 @@ fn the_pattern_of_the_user_wins() {
 fn what_the_guest_does_not_say_is_unknown() {
     let nobody = Evidence {
         foreground: None,
-        tty: None,
-        ..evidence("", KEYS, "$ ")
+        modes: None,
+        ..evidence("", RAW, "$ ")
     };
     assert_eq!(infer(&nobody), (Status::Unknown, Prompt::Unknown));
     let unset = Evidence {
-        tty: None,
-        ..evidence("cat", LINES, "Password: ")
+        modes: None,
+        ..evidence("cat", COOKED, "Password: ")
     };
     assert_eq!(infer(&unset), (Status::Unknown, Prompt::Unknown));
     let prompt = Evidence {
-        tty: None,
-        ..evidence("bash", LINES, "$ ")
+        modes: None,
+        ..evidence("bash", COOKED, "$ ")
     };
     assert_eq!(infer(&prompt), (Status::Ready, Prompt::Shell));
 }
@@ -170,14 +170,14 @@ fn a_cursor_in_the_middle_of_text_is_behind_no_prompt() {
     for (command, before) in [("sh", "$ "), ("python3", ">>> "), ("rm", "Continue? ")] {
         let middle = Evidence {
             after: "more text",
-            ..evidence(command, LINES, before)
+            ..evidence(command, COOKED, before)
         };
         assert_eq!(infer(&middle), (Status::Running, Prompt::None), "{command}");
     }
     // Back at the beginning of a line that is edited.
     let back = Evidence {
         after: "ls -l",
-        ..evidence("bash", KEYS, "me@box:~$ ")
+        ..evidence("bash", RAW, "me@box:~$ ")
     };
     assert_eq!(infer(&back), (Status::Ready, Prompt::Shell));
 }
@@ -188,9 +188,9 @@ fn a_terminal_may_be_opened_for_any_program() {
         infer(&Evidence {
             foreground: Some(Foreground {
                 command,
-                first: true,
+                is_initial: true,
             }),
-            ..evidence(command, LINES, before)
+            ..evidence(command, COOKED, before)
         })
     };
     assert_eq!(first("python3", ">>> "), (Status::Repl, Prompt::Python));
@@ -209,13 +209,13 @@ proptest! {
     #[test]
     fn only_the_settings_of_the_terminal_make_a_password(
         before: String, after: String, command: String,
-        first: bool, alternate: bool, echo: bool, canonical: bool,
+        is_initial: bool, alternate: bool, echo: bool, canonical: bool,
     ) {
         let (status, _) = infer(&Evidence {
             after: &after,
             alternate,
-            foreground: Some(Foreground { command: &command, first }),
-            ..evidence("", Tty { echo, canonical }, &before)
+            foreground: Some(Foreground { command: &command, is_initial }),
+            ..evidence("", TtyModes { echo, canonical }, &before)
         });
         prop_assert_eq!(status == Status::Password, canonical && !echo);
     }

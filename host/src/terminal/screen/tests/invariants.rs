@@ -1,16 +1,16 @@
-//! What holds whatever is printed, and bytes that try to break it.
+//! Invariants that hold for any output, and random output that tests them.
 
 use proptest::prelude::*;
 use vmcell_tree::is_hidden;
 
 use crate::terminal::screen::{cell::Part, emulator::Emulator, grid::Grid};
 
-/// Checks everything that other code relies on.
-pub(super) fn assert_sound(emulator: &Emulator) {
+/// Checks the invariants that other code relies on.
+pub(super) fn assert_invariants(emulator: &Emulator) {
     let size = emulator.size();
     let (columns, rows) = (usize::from(size.columns), usize::from(size.rows));
     let display = &emulator.display;
-    for grid in [&display.shown, &display.other] {
+    for grid in [&display.active, &display.inactive] {
         assert_eq!((grid.columns, grid.rows.len()), (columns, rows));
         assert_whole_characters(grid);
         assert!(grid.saved.row < rows && grid.saved.column < columns);
@@ -23,8 +23,8 @@ pub(super) fn assert_sound(emulator: &Emulator) {
     ];
     let lines = emulator.scrollback(usize::MAX);
     for text in shown.iter().chain(&lines) {
-        let harmless = |character: char| !character.is_control() && !is_hidden(character);
-        assert!(text.chars().all(harmless), "{text:?}");
+        let printable = |character: char| !character.is_control() && !is_hidden(character);
+        assert!(text.chars().all(printable), "{text:?}");
     }
     assert!(display.title.text().chars().count() <= 256);
 }
@@ -42,7 +42,7 @@ fn assert_whole_characters(grid: &Grid) {
     }
 }
 
-/// Bytes that mean something more often than chance would have it.
+/// Output with more control sequences than random bytes have.
 pub(super) fn printed() -> impl Strategy<Value = Vec<u8>> {
     let number = prop_oneof![
         Just(String::new()),
@@ -67,7 +67,7 @@ pub(super) fn printed() -> impl Strategy<Value = Vec<u8>> {
         3 => "[漢字🦀e\u{301}\u{308}\u{202e}\u{200d}é]{0,6}".prop_map(String::into_bytes),
         2 => "[\r\n\t\u{8}\u{b}\u{e}\u{f}]{1,3}".prop_map(String::into_bytes),
         3 => (numbers, "[@-~]").prop_map(|(numbers, last)| format!("\x1b[{numbers}{last}").into_bytes()),
-        // What moves and cuts, by little.
+        // Small movements and deletions.
         6 => (1..5u8, "[@PXKGDCb]").prop_map(|(number, last)| format!("\x1b[{number}{last}").into_bytes()),
         2 => (mode, any::<bool>(), any::<bool>()).prop_map(|(mode, private, on)| {
             format!("\x1b[{}{mode}{}", if private { "?" } else { "" }, if on { 'h' } else { 'l' }).into_bytes()
@@ -85,14 +85,14 @@ proptest! {
     fn whatever_is_printed_leaves_a_screen_that_is_sound(
         printed in printed(), columns in 1..9u16, rows in 1..6u16
     ) {
-        assert_sound(&super::fed(columns, rows, printed));
+        assert_invariants(&super::emulate(columns, rows, printed));
     }
 
     #[test]
     fn whatever_bytes_come_they_leave_a_screen_that_is_sound(
         printed in prop::collection::vec(any::<u8>(), 0..400)
     ) {
-        assert_sound(&super::fed(7, 4, printed));
+        assert_invariants(&super::emulate(7, 4, printed));
     }
 
     #[test]
@@ -101,7 +101,7 @@ proptest! {
         for piece in printed.chunks(cut) {
             emulator.feed(piece);
         }
-        let whole = super::fed(8, 4, &printed);
+        let whole = super::emulate(8, 4, &printed);
         prop_assert_eq!(emulator.screen(), whole.screen());
         prop_assert_eq!(emulator.scrollback(usize::MAX), whole.scrollback(usize::MAX));
         prop_assert_eq!(emulator.modes(), whole.modes());

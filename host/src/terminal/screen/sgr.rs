@@ -3,7 +3,7 @@ use super::{
     style::{Colour, Style},
 };
 
-/// Does what `CSI … m` asks for: select graphic rendition, ECMA-48 8.3.117.
+/// Applies `CSI … m`: select graphic rendition, ECMA-48 8.3.117.
 pub(super) fn apply(style: &mut Style, sequence: &Sequence) {
     let mut parameters = sequence.parameters();
     while let Some(parameter) = parameters.next() {
@@ -30,8 +30,8 @@ pub(super) fn apply(style: &mut Style, sequence: &Sequence) {
             [49] => style.background = Colour::Default,
             [38, sub @ ..] => style.foreground = colour(sub, &mut parameters, style.foreground),
             [48, sub @ ..] => style.background = colour(sub, &mut parameters, style.background),
-            // The colour of an underline is not shown, but its numbers mean nothing
-            // else either.
+            // The underline colour is not supported, but its numbers must be
+            // skipped.
             [58, sub @ ..] => drop(colour(sub, &mut parameters, Colour::Default)),
             _ => {}
         }
@@ -43,7 +43,7 @@ fn basic(number: u16, first: u16, bright: u8) -> Colour {
     Colour::Palette(offset.saturating_add(bright))
 }
 
-/// A colour in one piece with colons, or in the parameters that follow.
+/// Parses a colour, given as subparameters or in the parameters that follow.
 fn colour(sub: &[u16], parameters: &mut Parameters<'_>, before: Colour) -> Colour {
     let mut next = || {
         parameters

@@ -9,35 +9,35 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Prompt, Status, TerminalSize,
-    model::Over,
+    model::EndReason,
     record::{Interaction, RecordError, Recorder, Session},
-    redaction::{MASK, Passed},
+    redaction::{MASK, Redacted},
 };
 use crate::{
     error::Error,
     process::{Cause, ProcessInfo},
 };
 
-/// Writes a session down, in a thread of its own: disks block.
-pub(super) struct Records {
+/// Records a session in a thread of its own, since disk writes block.
+pub(super) struct RecordThread {
     folder: PathBuf,
-    orders: mpsc::Sender<Order>,
-    /// Why nothing more is written.
+    messages: mpsc::Sender<Message>,
+    /// The error that stopped recording.
     failure: Arc<OnceLock<String>>,
 }
 
-enum Order {
-    Printed(Passed),
+enum Message {
+    Output(Redacted),
     Log(Interaction),
     Resized(TerminalSize),
-    Ended(Over, oneshot::Sender<()>),
+    End(EndReason, oneshot::Sender<()>),
 }
 
-/// So many orders may wait before the terminal does.
-const WAITING: usize = 64;
+/// How many messages may be queued before the terminal has to wait.
+const QUEUE_LENGTH: usize = 64;
 
-impl Records {
-    pub(super) async fn begin(
+impl RecordThread {
+    pub(super) async fn start(
         folder: &Path,
         process: &ProcessInfo,
         size: TerminalSize,
@@ -54,35 +54,35 @@ impl Records {
             status: Status::Unknown,
             prompt: Prompt::Unknown,
         };
-        let failed = Error::host("write down what happens on a terminal");
-        let (orders, waiting) = mpsc::channel(WAITING);
+        let host_error = Error::host("record a terminal session");
+        let (messages, queue) = mpsc::channel(QUEUE_LENGTH);
         let failure = Arc::<OnceLock<String>>::default();
-        let (began, begun) = oneshot::channel();
-        let (path, told) = (folder.to_owned(), failure.clone());
+        let (report, started) = oneshot::channel();
+        let (path, thread_failure) = (folder.to_owned(), failure.clone());
         let thread = std::thread::Builder::new().name("vmcell-records".to_owned());
         let work = move || match Recorder::create(&path, &session) {
             Ok(recorder) => {
-                let _ = began.send(Ok(()));
+                let _ = report.send(Ok(()));
                 let mut writer = Writer { recorder, session };
-                if let Err(error) = writer.write_all(waiting) {
-                    tracing::warn!(%error, "a terminal's records are not complete");
-                    // It is the first.
-                    let _ = told.set(error.to_string());
+                if let Err(error) = writer.run(queue) {
+                    tracing::warn!(%error, "recording of a terminal session stopped");
+                    // Cannot be set yet: the thread stops at its first error.
+                    let _ = thread_failure.set(error.to_string());
                 }
             }
-            Err(error) => drop(began.send(Err(error))),
+            Err(error) => drop(report.send(Err(error))),
         };
-        let begun = match thread.spawn(work) {
-            Ok(_) => begun.await.map_err(io::Error::other),
+        let started = match thread.spawn(work) {
+            Ok(_) => started.await.map_err(io::Error::other),
             Err(error) => Err(error),
         };
-        match begun.and_then(|begun| begun.map_err(io::Error::other)) {
+        match started.and_then(|started| started.map_err(io::Error::other)) {
             Ok(()) => Ok(Self {
                 folder: folder.to_owned(),
-                orders,
+                messages,
                 failure,
             }),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(host_error(error)),
         }
     }
 
@@ -94,28 +94,28 @@ impl Records {
         self.failure.get().cloned()
     }
 
-    pub(super) async fn printed(&self, passed: Passed) {
-        self.order(Order::Printed(passed)).await;
+    pub(super) async fn append_output(&self, output: Redacted) {
+        self.send(Message::Output(output)).await;
     }
 
     pub(super) async fn log(&self, interaction: Interaction) {
-        self.order(Order::Log(interaction)).await;
+        self.send(Message::Log(interaction)).await;
     }
 
     pub(super) async fn resized(&self, size: TerminalSize) {
-        self.order(Order::Resized(size)).await;
+        self.send(Message::Resized(size)).await;
     }
 
-    /// Returns when everything is written.
-    pub(super) async fn ended(&self, over: Over) {
+    /// Records the end, and returns when everything is written.
+    pub(super) async fn end(&self, ended: EndReason) {
         let (done, written) = oneshot::channel();
-        self.order(Order::Ended(over, done)).await;
+        self.send(Message::End(ended, done)).await;
         let _ = written.await;
     }
 
-    /// Who does not write any more takes no orders.
-    async fn order(&self, order: Order) {
-        let _ = self.orders.send(order).await;
+    /// Sends a message. It is dropped if recording has stopped.
+    async fn send(&self, message: Message) {
+        let _ = self.messages.send(message).await;
     }
 }
 
@@ -125,46 +125,46 @@ struct Writer {
 }
 
 impl Writer {
-    fn write_all(&mut self, mut orders: mpsc::Receiver<Order>) -> Result<(), RecordError> {
+    fn run(&mut self, mut messages: mpsc::Receiver<Message>) -> Result<(), RecordError> {
         loop {
-            let order = match orders.try_recv() {
-                Ok(order) => order,
+            let message = match messages.try_recv() {
+                Ok(message) => message,
                 Err(_) => {
-                    // There is time.
+                    // Idle: a good time to flush.
                     self.recorder.flush()?;
-                    match orders.blocking_recv() {
-                        Some(order) => order,
+                    match messages.blocking_recv() {
+                        Some(message) => message,
                         None => return self.recorder.save(&self.session),
                     }
                 }
             };
-            match order {
-                Order::Printed(passed) => {
-                    for range in &passed.late {
-                        let back = passed.offset.saturating_sub(range.start);
+            match message {
+                Message::Output(output) => {
+                    for range in &output.late_masks {
+                        let back = output.offset.saturating_sub(range.start);
                         let count = range.end.saturating_sub(range.start);
                         self.recorder.mask(back, count, MASK)?;
                     }
-                    self.recorder.printed(&passed.bytes)?;
+                    self.recorder.append_output(&output.bytes)?;
                 }
-                Order::Log(interaction) => self.recorder.log(&interaction)?,
-                Order::Resized(size) => {
+                Message::Log(interaction) => self.recorder.log(&interaction)?,
+                Message::Resized(size) => {
                     self.session.size = size;
                     self.recorder.log(&Interaction::resize(size))?;
                     self.recorder.save(&self.session)?;
                 }
-                Order::Ended(over, done) => {
-                    self.end(over)?;
+                Message::End(ended, done) => {
+                    self.end(ended)?;
                     let _ = done.send(());
                 }
             }
         }
     }
 
-    fn end(&mut self, over: Over) -> Result<(), RecordError> {
+    fn end(&mut self, ended: EndReason) -> Result<(), RecordError> {
         self.recorder.flush()?;
         self.session.ended = Some(SystemTime::now());
-        if let Over::Ended(exit) = over {
+        if let EndReason::Exited(exit) = ended {
             self.session.status = match exit.cause {
                 Cause::Killed => Status::Terminated,
                 _ => Status::Eof,

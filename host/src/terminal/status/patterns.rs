@@ -1,54 +1,54 @@
-//! How prompts and questions look, in the cursor's row up to the cursor.
+//! Patterns of prompts and questions, in the cursor's row up to the cursor.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What prompts of shells end with.
-const SIGNS: &[char] = &['$', '#', '%', '>', '❯', '➜', 'λ', '»', '⟩', '▶'];
+/// Characters that shell prompts end with.
+const PROMPT_SIGNS: &[char] = &['$', '#', '%', '>', '❯', '➜', 'λ', '»', '⟩', '▶'];
 
-/// Blanks that a prompt may have behind its sign.
-const MAX_BLANKS: usize = 2;
+/// Blanks that a prompt may have after its sign.
+const MAX_TRAILING_BLANKS: usize = 2;
 
-/// A prompt of a shell with nothing typed behind it.
+/// Returns whether the row is a shell prompt with no input after it.
 pub(super) fn is_shell_prompt(row: &str) -> bool {
     let prompt = row.trim_end();
     let blanks = row.chars().count() - prompt.chars().count();
-    // Some put the sign in front, and the folder behind it.
-    blanks <= MAX_BLANKS
+    // Some have the sign in front, and the directory after it.
+    blanks <= MAX_TRAILING_BLANKS
         && !is_percentage(row)
-        && (prompt.ends_with(SIGNS) || prompt.starts_with(['➜', '❯']))
+        && (prompt.ends_with(PROMPT_SIGNS) || prompt.starts_with(['➜', '❯']))
 }
 
-/// `40%`, as progress bars have it. A prompt that ends with a number and the sign
-/// has a blank behind it.
+/// Returns whether the row ends like `40%`, as in progress bars. A prompt that ends
+/// with a number and the sign has a blank after it.
 fn is_percentage(row: &str) -> bool {
     let number = row.strip_suffix('%');
     number.is_some_and(|number| number.ends_with(|last: char| last.is_ascii_digit()))
 }
 
-/// A prompt of a shell, perhaps with something typed behind it.
+/// Returns whether the row has a shell prompt, perhaps with input after it.
 pub(super) fn has_shell_prompt(row: &str) -> bool {
     is_shell_prompt(row)
-        || SIGNS
+        || PROMPT_SIGNS
             .iter()
             .any(|sign| row.contains(&format!("{sign} ")[..]))
 }
 
-/// Whether a prompt of this form is there: see
-/// [`prompts`](super::commands::prompts). If the program edits its line itself,
-/// something may be typed behind it.
-pub(super) fn has_prompt(row: &str, form: &str, edited: bool) -> bool {
-    match (form.strip_prefix('*'), edited) {
+/// Returns whether the row has a prompt of this pattern: see
+/// [`repl_prompts`](super::commands::repl_prompts). If the program edits its line
+/// itself, input may follow the prompt.
+pub(super) fn has_prompt(row: &str, pattern: &str, edits_line: bool) -> bool {
+    match (pattern.strip_prefix('*'), edits_line) {
         (Some(end), true) => row.contains(end),
         (Some(end), false) => row.ends_with(end),
-        (None, true) => row.starts_with(form),
-        (None, false) => row == form,
+        (None, true) => row.starts_with(pattern),
+        (None, false) => row == pattern,
     }
 }
 
-/// A word and a `>`, as many interpreters have it.
-pub(super) fn is_usual_prompt(row: &str) -> bool {
+/// Returns whether the row is a word and `>`, as in many interpreters.
+pub(super) fn is_word_prompt(row: &str) -> bool {
     let word = row.strip_suffix("> ");
     word.is_some_and(|word| word.len() <= 60 && !word.contains(char::is_whitespace))
 }
@@ -57,12 +57,12 @@ pub(super) const PDB: &[&str] = &["(Pdb) ", "((Pdb)) ", "(Pdb++) ", "ipdb> ", "(
 
 pub(super) const PYTHON: &[&str] = &[">>> ", "... "];
 
-/// The prompt of IPython counts its lines.
-pub(super) fn is_ipython_prompt(row: &str, edited: bool) -> bool {
-    fits(&IPYTHON, row) && (edited || row.ends_with(": "))
+/// Returns whether the row has a prompt of IPython, which numbers its inputs.
+pub(super) fn is_ipython_prompt(row: &str, edits_line: bool) -> bool {
+    matches(&IPYTHON, row) && (edits_line || row.ends_with(": "))
 }
 
-/// The last row of a pager that waits.
+/// Returns whether the row is the last row of a waiting pager.
 pub(super) fn is_pager_prompt(row: &str) -> bool {
     let row = row.trim_end();
     row == ":"
@@ -70,28 +70,28 @@ pub(super) fn is_pager_prompt(row: &str) -> bool {
         || row.contains("--More--")
         || row.contains("(press h for help or q to quit)")
         || row.starts_with("HELP -- ")
-        || fits(&LINES, row)
+        || matches(&SYSTEMD_PAGER, row)
 }
 
-/// A question whose answer is yes or no.
+/// Returns whether the row is a yes/no question.
 pub(super) fn is_confirmation(row: &str) -> bool {
     let row = row.trim();
-    fits(&CHOICE, row) || fits(&QUESTION, row) && !fits(&OPEN, row)
+    matches(&YES_NO, row) || matches(&QUESTION, row) && !matches(&OPEN_QUESTION, row)
 }
 
-/// Something else that is asked for.
+/// Returns whether the row looks like another question.
 pub(super) fn is_question(row: &str) -> bool {
     row.trim_end().ends_with([':', '?'])
 }
 
 static IPYTHON: Pattern = LazyLock::new(|| Regex::new(r"^(In \[\d+\]|\s*\.\.\.): "));
 
-/// As systemd has it.
-static LINES: Pattern = LazyLock::new(|| Regex::new(r"^lines \d+-\d+"));
+/// The status line of `less` as systemd configures it.
+static SYSTEMD_PAGER: Pattern = LazyLock::new(|| Regex::new(r"^lines \d+-\d+"));
 
-/// The possible answers are at the end: `[Y/n]`, `(yes/no)?`, `y/n:`,
+/// Ends with the possible answers: `[Y/n]`, `(yes/no)?`, `y/n:`,
 /// `[y]es, [n]o:`.
-static CHOICE: Pattern = LazyLock::new(|| {
+static YES_NO: Pattern = LazyLock::new(|| {
     Regex::new(
         r"(?xi)
         (
@@ -104,7 +104,7 @@ static CHOICE: Pattern = LazyLock::new(|| {
     )
 });
 
-/// It asks whether to do something.
+/// Asks whether to do something.
 static QUESTION: Pattern = LazyLock::new(|| {
     Regex::new(
         r"(?xi)
@@ -116,12 +116,13 @@ static QUESTION: Pattern = LazyLock::new(|| {
     )
 });
 
-/// More than yes or no can be answered.
-static OPEN: Pattern = LazyLock::new(|| Regex::new(r"(?i)\b(how|what|when|where|which|who|why)\b"));
+/// Can be answered with more than yes or no.
+static OPEN_QUESTION: Pattern =
+    LazyLock::new(|| Regex::new(r"(?i)\b(how|what|when|where|which|who|why)\b"));
 
 type Pattern = LazyLock<Result<Regex, regex::Error>>;
 
-fn fits(pattern: &Pattern, row: &str) -> bool {
+fn matches(pattern: &Pattern, row: &str) -> bool {
     pattern.as_ref().is_ok_and(|pattern| pattern.is_match(row))
 }
 
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_patterns_are_valid() {
-        for pattern in [&IPYTHON, &LINES, &CHOICE, &QUESTION, &OPEN] {
+        for pattern in [&IPYTHON, &SYSTEMD_PAGER, &YES_NO, &QUESTION, &OPEN_QUESTION] {
             assert!(pattern.is_ok(), "{:?}", pattern.as_ref().err());
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 
 fn whole(bytes: &[u8]) -> String {
     let mut text = String::new();
-    let mut plain = Plain::new();
+    let mut plain = PlainTextFilter::new();
     plain.feed(bytes, &mut text);
     plain.flush(&mut text);
     text
@@ -87,10 +87,10 @@ fn a_status_line_that_is_painted_between_lines_is_a_line() {
 
 #[test]
 fn a_line_editor_may_break_long_lines_into_rows() {
-    // What bash prints for a line that is longer than the terminal is wide: it
-    // writes a blank to get onto the next row, and goes back on that.
+    // What bash prints for a line that is longer than the terminal is wide: a
+    // blank to wrap to the next row, then a carriage return.
     let printed = b"$ echo abc \rdefghijklm \rn\r\n";
-    let mut plain = Plain::new();
+    let mut plain = PlainTextFilter::new();
     plain.set_columns(10);
     let mut text = String::new();
     plain.feed(printed, &mut text);
@@ -99,7 +99,7 @@ fn a_line_editor_may_break_long_lines_into_rows() {
 
 #[test]
 fn what_is_told_stays_and_what_rewrites_it_is_a_new_line() {
-    let mut plain = Plain::new();
+    let mut plain = PlainTextFilter::new();
     let mut feed = |bytes: &[u8]| {
         let mut text = String::new();
         plain.feed(bytes, &mut text);
@@ -119,7 +119,7 @@ fn what_is_told_stays_and_what_rewrites_it_is_a_new_line() {
 
 #[test]
 fn characters_may_be_cut_and_what_is_none_is_replaced() {
-    let mut plain = Plain::new();
+    let mut plain = PlainTextFilter::new();
     let mut text = String::new();
     for byte in "é€😀".as_bytes().iter().chain(b"\xff\xc3(\xf0\x9f\n") {
         plain.feed(&[*byte], &mut text);
@@ -129,7 +129,7 @@ fn characters_may_be_cut_and_what_is_none_is_replaced() {
 
 #[test]
 fn endless_strings_and_lines_take_no_memory() {
-    let mut plain = Plain::new();
+    let mut plain = PlainTextFilter::new();
     let mut text = String::new();
     plain.feed(b"\x1b]0;", &mut text);
     for _ in 0..1000 {
@@ -158,7 +158,7 @@ fn a_short_sequence_makes_no_long_text() {
     }
 }
 
-/// Pieces that make interesting outputs more often than bytes by chance do.
+/// Output with more escape sequences than random bytes have.
 fn output() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         any::<Vec<u8>>(),
@@ -175,7 +175,7 @@ proptest! {
     #[test]
     fn no_control_characters_are_left(output in output(), columns in 1..20_u16) {
         let mut text = String::new();
-        let mut plain = Plain::new();
+        let mut plain = PlainTextFilter::new();
         plain.set_columns(columns);
         plain.feed(&output, &mut text);
         plain.flush(&mut text);
@@ -186,7 +186,7 @@ proptest! {
     #[test]
     fn any_cuts_give_the_same(output in output(), cuts in prop::collection::vec(0..64_usize, 0..6)) {
         let mut text = String::new();
-        let mut plain = Plain::new();
+        let mut plain = PlainTextFilter::new();
         let mut rest = &output[..];
         for cut in cuts {
             let (now, later) = rest.split_at(cut.min(rest.len()));

@@ -11,9 +11,10 @@ use crate::{
     vm::Vm,
 };
 
-/// How a terminal is set and who uses it, by the guest's word.
+/// The TTY modes and the foreground process of a terminal, as the guest reports
+/// them.
 #[derive(Clone, Debug)]
-pub(super) struct Look {
+pub(super) struct TtyState {
     pub(super) size: TerminalSize,
     pub(super) echo: bool,
     pub(super) canonical: bool,
@@ -27,9 +28,9 @@ pub(super) struct Foreground {
     pub(super) cwd: Option<PathBuf>,
 }
 
-impl Look {
-    /// Asks the guest. None: the terminal has ended.
-    pub(super) async fn at(vm: &Vm, terminal: ProcessId) -> Result<Option<Self>, Error> {
+impl TtyState {
+    /// Queries the guest. Returns `None` if the terminal has ended.
+    pub(super) async fn query(vm: &Vm, terminal: ProcessId) -> Result<Option<Self>, Error> {
         let process = Selector::Id(terminal.0);
         let mut stream = vm.open(&Request::Terminal(Wire::Look { process }))?;
         match vm.explained(stream.next().await).await? {
@@ -41,7 +42,7 @@ impl Look {
             {
                 Ok(None)
             }
-            // A process without a terminal.
+            // For example, the process has no terminal.
             StreamEvent::Closed(Closing::Failed(failed)) => {
                 let subject = format!("process {terminal}");
                 Err(ExecFailure::from_guest(failed, subject).into())

@@ -1,17 +1,17 @@
-/// Tells which bytes of a stream can be seen: those that are neither control
-/// characters nor part of a control sequence (ECMA-48, 5.3 to 5.6).
+/// Finds the visible bytes of a stream: those that are neither control characters
+/// nor part of a control sequence (ECMA-48, 5.3 to 5.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Visible {
+pub(super) enum EscapeState {
     /// Text.
     #[default]
     Text,
-    /// Behind an escape character.
+    /// After an escape character.
     Escape,
     /// In a control sequence.
     Sequence,
-    /// In a string for the terminal, for example a title.
+    /// In a control string, for example a title.
     String,
-    /// Behind an escape character in such a string.
+    /// After an escape character in such a string.
     StringEnd,
 }
 
@@ -20,9 +20,9 @@ const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 pub(super) const ESCAPE: u8 = 0x1b;
 
-impl Visible {
-    /// Takes the next byte. Returns whether it can be seen.
-    pub(super) fn take(&mut self, byte: u8) -> bool {
+impl EscapeState {
+    /// Processes the next byte. Returns whether it is visible.
+    pub(super) fn feed(&mut self, byte: u8) -> bool {
         let (next, is_visible) = match (*self, byte) {
             (_, CANCEL | SUBSTITUTE) => (Self::Text, false),
             (Self::String, ESCAPE) => (Self::StringEnd, false),
@@ -35,11 +35,11 @@ impl Visible {
             (Self::Escape | Self::StringEnd, b']' | b'P' | b'X' | b'^' | b'_') => {
                 (Self::String, false)
             }
-            // They do their work in the midst of a sequence.
+            // Control characters take effect within a sequence.
             (state, ..0x20) => (state, false),
             (Self::Escape | Self::StringEnd, 0x20..0x30) => (Self::Escape, false),
             (Self::Sequence, 0x20..0x40) => (Self::Sequence, false),
-            // What cannot be part of a sequence is text again.
+            // Not part of a sequence: text.
             (_, 0x80..) => (Self::Text, true),
             _ => (Self::Text, false),
         };

@@ -1,41 +1,41 @@
-//! What a terminal printed as plain text.
+//! Terminal output as plain text.
 
-mod line;
-mod sequence;
+mod line_buffer;
+mod parser;
 #[cfg(test)]
 mod tests;
 
-use line::PlainLine;
-use sequence::{Parser, Step};
+use line_buffer::LineBuffer;
+use parser::{Parser, Step};
 
-/// Takes the escape sequences out of what a terminal printed.
+/// Converts terminal output to plain text, without escape sequences.
 ///
 /// The text holds no control characters but newline and tab. A line that is
-/// rewritten, as progress bars and line editors do it, is told once, as it
-/// looked in the end. Programs that paint a whole screen give the words that
-/// they painted, in that order; the screen itself tells more.
+/// rewritten, as by progress bars and line editors, appears once, in its final
+/// form. For full-screen programs the text is what they drew, in drawing order;
+/// use the screen instead.
 ///
-/// Bytes may come in any pieces. Memory is bounded, whatever they are.
+/// Bytes may be split anywhere. Memory is bounded for any input.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Plain {
-    /// The beginning of a character whose end has not come yet.
+pub(crate) struct PlainTextFilter {
+    /// The beginning of an incomplete UTF-8 character.
     partial: Vec<u8>,
     parser: Parser,
-    line: PlainLine,
+    line: LineBuffer,
 }
 
-impl Plain {
+impl PlainTextFilter {
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// The terminal is so wide from now on: longer lines are continued below,
-    /// and what goes back to the beginning goes back to there.
+    /// Sets the width of the terminal. Longer lines wrap, and a carriage return
+    /// goes to the start of the wrapped row.
     pub(crate) fn set_columns(&mut self, columns: u16) {
         self.line.set_columns(columns.into());
     }
 
-    /// Takes bytes, and adds the lines that they complete to the text.
+    /// Processes bytes, and appends the lines that they complete to the text.
     pub(crate) fn feed(&mut self, bytes: &[u8], text: &mut String) {
         if self.partial.is_empty() {
             return self.decode(bytes, text);
@@ -45,35 +45,34 @@ impl Plain {
         self.decode(&joined, text);
     }
 
-    /// Adds the line that is not complete, so far as it is not told yet.
+    /// Appends what was not emitted of the incomplete line.
     ///
-    /// What is told cannot be taken back: if the line is rewritten later, it is
-    /// told again, as a new line.
+    /// If the line is rewritten later, it is emitted again, as a new line.
     pub(crate) fn flush(&mut self, text: &mut String) {
-        self.line.settle(text);
+        self.line.emit(text);
     }
 
     fn decode(&mut self, mut bytes: &[u8], text: &mut String) {
         while let Err(error) = str::from_utf8(bytes) {
             let (valid, rest) = bytes.split_at(error.valid_up_to());
-            self.take(str::from_utf8(valid).unwrap_or_default(), text);
+            self.parse(str::from_utf8(valid).unwrap_or_default(), text);
             let Some(invalid) = error.error_len() else {
                 self.partial = rest.to_vec();
                 return;
             };
-            self.take("\u{fffd}", text);
+            self.parse("\u{fffd}", text);
             bytes = &rest[invalid..];
         }
-        self.take(str::from_utf8(bytes).unwrap_or_default(), text);
+        self.parse(str::from_utf8(bytes).unwrap_or_default(), text);
     }
 
-    fn take(&mut self, characters: &str, text: &mut String) {
+    fn parse(&mut self, characters: &str, text: &mut String) {
         for character in characters.chars() {
             match self.parser.step(character) {
                 Step::Nothing => {}
                 Step::Character(character) => self.line.put(character, text),
                 Step::Control(control) => self.line.control(control, text),
-                Step::Edit { kind, count } => self.line.edit(kind, count.into(), text),
+                Step::Csi { kind, number } => self.line.edit(kind, number.into(), text),
             }
         }
     }

@@ -1,14 +1,15 @@
-//! Characters that are drawn instead of written: lines, blocks and Braille have to
-//! meet those beside them.
+//! Box-drawing, block and Braille characters. They are drawn, not taken from the
+//! font, because they must connect to neighbouring cells.
 
 use super::{
     palette::Rgb,
     picture::{Area, Picture},
 };
 
-const ALL: u8 = u8::MAX;
+/// Full opacity.
+const FULL: u8 = u8::MAX;
 
-/// Draws a character, if it is one that is drawn.
+/// Draws a box-drawing, block or Braille character. Returns false for others.
 pub(super) fn draw(picture: &mut Picture, character: char, area: Area, colour: Rgb) -> bool {
     match character {
         '\u{2500}'..='\u{257f}' => draw_lines(picture, character, area, colour),
@@ -19,8 +20,8 @@ pub(super) fn draw(picture: &mut Picture, character: char, area: Area, colour: R
     true
 }
 
-/// A box, for what there is no other picture of.
-pub(super) fn draw_unknown(picture: &mut Picture, area: Area, colour: Rgb) {
+/// Draws a box in place of a character that the font lacks.
+pub(super) fn draw_missing_glyph(picture: &mut Picture, area: Area, colour: Rgb) {
     let (width, height) = (area.width.saturating_sub(4), area.height.saturating_sub(7));
     for (x, y, width, height) in [
         (2, 3, width, 1),
@@ -32,8 +33,8 @@ pub(super) fn draw_unknown(picture: &mut Picture, area: Area, colour: Rgb) {
     }
 }
 
-/// Which arms a line has: left, right, up and down. How thick it is follows from
-/// the character; double lines are drawn thick, and dashes through.
+/// Returns which arms a box-drawing character has (left, right, up, down), and its
+/// thickness. Double lines are drawn thick, and dashed ones solid.
 fn arms(character: char) -> Option<([bool; 4], usize)> {
     const THIN: &str = "─│┌┐└┘├┤┬┴┼╭╮╰╯╴╶╵╷┄┆┈┊╌╎";
     let arms = match character {
@@ -67,7 +68,7 @@ fn arms(character: char) -> Option<([bool; 4], usize)> {
 
 fn draw_lines(picture: &mut Picture, character: char, area: Area, colour: Rgb) {
     let Some(([left, right, up, down], thickness)) = arms(character) else {
-        return draw_unknown(picture, area, colour);
+        return draw_missing_glyph(picture, area, colour);
     };
     let (x, y) = ((area.width - thickness) / 2, (area.height - thickness) / 2);
     for (has, x, y, width, height) in [
@@ -77,7 +78,7 @@ fn draw_lines(picture: &mut Picture, character: char, area: Area, colour: Rgb) {
         (down, x, y, thickness, area.height),
     ] {
         if has {
-            picture.fill(area.part(x, y, width, height), colour, ALL);
+            picture.fill(area.part(x, y, width, height), colour, FULL);
         }
     }
 }
@@ -92,15 +93,15 @@ fn draw_block(picture: &mut Picture, character: char, area: Area, colour: Rgb) {
     let left = |eighths: usize| area.part(0, 0, (width * eighths).div_ceil(8), height);
     let (half_width, half_height) = (width / 2, height / 2);
     match code {
-        0x2580 => picture.fill(area.part(0, 0, width, half_height), colour, ALL),
-        0x2581..=0x2588 => picture.fill(below(code - 0x2580), colour, ALL),
-        0x2589..=0x258f => picture.fill(left(0x2590 - code), colour, ALL),
-        0x2590 => picture.fill(area.part(half_width, 0, width, height), colour, ALL),
+        0x2580 => picture.fill(area.part(0, 0, width, half_height), colour, FULL),
+        0x2581..=0x2588 => picture.fill(below(code - 0x2580), colour, FULL),
+        0x2589..=0x258f => picture.fill(left(0x2590 - code), colour, FULL),
+        0x2590 => picture.fill(area.part(half_width, 0, width, height), colour, FULL),
         0x2591 => picture.fill(area, colour, 64),
         0x2592 => picture.fill(area, colour, 128),
         0x2593 => picture.fill(area, colour, 192),
-        0x2594 => picture.fill(area.part(0, 0, width, height.div_ceil(8)), colour, ALL),
-        0x2595 => picture.fill(area.part(width - width / 8, 0, width, height), colour, ALL),
+        0x2594 => picture.fill(area.part(0, 0, width, height.div_ceil(8)), colour, FULL),
+        0x2595 => picture.fill(area.part(width - width / 8, 0, width, height), colour, FULL),
         _ => {
             let [upper_left, upper_right, lower_left, lower_right] = quarters(character);
             for (has, x, y, width, height) in [
@@ -110,14 +111,15 @@ fn draw_block(picture: &mut Picture, character: char, area: Area, colour: Rgb) {
                 (lower_right, half_width, half_height, width, height),
             ] {
                 if has {
-                    picture.fill(area.part(x, y, width, height), colour, ALL);
+                    picture.fill(area.part(x, y, width, height), colour, FULL);
                 }
             }
         }
     }
 }
 
-/// Which quarters are filled: upper left, upper right, lower left, lower right.
+/// Returns which quarters are filled: upper left, upper right, lower left, lower
+/// right.
 fn quarters(character: char) -> [bool; 4] {
     match character {
         '▖' => [false, false, true, false],
@@ -133,7 +135,7 @@ fn quarters(character: char) -> [bool; 4] {
     }
 }
 
-/// Eight dots, a bit each.
+/// Draws Braille: eight dots, a bit of the code point each.
 fn draw_braille(picture: &mut Picture, character: char, area: Area, colour: Rgb) {
     const DOTS: [(usize, usize); 8] = [
         (0, 0),
@@ -150,7 +152,7 @@ fn draw_braille(picture: &mut Picture, character: char, area: Area, colour: Rgb)
         if bits >> bit & 1 == 1 {
             let x = column * area.width / 2 + area.width / 4 - 1;
             let y = row * area.height / 4 + area.height / 8 - 1;
-            picture.fill(area.part(x, y, 2, 2), colour, ALL);
+            picture.fill(area.part(x, y, 2, 2), colour, FULL);
         }
     }
 }

@@ -1,5 +1,5 @@
-/// Tells escape sequences from text. It keeps where it is within a sequence,
-/// and nothing of what is in it but one number.
+/// Separates escape sequences from text. Of a sequence it keeps only the parser
+/// state and the first number.
 ///
 /// The sequences are those of ECMA-48 and xterm.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,15 +11,15 @@ pub(super) struct Parser {
 enum State {
     #[default]
     Ground,
-    /// Behind an escape.
+    /// After an escape.
     Escape,
-    /// Within an escape sequence that only its last character ends.
+    /// In an escape sequence with intermediate characters.
     Intermediate,
-    /// Within a control sequence.
-    Control(Parameters),
-    /// Within a string, which may be of any length: a title, a picture.
+    /// In a control sequence (CSI).
+    Csi(Parameters),
+    /// In a string of any length: a title, an image.
     String { bell_ends: bool },
-    /// Behind an escape in a string, which may be the first half of its end.
+    /// After an escape in a string, which may be the first half of ST.
     StringEscape,
 }
 
@@ -27,29 +27,30 @@ enum State {
 struct Parameters {
     first: u16,
     /// Whether the first number is complete.
-    more: bool,
-    /// Whether it is a sequence of a kind that edits no text.
+    first_complete: bool,
+    /// Whether it is a private sequence, or has intermediates; none of them edit
+    /// text.
     private: bool,
 }
 
-/// What a character means.
+/// The meaning of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Nothing,
     Character(char),
     Control(char),
-    /// A control sequence, by its last character and its first number, 0 if
-    /// there is none.
-    Edit {
+    /// A control sequence: its final character and its first number, 0 if it has
+    /// none.
+    Csi {
         kind: char,
-        count: u16,
+        number: u16,
     },
 }
 
 impl Parser {
     #[inline]
     pub(super) fn step(&mut self, character: char) -> Step {
-        // Most of what is printed.
+        // The most frequent case.
         if let (State::Ground, ' '..='~') = (self.state, character) {
             return Step::Character(character);
         }
@@ -68,46 +69,43 @@ impl State {
             (Self::String { .. }, '\u{9c}') => (Self::Ground, Step::Nothing),
             (Self::String { .. }, _) => (self, Step::Nothing),
             (Self::StringEscape, '\\') => (Self::Ground, Step::Nothing),
-            // The string is broken off by another sequence.
-            (Self::StringEscape, _) => Self::escaped(character),
+            // Another sequence aborts the string.
+            (Self::StringEscape, _) => Self::after_escape(character),
             (_, '\x1b') => (Self::Escape, Step::Nothing),
-            // A control character within a sequence counts as if before it.
+            // A control character in a sequence takes effect at once.
             (_, '\0'..='\x1f' | '\x7f') => (self, Step::Control(character)),
-            (_, '\u{80}'..='\u{9f}') => Self::escaped(character),
+            (_, '\u{80}'..='\u{9f}') => Self::after_escape(character),
             (Self::Ground, _) => (Self::Ground, Step::Character(character)),
-            (Self::Escape, _) => Self::escaped(character),
+            (Self::Escape, _) => Self::after_escape(character),
             (Self::Intermediate, ' '..='/') => (self, Step::Nothing),
             (Self::Intermediate, '0'..='~') => (Self::Ground, Step::Nothing),
-            (Self::Control(parameters), ' '..='~') => parameters.next(character),
-            // No sequence goes on like this.
-            (Self::Intermediate | Self::Control(_), _) => {
-                (Self::Ground, Step::Character(character))
-            }
+            (Self::Csi(parameters), ' '..='~') => parameters.next(character),
+            // Not part of a sequence.
+            (Self::Intermediate | Self::Csi(_), _) => (Self::Ground, Step::Character(character)),
         }
     }
 
-    /// The character behind an escape.
-    fn escaped(character: char) -> (Self, Step) {
+    /// Handles the character after an escape.
+    fn after_escape(character: char) -> (Self, Step) {
         match character {
             '\x1b' => (Self::Escape, Step::Nothing),
             '\0'..='\x1f' | '\x7f' => (Self::Escape, Step::Control(character)),
-            // The short form of an escape and a letter.
-            '\u{80}'..='\u{9f}' => Self::escaped(char::from(
+            // A C1 control: the 8-bit form of an escape and a letter.
+            '\u{80}'..='\u{9f}' => Self::after_escape(char::from(
                 u8::try_from(character).unwrap_or_default() - 0x40,
             )),
-            '[' => (Self::Control(Parameters::default()), Step::Nothing),
+            '[' => (Self::Csi(Parameters::default()), Step::Nothing),
             ']' => (Self::String { bell_ends: true }, Step::Nothing),
             'P' | 'X' | '^' | '_' => (Self::String { bell_ends: false }, Step::Nothing),
             ' '..='/' => (Self::Intermediate, Step::Nothing),
-            // To the next line, and to the one after it.
+            // IND and NEL.
             'D' | 'E' => (Self::Ground, Step::Control('\n')),
-            // To the line before, to where it was once, and a reset, which clears
-            // the screen.
+            // RI, DECRC and RIS move the cursor to another row.
             'M' | '8' | 'c' => (
                 Self::Ground,
-                Step::Edit {
+                Step::Csi {
                     kind: 'A',
-                    count: 1,
+                    number: 1,
                 },
             ),
             '0'..='~' => (Self::Ground, Step::Nothing),
@@ -119,19 +117,19 @@ impl State {
 impl Parameters {
     fn next(mut self, character: char) -> (State, Step) {
         match character {
-            '0'..='9' if !self.more => {
+            '0'..='9' if !self.first_complete => {
                 let digit = u16::try_from(u32::from(character) - u32::from('0')).unwrap_or(0);
                 self.first = self.first.saturating_mul(10).saturating_add(digit);
             }
             '0'..='9' => {}
-            ':' | ';' => self.more = true,
+            ':' | ';' => self.first_complete = true,
             '<'..='?' | ' '..='/' => self.private = true,
             _ if self.private => return (State::Ground, Step::Nothing),
             kind => {
-                let count = self.first;
-                return (State::Ground, Step::Edit { kind, count });
+                let number = self.first;
+                return (State::Ground, Step::Csi { kind, number });
             }
         }
-        (State::Control(self), Step::Nothing)
+        (State::Csi(self), Step::Nothing)
     }
 }
