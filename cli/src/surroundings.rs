@@ -8,7 +8,9 @@ use tokio::{task::JoinSet, time::timeout};
 use vmcell::{
     Command, Error, Vm,
     port::{PortMapping, PublishedPort},
-    service::{Service, ServiceError, ServiceSpec, ServiceStatus, ServiceTrouble, in_order},
+    service::{
+        Service, ServiceError, ServiceFailureReason, ServiceSpec, ServiceStatus, sort_by_needs,
+    },
 };
 
 use crate::{
@@ -59,7 +61,7 @@ impl Surroundings {
             (service.name, service.settings.into_spec(command))
         });
         Ok(Self {
-            services: in_order(services)?,
+            services: sort_by_needs(services)?,
             longest,
             ports,
         })
@@ -138,5 +140,5 @@ fn is_for_a_need(error: &Error) -> bool {
     let Error::Service(ServiceError::Failed(failure)) = error else {
         return false;
     };
-    matches!(failure.trouble(), Some(ServiceTrouble::Need(_)))
+    matches!(failure.reason(), Some(ServiceFailureReason::Need(_)))
 }

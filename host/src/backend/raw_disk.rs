@@ -1,5 +1,5 @@
-//! Disks for VMMs that know nothing of layers: a copy of the image, which costs
-//! next to nothing where the file system can share what is not written.
+//! Disks for VMMs that do not support layers: a copy of the image, which is
+//! almost free on file systems with reflinks.
 
 use std::{fs::File, io, os::unix::fs::FileExt as _};
 
@@ -11,11 +11,11 @@ use rustix::{
 use super::{Machine, Root};
 use crate::{error::Error, overlay::open_image};
 
-/// So much is copied at a time.
+/// How much is copied at a time.
 const PIECE: usize = 1 << 20;
 
-/// The disk of a machine, as a raw file without a name that is gone with the VM.
-/// `backend` is who wants it, for those who are refused.
+/// Creates the disk of a machine, as an unnamed raw file that is gone with the
+/// VM. `backend` is used in errors.
 pub(super) fn raw_disk(machine: &Machine, backend: &str) -> Result<File, Error> {
     let disk = tempfile::tempfile_in(machine.scratch_folder())
         .map_err(Error::host("make the VM's disk"))?;
@@ -23,7 +23,7 @@ pub(super) fn raw_disk(machine: &Machine, backend: &str) -> Result<File, Error> 
     Ok(disk)
 }
 
-/// Makes a file that is empty the disk of a machine.
+/// Copies the image of a machine to an empty file.
 pub(super) fn fill_raw_disk(machine: &Machine, backend: &str, disk: &File) -> Result<(), Error> {
     let image = match machine.root() {
         Root::Image(image) => image,
@@ -33,7 +33,7 @@ pub(super) fn fill_raw_disk(machine: &Machine, backend: &str, disk: &File) -> Re
     copy(&image, size, disk).map_err(Error::host("copy the image to the VM's disk"))
 }
 
-/// What only some backends can boot from.
+/// The error for a root that the backend cannot boot from.
 fn unfit(root: &Root, backend: &str) -> Error {
     Error::Invalid(format!(
         "the backend {backend} boots from raw images only, not from {}: choose the backend qemu, \
@@ -42,8 +42,8 @@ fn unfit(root: &Root, backend: &str) -> Error {
     ))
 }
 
-/// Makes `to` what `from` is: by sharing all of it until one of the two is
-/// written, or else by copying what is not a hole.
+/// Copies `from` to `to`: as a reflink if possible, or else by copying
+/// everything except holes.
 pub(super) fn copy(from: &File, size: u64, to: &File) -> io::Result<()> {
     if ioctl_ficlone(to, from).is_ok() {
         return Ok(());
@@ -65,7 +65,8 @@ pub(super) fn copy(from: &File, size: u64, to: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Where data or a hole begins next: lseek(2). None: there is none any more.
+/// Returns where the next data or hole begins (lseek(2)); `None` if there is
+/// none.
 fn next(file: &File, position: SeekFrom) -> io::Result<Option<u64>> {
     match seek(file, position) {
         Ok(offset) => Ok(Some(offset)),

@@ -32,13 +32,13 @@ impl fmt::Display for RejectedBackend {
 }
 
 impl Backends {
-    /// All that come with the library, those first that are chosen first:
+    /// Returns all backends of the library, in order of preference:
     ///
-    /// - `qemu`, which runs everywhere, has every link and keeps disks;
+    /// - `qemu`, which runs everywhere, supports every link and persistent disks;
     /// - `firecracker` and `cloud_hypervisor`, where there is no QEMU: they need
     ///   KVM;
-    /// - `process`, which is no VM, where that is
-    ///   [allowed](crate::VmBuilder::allow_host_compat) and there is nothing else.
+    /// - `process`, which is not a VM, where that is
+    ///   [allowed](crate::VmBuilder::allow_host_compat) and no other can be used.
     pub fn new() -> Self {
         Self {
             backends: vec![
@@ -50,8 +50,8 @@ impl Backends {
         }
     }
 
-    /// Adds one of your own behind the others, or in place of one that has its
-    /// name.
+    /// Adds a backend of your own after the others, or replaces the one with
+    /// the same name.
     #[must_use]
     pub fn with(mut self, backend: impl Backend + 'static) -> Self {
         let backend: Arc<dyn Backend> = Arc::new(backend);
@@ -63,12 +63,12 @@ impl Backends {
         self
     }
 
-    /// All of them.
+    /// Iterates over all of them.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Backend>> {
         self.backends.iter()
     }
 
-    /// The one with a name, if it could run a VM.
+    /// Returns the backend with this name, if it can run a VM.
     pub(crate) async fn get(
         &self,
         name: &str,
@@ -88,7 +88,8 @@ impl Backends {
         }
     }
 
-    /// The first one that could run a VM, and why those before it could not.
+    /// Returns the first backend that can run a VM, and why those before it
+    /// cannot.
     pub(crate) async fn choose(
         &self,
         host_compat: bool,
@@ -119,7 +120,7 @@ impl Backends {
     }
 }
 
-/// Why a backend cannot be used. None: it can.
+/// Returns why a backend cannot be used; `None` if it can.
 async fn why_not(backend: &Arc<dyn Backend>, host_compat: bool) -> Option<String> {
     if !backend.is_vm() && !host_compat {
         return Some("it is no VM: allow host-compat if that will do".to_owned());

@@ -18,7 +18,7 @@ pub(super) async fn service(scene: Scene) -> Seen {
     let log = service.logs().all().text().await?;
     same("the log", log, "it is ready\n".to_owned())?;
     let status = service.stop().await?;
-    demand(status.phase.is_over(), || format!("it is {status:?}"))?;
+    demand(status.phase.is_finished(), || format!("it is {status:?}"))?;
     service.remove().await?;
     let left = scene.vm.services().list().await?;
     demand(left.is_empty(), || format!("still known: {left:?}"))

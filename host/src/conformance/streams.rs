@@ -86,7 +86,7 @@ pub(super) async fn backpressure(scene: Scene) -> Seen {
         "the end is not at the end".to_owned()
     })?;
     drop(parts.stderr);
-    same("the code", parts.end.wait().await?.code(), Some(0))
+    same("the code", parts.waiter.wait().await?.code(), Some(0))
 }
 
 /// Bytes that no shift or repetition leaves unchanged.

@@ -1,4 +1,4 @@
-/// What is wrong with a port.
+/// An error of a port operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortError {
@@ -16,13 +16,13 @@ pub enum PortError {
     Unreachable {
         /// The guest's port.
         port: u16,
-        /// The error number of the guest's kernel, if it had a part in it.
+        /// The errno of the guest's kernel, if a system call failed.
         errno: Option<i32>,
-        /// The agent's words.
+        /// The agent's message.
         text: String,
     },
 
-    /// A program of this machine, perhaps this one, has the port already.
+    /// A program on this machine, perhaps this one, already uses the port.
     #[error(
         "port {port} of this machine is taken: choose another one, or none and a free one is found"
     )]
@@ -40,7 +40,7 @@ pub enum PortError {
         port: u16,
     },
 
-    /// A text or a number says nothing about ports.
+    /// The text or the numbers are not a valid port mapping.
     #[error(
         "{text:?} is no port to publish: write GUEST_PORT or HOST_PORT:GUEST_PORT, for example 8080 or 18080:8080"
     )]
@@ -51,7 +51,7 @@ pub enum PortError {
 }
 
 impl PortError {
-    /// A name for the kind of error that never changes, for machines.
+    /// Returns a stable name of the kind of error, for machines.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NobodyListens { .. } => "nobody-listens",

@@ -19,8 +19,8 @@ use crate::error::Error;
 /// The longest id of a VM.
 const LONGEST_ID: usize = 48;
 
-/// The folder of all run folders, this user's and nobody else's, locked until it
-/// is dropped.
+/// The parent of all run folders, private to this user and locked until this is
+/// dropped.
 #[derive(Debug)]
 pub(super) struct Base {
     descriptor: OwnedFd,
@@ -28,8 +28,8 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Opens the folder, which is made if it is not there, and waits until
-    /// nobody else makes or sweeps folders in it.
+    /// Opens the folder, creates it if needed, and waits until no other process
+    /// creates or sweeps folders in it.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         match mkdirat(CWD, path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -40,7 +40,7 @@ impl Base {
         Self::open_existing(path)
     }
 
-    /// As [`open`](Self::open), for one that is there.
+    /// Same as [`open`](Self::open), for a folder that exists.
     pub(super) fn open_existing(path: &Path) -> Result<Self, Error> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = openat(CWD, path, flags, Mode::empty()).map_err(|errno| match errno {
@@ -78,7 +78,7 @@ fn bad(path: &Path, reason: &str) -> Error {
     }
 }
 
-/// The folder that is used unless the caller names another one.
+/// Returns the default base.
 pub(super) fn usual() -> PathBuf {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let user = geteuid().as_raw();
@@ -107,7 +107,7 @@ fn is_ours(folder: &Path) -> bool {
         .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == geteuid().as_raw())
 }
 
-/// Whether sockets fit in the folders that would be in this one.
+/// Returns whether the addresses of sockets in run folders below this base fit.
 fn is_short(base: &Path) -> bool {
     base.as_os_str().as_bytes().len() + 1 + LONGEST_ID + 1 + LONGEST_NAME <= LONGEST_ADDRESS
 }

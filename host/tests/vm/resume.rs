@@ -57,7 +57,7 @@ async fn input_goes_on_too() {
     writer.await.unwrap();
     assert!(received == bytes, "{} bytes came back", received.len());
     drop(cat.stderr);
-    assert!(cat.end.wait().await.unwrap().success());
+    assert!(cat.waiter.wait().await.unwrap().success());
 }
 
 #[tokio::test]

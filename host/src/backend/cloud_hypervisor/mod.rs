@@ -1,7 +1,7 @@
-//! Cloud Hypervisor, by its command line.
+//! Cloud Hypervisor, configured by its command line.
 //!
-//! Its devices are on a PCI bus, and its machine is powered off through ACPI. The
-//! usual guest kernel has neither, so there is one of its own: see
+//! Its devices are on a PCI bus, and its machine powers off through ACPI. The
+//! default guest kernel has neither, so it needs a separate one: see
 //! `kernel-config/README.md`.
 
 mod arguments;
@@ -26,23 +26,23 @@ use super::{
 use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
 
 /// The Cloud Hypervisor backend. It needs KVM, and a guest kernel with PCI and
-/// ACPI: `kernel-config/build.sh cloud-hypervisor` makes one.
+/// ACPI: `kernel-config/build.sh cloud-hypervisor` builds one.
 #[derive(Clone, Debug, Default)]
 pub struct CloudHypervisor {
     program: Option<PathBuf>,
 }
 
-/// What the guest's kernel must have.
+/// The options that the guest's kernel must have.
 const KERNEL_OPTIONS: [&str; 2] = ["CONFIG_VIRTIO_PCI", "CONFIG_ACPI"];
 
 impl CloudHypervisor {
-    /// The Cloud Hypervisor that `VMCELL_CLOUD_HYPERVISOR` names, or the one in
-    /// `PATH`.
+    /// Uses the Cloud Hypervisor that `VMCELL_CLOUD_HYPERVISOR` names, or the
+    /// one in `PATH`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This Cloud Hypervisor.
+    /// Uses this Cloud Hypervisor.
     pub fn at(program: impl Into<PathBuf>) -> Self {
         Self {
             program: Some(program.into()),
@@ -53,7 +53,7 @@ impl CloudHypervisor {
         locate::cloud_hypervisor(self.program.as_deref())
     }
 
-    /// Why it cannot be used; what was found if it can.
+    /// Returns what was found, or why it cannot be used.
     fn examine(&self) -> Result<String, String> {
         let program = self.program().map_err(|error| error.to_string())?;
         has_kvm()?;
@@ -125,7 +125,7 @@ fn version(program: &Path) -> Result<Version, Error> {
     })
 }
 
-/// A guest kernel that it can boot.
+/// Returns a guest kernel that it can boot.
 fn kernel(given: Option<&Path>) -> Result<PathBuf, Error> {
     let path = locate::cloud_hypervisor_kernel(given)?;
     match lacks(&path) {
@@ -141,8 +141,9 @@ fn kernel(given: Option<&Path>) -> Result<PathBuf, Error> {
     }
 }
 
-/// What a kernel lacks, by the config that its build left beside it. A kernel
-/// without one is believed to have everything.
+/// Returns the first required option that a kernel lacks, according to the
+/// config that its build left beside it. A kernel without such a config is
+/// assumed to have all.
 fn lacks(kernel: &Path) -> Option<&'static str> {
     let config = fs::read_to_string(kernel.with_file_name("config")).ok()?;
     let has = |option: &str| {

@@ -1,10 +1,11 @@
-//! From a machine to Firecracker's config file. Pure, and tested by its text.
+//! Builds Firecracker's config file for a machine. Pure, and tested by its
+//! text.
 
 use serde::Serialize;
 
 use crate::backend::Machine;
 
-/// Where Firecracker finds what a VM is made of, as it sees it itself.
+/// The paths of a VM's files as Firecracker sees them.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) kernel: String,
@@ -13,11 +14,11 @@ pub(super) struct Places {
     pub(super) vsock: String,
 }
 
-/// The guest's number on its vsock. Each VM has its own host, so they can all
-/// have the same.
+/// The guest's vsock CID. It is private to each VMM, so all VMs can have the
+/// same.
 const GUEST_CID: u32 = 3;
 
-/// The file, whose format is that of Firecracker's `--config-file`.
+/// Returns the config file in the format of Firecracker's `--config-file`.
 pub(super) fn config(machine: &Machine, places: &Places) -> String {
     let config = Config {
         boot_source: BootSource {
@@ -31,7 +32,7 @@ pub(super) fn config(machine: &Machine, places: &Places) -> String {
             // The agent mounts it.
             is_root_device: false,
             is_read_only: false,
-            // It ends with the VM and has nothing to make durable.
+            // It is discarded with the VM and needs no flush.
             cache_type: "Unsafe",
         }],
         machine_config: MachineConfig {
@@ -44,11 +45,12 @@ pub(super) fn config(machine: &Machine, places: &Places) -> String {
             uds_path: &places.vsock,
         },
     };
-    // There is nothing in it that JSON cannot say.
+    // Everything in it can be serialised.
     serde_json::to_string_pretty(&config).unwrap_or_default()
 }
 
-/// The name of a VM for Firecracker, which allows fewer characters than we do.
+/// Returns the name of a VM for Firecracker, which allows fewer characters than
+/// vmcell.
 pub(super) fn instance_id(id: &str) -> String {
     let allowed = |letter: char| match letter.is_ascii_alphanumeric() {
         true => letter,

@@ -1,16 +1,16 @@
-//! Firecracker in a jail: its own root folder, user and cgroup.
+//! Firecracker in a jail: with a root folder, a user and a cgroup of its own.
 //!
 //! ```text
 //!  <base>/<id>                    the folder of the VM
 //!    firecracker/vm/root          what Firecracker sees as /
 //!      kernel initramfs disk config.json
 //!      v  v_1025                  vsock
-//!      api                        if it is asked for
+//!      api                        if it is enabled
 //! ```
 //!
-//! A process that changes its user loses the word that it is to die with its
-//! parent. So a jailed VM outlives a program that is killed, until the next
-//! start finds its folder and kills its cgroup.
+//! A process that changes its user loses its parent death signal (prctl(2)). So
+//! a jailed VM outlives a program that is killed, until the next start finds
+//! its folder and kills its cgroup.
 
 use std::{
     ffi::OsString,
@@ -36,7 +36,7 @@ use crate::{
     run_folder::RunFolder,
 };
 
-/// How Firecracker is jailed. Only root can do it.
+/// How Firecracker is jailed. Requires root.
 #[derive(Clone, Debug)]
 pub struct Jail {
     user: u32,
@@ -45,11 +45,11 @@ pub struct Jail {
     program: Option<PathBuf>,
 }
 
-/// What the jailer calls the VM. There is one in each folder.
+/// The id of the VM for the jailer. Each folder has only one.
 const NAME: &str = "vm";
 
 impl Jail {
-    /// As this user and group, which should be nobody else's.
+    /// Runs Firecracker as this user and group, which nothing else should use.
     pub fn new(user: u32, group: u32) -> Self {
         Self {
             user,
@@ -59,24 +59,25 @@ impl Jail {
         }
     }
 
-    /// The folder that jails are made in, with a short path, on a file system
-    /// with room for a disk of each VM, and best on that of the images. It is
-    /// this user's alone. If not set it is [`RunFolder::base`].
+    /// Sets the folder that jails are created in. Its path should be short, and
+    /// its file system needs room for a disk of each VM; best is that of the
+    /// images. It must belong to this user alone. The default is
+    /// [`RunFolder::base`].
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// The jailer to use; the one that `VMCELL_JAILER` names or that is in `PATH`
-    /// if not set.
+    /// Sets the jailer to use; by default the one that `VMCELL_JAILER` names,
+    /// or the one in `PATH`.
     #[must_use]
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = Some(program.into());
         self
     }
 
-    /// Whether there can be one.
+    /// Checks that a jail can be created.
     pub(super) fn examine(&self) -> Result<(), Error> {
         locate::jailer(self.program.as_deref())?;
         if !geteuid().is_root() {
@@ -111,7 +112,7 @@ impl Jail {
         Ok(spawn(command, Vec::new(), transport)?.keep(folder))
     }
 
-    /// Puts all that the VM needs where Firecracker will see it.
+    /// Creates the files that the VM needs in the root of the jail.
     fn furnish(&self, root: &Path, machine: &Machine) -> Result<AgentTransport, Unfurnished> {
         fs::create_dir_all(root)?;
         let transport = AgentTransport::hybrid(root.join(VSOCK))?;
@@ -131,7 +132,7 @@ impl Jail {
             vsock: format!("/{VSOCK}"),
         };
         new(root, "config.json")?.write_all(config::config(machine, &places).as_bytes())?;
-        // Among them is where the agent's first connection arrives.
+        // This includes the socket of the agent's first connection.
         for entry in fs::read_dir(root)? {
             chown(entry?.path(), Some(self.user), Some(self.group))?;
         }
@@ -142,16 +143,17 @@ impl Jail {
         self.folder.clone().unwrap_or_else(RunFolder::base)
     }
 
-    /// What Firecracker will see as its root in the VM with this id.
+    /// Returns the folder that Firecracker sees as its root in the VM with this
+    /// id.
     pub(super) fn root(&self, firecracker: &Path, id: &str) -> PathBuf {
-        // The jailer names a folder after the program that links may lead to.
+        // The jailer names a folder after the program, with symlinks resolved.
         let program = firecracker.canonicalize();
         let program = program.as_deref().unwrap_or(firecracker);
         let name = program.file_name().unwrap_or_default();
         self.base().join(id).join(name).join(NAME).join("root")
     }
 
-    /// What the jailer is told, and through it Firecracker.
+    /// Returns the command line of the jailer, which includes Firecracker's.
     fn arguments(
         &self,
         firecracker: &Path,
@@ -168,7 +170,7 @@ impl Jail {
             ("--gid", group.into()),
             ("--chroot-base-dir", folder.into()),
             ("--cgroup-version", "2".into()),
-            // It is there, and nothing is to be set in it: so it is joined.
+            // It exists and nothing is set in it, so the jailer only joins it.
             ("--parent-cgroup", cgroup.into()),
         ];
         let jail = jail
@@ -180,14 +182,14 @@ impl Jail {
     }
 }
 
-/// A new file of a jail.
+/// Creates a file in a jail.
 fn new(root: &Path, name: &str) -> io::Result<File> {
     let file = File::create_new(root.join(name))?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     Ok(file)
 }
 
-/// Where cgroups of version 2 are.
+/// Returns where the cgroup v2 hierarchy is mounted.
 fn hierarchy() -> Result<PathBuf, Error> {
     mount_point().ok_or_else(|| Error::Missing {
         what: "the cgroup hierarchy of version 2",
@@ -197,7 +199,7 @@ fn hierarchy() -> Result<PathBuf, Error> {
     })
 }
 
-/// Why a jail could not be furnished.
+/// Why the files of a jail could not be created.
 enum Unfurnished {
     Jail(io::Error),
     Machine(Error),

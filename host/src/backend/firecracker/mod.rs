@@ -1,4 +1,4 @@
-//! Firecracker, from a config file.
+//! Firecracker, configured by a config file.
 //!
 //! ```text
 //!  this program ── firecracker --no-api --config-file /proc/self/fd/5
@@ -6,10 +6,10 @@
 //!                    vsock: Unix sockets in a folder of the VM
 //! ```
 //!
-//! Its API is off unless a caller wants it: there is nothing that we ask of it
-//! and that the config file does not say, a guest that powers itself off ends
-//! it, and what is not there cannot be attacked. With the API its socket is in
-//! the folder of the VM, and is opened before the VM boots.
+//! Its API is off unless a caller enables it. This library does not need it:
+//! the config file says everything, a guest that powers off ends Firecracker,
+//! and an API that is off cannot be attacked. If it is on, its socket is in the
+//! folder of the VM, and is opened before the VM boots.
 
 mod config;
 mod jail;
@@ -45,11 +45,11 @@ pub struct Firecracker {
     has_api: bool,
 }
 
-/// What its socket is called: short, because the addresses of sockets are.
+/// The name of its vsock socket: short, because socket addresses are.
 const VSOCK: &str = "v";
 
-/// What the socket of its API is called. No port of the guest leads there, as
-/// those of vsock are called `v_<port>`.
+/// The name of its API socket. It cannot collide with the sockets of guest
+/// ports, which are named `v_<port>`.
 const API: &str = "api";
 
 // The descriptors that it inherits, in the order in which they are passed.
@@ -58,12 +58,13 @@ const INITRAMFS: &str = "/proc/self/fd/4";
 const CONFIG: &str = "/proc/self/fd/5";
 
 impl Firecracker {
-    /// The Firecracker that `VMCELL_FIRECRACKER` names, or the one in `PATH`.
+    /// Uses the Firecracker that `VMCELL_FIRECRACKER` names, or the one in
+    /// `PATH`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This Firecracker.
+    /// Uses this Firecracker.
     pub fn at(program: impl Into<PathBuf>) -> Self {
         Self {
             program: Some(program.into()),
@@ -71,30 +72,30 @@ impl Firecracker {
         }
     }
 
-    /// Runs it in a jail, by its own program `jailer`.
+    /// Runs it in a jail, with Firecracker's `jailer`.
     #[must_use]
     pub fn jailed(mut self, jail: Jail) -> Self {
         self.jail = Some(jail);
         self
     }
 
-    /// Starts it with its API, for what this library does not ask of it: to pause
-    /// a VM, to limit the rate of its disk, to take a snapshot. Without this it
-    /// has none.
+    /// Enables its API, for features that this library does not use: pausing a
+    /// VM, limiting the rate of its disk, taking a snapshot. It is off by
+    /// default.
     ///
-    /// Each VM has a socket of its own: see [`api_socket`](Self::api_socket). A VM
-    /// that is paused there answers nobody here.
+    /// Each VM has a socket of its own: see [`api_socket`](Self::api_socket). A
+    /// VM that is paused there does not reply here.
     #[must_use]
     pub fn with_api(mut self) -> Self {
         self.has_api = true;
         self
     }
 
-    /// The Unix socket on which the VM with this id takes requests of
-    /// Firecracker's API: HTTP, as its documentation tells. It is there from when
-    /// the VM has started until it has ended, for the user who started it and
-    /// nobody else. In a jail it is what Firecracker says: one that a guest has
-    /// taken over may have put something else there.
+    /// Returns the Unix socket of Firecracker's API for the VM with this id. It
+    /// speaks HTTP as Firecracker's documentation describes. It exists from the
+    /// start of the VM until its end, accessible to the user who started it
+    /// only. In a jail do not trust it: a Firecracker that a guest has taken
+    /// over may have put something else there.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -133,7 +134,7 @@ impl Firecracker {
         locate::firecracker(self.program.as_deref())
     }
 
-    /// Why it cannot be used; what was found if it can.
+    /// Returns what was found, or why it cannot be used.
     fn examine(&self) -> Result<String, String> {
         let program = self.program().map_err(|error| error.to_string())?;
         has_kvm()?;
@@ -191,25 +192,25 @@ impl Backend for Firecracker {
     }
 }
 
-/// What Firecracker is told besides its config file.
+/// Returns its command line.
 fn arguments(machine: &Machine, config: &str, api: Option<&Path>) -> Vec<OsString> {
     let id = instance_id(machine.id());
     let identity = ["--id", &id].map(OsString::from);
     identity.into_iter().chain(options(config, api)).collect()
 }
 
-/// What it is told in a jail too, with paths as it sees them.
+/// Returns the options that it also gets in a jail, with paths as it sees them.
 fn options(config: &str, api: Option<&Path>) -> Vec<OsString> {
     let mut words: Vec<OsString> = match api {
         None => vec!["--no-api".into()],
         Some(socket) => vec!["--api-sock".into(), socket.into()],
     };
-    // Its log goes where the guest's console goes, and is to say what is wrong.
+    // Its log goes to the guest's console; only warnings and errors are wanted.
     words.extend(["--config-file", config, "--level", "Warning"].map(OsString::from));
     words
 }
 
-/// Starts it, with its console and complaints where they are read.
+/// Starts it, with its console and standard error connected.
 fn spawn(
     mut command: Command,
     descriptors: Vec<OwnedFd>,
@@ -230,7 +231,7 @@ fn spawn(
     Ok(launched.console(console).console(complaints))
 }
 
-/// A path as JSON can say it.
+/// Returns a path as UTF-8, which JSON needs.
 fn text(path: &Path) -> Result<String, Error> {
     path.to_str()
         .map(str::to_owned)

@@ -1,16 +1,17 @@
-//! Versions of Firecracker that must not be used.
+//! Firecracker versions with known vulnerabilities.
 
 use std::path::Path;
 
 use crate::backend::version::Version;
 
-/// The first version without what is known to be wrong.
+/// The first version with the fix.
 const FIRST_GOOD: Version = Version(1, 14, 4);
 
-/// A later one that has it again.
+/// A later version without the fix.
 const ALSO_BAD: Version = Version(1, 15, 0);
 
-/// Why this Firecracker must not be used. None: nothing is known against it.
+/// Returns why this Firecracker must not be used; `None` if no vulnerability is
+/// known.
 pub(crate) fn vulnerability(program: &Path) -> Option<String> {
     judge(program, Version::of(program))
 }

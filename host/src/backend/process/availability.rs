@@ -4,12 +4,13 @@ use rustix::{process::geteuid, system::uname};
 
 use crate::backend::BackendHealth;
 
-/// From this version on overlayfs can be mounted in user namespaces, and from
-/// the second on with owners that are shifted, which is what root does.
+/// The first kernel that can mount overlayfs in user namespaces, and the first
+/// one that can do so with idmapped layers, which root needs.
 const OVERLAY: (u32, u32) = (5, 11);
 const SHIFTED_OVERLAY: (u32, u32) = (5, 19);
 
-/// Whether namespaces can be made, as far as the kernel's settings tell.
+/// Returns whether namespaces can be created, judging by the kernel's version
+/// and settings.
 pub(super) fn health() -> BackendHealth {
     match obstacle(geteuid().is_root()) {
         Some(reason) => BackendHealth::unavailable(reason),
@@ -60,7 +61,7 @@ fn obstacle(is_root: bool) -> Option<String> {
     None
 }
 
-/// The first two numbers of a release of the kernel.
+/// Parses the first two numbers of a kernel release.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|char: char| !char.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

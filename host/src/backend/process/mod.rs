@@ -1,25 +1,25 @@
-//! No VM: the agent in namespaces of the host's own kernel.
+//! The backend without a VM: the agent runs in namespaces of the host's kernel.
 //!
 //! ```text
-//!  this program ── keeper, the agent's program (outside)
+//!  this program ── supervisor: the agent's binary (outside)
 //!                    └── PID 1, the agent    user, pid, mount, UTS, IPC, network
 //!                          └── children      and cgroup namespaces
 //!
 //!  /            overlayfs: memory above the files of an image or a directory
 //!  /dev         null, zero, full, random, urandom, tty, terminals
-//!  /proc /run   its own        /sys   nothing but its cgroups
+//!  /proc /run   private        /sys   its cgroups only
 //!  network      lo
 //! ```
 //!
-//! What it writes is kept in memory, up to the size of the VM's memory, and is
-//! gone with it. Virtual processors, memory and the kernel are otherwise the
-//! host's. Before Linux 6.6 a directory of the image that was removed cannot be
-//! made again.
+//! Writes go to memory, up to the size of the VM's memory, and are lost when it
+//! ends. Virtual processors, memory and the kernel are otherwise the host's.
+//! Before Linux 6.6 a directory of the image that was removed cannot be created
+//! again.
 //!
-//! Users: where this program runs as root, there are 65,536 of them, who are
-//! nobody on the host, and files keep their owners. Where it does not, there is
-//! one: root, who is this program's user on the host. All files belong to
-//! it, and nobody else can be anybody.
+//! Users: if this program runs as root, there are 65,536 users, which map to
+//! unused ids of the host, and files keep their owners. Otherwise there is one:
+//! root, which maps to this program's user on the host. It owns all files, and
+//! no other user exists.
 
 mod availability;
 pub(crate) mod cgroup;
@@ -56,19 +56,19 @@ use crate::{error::Error, link::LinkKind};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostProcess {}
 
-/// What is said with every result.
+/// The warning that comes with every result.
 const WARNING: &str = "this is no VM and no security boundary: everything runs on the host's own \
                        kernel, in namespaces";
 
-/// Users from this number on are used by nobody else: they are above those of
+/// The first user id of the namespaces on the host. It is above the ids of
 /// people, services and container managers.
 const FIRST_ID: u32 = 0x7663_0000;
 
-/// How many users there are.
+/// How many user ids are mapped.
 const ID_COUNT: u32 = 65_536;
 
 impl HostProcess {
-    /// The backend.
+    /// Creates the backend.
     pub fn new() -> Self {
         Self::default()
     }
@@ -130,7 +130,8 @@ impl Backend for HostProcess {
             .process_group(0)
             .stdout(Stdio::null())
             .stderr(OwnedFd::from(complaints_of_agent));
-        // The keeper ends when all in the namespaces have, and not before.
+        // The supervisor exits when all processes in the namespaces have, and
+        // not before.
         let vmm = Vmm::spawn(command, descriptors)?.ended_by(Signal::TERM);
         let launched = Launched::new(vmm, AgentTransport::Port(socket))
             .link(link)
@@ -142,8 +143,8 @@ impl Backend for HostProcess {
     }
 }
 
-/// Who the users in the namespaces are. Root of the host is none of them: it
-/// could change the host's settings in `/proc/sys` without any capability.
+/// Returns the mapping of user ids. Root of the host is never mapped: it could
+/// change the host's settings in `/proc/sys` without any capability.
 fn ids() -> Ids {
     let (uid, gid) = (geteuid(), getegid());
     if uid.is_root() {
@@ -158,7 +159,7 @@ fn ids() -> Ids {
     }
 }
 
-/// A file without a name that nobody can change any more.
+/// Creates a sealed memfd, which nobody can change any more.
 fn file_in_memory(name: &str, contents: &[u8]) -> std::io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = File::from(memfd_create(name, flags)?);

@@ -5,8 +5,8 @@ use std::{
 
 use crate::{backend::Root, error::Error};
 
-/// The files that the root of a VM begins with. They stay as they are while
-/// this lives.
+/// The files of the lower layer of a VM's root. They are not removed while this
+/// lives.
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) directory: PathBuf,

@@ -1,19 +1,19 @@
-//! From a machine to QEMU's command line. Pure, and tested by its text.
+//! Builds QEMU's command line for a machine. Pure, and tested by its text.
 
 use std::{ffi::OsString, path::PathBuf};
 
 use super::link::Device;
 use crate::{acceleration::Acceleration, backend::Machine, overlay::Overlay};
 
-/// What a VM is made of that was looked for or made for it.
+/// The resources of a VM that were found or created for it.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) kernel: PathBuf,
     pub(super) disk: Overlay,
     pub(super) link: Device,
-    /// How fast the host's time stamp counter runs, if it runs evenly.
+    /// The frequency of the host's time stamp counter, if it is constant.
     pub(super) time_stamp_khz: Option<u64>,
-    /// Whether all emulated processors share one thread.
+    /// Whether one thread emulates all processors.
     pub(super) one_thread: bool,
 }
 
@@ -22,7 +22,7 @@ const LINK: usize = 3;
 const CONSOLE: usize = 4;
 const INITRAMFS: usize = 5;
 const LAYER: usize = 6;
-/// The first of those beneath the layer; the others follow.
+/// The first of the backing files; the others follow.
 const BENEATH: usize = 7;
 
 pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
@@ -48,7 +48,7 @@ impl Arguments {
         self.0.push(value.into());
     }
 
-    /// No devices, files or rights but those named here.
+    /// Denies all devices, files and rights that are not listed here.
     fn add_lockdown(&mut self, machine: &Machine) {
         self.flag("-nodefaults");
         self.flag("-no-user-config");
@@ -71,7 +71,8 @@ impl Arguments {
         // calibration under emulation.
         let mut kind = "microvm,acpi=off,x-option-roms=off,rtc=on".to_owned();
         if parts.link == Device::VhostUserVsock {
-            // A device that is another program must see the guest's memory.
+            // A vhost-user device is another process and must map the guest's
+            // memory.
             let size = machine.memory_mib;
             let memory = format!("memory-backend-memfd,id=memory,size={size}M,share=on");
             self.option("-object", memory);
@@ -85,8 +86,7 @@ impl Arguments {
     }
 
     fn add_boot(&mut self, machine: &Machine, parts: &Parts) {
-        // A guest that resets itself, in order or in panic, is a guest that
-        // has ended.
+        // A guest that resets, on purpose or after a panic, has ended.
         self.flag("-no-reboot");
         self.option("-kernel", parts.kernel.clone());
         self.option("-initrd", format!("/proc/self/fd/{INITRAMFS}"));
@@ -98,8 +98,8 @@ impl Arguments {
         self.option("-serial", "chardev:console");
     }
 
-    /// The names of files in the headers of layers are not used: each layer is
-    /// put above the next one here.
+    /// Adds the chain of layers. The backing file names in their headers are
+    /// not used: each layer is stacked on the next one here.
     fn add_disk(&mut self, disk: &Overlay) {
         let mut backing = None;
         for (number, layer) in disk.beneath.iter().enumerate().rev() {
@@ -108,21 +108,21 @@ impl Arguments {
             self.add_layer(&node, descriptor, layer.format, backing, "read-only=on");
             backing = Some(node);
         }
-        // A layer that ends with the VM has nothing to make durable.
+        // A layer that is discarded with the VM needs no flush.
         let options = match disk.is_kept {
             true => "discard=unmap",
             false => "discard=unmap,cache.no-flush=on",
         };
         self.add_layer("disk", LAYER, "qcow2", backing, options);
-        // A full disk on the host is an error for the guest's program, not a
-        // VM that stands still.
+        // A full disk on the host is reported to the guest as an I/O error
+        // instead of pausing the VM.
         self.option(
             "-device",
             "virtio-blk-device,drive=disk,werror=report,rerror=report",
         );
     }
 
-    /// A block device in a file that QEMU has inherited.
+    /// Adds a block device on a file that QEMU inherits.
     fn add_layer(
         &mut self,
         node: &str,
@@ -163,7 +163,7 @@ impl Arguments {
     }
 }
 
-/// Everything that the emulator can do, but for what it does slowly: the fast
+/// All features of the emulator except those that it runs slowly: the fast
 /// string instructions, which it executes byte by byte (without them the
 /// guest's kernel moves words), and the wide registers of XSAVE, which it
 /// emulates piece by piece.
@@ -182,25 +182,27 @@ fn kernel_arguments(machine: &Machine, parts: &Parts) -> String {
     words.join(" ")
 }
 
-/// What spares the kernel work that emulation makes slow or unreliable.
+/// Kernel arguments that avoid work that emulation makes slow or unreliable.
 fn emulation_arguments(machine: &Machine, parts: &Parts) -> Vec<String> {
-    // Emulated timers are not checked, and locks are not patched out.
+    // Do not test emulated timers, and do not patch out locks.
     let mut words = vec!["no_timer_check noreplace-smp".to_owned()];
-    // The emulator computes that instruction bit by bit. The kernel's tables
-    // are several times faster, and ext4 checksums all that it changes.
+    // The emulator computes the crc32 instruction bit by bit. The kernel's
+    // tables are several times faster, and ext4 checksums all metadata that it
+    // writes.
     words.push("initcall_blacklist=crc32c_intel_mod_init".to_owned());
     if let Some(rate) = parts.time_stamp_khz {
-        // The counter is the host's: it needs neither measuring nor watching.
+        // The counter is the host's: it needs neither calibration nor a
+        // watchdog.
         words.push(format!("tsc_early_khz={rate} tsc=reliable"));
     }
     if machine.vcpus == 1 {
-        // One processor can do with the machine's timer; measuring its own
-        // takes a quarter of the boot.
+        // One processor can use the machine's timer; calibrating its own takes
+        // a quarter of the boot.
         words.push("noapictimer".to_owned());
     }
     if !machine.randomise_addresses {
-        // The emulator translates a program anew for every address it is
-        // loaded at; so it does it once.
+        // The emulator translates code again for every address that it is
+        // loaded at; without randomisation it does so once.
         words.push("norandmaps".to_owned());
     }
     words

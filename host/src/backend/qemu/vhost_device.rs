@@ -1,4 +1,5 @@
-//! `vhost-device-vsock`: a program that is a vsock device for QEMU.
+//! `vhost-device-vsock`: a vhost-user program that provides the vsock device
+//! for QEMU.
 
 use std::{
     ffi::OsString,
@@ -23,21 +24,21 @@ use crate::{
     printable::printable,
 };
 
-/// The program, which runs and waits for QEMU.
+/// The running program, which waits for QEMU.
 pub(super) struct VhostDevice {
     pub(super) program: Vmm,
-    /// What it complains about.
+    /// Its standard error.
     pub(super) complaints: UnixStream,
-    /// Its sockets are in it.
+    /// The folder with its sockets.
     pub(super) folder: RunFolder,
 }
 
-/// How long it may take to be ready for QEMU.
+/// How long it may take to accept a connection.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl VhostDevice {
-    /// Starts it, with a socket for connections to the guest at `vsock`. With it
-    /// comes what QEMU talks to it on.
+    /// Starts it, with a socket for connections to the guest at `vsock`. Also
+    /// returns the connection that QEMU uses to talk to it.
     pub(super) fn start(
         path: PathBuf,
         folder: RunFolder,
@@ -51,11 +52,11 @@ impl VhostDevice {
             .args(arguments(&vhost, vsock))
             .env_clear()
             .current_dir("/")
-            // As QEMU.
+            // Like QEMU.
             .process_group(0)
             .stdout(Stdio::null())
             .stderr(OwnedFd::from(complaints_of_device));
-        // Before it can make its sockets.
+        // Watched before it can create its sockets.
         let changes = changes_in(folder.path()).map_err(Error::host("watch a folder"))?;
         let program = Vmm::spawn(command, Vec::new())?;
         let connected = connect(&vhost, &changes, &program);
@@ -74,10 +75,10 @@ impl VhostDevice {
         }
     }
 
-    /// Why it cannot be used, in its own words if it has any.
+    /// Returns why it cannot be used: what it printed, or else the error.
     fn why(self, error: &io::Error) -> String {
         const MOST: u64 = 4096;
-        // Its end is the end of what it says.
+        // Dropping kills it, which ends its output.
         drop(self.program);
         let mut words = Vec::new();
         let _ = self.complaints.take(MOST).read_to_end(&mut words);
@@ -88,8 +89,8 @@ impl VhostDevice {
     }
 }
 
-/// The number of the guest is for this device alone, so it can be the same for
-/// all VMs.
+/// Returns its command line. The guest's CID is private to this device, so all
+/// VMs can use the same.
 fn arguments(vhost: &Path, vsock: &Path) -> Vec<OsString> {
     [
         "--guest-cid".into(),
@@ -118,8 +119,8 @@ fn connect(path: &Path, changes: &OwnedFd, program: &Vmm) -> io::Result<UnixStre
         };
         let wait = match error.kind() {
             io::ErrorKind::NotFound => deadline.saturating_duration_since(Instant::now()),
-            // It has an address and does not listen yet. Nothing tells of that
-            // next step, which follows at once.
+            // The socket is bound and does not listen yet. No event signals
+            // that next step, which follows at once.
             io::ErrorKind::ConnectionRefused => Duration::from_millis(1),
             _ => return Err(error),
         };
@@ -137,7 +138,7 @@ fn connect(path: &Path, changes: &OwnedFd, program: &Vmm) -> io::Result<UnixStre
         if !ending.revents().is_empty() || Instant::now() >= deadline {
             return Err(error);
         }
-        // What has changed does not matter.
+        // Drain the events; their content is not needed.
         let _ = rustix::io::read(changes, &mut [0; 4096]);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vmcell::{
     Cause, Command,
-    service::{Probe, Readiness, Restart, ServicePhase, ServiceSpec, ServiceTrouble},
+    service::{Probe, Readiness, Restart, ServiceFailureReason, ServicePhase, ServiceSpec},
 };
 
 use super::{IDLE, gone, ready, run, shell, start_service, within};
@@ -63,7 +63,7 @@ async fn fifty_services_at_once() {
         assert_eq!(status.phase, ServicePhase::Stopped);
     }
     let counts = vm.services().count().await.unwrap();
-    assert_eq!((counts.all, counts.running), (50, 0));
+    assert_eq!((counts.total, counts.running), (50, 0));
     gone(&vm, "sleep 100000").await;
 }
 
@@ -92,7 +92,10 @@ async fn a_service_that_eats_all_memory_is_named_and_the_agent_and_the_others_li
     let hog = ServiceSpec::new(Command::from_argv(["tail", "/dev/zero"]));
     let unlimited = start_service(&vm, "unlimited", hog).await;
     let status = within(unlimited.wait()).await.unwrap();
-    assert_eq!(status.phase, ServicePhase::Failed(ServiceTrouble::Died));
+    assert_eq!(
+        status.phase,
+        ServicePhase::Failed(ServiceFailureReason::Died)
+    );
     assert_eq!(status.last_exit.unwrap().cause, Cause::OutOfMemory);
     assert!(within(vm.health()).await.is_healthy());
     assert_eq!(bystander.status().await.unwrap().pid, pid);

@@ -54,7 +54,7 @@ async fn a_log_that_is_full_keeps_its_end_and_says_what_is_missing() {
     assert_eq!(since, b"100000\n");
     assert_eq!(service.logs().text().await.unwrap().lines().count(), 200);
     // It still works.
-    assert!(!service.status().await.unwrap().phase.is_over());
+    assert!(!service.status().await.unwrap().phase.is_finished());
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use std::time::Duration;
 use vmcell::{
     Command, Vm,
     service::{
-        Probe, Readiness, ServiceCounts, ServiceError, ServicePhase, ServiceSpec, ServiceTrouble,
+        Probe, Readiness, ServiceCounts, ServiceError, ServiceFailureReason, ServicePhase,
+        ServiceSpec,
     },
 };
 
@@ -37,7 +38,7 @@ async fn each_is_started_when_all_that_it_needs_is_ready() {
     let order: Vec<&str> = order.lines().collect();
     assert_eq!((order[0], order[3]), ("db", "web"));
     let counts = vm.services().count().await.unwrap();
-    assert_eq!((counts.all, counts.running), (4, 4));
+    assert_eq!((counts.total, counts.running), (4, 4));
 
     // One that has to wait says for whom, and fails with it.
     let never = Readiness::new(Probe::file("/tmp/never")).timeout(Duration::from_secs(3600));
@@ -52,9 +53,9 @@ async fn each_is_started_when_all_that_it_needs_is_ready() {
     within(slow.stop()).await.unwrap();
     let failure = failure(&waits).await;
     let need = "slow".to_owned();
-    assert_eq!(failure.trouble(), Some(&ServiceTrouble::Need(need)));
-    let ServiceCounts { all, running, .. } = vm.services().count().await.unwrap();
-    assert_eq!((all, running), (6, 4));
+    assert_eq!(failure.reason(), Some(&ServiceFailureReason::Need(need)));
+    let ServiceCounts { total, running, .. } = vm.services().count().await.unwrap();
+    assert_eq!((total, running), (6, 4));
 }
 
 #[tokio::test]
@@ -104,18 +105,24 @@ async fn a_name_is_for_one_service_at_a_time() {
     let pid = ready(&service).await.pid;
     let error = service_error(services.start("web", shell(IDLE)).await);
     let name = "web".to_owned();
-    assert_eq!(error, ServiceError::Runs { name });
-    assert!(error.to_string().contains("start_same"), "{error}");
+    assert_eq!(error, ServiceError::AlreadyRunning { name });
+    assert!(error.to_string().contains("ensure_started"), "{error}");
     // The same is fine for who says so, and only the same.
-    let same = within(services.start_same("web", shell(IDLE)))
+    let same = within(services.ensure_started("web", shell(IDLE)))
         .await
         .unwrap();
     assert_eq!(same.status().await.unwrap().pid, pid);
     let other = shell(IDLE).stop_signal(2);
-    let error = service_error(services.start_same("web", other).await);
-    assert!(matches!(error, ServiceError::Runs { .. }), "{error:?}");
+    let error = service_error(services.ensure_started("web", other).await);
+    assert!(
+        matches!(error, ServiceError::AlreadyRunning { .. }),
+        "{error:?}"
+    );
     let error = service_error(service.remove().await);
-    assert!(matches!(error, ServiceError::NotOver { .. }), "{error:?}");
+    assert!(
+        matches!(error, ServiceError::StillRunning { .. }),
+        "{error:?}"
+    );
 
     // Two programs at once: one of them is the first.
     let visitor = Vm::attach(vm.id()).await.unwrap();
@@ -130,6 +137,9 @@ async fn a_name_is_for_one_service_at_a_time() {
         .await;
         assert_ne!(ours.is_ok(), theirs.is_ok(), "{ours:?} {theirs:?}");
         let error = service_error(ours.and(theirs));
-        assert!(matches!(error, ServiceError::Runs { .. }), "{error:?}");
+        assert!(
+            matches!(error, ServiceError::AlreadyRunning { .. }),
+            "{error:?}"
+        );
     }
 }

@@ -62,7 +62,7 @@ async fn what_a_service_publishes_is_there_until_it_is_over() {
         assert!(get(port.host_port()).await.ends_with("hello\n"));
     }
     // The same again publishes nothing twice.
-    let same = within(vm.services().start_same("web", spec.clone()))
+    let same = within(vm.services().ensure_started("web", spec.clone()))
         .await
         .unwrap();
     assert_eq!(same.ports().len(), 2);

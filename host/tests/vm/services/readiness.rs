@@ -5,7 +5,8 @@ use std::time::Duration;
 use vmcell::{
     Cause, Command, ExecFailureKind,
     service::{
-        Probe, Readiness, ServiceError, ServicePhase, ServiceSpec, ServiceStatus, ServiceTrouble,
+        Probe, Readiness, ServiceError, ServiceFailureReason, ServicePhase, ServiceSpec,
+        ServiceStatus,
     },
 };
 
@@ -64,7 +65,7 @@ async fn each_kind_of_probe_tells_when_the_program_does_its_work() {
         let error = service_error(service.status().await);
         assert!(matches!(error, ServiceError::Unknown { .. }), "{error}");
     }
-    assert_eq!(vm.services().count().await.unwrap().all, 0);
+    assert_eq!(vm.services().count().await.unwrap().total, 0);
     // The servers had put themselves into the background.
     gone(&vm, "httpd").await;
 }
@@ -103,7 +104,7 @@ async fn what_dies_before_it_is_ready_fails_at_once_with_its_last_words() {
     let service = start_service(&vm, "web", spec).await;
     let failure = failure(&service).await;
     assert_eq!(failure.name(), "web");
-    assert_eq!(failure.trouble(), Some(&ServiceTrouble::Died));
+    assert_eq!(failure.reason(), Some(&ServiceFailureReason::Died));
     assert_eq!(failure.status.last_exit.unwrap().cause, Cause::Code(3));
     let lines: Vec<&str> = failure.log.lines().collect();
     assert_eq!(lines.len(), 20);
@@ -117,7 +118,10 @@ async fn what_dies_before_it_is_ready_fails_at_once_with_its_last_words() {
     );
     // It stays, to be looked at, and can be started again.
     let status = service.status().await.unwrap();
-    assert_eq!(status.phase, ServicePhase::Failed(ServiceTrouble::Died));
+    assert_eq!(
+        status.phase,
+        ServicePhase::Failed(ServiceFailureReason::Died)
+    );
     let service = start_service(&vm, "web", shell(super::IDLE)).await;
     assert_eq!(ready(&service).await.phase, ServicePhase::Running);
 }
@@ -150,7 +154,7 @@ async fn what_is_not_ready_in_time_is_ended_and_says_what_was_missing() {
     }
     for (service, reason) in services {
         let failure = failure(&service).await;
-        let Some(ServiceTrouble::NotReady(told)) = failure.trouble() else {
+        let Some(ServiceFailureReason::NotReady(told)) = failure.reason() else {
             panic!("{failure:?}");
         };
         assert!(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vmcell::{
     Cause,
-    service::{Liveness, LogEvent, LogStream, Probe, Restart, ServicePhase, ServiceTrouble},
+    service::{Liveness, LogEvent, LogStream, Probe, Restart, ServiceFailureReason, ServicePhase},
 };
 
 use super::{gone, ready, run, shell, start_service, within};
@@ -55,10 +55,10 @@ async fn what_crashes_is_started_again_after_pauses_that_grow_up_to_a_limit() {
         "{cause}"
     );
     while within(log.next()).await.unwrap().is_some() {}
-    assert!(log.status().unwrap().phase.is_over());
+    assert!(log.status().unwrap().phase.is_finished());
     // Who is asked to start counts anew.
     let status = within(service.restart()).await.unwrap();
-    assert!(!status.phase.is_over(), "{status:?}");
+    assert!(!status.phase.is_finished(), "{status:?}");
     assert_eq!(status.restarts, 0);
 }
 
@@ -70,7 +70,7 @@ async fn each_policy_does_as_it_says() {
         (
             Restart::never(),
             "exit 1",
-            ServicePhase::Failed(ServiceTrouble::Died),
+            ServicePhase::Failed(ServiceFailureReason::Died),
         ),
         (Restart::on_failure(), "exit 0", ServicePhase::Stopped),
     ] {
@@ -120,7 +120,7 @@ async fn what_is_not_alive_any_more_is_started_again() {
     ready(&service).await;
     run(&vm, "rm /tmp/alive").await;
     let status = within(service.wait()).await.unwrap();
-    let ServicePhase::Failed(ServiceTrouble::NotAlive(reason)) = status.phase else {
+    let ServicePhase::Failed(ServiceFailureReason::NotAlive(reason)) = status.phase else {
         panic!("{status:?}");
     };
     assert!(!reason.is_empty());
