@@ -47,11 +47,11 @@ pub(crate) fn words(error: &Error) -> String {
         Error::Service(ServiceError::Unknown { name }) => {
             format!("there is no service {name:?}: `vmcell service ls ID` lists those of a VM")
         }
-        Error::Service(ServiceError::AlreadyRunning { name }) => format!(
+        Error::Service(ServiceError::Running { name }) => format!(
             "a service {name:?} runs already: `vmcell service stop ID {name}` ends it, and with \
              --if-same one that is the same will do"
         ),
-        Error::Service(ServiceError::StillRunning { name }) => {
+        Error::Service(ServiceError::NotStopped { name }) => {
             format!("the service {name:?} still runs: `vmcell service stop ID {name}` ends it")
         }
         Error::Host { source, .. } => format!("{error}: {source}"),

@@ -8,9 +8,7 @@ use tokio::{task::JoinSet, time::timeout};
 use vmcell::{
     Command, Error, Vm,
     port::{PortMapping, PublishedPort},
-    service::{
-        Service, ServiceError, ServiceFailureReason, ServiceSpec, ServiceStatus, sort_by_needs,
-    },
+    service::{FailureReason, Service, ServiceError, ServiceSpec, ServiceStatus, sort_by_needs},
 };
 
 use crate::{
@@ -140,5 +138,5 @@ fn is_for_a_need(error: &Error) -> bool {
     let Error::Service(ServiceError::Failed(failure)) = error else {
         return false;
     };
-    matches!(failure.reason(), Some(ServiceFailureReason::Need(_)))
+    matches!(failure.reason(), Some(FailureReason::Need(_)))
 }

@@ -9,7 +9,7 @@ use rustix::{
 
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
-    backend::{Backend, CloudHypervisor, Firecracker, HostProcess, told_by, vulnerability},
+    backend::{Backend, CloudHypervisor, Firecracker, HostProcess, version_line, vulnerability},
     error::Error,
     locate,
 };
@@ -75,7 +75,7 @@ pub fn examine() -> Vec<Finding> {
 
 fn qemu() -> Finding {
     match locate::qemu(None) {
-        Ok(path) => match told_by(&path) {
+        Ok(path) => match version_line(&path) {
             Some(version) => {
                 let detail = format!("{version} ({})", path.display());
                 Finding::new("qemu", CheckStatus::Good, detail)
@@ -94,7 +94,7 @@ fn firecracker() -> Finding {
         Ok(program) => match vulnerability(&program) {
             // Reported even if it could not run for other reasons.
             Some(vulnerability) => Finding::new("firecracker", CheckStatus::Poor, vulnerability),
-            None => judged("firecracker", &Firecracker::new()),
+            None => from_health("firecracker", &Firecracker::new()),
         },
         Err(error) => absent("firecracker", &error),
     }
@@ -102,7 +102,7 @@ fn firecracker() -> Finding {
 
 fn cloud_hypervisor() -> Finding {
     match locate::cloud_hypervisor(None) {
-        Ok(_) => judged("cloud_hypervisor", &CloudHypervisor::new()),
+        Ok(_) => from_health("cloud_hypervisor", &CloudHypervisor::new()),
         Err(error) => absent("cloud_hypervisor", &error),
     }
 }
@@ -117,7 +117,7 @@ fn process() -> Finding {
 }
 
 /// The result of the backend's own health check, if its program is present.
-fn judged(name: &'static str, backend: &dyn Backend) -> Finding {
+fn from_health(name: &'static str, backend: &dyn Backend) -> Finding {
     let health = backend.health();
     let status = match health.is_available {
         true => CheckStatus::Good,

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Checks that this machine has KVM, or returns why not.
-pub(super) fn has_kvm() -> Result<(), String> {
+pub(super) fn check_kvm() -> Result<(), String> {
     let choice = AccelerationChoice::detect();
     match choice.acceleration {
         Acceleration::Kvm => Ok(()),
@@ -16,7 +16,7 @@ pub(super) fn has_kvm() -> Result<(), String> {
 }
 
 /// Rejects a machine that is not accelerated by KVM.
-pub(super) fn demand_kvm(machine: &Machine, backend: &str) -> Result<(), Error> {
+pub(super) fn require_kvm(machine: &Machine, backend: &str) -> Result<(), Error> {
     let choice = machine.acceleration();
     match choice.acceleration {
         Acceleration::Kvm => Ok(()),

@@ -203,7 +203,7 @@ impl Machine {
     pub fn initramfs(&self, root_device: &str, link: BootLink) -> Result<File, Error> {
         let boot_file = self.boot_file(root_device, link)?;
         let archive = initramfs(&self.agent, &boot_file);
-        file_in_memory("vmcell-initramfs", &archive).map_err(Error::host("make the initramfs"))
+        memfd_with("vmcell-initramfs", &archive).map_err(Error::host("make the initramfs"))
     }
 
     /// Opens the layers of its disk.
@@ -225,7 +225,7 @@ impl Machine {
 }
 
 /// Creates a memfd with these contents.
-pub(super) fn file_in_memory(name: &str, contents: &[u8]) -> std::io::Result<File> {
+pub(super) fn memfd_with(name: &str, contents: &[u8]) -> std::io::Result<File> {
     let mut file = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
     file.write_all(contents)?;
     file.rewind()?;

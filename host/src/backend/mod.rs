@@ -8,9 +8,9 @@
 //! You can add backends of your own: implement the trait, and add it with
 //! [`Backends::with`].
 
-mod ask;
 mod cloud_hypervisor;
 mod firecracker;
+mod guarded_call;
 mod health;
 mod kvm;
 mod launched;
@@ -24,10 +24,10 @@ mod version;
 
 use std::fmt;
 
-pub(crate) use ask::launch_error;
 pub use cloud_hypervisor::CloudHypervisor;
 pub(crate) use firecracker::vulnerability;
 pub use firecracker::{Firecracker, Jail};
+pub(crate) use guarded_call::launch_error;
 pub use health::BackendHealth;
 pub use launched::Launched;
 pub use machine::{BootLink, Machine, Root};
@@ -36,7 +36,7 @@ pub use qemu::Qemu;
 pub use registry::{Backends, RejectedBackend};
 pub(crate) use transport::AGENT_PORT;
 pub use transport::AgentTransport;
-pub(crate) use version::told_by;
+pub(crate) use version::version_line;
 
 use crate::error::Error;
 pub use crate::{run_folder::RunFolder, vmm::Vmm, vsock::VsockListener};

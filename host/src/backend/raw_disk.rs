@@ -12,7 +12,7 @@ use super::{Machine, Root};
 use crate::{error::Error, overlay::open_image};
 
 /// How much is copied at a time.
-const PIECE: usize = 1 << 20;
+const CHUNK: usize = 1 << 20;
 
 /// Creates the disk of a machine, as an unnamed raw file that is gone with the
 /// VM. `backend` is used in errors.
@@ -27,14 +27,14 @@ pub(super) fn raw_disk(machine: &Machine, backend: &str) -> Result<File, Error> 
 pub(super) fn fill_raw_disk(machine: &Machine, backend: &str, disk: &File) -> Result<(), Error> {
     let image = match machine.root() {
         Root::Image(image) => image,
-        other => return Err(unfit(other, backend)),
+        other => return Err(unsupported_root(other, backend)),
     };
     let (image, size) = open_image(image)?;
     copy(&image, size, disk).map_err(Error::host("copy the image to the VM's disk"))
 }
 
 /// The error for a root that the backend cannot boot from.
-fn unfit(root: &Root, backend: &str) -> Error {
+fn unsupported_root(root: &Root, backend: &str) -> Error {
     Error::Invalid(format!(
         "the backend {backend} boots from raw images only, not from {}: choose the backend qemu, \
          or make a raw image of it",
@@ -49,17 +49,17 @@ pub(super) fn copy(from: &File, size: u64, to: &File) -> io::Result<()> {
         return Ok(());
     }
     to.set_len(size)?;
-    let mut buffer = vec![0; PIECE];
+    let mut buffer = vec![0; CHUNK];
     let mut end = 0;
     while let Some(start) = next(from, SeekFrom::Data(end))? {
         end = next(from, SeekFrom::Hole(start))?.unwrap_or(size).min(size);
         let mut at = start;
         while at < end {
-            let length = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
-            let piece = buffer.get_mut(..length).unwrap_or_default();
-            from.read_exact_at(piece, at)?;
-            to.write_all_at(piece, at)?;
-            at += piece.len() as u64;
+            let length = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
+            let chunk = buffer.get_mut(..length).unwrap_or_default();
+            from.read_exact_at(chunk, at)?;
+            to.write_all_at(chunk, at)?;
+            at += chunk.len() as u64;
         }
     }
     Ok(())
@@ -86,7 +86,7 @@ mod tests {
         const SIZE: u64 = 64 << 20;
         let from = tempfile::tempfile().unwrap();
         from.set_len(SIZE).unwrap();
-        let large = vec![7; 3 * PIECE / 2];
+        let large = vec![7; 3 * CHUNK / 2];
         for (offset, bytes) in [(0, &b"begin"[..]), (10 << 20, &large), (SIZE - 3, b"end")] {
             from.write_all_at(bytes, offset).unwrap();
         }

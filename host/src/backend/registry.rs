@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use super::{Backend, CloudHypervisor, Firecracker, HostProcess, Qemu, ask};
+use super::{Backend, CloudHypervisor, Firecracker, HostProcess, Qemu, guarded_call};
 use crate::error::Error;
 
 /// Backends by name.
@@ -79,7 +79,7 @@ impl Backends {
             name: name.to_owned(),
             known: self.names(),
         })?;
-        match why_not(backend, host_compat).await {
+        match unavailable_reason(backend, host_compat).await {
             None => Ok(backend.clone()),
             Some(reason) => Err(Error::BackendUnavailable {
                 name: name.to_owned(),
@@ -96,7 +96,7 @@ impl Backends {
     ) -> Result<(Arc<dyn Backend>, Vec<RejectedBackend>), Error> {
         let mut rejected_backends = Vec::new();
         for backend in self.iter() {
-            match why_not(backend, host_compat).await {
+            match unavailable_reason(backend, host_compat).await {
                 None => return Ok((backend.clone(), rejected_backends)),
                 Some(reason) => rejected_backends.push(RejectedBackend {
                     backend: backend.name().to_owned(),
@@ -121,11 +121,11 @@ impl Backends {
 }
 
 /// Returns why a backend cannot be used; `None` if it can.
-async fn why_not(backend: &Arc<dyn Backend>, host_compat: bool) -> Option<String> {
+async fn unavailable_reason(backend: &Arc<dyn Backend>, host_compat: bool) -> Option<String> {
     if !backend.is_vm() && !host_compat {
-        return Some("it is no VM: allow host-compat if that will do".to_owned());
+        return Some("it is not a VM: allow host-compat to use it".to_owned());
     }
-    let health = ask::health(backend).await;
+    let health = guarded_call::health(backend).await;
     (!health.is_available).then_some(health.reason)
 }
 
@@ -199,7 +199,7 @@ mod tests {
             reasons,
             [
                 "missing: install missing",
-                "namespaces: it is no VM: allow host-compat if that will do"
+                "namespaces: it is not a VM: allow host-compat to use it"
             ]
         );
         let (chosen, rejected_backends) = some.choose(true).await.unwrap();

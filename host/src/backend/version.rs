@@ -29,12 +29,12 @@ impl fmt::Display for Version {
 const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The most bytes of output that are read.
-const MAX_TEXT: usize = 4096;
+const MAX_OUTPUT: usize = 4096;
 
 impl Version {
     /// Runs a program with `--version`. Returns `None` if it prints no version.
     pub(crate) fn of(program: &Path) -> Option<Self> {
-        Self::parse(&told_by(program)?)
+        Self::parse(&version_line(program)?)
     }
 
     /// Returns the first word of a text that looks like a version: `v1.14.4`,
@@ -57,7 +57,7 @@ impl Version {
 /// Returns the first line that a program prints with `--version`. It waits at
 /// most [`VERSION_TIMEOUT`], and kills the program and everything that it
 /// started.
-pub(crate) fn told_by(program: &Path) -> Option<String> {
+pub(crate) fn version_line(program: &Path) -> Option<String> {
     let mut command = Command::new(program);
     command
         .arg("--version")
@@ -83,7 +83,7 @@ pub(crate) fn told_by(program: &Path) -> Option<String> {
 fn first_line(output: &mut ChildStdout, deadline: Instant) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut buffer = [0; 512];
-    while text.len() < MAX_TEXT {
+    while text.len() < MAX_OUTPUT {
         let rest = deadline.saturating_duration_since(Instant::now());
         let rest = Timespec::try_from(rest).ok()?;
         let mut waiting = [PollFd::new(&*output, PollFlags::IN)];
@@ -155,11 +155,11 @@ mod tests {
         let lock = folder.path().join("lock");
         let hanging = format!("exec 9>{}; flock 9; printf v; sleep 100000", lock.display());
         let hanging = script(folder.path(), "hanging", &hanging);
-        assert_eq!(told_by(&hanging), None);
+        assert_eq!(version_line(&hanging), None);
         let lock = std::fs::File::open(lock).unwrap();
         lock.lock().unwrap();
 
         let more = script(folder.path(), "more", "echo v1.2.3; sleep 100000");
-        assert_eq!(told_by(&more).as_deref(), Some("v1.2.3"));
+        assert_eq!(version_line(&more).as_deref(), Some("v1.2.3"));
     }
 }

@@ -1,26 +1,26 @@
-//! Programs on terminals.
+//! Terminals.
 
 use super::{
-    scene::Scene,
-    unmet::{Seen, demand, same},
+    check::{CheckResult, ensure, ensure_eq},
+    context::CheckContext,
 };
 use crate::{
     process::{Cause, Command},
     terminal::{TerminalOptions, TerminalSize},
 };
 
-pub(super) async fn terminal(scene: Scene) -> Seen {
+pub(super) async fn terminal(context: CheckContext) -> CheckResult {
     let size = TerminalSize::new(100, 20)?;
     let options = TerminalOptions::command(Command::new("sh")).size(size);
-    let terminal = scene.vm.terminals().open(options).await?;
+    let terminal = context.vm.terminals().open(options).await?;
     let reply = terminal.run("test -t 0 && echo $((6 * 7))").await?;
-    demand(reply.text.contains("42\n"), || format!("it says {reply:?}"))?;
+    ensure(reply.text.contains("42\n"), || format!("got {reply:?}"))?;
     let info = terminal.info().await?;
-    same("the size", (info.size.columns, info.size.rows), (100, 20))?;
-    demand(terminal.screen().text().contains("42"), || {
+    ensure_eq("the size", (info.size.columns, info.size.rows), (100, 20))?;
+    ensure(terminal.screen().text().contains("42"), || {
         format!("the screen shows {:?}", terminal.screen().text())
     })?;
     terminal.run("exit 7").await?;
-    same("how it ended", terminal.wait().await?.cause, Cause::Code(7))?;
+    ensure_eq("how it ended", terminal.wait().await?.cause, Cause::Code(7))?;
     Ok(terminal.forget().await?)
 }

@@ -23,9 +23,7 @@ pub enum PortError {
     },
 
     /// A program on this machine, perhaps this one, already uses the port.
-    #[error(
-        "port {port} of this machine is taken: choose another one, or none and a free one is found"
-    )]
+    #[error("port {port} of this machine is in use: choose another one, or none to get a free one")]
     HostPortTaken {
         /// The port of this machine.
         port: u16,
@@ -33,7 +31,7 @@ pub enum PortError {
 
     /// The system does not let this program have the port.
     #[error(
-        "port {port} of this machine is not permitted: choose one from 1024 on, or none and a free one is found"
+        "port {port} of this machine is not permitted: choose one from 1024 on, or none to get a free one"
     )]
     HostPortDenied {
         /// The port of this machine.
@@ -42,7 +40,7 @@ pub enum PortError {
 
     /// The text or the numbers are not a valid port mapping.
     #[error(
-        "{text:?} is no port to publish: write GUEST_PORT or HOST_PORT:GUEST_PORT, for example 8080 or 18080:8080"
+        "{text:?} is not a port mapping: write GUEST_PORT or HOST_PORT:GUEST_PORT, for example 8080 or 18080:8080"
     )]
     BadMapping {
         /// The text.

@@ -119,6 +119,6 @@ async fn serve(mut client: TcpStream, session: &Session, guest: u16) {
             tracing::warn!(port = guest, %error, "a client was refused");
         }
         Ok(Err(error)) => tracing::warn!(port = guest, ?error, "a client was refused"),
-        Err(_) => tracing::warn!(port = guest, "nobody accepts connections in the guest"),
+        Err(_) => tracing::warn!(port = guest, "no program accepts the connection"),
     }
 }

@@ -50,14 +50,14 @@ impl CapturedOutput {
 
     /// Returns the bytes that were kept, and what is missing from them.
     pub(super) fn finish(mut self) -> (Vec<u8>, Option<Truncation>) {
-        let truncation = (self.dropped > 0).then_some(Truncation {
+        let gap = (self.dropped > 0).then_some(Truncation {
             at: self.head.len(),
             bytes: self.dropped,
         });
         let (front, back) = self.tail.as_slices();
         self.head.extend_from_slice(front);
         self.head.extend_from_slice(back);
-        (self.head, truncation)
+        (self.head, gap)
     }
 }
 
@@ -80,16 +80,16 @@ mod tests {
             for chunk in &chunks {
                 complete = collected.add(chunk);
             }
-            let (kept, truncation) = collected.finish();
-            prop_assert_eq!(complete, truncation.is_none());
-            prop_assert_eq!(truncation.is_none(), all.len() <= limit);
-            match truncation {
+            let (kept, gap) = collected.finish();
+            prop_assert_eq!(complete, gap.is_none());
+            prop_assert_eq!(gap.is_none(), all.len() <= limit);
+            match gap {
                 None => prop_assert_eq!(kept, all),
-                Some(truncation) => {
+                Some(gap) => {
                     prop_assert_eq!(kept.len(), limit);
-                    prop_assert_eq!(truncation.bytes as usize, all.len() - limit);
-                    prop_assert_eq!(&kept[..truncation.at], &all[..truncation.at]);
-                    prop_assert_eq!(&kept[truncation.at..], &all[all.len() - (limit - truncation.at)..]);
+                    prop_assert_eq!(gap.bytes as usize, all.len() - limit);
+                    prop_assert_eq!(&kept[..gap.at], &all[..gap.at]);
+                    prop_assert_eq!(&kept[gap.at..], &all[all.len() - (limit - gap.at)..]);
                 }
             }
         }

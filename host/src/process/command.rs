@@ -333,7 +333,7 @@ impl Command {
             }
         }
         if !(-20..=19).contains(&self.nice) {
-            return Err(invalid(format!("{} is no niceness: -20 to 19", self.nice)));
+            return Err(invalid(format!("niceness {} is not -20 to 19", self.nice)));
         }
         let mut rlimits = RlimitsBuf::new();
         for (resource, &(soft, hard)) in &self.rlimits {
@@ -395,7 +395,7 @@ impl Command {
 
     fn packed_argv(&self) -> Result<PackedBuf, Error> {
         if self.argv.first().is_none_or(|program| program.is_empty()) {
-            return Err(invalid("no program is named".to_owned()));
+            return Err(invalid("no program is given".to_owned()));
         }
         let mut argv = PackedBuf::new();
         let mut complete = true;
@@ -417,7 +417,7 @@ impl Command {
         for (name, value) in &self.env {
             if name.is_empty() || name.as_bytes().contains(&b'=') {
                 let name = name.display();
-                return Err(invalid(format!("{name:?} cannot be a variable")));
+                return Err(invalid(format!("{name:?} cannot name a variable")));
             }
             let variable = [name.as_bytes(), b"=", value.as_bytes()].concat();
             if !env.push(&variable) {

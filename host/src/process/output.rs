@@ -83,19 +83,18 @@ impl fmt::Debug for Output {
     }
 }
 
-fn text(bytes: &[u8], truncation: Option<Truncation>) -> String {
-    let (head, tail) =
-        bytes.split_at(truncation.map_or(bytes.len(), |truncation| truncation.at.min(bytes.len())));
+fn text(bytes: &[u8], gap: Option<Truncation>) -> String {
+    let (head, tail) = bytes.split_at(gap.map_or(bytes.len(), |gap| gap.at.min(bytes.len())));
     let mut text = String::from_utf8_lossy(head).into_owned();
-    if let Some(truncation) = truncation {
-        text += &format!("\n[{} bytes dropped]\n", truncation.bytes);
+    if let Some(gap) = gap {
+        text += &format!("\n[{} bytes dropped]\n", gap.bytes);
         text += &String::from_utf8_lossy(tail);
     }
     text
 }
 
 /// How long the guest may take to confirm that a command was killed.
-const KILL_CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 const FAR_FUTURE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
@@ -181,7 +180,7 @@ impl Collector {
     /// what was printed meanwhile.
     async fn end(mut self, mut stream: ExecStream, cause: Cause) -> Output {
         stream.kill();
-        let confirmed = timeout(KILL_CONFIRM_TIMEOUT, async {
+        let confirmed = timeout(KILL_TIMEOUT, async {
             loop {
                 match stream.next().await {
                     Ok(Some(ExecEvent::Exited(exit))) => return Some(exit.with_cause(cause)),

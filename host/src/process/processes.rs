@@ -148,7 +148,7 @@ impl<'a> Processes<'a> {
     ) -> Result<(), Error> {
         let selector = process.into();
         let process = selector.as_wire();
-        self.send_and_confirm(&Request::Signal { process, signal }, &selector)
+        self.confirm(&Request::Signal { process, signal }, &selector)
             .await
     }
 
@@ -197,8 +197,7 @@ impl<'a> Processes<'a> {
     pub async fn forget(self, process: impl Into<ProcessSelector>) -> Result<(), Error> {
         let selector = process.into();
         let process = selector.as_wire();
-        self.send_and_confirm(&Request::Forget { process }, &selector)
-            .await
+        self.confirm(&Request::Forget { process }, &selector).await
     }
 
     /// Writes `bytes` to the standard input of a process and closes it.
@@ -229,8 +228,7 @@ impl<'a> Processes<'a> {
     pub(super) async fn detach(self, process: ProcessId) -> Result<(), Error> {
         let selector = process.into();
         let process = Selector::Id(process.0);
-        self.send_and_confirm(&Request::Detach { process }, &selector)
-            .await
+        self.confirm(&Request::Detach { process }, &selector).await
     }
 
     fn open_attach(
@@ -266,11 +264,7 @@ impl<'a> Processes<'a> {
         Ok(id)
     }
 
-    async fn send_and_confirm(
-        self,
-        request: &Request<'_>,
-        selector: &ProcessSelector,
-    ) -> Result<(), Error> {
+    async fn confirm(self, request: &Request<'_>, selector: &ProcessSelector) -> Result<(), Error> {
         let mut stream = self.open(request)?;
         match self.vm.explained(stream.next().await).await? {
             StreamEvent::Closed(Closing::Done) => Ok(()),

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// line.
 #[derive(Debug)]
 pub(super) struct Cgroups {
-    notes: PathBuf,
+    list: PathBuf,
 }
 
 /// The interval after which processes that have joined since are killed too.
@@ -21,22 +21,22 @@ const KILL_INTERVAL: Duration = Duration::from_millis(50);
 impl Cgroups {
     pub(super) fn at(folder: &Path) -> Self {
         Self {
-            notes: folder.join("cgroups"),
+            list: folder.join("cgroups"),
         }
     }
 
-    pub(super) fn note(&self, cgroup: &Path) -> io::Result<()> {
+    pub(super) fn record(&self, cgroup: &Path) -> io::Result<()> {
         let cgroup = cgroup.as_os_str().as_bytes();
         if cgroup.contains(&b'\n') {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut options = OpenOptions::new();
-        let mut notes = options
+        let mut list = options
             .append(true)
             .create(true)
             .mode(0o600)
-            .open(&self.notes)?;
-        notes.write_all(&[cgroup, b"\n"].concat())
+            .open(&self.list)?;
+        list.write_all(&[cgroup, b"\n"].concat())
     }
 
     /// Kills the processes in the cgroups and removes the cgroups. Each may
@@ -44,11 +44,11 @@ impl Cgroups {
     /// list is still needed.
     #[must_use]
     pub(super) fn remove(&self, kill_timeout: Duration) -> bool {
-        let Ok(notes) = fs::read(&self.notes) else {
+        let Ok(list) = fs::read(&self.list) else {
             return true;
         };
         let mut none_left = true;
-        let lines = notes.split(|byte| *byte == b'\n');
+        let lines = list.split(|byte| *byte == b'\n');
         for line in lines.filter(|line| !line.is_empty()) {
             let cgroup = Path::new(std::ffi::OsStr::from_bytes(line));
             match remove(cgroup, kill_timeout) {

@@ -50,11 +50,11 @@ pub struct RunFolder {
 
 /// The longest path in the address of a Unix socket: unix(7), without the
 /// terminating zero.
-const LONGEST_ADDRESS: usize = 107;
+const MAX_SOCKET_ADDRESS: usize = 107;
 
 /// The longest path of a socket, relative to a run folder, that is guaranteed
 /// to fit.
-const LONGEST_NAME: usize = 32;
+const MAX_SOCKET_NAME: usize = 32;
 
 /// How long the processes in a cgroup may take to end before it is left to the
 /// next sweep.
@@ -68,7 +68,7 @@ impl RunFolder {
     /// or `vmcell-<uid>` in the system's temporary folder if that is not set,
     /// not this user's, or too long for socket addresses.
     pub fn base() -> PathBuf {
-        base::usual()
+        base::default_base()
     }
 
     /// Creates the folder of the VM with this id, after removing those that
@@ -85,7 +85,7 @@ impl RunFolder {
         if path.file_name() != Some(id.as_ref()) {
             return Err(Error::Invalid(format!("{id:?} cannot name a folder")));
         }
-        if path.as_os_str().as_bytes().len() + 1 + LONGEST_NAME > LONGEST_ADDRESS {
+        if path.as_os_str().as_bytes().len() + 1 + MAX_SOCKET_NAME > MAX_SOCKET_ADDRESS {
             return Err(Error::BadFile {
                 what: "run folder",
                 path,
@@ -122,10 +122,10 @@ impl RunFolder {
     ///
     /// # Errors
     /// [`Error::Host`] if the record cannot be written.
-    pub fn remove_cgroup_too(&self, cgroup: &Path) -> Result<(), Error> {
+    pub fn remove_cgroup_on_drop(&self, cgroup: &Path) -> Result<(), Error> {
         self.cgroups
-            .note(cgroup)
-            .map_err(Error::host("note a cgroup of the VM"))
+            .record(cgroup)
+            .map_err(Error::host("record a cgroup of the VM"))
     }
 }
 
@@ -134,9 +134,9 @@ impl Drop for RunFolder {
         let has_no_cgroup = self.cgroups.remove(KILL_TIMEOUT);
         // Renamed first, so that a new folder can have the id while this one is
         // being removed. If this fails, the next sweep removes it.
-        let doomed = sweep::doomed_name(&self.path);
-        let path = match fs::rename(&self.path, &doomed) {
-            Ok(()) => &doomed,
+        let renamed = sweep::removal_name(&self.path);
+        let path = match fs::rename(&self.path, &renamed) {
+            Ok(()) => &renamed,
             Err(_) => &self.path,
         };
         if has_no_cgroup {
@@ -157,7 +157,7 @@ fn lock_new(base: &Base, id: &str) -> io::Result<File> {
     let mut lock = File::from(openat(&folder, LOCK, flags, Mode::RUSR | Mode::WUSR)?);
     let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive)
         .map_err(io::Error::from)
-        .and_then(|()| write!(lock, "{}", owner()));
+        .and_then(|()| write!(lock, "{}", describe_owner()));
     locked.inspect_err(|_| {
         let _ = unlinkat(&folder, LOCK, AtFlags::empty());
     })?;
@@ -166,7 +166,7 @@ fn lock_new(base: &Base, id: &str) -> io::Result<File> {
 
 /// Describes this program, for people. Whether it runs is decided by the lock
 /// alone.
-fn owner() -> String {
+fn describe_owner() -> String {
     let pid = std::process::id();
     let program = std::env::current_exe().unwrap_or_default();
     // The 22nd field of proc_pid_stat(5). The name of the program, which may

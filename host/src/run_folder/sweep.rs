@@ -36,10 +36,10 @@ pub(super) fn sweep_locked(base: &Base) {
     };
     for entry in entries.flatten() {
         let path = entry.path();
-        if !is_dead(&path) {
+        if !is_abandoned(&path) {
             continue;
         }
-        tracing::debug!(folder = %path.display(), "what a dead program left is removed");
+        tracing::debug!(folder = %path.display(), "removing what a dead program left");
         if !Cgroups::at(&path).remove(KILL_TIMEOUT) {
             continue;
         }
@@ -52,7 +52,7 @@ pub(super) fn sweep_locked(base: &Base) {
 /// Returns whether nobody holds the lock of a folder. This cannot race: locks
 /// are created and taken only while the base is locked, which the caller has
 /// done.
-fn is_dead(folder: &Path) -> bool {
+fn is_abandoned(folder: &Path) -> bool {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match open(folder.join(LOCK), flags, Mode::empty()) {
         Ok(lock) => flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
@@ -65,10 +65,10 @@ fn is_dead(folder: &Path) -> bool {
 
 /// Returns the name of a folder while it is being removed. No id begins with a
 /// dot and a space.
-pub(super) fn doomed_name(folder: &Path) -> PathBuf {
-    let chance = random_bytes().map_or(0, u64::from_ne_bytes);
+pub(super) fn removal_name(folder: &Path) -> PathBuf {
+    let random = random_bytes().map_or(0, u64::from_ne_bytes);
     let mut name = OsString::from(". ");
     name.push(folder.file_name().unwrap_or_default());
-    name.push(format!(" {chance:x}"));
+    name.push(format!(" {random:x}"));
     folder.with_file_name(name)
 }

@@ -187,7 +187,7 @@ fn cgroups_go_with_their_folder() {
     let (_folder, base) = base();
     let cgroup = parent.join(format!("vmcell-test-{}", std::process::id()));
     let run = RunFolder::create(&base, "one").unwrap();
-    run.remove_cgroup_too(&cgroup).unwrap();
+    run.remove_cgroup_on_drop(&cgroup).unwrap();
     fs::create_dir(&cgroup).unwrap();
     fs::create_dir(cgroup.join("beneath")).unwrap();
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
@@ -210,12 +210,12 @@ fn a_process_that_comes_while_a_cgroup_is_removed_is_killed_too() {
     let cgroup = parent.join(format!("vmcell-test-late-{}", std::process::id()));
     for _ in 0..20 {
         let run = RunFolder::create(&base, "one").unwrap();
-        run.remove_cgroup_too(&cgroup).unwrap();
+        run.remove_cgroup_on_drop(&cgroup).unwrap();
         fs::create_dir(&cgroup).unwrap();
         let procs = cgroup.join("cgroup.procs");
         // Joins as fast as it can, until the cgroup is gone.
         let join = "while sh -c 'echo $$ > \"$0\" && kill -STOP $$' \"$0\"; do :; done 2>/dev/null";
-        let mut comers: Vec<_> = (0..4)
+        let mut joiners: Vec<_> = (0..4)
             .map(|_| {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", join]).arg(&procs).spawn().unwrap()
@@ -225,8 +225,8 @@ fn a_process_that_comes_while_a_cgroup_is_removed_is_killed_too() {
         let is_gone = !cgroup.exists();
         // Leaves no process behind if the test fails.
         let _ = fs::write(cgroup.join("cgroup.kill"), "1");
-        for comer in &mut comers {
-            comer.wait().unwrap();
+        for joiner in &mut joiners {
+            joiner.wait().unwrap();
         }
         assert!(is_gone);
     }
@@ -240,7 +240,7 @@ fn a_cgroup_that_cannot_be_removed_is_removed_by_the_next_sweep() {
     let cgroup = tempfile::tempdir().unwrap();
     fs::write(cgroup.path().join("cgroup.events"), "populated 1\n").unwrap();
     let run = RunFolder::create(&base, "one").unwrap();
-    run.remove_cgroup_too(cgroup.path()).unwrap();
+    run.remove_cgroup_on_drop(cgroup.path()).unwrap();
     drop(run);
     let left = names(&base);
     assert_eq!(left.len(), 1);

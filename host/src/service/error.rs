@@ -30,14 +30,14 @@ pub enum ServiceError {
     #[error(
         "a service {name:?} runs already: stop it first, or start it with `ensure_started` if the running one will do"
     )]
-    AlreadyRunning {
+    Running {
         /// Its name.
         name: String,
     },
 
     /// It cannot be removed, because it is not finished.
     #[error("the service {name:?} still runs: stop it before you remove it")]
-    StillRunning {
+    NotStopped {
         /// Its name.
         name: String,
     },
@@ -98,8 +98,8 @@ impl ServiceError {
         match self {
             Self::BadName { .. } => "bad-service-name",
             Self::Unknown { .. } => "no-such-service",
-            Self::AlreadyRunning { .. } => "service-runs",
-            Self::StillRunning { .. } => "service-not-over",
+            Self::Running { .. } => "service-runs",
+            Self::NotStopped { .. } => "service-not-over",
             Self::UnknownNeed { .. } => "unknown-need",
             Self::Cycle { .. } => "service-cycle",
             Self::DuplicateName { .. } => "service-twice",
@@ -113,7 +113,7 @@ impl ServiceError {
     pub(super) fn of_start(failed: Failed, name: &str, program: String) -> Self {
         let name = name.to_owned();
         match (failed.kind, failed.stage) {
-            (FailureKind::Conflict, Stage::Service) => Self::AlreadyRunning { name },
+            (FailureKind::Conflict, Stage::Service) => Self::Running { name },
             (_, Stage::Service | Stage::Request) => Self::refused(failed, name),
             _ => Self::NotStarted {
                 name,
@@ -127,7 +127,7 @@ impl ServiceError {
         let name = name.to_owned();
         match failed.kind {
             FailureKind::NotFound => Self::Unknown { name },
-            FailureKind::Conflict => Self::StillRunning { name },
+            FailureKind::Conflict => Self::NotStopped { name },
             _ => Self::refused(failed, name),
         }
     }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::{ServiceFailureReason, ServicePhase, ServiceStatus};
+use super::{FailureReason, ServicePhase, ServiceStatus};
 
 /// A service that finished before it was ready.
 ///
@@ -29,7 +29,7 @@ impl ServiceFailure {
     }
 
     /// Returns why it failed; `None` if it was stopped or exited with code 0.
-    pub fn reason(&self) -> Option<&ServiceFailureReason> {
+    pub fn reason(&self) -> Option<&FailureReason> {
         match &self.status.phase {
             ServicePhase::Failed(reason) => Some(reason),
             _ => None,
@@ -44,7 +44,7 @@ impl fmt::Display for ServiceFailure {
             Some(reason) => write!(f, "{reason}")?,
             None => f.write_str("it has stopped")?,
         }
-        let died = matches!(self.reason(), None | Some(ServiceFailureReason::Died));
+        let died = matches!(self.reason(), None | Some(FailureReason::Died));
         if let Some(exit) = self.status.last_exit.filter(|_| died) {
             write!(f, " ({})", exit.cause)?;
         }

@@ -5,7 +5,7 @@ use crate::{process::ExecFailure, session::ServiceTrouble as GuestReason};
 /// Why a service failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ServiceFailureReason {
+pub enum FailureReason {
     /// Its process ended: see [`ServiceStatus::last_exit`](super::ServiceStatus::last_exit).
     Died,
     /// It was not ready in time. Holds the message of the last attempt of its
@@ -20,7 +20,7 @@ pub enum ServiceFailureReason {
     NotStarted(ExecFailure),
 }
 
-impl ServiceFailureReason {
+impl FailureReason {
     /// Returns a stable name of the kind of reason, for machines.
     pub fn name(&self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl ServiceFailureReason {
     }
 }
 
-impl fmt::Display for ServiceFailureReason {
+impl fmt::Display for FailureReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Died => f.write_str("its process ended"),

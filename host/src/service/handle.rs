@@ -146,7 +146,7 @@ impl Service {
     /// Removes a finished service, including its log.
     ///
     /// # Errors
-    /// [`ServiceError::StillRunning`] if it still runs,
+    /// [`ServiceError::NotStopped`] if it still runs,
     /// [`ServiceError::Unknown`] if the service no longer exists,
     /// [`Error::Gone`] if the VM ended.
     ///

@@ -61,7 +61,7 @@ use std::time::Duration;
 
 pub use error::ServiceError;
 pub use failure::ServiceFailure;
-pub use failure_reason::ServiceFailureReason;
+pub use failure_reason::FailureReason;
 pub use handle::Service;
 pub use liveness::Liveness;
 pub use logs::{LogEvent, LogStream, LogsRequest};

@@ -17,9 +17,7 @@ enum Visit {
 /// Returns the indexes of services in an order in which each comes after all
 /// that it needs. Otherwise the order of the list is kept. Ignores needs that
 /// are not in the list.
-pub(super) fn topological_order(
-    services: &[(&str, Vec<&str>)],
-) -> Result<Vec<usize>, ServiceError> {
+pub(super) fn sort(services: &[(&str, Vec<&str>)]) -> Result<Vec<usize>, ServiceError> {
     let mut indexes = BTreeMap::new();
     for (index, (name, _)) in services.iter().enumerate() {
         if indexes.insert(*name, index).is_some() {
@@ -76,7 +74,7 @@ mod tests {
     use super::*;
 
     fn names(services: &[(&str, Vec<&str>)]) -> Result<Vec<String>, ServiceError> {
-        let order = topological_order(services)?;
+        let order = sort(services)?;
         Ok(order
             .into_iter()
             .map(|index| services[index].0.to_owned())
@@ -134,7 +132,7 @@ mod tests {
                 (name.as_str(), need.into_iter().collect())
             })
             .collect();
-        let order = topological_order(&services).unwrap();
+        let order = sort(&services).unwrap();
         assert!(order.iter().rev().copied().eq(0..50_000));
     }
 

@@ -8,17 +8,17 @@ use super::Probe;
 pub enum ProbeParseError {
     /// It does not begin with a known kind.
     #[error(
-        "{0:?} is no probe: use tcp:PORT, file:/PATH, unix:/PATH, http:PORT/PATH, cmd:LINE or log:REGEX"
+        "{0:?} is not a probe: use tcp:PORT, file:/PATH, unix:/PATH, http:PORT/PATH, cmd:LINE or log:REGEX"
     )]
     UnknownKind(String),
     /// The port is not a valid port number.
-    #[error("{0:?} is no port: use 1 to 65535")]
+    #[error("{0:?} is not a port: use 1 to 65535")]
     BadPort(String),
     /// The path is not absolute.
-    #[error("{0:?} is no absolute path: it begins with /")]
+    #[error("{0:?} is not an absolute path: begin it with /")]
     NotAbsolute(String),
     /// Nothing follows the kind.
-    #[error("{0:?} says nothing behind the colon: use cmd:LINE or log:REGEX")]
+    #[error("{0:?} has nothing after the colon: use cmd:LINE or log:REGEX")]
     Empty(String),
 }
 

@@ -117,7 +117,7 @@ impl Probe {
     /// Validates the probe, and returns the arguments of a command probe (none
     /// for the others).
     pub(super) fn packed_argv(&self) -> Result<PackedBuf, Error> {
-        let mut argv = PackedBuf::new();
+        let mut packed = PackedBuf::new();
         match &self.0 {
             Kind::File(path) | Kind::Unix(path) => check_path(path)?,
             Kind::Tcp(port) => check_port(*port)?,
@@ -131,13 +131,13 @@ impl Probe {
                     return Err(invalid("a probe command names no program"));
                 }
                 for word in argv {
-                    if !argv.push(word.as_bytes()) {
+                    if !packed.push(word.as_bytes()) {
                         return Err(invalid("a probe command holds a zero byte"));
                     }
                 }
             }
         }
-        Ok(argv)
+        Ok(packed)
     }
 
     pub(super) fn is_log(&self) -> bool {
@@ -184,7 +184,7 @@ impl HttpProbe {
         let is_forbidden = |byte: u8| byte <= b' ' || byte == 0x7f;
         if !self.path.starts_with('/') || self.path.bytes().any(is_forbidden) {
             return Err(invalid(&format!(
-                "{:?} is no path of a page: it begins with / and holds no spaces",
+                "{:?} is not an HTTP path: it begins with / and contains no spaces",
                 self.path
             )));
         }
@@ -203,7 +203,7 @@ impl From<HttpProbe> for Probe {
 
 fn check_port(port: u16) -> Result<(), Error> {
     match port {
-        0 => Err(invalid("0 is no port: use 1 to 65535")),
+        0 => Err(invalid("0 is not a port: use 1 to 65535")),
         _ => Ok(()),
     }
 }
@@ -214,7 +214,7 @@ fn check_path(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     Err(invalid(&format!(
-        "the path of a probe is absolute, has less than {MAX_PATH} bytes and none that is zero: {path:?}"
+        "{path:?} is not a path for a probe: use an absolute path of less than {MAX_PATH} bytes without zero bytes"
     )))
 }
 

@@ -68,7 +68,7 @@ impl ServicePorts {
             let session = vm.shared_session();
             let service = service.to_owned();
             tokio::spawn(async move {
-                wait_finished(&session, &service).await;
+                finished(&session, &service).await;
                 drop(open);
             });
         }
@@ -83,7 +83,7 @@ pub(super) fn ports_of(vm: &Vm, service: &str) -> Vec<PublishedPort> {
 }
 
 /// Waits until a service finishes or the link is lost.
-async fn wait_finished(session: &Arc<Session>, name: &str) {
+async fn finished(session: &Arc<Session>, name: &str) {
     let until = Until::Over;
     let request = Request::Service(Wire::Wait { name, until });
     let Ok(mut stream) = session.open(&request) else {
@@ -91,10 +91,6 @@ async fn wait_finished(session: &Arc<Session>, name: &str) {
     };
     match stream.next().await {
         Ok(StreamEvent::Closed(Closing::Service(_))) => {}
-        other => tracing::debug!(
-            service = name,
-            ?other,
-            "the guest did not report the end of the service"
-        ),
+        other => tracing::debug!(service = name, ?other, "the guest reported no end"),
     }
 }

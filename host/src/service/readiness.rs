@@ -62,7 +62,7 @@ impl Readiness {
     }
 
     /// Sets the time within which it must be ready after its start. Otherwise
-    /// it is killed and has [failed](super::ServiceFailureReason::NotReady).
+    /// it is killed and has [failed](super::FailureReason::NotReady).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

@@ -109,7 +109,7 @@ impl<'a> Services<'a> {
             let elsewhere = spec
                 .needed()
                 .filter(|need| !services.iter().any(|(other, _)| other == need));
-            if let Some(need) = self.first_missing(elsewhere).await? {
+            if let Some(need) = self.missing(elsewhere).await? {
                 let name = name.clone();
                 return Err(ServiceError::UnknownNeed { name, need }.into());
             }
@@ -220,8 +220,7 @@ impl<'a> Services<'a> {
         if !open.is_empty() {
             match service.status().await {
                 Ok(status) if !status.phase.is_finished() => {
-                    to_publish
-                        .retain(|mapping| !open.iter().any(|port| matches_mapping(port, *mapping)));
+                    to_publish.retain(|mapping| !open.iter().any(|port| matches(port, *mapping)));
                 }
                 // The service has finished: its ports are about to be closed
                 // anyway.
@@ -256,7 +255,7 @@ impl<'a> Services<'a> {
             StreamEvent::Closed(Closing::Failed(failed)) => {
                 let reason = (failed.kind, failed.stage);
                 if reason == (FailureKind::NotFound, Stage::Service)
-                    && let Some(need) = self.first_missing(spec.needed()).await?
+                    && let Some(need) = self.missing(spec.needed()).await?
                 {
                     let name = name.to_owned();
                     return Err(ServiceError::UnknownNeed { name, need }.into());
@@ -272,10 +271,7 @@ impl<'a> Services<'a> {
     }
 
     /// Returns the first of these services that does not exist.
-    async fn first_missing(
-        self,
-        needs: impl Iterator<Item = &str>,
-    ) -> Result<Option<String>, Error> {
+    async fn missing(self, needs: impl Iterator<Item = &str>) -> Result<Option<String>, Error> {
         let mut needs = needs.peekable();
         if needs.peek().is_none() {
             return Ok(None);
@@ -312,8 +308,8 @@ pub fn sort_by_needs(
         .map(|(name, spec)| (name.into(), spec))
         .collect();
     let order = start_order(&services)?;
-    let sort_by_needs = order.into_iter().map(|index| services[index].clone());
-    Ok(sort_by_needs.collect())
+    let sorted = order.into_iter().map(|index| services[index].clone());
+    Ok(sorted.collect())
 }
 
 /// Checks names, specs and needs, and returns the order in which they can be
@@ -326,11 +322,11 @@ fn start_order(services: &[(String, ServiceSpec)]) -> Result<Vec<usize>, Error> 
         .iter()
         .map(|(name, spec)| (name.as_str(), spec.needed().collect()))
         .collect();
-    Ok(order::topological_order(&needs)?)
+    Ok(order::sort(&needs)?)
 }
 
 /// Returns whether a published port is the one that the mapping asks for.
-fn matches_mapping(port: &PublishedPort, mapping: PortMapping) -> bool {
+fn matches(port: &PublishedPort, mapping: PortMapping) -> bool {
     let same_host = mapping.host.is_none_or(|host| host == port.host_port());
     same_host && port.guest_port() == mapping.guest
 }

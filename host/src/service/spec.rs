@@ -201,17 +201,17 @@ impl ServiceSpec {
 
     fn check(&self) -> Result<(), Error> {
         let refused = if !matches!(self.command.input, Input::Empty) {
-            "a service has no standard input: take it away from the command"
+            "a service has no standard input: remove it from the command"
         } else if self.command.timeout.is_some() {
-            "a service has no time limit: take it away from the command"
+            "a service has no time limit: remove it from the command"
         } else if !(1..=64).contains(&self.stop_signal) {
-            "the stop signal is no signal: use 1 to 64"
+            "the stop signal is not a signal number: use 1 to 64"
         } else if self
             .alive
             .as_ref()
             .is_some_and(|alive| alive.probe.is_log())
         {
-            "a log line does not tell that a service is alive: use another probe"
+            "a log probe cannot check that a service is alive: use another probe"
         } else {
             let bad = self.needs.iter().find(|need| !is_valid_name(need));
             return match bad.cloned() {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::ServiceFailureReason;
+use super::FailureReason;
 use crate::{
     process::{Exit, KeptOutput},
     session::{ServicePhase as GuestPhase, ServiceState},
@@ -49,7 +49,7 @@ pub enum ServicePhase {
     /// It was stopped, or exited with code 0.
     Stopped,
     /// It failed.
-    Failed(ServiceFailureReason),
+    Failed(FailureReason),
 }
 
 /// The number of services.
@@ -102,7 +102,7 @@ impl ServiceStatus {
                 GuestPhase::Stopping => ServicePhase::Stopping,
                 GuestPhase::Stopped => ServicePhase::Stopped,
                 GuestPhase::Failed(reason) => {
-                    ServicePhase::Failed(ServiceFailureReason::from_guest(reason))
+                    ServicePhase::Failed(FailureReason::from_guest(reason))
                 }
             },
             since: Duration::from_millis(state.since_ms),

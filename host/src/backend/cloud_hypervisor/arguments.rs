@@ -27,11 +27,11 @@ const GUEST_CID: u32 = 3;
 
 /// The first version that takes the format of a disk as an option, which
 /// prevents a guest from making its disk look like another format.
-const WITH_IMAGE_TYPES: Version = Version(52, 0, 0);
+const WITH_IMAGE_TYPE: Version = Version(52, 0, 0);
 
 pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     let mut disk = format!("path={DISK}");
-    if parts.version >= WITH_IMAGE_TYPES {
+    if parts.version >= WITH_IMAGE_TYPE {
         disk.push_str(",image_type=raw");
     }
     let options: [(&str, OsString); 9] = [

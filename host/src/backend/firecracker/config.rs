@@ -7,7 +7,7 @@ use crate::backend::Machine;
 
 /// The paths of a VM's files as Firecracker sees them.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Paths {
     pub(super) kernel: String,
     pub(super) initramfs: String,
     pub(super) disk: String,
@@ -19,16 +19,16 @@ pub(super) struct Places {
 const GUEST_CID: u32 = 3;
 
 /// Returns the config file in the format of Firecracker's `--config-file`.
-pub(super) fn config(machine: &Machine, places: &Places) -> String {
+pub(super) fn config(machine: &Machine, paths: &Paths) -> String {
     let config = Config {
         boot_source: BootSource {
-            kernel_image_path: &places.kernel,
-            initrd_path: &places.initramfs,
+            kernel_image_path: &paths.kernel,
+            initrd_path: &paths.initramfs,
             boot_args: kernel_arguments(machine),
         },
         drives: [Drive {
             drive_id: "root",
-            path_on_host: &places.disk,
+            path_on_host: &paths.disk,
             // The agent mounts it.
             is_root_device: false,
             is_read_only: false,
@@ -42,7 +42,7 @@ pub(super) fn config(machine: &Machine, places: &Places) -> String {
         },
         vsock: Vsock {
             guest_cid: GUEST_CID,
-            uds_path: &places.vsock,
+            uds_path: &paths.vsock,
         },
     };
     // Everything in it can be serialised.
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_whole_config_file() {
-        let places = Places {
+        let paths = Paths {
             kernel: "/kernel".to_owned(),
             initramfs: "/proc/self/fd/4".to_owned(),
             disk: "/proc/self/fd/3".to_owned(),
@@ -122,7 +122,7 @@ mod tests {
         };
         let machine = Machine::sample(Acceleration::Kvm);
         assert_eq!(
-            config(&machine, &places),
+            config(&machine, &paths),
             r#"{
   "boot-source": {
     "kernel_image_path": "/kernel",

@@ -27,7 +27,7 @@ use super::{API, VSOCK, config, options, spawn};
 use crate::{
     backend::{
         AgentTransport, Launched, Machine,
-        firecracker::config::Places,
+        firecracker::config::Paths,
         process::cgroup::mount_point,
         raw_disk::{copy, fill_raw_disk},
     },
@@ -46,7 +46,7 @@ pub struct Jail {
 }
 
 /// The id of the VM for the jailer. Each folder has only one.
-const NAME: &str = "vm";
+const JAIL_ID: &str = "vm";
 
 impl Jail {
     /// Runs Firecracker as this user and group, which nothing else should use.
@@ -78,14 +78,14 @@ impl Jail {
     }
 
     /// Checks that a jail can be created.
-    pub(super) fn examine(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), Error> {
         locate::jailer(self.program.as_deref())?;
         if !geteuid().is_root() {
             return Err(Error::Invalid(
                 "a jail can be made by root only: run as root, or without a jail".to_owned(),
             ));
         }
-        hierarchy().map(drop)
+        cgroup2_root().map(drop)
     }
 
     pub(super) fn launch(
@@ -97,14 +97,14 @@ impl Jail {
         let jailer = locate::jailer(self.program.as_deref())?;
         let folder = RunFolder::create(&self.base(), machine.id())?;
         let cgroup = format!("vmcell-{}", machine.id());
-        let cgroup_path = hierarchy()?.join(&cgroup);
-        folder.remove_cgroup_too(&cgroup_path)?;
+        let cgroup_path = cgroup2_root()?.join(&cgroup);
+        folder.remove_cgroup_on_drop(&cgroup_path)?;
         fs::create_dir(&cgroup_path).map_err(Error::host("make a cgroup for the VM"))?;
 
         let root = self.root(firecracker, machine.id());
-        let transport = self.furnish(&root, machine).map_err(|error| match error {
-            Unfurnished::Jail(source) => Error::host("furnish the jail")(source),
-            Unfurnished::Machine(error) => error,
+        let transport = self.populate(&root, machine).map_err(|error| match error {
+            PopulateError::Io(source) => Error::host("create the files of the jail")(source),
+            PopulateError::Machine(error) => error,
         })?;
         let mut command = Command::new(jailer);
         let api = has_api.then(|| Path::new("/").join(API));
@@ -113,25 +113,25 @@ impl Jail {
     }
 
     /// Creates the files that the VM needs in the root of the jail.
-    fn furnish(&self, root: &Path, machine: &Machine) -> Result<AgentTransport, Unfurnished> {
+    fn populate(&self, root: &Path, machine: &Machine) -> Result<AgentTransport, PopulateError> {
         fs::create_dir_all(root)?;
         let transport = AgentTransport::hybrid(root.join(VSOCK))?;
         let kernel = File::open(machine.kernel()?)?;
-        copy(&kernel, kernel.metadata()?.len(), &new(root, "kernel")?)?;
+        copy(&kernel, kernel.metadata()?.len(), &create(root, "kernel")?)?;
         let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
         copy(
             &initramfs,
             initramfs.metadata()?.len(),
-            &new(root, "initramfs")?,
+            &create(root, "initramfs")?,
         )?;
-        fill_raw_disk(machine, "firecracker", &new(root, "disk")?)?;
-        let places = Places {
+        fill_raw_disk(machine, "firecracker", &create(root, "disk")?)?;
+        let paths = Paths {
             kernel: "/kernel".to_owned(),
             initramfs: "/initramfs".to_owned(),
             disk: "/disk".to_owned(),
             vsock: format!("/{VSOCK}"),
         };
-        new(root, "config.json")?.write_all(config::config(machine, &places).as_bytes())?;
+        create(root, "config.json")?.write_all(config::config(machine, &paths).as_bytes())?;
         // This includes the socket of the agent's first connection.
         for entry in fs::read_dir(root)? {
             chown(entry?.path(), Some(self.user), Some(self.group))?;
@@ -150,7 +150,7 @@ impl Jail {
         let program = firecracker.canonicalize();
         let program = program.as_deref().unwrap_or(firecracker);
         let name = program.file_name().unwrap_or_default();
-        self.base().join(id).join(name).join(NAME).join("root")
+        self.base().join(id).join(name).join(JAIL_ID).join("root")
     }
 
     /// Returns the command line of the jailer, which includes Firecracker's.
@@ -164,7 +164,7 @@ impl Jail {
         let user = self.user.to_string();
         let group = self.group.to_string();
         let jail: [(&str, OsString); 7] = [
-            ("--id", NAME.into()),
+            ("--id", JAIL_ID.into()),
             ("--exec-file", firecracker.into()),
             ("--uid", user.into()),
             ("--gid", group.into()),
@@ -183,14 +183,14 @@ impl Jail {
 }
 
 /// Creates a file in a jail.
-fn new(root: &Path, name: &str) -> io::Result<File> {
+fn create(root: &Path, name: &str) -> io::Result<File> {
     let file = File::create_new(root.join(name))?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     Ok(file)
 }
 
 /// Returns where the cgroup v2 hierarchy is mounted.
-fn hierarchy() -> Result<PathBuf, Error> {
+fn cgroup2_root() -> Result<PathBuf, Error> {
     mount_point().ok_or_else(|| Error::Missing {
         what: "the cgroup hierarchy of version 2",
         remedy: "mount it, or run Firecracker without a jail: what is in a jail is ended through \
@@ -200,18 +200,18 @@ fn hierarchy() -> Result<PathBuf, Error> {
 }
 
 /// Why the files of a jail could not be created.
-enum Unfurnished {
-    Jail(io::Error),
+enum PopulateError {
+    Io(io::Error),
     Machine(Error),
 }
 
-impl From<io::Error> for Unfurnished {
+impl From<io::Error> for PopulateError {
     fn from(error: io::Error) -> Self {
-        Self::Jail(error)
+        Self::Io(error)
     }
 }
 
-impl From<Error> for Unfurnished {
+impl From<Error> for PopulateError {
     fn from(error: Error) -> Self {
         Self::Machine(error)
     }

@@ -25,12 +25,12 @@ use std::{
     process::Command,
 };
 
-use self::config::{Places, config, instance_id};
+use self::config::{Paths, config, instance_id};
 pub use self::jail::Jail;
 use super::{
     AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm,
-    kvm::{demand_kvm, has_kvm},
-    machine::file_in_memory,
+    kvm::{check_kvm, require_kvm},
+    machine::memfd_with,
     raw_disk::raw_disk,
 };
 use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
@@ -135,30 +135,30 @@ impl Firecracker {
     }
 
     /// Returns what was found, or why it cannot be used.
-    fn examine(&self) -> Result<String, String> {
+    fn check(&self) -> Result<String, String> {
         let program = self.program().map_err(|error| error.to_string())?;
-        has_kvm()?;
+        check_kvm()?;
         if let Some(vulnerability) = vulnerability(&program) {
             return Err(vulnerability);
         }
         if let Some(jail) = &self.jail {
-            jail.examine().map_err(|error| error.to_string())?;
+            jail.check().map_err(|error| error.to_string())?;
         }
         Ok(format!("{}, /dev/kvm works", program.display()))
     }
 
-    fn launch_free(&self, machine: &Machine) -> Result<Launched, Error> {
+    fn launch_unjailed(&self, machine: &Machine) -> Result<Launched, Error> {
         let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
         let transport = AgentTransport::hybrid(folder.path().join(VSOCK))?;
         let disk = raw_disk(machine, "firecracker")?;
         let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
-        let places = Places {
-            kernel: text(&machine.kernel()?)?,
+        let paths = Paths {
+            kernel: utf8_path(&machine.kernel()?)?,
             initramfs: INITRAMFS.to_owned(),
             disk: DISK.to_owned(),
-            vsock: text(&folder.path().join(VSOCK))?,
+            vsock: utf8_path(&folder.path().join(VSOCK))?,
         };
-        let config = file_in_memory("vmcell-config", config(machine, &places).as_bytes())
+        let config = memfd_with("vmcell-config", config(machine, &paths).as_bytes())
             .map_err(Error::host("make Firecracker's config file"))?;
         let mut command = Command::new(self.program()?);
         let api = self.has_api.then(|| folder.path().join(API));
@@ -175,17 +175,17 @@ impl Backend for Firecracker {
     }
 
     fn health(&self) -> BackendHealth {
-        match self.examine() {
+        match self.check() {
             Ok(found) => BackendHealth::available(found),
             Err(reason) => BackendHealth::unavailable(reason),
         }
     }
 
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
-        demand_kvm(&machine, self.name())?;
+        require_kvm(&machine, self.name())?;
         let link = machine.only_link(LinkKind::HybridVsock, self.name())?;
         let launched = match &self.jail {
-            None => self.launch_free(&machine),
+            None => self.launch_unjailed(&machine),
             Some(jail) => jail.launch(&self.program()?, &machine, self.has_api),
         };
         Ok(launched?.link(link))
@@ -217,22 +217,22 @@ fn spawn(
     transport: AgentTransport,
 ) -> Result<Launched, Error> {
     let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-    let (console, console_of_vmm) = pair()?;
-    let (complaints, complaints_of_vmm) = pair()?;
+    let (console, vmm_console) = pair()?;
+    let (stderr, vmm_stderr) = pair()?;
     command
         .env_clear()
         .current_dir("/")
         // A Ctrl-C at the terminal is for the program, not for its VMs.
         .process_group(0)
-        .stdout(OwnedFd::from(console_of_vmm))
-        .stderr(OwnedFd::from(complaints_of_vmm));
+        .stdout(OwnedFd::from(vmm_console))
+        .stderr(OwnedFd::from(vmm_stderr));
     let vmm = Vmm::spawn(command, descriptors)?;
     let launched = Launched::new(vmm, transport);
-    Ok(launched.console(console).console(complaints))
+    Ok(launched.console(console).console(stderr))
 }
 
 /// Returns a path as UTF-8, which JSON needs.
-fn text(path: &Path) -> Result<String, Error> {
+fn utf8_path(path: &Path) -> Result<String, Error> {
     path.to_str()
         .map(str::to_owned)
         .ok_or_else(|| Error::BadFile {

@@ -38,7 +38,7 @@ impl Cgroup {
         };
         let path = parent.join(format!("vmcell-{id}"));
         let folder = RunFolder::create(&RunFolder::base(), id)?;
-        folder.remove_cgroup_too(&path)?;
+        folder.remove_cgroup_on_drop(&path)?;
         match make(&path, ids) {
             Ok(directory) => Ok(Some(Self { directory, folder })),
             Err(error) => {

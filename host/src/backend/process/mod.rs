@@ -23,9 +23,9 @@
 
 mod availability;
 pub(crate) mod cgroup;
-mod root;
 #[cfg(feature = "disk")]
-mod unpacked;
+mod image_cache;
+mod root;
 
 use std::{
     fs::File,
@@ -43,7 +43,7 @@ use rustix::{
 };
 use vmcell_wire::namespaces::{Ids, Namespaces, PROGRAM};
 
-use self::{cgroup::Cgroup, root::Files};
+use self::{cgroup::Cgroup, root::RootFiles};
 use super::{AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm};
 use crate::{error::Error, link::LinkKind};
 
@@ -57,7 +57,7 @@ use crate::{error::Error, link::LinkKind};
 pub struct HostProcess {}
 
 /// The warning that comes with every result.
-const WARNING: &str = "this is no VM and no security boundary: everything runs on the host's own \
+const WARNING: &str = "this is not a VM and no security boundary: everything runs on the host's own \
                        kernel, in namespaces";
 
 /// The first user id of the namespaces on the host. It is above the ids of
@@ -89,7 +89,7 @@ impl Backend for HostProcess {
 
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
         let link = machine.only_link(LinkKind::Socket, self.name())?;
-        let files = Files::of(machine.root())?;
+        let files = RootFiles::prepare(machine.root())?;
         let ids = ids();
         let cgroup = Cgroup::make(machine.id(), ids)?;
         let description = Namespaces {
@@ -105,21 +105,21 @@ impl Backend for HostProcess {
             .encode()
             .map_err(|error| Error::Invalid(error.to_string()))?;
         let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-        let (socket, socket_of_agent) = pair()?;
-        let (complaints, complaints_of_agent) = pair()?;
-        let in_memory = |name, bytes: &[u8]| {
-            file_in_memory(name, bytes).map_err(Error::host("make a file in memory"))
+        let (socket, agent_socket) = pair()?;
+        let (stderr, agent_stderr) = pair()?;
+        let memfd = |name, bytes: &[u8]| {
+            sealed_memfd(name, bytes).map_err(Error::host("make a file in memory"))
         };
         // In the order in which `vmcell_wire::namespaces` numbers them.
         let mut descriptors: Vec<OwnedFd> = vec![
-            in_memory("vmcell-agent", machine.agent())?.into(),
-            in_memory("vmcell-namespaces", &description)?.into(),
-            socket_of_agent.into(),
+            memfd("vmcell-agent", machine.agent())?.into(),
+            memfd("vmcell-namespaces", &description)?.into(),
+            agent_socket.into(),
         ];
-        let mut kept = None;
+        let mut cgroup_folder = None;
         if let Some(cgroup) = cgroup {
             descriptors.push(cgroup.directory.into());
-            kept = Some(cgroup.folder);
+            cgroup_folder = Some(cgroup.folder);
         }
         let mut command = Command::new(format!("/proc/self/fd/{PROGRAM}"));
         command
@@ -129,15 +129,15 @@ impl Backend for HostProcess {
             // A Ctrl-C at the terminal is for the program, not for its VMs.
             .process_group(0)
             .stdout(Stdio::null())
-            .stderr(OwnedFd::from(complaints_of_agent));
+            .stderr(OwnedFd::from(agent_stderr));
         // The supervisor exits when all processes in the namespaces have, and
         // not before.
         let vmm = Vmm::spawn(command, descriptors)?.ended_by(Signal::TERM);
         let launched = Launched::new(vmm, AgentTransport::Port(socket))
             .link(link)
-            .console(complaints)
+            .console(stderr)
             .keep(files)
-            .keep(kept)
+            .keep(cgroup_folder)
             .warning(WARNING);
         Ok(launched)
     }
@@ -160,7 +160,7 @@ fn ids() -> Ids {
 }
 
 /// Creates a sealed memfd, which nobody can change any more.
-fn file_in_memory(name: &str, contents: &[u8]) -> std::io::Result<File> {
+fn sealed_memfd(name: &str, contents: &[u8]) -> std::io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = File::from(memfd_create(name, flags)?);
     file.write_all(contents)?;

@@ -12,18 +12,18 @@ pub(super) struct Parts {
     pub(super) disk: Overlay,
     pub(super) link: Device,
     /// The frequency of the host's time stamp counter, if it is constant.
-    pub(super) time_stamp_khz: Option<u64>,
+    pub(super) tsc_khz: Option<u64>,
     /// Whether one thread emulates all processors.
-    pub(super) one_thread: bool,
+    pub(super) single_thread: bool,
 }
 
 // The descriptors that QEMU inherits, in the order in which they are passed.
-const LINK: usize = 3;
-const CONSOLE: usize = 4;
-const INITRAMFS: usize = 5;
-const LAYER: usize = 6;
+const LINK_FD: usize = 3;
+const CONSOLE_FD: usize = 4;
+const INITRAMFS_FD: usize = 5;
+const LAYER_FD: usize = 6;
 /// The first of the backing files; the others follow.
-const BENEATH: usize = 7;
+const FIRST_BACKING_FD: usize = 7;
 
 pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
@@ -63,8 +63,8 @@ impl Arguments {
     fn add_machine(&mut self, machine: &Machine, parts: &Parts) {
         let (accelerator, processor) = match machine.acceleration.acceleration {
             Acceleration::Kvm => ("kvm", "host"),
-            Acceleration::Tcg if parts.one_thread => ("tcg,thread=single", TCG_PROCESSOR),
-            Acceleration::Tcg => ("tcg", TCG_PROCESSOR),
+            Acceleration::Tcg if parts.single_thread => ("tcg,thread=single", TCG_CPU),
+            Acceleration::Tcg => ("tcg", TCG_CPU),
         };
         // Without ACPI, QEMU announces the virtio-mmio devices on the kernel's
         // command line. The clock chip saves the kernel a second of
@@ -89,12 +89,12 @@ impl Arguments {
         // A guest that resets, on purpose or after a panic, has ended.
         self.flag("-no-reboot");
         self.option("-kernel", parts.kernel.clone());
-        self.option("-initrd", format!("/proc/self/fd/{INITRAMFS}"));
+        self.option("-initrd", format!("/proc/self/fd/{INITRAMFS_FD}"));
         self.option("-append", kernel_arguments(machine, parts));
     }
 
     fn add_console(&mut self) {
-        self.option("-chardev", format!("socket,id=console,fd={CONSOLE}"));
+        self.option("-chardev", format!("socket,id=console,fd={CONSOLE_FD}"));
         self.option("-serial", "chardev:console");
     }
 
@@ -104,7 +104,7 @@ impl Arguments {
         let mut backing = None;
         for (number, layer) in disk.beneath.iter().enumerate().rev() {
             let node = format!("beneath{number}");
-            let descriptor = BENEATH + number;
+            let descriptor = FIRST_BACKING_FD + number;
             self.add_layer(&node, descriptor, layer.format, backing, "read-only=on");
             backing = Some(node);
         }
@@ -113,7 +113,7 @@ impl Arguments {
             true => "discard=unmap",
             false => "discard=unmap,cache.no-flush=on",
         };
-        self.add_layer("disk", LAYER, "qcow2", backing, options);
+        self.add_layer("disk", LAYER_FD, "qcow2", backing, options);
         // A full disk on the host is reported to the guest as an I/O error
         // instead of pausing the VM.
         self.option(
@@ -144,7 +144,7 @@ impl Arguments {
     }
 
     fn add_link(&mut self, link: Device) {
-        let socket = format!("socket,id=link,fd={LINK}");
+        let socket = format!("socket,id=link,fd={LINK_FD}");
         match link {
             Device::Serial => {
                 self.option("-device", "virtio-serial-device,max_ports=2");
@@ -152,7 +152,7 @@ impl Arguments {
                 self.option("-device", "virtserialport,chardev=link,nr=1,name=vmcell.0");
             }
             Device::Vsock { cid } => {
-                let device = format!("vhost-vsock-device,guest-cid={cid},vhostfd={LINK}");
+                let device = format!("vhost-vsock-device,guest-cid={cid},vhostfd={LINK_FD}");
                 self.option("-device", device);
             }
             Device::VhostUserVsock => {
@@ -167,7 +167,7 @@ impl Arguments {
 /// string instructions, which it executes byte by byte (without them the
 /// guest's kernel moves words), and the wide registers of XSAVE, which it
 /// emulates piece by piece.
-const TCG_PROCESSOR: &str = "max,-erms,-fsrm,-xsave";
+const TCG_CPU: &str = "max,-erms,-fsrm,-xsave";
 
 fn kernel_arguments(machine: &Machine, parts: &Parts) -> String {
     // `reboot=t`: without ACPI, a triple fault is how a machine resets.
@@ -190,7 +190,7 @@ fn emulation_arguments(machine: &Machine, parts: &Parts) -> Vec<String> {
     // tables are several times faster, and ext4 checksums all metadata that it
     // writes.
     words.push("initcall_blacklist=crc32c_intel_mod_init".to_owned());
-    if let Some(rate) = parts.time_stamp_khz {
+    if let Some(rate) = parts.tsc_khz {
         // The counter is the host's: it needs neither calibration nor a
         // watchdog.
         words.push(format!("tsc_early_khz={rate} tsc=reliable"));
@@ -235,8 +235,8 @@ mod tests {
                 beneath: vec![beneath("raw")],
             },
             link: Device::Serial,
-            time_stamp_khz: Some(2_000_000),
-            one_thread: false,
+            tsc_khz: Some(2_000_000),
+            single_thread: false,
         }
     }
 
@@ -359,9 +359,9 @@ mod tests {
              initcall_blacklist=crc32c_intel_mod_init tsc_early_khz=2000000 tsc=reliable norandmaps debug\n"
         ));
         machine.randomise_addresses = true;
-        parts.time_stamp_khz = None;
+        parts.tsc_khz = None;
         machine.vcpus = 1;
-        parts.one_thread = true;
+        parts.single_thread = true;
         assert!(text(&machine, &parts).contains("-accel tcg,thread=single\n"));
         assert!(text(&machine, &parts).contains("crc32c_intel_mod_init noapictimer debug\n"));
     }

@@ -80,7 +80,7 @@ impl Link {
     }
 
     fn vsock(device: File, choice: LinkChoice) -> Result<Self, Error> {
-        let cid = take_free_cid(&device)?;
+        let cid = reserve_free_cid(&device)?;
         Ok(Self {
             choice,
             transport: AgentTransport::vsock(cid)?,
@@ -116,7 +116,7 @@ fn open_vhost_vsock() -> Result<File, Errno> {
 
 /// Reserves a CID that no other guest of this machine has. It stays reserved as
 /// long as the device is open, here or in QEMU.
-fn take_free_cid(device: &File) -> Result<u32, Error> {
+fn reserve_free_cid(device: &File) -> Result<u32, Error> {
     const ATTEMPTS: usize = 64;
     for _ in 0..ATTEMPTS {
         let cid = guest_cid(random_bytes()?);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_vhost_vsock_gives_no_number() {
-        let error = take_free_cid(&tempfile::tempfile().unwrap()).unwrap_err();
+        let error = reserve_free_cid(&tempfile::tempfile().unwrap()).unwrap_err();
         assert_eq!(error.code(), "host", "{error:?}");
     }
 }

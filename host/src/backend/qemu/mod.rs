@@ -80,8 +80,8 @@ impl Backend for Qemu {
     /// address, they are in a private folder.
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
         let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-        let (console, console_of_vmm) = pair()?;
-        let (complaints, complaints_of_vmm) = pair()?;
+        let (console, vmm_console) = pair()?;
+        let (stderr, vmm_stderr) = pair()?;
         let program = self.program()?;
         let (kernel, disk) = (machine.kernel()?, machine.overlay()?);
         // Prepared last, because it may start a program.
@@ -90,8 +90,8 @@ impl Backend for Qemu {
             kernel,
             disk,
             link: link.device,
-            time_stamp_khz: time_stamp::rate_khz(),
-            one_thread: needs_one_thread(&machine, || Version::of(&program)),
+            tsc_khz: time_stamp::rate_khz(),
+            single_thread: needs_single_thread(&machine, || Version::of(&program)),
         };
         let initramfs = machine.initramfs("/dev/vda", link.transport.boot_link())?;
 
@@ -103,10 +103,10 @@ impl Backend for Qemu {
             // A Ctrl-C at the terminal is for the program, not for its VMs.
             .process_group(0)
             .stdout(Stdio::null())
-            .stderr(OwnedFd::from(complaints_of_vmm));
+            .stderr(OwnedFd::from(vmm_stderr));
         let mut descriptors = vec![
             link.descriptor,
-            console_of_vmm.into(),
+            vmm_console.into(),
             initramfs.into(),
             parts.disk.layer.into(),
         ];
@@ -116,13 +116,10 @@ impl Backend for Qemu {
         let launched = match link.helper {
             None => Launched::new(vmm, link.transport),
             Some(helper) => Launched::new(vmm.with_device(helper.program), link.transport)
-                .console(helper.complaints)
+                .console(helper.stderr)
                 .keep(helper.folder),
         };
-        Ok(launched
-            .link(link.choice)
-            .console(console)
-            .console(complaints))
+        Ok(launched.link(link.choice).console(console).console(stderr))
     }
 }
 
@@ -133,7 +130,7 @@ const FIRST_WITH_SAFE_PATCHING: Version = Version(8, 1, 0);
 
 /// Returns whether one thread must emulate all processors of a machine. Queries
 /// QEMU's version only if it matters.
-fn needs_one_thread(machine: &Machine, version: impl FnOnce() -> Option<Version>) -> bool {
+fn needs_single_thread(machine: &Machine, version: impl FnOnce() -> Option<Version>) -> bool {
     machine.acceleration.acceleration == Acceleration::Tcg
         && machine.vcpus > 1
         && version().is_none_or(|version| version < FIRST_WITH_SAFE_PATCHING)
@@ -154,13 +151,13 @@ mod tests {
             (Some(Version(10, 0, 0)), false),
             (None, true),
         ] {
-            assert_eq!(needs_one_thread(&machine, || version), expected);
+            assert_eq!(needs_single_thread(&machine, || version), expected);
         }
         let unasked = || panic!("the version does not matter");
         machine.vcpus = 1;
-        assert!(!needs_one_thread(&machine, unasked));
+        assert!(!needs_single_thread(&machine, unasked));
         let mut machine = Machine::sample(Acceleration::Kvm);
         machine.vcpus = 2;
-        assert!(!needs_one_thread(&machine, unasked));
+        assert!(!needs_single_thread(&machine, unasked));
     }
 }

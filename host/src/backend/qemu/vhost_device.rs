@@ -28,7 +28,7 @@ use crate::{
 pub(super) struct VhostDevice {
     pub(super) program: Vmm,
     /// Its standard error.
-    pub(super) complaints: UnixStream,
+    pub(super) stderr: UnixStream,
     /// The folder with its sockets.
     pub(super) folder: RunFolder,
 }
@@ -46,7 +46,7 @@ impl VhostDevice {
     ) -> Result<(Self, OwnedFd), Error> {
         let vhost = folder.path().join("vhost");
         let pair = UnixStream::pair().map_err(Error::host("make a socket pair"))?;
-        let (complaints, complaints_of_device) = pair;
+        let (stderr, device_stderr) = pair;
         let mut command = Command::new(&path);
         command
             .args(arguments(&vhost, vsock))
@@ -55,14 +55,14 @@ impl VhostDevice {
             // Like QEMU.
             .process_group(0)
             .stdout(Stdio::null())
-            .stderr(OwnedFd::from(complaints_of_device));
+            .stderr(OwnedFd::from(device_stderr));
         // Watched before it can create its sockets.
-        let changes = changes_in(folder.path()).map_err(Error::host("watch a folder"))?;
+        let changes = watch_created(folder.path()).map_err(Error::host("watch a folder"))?;
         let program = Vmm::spawn(command, Vec::new())?;
         let connected = connect(&vhost, &changes, &program);
         let device = Self {
             program,
-            complaints,
+            stderr,
             folder,
         };
         match connected {
@@ -70,21 +70,21 @@ impl VhostDevice {
             Err(error) => Err(Error::BadFile {
                 what: "vhost-device-vsock",
                 path,
-                reason: device.why(&error),
+                reason: device.failure_reason(&error),
             }),
         }
     }
 
     /// Returns why it cannot be used: what it printed, or else the error.
-    fn why(self, error: &io::Error) -> String {
-        const MOST: u64 = 4096;
+    fn failure_reason(self, error: &io::Error) -> String {
+        const MAX_OUTPUT: u64 = 4096;
         // Dropping kills it, which ends its output.
         drop(self.program);
-        let mut words = Vec::new();
-        let _ = self.complaints.take(MOST).read_to_end(&mut words);
-        match printable(&words).trim() {
-            "" => format!("it takes no connections: {error}"),
-            words => words.to_owned(),
+        let mut output = Vec::new();
+        let _ = self.stderr.take(MAX_OUTPUT).read_to_end(&mut output);
+        match printable(&output).trim() {
+            "" => format!("it does not accept connections: {error}"),
+            output => output.to_owned(),
         }
     }
 }
@@ -103,7 +103,7 @@ fn arguments(vhost: &Path, vsock: &Path) -> Vec<OsString> {
     .into()
 }
 
-fn changes_in(folder: &Path) -> io::Result<OwnedFd> {
+fn watch_created(folder: &Path) -> io::Result<OwnedFd> {
     let changes = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
     inotify::add_watch(&changes, folder, inotify::WatchFlags::CREATE)?;
     Ok(changes)
@@ -126,15 +126,15 @@ fn connect(path: &Path, changes: &OwnedFd, program: &Vmm) -> io::Result<UnixStre
         };
         let killer = program.killer();
         let ending = killer.ending();
-        let mut wakers = [
+        let mut poll_fds = [
             PollFd::from_borrowed_fd(changes.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(ending, PollFlags::IN),
         ];
         poll(
-            &mut wakers,
+            &mut poll_fds,
             Some(&Timespec::try_from(wait).map_err(io::Error::other)?),
         )?;
-        let [_, ending] = wakers;
+        let [_, ending] = poll_fds;
         if !ending.revents().is_empty() || Instant::now() >= deadline {
             return Err(error);
         }

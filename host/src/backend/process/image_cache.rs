@@ -3,7 +3,7 @@
 //! ```text
 //!  trees/<image>          digest of the image's path; locked while it is searched or filled
 //!  ├── image              symlink to the image
-//!  └── <state>            fingerprint of the image file; shared lock while in use
+//!  └── <fingerprint>      digest of inode, size, time and user; shared lock while in use
 //! ```
 //!
 //! A changed image has a different fingerprint. Unpacking an image removes
@@ -34,18 +34,18 @@ const IMAGE: &str = "image";
 /// Returns the directory with the files of an image, and unpacks them if
 /// needed. Concurrent callers wait for each other. The tree is not removed as
 /// long as the returned file, which holds a lock, is open.
-pub(super) fn unpacked(image: &Path) -> Result<(PathBuf, File), Error> {
-    let bad = |reason: String| Error::BadFile {
+pub(super) fn cached_tree(image: &Path) -> Result<(PathBuf, File), Error> {
+    let bad_image = |reason: String| Error::BadFile {
         what: "image",
         path: image.to_owned(),
         reason,
     };
     let path = image
         .canonicalize()
-        .map_err(|error| bad(error.to_string()))?;
-    let metadata = fs::metadata(&path).map_err(|error| bad(error.to_string()))?;
+        .map_err(|error| bad_image(error.to_string()))?;
+    let metadata = fs::metadata(&path).map_err(|error| bad_image(error.to_string()))?;
     if !metadata.is_file() {
-        return Err(bad("is not a regular file".to_owned()));
+        return Err(bad_image("is not a regular file".to_owned()));
     }
     let cache = locate::cache_folder().ok_or_else(|| Error::Missing {
         what: "the user's cache folder",
@@ -59,13 +59,13 @@ pub(super) fn unpacked(image: &Path) -> Result<(PathBuf, File), Error> {
     let made = builder.recursive(true).mode(0o700).create(&folder);
     made.map_err(failed())?;
     let lock = File::open(&folder).map_err(failed())?;
-    wait_for(&lock, FlockOperation::LockExclusive).map_err(failed())?;
+    lock_blocking(&lock, FlockOperation::LockExclusive).map_err(failed())?;
 
-    let directory = folder.join(state(&metadata));
+    let directory = folder.join(fingerprint(&metadata));
     if !directory.is_dir() {
-        tracing::info!(image = %image.display(), "unpacking the image, this once");
+        tracing::info!(image = %image.display(), "unpacking the image into the cache");
         remove_unused(&folder);
-        remove_those_without_an_image(&trees);
+        remove_trees_without_image(&trees);
         // The link only records which image this is.
         let _ = symlink(&path, folder.join(IMAGE));
         let partial = tempfile::Builder::new()
@@ -78,12 +78,12 @@ pub(super) fn unpacked(image: &Path) -> Result<(PathBuf, File), Error> {
             .canonicalize()
             .map_err(failed())?
             .join("tree");
-        unpack(&path, &tree).map_err(bad)?;
+        unpack(&path, &tree).map_err(bad_image)?;
         fs::rename(&tree, &directory).map_err(failed())?;
     }
-    let used = File::open(&directory).map_err(failed())?;
-    wait_for(&used, FlockOperation::LockShared).map_err(failed())?;
-    Ok((directory, used))
+    let lock_in_use = File::open(&directory).map_err(failed())?;
+    lock_blocking(&lock_in_use, FlockOperation::LockShared).map_err(failed())?;
+    Ok((directory, lock_in_use))
 }
 
 fn unpack(image: &Path, to: &Path) -> Result<(), String> {
@@ -104,7 +104,7 @@ fn unpack(image: &Path, to: &Path) -> Result<(), String> {
 
 /// Removes the trees of images that no longer exist, unless another process
 /// uses them.
-fn remove_those_without_an_image(trees: &Path) {
+fn remove_trees_without_image(trees: &Path) {
     for folder in fs::read_dir(trees).into_iter().flatten().flatten() {
         let folder = folder.path();
         let image = fs::read_link(folder.join(IMAGE));
@@ -133,12 +133,12 @@ fn lock_unused(directory: &Path) -> Option<File> {
     locked.ok().map(|()| directory)
 }
 
-fn wait_for(file: &File, lock: FlockOperation) -> std::io::Result<()> {
+fn lock_blocking(file: &File, lock: FlockOperation) -> std::io::Result<()> {
     Ok(retry_on_intr(|| flock(file, lock))?)
 }
 
 /// Returns a digest that changes when the image file does.
-fn state(metadata: &Metadata) -> String {
+fn fingerprint(metadata: &Metadata) -> String {
     let numbers = [
         metadata.dev(),
         metadata.ino(),

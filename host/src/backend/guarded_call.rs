@@ -25,29 +25,29 @@ pub(super) async fn health(backend: &Arc<dyn Backend>) -> BackendHealth {
 }
 
 async fn health_within(backend: &Arc<dyn Backend>, limit: Duration) -> BackendHealth {
-    let (answer, answered) = oneshot::channel();
-    let asked = backend.clone();
+    let (sender, receiver) = oneshot::channel();
+    let called = backend.clone();
     // Not a thread of the runtime, whose shutdown would wait for it.
-    let asking = thread::Builder::new()
+    let thread = thread::Builder::new()
         .name("vmcell-health".to_owned())
         .spawn(move || {
             // After a panic only the name of the backend is used.
-            let health = catch_unwind(AssertUnwindSafe(|| asked.health()));
+            let health = catch_unwind(AssertUnwindSafe(|| called.health()));
             // It fails if nobody waits any more.
-            let _ = answer.send(health);
+            let _ = sender.send(health);
         });
-    if let Err(error) = asking {
-        return BackendHealth::unavailable(format!("it cannot be asked: {error}"));
+    if let Err(error) = thread {
+        return BackendHealth::unavailable(format!("it cannot be called: {error}"));
     }
-    match timeout(limit, answered).await {
+    match timeout(limit, receiver).await {
         Ok(Ok(Ok(health))) => health,
         Ok(Ok(Err(panic))) => {
             BackendHealth::unavailable(format!("it panicked: {}", panic_text(&*panic)))
         }
         // Its thread always answers.
-        Ok(Err(_)) => BackendHealth::unavailable("it cannot be asked"),
+        Ok(Err(_)) => BackendHealth::unavailable("it cannot be called"),
         Err(_) => BackendHealth::unavailable(format!(
-            "it does not say within {} s whether it can run a VM",
+            "its health check did not return within {} s",
             limit.as_secs_f32()
         )),
     }
@@ -71,7 +71,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     }
     match panic.downcast_ref::<String>() {
         Some(text) => text.clone(),
-        None => "it does not say why".to_owned(),
+        None => "no message".to_owned(),
     }
 }
 
