@@ -62,7 +62,7 @@ pub enum Cause {
     OutOfMemory,
     /// A host killed it.
     Killed,
-    /// Its VM ended. No [`Exit`] has this cause, with_cause nobody is left to
+    /// Its VM ended. No [`Exit`] has this cause, because nobody is left to
     /// report it: see [`Error::cause`](crate::Error::cause).
     VmEnded(End),
 }

@@ -87,7 +87,7 @@ pub enum ServiceError {
         text: String,
     },
 
-    /// It finished before it was ready.
+    /// It is finished instead of ready.
     #[error(transparent)]
     Failed(Box<ServiceFailure>),
 }

@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::{FailureReason, ServicePhase, ServiceStatus};
 
-/// A service that finished before it was ready.
+/// A service that is finished instead of ready.
 ///
 /// The message of this error includes its last log lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
