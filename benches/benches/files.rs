@@ -277,7 +277,7 @@ async fn tar_into(vm: &Vm, tree: &Path) -> Result<()> {
     let mut parts = vm.exec_stream(command)?.into_parts();
     tokio::io::copy(&mut stdout, &mut parts.stdin).await?;
     parts.stdin.shutdown().await?;
-    ensure!(parts.end.wait().await?.success());
+    ensure!(parts.waiter.wait().await?.success());
     ensure!(tar.wait().await?.success());
     Ok(())
 }
@@ -294,7 +294,7 @@ async fn tar_out_of(vm: &Vm, destination: &Path) -> Result<()> {
     let mut parts = vm.exec_stream(command)?.into_parts();
     tokio::io::copy(&mut parts.stdout, &mut stdin).await?;
     drop(stdin);
-    ensure!(parts.end.wait().await?.success());
+    ensure!(parts.waiter.wait().await?.success());
     ensure!(tar.wait().await?.success());
     Ok(())
 }

@@ -48,11 +48,11 @@ pub(crate) fn describe(error: &Error) -> String {
         Error::Service(ServiceError::Unknown { name }) => {
             format!("there is no service {name:?}: `vmcell service ls ID` lists all services")
         }
-        Error::Service(ServiceError::Runs { name }) => format!(
+        Error::Service(ServiceError::Running { name }) => format!(
             "a service {name:?} runs already: `vmcell service stop ID {name}` stops it, and \
              --if-same accepts one with the same settings"
         ),
-        Error::Service(ServiceError::NotOver { name }) => {
+        Error::Service(ServiceError::NotStopped { name }) => {
             format!("the service {name:?} still runs: `vmcell service stop ID {name}` stops it")
         }
         Error::Host { source, .. } => format!("{error}: {source}"),

@@ -7,7 +7,7 @@ use tokio::{task::JoinSet, time::timeout};
 use vmcell::{
     Command, Error, Vm,
     port::{PortMapping, PublishedPort},
-    service::{Service, ServiceError, ServiceSpec, ServiceStatus, ServiceTrouble, in_order},
+    service::{FailureReason, Service, ServiceError, ServiceSpec, ServiceStatus, sort_by_needs},
 };
 
 use crate::{
@@ -58,7 +58,7 @@ impl RunServices {
             (service.name, service.settings.into_spec(command))
         });
         Ok(Self {
-            services: in_order(services)?,
+            services: sort_by_needs(services)?,
             ready_timeout,
             ports,
         })
@@ -139,5 +139,5 @@ fn is_failed_need(error: &Error) -> bool {
     let Error::Service(ServiceError::Failed(failure)) = error else {
         return false;
     };
-    matches!(failure.trouble(), Some(ServiceTrouble::Need(_)))
+    matches!(failure.reason(), Some(FailureReason::Need(_)))
 }

@@ -1,4 +1,4 @@
-//! What this machine has and lacks for running VMs.
+//! Checks what this machine has and lacks for running VMs.
 
 use std::path::Path;
 
@@ -9,39 +9,40 @@ use rustix::{
 
 use crate::{
     acceleration::{Acceleration, AccelerationChoice},
-    backend::{Backend, CloudHypervisor, Firecracker, HostProcess, told_by, vulnerability},
+    backend::{Backend, CloudHypervisor, Firecracker, HostProcess, version_line, vulnerability},
     error::Error,
     locate,
 };
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What was looked at: `qemu`, `kernel`, `link vsock`.
+    /// What was checked: `qemu`, `kernel`, `link vsock`.
     pub name: &'static str,
-    /// Whether it is there.
+    /// Its status.
     pub status: CheckStatus,
-    /// What was found, or what to do.
+    /// What was found, or what to do about it.
     pub detail: String,
 }
 
-/// Whether something is there.
+/// The status of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CheckStatus {
-    /// It is there.
+    /// It is present.
     Good,
-    /// VMs run without it, but not as well; or it is there and must not be used.
+    /// VMs run without it, but not as well; or it is present and must not be
+    /// used.
     Poor,
-    /// It is not there, and VMs run without it.
+    /// It is absent, and VMs run without it.
     Absent,
-    /// No VM can run without it.
+    /// It is absent, and no VM can run without it.
     Missing,
 }
 
 impl Finding {
-    /// A finding of a caller's own, to be listed with the others.
+    /// Creates a finding, so that callers can add checks of their own.
     pub fn new(name: &'static str, status: CheckStatus, detail: impl Into<String>) -> Self {
         Self {
             name,
@@ -51,9 +52,8 @@ impl Finding {
     }
 }
 
-/// Looks at everything that a VM needs of the machine: each backend, each link,
-/// the guest's kernel and how its instructions would be executed. It changes
-/// nothing.
+/// Checks everything that a VM needs of the machine: each backend, each link,
+/// the guest's kernel and its acceleration. It has no side effects.
 ///
 /// ```no_run
 /// for finding in vmcell::doctor::examine() {
@@ -64,7 +64,7 @@ pub fn examine() -> Vec<Finding> {
     let mut findings = vec![qemu(), firecracker(), cloud_hypervisor()];
     let is_good = |finding: &Finding| finding.status == CheckStatus::Good;
     if !findings.iter().any(is_good) {
-        // One of them is needed, and this one runs everywhere.
+        // One of them is required, and QEMU runs everywhere.
         if let Some(qemu) = findings.first_mut() {
             qemu.status = CheckStatus::Missing;
         }
@@ -75,7 +75,7 @@ pub fn examine() -> Vec<Finding> {
 
 fn qemu() -> Finding {
     match locate::qemu(None) {
-        Ok(path) => match told_by(&path) {
+        Ok(path) => match version_line(&path) {
             Some(version) => {
                 let detail = format!("{version} ({})", path.display());
                 Finding::new("qemu", CheckStatus::Good, detail)
@@ -92,9 +92,9 @@ fn qemu() -> Finding {
 fn firecracker() -> Finding {
     match locate::firecracker(None) {
         Ok(program) => match vulnerability(&program) {
-            // It is named even where it could not run for other reasons.
+            // Reported even if it could not run for other reasons.
             Some(vulnerability) => Finding::new("firecracker", CheckStatus::Poor, vulnerability),
-            None => judged("firecracker", &Firecracker::new()),
+            None => from_health("firecracker", &Firecracker::new()),
         },
         Err(error) => absent("firecracker", &error),
     }
@@ -102,7 +102,7 @@ fn firecracker() -> Finding {
 
 fn cloud_hypervisor() -> Finding {
     match locate::cloud_hypervisor(None) {
-        Ok(_) => judged("cloud_hypervisor", &CloudHypervisor::new()),
+        Ok(_) => from_health("cloud_hypervisor", &CloudHypervisor::new()),
         Err(error) => absent("cloud_hypervisor", &error),
     }
 }
@@ -116,8 +116,8 @@ fn process() -> Finding {
     Finding::new("process", status, health.reason)
 }
 
-/// What the backend itself says, where its program is there.
-fn judged(name: &'static str, backend: &dyn Backend) -> Finding {
+/// The result of the backend's own health check, if its program is present.
+fn from_health(name: &'static str, backend: &dyn Backend) -> Finding {
     let health = backend.health();
     let status = match health.is_available {
         true => CheckStatus::Good,
@@ -126,7 +126,7 @@ fn judged(name: &'static str, backend: &dyn Backend) -> Finding {
     Finding::new(name, status, health.reason)
 }
 
-/// The link that the host's kernel has.
+/// The link that the host's kernel provides.
 fn vsock() -> Finding {
     let name = "link vsock";
     let device = "/dev/vhost-vsock";
@@ -143,7 +143,7 @@ fn vsock() -> Finding {
     }
 }
 
-/// The link that a program of its own is the device of.
+/// The link whose device is a separate program.
 fn hybrid_vsock() -> Finding {
     let name = "link hybrid-vsock";
     match locate::vhost_device_vsock(None) {
@@ -179,7 +179,7 @@ fn absent(name: &'static str, error: &Error) -> Finding {
     Finding::new(name, CheckStatus::Absent, error.to_string())
 }
 
-/// What the build script noted beside the kernel.
+/// Returns the release that the build script recorded beside the kernel.
 fn kernel_release(kernel: &Path) -> Option<String> {
     let notes = std::fs::read_to_string(kernel.with_file_name("version")).ok()?;
     let mut lines = notes.lines();

@@ -74,8 +74,8 @@ pub use acceleration::{Acceleration, AccelerationChoice};
 pub use error::{BootFailure, Error};
 pub use link::{LinkChoice, LinkKind};
 pub use process::{
-    Cause, Command, ExecEnd, ExecEvent, ExecFailure, ExecFailureKind, ExecInput, ExecParts,
-    ExecReader, ExecStage, ExecStream, Exit, Input, KeptOutput, LeftProcess, Offsets, Output,
+    Cause, Command, ExecEvent, ExecFailure, ExecFailureKind, ExecInput, ExecParts, ExecReader,
+    ExecStage, ExecStream, ExecWaiter, Exit, Input, KeptOutput, LeftProcess, Offsets, Output,
     OutputKind, OverflowPolicy, Process, ProcessId, ProcessInfo, ProcessSelector, Processes,
     ReadFrom, Resource, Truncation,
 };

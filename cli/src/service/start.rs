@@ -12,7 +12,7 @@ pub(super) async fn start(arguments: StartArguments) -> anyhow::Result<u8> {
         .into_spec(arguments.limits.apply_to(command));
     let vm = Vm::attach(&arguments.id).await?;
     let service = match arguments.if_same {
-        true => vm.services().start_same(&arguments.name, spec).await?,
+        true => vm.services().ensure_started(&arguments.name, spec).await?,
         false => vm.services().start(&arguments.name, spec).await?,
     };
     let status = match arguments.no_wait {

@@ -18,18 +18,18 @@ fn an_exported_tree_is_the_tree_that_the_image_was_made_of() {
     let sample = Sample::new();
     let disk = sample.open();
     let to = sample.path("out");
-    let mut told = 0;
+    let mut last_progress = 0;
     let exported = disk
         .export("/", &to)
         .exclude("/lost+found/")
         .keep_special_bits()
-        .progress(|progress| told = told.max(progress.entries))
+        .progress(|progress| last_progress = last_progress.max(progress.entries))
         .run()
         .unwrap();
     assert_eq!(exported.problem_count, 0, "{:?}", exported.problems);
     // The pipe.
     assert_eq!(exported.received.left_out, 1);
-    assert_eq!(exported.received.entries, told);
+    assert_eq!(exported.received.entries, last_progress);
 
     let (old, new) = (DiffSide::folder(sample.tree()), DiffSide::folder(&to));
     let diff = Comparison::new(old, new).run().unwrap();

@@ -64,7 +64,7 @@ fn lines_are_found_wherever_pieces_end() {
         }
         text.push(b'\n');
     }
-    // A line that is longer than what is searched at once, and has no end.
+    // A line that is longer than the search buffer and has no newline.
     text.extend_from_slice(&vec![b'x'; 3 << 20]);
     text.extend_from_slice(b"needle at the end");
     let file = sample.file("text", &text);

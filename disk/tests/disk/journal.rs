@@ -1,13 +1,13 @@
 use vmcell_disk::{Comparison, DiffSide, DiskChangeKind, ext4::JournalState};
 
-use crate::sample::{Sample, ask, open};
+use crate::sample::{Sample, debugfs_output, open};
 
-/// A block of a file that is newer in the journal is in another place than the
-/// one that both disks share.
+/// A block of a file whose newest version is in the journal differs from the
+/// block that both disks share.
 #[test]
 fn what_only_the_journal_has_changed_is_a_difference() {
     let sample = Sample::new();
-    let block = ask(&sample.image(), "bmap /src/main.rs 0");
+    let block = debugfs_output(&sample.image(), "bmap /src/main.rs 0");
     let block = block.trim();
     let mut bytes = b"fn main() {\n    println!(\"jello\");\n}\n".to_vec();
     bytes.resize(4096, 0);

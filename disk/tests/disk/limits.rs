@@ -13,7 +13,7 @@ fn limited(sample: &Sample, change: impl FnOnce(&mut DiskLimits)) -> Disk {
     Disk::options().limits(limits).open(sample.image()).unwrap()
 }
 
-fn what<T>(result: Result<T, DiskError>) -> DiskLimit {
+fn limit_of<T>(result: Result<T, DiskError>) -> DiskLimit {
     match result {
         Err(DiskError::Limit { what, .. }) => what,
         Err(error) => panic!("{error}"),
@@ -21,11 +21,12 @@ fn what<T>(result: Result<T, DiskError>) -> DiskLimit {
     }
 }
 
-/// How many entries came, and the limit that ended the walk as its last item.
+/// Returns how many entries came, and the limit that ended the walk as its last
+/// item.
 fn end_of_walk(disk: &Disk, walk: WalkOptions) -> (usize, DiskLimit) {
     let mut entries: Vec<_> = disk.walk("/", walk).unwrap().collect();
     let last = entries.pop().unwrap();
-    let limit = what(last.map_err(|problem| problem.error));
+    let limit = limit_of(last.map_err(|problem| problem.error));
     assert!(entries.iter().all(Result::is_ok));
     (entries.len(), limit)
 }
@@ -37,23 +38,26 @@ fn every_operation_ends_at_its_limits_and_says_so() {
     let (count, limit) = end_of_walk(&few, WalkOptions::new().unsorted());
     assert_eq!(limit, DiskLimit::Entries);
     assert!((50..=100).contains(&count), "{count}");
-    assert_eq!(what(few.usage("/")), DiskLimit::Entries);
+    assert_eq!(limit_of(few.usage("/")), DiskLimit::Entries);
     let export = few.export("/", sample.path("few"));
-    assert_eq!(what(export.run()), DiskLimit::Entries);
+    assert_eq!(limit_of(export.run()), DiskLimit::Entries);
     let (old, new) = (DiffSide::disk(&few, "/"), DiffSide::folder(sample.tree()));
-    assert_eq!(what(Comparison::new(old, new).run()), DiskLimit::Entries);
+    assert_eq!(
+        limit_of(Comparison::new(old, new).run()),
+        DiskLimit::Entries
+    );
 
     let small = limited(&sample, |limits| limits.memory = 10_000);
     assert_eq!(end_of_walk(&small, WalkOptions::new()).1, DiskLimit::Memory);
     let mut unsorted = small.walk("/", WalkOptions::new().unsorted()).unwrap();
     assert!(unsorted.all(|entry| entry.is_ok()));
-    assert_eq!(what(small.list("many")), DiskLimit::Memory);
+    assert_eq!(limit_of(small.list("many")), DiskLimit::Memory);
 
     let quick = limited(&sample, |limits| limits.time = Duration::ZERO);
-    assert_eq!(what(quick.read("etc/passwd")), DiskLimit::Time);
-    assert_eq!(what(quick.sha256("data/large")), DiskLimit::Time);
+    assert_eq!(limit_of(quick.read("etc/passwd")), DiskLimit::Time);
+    assert_eq!(limit_of(quick.sha256("data/large")), DiskLimit::Time);
     let export = quick.export("etc", sample.path("quick"));
-    assert_eq!(what(export.run()), DiskLimit::Time);
+    assert_eq!(limit_of(export.run()), DiskLimit::Time);
     assert!(!sample.path("quick").exists());
 }
 
@@ -67,10 +71,10 @@ fn what_is_too_deep_or_too_long_hides_nothing_else() {
         .unwrap()
         .partition(Result::is_ok);
     assert_eq!(problems.len(), 1);
-    // What is in `deep`.
+    // The entries in `deep` are missing.
     assert_eq!(entries.len(), whole - 3);
 
-    // A file that is longer than all may be is left out, the others are not.
+    // A file that exceeds the limit is left out, the others are not.
     let short = limited(&sample, |limits| limits.bytes = 3_500_000);
     let (entries, problems): (Vec<_>, Vec<_>) = short
         .walk("/", WalkOptions::new().with_sha256().exclude("large-too"))
@@ -89,7 +93,7 @@ fn a_file_that_claims_more_than_memory_holds_is_not_read_without_a_limit() {
     let disk = Disk::options().ignore_checksums().open(image).unwrap();
     assert_eq!(disk.stat("data/sparse").unwrap().size, 1 << 43);
     let whole = disk.read_with("data/sparse", ReadOptions::new());
-    assert_eq!(what(whole), DiskLimit::Wanted);
+    assert_eq!(limit_of(whole), DiskLimit::Wanted);
     let part = ReadOptions::new().range(1_500_000, 13);
     assert_eq!(
         disk.read_with("data/sparse", part).unwrap(),
@@ -97,7 +101,7 @@ fn a_file_that_claims_more_than_memory_holds_is_not_read_without_a_limit() {
     );
 }
 
-/// Lines of files, names and the targets of links are all kept for a diff.
+/// A diff keeps lines of files, names and the targets of links.
 #[test]
 fn a_comparison_keeps_no_more_than_it_may() {
     let sample = Sample::new();
@@ -124,7 +128,7 @@ fn a_comparison_keeps_no_more_than_it_may() {
         Comparison::new(old, new).exclude("/lost+found/").run()
     };
 
-    // Where there is no room for lines, there is for names.
+    // If there is no room for lines, names still fit.
     let diff = compare(&texts).unwrap();
     assert_eq!(diff.changes().len(), 101);
     let shown = |how| {
@@ -138,10 +142,10 @@ fn a_comparison_keeps_no_more_than_it_may() {
         .map(|change| change.file.patch().len());
     assert!(patches.sum::<usize>() < 600_000);
 
-    // The target of a link is shown, and known beside that.
+    // The target of a link is kept twice: as text of the diff and as metadata.
     assert_eq!(compare(&links).unwrap().changes().len(), 100);
     for number in 100..200 {
         symlink("y".repeat(3000), links.join(number.to_string())).unwrap();
     }
-    assert_eq!(what(compare(&links)), DiskLimit::Memory);
+    assert_eq!(limit_of(compare(&links)), DiskLimit::Memory);
 }

@@ -1,7 +1,7 @@
-//! Disks as a program that embeds the library sees them: images that `mke2fs`
-//! made from real trees, changed by `debugfs`, layered by `qemu-img`.
+//! Disks through the public API: images that `mke2fs` made from real trees,
+//! modified by `debugfs`, layered by `qemu-img`.
 //!
-//! They need what `make setup` brings, and neither a VM nor root.
+//! They need what `make setup` installs, and neither a VM nor root.
 #![allow(clippy::unwrap_used)]
 
 mod compare;

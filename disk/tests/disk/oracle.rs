@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use vmcell_disk::WalkOptions;
 
-use crate::sample::{Sample, ask};
+use crate::sample::{Sample, debugfs_output};
 
 #[test]
 fn a_directory_is_what_debugfs_lists() {
@@ -10,18 +10,18 @@ fn a_directory_is_what_debugfs_lists() {
     let disk = sample.open();
     for directory in ["/", "/src", "/many", "/etc"] {
         // Lines are /inode/mode/uid/gid/name/size/
-        let listed: BTreeSet<_> = ask(&sample.image(), &format!("ls -p {directory}"))
+        let listed: BTreeSet<_> = debugfs_output(&sample.image(), &format!("ls -p {directory}"))
             .lines()
             .filter_map(|line| {
                 let fields: Vec<_> = line.split('/').map(str::to_owned).collect();
                 let [_, inode, mode, _, _, name, ..] = &fields[..] else {
                     return None;
                 };
-                let is_told = name != "." && name != "..";
-                is_told.then(|| (name.clone(), inode.clone(), mode.clone()))
+                let is_listed = name != "." && name != "..";
+                is_listed.then(|| (name.clone(), inode.clone(), mode.clone()))
             })
             .collect();
-        let told: BTreeSet<_> = disk
+        let walked: BTreeSet<_> = disk
             .walk(directory, WalkOptions::new().depth(1))
             .unwrap()
             .map(|entry| {
@@ -37,6 +37,6 @@ fn a_directory_is_what_debugfs_lists() {
                 (name, entry.inode.to_string(), mode)
             })
             .collect();
-        assert_eq!(listed, told);
+        assert_eq!(listed, walked);
     }
 }

@@ -13,8 +13,8 @@ use crate::sample::Sample;
 
 const MIB: u64 = 1 << 20;
 
-/// A disk with an old partition table, and the same file system in some of its
-/// two partitions.
+/// Creates a disk with an MBR partition table, and the same file system in some
+/// of its two partitions.
 fn disk(sample: &Sample, with_file_system: &[u64]) -> PathBuf {
     let path = sample.path("disk.img");
     let file = fs::File::create(&path).unwrap();

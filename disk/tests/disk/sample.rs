@@ -1,4 +1,4 @@
-//! A tree with a bit of everything, and images of it.
+//! A sample tree with files of every kind, and images of it.
 
 use std::{
     env,
@@ -20,7 +20,7 @@ use vmcell_disk::{
     image::{self, Format},
 };
 
-/// The unit in which a child has bytes of its own.
+/// The cluster size of a qcow2 child.
 const CLUSTER: usize = 64 << 10;
 
 /// A folder with a tree in it, and an image of the tree.
@@ -29,7 +29,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// The tree, in an image of 4 KiB blocks.
+    /// Creates the tree and an image of it with 4 KiB blocks.
     pub(crate) fn new() -> Self {
         Self::with(&["-t", "ext4", "-b", "4096"])
     }
@@ -39,7 +39,7 @@ impl Sample {
             folder: tempfile::tempdir().unwrap(),
         };
         fs::create_dir(sample.tree()).unwrap();
-        grow(&sample.tree());
+        create_tree(&sample.tree());
         let mut command = tool("mke2fs");
         command.args(["-q", "-F"]).args(options).arg("-d");
         run(command.arg(sample.tree()).arg(sample.image()).arg("32M"));
@@ -62,7 +62,7 @@ impl Sample {
         open(&self.image())
     }
 
-    /// A copy of the image that was changed, one command of `debugfs` in a
+    /// Copies the image and modifies the copy, with one `debugfs` command a
     /// line.
     pub(crate) fn changed(&self, name: &str, commands: &str) -> PathBuf {
         let copy = self.path(name);
@@ -71,8 +71,8 @@ impl Sample {
         copy
     }
 
-    /// The same changes in a qcow2 child of the image, which has nothing but
-    /// them.
+    /// Makes the same changes in a qcow2 child of the image, which contains
+    /// only the clusters that differ.
     pub(crate) fn child(&self, commands: &str) -> PathBuf {
         let changed = self.changed("changed.ext4", commands);
         let child = self.path("child.qcow2");
@@ -95,7 +95,7 @@ impl Sample {
         child
     }
 
-    /// A file next to the image, to be used in commands.
+    /// Creates a file next to the image, for use in commands.
     pub(crate) fn file(&self, name: &str, content: &[u8]) -> String {
         let path = self.path(name);
         fs::write(&path, content).unwrap();
@@ -103,8 +103,8 @@ impl Sample {
     }
 }
 
-/// Fills a folder.
-fn grow(tree: &Path) {
+/// Creates the sample tree in a folder.
+fn create_tree(tree: &Path) {
     let write = |path: &str, content: &[u8], mode: u32| {
         let path = tree.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -130,8 +130,8 @@ fn grow(tree: &Path) {
         let text = format!("{number}\n");
         write(&format!("many/{number:04}"), text.as_bytes(), 0o644);
     }
-    let strange = OsStr::from_bytes(b"data/not-utf8-\xff\xfe");
-    fs::write(tree.join(strange), b"bytes").unwrap();
+    let not_utf8 = OsStr::from_bytes(b"data/not-utf8-\xff\xfe");
+    fs::write(tree.join(not_utf8), b"bytes").unwrap();
 
     // Holes at the beginning, in the middle and at the end.
     let sparse = fs::File::create(tree.join("data/sparse")).unwrap();
@@ -160,12 +160,12 @@ fn grow(tree: &Path) {
     file.set_modified(time).unwrap();
 }
 
-/// Whether files of the host can have attributes.
+/// Returns whether the host's file system supports extended attributes.
 pub(crate) fn has_xattrs(folder: &Path) -> bool {
     setxattr(folder, "user.vmcell-test", b"", XattrFlags::empty()).is_ok()
 }
 
-/// Bytes that do not repeat soon.
+/// Returns bytes that do not repeat soon.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let next = || {
@@ -183,23 +183,24 @@ pub(crate) fn open_raw(path: &Path) -> Disk {
     Disk::options().format(Format::Raw).open(path).unwrap()
 }
 
-/// Changes an image, one command in a line.
+/// Modifies an image, with one command a line.
 pub(crate) fn debugfs(image: &Path, commands: &str) {
     let script = image.with_extension("script");
     fs::write(&script, commands).unwrap();
     let output = run(tool("debugfs").args(["-w", "-f"]).arg(script).arg(image));
-    // It ends well whatever happens.
+    // It exits with 0 whatever happens.
     let errors: Vec<_> = output.1.lines().skip(1).collect();
     assert!(errors.is_empty(), "{errors:#?}");
 }
 
-/// What `debugfs` says.
-pub(crate) fn ask(image: &Path, command: &str) -> String {
+/// Returns the output of a `debugfs` command.
+pub(crate) fn debugfs_output(image: &Path, command: &str) -> String {
     run(tool("debugfs").args(["-R", command]).arg(image)).0
 }
 
 pub(crate) fn tool(name: &str) -> Command {
-    // Users who are not root often do not have the folders of these.
+    // The `PATH` of users other than root often lacks the folders of these
+    // tools.
     let path = env::var("PATH").unwrap_or_default();
     let mut command = Command::new(name);
     command

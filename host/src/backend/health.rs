@@ -1,14 +1,15 @@
-/// Whether a backend could run a VM.
+/// Whether a backend can run VMs on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendHealth {
-    /// Whether it could.
+    /// Whether it can.
     pub is_available: bool,
-    /// What was found, or what is missing and what to do about it, for people.
+    /// What was found, or what is missing and how to fix it, as text for
+    /// people.
     pub reason: String,
 }
 
 impl BackendHealth {
-    /// It could.
+    /// The health of a backend that can run VMs.
     pub fn available(reason: impl Into<String>) -> Self {
         Self {
             is_available: true,
@@ -16,7 +17,7 @@ impl BackendHealth {
         }
     }
 
-    /// It could not.
+    /// The health of a backend that cannot.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self {
             is_available: false,

@@ -1,4 +1,4 @@
-//! For VMMs that cannot emulate.
+//! Checks for VMMs that cannot emulate.
 
 use super::Machine;
 use crate::{
@@ -6,8 +6,8 @@ use crate::{
     error::Error,
 };
 
-/// Whether this machine has KVM; why not if it has not.
-pub(super) fn has_kvm() -> Result<(), String> {
+/// Checks that this machine has KVM, or returns why not.
+pub(super) fn check_kvm() -> Result<(), String> {
     let choice = AccelerationChoice::detect();
     match choice.acceleration {
         Acceleration::Kvm => Ok(()),
@@ -15,8 +15,8 @@ pub(super) fn has_kvm() -> Result<(), String> {
     }
 }
 
-/// Refuses a machine that is not to be run by KVM.
-pub(super) fn demand_kvm(machine: &Machine, backend: &str) -> Result<(), Error> {
+/// Rejects a machine that is not accelerated by KVM.
+pub(super) fn require_kvm(machine: &Machine, backend: &str) -> Result<(), Error> {
     let choice = machine.acceleration();
     match choice.acceleration {
         Acceleration::Kvm => Ok(()),

@@ -8,7 +8,7 @@ pub struct Launched {
     pub(crate) vmm: Vmm,
     pub(crate) transport: AgentTransport,
     pub(crate) link: LinkChoice,
-    /// What is read for messages of the guest's kernel and of the VMM.
+    /// Streams with messages of the guest's kernel and of the VMM.
     pub(crate) consoles: Vec<UnixStream>,
     /// Dropped when the VM has ended.
     pub(crate) kept: Vec<Box<dyn Any + Send>>,
@@ -16,7 +16,7 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// A VMM that runs, and how the agent in its VM is reached.
+    /// Creates it from a running VMM and the transport to the agent in its VM.
     pub fn new(vmm: Vmm, transport: AgentTransport) -> Self {
         let kind = match transport {
             AgentTransport::Port(_) => LinkKind::Serial,
@@ -33,30 +33,31 @@ impl Launched {
         }
     }
 
-    /// Something that tells people what happens: the guest's serial console, or
-    /// what the VMM itself complains about. Its end is shown when a boot fails.
+    /// Adds a stream of messages for people: the guest's serial console, or the
+    /// VMM's standard error. Its end is shown when a boot fails.
     #[must_use]
     pub fn console(mut self, console: UnixStream) -> Self {
         self.consoles.push(console);
         self
     }
 
-    /// What the link is, and why that one, for those who ask how the VM is.
+    /// Sets the kind of link and why it was chosen, which the VM's health
+    /// reports.
     #[must_use]
     pub fn link(mut self, link: LinkChoice) -> Self {
         self.link = link;
         self
     }
 
-    /// Keeps something until the VM has ended, and drops it then: a folder that
-    /// is removed, a lock that is given back.
+    /// Keeps a value until the VM has ended, and drops it then: a folder that
+    /// is removed, a lock that is released.
     #[must_use]
     pub fn keep(mut self, kept: impl Any + Send) -> Self {
         self.kept.push(Box::new(kept));
         self
     }
 
-    /// Something that everybody who uses the VM must know.
+    /// Adds a warning for every user of the VM.
     #[must_use]
     pub fn warning(mut self, warning: impl Into<String>) -> Self {
         self.warnings.push(warning.into());

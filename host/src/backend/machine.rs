@@ -19,7 +19,8 @@ use crate::{
     random::random_bytes,
 };
 
-/// A VM to be: everything that differs from one VM to the next.
+/// The description of a VM to start: everything that differs from one VM to the
+/// next.
 #[derive(Debug)]
 pub struct Machine {
     pub(crate) id: String,
@@ -36,7 +37,7 @@ pub struct Machine {
     pub(crate) boot_id: [u8; 16],
     pub(crate) reset_key: [u8; 16],
     pub(crate) scratch_folder: PathBuf,
-    /// Makes another boot file of it.
+    /// Alters the boot file, for tests.
     #[cfg(test)]
     pub(crate) alter_boot_file: Option<fn(Vec<u8>) -> Vec<u8>>,
 }
@@ -45,22 +46,23 @@ pub struct Machine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Root {
-    /// An image that is not written.
+    /// An image, which is not modified.
     Image(PathBuf),
-    /// A directory of this machine, which is not written.
+    /// A directory of this machine, which is not modified.
     Directory(PathBuf),
-    /// A disk that is written and kept.
+    /// A disk that the VM writes to, and that is kept.
     #[cfg(feature = "disk")]
     Disk {
-        /// The qcow2 layer that takes what the VM writes.
+        /// The qcow2 layer that the VM writes to.
         path: PathBuf,
-        /// Where the files beneath it may be; its own folder if none is named.
+        /// The folders where its backing files may be; its own folder if the
+        /// list is empty.
         backing_folders: Vec<PathBuf>,
     },
 }
 
 impl Root {
-    /// The file that was named.
+    /// Returns the path of the image, directory or disk.
     pub fn path(&self) -> &Path {
         match self {
             Self::Image(path) | Self::Directory(path) => path,
@@ -69,7 +71,7 @@ impl Root {
         }
     }
 
-    /// Whether what the VM writes stays when it has ended.
+    /// Returns whether what the VM writes is kept when it has ended.
     pub fn is_kept(&self) -> bool {
         match self {
             Self::Image(_) | Self::Directory(_) => false,
@@ -79,58 +81,57 @@ impl Root {
     }
 }
 
-/// Where the agent finds its host.
+/// How the agent reaches the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BootLink {
-    /// On the serial ports that the machine has.
+    /// Through the serial ports of the machine.
     Ports,
-    /// On vsock, where it listens.
+    /// Through vsock, where the agent listens.
     Vsock {
         /// The port on which it listens.
         port: u32,
-        /// The port of the host to which it connects once as soon as it does.
+        /// The port of the host to which it connects once, as soon as it
+        /// listens.
         ready_port: u32,
     },
 }
 
 impl Machine {
-    /// Names the VM; part of what a list of processes shows.
+    /// Returns the id of the VM, which is part of the names of its processes.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What it boots from.
+    /// Returns what it boots from.
     pub fn root(&self) -> &Root {
         &self.root
     }
 
-    /// How many virtual processors it has.
+    /// Returns how many virtual processors it has.
     pub fn vcpus(&self) -> u32 {
         self.vcpus
     }
 
-    /// How much memory it has.
+    /// Returns its memory size in MiB.
     pub fn memory_mib(&self) -> u32 {
         self.memory_mib
     }
 
-    /// How its instructions are to be executed.
+    /// Returns whether it is accelerated or emulated.
     pub fn acceleration(&self) -> AccelerationChoice {
         self.acceleration
     }
 
-    /// What is to carry the bytes between host and agent. None: whatever is
-    /// best.
+    /// Returns the requested kind of link; `None` if the backend may choose.
     pub fn link(&self) -> Option<LinkKind> {
         self.link
     }
 
-    /// For a backend that has one kind of link only: that one, if the caller
-    /// does not insist on another.
+    /// Returns the link of a backend that supports one kind only.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the caller does.
+    /// [`Error::Invalid`] if another kind was requested.
     pub fn only_link(&self, kind: LinkKind, backend: &str) -> Result<LinkChoice, Error> {
         match self.link {
             None => Ok(LinkChoice::new(kind, "the only one that the backend has")),
@@ -141,7 +142,7 @@ impl Machine {
         }
     }
 
-    /// The guest's kernel, an uncompressed `vmlinux`.
+    /// Returns the path of the guest's kernel, an uncompressed `vmlinux`.
     ///
     /// # Errors
     /// [`Error::Missing`], [`Error::BadFile`].
@@ -149,25 +150,25 @@ impl Machine {
         locate::kernel(self.kernel.as_deref())
     }
 
-    /// What the caller adds to the kernel's command line.
+    /// Returns what the caller adds to the kernel's command line.
     pub fn kernel_arguments(&self) -> &str {
         &self.kernel_arguments
     }
 
-    /// The agent's program, which is static.
+    /// Returns the agent's binary, which is statically linked.
     pub fn agent(&self) -> &[u8] {
         &self.agent
     }
 
-    /// Where files may be kept while the VM lives.
+    /// Returns the folder for files that are needed while the VM lives.
     pub fn scratch_folder(&self) -> &Path {
         &self.scratch_folder
     }
 
-    /// What the agent is told of its boot.
+    /// Returns the boot file, from which the agent reads its settings.
     ///
     /// # Errors
-    /// [`Error::Host`] if there is no randomness to be had.
+    /// [`Error::Host`] if the system provides no random bytes.
     pub fn boot_file(&self, root_device: &str, link: BootLink) -> Result<Vec<u8>, Error> {
         let link = match link {
             BootLink::Ports => boot::BootLink::Ports,
@@ -194,17 +195,18 @@ impl Machine {
         Ok(file)
     }
 
-    /// The archive with the agent and its boot file, in a file without a name.
+    /// Returns the initramfs with the agent and its boot file, in an unnamed
+    /// file.
     ///
     /// # Errors
-    /// [`Error::Host`] if the system refuses memory or randomness.
+    /// [`Error::Host`] if the system provides no memory or no random bytes.
     pub fn initramfs(&self, root_device: &str, link: BootLink) -> Result<File, Error> {
         let boot_file = self.boot_file(root_device, link)?;
         let archive = initramfs(&self.agent, &boot_file);
-        file_in_memory("vmcell-initramfs", &archive).map_err(Error::host("make the initramfs"))
+        memfd_with("vmcell-initramfs", &archive).map_err(Error::host("make the initramfs"))
     }
 
-    /// Its disk, as layers that are open.
+    /// Opens the layers of its disk.
     pub(crate) fn overlay(&self) -> Result<Overlay, Error> {
         match &self.root {
             Root::Image(image) => Overlay::create(image, &self.scratch_folder),
@@ -222,8 +224,8 @@ impl Machine {
     }
 }
 
-/// A file that no path leads to.
-pub(super) fn file_in_memory(name: &str, contents: &[u8]) -> std::io::Result<File> {
+/// Creates a memfd with these contents.
+pub(super) fn memfd_with(name: &str, contents: &[u8]) -> std::io::Result<File> {
     let mut file = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
     file.write_all(contents)?;
     file.rewind()?;
@@ -232,7 +234,7 @@ pub(super) fn file_in_memory(name: &str, contents: &[u8]) -> std::io::Result<Fil
 
 #[cfg(test)]
 impl Machine {
-    /// One for tests of command lines.
+    /// A machine for tests of command lines.
     pub(super) fn sample(acceleration: crate::acceleration::Acceleration) -> Self {
         Self {
             id: "0123".to_owned(),

@@ -1,16 +1,16 @@
-//! What can run a VM.
+//! Backends: the programs that run VMs.
 //!
-//! A [`Backend`] turns a [`Machine`] into a running VMM. The part that decides
-//! is a pure function to a command line or a config file; the part that acts is
-//! small. Which one a VM gets says [`VmBuilder::backend`](crate::VmBuilder::backend);
-//! all that there are, by name, is [`Backends`].
+//! A [`Backend`] turns a [`Machine`] into a running VMM. A pure function builds
+//! the command line or config file; the code that acts is small.
+//! [`VmBuilder::backend`](crate::VmBuilder::backend) selects the backend of a
+//! VM; [`Backends`] holds all of them by name.
 //!
-//! Backends of other people are as good as ours: implement the trait, and
-//! add it with [`Backends::with`].
+//! You can add backends of your own: implement the trait, and add it with
+//! [`Backends::with`].
 
-mod ask;
 mod cloud_hypervisor;
 mod firecracker;
+mod guarded_call;
 mod health;
 mod kvm;
 mod launched;
@@ -24,10 +24,10 @@ mod version;
 
 use std::fmt;
 
-pub(crate) use ask::launch_error;
 pub use cloud_hypervisor::CloudHypervisor;
 pub(crate) use firecracker::vulnerability;
 pub use firecracker::{Firecracker, Jail};
+pub(crate) use guarded_call::launch_error;
 pub use health::BackendHealth;
 pub use launched::Launched;
 pub use machine::{BootLink, Machine, Root};
@@ -36,36 +36,36 @@ pub use qemu::Qemu;
 pub use registry::{Backends, RejectedBackend};
 pub(crate) use transport::AGENT_PORT;
 pub use transport::AgentTransport;
-pub(crate) use version::told_by;
+pub(crate) use version::version_line;
 
 use crate::error::Error;
 pub use crate::{run_folder::RunFolder, vmm::Vmm, vsock::VsockListener};
 
-/// Something that can run a VM.
+/// A program that can run VMs.
 pub trait Backend: fmt::Debug + Send + Sync {
-    /// A name that never changes.
+    /// Returns a stable name.
     fn name(&self) -> &str;
 
-    /// Whether it could run a VM on this machine now. It is quick and changes
-    /// nothing.
+    /// Returns whether it can run a VM on this machine now. It is quick and has
+    /// no side effects.
     ///
-    /// Called on a thread that may wait. One that has not answered after 10
-    /// seconds counts as not available, as does one that panics.
+    /// Called on a thread that may block. A backend that has not returned after
+    /// 10 seconds counts as unavailable, as does one that panics.
     fn health(&self) -> BackendHealth;
 
-    /// Whether a VM holds what runs in it. A backend without one is used only
-    /// where the caller allows that: see
+    /// Returns whether a VM isolates the guest. A backend without one is used
+    /// only if the caller allows that: see
     /// [`VmBuilder::allow_host_compat`](crate::VmBuilder::allow_host_compat).
     fn is_vm(&self) -> bool {
         true
     }
 
-    /// Starts the VM. It ends with the [`Vmm`] in the answer.
+    /// Starts the VM. It ends when the returned [`Vmm`] is dropped.
     ///
-    /// Called on a thread that may wait. A panic is reported to whoever starts
-    /// the VM, as [`Error::BackendPanicked`].
+    /// Called on a thread that may block. A panic is reported to the caller
+    /// that starts the VM, as [`Error::BackendPanicked`].
     ///
     /// # Errors
-    /// Why it cannot be started. Nothing is left of it then.
+    /// Why it cannot be started. In that case nothing is left behind.
     fn launch(&self, machine: Machine) -> Result<Launched, Error>;
 }

@@ -1,5 +1,5 @@
-//! Disks for VMMs that know nothing of layers: a copy of the image, which costs
-//! next to nothing where the file system can share what is not written.
+//! Disks for VMMs that do not support layers: a copy of the image, which is
+//! almost free on file systems with reflinks.
 
 use std::{fs::File, io, os::unix::fs::FileExt as _};
 
@@ -11,11 +11,11 @@ use rustix::{
 use super::{Machine, Root};
 use crate::{error::Error, overlay::open_image};
 
-/// So much is copied at a time.
-const PIECE: usize = 1 << 20;
+/// How much is copied at a time.
+const CHUNK: usize = 1 << 20;
 
-/// The disk of a machine, as a raw file without a name that is gone with the VM.
-/// `backend` is who wants it, for those who are refused.
+/// Creates the disk of a machine, as an unnamed raw file that is gone with the
+/// VM. `backend` is used in errors.
 pub(super) fn raw_disk(machine: &Machine, backend: &str) -> Result<File, Error> {
     let disk = tempfile::tempfile_in(machine.scratch_folder())
         .map_err(Error::host("make the VM's disk"))?;
@@ -23,18 +23,18 @@ pub(super) fn raw_disk(machine: &Machine, backend: &str) -> Result<File, Error> 
     Ok(disk)
 }
 
-/// Makes a file that is empty the disk of a machine.
+/// Copies the image of a machine to an empty file.
 pub(super) fn fill_raw_disk(machine: &Machine, backend: &str, disk: &File) -> Result<(), Error> {
     let image = match machine.root() {
         Root::Image(image) => image,
-        other => return Err(unfit(other, backend)),
+        other => return Err(unsupported_root(other, backend)),
     };
     let (image, size) = open_image(image)?;
     copy(&image, size, disk).map_err(Error::host("copy the image to the VM's disk"))
 }
 
-/// What only some backends can boot from.
-fn unfit(root: &Root, backend: &str) -> Error {
+/// The error for a root that the backend cannot boot from.
+fn unsupported_root(root: &Root, backend: &str) -> Error {
     Error::Invalid(format!(
         "the backend {backend} boots from raw images only, not from {}: choose the backend qemu, \
          or make a raw image of it",
@@ -42,30 +42,31 @@ fn unfit(root: &Root, backend: &str) -> Error {
     ))
 }
 
-/// Makes `to` what `from` is: by sharing all of it until one of the two is
-/// written, or else by copying what is not a hole.
+/// Copies `from` to `to`: as a reflink if possible, or else by copying
+/// everything except holes.
 pub(super) fn copy(from: &File, size: u64, to: &File) -> io::Result<()> {
     if ioctl_ficlone(to, from).is_ok() {
         return Ok(());
     }
     to.set_len(size)?;
-    let mut buffer = vec![0; PIECE];
+    let mut buffer = vec![0; CHUNK];
     let mut end = 0;
     while let Some(start) = next(from, SeekFrom::Data(end))? {
         end = next(from, SeekFrom::Hole(start))?.unwrap_or(size).min(size);
         let mut at = start;
         while at < end {
-            let length = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
-            let piece = buffer.get_mut(..length).unwrap_or_default();
-            from.read_exact_at(piece, at)?;
-            to.write_all_at(piece, at)?;
-            at += piece.len() as u64;
+            let length = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
+            let chunk = buffer.get_mut(..length).unwrap_or_default();
+            from.read_exact_at(chunk, at)?;
+            to.write_all_at(chunk, at)?;
+            at += chunk.len() as u64;
         }
     }
     Ok(())
 }
 
-/// Where data or a hole begins next: lseek(2). None: there is none any more.
+/// Returns where the next data or hole begins (lseek(2)); `None` if there is
+/// none.
 fn next(file: &File, position: SeekFrom) -> io::Result<Option<u64>> {
     match seek(file, position) {
         Ok(offset) => Ok(Some(offset)),
@@ -85,7 +86,7 @@ mod tests {
         const SIZE: u64 = 64 << 20;
         let from = tempfile::tempfile().unwrap();
         from.set_len(SIZE).unwrap();
-        let large = vec![7; 3 * PIECE / 2];
+        let large = vec![7; 3 * CHUNK / 2];
         for (offset, bytes) in [(0, &b"begin"[..]), (10 << 20, &large), (SIZE - 3, b"end")] {
             from.write_all_at(bytes, offset).unwrap();
         }

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use super::{Backend, CloudHypervisor, Firecracker, HostProcess, Qemu, ask};
+use super::{Backend, CloudHypervisor, Firecracker, HostProcess, Qemu, guarded_call};
 use crate::error::Error;
 
 /// Backends by name.
@@ -32,13 +32,13 @@ impl fmt::Display for RejectedBackend {
 }
 
 impl Backends {
-    /// All that come with the library, those first that are chosen first:
+    /// Returns all backends of the library, in order of preference:
     ///
-    /// - `qemu`, which runs everywhere, has every link and keeps disks;
+    /// - `qemu`, which runs everywhere, supports every link and persistent disks;
     /// - `firecracker` and `cloud_hypervisor`, where there is no QEMU: they need
     ///   KVM;
-    /// - `process`, which is no VM, where that is
-    ///   [allowed](crate::VmBuilder::allow_host_compat) and there is nothing else.
+    /// - `process`, which is not a VM, where that is
+    ///   [allowed](crate::VmBuilder::allow_host_compat) and no other can be used.
     pub fn new() -> Self {
         Self {
             backends: vec![
@@ -50,8 +50,8 @@ impl Backends {
         }
     }
 
-    /// Adds one of your own behind the others, or in place of one that has its
-    /// name.
+    /// Adds a backend of your own after the others, or replaces the one with
+    /// the same name.
     #[must_use]
     pub fn with(mut self, backend: impl Backend + 'static) -> Self {
         let backend: Arc<dyn Backend> = Arc::new(backend);
@@ -63,12 +63,12 @@ impl Backends {
         self
     }
 
-    /// All of them.
+    /// Iterates over all of them.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Backend>> {
         self.backends.iter()
     }
 
-    /// The one with a name, if it could run a VM.
+    /// Returns the backend with this name, if it can run a VM.
     pub(crate) async fn get(
         &self,
         name: &str,
@@ -79,7 +79,7 @@ impl Backends {
             name: name.to_owned(),
             known: self.names(),
         })?;
-        match why_not(backend, host_compat).await {
+        match unavailable_reason(backend, host_compat).await {
             None => Ok(backend.clone()),
             Some(reason) => Err(Error::BackendUnavailable {
                 name: name.to_owned(),
@@ -88,14 +88,15 @@ impl Backends {
         }
     }
 
-    /// The first one that could run a VM, and why those before it could not.
+    /// Returns the first backend that can run a VM, and why those before it
+    /// cannot.
     pub(crate) async fn choose(
         &self,
         host_compat: bool,
     ) -> Result<(Arc<dyn Backend>, Vec<RejectedBackend>), Error> {
         let mut rejected_backends = Vec::new();
         for backend in self.iter() {
-            match why_not(backend, host_compat).await {
+            match unavailable_reason(backend, host_compat).await {
                 None => return Ok((backend.clone(), rejected_backends)),
                 Some(reason) => rejected_backends.push(RejectedBackend {
                     backend: backend.name().to_owned(),
@@ -119,12 +120,12 @@ impl Backends {
     }
 }
 
-/// Why a backend cannot be used. None: it can.
-async fn why_not(backend: &Arc<dyn Backend>, host_compat: bool) -> Option<String> {
+/// Returns why a backend cannot be used; `None` if it can.
+async fn unavailable_reason(backend: &Arc<dyn Backend>, host_compat: bool) -> Option<String> {
     if !backend.is_vm() && !host_compat {
-        return Some("it is no VM: allow host-compat if that will do".to_owned());
+        return Some("it is not a VM: allow host-compat to use it".to_owned());
     }
-    let health = ask::health(backend).await;
+    let health = guarded_call::health(backend).await;
     (!health.is_available).then_some(health.reason)
 }
 
@@ -198,7 +199,7 @@ mod tests {
             reasons,
             [
                 "missing: install missing",
-                "namespaces: it is no VM: allow host-compat if that will do"
+                "namespaces: it is not a VM: allow host-compat to use it"
             ]
         );
         let (chosen, rejected_backends) = some.choose(true).await.unwrap();

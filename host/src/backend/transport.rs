@@ -7,44 +7,44 @@ use std::{
 use super::BootLink;
 use crate::{error::Error, vsock::VsockListener};
 
-/// How the agent is reached.
+/// The transport between host and agent.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AgentTransport {
-    /// A byte stream without ends, such as a serial port. What is sent waits
-    /// until the agent is there.
+    /// A byte stream without connections, such as a serial port. Data that is
+    /// sent is buffered until the agent is there.
     Port(UnixStream),
-    /// vsock of which the VMM makes Unix sockets.
+    /// vsock that the VMM maps to Unix sockets.
     Hybrid {
-        /// Where the VMM takes connections to the guest.
+        /// The Unix socket where the VMM accepts connections to the guest.
         path: PathBuf,
-        /// Where it makes one when the agent is ready.
+        /// Where the VMM connects when the agent is ready.
         ready: UnixListener,
     },
     /// vsock by the host's kernel.
     Vsock {
-        /// The guest's number.
+        /// The guest's CID.
         cid: u32,
         /// Where the agent connects when it is ready.
         ready: VsockListener,
     },
 }
 
-/// The port on which the agent listens. Those below are for root only.
+/// The port on which the agent listens. Lower ports are for root only.
 pub(crate) const AGENT_PORT: u32 = 1024;
 
-/// The port of the host to which the agent connects, where each VM has all
-/// ports of the host to itself.
+/// The port of the host to which the agent connects when it is ready, where
+/// each VM has a port range of its own.
 const READY_PORT: u32 = 1025;
 
 impl AgentTransport {
-    /// For a VMM that takes connections to the guest on a Unix socket at `path`
-    /// and asks for their port with `CONNECT <port>`; and that turns connections
-    /// of the guest to a port of the host into such to `<path>_<port>`. It must
-    /// not run yet.
+    /// Creates the transport for a VMM that accepts connections to the guest on
+    /// a Unix socket at `path`, selects their port with `CONNECT <port>`, and
+    /// forwards connections of the guest to a port of the host to
+    /// `<path>_<port>`. The VMM must not run yet.
     ///
     /// # Errors
-    /// [`Error::Host`] if there can be no socket.
+    /// [`Error::Host`] if the socket cannot be created.
     pub fn hybrid(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         let mut ready = OsString::from(&path);
@@ -53,7 +53,8 @@ impl AgentTransport {
         Ok(Self::Hybrid { path, ready })
     }
 
-    /// For a guest with this number in the host's kernel. It must not run yet.
+    /// Creates the transport for a guest with this CID in the host's kernel.
+    /// The guest must not run yet.
     ///
     /// # Errors
     /// [`Error::Host`] if the kernel has no vsock.
@@ -62,7 +63,7 @@ impl AgentTransport {
         Ok(Self::Vsock { cid, ready })
     }
 
-    /// What the agent has to be told.
+    /// Returns what the boot file tells the agent about the link.
     pub fn boot_link(&self) -> BootLink {
         let ready_port = match self {
             Self::Port(_) => return BootLink::Ports,

@@ -15,7 +15,7 @@ use rustix::{
 
 use crate::sys::die_with_spawning_thread;
 
-/// What a program says its version is.
+/// The version that a program reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version(pub(crate) u32, pub(crate) u32, pub(crate) u32);
 
@@ -25,23 +25,25 @@ impl fmt::Display for Version {
     }
 }
 
-/// How long a program may take to tell its version.
+/// How long a program may take to print its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// No version is told in more bytes.
-const MAX_TEXT: usize = 4096;
+/// The most bytes of output that are read.
+const MAX_OUTPUT: usize = 4096;
 
 impl Version {
-    /// Asks a program with `--version`. None: it does not say.
+    /// Runs a program with `--version`. Returns `None` if it prints no version.
     pub(crate) fn of(program: &Path) -> Option<Self> {
-        Self::parse(&told_by(program)?)
+        Self::parse(&version_line(program)?)
     }
 
-    /// The first word of a text that looks like a version: `v1.14.4`, `51.1`.
+    /// Returns the first word of a text that looks like a version: `v1.14.4`,
+    /// `51.1`.
     fn parse(text: &str) -> Option<Self> {
         text.split_whitespace().find_map(|word| {
             let word = word.strip_prefix('v').unwrap_or(word);
-            // What is behind a hyphen or a plus is of a build, not a release.
+            // What follows a hyphen or a plus identifies a build, not a
+            // release.
             let release = word.split(['-', '+']).next()?;
             let mut numbers = release.split('.');
             let major = numbers.next()?.parse().ok()?;
@@ -52,13 +54,14 @@ impl Version {
     }
 }
 
-/// The first line that a program says of itself. It waits at most
-/// [`VERSION_TIMEOUT`]; what the program started is ended by then.
-pub(crate) fn told_by(program: &Path) -> Option<String> {
+/// Returns the first line that a program prints with `--version`. It waits at
+/// most [`VERSION_TIMEOUT`], and kills the program and everything that it
+/// started.
+pub(crate) fn version_line(program: &Path) -> Option<String> {
     let mut command = Command::new(program);
     command
         .arg("--version")
-        // A group of its own, which is ended as a whole.
+        // A group of its own, which is killed as a whole.
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -68,18 +71,19 @@ pub(crate) fn told_by(program: &Path) -> Option<String> {
     let deadline = Instant::now() + VERSION_TIMEOUT;
     let output = child.stdout.take();
     let line = output.and_then(|mut output| first_line(&mut output, deadline));
-    // It may have more to say, or nothing for ever. It has not been waited for,
-    // so the number is still that of its group.
+    // It may still print, or hang. It has not been waited for, so the pid is
+    // still that of its group.
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _ = child.wait();
     String::from_utf8(line?).ok()
 }
 
-/// The first line, without its end. None if it is not there by the deadline.
+/// Reads the first line, without its newline. Returns `None` if it does not
+/// arrive by the deadline.
 fn first_line(output: &mut ChildStdout, deadline: Instant) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut buffer = [0; 512];
-    while text.len() < MAX_TEXT {
+    while text.len() < MAX_OUTPUT {
         let rest = deadline.saturating_duration_since(Instant::now());
         let rest = Timespec::try_from(rest).ok()?;
         let mut waiting = [PollFd::new(&*output, PollFlags::IN)];
@@ -97,7 +101,7 @@ fn first_line(output: &mut ChildStdout, deadline: Instant) -> Option<Vec<u8>> {
             return Some(text);
         }
         if count == 0 {
-            // A last line need not have an end.
+            // The last line may lack a newline.
             return (!text.is_empty()).then_some(text);
         }
     }
@@ -147,15 +151,15 @@ mod tests {
     #[test]
     fn a_program_that_hangs_in_its_first_line_is_ended_with_what_it_started() {
         let folder = tempfile::tempdir().unwrap();
-        // Its child has the pipe too, and holds this file's lock.
+        // Its child inherits the pipe, and holds the lock of this file.
         let lock = folder.path().join("lock");
         let hanging = format!("exec 9>{}; flock 9; printf v; sleep 100000", lock.display());
         let hanging = script(folder.path(), "hanging", &hanging);
-        assert_eq!(told_by(&hanging), None);
+        assert_eq!(version_line(&hanging), None);
         let lock = std::fs::File::open(lock).unwrap();
         lock.lock().unwrap();
 
         let more = script(folder.path(), "more", "echo v1.2.3; sleep 100000");
-        assert_eq!(told_by(&more).as_deref(), Some("v1.2.3"));
+        assert_eq!(version_line(&more).as_deref(), Some("v1.2.3"));
     }
 }

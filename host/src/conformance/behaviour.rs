@@ -1,34 +1,34 @@
-//! Everything that is looked for, in order.
+//! All behaviours that are checked, in order.
 
 use std::pin::Pin;
 
 use super::{
-    crash, exec, files, leftovers, lifecycle, ports, reconnect, scene::Scene, services, streams,
-    terminals, trees, unmet::Seen,
+    check::CheckResult, context::CheckContext, crash, exec, files, leftovers, lifecycle, ports,
+    reconnect, services, streams, terminals, trees,
 };
 
-/// Something that a user of a VM counts on.
+/// A behaviour that users of a VM rely on.
 pub(super) struct Behaviour {
     pub(super) group: &'static str,
-    /// What is to be seen, in words.
+    /// The expected behaviour, in words.
     pub(super) name: &'static str,
-    pub(super) look: Look,
+    pub(super) check: Check,
 }
 
-/// Looks whether it is so.
-pub(super) type Look = fn(Scene) -> Looking;
+/// Checks a behaviour.
+pub(super) type Check = fn(CheckContext) -> CheckFuture;
 
-type Looking = Pin<Box<dyn Future<Output = Seen> + Send>>;
+type CheckFuture = Pin<Box<dyn Future<Output = CheckResult> + Send>>;
 
-type Group = (&'static str, &'static [(&'static str, Look)]);
+type Group = (&'static str, &'static [(&'static str, Check)]);
 
-/// All of them. The first one fails if no VM starts.
+/// Returns all of them. The first one fails if no VM starts.
 pub(super) fn all() -> impl Iterator<Item = Behaviour> {
     GROUPS.iter().flat_map(|(group, behaviours)| {
-        behaviours.iter().map(|(name, look)| Behaviour {
+        behaviours.iter().map(|(name, check)| Behaviour {
             group,
             name,
-            look: *look,
+            check: *check,
         })
     })
 }
@@ -37,137 +37,127 @@ const GROUPS: &[Group] = &[
     (
         "lifecycle",
         &[
-            ("it starts, runs and has an id", |scene| {
-                Box::pin(lifecycle::runs(scene))
+            ("it starts, runs and has an id", |cx| {
+                Box::pin(lifecycle::runs(cx))
             }),
-            ("health tells backend, agent and round trip", |scene| {
-                Box::pin(lifecycle::health(scene))
+            ("health reports backend, agent and round trip", |cx| {
+                Box::pin(lifecycle::health(cx))
             }),
-            ("two at once are strangers", |scene| {
-                Box::pin(lifecycle::strangers(scene))
+            ("two VMs at once are isolated", |cx| {
+                Box::pin(lifecycle::isolation(cx))
             }),
-            ("destroying twice does nothing", |scene| {
-                Box::pin(lifecycle::destroyed_twice(scene))
+            ("destroying twice does nothing", |cx| {
+                Box::pin(lifecycle::destroyed_twice(cx))
             }),
-            ("use after destroy is a typed error", |scene| {
-                Box::pin(lifecycle::used_after_destroy(scene))
+            ("use after destroy is a typed error", |cx| {
+                Box::pin(lifecycle::used_after_destroy(cx))
             }),
         ],
     ),
     (
         "exec",
         &[
-            ("arguments are no shell", |scene| {
-                Box::pin(exec::arguments_are_no_shell(scene))
+            ("arguments are not interpreted by a shell", |cx| {
+                Box::pin(exec::no_shell(cx))
             }),
-            ("a line of shell is one", |scene| {
-                Box::pin(exec::shell(scene))
+            ("a shell line runs in a shell", |cx| {
+                Box::pin(exec::shell(cx))
             }),
-            ("a nonzero exit is a result", |scene| {
-                Box::pin(exec::nonzero_exit(scene))
+            ("a nonzero exit is a result", |cx| {
+                Box::pin(exec::nonzero_exit(cx))
             }),
-            ("a missing program is a typed error", |scene| {
-                Box::pin(exec::missing_program(scene))
+            ("a missing program is a typed error", |cx| {
+                Box::pin(exec::missing_program(cx))
             }),
-            ("environment and folder", |scene| {
-                Box::pin(exec::surroundings(scene))
+            ("environment and working directory", |cx| {
+                Box::pin(exec::environment(cx))
             }),
-            ("a timeout ends it and keeps what it printed", |scene| {
-                Box::pin(exec::timeout(scene))
+            ("a timeout ends it and keeps what it printed", |cx| {
+                Box::pin(exec::timeout(cx))
             }),
-            ("a dropped future ends it", |scene| {
-                Box::pin(exec::cancelled(scene))
+            ("a dropped future ends it", |cx| {
+                Box::pin(exec::cancelled(cx))
             }),
-            ("a background process is found again", |scene| {
-                Box::pin(exec::background(scene))
+            ("a background process is found again", |cx| {
+                Box::pin(exec::background(cx))
             }),
         ],
     ),
     (
         "streams",
         &[
-            ("events come in order", |scene| {
-                Box::pin(streams::order(scene))
+            ("events come in order", |cx| Box::pin(streams::order(cx))),
+            ("standard input and its end arrive", |cx| {
+                Box::pin(streams::stdin(cx))
             }),
-            ("standard input and its end arrive", |scene| {
-                Box::pin(streams::stdin(scene))
+            ("large output arrives byte for byte", |cx| {
+                Box::pin(streams::large_output(cx))
             }),
-            ("much output arrives byte for byte", |scene| {
-                Box::pin(streams::much(scene))
-            }),
-            ("who reads slowly loses nothing", |scene| {
-                Box::pin(streams::backpressure(scene))
+            ("a slow reader loses nothing", |cx| {
+                Box::pin(streams::backpressure(cx))
             }),
         ],
     ),
     (
         "files",
         &[
-            ("write, read and parts", |scene| {
-                Box::pin(files::write_and_read(scene))
+            ("write, read and parts", |cx| {
+                Box::pin(files::write_and_read(cx))
             }),
-            ("stat, exists, digest and usage", |scene| {
-                Box::pin(files::stat(scene))
+            ("stat, exists, digest and usage", |cx| {
+                Box::pin(files::stat(cx))
             }),
-            ("list, glob and walk", |scene| Box::pin(files::list(scene))),
-            ("rename, copy, links and removal", |scene| {
-                Box::pin(files::rename_and_copy(scene))
+            ("list, glob and walk", |cx| Box::pin(files::list(cx))),
+            ("rename, copy, links and removal", |cx| {
+                Box::pin(files::rename_and_copy(cx))
             }),
-            ("mode, owner and time", |scene| {
-                Box::pin(files::attributes(scene))
+            ("mode, owner and time", |cx| Box::pin(files::attributes(cx))),
+            ("watching reports changes", |cx| Box::pin(files::watch(cx))),
+            ("a missing file and an escape are typed errors", |cx| {
+                Box::pin(files::refusals(cx))
             }),
-            ("watching tells of changes", |scene| {
-                Box::pin(files::watch(scene))
+            ("trees go in and come out the same", |cx| {
+                Box::pin(trees::round_trip(cx))
             }),
-            ("a missing file and a way out are typed errors", |scene| {
-                Box::pin(files::refusals(scene))
+            ("manifests show what changed", |cx| {
+                Box::pin(trees::changes(cx))
             }),
-            ("trees go in and come out the same", |scene| {
-                Box::pin(trees::round_trip(scene))
-            }),
-            ("manifests tell what changed", |scene| {
-                Box::pin(trees::changes(scene))
-            }),
-            ("patches are applied", |scene| Box::pin(trees::patch(scene))),
+            ("patches are applied", |cx| Box::pin(trees::patch(cx))),
         ],
     ),
     (
         "sessions",
         &[
-            ("a terminal is a terminal", |scene| {
-                Box::pin(terminals::terminal(scene))
+            ("a terminal runs a shell", |cx| {
+                Box::pin(terminals::terminal(cx))
             }),
-            ("a service becomes ready, logs and stops", |scene| {
-                Box::pin(services::service(scene))
+            ("a service becomes ready, logs and stops", |cx| {
+                Box::pin(services::service(cx))
             }),
-            ("a port is dialled and published", |scene| {
-                Box::pin(ports::port(scene))
+            ("a port is dialled and published", |cx| {
+                Box::pin(ports::port(cx))
             }),
-            ("a stream goes on over a new link", |scene| {
-                Box::pin(reconnect::stream(scene))
+            ("a stream continues over a new link", |cx| {
+                Box::pin(reconnect::stream(cx))
             }),
         ],
     ),
     (
         "crash",
         &[
-            ("of the VMM: a typed error within a second", |scene| {
-                Box::pin(crash::vmm(scene))
+            ("of the VMM: a typed error within a second", |cx| {
+                Box::pin(crash::vmm(cx))
             }),
-            ("of the program: nothing is left", |scene| {
-                Box::pin(crash::program(scene))
+            ("of the program: nothing is left", |cx| {
+                Box::pin(crash::program(cx))
             }),
         ],
     ),
     (
         "leftovers",
         &[
-            ("none after stop", |scene| {
-                Box::pin(leftovers::after_stop(scene))
-            }),
-            ("none after drop", |scene| {
-                Box::pin(leftovers::after_drop(scene))
-            }),
+            ("none after stop", |cx| Box::pin(leftovers::after_stop(cx))),
+            ("none after drop", |cx| Box::pin(leftovers::after_drop(cx))),
         ],
     ),
 ];

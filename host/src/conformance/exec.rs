@@ -1,108 +1,108 @@
-//! Commands, however they end.
+//! Commands and how they end.
 
 use std::time::{Duration, Instant};
 
 use super::{
-    scene::Scene,
-    unmet::{Seen, Unmet, demand, same},
+    check::{CheckError, CheckResult, ensure, ensure_eq},
+    context::CheckContext,
 };
 use crate::{
     error::Error,
     process::{Cause, Command, ExecFailureKind},
 };
 
-pub(super) async fn arguments_are_no_shell(scene: Scene) -> Seen {
+pub(super) async fn no_shell(context: CheckContext) -> CheckResult {
     let words = ["echo", "$HOME", "*", "a  b", "; false", "`id`"];
-    let output = scene.vm.exec(words).await?;
+    let output = context.vm.exec(words).await?;
     let expected = "$HOME * a  b ; false `id`\n";
-    same(
+    ensure_eq(
         "what echo prints",
         output.stdout_text(),
         expected.to_owned(),
     )
 }
 
-pub(super) async fn shell(scene: Scene) -> Seen {
-    let printed = scene.shell("for word in a b; do echo $word; done | cat; echo err >&2");
-    same("what it prints", printed.await?, "a\nb\n".to_owned())
+pub(super) async fn shell(context: CheckContext) -> CheckResult {
+    let printed = context.shell("for word in a b; do echo $word; done | cat; echo err >&2");
+    ensure_eq("what it prints", printed.await?, "a\nb\n".to_owned())
 }
 
-pub(super) async fn nonzero_exit(scene: Scene) -> Seen {
-    let output = scene.output("echo out; echo err >&2; exit 42").await?;
-    same("the code", output.code(), Some(42))?;
-    same("standard output", output.stdout_text(), "out\n".to_owned())?;
-    same("standard error", output.stderr_text(), "err\n".to_owned())?;
-    let killed = scene.output("kill -9 $$").await?;
+pub(super) async fn nonzero_exit(context: CheckContext) -> CheckResult {
+    let output = context.output("echo out; echo err >&2; exit 42").await?;
+    ensure_eq("the code", output.code(), Some(42))?;
+    ensure_eq("standard output", output.stdout_text(), "out\n".to_owned())?;
+    ensure_eq("standard error", output.stderr_text(), "err\n".to_owned())?;
+    let killed = context.output("kill -9 $$").await?;
     let cause = killed.exit.map(|exit| exit.cause);
-    same("the cause", cause, Some(Cause::Signal(9)))
+    ensure_eq("the cause", cause, Some(Cause::Signal(9)))
 }
 
-pub(super) async fn missing_program(scene: Scene) -> Seen {
-    match scene.vm.exec(["/no/such/program"]).await {
-        Err(Error::Exec(failure)) => same("the kind", failure.kind, ExecFailureKind::NotFound),
-        other => Err(Unmet::failed(format!("it comes to {other:?}"))),
+pub(super) async fn missing_program(context: CheckContext) -> CheckResult {
+    match context.vm.exec(["/no/such/program"]).await {
+        Err(Error::Exec(failure)) => ensure_eq("the kind", failure.kind, ExecFailureKind::NotFound),
+        other => Err(CheckError::failed(format!("the result is {other:?}"))),
     }
 }
 
-pub(super) async fn surroundings(scene: Scene) -> Seen {
+pub(super) async fn environment(context: CheckContext) -> CheckResult {
     let line = "echo $WORD; pwd";
     let command = Command::shell(line)
         .env("WORD", "a word")
         .current_dir("/etc");
-    let output = scene.vm.exec_command(command).await?;
-    same(
+    let output = context.vm.exec_command(command).await?;
+    ensure_eq(
         "what it sees",
         output.stdout_text(),
         "a word\n/etc\n".to_owned(),
     )
 }
 
-pub(super) async fn timeout(scene: Scene) -> Seen {
-    let begun = Instant::now();
-    scene.vm.exec(["true"]).await?;
-    // Long enough for a shell to begin, however busy the machine is.
-    let limit = 20 * begun.elapsed();
+pub(super) async fn timeout(context: CheckContext) -> CheckResult {
+    let started = Instant::now();
+    context.vm.exec(["true"]).await?;
+    // Long enough for a shell to start on a busy machine.
+    let limit = 20 * started.elapsed();
     let limit = limit.clamp(Duration::from_secs(2), Duration::from_secs(20));
-    let command = Command::shell("echo begun; sleep 1000").timeout(limit);
-    let begun = Instant::now();
-    match scene.vm.exec_command(command).await {
+    let command = Command::shell("echo started; sleep 1000").timeout(limit);
+    let started = Instant::now();
+    match context.vm.exec_command(command).await {
         Err(Error::ExecTimeout { partial, .. }) => {
-            same(
+            ensure_eq(
                 "what it printed",
                 partial.stdout_text(),
-                "begun\n".to_owned(),
+                "started\n".to_owned(),
             )?;
         }
-        other => return Err(Unmet::failed(format!("it comes to {other:?}"))),
+        other => return Err(CheckError::failed(format!("the result is {other:?}"))),
     }
-    let took = begun.elapsed();
-    demand(took < 2 * limit, || format!("it took {took:?}"))
+    let took = started.elapsed();
+    ensure(took < 2 * limit, || format!("it took {took:?}"))
 }
 
-/// The command and its children are gone soon after nobody waits for them.
-pub(super) async fn cancelled(scene: Scene) -> Seen {
+/// Dropping the stream of a command kills it and its children.
+pub(super) async fn cancelled(context: CheckContext) -> CheckResult {
     let mark = "31415926";
     let line = format!("sleep {mark} & sleep {mark}; wait");
-    let mut stream = scene.vm.exec_stream(Command::shell(line))?;
+    let mut stream = context.vm.exec_stream(Command::shell(line))?;
     stream.next().await?;
     drop(stream);
-    // The shell that looks ends when there is nothing left to see.
+    // This shell ends when none of the processes is left.
     let gone =
         format!("while grep -lx 'sleep.{mark}.' /proc/[0-9]*/cmdline 2>/dev/null; do :; done");
     let command = Command::shell(gone).timeout(Duration::from_secs(40));
-    let looked = scene.vm.exec_command(command).await;
-    looked.map(drop).map_err(|_| Unmet::failed("it goes on"))
+    let ended = context.vm.exec_command(command).await;
+    ended.map(drop).map_err(|_| CheckError::failed("it runs"))
 }
 
-pub(super) async fn background(scene: Scene) -> Seen {
-    let command = Command::shell("echo begun; exec cat")
+pub(super) async fn background(context: CheckContext) -> CheckResult {
+    let command = Command::shell("echo started; exec cat")
         .tag("conformance")
         .stdin_stream();
-    let process = scene.vm.spawn(command).await?;
-    let found = scene.vm.processes().find("conformance").await?;
-    same("its number", found.id(), process.id())?;
-    same("how it ends", process.kill().await?.cause, Cause::Killed)?;
+    let process = context.vm.spawn(command).await?;
+    let found = context.vm.processes().find("conformance").await?;
+    ensure_eq("its number", found.id(), process.id())?;
+    ensure_eq("how it ends", process.kill().await?.cause, Cause::Killed)?;
     process.forget().await?;
-    let listed = scene.vm.processes().list().await?;
-    demand(listed.is_empty(), || format!("still known: {listed:?}"))
+    let listed = context.vm.processes().list().await?;
+    ensure(listed.is_empty(), || format!("still known: {listed:?}"))
 }

@@ -1,54 +1,57 @@
-//! What is left of a VM that has ended.
+//! Host resources that are left when a VM has ended.
 
 use super::{
-    scene::Scene,
-    traces::{Kin, descriptors, named, until_none},
-    unmet::{Seen, demand},
+    check::{CheckResult, ensure},
+    context::CheckContext,
+    host_resources::{Descendants, descriptors, resources_of, wait_gone},
 };
 
-pub(super) async fn after_stop(scene: Scene) -> Seen {
-    let before = Before::look();
-    let vm = scene.start().await?;
+pub(super) async fn after_stop(context: CheckContext) -> CheckResult {
+    let baseline = Baseline::take();
+    let vm = context.start().await?;
     let id = vm.id().to_owned();
     vm.exec(["true"]).await?;
-    demand(before.processes() != 0, || "it has no process".to_owned())?;
+    ensure(!baseline.new_processes().is_empty(), || {
+        "no process".to_owned()
+    })?;
     vm.stop().await?;
     drop(vm);
-    before.nothing_new(&id).await
+    baseline.ensure_nothing_new(&id).await
 }
 
-pub(super) async fn after_drop(scene: Scene) -> Seen {
-    let before = Before::look();
-    let vm = scene.start().await?;
+pub(super) async fn after_drop(context: CheckContext) -> CheckResult {
+    let baseline = Baseline::take();
+    let vm = context.start().await?;
     let id = vm.id().to_owned();
     vm.exec(["true"]).await?;
     drop(vm);
-    before.nothing_new(&id).await
+    baseline.ensure_nothing_new(&id).await
 }
 
-/// What this program had before the VM was started.
-struct Before {
-    kin: Kin,
+/// The processes and descriptors of this program before the VM was started.
+struct Baseline {
+    descendants: Descendants,
     descriptors: Vec<String>,
 }
 
-impl Before {
-    fn look() -> Self {
+impl Baseline {
+    fn take() -> Self {
         Self {
-            kin: Kin::of(std::process::id()),
+            descendants: Descendants::of(std::process::id()),
             descriptors: descriptors(),
         }
     }
 
-    /// How many processes have come.
-    fn processes(&self) -> usize {
-        Kin::of(std::process::id()).without(&self.kin).alive().len()
+    /// Returns the processes that were started since.
+    fn new_processes(&self) -> Vec<String> {
+        let now = Descendants::of(std::process::id());
+        now.without(&self.descendants).alive()
     }
 
-    async fn nothing_new(&self, id: &str) -> Seen {
-        until_none(|| Kin::of(std::process::id()).without(&self.kin).alive()).await?;
-        until_none(|| named(id)).await?;
-        until_none(|| {
+    async fn ensure_nothing_new(&self, id: &str) -> CheckResult {
+        wait_gone(|| self.new_processes()).await?;
+        wait_gone(|| resources_of(id)).await?;
+        wait_gone(|| {
             let now = descriptors().into_iter();
             now.filter(|descriptor| !self.descriptors.contains(descriptor))
                 .collect()

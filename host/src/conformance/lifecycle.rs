@@ -1,82 +1,82 @@
-//! From start to end.
+//! The life cycle of a VM.
 
 use super::{
-    scene::Scene,
-    unmet::{Seen, demand, refused, same},
+    check::{CheckResult, ensure, ensure_eq, ensure_error_code},
+    context::CheckContext,
 };
 use crate::vm::{End, VmState};
 
-pub(super) async fn runs(scene: Scene) -> Seen {
-    same("the state", scene.vm.state(), VmState::Running)?;
-    demand(!scene.vm.id().is_empty(), || "the id is empty".to_owned())?;
-    same(
+pub(super) async fn runs(context: CheckContext) -> CheckResult {
+    ensure_eq("the state", context.vm.state(), VmState::Running)?;
+    ensure(!context.vm.id().is_empty(), || "the id is empty".to_owned())?;
+    ensure_eq(
         "what echo prints",
-        scene.shell("echo hello").await?,
+        context.shell("echo hello").await?,
         "hello\n".to_owned(),
     )
 }
 
-pub(super) async fn health(scene: Scene) -> Seen {
-    let health = scene.vm.health().await;
-    demand(health.is_healthy(), || {
-        format!("it is not well: {health:?}")
+pub(super) async fn health(context: CheckContext) -> CheckResult {
+    let health = context.vm.health().await;
+    ensure(health.is_healthy(), || {
+        format!("it is unhealthy: {health:?}")
     })?;
-    demand(!health.backend.is_empty(), || {
+    ensure(!health.backend.is_empty(), || {
         "the backend has no name".to_owned()
     })?;
-    demand(!health.agent.is_empty(), || {
+    ensure(!health.agent.is_empty(), || {
         "the agent has no name".to_owned()
     })
 }
 
-/// Two VMs have ids, files and processes of their own. The second one is ended
-/// by dropping it.
-pub(super) async fn strangers(scene: Scene) -> Seen {
-    let other = scene.start().await?;
-    demand(other.id() != scene.vm.id(), || {
+/// Two VMs have separate ids, files and processes. The second one is ended by
+/// dropping it.
+pub(super) async fn isolation(context: CheckContext) -> CheckResult {
+    let other = context.start().await?;
+    ensure(other.id() != context.vm.id(), || {
         format!("both are {}", other.id())
     })?;
-    scene.shell("echo mine > /tmp/stranger").await?;
+    context.shell("echo mine > /tmp/stranger").await?;
     let files = other.files();
-    same(
+    ensure_eq(
         "the other's file",
         files.exists("/tmp/stranger").await?,
         false,
     )?;
     drop(other);
-    same(
+    ensure_eq(
         "what echo prints",
-        scene.shell("echo still here").await?,
+        context.shell("echo still here").await?,
         "still here\n".to_owned(),
     )
 }
 
-pub(super) async fn destroyed_twice(scene: Scene) -> Seen {
-    let vm = scene.start().await?;
+pub(super) async fn destroyed_twice(context: CheckContext) -> CheckResult {
+    let vm = context.start().await?;
     vm.stop().await?;
-    same("the end", vm.ended().await.reason, End::Stopped)?;
+    ensure_eq("the end", vm.ended().await.reason, End::Stopped)?;
     vm.stop().await?;
     vm.kill().await;
-    same("the end", vm.ended().await.reason, End::Stopped)
+    ensure_eq("the end", vm.ended().await.reason, End::Stopped)
 }
 
-pub(super) async fn used_after_destroy(scene: Scene) -> Seen {
-    let vm = scene.start().await?;
+pub(super) async fn used_after_destroy(context: CheckContext) -> CheckResult {
+    let vm = context.start().await?;
     let running = vm.exec_stream(crate::process::Command::new("cat").stdin_stream())?;
     vm.kill().await;
-    refused(
+    ensure_error_code(
         "a command under way",
         running.wait_with_output().await,
         "gone",
     )?;
-    refused("exec", vm.exec(["true"]).await, "gone")?;
-    refused(
+    ensure_error_code("exec", vm.exec(["true"]).await, "gone")?;
+    ensure_error_code(
         "reading a file",
         vm.files().read("/etc/passwd").await,
         "gone",
     )?;
-    refused("dialling", vm.ports().dial(1).await, "gone")?;
-    demand(!vm.health().await.is_healthy(), || {
-        "it is said to be well".to_owned()
+    ensure_error_code("dialling", vm.ports().dial(1).await, "gone")?;
+    ensure(!vm.health().await.is_healthy(), || {
+        "it is reported healthy".to_owned()
     })
 }

@@ -1,4 +1,4 @@
-//! What every backend must do, as a suite that can be run on yours.
+//! A conformance suite for backends, including your own.
 //!
 //! ```no_run
 //! # async fn example() {
@@ -10,33 +10,33 @@
 //! # }
 //! ```
 //!
-//! The image must have `sh`, `cat`, `sleep`, `head`, `seq`, `nc` and `sha256sum`, as
-//! busybox has them. A suite starts a handful of VMs, one after the other. It
-//! also looks for what they leave behind, so nothing else in the program may
-//! start VMs or processes meanwhile.
+//! The image must have `sh`, `cat`, `sleep`, `head`, `seq`, `nc` and
+//! `sha256sum`, as busybox provides them. A suite starts a handful of VMs, one
+//! after the other. It also checks for resources that they leave behind, so
+//! nothing else in the program may start VMs or processes meanwhile.
 //!
-//! To see what is left when a whole program dies, the suite needs one that it
-//! may kill: see [`Suite::program`].
+//! To check what is left when a whole program dies, the suite needs a program
+//! that it may kill: see [`Suite::crash_program`].
 
 mod behaviour;
+mod check;
+mod context;
 mod crash;
 mod exec;
 mod files;
+mod host_resources;
 mod leftovers;
 mod lifecycle;
 mod ports;
 mod reconnect;
 mod report;
-mod scene;
 mod services;
 mod streams;
 mod suite;
 mod table;
 mod terminals;
-mod traces;
 mod trees;
-mod unmet;
 
 pub use report::{Report, Row, Verdict};
-pub use suite::{Suite, stay};
+pub use suite::{Suite, wait_to_be_killed};
 pub use table::Table;

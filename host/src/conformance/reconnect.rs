@@ -1,19 +1,19 @@
-//! Links that break.
+//! Broken links.
 
 use super::{
-    scene::Scene,
-    unmet::{Seen, Unmet, demand, same},
+    check::{CheckError, CheckResult, ensure, ensure_eq},
+    context::CheckContext,
 };
 use crate::process::{Command, ExecEvent};
 
-/// How often the link is dropped at most, and at least: an event may be as large
-/// as the window, of which all output is several.
+/// How often the link must be dropped at least and at most: one event may be as
+/// large as the window, and the output is several windows.
 const DROPS: std::ops::RangeInclusive<usize> = 2..=20;
 
-pub(super) async fn stream(scene: Scene) -> Seen {
+pub(super) async fn stream(context: CheckContext) -> CheckResult {
     const NUMBERS: usize = 600_000;
     let command = Command::from_argv(["seq".to_owned(), NUMBERS.to_string()]);
-    let mut stream = scene.vm.exec_stream(command)?;
+    let mut stream = context.vm.exec_stream(command)?;
     let expected: String = (1..=NUMBERS).map(|number| format!("{number}\n")).collect();
     let mut received = Vec::new();
     let (mut drops, mut starts) = (0, 0);
@@ -24,18 +24,18 @@ pub(super) async fn stream(scene: Scene) -> Seen {
                 received.extend(bytes);
                 if drops < *DROPS.end() {
                     drops += 1;
-                    scene.vm.reconnect();
+                    context.vm.reconnect();
                 }
             }
-            ExecEvent::Exited(exit) => same("the code", exit.code(), Some(0))?,
-            other => return Err(Unmet::failed(format!("it tells {other:?}"))),
+            ExecEvent::Exited(exit) => ensure_eq("the code", exit.code(), Some(0))?,
+            other => return Err(CheckError::failed(format!("unexpected event {other:?}"))),
         }
     }
-    same("how often it started", starts, 1)?;
-    demand(DROPS.contains(&drops), || {
+    ensure_eq("how often it started", starts, 1)?;
+    ensure(DROPS.contains(&drops), || {
         format!("the link was dropped {drops} times")
     })?;
-    demand(received == expected.as_bytes(), || {
+    ensure(received == expected.as_bytes(), || {
         format!("{} bytes came, of {}", received.len(), expected.len())
     })
 }

@@ -1,39 +1,39 @@
 use serde::Serialize;
 
-/// What a backend did and did not do.
+/// The results of a suite.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// What the suite was called: the backend, and the link if it has several.
+    /// The name of the suite: the backend, and the link if it has several.
     pub name: String,
-    /// One for each behaviour.
+    /// One row for each behaviour.
     pub rows: Vec<Row>,
 }
 
-/// One behaviour, and whether it was seen.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Row {
-    /// What it is part of: `exec`, `files`.
+    /// The group of the behaviour: `exec`, `files`.
     pub group: &'static str,
-    /// What is to be seen, in words.
+    /// The expected behaviour, in words.
     pub behaviour: &'static str,
-    /// Whether it was.
+    /// The outcome.
     pub verdict: Verdict,
-    /// How long it took to find out.
+    /// How long the check took.
     pub milliseconds: u64,
 }
 
-/// Whether a behaviour was seen.
+/// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It was.
+    /// The behaviour is as expected.
     Passed,
-    /// It was not, for this reason.
+    /// It is not, for this reason.
     Failed(String),
-    /// Nobody looked, for this reason.
+    /// It was not checked, for this reason.
     Skipped(String),
 }
 
@@ -53,12 +53,12 @@ impl Report {
         }
     }
 
-    /// Whether nothing failed. What was skipped does not count.
+    /// Returns whether nothing failed. Ignores skipped checks.
     pub fn is_good(&self) -> bool {
         self.failures().next().is_none()
     }
 
-    /// What failed, and why.
+    /// Returns what failed, and why.
     pub fn failures(&self) -> impl Iterator<Item = (&Row, &str)> {
         self.rows.iter().filter_map(|row| match &row.verdict {
             Verdict::Failed(reason) => Some((row, reason.as_str())),
@@ -66,15 +66,15 @@ impl Report {
         })
     }
 
-    /// The report for machines.
+    /// Returns the report as JSON.
     pub fn to_json(&self) -> String {
-        // There is nothing in it that JSON cannot say.
+        // Everything in it can be serialised.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
 impl Verdict {
-    /// One word.
+    /// Returns the outcome as one word.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Passed => "passed",

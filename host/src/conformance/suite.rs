@@ -10,31 +10,30 @@ use tokio::time::timeout;
 
 use super::{
     Report, Row, Verdict, behaviour,
-    scene::{Builder, MakeProgram, Scene},
-    unmet::{Seen, Unmet},
+    check::{CheckError, CheckResult},
+    context::{CheckContext, ProgramFactory, VmBuilderFactory},
 };
 use crate::{
     error::Error,
     vm::{Vm, VmBuilder},
 };
 
-/// The behaviours, to be looked for in VMs of one kind.
+/// Checks all behaviours in VMs of one kind.
 pub struct Suite {
     name: String,
-    builder: Builder,
-    program: Option<MakeProgram>,
+    builder: VmBuilderFactory,
+    program: Option<ProgramFactory>,
 }
 
-/// How long one behaviour may take to be seen, on the slowest machine: four
-/// times what a machine takes that emulates VMs and has other work for all its
-/// processors.
+/// How long the check of one behaviour may take, on the slowest machine.
 pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// What a program that stays prints when its VM runs.
-pub(super) const RUNS: &str = "vmcell-conformance: runs ";
+/// What a [crash program](Suite::crash_program) prints when its VM runs, before
+/// the id.
+pub(super) const RUNNING_PREFIX: &str = "vmcell-conformance: runs ";
 
 impl Suite {
-    /// A suite with this name over VMs that are described so.
+    /// Creates a suite with this name. `builder` describes its VMs.
     pub fn new(
         name: impl Into<String>,
         builder: impl Fn() -> VmBuilder + Send + Sync + 'static,
@@ -46,20 +45,21 @@ impl Suite {
         }
     }
 
-    /// A program that starts a VM of the same kind and then calls [`stay`]. The
-    /// suite starts it, kills it with SIGKILL, and looks at what is left. It may
-    /// be the suite's own program, started with an argument that tells it so.
+    /// Sets a program that starts a VM of the same kind and then calls
+    /// [`wait_to_be_killed`]. The suite starts it, kills it with SIGKILL, and
+    /// checks what is left. It may be the suite's own program, started with a
+    /// special argument.
     ///
-    /// Without one, what is left of a dead program counts as skipped.
+    /// Without one, that check is skipped.
     #[must_use]
-    pub fn program(mut self, program: impl Fn() -> Program + Send + Sync + 'static) -> Self {
+    pub fn crash_program(mut self, program: impl Fn() -> Program + Send + Sync + 'static) -> Self {
         self.program = Some(Arc::new(program));
         self
     }
 
-    /// Looks for every behaviour, one after the other. Where the backend cannot
-    /// be used or something that it needs is missing, all of them are skipped
-    /// with that reason.
+    /// Checks every behaviour, one after the other. If the backend cannot be
+    /// used or something that it needs is missing, all checks are skipped with
+    /// that reason.
     ///
     /// # Cancel safety
     /// If the future is dropped, all VMs of the suite end.
@@ -72,17 +72,17 @@ impl Suite {
         }
         let starts = vm.as_ref().map(|_| ()).map_err(ToString::to_string);
         for behaviour in behaviour::all() {
-            let begun = Instant::now();
+            let started = Instant::now();
             let verdict = match &vm {
-                Ok(vm) => self.look(behaviour.look, vm.clone()).await,
+                Ok(vm) => self.check(behaviour.check, vm.clone()).await,
                 Err(_) => Verdict::Skipped("no VM starts".to_owned()),
             };
-            tracing::debug!(suite = self.name, behaviour.name, ?verdict, "looked for");
+            tracing::debug!(suite = self.name, behaviour.name, ?verdict, "checked");
             rows.push(Row {
                 group: behaviour.group,
                 behaviour: behaviour.name,
                 verdict,
-                milliseconds: milliseconds(begun.elapsed()),
+                milliseconds: milliseconds(started.elapsed()),
             });
         }
         if let (Err(reason), Some(first)) = (starts, rows.first_mut()) {
@@ -98,35 +98,35 @@ impl Suite {
         }
     }
 
-    async fn look(&self, look: behaviour::Look, vm: Vm) -> Verdict {
-        let scene = Scene {
+    async fn check(&self, check: behaviour::Check, vm: Vm) -> Verdict {
+        let context = CheckContext {
             vm,
             builder: self.builder.clone(),
             program: self.program.clone(),
         };
-        let seen: Seen = match timeout(CHECK_TIMEOUT, look(scene)).await {
-            Ok(seen) => seen,
-            Err(_) => Err(Unmet::failed(format!(
+        let result: CheckResult = match timeout(CHECK_TIMEOUT, check(context)).await {
+            Ok(result) => result,
+            Err(_) => Err(CheckError::failed(format!(
                 "it takes longer than {} s",
                 CHECK_TIMEOUT.as_secs()
             ))),
         };
-        match seen {
+        match result {
             Ok(()) => Verdict::Passed,
-            Err(Unmet::Failed(reason)) => Verdict::Failed(reason),
-            Err(Unmet::Skipped(reason)) => Verdict::Skipped(reason),
+            Err(CheckError::Failed(reason)) => Verdict::Failed(reason),
+            Err(CheckError::Skipped(reason)) => Verdict::Skipped(reason),
         }
     }
 }
 
-/// Tells the [suite](Suite::program) that started this program that the VM runs,
-/// and waits to be killed.
+/// Reports to the [suite](Suite::crash_program) that started this program that
+/// the VM runs, and waits to be killed.
 ///
 /// # Cancel safety
 /// Cancel safe.
-pub async fn stay(vm: &Vm) {
-    println!("\n{RUNS}{}", vm.id());
-    // Nobody may listen any more; then there is nobody to tell.
+pub async fn wait_to_be_killed(vm: &Vm) {
+    println!("\n{RUNNING_PREFIX}{}", vm.id());
+    // Fails if the suite has gone; it does not matter then.
     let _ = std::io::stdout().flush();
     future::pending().await
 }

@@ -2,21 +2,21 @@ use std::fmt;
 
 use super::{Report, Verdict};
 
-/// Reports side by side: a row for each behaviour, a column for each backend,
-/// and beneath them why something failed or was skipped.
+/// Prints reports side by side: a row for each behaviour, a column for each
+/// backend, and below them why something failed or was skipped.
 #[derive(Debug)]
 pub struct Table<'a> {
     reports: &'a [Report],
 }
 
 impl<'a> Table<'a> {
-    /// The table of these reports.
+    /// Creates the table of these reports.
     pub fn new(reports: &'a [Report]) -> Self {
         Self { reports }
     }
 
-    /// The behaviours of all reports, each once, in the order in which they
-    /// first appear.
+    /// Returns the behaviours of all reports, each once, in the order in which
+    /// they first appear.
     fn behaviours(&self) -> Vec<(&'static str, &'static str)> {
         let mut behaviours = Vec::new();
         for row in self.reports.iter().flat_map(|report| &report.rows) {
@@ -29,7 +29,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// What stands where a report does not know a behaviour.
+/// Printed where a report lacks a behaviour.
 const UNKNOWN: &str = "-";
 
 impl fmt::Display for Table<'_> {
@@ -61,7 +61,7 @@ impl fmt::Display for Table<'_> {
     }
 }
 
-/// Why something did not pass; the same reason is said once.
+/// Prints why checks did not pass. Repeated reasons are printed once.
 fn write_reasons(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut last = None;
     for row in &report.rows {

@@ -15,17 +15,17 @@ use vmcell_wire::Channel;
 
 use crate::session::{Closing, Stream, StreamEvent, StreamInput, StreamOutput};
 
-/// A connection to a program of the guest, as [`Ports::dial`] makes it.
+/// A connection to a program in the guest, as [`Ports::dial`] makes it.
 ///
-/// Bytes flow as fast as the slower side takes them. Either side can say that it
-/// has said all: [`shutdown`] does so here, and reading ends where the program
-/// did. A connection that broke ends with
-/// [`ConnectionReset`](io::ErrorKind::ConnectionReset) and never looks as if
-/// that was all.
+/// Bytes flow as fast as the slower side accepts them. Either side can close
+/// its direction: [`shutdown`] does so here, and reading ends where the program
+/// did so. Reading from a broken connection fails with
+/// [`ConnectionReset`](io::ErrorKind::ConnectionReset), never with end of file.
 ///
-/// Dropping it breaks it, and the program notices, unless both sides have said
-/// all. After a [`shutdown`] the program is still given what it takes at once;
-/// to be sure that it has everything, read to the end.
+/// Dropping it resets the connection, which the program notices, unless both
+/// sides have closed their direction. After a [`shutdown`] the program still
+/// receives what it accepts at once; to be sure that it has everything, read to
+/// the end.
 ///
 /// [`Ports::dial`]: super::Ports::dial
 /// [`shutdown`]: tokio::io::AsyncWriteExt::shutdown
@@ -35,15 +35,15 @@ pub struct Connection {
     writer: ConnectionWriter,
 }
 
-/// What a program of the guest says.
+/// The reading half of a [`Connection`].
 #[derive(Debug)]
 pub struct ConnectionReader {
     output: StreamOutput,
-    /// Dropping the last half drops the stream.
+    /// The stream is dropped with the last half.
     stream: Arc<Mutex<Stream>>,
 }
 
-/// What a program of the guest is told.
+/// The writing half of a [`Connection`].
 #[derive(Debug)]
 pub struct ConnectionWriter {
     input: StreamInput,
@@ -66,27 +66,29 @@ impl Connection {
         }
     }
 
-    /// Its two directions, for two tasks. It breaks when both are dropped.
+    /// Splits it into two halves, for two tasks. The connection is closed when
+    /// both are dropped.
     pub fn into_split(self) -> (ConnectionReader, ConnectionWriter) {
         (self.reader, self.writer)
     }
 }
 
 impl ConnectionReader {
-    /// The next bytes, without a copy. None: the program has said all.
+    /// Returns the next bytes, without a copy; `None` at end of file.
     pub(super) async fn chunk(&mut self) -> io::Result<Option<Bytes>> {
         poll_fn(|context| self.poll_chunk(context, usize::MAX)).await
     }
 
-    /// Waits until the stream is closed, which is when both sides have said all.
+    /// Waits until the stream is closed, which is when both sides have closed
+    /// their direction.
     pub(super) async fn closed(&self) -> io::Result<()> {
         let mut stream = self.stream.lock().await;
         loop {
             match stream.next_except_output().await {
                 Ok(StreamEvent::Closed(Closing::Done)) => return Ok(()),
-                Ok(StreamEvent::Closed(closing)) => return Err(reset(&closing)),
+                Ok(StreamEvent::Closed(closing)) => return Err(closing_error(&closing)),
                 Ok(_) => {}
-                Err(lost) => return Err(io_error(lost.to_string())),
+                Err(error) => return Err(io_error(error.to_string())),
             }
         }
     }
@@ -94,13 +96,13 @@ impl ConnectionReader {
     fn poll_chunk(
         &mut self,
         context: &mut Context<'_>,
-        most: usize,
+        max: usize,
     ) -> Poll<io::Result<Option<Bytes>>> {
-        Poll::Ready(match ready!(self.output.poll_next(context, most)) {
+        Poll::Ready(match ready!(self.output.poll_next(context, max)) {
             Some(Ok(StreamEvent::Data(_, bytes))) => Ok(Some(bytes)),
             // A connection has no gaps.
-            Some(Ok(_)) => Err(io_error("the guest makes no sense".to_owned())),
-            Some(Err(lost)) => Err(io_error(lost.to_string())),
+            Some(Ok(_)) => Err(io_error("the guest sent an unexpected reply".to_owned())),
+            Some(Err(error)) => Err(io_error(error.to_string())),
             None if self.output.has_ended() => Ok(None),
             None => Err(io_error("the program has broken the connection".to_owned())),
         })
@@ -116,17 +118,17 @@ impl ConnectionWriter {
         }
     }
 
-    /// Says that this was all.
+    /// Closes this direction.
     pub(super) fn end(&self) {
         self.input.end();
     }
 }
 
-/// Why a stream that was closed is not complete.
-fn reset(closing: &Closing) -> io::Error {
+/// Converts the reason why a stream was closed early to an error.
+fn closing_error(closing: &Closing) -> io::Error {
     match closing {
         Closing::Failed(failed) => io_error(failed.text.clone()),
-        _ => io_error("the guest makes no sense".to_owned()),
+        _ => io_error("the guest sent an unexpected reply".to_owned()),
     }
 }
 
@@ -143,15 +145,16 @@ impl AsyncRead for ConnectionReader {
         if buffer.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        let most = buffer.remaining();
-        if let Some(bytes) = ready!(self.poll_chunk(context, most))? {
+        let max = buffer.remaining();
+        if let Some(bytes) = ready!(self.poll_chunk(context, max))? {
             buffer.put_slice(&bytes);
         }
         Poll::Ready(Ok(()))
     }
 }
 
-/// A program that takes no more is [`BrokenPipe`](io::ErrorKind::BrokenPipe).
+/// Fails with [`BrokenPipe`](io::ErrorKind::BrokenPipe) if the program no
+/// longer reads.
 impl AsyncWrite for ConnectionWriter {
     fn poll_write(
         self: Pin<&mut Self>,

@@ -3,16 +3,16 @@ use vmcell_wire::{FailureKind, Request};
 use super::{Connection, PortError};
 use crate::session::{Closing, LinkError, OpenError, Session, StreamEvent};
 
-/// Why there is no connection.
+/// Why a connection could not be made.
 #[derive(Debug)]
 pub(super) enum DialError {
     /// The stream could not be opened.
     Open(OpenError),
     /// The link was lost meanwhile.
     Link(LinkError),
-    /// The guest has refused.
+    /// The guest reports that it failed.
     Port(PortError),
-    /// The guest has answered something else.
+    /// The guest sent an unexpected reply.
     UnexpectedReply,
 }
 
@@ -23,9 +23,9 @@ pub(super) async fn dial(session: &Session, port: u16) -> Result<Connection, Dia
     match stream.next_except_output().await.map_err(DialError::Link)? {
         StreamEvent::Connected => Ok(Connection::new(stream)),
         StreamEvent::Closed(Closing::Failed(failed)) => {
-            const REFUSED: u16 = 111;
+            const ECONNREFUSED: u16 = 111;
             Err(DialError::Port(
-                if failed.kind == FailureKind::NotFound && failed.errno == REFUSED {
+                if failed.kind == FailureKind::NotFound && failed.errno == ECONNREFUSED {
                     PortError::NobodyListens { port }
                 } else {
                     PortError::Unreachable {

@@ -1,4 +1,4 @@
-/// What is wrong with a port.
+/// An error of a port operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortError {
@@ -16,16 +16,14 @@ pub enum PortError {
     Unreachable {
         /// The guest's port.
         port: u16,
-        /// The error number of the guest's kernel, if it had a part in it.
+        /// The errno of the guest's kernel, if a system call failed.
         errno: Option<i32>,
-        /// The agent's words.
+        /// The agent's message.
         text: String,
     },
 
-    /// A program of this machine, perhaps this one, has the port already.
-    #[error(
-        "port {port} of this machine is taken: choose another one, or none and a free one is found"
-    )]
+    /// A program on this machine, perhaps this one, already uses the port.
+    #[error("port {port} of this machine is in use: choose another one, or none to get a free one")]
     HostPortTaken {
         /// The port of this machine.
         port: u16,
@@ -33,16 +31,16 @@ pub enum PortError {
 
     /// The system does not let this program have the port.
     #[error(
-        "port {port} of this machine is not permitted: choose one from 1024 on, or none and a free one is found"
+        "port {port} of this machine is not permitted: choose one from 1024 on, or none to get a free one"
     )]
     HostPortDenied {
         /// The port of this machine.
         port: u16,
     },
 
-    /// A text or a number says nothing about ports.
+    /// The text or the numbers are not a valid port mapping.
     #[error(
-        "{text:?} is no port to publish: write GUEST_PORT or HOST_PORT:GUEST_PORT, for example 8080 or 18080:8080"
+        "{text:?} is not a port mapping: write GUEST_PORT or HOST_PORT:GUEST_PORT, for example 8080 or 18080:8080"
     )]
     BadMapping {
         /// The text.
@@ -51,7 +49,7 @@ pub enum PortError {
 }
 
 impl PortError {
-    /// A name for the kind of error that never changes, for machines.
+    /// Returns a stable name of the kind of error, for machines.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NobodyListens { .. } => "nobody-listens",

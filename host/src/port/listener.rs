@@ -19,26 +19,26 @@ use super::{
 };
 use crate::{error::Error, session::Session};
 
-/// A port of this machine that stands for one of a guest.
+/// A listening port of this machine that forwards to a port of a guest.
 pub(super) struct Listener {
     socket: TcpListener,
     guest: u16,
-    /// For all published ports of a handle together.
+    /// Shared by all published ports of a VM handle.
     permits: Arc<Semaphore>,
 }
 
-/// How many connections a published port has at once. More wait until they are
-/// accepted.
+/// The most connections that a published port has at once. Further ones wait to
+/// be accepted.
 const MAX_CONNECTIONS: usize = 256;
 
 /// How long a program of the guest may take to accept a connection.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait when the system has no room for another connection.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait after `accept` failed, for example for lack of descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 impl Listener {
-    /// Listens on the loopback of this machine, and nowhere else.
+    /// Listens on the loopback of this machine only.
     pub(super) async fn bind(mapping: PortMapping, permits: Arc<Semaphore>) -> Result<Self, Error> {
         let port = mapping.host.unwrap_or(0);
         let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
@@ -62,12 +62,13 @@ impl Listener {
         address.map_err(Error::host("listen on a port"))
     }
 
-    /// Serves clients until the link to the guest is lost. When it is dropped,
-    /// all of them see a reset.
+    /// Serves clients until the link to the guest is lost. When this is
+    /// dropped, all connections are reset.
     pub(super) async fn run(self, session: Arc<Session>) {
         let mut clients = JoinSet::new();
         let lost = async {
-            // What this answers must be gone before anybody waits again.
+            // The guard that this returns must be dropped before anybody waits
+            // again.
             let _ = session.link_error().wait_for(Option::is_some).await;
         };
         tokio::pin!(lost);
@@ -82,7 +83,8 @@ impl Listener {
             tokio::select! {
                 Some((accepted, own, shared)) = accepted => match accepted {
                     Ok((client, _)) => {
-                        // Here, because its task may end before it has begun.
+                        // Set here, because the task may be dropped before its
+                        // first poll.
                         if reset_on_close(&client).is_err() {
                             continue;
                         }
@@ -94,7 +96,7 @@ impl Listener {
                     }
                     Err(error) => {
                         tracing::warn!(%error, "no connection can be accepted");
-                        sleep(PAUSE).await;
+                        sleep(ACCEPT_RETRY_DELAY).await;
                     }
                 },
                 Some(_) = clients.join_next() => {}
@@ -104,7 +106,8 @@ impl Listener {
     }
 }
 
-/// Serves one client, whose socket is reset unless all was said.
+/// Serves one client. Its socket is reset unless both sides closed their
+/// direction.
 async fn serve(mut client: TcpStream, session: &Session, guest: u16) {
     match timeout(DIAL_TIMEOUT, dial(session, guest)).await {
         Ok(Ok(connection)) => {
@@ -116,6 +119,6 @@ async fn serve(mut client: TcpStream, session: &Session, guest: u16) {
             tracing::warn!(port = guest, %error, "a client was refused");
         }
         Ok(Err(error)) => tracing::warn!(port = guest, ?error, "a client was refused"),
-        Err(_) => tracing::warn!(port = guest, "nobody accepts connections in the guest"),
+        Err(_) => tracing::warn!(port = guest, "no program accepts the connection"),
     }
 }

@@ -2,7 +2,8 @@ use std::{fmt, str::FromStr};
 
 use super::PortError;
 
-/// Which port of the guest is published, and where.
+/// A port of the guest to publish, and the port of this machine to publish it
+/// on.
 ///
 /// ```
 /// use vmcell::port::PortMapping;
@@ -15,14 +16,14 @@ use super::PortError;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PortMapping {
-    /// The port of this machine. None: a free one is found.
+    /// The port of this machine; `None` for any free one.
     pub host: Option<u16>,
     /// The port of the guest.
     pub guest: u16,
 }
 
 impl PortMapping {
-    /// Whether there are such ports: zero is none.
+    /// Rejects port zero.
     pub(super) fn check(self) -> Result<Self, PortError> {
         if self.guest == 0 || self.host == Some(0) {
             let text = self.to_string();
@@ -39,7 +40,7 @@ impl From<u16> for PortMapping {
 }
 
 impl From<(u16, u16)> for PortMapping {
-    /// The port of this machine comes first.
+    /// Takes the port of this machine first.
     fn from((host, guest): (u16, u16)) -> Self {
         Self {
             host: Some(host),
@@ -58,7 +59,7 @@ impl FromStr for PortMapping {
         };
         mapping.map_or_else(
             || {
-                let text = text.chars().take(LONGEST_SHOWN).collect();
+                let text = text.chars().take(MAX_SHOWN_CHARS).collect();
                 Err(PortError::BadMapping { text })
             },
             Self::check,
@@ -75,10 +76,10 @@ impl fmt::Display for PortMapping {
     }
 }
 
-/// More of a text that is none is not repeated.
-const LONGEST_SHOWN: usize = 40;
+/// How much of an invalid text an error repeats.
+const MAX_SHOWN_CHARS: usize = 40;
 
-/// Digits and nothing else: no sign, no space.
+/// Parses digits only: no sign, no space.
 fn number(text: &str) -> Option<u16> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -1,16 +1,16 @@
 //! Ports of a guest, reached from the host. No network device is involved: each
-//! connection is a stream of the link, and the guest's agent dials its own
-//! loopback.
+//! connection is a stream of the link, and the guest's agent connects to its
+//! own loopback.
 //!
 //! ```no_run
 //! # async fn example(vm: vmcell::Vm) -> Result<(), Box<dyn std::error::Error>> {
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //!
-//! // For other programs of this machine.
+//! // For other programs on this machine.
 //! let web = vm.ports().publish(8080).await?;
 //! println!("http://{}", web.address());
 //!
-//! // For this one.
+//! // For this program.
 //! let mut connection = vm.ports().dial(8080).await?;
 //! connection.write_all(b"GET / HTTP/1.0\r\n\r\n").await?;
 //! let mut answer = Vec::new();

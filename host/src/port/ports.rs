@@ -19,12 +19,13 @@ impl<'a> Ports<'a> {
 
     /// Connects to a program that listens on a port of the guest's loopback.
     ///
-    /// A program that listens and does not accept may keep this waiting for
-    /// ever: set a limit to it.
+    /// A program that listens and does not accept may block this for ever: set
+    /// a timeout.
     ///
     /// # Errors
-    /// [`Error::Port`] of the kind [`NobodyListens`](super::PortError::NobodyListens) if
-    /// nobody does; [`Error::Busy`] if there are too many connections;
+    /// [`Error::Port`] of the kind
+    /// [`NobodyListens`](super::PortError::NobodyListens) if no program listens
+    /// there; [`Error::Busy`] if there are too many connections;
     /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
@@ -33,7 +34,7 @@ impl<'a> Ports<'a> {
         match dial(self.vm.session(), port).await {
             Ok(connection) => Ok(connection),
             Err(DialError::Open(error)) => Err(self.vm.open_error(error)),
-            Err(DialError::Link(lost)) => Err(self.vm.explain(lost).await),
+            Err(DialError::Link(error)) => Err(self.vm.explain(error).await),
             Err(DialError::Port(error)) => Err(error.into()),
             Err(DialError::UnexpectedReply) => Err(Error::unexpected_reply()),
         }
@@ -42,9 +43,9 @@ impl<'a> Ports<'a> {
     /// Publishes a port of the guest on 127.0.0.1 of this machine: a given port,
     /// or one that is free.
     ///
-    /// Nobody need listen in the guest yet. As long as nobody does, clients see
-    /// their connections reset. A published port has 256 connections at once;
-    /// more wait until they are accepted.
+    /// No program needs to listen in the guest yet. Until one does, clients see
+    /// their connections reset. A published port has at most 256 connections at
+    /// once; further ones wait to be accepted.
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -67,8 +68,8 @@ impl<'a> Ports<'a> {
         self.publish_until(mapping.into(), None, pending()).await
     }
 
-    /// As [`publish`](Self::publish), for a service, no longer than until
-    /// `until` is ready.
+    /// Same as [`publish`](Self::publish), for a service, until `until`
+    /// completes.
     pub(crate) async fn publish_until(
         self,
         mapping: PortMapping,
@@ -81,7 +82,8 @@ impl<'a> Ports<'a> {
         published.publish(mapping, service, session, until).await
     }
 
-    /// The ports that this handle of the VM and its clones have published.
+    /// Returns the open ports that this handle of the VM and its clones have
+    /// published.
     pub fn list(self) -> Vec<PublishedPort> {
         self.vm.published_ports().list()
     }

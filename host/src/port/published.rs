@@ -11,9 +11,9 @@ use crate::{error::Error, session::Session};
 
 /// A port of the guest that is published on this machine.
 ///
-/// It stays so until it is [closed](Self::close), or the VM ends, or the last
-/// handle of the VM in this program is dropped. Dropping this one changes
-/// nothing.
+/// It stays open until it is [closed](Self::close), the VM ends, or the last
+/// handle of the VM in this program is dropped. Dropping this handle does not
+/// close it.
 #[derive(Clone, Debug)]
 pub struct PublishedPort(Arc<Published>);
 
@@ -22,81 +22,82 @@ struct Published {
     address: SocketAddr,
     guest: u16,
     service: Option<String>,
-    stage: watch::Sender<Stage>,
+    state: watch::Sender<PortState>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum PortState {
     Open,
     Closing,
     Closed,
 }
 
 impl PublishedPort {
-    /// Where clients connect to: a port of 127.0.0.1.
+    /// Returns the address for clients: a port of 127.0.0.1.
     pub fn address(&self) -> SocketAddr {
         self.0.address
     }
 
-    /// The port of this machine.
+    /// Returns the port of this machine.
     pub fn host_port(&self) -> u16 {
         self.0.address.port()
     }
 
-    /// The port of the guest.
+    /// Returns the port of the guest.
     pub fn guest_port(&self) -> u16 {
         self.0.guest
     }
 
-    /// The service that it is published for, and with which it is closed: see
+    /// Returns the service that it is published for, and with which it is
+    /// closed: see
     /// [`ServiceSpec::publish`](crate::service::ServiceSpec::publish).
     pub fn service(&self) -> Option<&str> {
         self.0.service.as_deref()
     }
 
-    /// Publishes it no longer: all its connections break, and the port of this
-    /// machine is free when this returns. Closing it again does nothing.
+    /// Closes it: all its connections are reset, and the port of this machine
+    /// is free when this returns. Closing it again does nothing.
     ///
     /// # Cancel safety
-    /// It is closed even if the future is dropped, once that was polled.
+    /// It is closed even if the future is dropped, once it was polled.
     pub async fn close(&self) {
-        self.0.begin_to_close();
+        self.0.start_closing();
         self.closed().await;
     }
 
-    /// Waits until it is not published any more, for whatever reason.
+    /// Waits until it is closed, for whatever reason.
     ///
     /// # Cancel safety
     /// Cancel safe.
     pub async fn closed(&self) {
-        let mut stage = self.0.stage.subscribe();
-        // The sender is here, so this does not fail.
-        let _ = stage.wait_for(|stage| *stage == Stage::Closed).await;
+        let mut state = self.0.state.subscribe();
+        // The sender is alive, so this does not fail.
+        let _ = state.wait_for(|state| *state == PortState::Closed).await;
     }
 }
 
 impl Published {
-    fn begin_to_close(&self) {
-        self.stage.send_if_modified(|stage| {
-            let open = *stage == Stage::Open;
+    fn start_closing(&self) {
+        self.state.send_if_modified(|state| {
+            let open = *state == PortState::Open;
             if open {
-                *stage = Stage::Closing;
+                *state = PortState::Closing;
             }
             open
         });
     }
 
     fn is_open(&self) -> bool {
-        *self.stage.borrow() == Stage::Open
+        *self.state.borrow() == PortState::Open
     }
 }
 
-/// What the task of a published port leaves behind, in whatever way it ends.
+/// Marks a published port as closed when its task ends, even by a panic.
 struct ClosedOnDrop(Arc<Published>);
 
 impl Drop for ClosedOnDrop {
     fn drop(&mut self) {
-        self.0.stage.send_replace(Stage::Closed);
+        self.0.state.send_replace(PortState::Closed);
     }
 }
 
@@ -107,12 +108,12 @@ pub(crate) struct PublishedPorts {
     permits: Arc<Semaphore>,
 }
 
-/// How many connections all published ports have at once. A link has room for
-/// 512 streams, and commands and files need some.
+/// The most connections that all published ports have at once. A link has room
+/// for 512 streams, and commands and files need some.
 const MAX_CONNECTIONS: usize = 384;
 
 impl PublishedPorts {
-    /// Publishes a port until `until` is ready, if nothing else closes it.
+    /// Publishes a port until `until` completes, if nothing closes it before.
     pub(super) async fn publish(
         &self,
         mapping: PortMapping,
@@ -126,14 +127,14 @@ impl PublishedPorts {
             address: listener.address()?,
             guest: mapping.guest,
             service,
-            stage: watch::Sender::new(Stage::Open),
+            state: watch::Sender::new(PortState::Open),
         });
-        let mut stage = published.stage.subscribe();
+        let mut state = published.state.subscribe();
         let closed = ClosedOnDrop(published.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = listener.run(session) => {}
-                _ = stage.wait_for(|stage| *stage != Stage::Open) => {}
+                _ = state.wait_for(|state| *state != PortState::Open) => {}
                 () = until => {}
             }
             // Only now: the listener is gone, and the port is free.
@@ -145,7 +146,7 @@ impl PublishedPorts {
         Ok(PublishedPort(published))
     }
 
-    /// Those that are open.
+    /// Returns the open ones.
     pub(super) fn list(&self) -> Vec<PublishedPort> {
         let ports = self.lock();
         let open = ports.iter().filter(|port| port.is_open());
@@ -169,7 +170,7 @@ impl Default for PublishedPorts {
 impl Drop for PublishedPorts {
     fn drop(&mut self) {
         for port in self.lock().iter() {
-            port.begin_to_close();
+            port.start_closing();
         }
     }
 }

@@ -12,11 +12,11 @@ use tokio::{
 
 use super::connection::{Connection, ConnectionReader, ConnectionWriter};
 
-/// Moves bytes between a client and a program of the guest until both have said
-/// all. Each waits for the other: what a client does not read is not taken from
-/// the guest.
+/// Copies bytes between a client and a program of the guest until both have
+/// closed their direction. Applies backpressure: what a client does not read is
+/// not taken from the guest.
 ///
-/// However else this ends, or if it is dropped, the client sees a reset.
+/// If this fails or is dropped, the client's connection is reset.
 pub(super) async fn relay(client: &mut TcpStream, connection: Connection) -> io::Result<()> {
     client.set_nodelay(true)?;
     let (reader, writer) = connection.into_split();
@@ -29,22 +29,23 @@ pub(super) async fn relay(client: &mut TcpStream, connection: Connection) -> io:
     Ok(())
 }
 
-/// Has a client see a reset when its socket is closed: SO_LINGER in socket(7).
+/// Makes closing the socket reset the client's connection: SO_LINGER in
+/// socket(7).
 pub(super) fn reset_on_close(client: &TcpStream) -> io::Result<()> {
     Ok(set_socket_linger(client, Some(Duration::ZERO))?)
 }
 
-/// What is read at once from a client that says little.
-const LITTLE: usize = 8 * 1024;
+/// The read size for a client that sends little.
+const SMALL_READ: usize = 8 * 1024;
 
-/// The same for one that says much.
-const MUCH: usize = 64 * 1024;
+/// The read size for a client that sends much.
+const LARGE_READ: usize = 64 * 1024;
 
 async fn to_guest(client: &ReadHalf<'_>, writer: ConnectionWriter) -> io::Result<()> {
     let mut buffer = BytesMut::new();
-    let mut size = LITTLE;
+    let mut size = SMALL_READ;
     loop {
-        // Nothing is allocated for a client that is silent.
+        // No buffer is allocated for an idle client.
         client.readable().await?;
         if buffer.capacity() < size / 2 {
             buffer.reserve(size);
@@ -55,8 +56,8 @@ async fn to_guest(client: &ReadHalf<'_>, writer: ConnectionWriter) -> io::Result
                 return Ok(());
             }
             Ok(count) => {
-                if count >= LITTLE / 2 {
-                    size = MUCH;
+                if count >= SMALL_READ / 2 {
+                    size = LARGE_READ;
                 }
                 writer.send(buffer.split().freeze()).await?;
             }
@@ -71,6 +72,6 @@ async fn from_guest(mut reader: ConnectionReader, mut client: WriteHalf<'_>) -> 
         client.write_all(&bytes).await?;
     }
     client.shutdown().await?;
-    // The program may take more, or break the connection.
+    // The program may still read more, or break the connection.
     reader.closed().await
 }

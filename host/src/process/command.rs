@@ -14,10 +14,11 @@ use vmcell_wire::{
 use super::{OverflowPolicy, Resource, shell};
 use crate::{error::Error, random::random_bytes};
 
-/// A program to run in the guest, with everything it gets.
+/// A program to run in the guest: arguments, environment, user, limits and
+/// input.
 ///
-/// The program is executed as it is: there is no shell unless you ask for one
-/// with [`Command::shell`].
+/// The program is executed directly. No shell is involved unless you ask for
+/// one with [`Command::shell`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,13 +35,14 @@ use crate::{error::Error, random::random_bytes};
 /// # let _ = command;
 /// ```
 ///
-/// Its [`Debug`] has the names of variables and the length of the input, and
+/// Its [`Debug`] shows the names of variables and the length of the input, but
 /// neither values nor bytes: they may be secrets.
 #[derive(Clone)]
 #[must_use]
 pub struct Command {
     argv: Vec<OsString>,
-    /// The first word is a line for a shell, to which the others are added.
+    /// Whether the first word is a shell command line, to which the others are
+    /// appended.
     is_shell_line: bool,
     env: BTreeMap<OsString, OsString>,
     default_env: bool,
@@ -61,39 +63,40 @@ pub struct Command {
 
 /// Where a command's standard input comes from.
 ///
-/// Its [`Debug`] has the number of bytes and none of them.
+/// Its [`Debug`] shows the number of bytes, not the bytes.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Input {
-    /// It is empty.
+    /// Nothing: reading it returns end of file.
     #[default]
     Empty,
     /// These bytes.
     Bytes(Bytes),
-    /// What is written with [`ExecStream::input`](crate::ExecStream::input).
+    /// Whatever is written with
+    /// [`ExecStream::input`](crate::ExecStream::input).
     Stream,
 }
 
 impl Command {
-    /// How long [`Vm::exec`](crate::Vm::exec) waits if no timeout is set.
+    /// How long [`Vm::exec`](crate::Vm::exec) waits by default.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// How many bytes of each output [`Vm::exec`](crate::Vm::exec) collects if
-    /// no other limit is set.
+    /// How many bytes of each output [`Vm::exec`](crate::Vm::exec) collects by
+    /// default.
     pub const DEFAULT_MAX_OUTPUT: usize = 16 * 1024 * 1024;
 
-    /// The most bytes that the guest can be told to
-    /// [keep](Self::keep_output) of an output.
+    /// The most bytes of an output that the guest can be asked to
+    /// [keep](Self::keep_output).
     pub const MAX_KEPT: u32 = 16 * 1024 * 1024;
 
-    /// Runs `program`: a path, or a name that is looked up in the command's
-    /// `PATH`.
+    /// Creates a command that runs `program`: a path, or a name that is looked
+    /// up in the command's `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self::from_argv([program])
     }
 
-    /// Runs the first word with the others as its arguments. No shell sees
-    /// them.
+    /// Creates a command from the program and its arguments. No shell
+    /// interprets them.
     pub fn from_argv(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
@@ -116,8 +119,9 @@ impl Command {
         }
     }
 
-    /// Has `/bin/sh -c` run a line. Arguments that are added are quoted, so the
-    /// shell takes them as they are, and appended to the line.
+    /// Creates a command that runs a line with `/bin/sh -c`. Arguments that are
+    /// added are quoted, so that the shell does not interpret them, and
+    /// appended to the line.
     ///
     /// ```
     /// use vmcell::Command;
@@ -145,9 +149,9 @@ impl Command {
         self
     }
 
-    /// Sets a variable of the environment. Without this a command has `HOME`
-    /// and `USER` after its user, `LANG` as `C.UTF-8`, and the usual `PATH`.
-    /// Nothing of the host's environment gets into the guest.
+    /// Sets an environment variable. By default a command has `HOME` and `USER`
+    /// of its user, `LANG=C.UTF-8` and the usual `PATH`. Nothing of the host's
+    /// environment gets into the guest.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.insert(name.into(), value.into());
         self
@@ -164,93 +168,93 @@ impl Command {
         self
     }
 
-    /// Takes back a variable that was [set](Self::env).
+    /// Removes a variable that was [set](Self::env).
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.env.remove(name.as_ref());
         self
     }
 
-    /// Empties the environment: not even `PATH` is set unless you do.
+    /// Clears the environment, including the defaults such as `PATH`.
     pub fn env_clear(mut self) -> Self {
         self.env.clear();
         self.default_env = false;
         self
     }
 
-    /// Where the command runs; `/` if not set. A directory that is not there
-    /// is refused.
+    /// Sets the working directory; `/` by default. The command fails to start
+    /// if the directory does not exist.
     pub fn current_dir(mut self, directory: impl Into<OsString>) -> Self {
         self.current_dir = directory.into();
         self
     }
 
-    /// Makes the [working directory](Self::current_dir) and its parents if they
-    /// are not there, as the command's user.
+    /// Creates the [working directory](Self::current_dir) and its parents if
+    /// they do not exist, as the command's user.
     pub fn create_current_dir(mut self) -> Self {
         self.create_dir = true;
         self
     }
 
-    /// Who the command runs as: `USER` or `USER:GROUP`, names or numbers; root
-    /// if not set. Names and supplementary groups are looked up in the image's
-    /// `/etc/passwd` and `/etc/group`. A number need not be in there; its group
-    /// is then the same number.
+    /// Sets the user that the command runs as: `USER` or `USER:GROUP`, names or
+    /// numbers; root by default. Names and supplementary groups are looked up
+    /// in the image's `/etc/passwd` and `/etc/group`. A number need not be
+    /// listed there; its group is then the same number.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = user.into();
         self
     }
 
-    /// The file mode creation mask, such as `0o027`.
+    /// Sets the file mode creation mask, for example `0o027`.
     pub fn umask(mut self, mask: u16) -> Self {
         self.umask = Some(mask);
         self
     }
 
-    /// The niceness, -20 to 19: the higher, the sooner others go first.
+    /// Sets the niceness, -20 (highest priority) to 19 (lowest).
     pub fn nice(mut self, nice: i8) -> Self {
         self.nice = nice;
         self
     }
 
-    /// Limits a resource of each of its processes; `u64::MAX` is no limit.
+    /// Limits a resource of each of its processes; `u64::MAX` means no limit.
     pub fn rlimit(mut self, resource: Resource, soft: u64, hard: u64) -> Self {
         self.rlimits.insert(resource, (soft, hard));
         self
     }
 
-    /// How many bytes of memory the command and its descendants may use
-    /// together. If they need more, all of them are ended:
+    /// Limits the memory that the command and its descendants may use together,
+    /// in bytes. If they need more, all of them are killed:
     /// [`Cause::OutOfMemory`](crate::Cause::OutOfMemory).
     pub fn memory_max(mut self, bytes: u64) -> Self {
         self.limits.memory = bytes;
         self
     }
 
-    /// How many processes and threads the command and its descendants may be
-    /// at once.
+    /// Limits how many processes and threads the command and its descendants
+    /// may have at once.
     pub fn pids_max(mut self, count: u32) -> Self {
         self.limits.pids = count;
         self
     }
 
-    /// How much processor time the command and its descendants may use
+    /// Limits the processor time that the command and its descendants may use
     /// together, in thousandths of one processor: 500 is half of one.
     pub fn cpu_milli(mut self, thousandths: u32) -> Self {
         self.limits.cpu_milli = thousandths;
         self
     }
 
-    /// A name to find the process by, unique in its VM: 1 to 64 letters,
-    /// digits, dots, hyphens and underscores. `proc-` and eight hexadecimal
-    /// digits if not set.
+    /// Sets a name by which the process can be found, unique in its VM: 1 to 64
+    /// letters, digits, dots, hyphens and underscores. The default is `proc-`
+    /// and eight hexadecimal digits.
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tag = Some(tag.into());
         self
     }
 
-    /// How many bytes of each output the guest keeps for who
-    /// [attaches](crate::Processes::attach) later; 1 MiB if not set, 16 KiB at
-    /// least, [`MAX_KEPT`](Self::MAX_KEPT) at most.
+    /// Sets how many bytes of each output the guest keeps for clients that
+    /// [attach](crate::Processes::attach) later; 1 MiB by default, at least 16
+    /// KiB, at most [`MAX_KEPT`](Self::MAX_KEPT).
     pub fn keep_output(mut self, bytes: u32) -> Self {
         self.keep = bytes;
         self
@@ -269,37 +273,40 @@ impl Command {
         self
     }
 
-    /// How long the command may take. It and all its descendants are ended
-    /// then: [`Cause::Timeout`](crate::Cause::Timeout).
+    /// Limits how long the command may run. After that it and all its
+    /// descendants are killed: [`Cause::Timeout`](crate::Cause::Timeout).
     ///
-    /// The guest ends it by its own clock, wherever the host's program is by
-    /// then. [`Vm::exec`](crate::Vm::exec) looks at the host's clock as well.
+    /// The guest enforces the limit by its own clock, even if the host's
+    /// program no longer runs. [`Vm::exec`](crate::Vm::exec) also checks the
+    /// host's clock.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How many bytes of each output [`Vm::exec`](crate::Vm::exec) collects.
+    /// Limits how many bytes of each output [`Vm::exec`](crate::Vm::exec)
+    /// collects.
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = bytes;
         self
     }
 
-    /// What happens when it prints more than [`max_output`](Self::max_output);
-    /// it is ended if not set.
+    /// Sets what happens when it prints more than
+    /// [`max_output`](Self::max_output); by default it is killed.
     pub fn on_overflow(mut self, overflow: OverflowPolicy) -> Self {
         self.overflow = overflow;
         self
     }
 
-    /// Sets a variable unless it is set.
+    /// Sets a variable unless it is already set.
     #[cfg(feature = "terminal")]
     pub(crate) fn env_default(mut self, name: &str, value: &str) -> Self {
         self.env.entry(name.into()).or_insert_with(|| value.into());
         self
     }
 
-    /// Hands the request to `send`, with the tag in it, if it makes sense.
+    /// Validates the command, passes the request to `send`, and returns what
+    /// that returned and the tag.
     pub(crate) fn with_request<T>(
         &self,
         lifetime: Lifetime,
@@ -308,8 +315,8 @@ impl Command {
         self.with_start(lifetime, |start| send(&Request::Start(start)))
     }
 
-    /// As [`with_request`](Self::with_request), for what is part of another
-    /// request.
+    /// Same as [`with_request`](Self::with_request), for a start that is part
+    /// of another request.
     pub(crate) fn with_start<T>(
         &self,
         lifetime: Lifetime,
@@ -326,7 +333,7 @@ impl Command {
             }
         }
         if !(-20..=19).contains(&self.nice) {
-            return Err(invalid(format!("{} is no niceness: -20 to 19", self.nice)));
+            return Err(invalid(format!("niceness {} is not -20 to 19", self.nice)));
         }
         let mut rlimits = RlimitsBuf::new();
         for (resource, &(soft, hard)) in &self.rlimits {
@@ -367,7 +374,7 @@ impl Command {
                 Input::Bytes(_) | Input::Stream => Stdin::Stream,
             },
             lifetime,
-            // Zero stands for none, and no time at all is a millisecond.
+            // Zero means no timeout, so a timeout of zero is sent as 1 ms.
             timeout_ms: self.timeout.map_or(0, |timeout| {
                 u64::try_from(timeout.as_millis())
                     .unwrap_or(u64::MAX)
@@ -380,7 +387,7 @@ impl Command {
         Ok((sent, tag))
     }
 
-    /// The program, for logs and errors.
+    /// Returns the program, for logs and errors.
     pub(crate) fn program(&self) -> String {
         let first = self.argv.first().map(|word| word.to_string_lossy());
         first.map(|word| word.into_owned()).unwrap_or_default()
@@ -388,12 +395,12 @@ impl Command {
 
     fn packed_argv(&self) -> Result<PackedBuf, Error> {
         if self.argv.first().is_none_or(|program| program.is_empty()) {
-            return Err(invalid("no program is named".to_owned()));
+            return Err(invalid("no program is given".to_owned()));
         }
         let mut argv = PackedBuf::new();
         let mut complete = true;
         if self.is_shell_line {
-            let line = shell::line(&self.argv);
+            let line = shell::quoted_line(&self.argv);
             complete = argv.push(b"/bin/sh") && argv.push(b"-c") && argv.push(&line);
         } else {
             for argument in &self.argv {
@@ -410,7 +417,7 @@ impl Command {
         for (name, value) in &self.env {
             if name.is_empty() || name.as_bytes().contains(&b'=') {
                 let name = name.display();
-                return Err(invalid(format!("{name:?} cannot be a variable")));
+                return Err(invalid(format!("{name:?} cannot name a variable")));
             }
             let variable = [name.as_bytes(), b"=", value.as_bytes()].concat();
             if !env.push(&variable) {
@@ -423,7 +430,8 @@ impl Command {
 
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // All fields by name: one that is added later has to be thought of.
+        // Destructured without `..`, so that a new field cannot be forgotten
+        // here.
         let Self {
             argv,
             is_shell_line,

@@ -8,39 +8,40 @@ use crate::vm::End;
 pub struct Exit {
     /// Why it ended.
     pub cause: Cause,
-    /// Processor time that it spent itself.
+    /// Processor time that it spent in user mode.
     pub user_time: Duration,
-    /// Processor time that the guest's kernel spent for it.
+    /// Processor time that the guest's kernel spent on it.
     pub system_time: Duration,
     /// From its start to its end, by the guest's clock.
     pub wall_time: Duration,
-    /// The most memory that it had resident, in bytes.
+    /// Its peak resident memory, in bytes.
     pub peak_memory: u64,
     /// How many bytes it wrote to standard output, read or not.
     pub stdout_bytes: u64,
     /// How many bytes it wrote to standard error, read or not.
     pub stderr_bytes: u64,
-    /// Whether a descendant still held its outputs open when it had ended, so
-    /// that they were cut off there, after half a second.
+    /// Whether a descendant still held its outputs open when it had exited.
+    /// They are closed half a second later, and output after that is lost.
     pub outputs_cut: bool,
-    /// How many of its processes were ended for want of memory.
+    /// How many of its processes the OOM killer killed.
     pub oom_kills: u32,
-    /// Whether all its descendants had ended too. None: unknown.
+    /// Whether all its descendants had ended too; `None` if unknown.
     ///
-    /// The guest's kernel says so of the command's cgroup, in which all of them
-    /// are: no process can leave it by itself, and none that a descendant starts
-    /// is elsewhere. Cgroups that they make are below it.
+    /// The guest's kernel reports this for the command's cgroup, which contains
+    /// all of them: no process can leave it by itself, and everything that a
+    /// descendant starts is in it too. Cgroups that descendants create are
+    /// below it.
     ///
-    /// Where somebody has asked for the end (a kill, a timeout, a stream that was
-    /// dropped), `Some(true)` says more: that no process of the guest that began
-    /// after the command is outside of the commands' cgroups. If there is one,
-    /// or if the guest has more than 4096 processes to look through, the answer
-    /// is `None`.
+    /// If the command was killed (on request, by a timeout, or with_cause its
+    /// stream was dropped), `Some(true)` means more: no process of the guest
+    /// that started after the command is outside the cgroups of commands. If
+    /// there is one, or if the guest has more than 4096 processes to search,
+    /// the value is `None`.
     ///
-    /// That is a proof against every user but root, and against a root that does
-    /// not attack the agent: root can enter the namespaces of another command and
-    /// hide a process there, have the kernel start one (`core_pattern`), or
-    /// change the agent itself.
+    /// This holds against every user except root, and against a root that does
+    /// not attack the agent. Root can enter the namespaces of another command
+    /// and hide a process there, have the kernel start one (`core_pattern`), or
+    /// modify the agent itself.
     pub tree_ended: Option<bool>,
 }
 
@@ -50,24 +51,24 @@ pub struct Exit {
 pub enum Cause {
     /// It exited with this code.
     Code(u8),
-    /// This signal ended it.
+    /// It was killed by this signal.
     Signal(u8),
-    /// It took too long, and was ended.
+    /// It exceeded its time limit and was killed.
     Timeout,
-    /// It printed too much, and was ended.
+    /// It exceeded its output limit and was killed.
     OutputLimit,
-    /// It needed more memory than it may have or than there is, and the
-    /// guest's kernel ended it.
+    /// It needed more memory than its limit or than there is, and the guest's
+    /// kernel killed it.
     OutOfMemory,
-    /// A host ended it.
+    /// A host killed it.
     Killed,
-    /// Its VM ended. No [`Exit`] says so: nobody is left to tell. See
-    /// [`Error::cause`](crate::Error::cause).
+    /// Its VM ended. No [`Exit`] has this cause, because nobody is left to
+    /// report it: see [`Error::cause`](crate::Error::cause).
     VmEnded(End),
 }
 
 impl Cause {
-    /// A name for the kind of cause that never changes, for machines.
+    /// Returns a stable name of the kind of cause, for machines.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Code(_) => "code",
@@ -82,12 +83,12 @@ impl Cause {
 }
 
 impl Exit {
-    /// Whether it exited with code 0.
+    /// Returns whether it exited with code 0.
     pub fn success(&self) -> bool {
         self.cause == Cause::Code(0)
     }
 
-    /// The exit code, if it exited.
+    /// Returns the exit code, if it exited.
     pub fn code(&self) -> Option<u8> {
         match self.cause {
             Cause::Code(code) => Some(code),
@@ -95,8 +96,8 @@ impl Exit {
         }
     }
 
-    /// The same end, for a reason that the host knows better.
-    pub(super) fn because(self, cause: Cause) -> Self {
+    /// Returns the same exit with a cause that the host knows better.
+    pub(super) fn with_cause(self, cause: Cause) -> Self {
         Self { cause, ..self }
     }
 
@@ -107,7 +108,7 @@ impl Exit {
                 vmcell_wire::Cause::Signal(signal) => Cause::Signal(signal),
                 vmcell_wire::Cause::Timeout => Cause::Timeout,
                 vmcell_wire::Cause::OutOfMemory => Cause::OutOfMemory,
-                // What is not known here is only sent to hosts that know it.
+                // A newer cause is only sent to hosts that know it.
                 _ => Cause::Killed,
             },
             user_time: Duration::from_micros(exit.user_us),

@@ -2,47 +2,47 @@ use vmcell_wire::{FailureKind, Stage};
 
 use crate::session::Failed;
 
-/// Why the guest could not do what was asked of a process: start it, find it,
-/// signal it. For a start: nothing was run.
+/// Why the guest could not start, find or signal a process. If a start failed,
+/// nothing was run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{subject}: {text}{}", errno_text(*errno))]
 #[non_exhaustive]
 pub struct ExecFailure {
     /// The program that was to be run, or the process that was named.
     pub subject: String,
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: ExecFailureKind,
-    /// The error number of the guest's kernel, if it had a part in it.
+    /// The errno of the guest's kernel, if a system call failed.
     pub errno: Option<i32>,
-    /// How far it got.
+    /// The step that failed.
     pub stage: ExecStage,
-    /// The agent's words.
+    /// The agent's message.
     pub text: String,
 }
 
-/// What sort of failure it was.
+/// The kind of an [`ExecFailure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExecFailureKind {
-    /// The request makes no sense to the guest.
+    /// The guest rejects the request as invalid.
     Invalid,
     /// The program, the working directory, the user or the process does not
     /// exist.
     NotFound,
     /// The guest does not permit it.
     Denied,
-    /// The guest has no more room for it.
+    /// A limit of the guest is reached.
     Limit,
     /// The agent or the guest's kernel cannot do it.
     Unsupported,
-    /// It clashes with what is there: a tag that is taken, a process that
+    /// It conflicts with the current state: a tag that is taken, a process that
     /// still runs.
     Conflict,
     /// Anything else.
     Other,
 }
 
-/// How far a request got.
+/// The step of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExecStage {
@@ -50,11 +50,11 @@ pub enum ExecStage {
     Request,
     /// Finding the process that it names.
     Lookup,
-    /// Finding out who its user is, or becoming that user.
+    /// Looking up its user, or switching to that user.
     User,
     /// Setting its limits.
     Limits,
-    /// Making the process and what it needs.
+    /// Creating the process and what it needs.
     Process,
     /// Entering its working directory.
     WorkingDirectory,
@@ -63,7 +63,7 @@ pub enum ExecStage {
 }
 
 impl ExecFailure {
-    /// There is no such process.
+    /// The failure for a process that does not exist.
     pub(super) fn unknown(subject: String) -> Self {
         Self {
             subject,

@@ -1,8 +1,8 @@
 use super::{ExecStream, Exit, ProcessId, ReadFrom};
 use crate::{error::Error, vm::Vm};
 
-/// A process in a VM: a handle that decides over nothing. Dropping it changes
-/// nothing; any number of handles may mean the same process.
+/// A handle of a process in a VM. Dropping it does not affect the process. Any
+/// number of handles may refer to the same process.
 ///
 /// ```no_run
 /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -33,17 +33,17 @@ impl Process {
         Self { vm, id, pid, tag }
     }
 
-    /// The number that the agent gave it.
+    /// Returns the id that the agent assigned to it.
     pub fn id(&self) -> ProcessId {
         self.id
     }
 
-    /// The number that the guest's kernel gave it.
+    /// Returns its pid in the guest.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Its tag.
+    /// Returns its tag.
     pub fn tag(&self) -> &str {
         &self.tag
     }

@@ -6,34 +6,34 @@ use crate::{
     session::{LeftProcesses, ListedProcess},
 };
 
-/// What is known of a process.
+/// A process as [`Processes::list`](super::Processes::list) reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessInfo {
-    /// The number that the agent gave it.
+    /// The id that the agent assigned to it.
     pub id: ProcessId,
-    /// The number that the guest's kernel gave it.
+    /// Its pid in the guest.
     pub pid: u32,
     /// Its tag.
     pub tag: String,
     /// The beginning of its arguments, safe to print.
     pub command: Vec<String>,
-    /// Who it runs as.
+    /// The user id that it runs as.
     pub uid: u32,
-    /// Whether it goes on when nobody watches it.
+    /// Whether it keeps running when nobody is attached.
     pub background: bool,
     /// How long ago it was started.
     pub age: Duration,
-    /// What is kept of its standard output.
+    /// The part of its standard output that is kept.
     pub stdout: KeptOutput,
-    /// What is kept of its standard error.
+    /// The part of its standard error that is kept.
     pub stderr: KeptOutput,
     /// How it ended, if it did.
     pub exit: Option<Exit>,
-    /// The processes that it left behind when it ended, 16 at most. A command
-    /// that did not run in the background is listed as long as there are any.
+    /// Descendants that still run after it has exited, at most 16. A foreground
+    /// command is listed as long as there are any.
     pub left: Vec<LeftProcess>,
-    /// Whether it left more than [`left`](Self::left) names.
+    /// Whether more descendants still run than [`left`](Self::left) lists.
     pub left_more: bool,
 }
 
@@ -41,19 +41,20 @@ pub struct ProcessInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftProcess {
-    /// The number that the guest's kernel gave it.
+    /// Its pid in the guest.
     pub pid: u32,
-    /// What it calls itself, safe to print.
+    /// Its process name, safe to print.
     pub name: String,
 }
 
-/// Which bytes of an output can still be read.
+/// The range of bytes of an output that can still be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptOutput {
     /// The offset of the oldest byte.
     pub start: u64,
-    /// The offset behind the newest: how many there ever were.
+    /// The offset after the newest byte, which is the number of bytes ever
+    /// written.
     pub end: u64,
 }
 
@@ -68,9 +69,9 @@ impl LeftProcess {
 }
 
 impl ProcessInfo {
-    /// About how many bytes of memory it takes.
+    /// Returns roughly how many bytes of memory it takes.
     pub(super) fn memory(&self) -> usize {
-        // Small allocations take more than they hold.
+        // The allocator's overhead for a small allocation.
         const ALLOCATION: usize = 16;
         let words = self.command.iter();
         let words = words.map(|word| size_of::<String>() + word.len() + ALLOCATION);

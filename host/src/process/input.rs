@@ -9,10 +9,11 @@ use tokio::io::AsyncWrite;
 
 use crate::session::StreamInput;
 
-/// The standard input of a command that runs.
+/// The standard input of a running command.
 ///
-/// It does not keep the command alive: when its [`ExecStream`] is gone, so is
-/// the command. Dropping it does not end the input; [`end`](Self::end) and
+/// It does not keep the command alive: the command is killed when its
+/// [`ExecStream`] is dropped. Dropping this does not close the input;
+/// [`end`](Self::end) and
 /// [`AsyncWriteExt::shutdown`](tokio::io::AsyncWriteExt::shutdown) do.
 ///
 /// [`ExecStream`]: crate::ExecStream
@@ -24,8 +25,8 @@ impl ExecInput {
         Self(input)
     }
 
-    /// Writes all of `bytes`, as fast as the guest takes them. The answer is
-    /// false if nobody reads them any more.
+    /// Writes all of `bytes`, as fast as the guest accepts them. Returns false
+    /// if nobody reads them any more.
     ///
     /// # Cancel safety
     /// Not cancel safe: if the future is dropped, a part may have been written.
@@ -33,12 +34,12 @@ impl ExecInput {
         self.0.write(bytes.into()).await
     }
 
-    /// Ends the input: the command reads end of file after what was written.
+    /// Closes the input: the command reads end of file after what was written.
     pub fn end(&self) {
         self.0.end();
     }
 
-    /// Writes all of `bytes` and ends the input, in a task of its own: the
+    /// Writes all of `bytes` and closes the input, in a separate task: the
     /// command may print more than a window before it has read everything.
     pub(super) fn feed(self, bytes: Bytes) {
         tokio::spawn(async move {
@@ -48,7 +49,8 @@ impl ExecInput {
     }
 }
 
-/// A command that reads no more is [`BrokenPipe`](io::ErrorKind::BrokenPipe).
+/// Fails with [`BrokenPipe`](io::ErrorKind::BrokenPipe) if the command no
+/// longer reads.
 impl AsyncWrite for ExecInput {
     fn poll_write(
         self: Pin<&mut Self>,

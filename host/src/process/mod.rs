@@ -1,11 +1,11 @@
-//! Processes in the guest: what to run, what comes of it.
+//! Processes in the guest: commands, their output and how they end.
 //!
 //! ```text
-//!  Command ──exec──────> ExecStream ──> Output      it ends with the stream
-//!          ──spawn─────> Process    ──> ExecStream  it goes on by itself
+//!  Command ──exec──────> ExecStream ──> Output      killed when the stream is dropped
+//!          ──spawn─────> Process    ──> ExecStream  runs in the background
 //! ```
 
-mod collected;
+mod captured;
 mod command;
 mod exit;
 mod failure;
@@ -15,8 +15,8 @@ mod input;
 mod output;
 mod overflow;
 mod parts;
-mod position;
 mod processes;
+mod read_from;
 mod resource;
 mod selector;
 mod shell;
@@ -30,9 +30,9 @@ pub use info::{KeptOutput, LeftProcess, ProcessInfo};
 pub use input::ExecInput;
 pub use output::{Output, Truncation};
 pub use overflow::OverflowPolicy;
-pub use parts::{ExecEnd, ExecParts, ExecReader};
-pub use position::{Offsets, ReadFrom};
+pub use parts::{ExecParts, ExecReader, ExecWaiter};
 pub use processes::Processes;
+pub use read_from::{Offsets, ReadFrom};
 pub use resource::Resource;
 pub use selector::{ProcessId, ProcessSelector};
 pub use stream::{ExecEvent, ExecStream, OutputKind};

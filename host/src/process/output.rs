@@ -2,64 +2,66 @@ use std::{fmt, time::Duration};
 
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Cause, ExecEvent, ExecStream, Exit, OutputKind, OverflowPolicy, collected::Collected};
+use super::{
+    Cause, ExecEvent, ExecStream, Exit, OutputKind, OverflowPolicy, captured::CapturedOutput,
+};
 use crate::error::Error;
 
 /// What a command printed, and how it ended.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Output {
-    /// How it ended. None if it was ended by force and the guest did not say
-    /// in time what became of it.
+    /// How it ended. `None` if it was killed and the guest did not confirm that
+    /// in time.
     pub exit: Option<Exit>,
     /// Its standard output.
     pub stdout: Vec<u8>,
     /// Its standard error.
     pub stderr: Vec<u8>,
-    /// What is missing of its standard output, if anything.
+    /// The gap in its standard output, if bytes are missing.
     pub stdout_truncation: Option<Truncation>,
-    /// What is missing of its standard error, if anything.
+    /// The gap in its standard error, if bytes are missing.
     pub stderr_truncation: Option<Truncation>,
-    /// What everybody who uses this VM must know: see
+    /// Warnings that concern every user of this VM: see
     /// [`Vm::warnings`](crate::Vm::warnings).
     pub warnings: Vec<String>,
 }
 
-/// Bytes that are missing in an output.
+/// A gap in a collected output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Truncation {
-    /// Where they stood: so many bytes of what was collected come before them.
+    /// The position of the gap: this many collected bytes come before it.
     pub at: usize,
-    /// How many there were.
+    /// How many bytes are missing.
     pub bytes: u64,
 }
 
 impl Output {
-    /// Whether it exited with code 0.
+    /// Returns whether it exited with code 0.
     pub fn success(&self) -> bool {
         self.exit.is_some_and(|exit| exit.success())
     }
 
-    /// The exit code, if it exited.
+    /// Returns the exit code, if it exited.
     pub fn code(&self) -> Option<u8> {
         self.exit.and_then(|exit| exit.code())
     }
 
-    /// Standard output as text; what is not UTF-8 is replaced, and what is
-    /// missing is named.
+    /// Returns standard output as text. Invalid UTF-8 is replaced, and a gap is
+    /// marked.
     pub fn stdout_text(&self) -> String {
         text(&self.stdout, self.stdout_truncation)
     }
 
-    /// Standard error as text; what is not UTF-8 is replaced, and what is
-    /// missing is named.
+    /// Returns standard error as text. Invalid UTF-8 is replaced, and a gap is
+    /// marked.
     pub fn stderr_text(&self) -> String {
         text(&self.stderr, self.stderr_truncation)
     }
 }
 
-/// Shows the beginnings of what was printed, as text.
+/// Shows the beginning of each output, as text.
 impl fmt::Debug for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 1000;
@@ -81,32 +83,32 @@ impl fmt::Debug for Output {
     }
 }
 
-fn text(bytes: &[u8], cut: Option<Truncation>) -> String {
-    let (head, tail) = bytes.split_at(cut.map_or(bytes.len(), |cut| cut.at.min(bytes.len())));
+fn text(bytes: &[u8], gap: Option<Truncation>) -> String {
+    let (head, tail) = bytes.split_at(gap.map_or(bytes.len(), |gap| gap.at.min(bytes.len())));
     let mut text = String::from_utf8_lossy(head).into_owned();
-    if let Some(cut) = cut {
-        text += &format!("\n[{} bytes dropped]\n", cut.bytes);
+    if let Some(gap) = gap {
+        text += &format!("\n[{} bytes dropped]\n", gap.bytes);
         text += &String::from_utf8_lossy(tail);
     }
     text
 }
 
-/// How long a guest may take to confirm that a command was ended.
-const CONFIRMATION: Duration = Duration::from_secs(2);
+/// How long the guest may take to confirm that a command was killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+const FAR_FUTURE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Collects everything until the command ends, or ends it when it takes too
-/// long or prints too much.
+/// Collects everything until the command ends. Kills the command if it takes
+/// too long or prints too much.
 pub(super) async fn collect(
     mut stream: ExecStream,
     time: Option<Duration>,
 ) -> Result<Output, Error> {
-    let time = time.unwrap_or(CENTURY);
-    // A time that no clock can count to is as good as a century.
+    let time = time.unwrap_or(FAR_FUTURE);
+    // A timeout that overflows the clock is as good as none.
     let deadline = Instant::now()
         .checked_add(time)
-        .unwrap_or_else(|| Instant::now() + CENTURY);
+        .unwrap_or_else(|| Instant::now() + FAR_FUTURE);
     let mut collector = Collector::new(&stream);
     loop {
         let Ok(event) = timeout_at(deadline, stream.next()).await else {
@@ -143,14 +145,14 @@ impl Output {
 }
 
 struct Collector {
-    stdout: Collected,
-    stderr: Collected,
+    stdout: CapturedOutput,
+    stderr: CapturedOutput,
     warnings: Vec<String>,
 }
 
 impl Collector {
     fn new(stream: &ExecStream) -> Self {
-        let collected = || Collected::new(stream.max_output, stream.overflow);
+        let collected = || CapturedOutput::new(stream.max_output, stream.overflow);
         Self {
             stdout: collected(),
             stderr: collected(),
@@ -158,7 +160,7 @@ impl Collector {
         }
     }
 
-    /// Answers whether all of it was within the limit.
+    /// Returns whether the output is still within the limit.
     fn add(&mut self, event: ExecEvent) -> bool {
         match event {
             ExecEvent::Stdout(bytes) => self.stdout.add(&bytes),
@@ -174,14 +176,14 @@ impl Collector {
         }
     }
 
-    /// Ends the command, waits a little for the guest to confirm it, and keeps
+    /// Kills the command, waits a little for the guest to confirm it, and keeps
     /// what was printed meanwhile.
     async fn end(mut self, mut stream: ExecStream, cause: Cause) -> Output {
         stream.kill();
-        let confirmed = timeout(CONFIRMATION, async {
+        let confirmed = timeout(KILL_TIMEOUT, async {
             loop {
                 match stream.next().await {
-                    Ok(Some(ExecEvent::Exited(exit))) => return Some(exit.because(cause)),
+                    Ok(Some(ExecEvent::Exited(exit))) => return Some(exit.with_cause(cause)),
                     Ok(Some(event)) => {
                         self.add(event);
                     }

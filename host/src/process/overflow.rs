@@ -3,13 +3,14 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OverflowPolicy {
-    /// Ends the command: [`Error::OutputLimit`](crate::Error::OutputLimit),
-    /// with what was collected by then.
+    /// Kill the command and fail with
+    /// [`Error::OutputLimit`](crate::Error::OutputLimit), which holds what was
+    /// collected by then.
     #[default]
     Kill,
-    /// Keeps the beginning and lets the command go on.
+    /// Keep the beginning and let the command run on.
     Stop,
-    /// Keeps the beginning and the end, half of the limit each, and lets the
-    /// command go on.
+    /// Keep the beginning and the end, half of the limit each, and let the
+    /// command run on.
     HeadAndTail,
 }

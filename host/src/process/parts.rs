@@ -13,7 +13,8 @@ use crate::{
     session::{Stream, StreamEvent, StreamOutput},
 };
 
-/// A command taken apart, as `tokio::process::Child` is.
+/// The input, the outputs and the exit of a command as separate values, as in
+/// `tokio::process::Child`.
 ///
 /// ```no_run
 /// # async fn example(vm: vmcell::Vm) -> Result<(), Box<dyn std::error::Error>> {
@@ -25,7 +26,7 @@ use crate::{
 /// sort.stdin.shutdown().await?;
 /// let mut sorted = Vec::new();
 /// tokio::io::copy(&mut sort.stdout, &mut sorted).await?;
-/// assert!(sort.end.wait().await?.success());
+/// assert!(sort.waiter.wait().await?.success());
 /// # Ok(())
 /// # }
 /// ```
@@ -34,34 +35,35 @@ use crate::{
 pub struct ExecParts {
     /// Its standard input.
     pub stdin: ExecInput,
-    /// Its standard output. Dropping it drops what comes.
+    /// Its standard output. Dropping it discards further output.
     pub stdout: ExecReader,
-    /// Its standard error. Dropping it drops what comes.
+    /// Its standard error. Dropping it discards further output.
     pub stderr: ExecReader,
-    /// Its end. Dropping it ends the command, as dropping the stream would.
-    pub end: ExecEnd,
+    /// Waits for it. Dropping this kills the command, as dropping the stream
+    /// does.
+    pub waiter: ExecWaiter,
 }
 
-/// One output of a command, as bytes.
+/// One output of a command, as a byte stream.
 ///
-/// A command that prints while nobody reads is made to wait: read both outputs,
-/// or drop the one that does not matter. Where bytes were dropped, reading fails
-/// once with [`InvalidData`](io::ErrorKind::InvalidData) and goes on behind
-/// them: what is missing never looks complete.
+/// A command that prints while nobody reads is blocked: read both outputs, or
+/// drop the one that you do not need. Where bytes were dropped, reading fails
+/// once with [`InvalidData`](io::ErrorKind::InvalidData) and then continues
+/// after them, so incomplete output never looks complete.
 #[derive(Debug)]
 pub struct ExecReader(StreamOutput);
 
-/// The end of a command.
+/// Waits for a command to end, and can kill it.
 #[derive(Debug)]
-pub struct ExecEnd(pub(super) ExecStream);
+pub struct ExecWaiter(pub(super) ExecStream);
 
 pub(super) fn reader(stream: &Stream, channel: Channel) -> ExecReader {
     ExecReader(stream.output(channel))
 }
 
-impl ExecEnd {
-    /// Waits until the command has ended. That comes after the ends of its
-    /// outputs, so somebody must read or drop them.
+impl ExecWaiter {
+    /// Waits until the command has ended. Its outputs end first, so both must
+    /// be read or dropped.
     ///
     /// # Errors
     /// See [`ExecStream::next`].
@@ -72,7 +74,7 @@ impl ExecEnd {
         self.0.end().await
     }
 
-    /// Ends the command and all its descendants with SIGKILL.
+    /// Kills the command and all its descendants with SIGKILL.
     pub fn kill(&self) {
         self.0.kill();
     }
@@ -98,9 +100,9 @@ impl AsyncRead for ExecReader {
                 format!("{bytes} bytes were dropped"),
             )),
             Some(Ok(_)) | None => Ok(()),
-            Some(Err(lost)) => Err(io::Error::new(
+            Some(Err(error)) => Err(io::Error::new(
                 io::ErrorKind::ConnectionReset,
-                lost.to_string(),
+                error.to_string(),
             )),
         })
     }

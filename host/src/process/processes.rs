@@ -11,8 +11,9 @@ use crate::{
     vm::Vm,
 };
 
-/// The processes of a VM: those that run, background ones that have ended and
-/// are not forgotten, and commands that have ended and left processes behind.
+/// The processes of a VM: running ones, background ones that have ended and are
+/// not forgotten, and commands that have ended while descendants of theirs
+/// still run.
 #[derive(Clone, Copy, Debug)]
 pub struct Processes<'a> {
     vm: &'a Vm,
@@ -26,16 +27,16 @@ impl<'a> Processes<'a> {
     /// The most processes that [`list`](Self::list) returns.
     pub const MAX_LISTED: usize = 65_536;
 
-    /// The most memory that [`list`](Self::list) takes for them: 64 MiB.
+    /// The most memory that [`list`](Self::list) uses for them: 64 MiB.
     pub const MAX_LISTED_BYTES: usize = 64 << 20;
 
-    /// All of them, in the order in which they were started: at most
-    /// [65,536](Self::MAX_LISTED), and no more than fit into
-    /// [64 MiB](Self::MAX_LISTED_BYTES).
+    /// Lists all processes, in the order in which they were started: at most
+    /// [65,536](Self::MAX_LISTED), and no more than fit into [64
+    /// MiB](Self::MAX_LISTED_BYTES).
     ///
-    /// A command that has ended is among them as long as processes live that it
-    /// left behind: [`ProcessInfo::left`] names them. (An agent of an older
-    /// version does not tell of those.)
+    /// A command that has ended is listed as long as descendants of it still
+    /// run: [`ProcessInfo::left`] lists them. (Older agents do not report
+    /// those.)
     ///
     /// # Errors
     /// [`Error::ResultLimit`] if there are more, [`Error::Gone`] if the VM
@@ -51,7 +52,7 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// A list, page by page.
+    /// Lists processes, page by page.
     pub(crate) async fn list_by(
         self,
         page: impl Fn(u32) -> Request<'static>,
@@ -86,7 +87,7 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// A handle of the process with this name.
+    /// Returns a handle of a process.
     ///
     /// # Errors
     /// [`Error::Exec`] of the kind
@@ -103,12 +104,14 @@ impl<'a> Processes<'a> {
         Ok(Process::new(self.vm.clone(), info.id, info.pid, info.tag))
     }
 
-    /// Watches a process: every byte of its outputs from there on, and its end.
-    /// Bytes that are not kept any more are told as a gap, never left out in
-    /// silence. Any number of streams may watch one process.
+    /// Attaches to a process: returns a stream of its outputs from the given
+    /// position, and of its exit. Bytes that are no longer kept are reported as
+    /// a gap, never omitted silently. Any number of streams may be attached to
+    /// one process.
     ///
     /// # Errors
-    /// The VM ended. That there is no such process comes with the first event.
+    /// Fails if the VM ended. If there is no such process, the first event
+    /// fails.
     pub fn attach(
         self,
         process: impl Into<ProcessSelector>,
@@ -117,8 +120,8 @@ impl<'a> Processes<'a> {
         self.watch(&process.into(), Some(from), false)
     }
 
-    /// As [`attach`](Self::attach), and feeds standard input from now on: see
-    /// [`ExecStream::input`]. Whoever fed it before does so no more.
+    /// Same as [`attach`](Self::attach), and takes over standard input: see
+    /// [`ExecStream::input`]. A stream that wrote to it before no longer does.
     ///
     /// # Errors
     /// See [`attach`](Self::attach).
@@ -130,7 +133,7 @@ impl<'a> Processes<'a> {
         self.watch(&process.into(), Some(from), true)
     }
 
-    /// Sends a signal to a process and its group. Signal 0 only asks whether it
+    /// Sends a signal to a process and its group. Signal 0 only checks that it
     /// runs.
     ///
     /// # Errors
@@ -145,23 +148,24 @@ impl<'a> Processes<'a> {
     ) -> Result<(), Error> {
         let selector = process.into();
         let process = selector.as_wire();
-        self.done(&Request::Signal { process, signal }, &selector)
+        self.confirm(&Request::Signal { process, signal }, &selector)
             .await
     }
 
-    /// Ends a process and all its descendants, and waits until they are gone:
-    /// [`Exit::tree_ended`] says whether that is proved, and what the proof covers.
+    /// Kills a process and all its descendants, and waits until they are gone.
+    /// [`Exit::tree_ended`] reports whether that is certain, and what that
+    /// covers.
     ///
-    /// A command that has ended can be killed as long as processes live that it
-    /// left behind: by its id, its tag (of several with the same tag, the newest
-    /// is killed), or the pid of any of those processes. In each case all of them
-    /// are ended.
+    /// A command that has ended can be killed as long as descendants of it
+    /// still run: by its id, its tag (of several with the same tag, the newest
+    /// is killed), or the pid of any of those descendants. In each case all of
+    /// them are killed.
     ///
     /// # Errors
     /// [`Error::Exec`] if there is no such process.
     ///
     /// # Cancel safety
-    /// The process is ended even if the future is dropped.
+    /// The process is killed even if the future is dropped.
     pub async fn kill(self, process: impl Into<ProcessSelector>) -> Result<Exit, Error> {
         let selector = process.into();
         let process = selector.as_wire();
@@ -193,13 +197,13 @@ impl<'a> Processes<'a> {
     pub async fn forget(self, process: impl Into<ProcessSelector>) -> Result<(), Error> {
         let selector = process.into();
         let process = selector.as_wire();
-        self.done(&Request::Forget { process }, &selector).await
+        self.confirm(&Request::Forget { process }, &selector).await
     }
 
-    /// Writes `bytes` to the standard input of a process and ends it.
+    /// Writes `bytes` to the standard input of a process and closes it.
     pub(crate) fn feed(self, process: ProcessId, bytes: bytes::Bytes) -> Result<(), Error> {
         // Not an `ExecStream`: that would keep the VM alive.
-        let stream = self.open_watch(&process.into(), None, true)?;
+        let stream = self.open_attach(&process.into(), None, true)?;
         tokio::spawn(async move {
             let input = ExecInput::new(stream.input());
             input.write(bytes).await;
@@ -208,7 +212,7 @@ impl<'a> Processes<'a> {
         Ok(())
     }
 
-    /// What is known of one process.
+    /// Returns information on one process.
     #[cfg(feature = "terminal")]
     pub(crate) async fn info(self, process: ProcessId) -> Result<ProcessInfo, Error> {
         let after = process.0.saturating_sub(1);
@@ -224,10 +228,10 @@ impl<'a> Processes<'a> {
     pub(super) async fn detach(self, process: ProcessId) -> Result<(), Error> {
         let selector = process.into();
         let process = Selector::Id(process.0);
-        self.done(&Request::Detach { process }, &selector).await
+        self.confirm(&Request::Detach { process }, &selector).await
     }
 
-    fn open_watch(
+    fn open_attach(
         self,
         selector: &ProcessSelector,
         from: Option<ReadFrom>,
@@ -248,19 +252,19 @@ impl<'a> Processes<'a> {
         from: Option<ReadFrom>,
         stdin: bool,
     ) -> Result<ExecStream, Error> {
-        let stream = self.open_watch(selector, from, stdin)?;
+        let stream = self.open_attach(selector, from, stdin)?;
         let vm = self.vm.clone();
         Ok(ExecStream::watching(stream, vm, selector.to_string()))
     }
 
     async fn identify(self, selector: &ProcessSelector) -> Result<ProcessId, Error> {
         let mut stream = self.watch(selector, None, false)?;
-        let identified = stream.identified().await?;
+        let identified = stream.wait_started().await?;
         let (id, _) = identified.ok_or_else(|| ExecFailure::unknown(selector.to_string()))?;
         Ok(id)
     }
 
-    async fn done(self, request: &Request<'_>, selector: &ProcessSelector) -> Result<(), Error> {
+    async fn confirm(self, request: &Request<'_>, selector: &ProcessSelector) -> Result<(), Error> {
         let mut stream = self.open(request)?;
         match self.vm.explained(stream.next().await).await? {
             StreamEvent::Closed(Closing::Done) => Ok(()),

@@ -4,7 +4,7 @@ use vmcell_wire::Selector;
 
 use super::Process;
 
-/// The number that the agent gave a process. In one VM it is never used again.
+/// The id that the agent assigned to a process. It is never reused within a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
@@ -14,7 +14,7 @@ impl fmt::Display for ProcessId {
     }
 }
 
-/// How to name a process.
+/// Selects a process by id, pid or tag.
 ///
 /// ```
 /// use vmcell::{ProcessId, ProcessSelector};
@@ -29,8 +29,8 @@ impl fmt::Display for ProcessId {
 pub enum ProcessSelector {
     /// By its id.
     Id(ProcessId),
-    /// By the number that the guest's kernel gave it. A process that runs goes
-    /// before one that has ended.
+    /// By its pid in the guest. A running process takes precedence over one
+    /// that has ended.
     Pid(u32),
     /// By its tag.
     Tag(String),

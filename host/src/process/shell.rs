@@ -1,12 +1,13 @@
-//! Words for a shell.
+//! Quoting for `/bin/sh`.
 
 use std::{ffi::OsString, os::unix::ffi::OsStrExt};
 
-/// A line, and words that the shell is to take as they are.
-pub(super) fn line(words: &[OsString]) -> Vec<u8> {
+/// Appends words to a shell command line, quoted so that the shell does not
+/// interpret them.
+pub(super) fn quoted_line(words: &[OsString]) -> Vec<u8> {
     let mut line = Vec::new();
-    for (place, word) in words.iter().enumerate() {
-        if place == 0 {
+    for (index, word) in words.iter().enumerate() {
+        if index == 0 {
             line.extend_from_slice(word.as_bytes());
         } else {
             line.push(b' ');
@@ -38,12 +39,12 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// What a real shell makes of it.
+        /// Compares with what a real shell does.
         #[test]
         fn a_shell_takes_words_as_they_are(words in prop::collection::vec("[^\0]{0,20}", 0..5)) {
             let mut all = vec![OsString::from(r"printf '%s\0'")];
             all.extend(words.iter().map(OsString::from));
-            let line = line(&all);
+            let line = quoted_line(&all);
             let output = Command::new("/bin/sh")
                 .arg("-c")
                 .arg(std::ffi::OsStr::from_bytes(&line))

@@ -13,24 +13,26 @@ use crate::{
     vm::Vm,
 };
 
-/// A command that runs, seen event by event.
+/// A running command, as a stream of events.
 ///
-/// One that [`Vm::exec_stream`](crate::Vm::exec_stream) started belongs to this
-/// stream: dropping it ends the command and all its descendants, unless it was
-/// [detached](Self::detach). One that was
-/// [attached to](crate::Processes::attach) is only watched: dropping the stream
-/// leaves it alone.
+/// A stream that [`Vm::exec_stream`](crate::Vm::exec_stream) returned owns its
+/// command: dropping the stream kills the command and all its descendants,
+/// unless it was [detached](Self::detach). A stream that was
+/// [attached](crate::Processes::attach) only observes: dropping it does not
+/// affect the process.
 ///
-/// Nothing is read ahead of the caller but one window of bytes: a command that
-/// prints while nobody calls [`next`](Self::next) is made to wait, or, if it is
-/// only watched, loses its oldest bytes, which an [`ExecEvent::Gap`] tells.
+/// At most one window of bytes is read ahead of the caller. If nobody calls
+/// [`next`](Self::next), a command that prints is blocked. A process that is
+/// only observed is not; its oldest bytes are dropped and reported as
+/// [`ExecEvent::Gap`].
 ///
-/// A link that breaks is made anew, and the stream goes on where it was.
+/// If the link breaks, it is re-established and the stream continues where it
+/// was.
 #[derive(Debug)]
 pub struct ExecStream {
     stream: Stream,
     pub(super) vm: Vm,
-    /// What it is called in errors.
+    /// Its name in errors.
     subject: String,
     owned: bool,
     id: Option<ProcessId>,
@@ -42,7 +44,7 @@ pub struct ExecStream {
     exit: Option<Exit>,
 }
 
-/// Something that happened to a command.
+/// An event of a running command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExecEvent {
@@ -55,10 +57,10 @@ pub enum ExecEvent {
     Stdout(Bytes),
     /// It wrote to its standard error.
     Stderr(Bytes),
-    /// Bytes that it wrote were dropped before they could be read. What comes
-    /// next on that output stood behind them.
+    /// Bytes that it wrote were dropped before they could be read. The next
+    /// bytes of that output come after them.
     Gap {
-        /// Of which output.
+        /// The output that they are missing from.
         output: OutputKind,
         /// How many.
         bytes: u64,
@@ -86,7 +88,7 @@ impl OutputKind {
 }
 
 impl ExecStream {
-    /// A command that this stream decides over.
+    /// Creates a stream that owns its command.
     pub(crate) fn owning(stream: Stream, vm: Vm, command: Command, tag: String) -> Self {
         let subject = format!("{:?} did not start", command.program());
         let mut this = Self::watching(stream, vm, subject);
@@ -101,7 +103,7 @@ impl ExecStream {
         this
     }
 
-    /// A process that is watched.
+    /// Creates a stream that only observes a process.
     pub(super) fn watching(stream: Stream, vm: Vm, subject: String) -> Self {
         Self {
             stream,
@@ -113,18 +115,18 @@ impl ExecStream {
             tag: None,
             timeout: None,
             max_output: Command::DEFAULT_MAX_OUTPUT,
-            // Who only watches a process does not end it.
+            // An observer does not kill the process.
             overflow: OverflowPolicy::Stop,
             exit: None,
         }
     }
 
-    /// Waits for the next event. None after [`ExecEvent::Exited`].
+    /// Waits for the next event. Returns `None` after [`ExecEvent::Exited`].
     ///
     /// # Errors
-    /// [`Error::Exec`] if the command could not be started, or the process not
-    /// be found; [`Error::Gone`] if the VM ended; [`Error::Transport`] if the
-    /// link broke and could not be made anew.
+    /// [`Error::Exec`] if the command could not be started or the process was
+    /// not found; [`Error::Gone`] if the VM ended; [`Error::Transport`] if the
+    /// link broke and could not be re-established.
     ///
     /// # Cancel safety
     /// Cancel safe: no event is lost if the future is dropped.
@@ -135,28 +137,28 @@ impl ExecStream {
         loop {
             let event = match self.stream.next().await {
                 Ok(event) => event,
-                Err(lost) => return Err(self.vm.explain(lost).await),
+                Err(error) => return Err(self.vm.explain(error).await),
             };
-            if let Some(event) = self.understand(event)? {
+            if let Some(event) = self.on_event(event)? {
                 return Ok(Some(event));
             }
         }
     }
 
-    /// Waits until the command runs and says where it is found. None if it has
-    /// ended already; events that came before are lost.
-    pub(super) async fn identified(&mut self) -> Result<Option<(ProcessId, u32)>, Error> {
+    /// Waits until the command runs, and returns its ids. Returns `None` if it
+    /// has ended already. Events that arrived before are lost.
+    pub(super) async fn wait_started(&mut self) -> Result<Option<(ProcessId, u32)>, Error> {
         while self.id.is_none() && self.exit.is_none() {
             let event = match self.stream.next_except_output().await {
                 Ok(event) => event,
-                Err(lost) => return Err(self.vm.explain(lost).await),
+                Err(error) => return Err(self.vm.explain(error).await),
             };
-            self.understand(event)?;
+            self.on_event(event)?;
         }
         Ok(self.id.zip(self.pid))
     }
 
-    fn understand(&mut self, event: StreamEvent) -> Result<Option<ExecEvent>, Error> {
+    fn on_event(&mut self, event: StreamEvent) -> Result<Option<ExecEvent>, Error> {
         Ok(Some(match event {
             StreamEvent::Started { id, pid } => {
                 self.id = Some(ProcessId(id));
@@ -189,8 +191,8 @@ impl ExecStream {
         }))
     }
 
-    /// Collects what comes until the command ends, within the limits that it
-    /// sets.
+    /// Collects output until the command ends, within the limits that the
+    /// command sets.
     ///
     /// # Errors
     /// See [`Vm::exec`](crate::Vm::exec).
@@ -202,25 +204,25 @@ impl ExecStream {
         collect(self, timeout).await
     }
 
-    /// The command's standard input, if it was started with
-    /// [`Command::stdin_stream`](crate::Command::stdin_stream).
+    /// Returns the command's standard input, which can be written if it was
+    /// started with [`Command::stdin_stream`](crate::Command::stdin_stream).
     pub fn input(&self) -> ExecInput {
         ExecInput::new(self.stream.input())
     }
 
-    /// Takes the stream apart: input, outputs and end, each to be used by
-    /// itself, with [`AsyncRead`](tokio::io::AsyncRead) and
+    /// Splits the stream into input, outputs and exit, which can be used
+    /// separately, with [`AsyncRead`](tokio::io::AsyncRead) and
     /// [`AsyncWrite`](tokio::io::AsyncWrite).
     pub fn into_parts(self) -> ExecParts {
         ExecParts {
             stdin: self.input(),
             stdout: parts::reader(&self.stream, Channel::Stdout),
             stderr: parts::reader(&self.stream, Channel::Stderr),
-            end: parts::ExecEnd(self),
+            waiter: parts::ExecWaiter(self),
         }
     }
 
-    /// Waits for the end, past what comes on the outputs.
+    /// Waits for the exit, without reading the outputs.
     pub(super) async fn end(&mut self) -> Result<Exit, Error> {
         loop {
             if let Some(exit) = self.exit {
@@ -228,36 +230,36 @@ impl ExecStream {
             }
             let event = match self.stream.next_except_output().await {
                 Ok(event) => event,
-                Err(lost) => return Err(self.vm.explain(lost).await),
+                Err(error) => return Err(self.vm.explain(error).await),
             };
-            self.understand(event)?;
+            self.on_event(event)?;
         }
     }
 
-    /// Ends the command and all its descendants with SIGKILL. How it ended
-    /// comes as an event.
+    /// Kills the command and all its descendants with SIGKILL. Its exit arrives
+    /// as an event.
     pub fn kill(&self) {
         match self.id {
             Some(ProcessId(id)) if !self.owned => {
                 let process = Selector::Id(id);
-                // The request alone does it, whoever waits for the answer.
+                // Sending the request is enough; nobody needs the reply.
                 drop(self.vm.session().open(&Request::Kill { process }));
             }
             _ => self.stream.cancel(),
         }
     }
 
-    /// Lets the command go on without this stream, in the background: it
-    /// survives the end of the program's interest, and is known until it is
+    /// Turns the command into a background process that runs without this
+    /// stream. The guest keeps its exit and its output until it is
     /// [forgotten](Process::forget).
     ///
     /// # Errors
     /// See [`next`](Self::next).
     ///
     /// # Cancel safety
-    /// If the future is dropped before it is done, the command is ended.
+    /// If the future is dropped before it is done, the command is killed.
     pub async fn detach(mut self) -> Result<Process, Error> {
-        let Some((id, pid)) = self.identified().await? else {
+        let Some((id, pid)) = self.wait_started().await? else {
             return Err(Error::Invalid("the command has ended".to_owned()));
         };
         let processes = self.vm.processes();
@@ -270,8 +272,8 @@ impl ExecStream {
         ))
     }
 
-    /// The offsets of the bytes that come next, to go on from in another
-    /// stream: see [`Processes::attach`](crate::Processes::attach).
+    /// Returns the offsets of the next bytes, from which another stream can
+    /// continue: see [`Processes::attach`](crate::Processes::attach).
     pub fn offsets(&self) -> Offsets {
         Offsets {
             stdout: self.stream.offset(Channel::Stdout),
@@ -279,7 +281,7 @@ impl ExecStream {
         }
     }
 
-    /// The tag of a command that this stream started.
+    /// Returns the tag, if this stream started the command.
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }

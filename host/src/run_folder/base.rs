@@ -13,14 +13,14 @@ use rustix::{
     process::geteuid,
 };
 
-use super::{LONGEST_ADDRESS, LONGEST_NAME};
+use super::{MAX_SOCKET_ADDRESS, MAX_SOCKET_NAME};
 use crate::error::Error;
 
 /// The longest id of a VM.
-const LONGEST_ID: usize = 48;
+const MAX_ID: usize = 48;
 
-/// The folder of all run folders, this user's and nobody else's, locked until it
-/// is dropped.
+/// The parent of all run folders, private to this user and locked until this is
+/// dropped.
 #[derive(Debug)]
 pub(super) struct Base {
     descriptor: OwnedFd,
@@ -28,37 +28,37 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Opens the folder, which is made if it is not there, and waits until
-    /// nobody else makes or sweeps folders in it.
+    /// Opens the folder, creates it if needed, and waits until no other process
+    /// creates or sweeps folders in it.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         match mkdirat(CWD, path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => {
-                return Err(bad(path, &format!("cannot be made: {errno}")));
+                return Err(bad_folder(path, &format!("cannot be made: {errno}")));
             }
         }
         Self::open_existing(path)
     }
 
-    /// As [`open`](Self::open), for one that is there.
+    /// Same as [`open`](Self::open), for a folder that exists.
     pub(super) fn open_existing(path: &Path) -> Result<Self, Error> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = openat(CWD, path, flags, Mode::empty()).map_err(|errno| match errno {
-            Errno::NOTDIR | Errno::LOOP => bad(path, "is not a folder: remove it"),
-            _ => bad(path, &format!("cannot be opened: {errno}")),
+            Errno::NOTDIR | Errno::LOOP => bad_folder(path, "is not a folder: remove it"),
+            _ => bad_folder(path, &format!("cannot be opened: {errno}")),
         })?;
-        let status = fstat(&descriptor).map_err(|errno| bad(path, &errno.to_string()))?;
+        let status = fstat(&descriptor).map_err(|errno| bad_folder(path, &errno.to_string()))?;
         if status.st_uid != geteuid().as_raw() {
-            return Err(bad(
+            return Err(bad_folder(
                 path,
                 "belongs to another user: set XDG_RUNTIME_DIR to a folder of your own",
             ));
         }
         if status.st_mode & 0o077 != 0 {
-            return Err(bad(path, "is open to other users: `chmod 700` it"));
+            return Err(bad_folder(path, "is open to other users: `chmod 700` it"));
         }
         flock(&descriptor, FlockOperation::LockExclusive)
-            .map_err(|errno| bad(path, &format!("cannot be locked: {errno}")))?;
+            .map_err(|errno| bad_folder(path, &format!("cannot be locked: {errno}")))?;
         Ok(Self {
             descriptor,
             path: path.to_owned(),
@@ -70,7 +70,7 @@ impl Base {
     }
 }
 
-fn bad(path: &Path, reason: &str) -> Error {
+fn bad_folder(path: &Path, reason: &str) -> Error {
     Error::BadFile {
         what: "run folder",
         path: path.to_owned(),
@@ -78,8 +78,8 @@ fn bad(path: &Path, reason: &str) -> Error {
     }
 }
 
-/// The folder that is used unless the caller names another one.
-pub(super) fn usual() -> PathBuf {
+/// Returns the default base.
+pub(super) fn default_base() -> PathBuf {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let user = geteuid().as_raw();
     choose(runtime, &env::temp_dir(), user, is_ours)
@@ -107,9 +107,9 @@ fn is_ours(folder: &Path) -> bool {
         .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == geteuid().as_raw())
 }
 
-/// Whether sockets fit in the folders that would be in this one.
+/// Returns whether the addresses of sockets in run folders below this base fit.
 fn is_short(base: &Path) -> bool {
-    base.as_os_str().as_bytes().len() + 1 + LONGEST_ID + 1 + LONGEST_NAME <= LONGEST_ADDRESS
+    base.as_os_str().as_bytes().len() + 1 + MAX_ID + 1 + MAX_SOCKET_NAME <= MAX_SOCKET_ADDRESS
 }
 
 #[cfg(test)]

@@ -8,46 +8,47 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The cgroups that go with a folder, as a file in it tells: one path a line.
+/// The cgroups to be removed with a folder, listed in a file in it: one path a
+/// line.
 #[derive(Debug)]
 pub(super) struct Cgroups {
-    notes: PathBuf,
+    list: PathBuf,
 }
 
-/// After this time those are killed who have come since.
+/// The interval after which processes that have joined since are killed too.
 const KILL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Cgroups {
     pub(super) fn at(folder: &Path) -> Self {
         Self {
-            notes: folder.join("cgroups"),
+            list: folder.join("cgroups"),
         }
     }
 
-    pub(super) fn note(&self, cgroup: &Path) -> io::Result<()> {
+    pub(super) fn record(&self, cgroup: &Path) -> io::Result<()> {
         let cgroup = cgroup.as_os_str().as_bytes();
         if cgroup.contains(&b'\n') {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let mut options = OpenOptions::new();
-        let mut notes = options
+        let mut list = options
             .append(true)
             .create(true)
             .mode(0o600)
-            .open(&self.notes)?;
-        notes.write_all(&[cgroup, b"\n"].concat())
+            .open(&self.list)?;
+        list.write_all(&[cgroup, b"\n"].concat())
     }
 
-    /// Kills what is in them and removes them; the kernel may take this long to
-    /// end the processes of each. Returns whether none is left: otherwise the
-    /// notes are still needed.
+    /// Kills the processes in the cgroups and removes the cgroups. Each may
+    /// take up to `kill_timeout`. Returns whether none is left; otherwise the
+    /// list is still needed.
     #[must_use]
     pub(super) fn remove(&self, kill_timeout: Duration) -> bool {
-        let Ok(notes) = fs::read(&self.notes) else {
+        let Ok(list) = fs::read(&self.list) else {
             return true;
         };
         let mut none_left = true;
-        let lines = notes.split(|byte| *byte == b'\n');
+        let lines = list.split(|byte| *byte == b'\n');
         for line in lines.filter(|line| !line.is_empty()) {
             let cgroup = Path::new(std::ffi::OsStr::from_bytes(line));
             match remove(cgroup, kill_timeout) {
@@ -75,16 +76,17 @@ fn remove(cgroup: &Path, kill_timeout: Duration) -> io::Result<()> {
             },
             false => io::ErrorKind::TimedOut.into(),
         };
-        // A process may come while the others are killed, such as one that a
-        // start had under way.
+        // A process may join while the others are killed, for example one that
+        // was just being started.
         if Instant::now() >= deadline {
             return Err(error);
         }
     }
 }
 
-/// Waits until no process is left: cgroup.events of the kernel's documentation
-/// of cgroup-v2 wakes who polls it when that changes. Returns whether none is.
+/// Waits until no process is left, and returns whether that is so. The kernel
+/// wakes pollers of `cgroup.events` when it changes
+/// (Documentation/admin-guide/cgroup-v2).
 fn is_empty_within(events: &mut File, time: Duration) -> io::Result<bool> {
     let deadline = Instant::now() + time;
     loop {
@@ -103,7 +105,7 @@ fn is_empty_within(events: &mut File, time: Duration) -> io::Result<bool> {
     }
 }
 
-/// Removes a cgroup after those beneath it. Its files go by themselves.
+/// Removes a cgroup and its descendants. Its files need not be removed.
 fn remove_empty(cgroup: &Path) -> io::Result<()> {
     for entry in fs::read_dir(cgroup)?.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

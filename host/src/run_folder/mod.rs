@@ -1,17 +1,17 @@
-//! Private folders for the sockets and files of VMs that must have a name.
+//! Private folders for the sockets and files of VMs that need a path.
 //!
 //! ```text
-//!  base, mode 0700, locked while folders are made and swept
+//!  base, mode 0700, locked while folders are created and swept
 //!  └── <id>, mode 0700
-//!      ├── lock      held as long as the owner lives
-//!      ├── cgroups   those to be removed with the folder, if any
+//!      ├── lock      held as long as the owner runs
+//!      ├── cgroups   cgroups to remove with the folder, if any
 //!      └── …         whatever the backend keeps here
 //! ```
 //!
-//! The kernel gives a lock back when its owner dies, however that happens. So a
-//! folder whose lock nobody holds is a dead program's, and whoever makes the
-//! next folder removes it. Folders are made and swept under the lock of the
-//! base only, so one without a lock was never finished.
+//! The kernel releases a lock when its owner dies, however that happens. So a
+//! folder whose lock nobody holds was left by a dead program, and the next
+//! program that creates a folder removes it. Folders are created and swept only
+//! while the base is locked, so one without a lock file is incomplete.
 
 mod base;
 mod cgroup;
@@ -37,56 +37,55 @@ use crate::error::Error;
 
 pub(crate) use self::sweep::sweep;
 
-/// A private folder of one VM. It is removed, with all that is in it, when this
-/// is dropped, and by the next one who makes such a folder if this program dies
-/// before.
+/// A private folder of one VM. It is removed, with its contents, when this is
+/// dropped. If the program dies before, the next one that creates such a folder
+/// removes it.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
     cgroups: Cgroups,
-    /// Held until the folder is gone.
+    /// Held until the folder is removed.
     _lock: File,
 }
 
-/// The longest path that the address of a Unix socket takes: unix(7), without
-/// the byte that ends it.
-const LONGEST_ADDRESS: usize = 107;
+/// The longest path in the address of a Unix socket: unix(7), without the
+/// terminating zero.
+const MAX_SOCKET_ADDRESS: usize = 107;
 
-/// The longest name of a socket, with folders before it, that fits in every
-/// folder.
-const LONGEST_NAME: usize = 32;
+/// The longest path of a socket, relative to a run folder, that is guaranteed
+/// to fit.
+const MAX_SOCKET_NAME: usize = 32;
 
 /// How long the processes in a cgroup may take to end before it is left to the
 /// next sweep.
 const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The file that says whether the owner of a folder lives.
+/// The lock file, which shows whether the owner of a folder runs.
 const LOCK: &str = "lock";
 
 impl RunFolder {
-    /// Where the folders of this user are: `$XDG_RUNTIME_DIR/vmcell`, or
-    /// `vmcell-<uid>` in the system's temporary folder if that is not set, not
-    /// this user's or so long that no socket fits in it.
+    /// Returns where the folders of this user are: `$XDG_RUNTIME_DIR/vmcell`,
+    /// or `vmcell-<uid>` in the system's temporary folder if that is not set,
+    /// not this user's, or too long for socket addresses.
     pub fn base() -> PathBuf {
-        base::usual()
+        base::default_base()
     }
 
-    /// Makes the folder of the VM with this id, after it has removed those that
-    /// dead programs have left in the same base. The base is made if it is not
-    /// there.
+    /// Creates the folder of the VM with this id, after removing those that
+    /// dead programs have left in the same base. Creates the base if needed.
     ///
-    /// It waits while somebody else does the same: a moment.
+    /// It waits while another process does the same, which takes a moment.
     ///
     /// # Errors
-    /// [`Error::IdTaken`] if there is one with this id and its owner lives,
-    /// [`Error::BadFile`] if the base is somebody else's or open to others,
-    /// [`Error::Host`] if the system refuses.
+    /// [`Error::IdTaken`] if there is one with this id and its owner runs,
+    /// [`Error::BadFile`] if the base belongs to another user or is accessible
+    /// to others, [`Error::Host`] if a system call fails.
     pub fn create(base: &Path, id: &str) -> Result<Self, Error> {
         let path = base.join(id);
         if path.file_name() != Some(id.as_ref()) {
             return Err(Error::Invalid(format!("{id:?} cannot name a folder")));
         }
-        if path.as_os_str().as_bytes().len() + 1 + LONGEST_NAME > LONGEST_ADDRESS {
+        if path.as_os_str().as_bytes().len() + 1 + MAX_SOCKET_NAME > MAX_SOCKET_ADDRESS {
             return Err(Error::BadFile {
                 what: "run folder",
                 path,
@@ -112,31 +111,32 @@ impl RunFolder {
         })
     }
 
-    /// Where it is. There is room for the name of a socket of 32 bytes.
+    /// Returns its path. The name of a socket in it may have up to 32 bytes.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Notes a cgroup that is made for the VM, before it is made. What is in it
-    /// is killed and it is removed when the folder is, with all beneath it.
+    /// Records a cgroup of the VM, before the cgroup is created. When the
+    /// folder is removed, the processes in the cgroup are killed and it is
+    /// removed with all its descendants.
     ///
     /// # Errors
-    /// [`Error::Host`] if the note cannot be written.
-    pub fn remove_cgroup_too(&self, cgroup: &Path) -> Result<(), Error> {
+    /// [`Error::Host`] if the record cannot be written.
+    pub fn remove_cgroup_on_drop(&self, cgroup: &Path) -> Result<(), Error> {
         self.cgroups
-            .note(cgroup)
-            .map_err(Error::host("note a cgroup of the VM"))
+            .record(cgroup)
+            .map_err(Error::host("record a cgroup of the VM"))
     }
 }
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
         let has_no_cgroup = self.cgroups.remove(KILL_TIMEOUT);
-        // It loses its name in one step, so a new folder can have the id while
-        // this one is being removed. What fails here the next sweep does.
-        let doomed = sweep::doomed_name(&self.path);
-        let path = match fs::rename(&self.path, &doomed) {
-            Ok(()) => &doomed,
+        // Renamed first, so that a new folder can have the id while this one is
+        // being removed. If this fails, the next sweep removes it.
+        let renamed = sweep::removal_name(&self.path);
+        let path = match fs::rename(&self.path, &renamed) {
+            Ok(()) => &renamed,
             Err(_) => &self.path,
         };
         if has_no_cgroup {
@@ -145,7 +145,7 @@ impl Drop for RunFolder {
     }
 }
 
-/// Makes the lock of a new folder and takes it.
+/// Creates the lock file of a new folder and locks it.
 fn lock_new(base: &Base, id: &str) -> io::Result<File> {
     let folder = openat(
         base.descriptor(),
@@ -157,15 +157,16 @@ fn lock_new(base: &Base, id: &str) -> io::Result<File> {
     let mut lock = File::from(openat(&folder, LOCK, flags, Mode::RUSR | Mode::WUSR)?);
     let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive)
         .map_err(io::Error::from)
-        .and_then(|()| write!(lock, "{}", owner()));
+        .and_then(|()| write!(lock, "{}", describe_owner()));
     locked.inspect_err(|_| {
         let _ = unlinkat(&folder, LOCK, AtFlags::empty());
     })?;
     Ok(lock)
 }
 
-/// Who this program is, for people: the lock itself says whether it lives.
-fn owner() -> String {
+/// Describes this program, for people. Whether it runs is decided by the lock
+/// alone.
+fn describe_owner() -> String {
     let pid = std::process::id();
     let program = std::env::current_exe().unwrap_or_default();
     // The 22nd field of proc_pid_stat(5). The name of the program, which may

@@ -8,7 +8,7 @@ use std::{
 
 use super::*;
 
-/// A base of a test's own, and the folder that it is in.
+/// Returns a private base, and the folder that it is in.
 fn base() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let base = folder.path().join("b");
@@ -91,7 +91,7 @@ fn a_base_that_is_not_ours_alone_is_not_used() {
     fs::set_permissions(&base, fs::Permissions::from_mode(0o750)).unwrap();
     refused("chmod 700");
 
-    // Only root can give a folder away.
+    // Only root can change the owner.
     let nobody = Some(rustix::fs::Uid::from_raw(65534));
     if rustix::fs::chown(&base, nobody, None).is_ok() {
         refused("belongs to another user");
@@ -137,7 +137,7 @@ fn many_that_make_sweep_and_drop_at_once_never_take_from_each_other() {
     assert!(names(&base).is_empty());
 }
 
-/// Runs one test of this file again, in a program of its own.
+/// Runs one test of this file in a separate process.
 fn program(test: &str, base: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture"])
@@ -148,7 +148,7 @@ fn program(test: &str, base: &Path) -> Child {
         .unwrap()
 }
 
-/// The other program of the test below: it makes a folder and waits.
+/// The child process of the test below: it creates a folder and waits.
 #[test]
 fn a_program_that_makes_a_folder_and_waits() {
     let Some(base) = std::env::var_os("VMCELL_TEST_BASE") else {
@@ -187,7 +187,7 @@ fn cgroups_go_with_their_folder() {
     let (_folder, base) = base();
     let cgroup = parent.join(format!("vmcell-test-{}", std::process::id()));
     let run = RunFolder::create(&base, "one").unwrap();
-    run.remove_cgroup_too(&cgroup).unwrap();
+    run.remove_cgroup_on_drop(&cgroup).unwrap();
     fs::create_dir(&cgroup).unwrap();
     fs::create_dir(cgroup.join("beneath")).unwrap();
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
@@ -210,12 +210,12 @@ fn a_process_that_comes_while_a_cgroup_is_removed_is_killed_too() {
     let cgroup = parent.join(format!("vmcell-test-late-{}", std::process::id()));
     for _ in 0..20 {
         let run = RunFolder::create(&base, "one").unwrap();
-        run.remove_cgroup_too(&cgroup).unwrap();
+        run.remove_cgroup_on_drop(&cgroup).unwrap();
         fs::create_dir(&cgroup).unwrap();
         let procs = cgroup.join("cgroup.procs");
-        // As fast as it can, until the cgroup is gone.
+        // Joins as fast as it can, until the cgroup is gone.
         let join = "while sh -c 'echo $$ > \"$0\" && kill -STOP $$' \"$0\"; do :; done 2>/dev/null";
-        let mut comers: Vec<_> = (0..4)
+        let mut joiners: Vec<_> = (0..4)
             .map(|_| {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", join]).arg(&procs).spawn().unwrap()
@@ -223,10 +223,10 @@ fn a_process_that_comes_while_a_cgroup_is_removed_is_killed_too() {
             .collect();
         drop(run);
         let is_gone = !cgroup.exists();
-        // Nobody is left, however this ends.
+        // Leaves no process behind if the test fails.
         let _ = fs::write(cgroup.join("cgroup.kill"), "1");
-        for comer in &mut comers {
-            comer.wait().unwrap();
+        for joiner in &mut joiners {
+            joiner.wait().unwrap();
         }
         assert!(is_gone);
     }
@@ -236,15 +236,15 @@ fn a_process_that_comes_while_a_cgroup_is_removed_is_killed_too() {
 #[test]
 fn a_cgroup_that_cannot_be_removed_is_removed_by_the_next_sweep() {
     let (_folder, base) = base();
-    // As a cgroup looks whose processes the kernel cannot end yet.
+    // Looks like a cgroup whose processes the kernel cannot kill yet.
     let cgroup = tempfile::tempdir().unwrap();
     fs::write(cgroup.path().join("cgroup.events"), "populated 1\n").unwrap();
     let run = RunFolder::create(&base, "one").unwrap();
-    run.remove_cgroup_too(cgroup.path()).unwrap();
+    run.remove_cgroup_on_drop(cgroup.path()).unwrap();
     drop(run);
     let left = names(&base);
     assert_eq!(left.len(), 1);
-    // Somebody else can have the id. It waits for the cgroup, in vain.
+    // The id can be used again. Its sweep fails to remove the cgroup.
     drop(RunFolder::create(&base, "one").unwrap());
     assert_eq!(names(&base), left);
     cgroup.close().unwrap();
@@ -252,7 +252,8 @@ fn a_cgroup_that_cannot_be_removed_is_removed_by_the_next_sweep() {
     assert!(names(&base).is_empty());
 }
 
-/// Where this user may make cgroups. None, with a word about it: nowhere.
+/// Returns where this user may create cgroups. If nowhere, prints that the test
+/// is skipped and returns `None`.
 fn writable_cgroup() -> Option<PathBuf> {
     let found = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"]
         .map(PathBuf::from)

@@ -6,11 +6,11 @@ use crate::{
     session::Failed,
 };
 
-/// What went wrong with a service.
+/// An error of a service operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
-    /// No service can be called so.
+    /// The name is not a valid service name.
     #[error(
         "{name:?} cannot be the name of a service: use 1 to {MAX_SERVICE_NAME} letters, digits, hyphens, underscores and dots, with a letter or digit first"
     )]
@@ -19,50 +19,50 @@ pub enum ServiceError {
         name: String,
     },
 
-    /// There is no such service.
-    #[error("there is no service {name:?}: start it, or list those that there are")]
+    /// No service has this name.
+    #[error("there is no service {name:?}: start it, or list the services")]
     Unknown {
         /// Its name.
         name: String,
     },
 
-    /// It cannot be started, because it is not over.
+    /// It cannot be started, because it is not finished.
     #[error(
-        "a service {name:?} runs already: stop it first, or start it with `start_same` if this one will do"
+        "a service {name:?} runs already: stop it first, or start it with `ensure_started` if the running one will do"
     )]
-    Runs {
+    Running {
         /// Its name.
         name: String,
     },
 
-    /// It cannot be removed, because it is not over.
+    /// It cannot be removed, because it is not finished.
     #[error("the service {name:?} still runs: stop it before you remove it")]
-    NotOver {
+    NotStopped {
         /// Its name.
         name: String,
     },
 
-    /// It needs a service that there is not. Nothing was started.
-    #[error("the service {name:?} needs {need:?}, which there is not: start that one first")]
+    /// It needs a service that does not exist. Nothing was started.
+    #[error("the service {name:?} needs {need:?}, which does not exist: start that one first")]
     UnknownNeed {
         /// Its name.
         name: String,
-        /// The name of what is missing.
+        /// The name of the missing service.
         need: String,
     },
 
-    /// Services need each other, so that none of them could be the first.
-    /// Nothing was started.
-    #[error("services need each other in a circle: {}: take one of these needs away", path.join(" -> "))]
+    /// The services depend on each other in a cycle, so none of them could
+    /// start first. Nothing was started.
+    #[error("services need each other in a cycle: {}: remove one of these needs", path.join(" -> "))]
     Cycle {
-        /// The names, from one to the same again.
+        /// The names along the cycle. The first and the last are the same.
         path: Vec<String>,
     },
 
     /// Two of the services that were to be started have this name. Nothing was
     /// started.
-    #[error("two services are called {name:?}: give one of them another name")]
-    Twice {
+    #[error("two services have the name {name:?}: rename one of them")]
+    DuplicateName {
         /// The name.
         name: String,
     },
@@ -76,44 +76,44 @@ pub enum ServiceError {
         failure: ExecFailure,
     },
 
-    /// The guest does not take it so, or cannot do it.
-    #[error("the guest refuses what was asked of the service {name:?}: {text}")]
+    /// The guest rejected the request.
+    #[error("the guest rejected a request for the service {name:?}: {text}")]
     Refused {
         /// Its name.
         name: String,
-        /// What sort of refusal.
+        /// The kind of rejection.
         kind: ExecFailureKind,
-        /// The agent's words.
+        /// The agent's message.
         text: String,
     },
 
-    /// It is over, though it was to be ready.
+    /// It is finished instead of ready.
     #[error(transparent)]
     Failed(Box<ServiceFailure>),
 }
 
 impl ServiceError {
-    /// A name for the kind of error that never changes, for machines.
+    /// Returns a stable name of the kind of error, for machines.
     pub fn code(&self) -> &'static str {
         match self {
             Self::BadName { .. } => "bad-service-name",
             Self::Unknown { .. } => "no-such-service",
-            Self::Runs { .. } => "service-runs",
-            Self::NotOver { .. } => "service-not-over",
+            Self::Running { .. } => "service-runs",
+            Self::NotStopped { .. } => "service-not-over",
             Self::UnknownNeed { .. } => "unknown-need",
             Self::Cycle { .. } => "service-cycle",
-            Self::Twice { .. } => "service-twice",
+            Self::DuplicateName { .. } => "service-twice",
             Self::NotStarted { .. } => "service-not-started",
             Self::Refused { .. } => "service-refused",
             Self::Failed(_) => "service-failed",
         }
     }
 
-    /// Why a start was refused.
+    /// Converts the guest's reply to a failed start.
     pub(super) fn of_start(failed: Failed, name: &str, program: String) -> Self {
         let name = name.to_owned();
         match (failed.kind, failed.stage) {
-            (FailureKind::Conflict, Stage::Service) => Self::Runs { name },
+            (FailureKind::Conflict, Stage::Service) => Self::Running { name },
             (_, Stage::Service | Stage::Request) => Self::refused(failed, name),
             _ => Self::NotStarted {
                 name,
@@ -122,12 +122,12 @@ impl ServiceError {
         }
     }
 
-    /// Why something else was refused.
+    /// Converts the guest's reply to any other request that failed.
     pub(super) fn of_other(failed: Failed, name: &str) -> Self {
         let name = name.to_owned();
         match failed.kind {
             FailureKind::NotFound => Self::Unknown { name },
-            FailureKind::Conflict => Self::NotOver { name },
+            FailureKind::Conflict => Self::NotStopped { name },
             _ => Self::refused(failed, name),
         }
     }

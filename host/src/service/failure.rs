@@ -1,14 +1,14 @@
 use std::fmt;
 
-use super::{ServicePhase, ServiceStatus, ServiceTrouble};
+use super::{FailureReason, ServicePhase, ServiceStatus};
 
-/// A service that is over, though it was to be ready.
+/// A service that is finished instead of ready.
 ///
-/// The text of this error has its last log lines.
+/// The message of this error includes its last log lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceFailure {
-    /// How it is: why it failed, and how its last run ended.
+    /// Its status: why it failed, and how its last run ended.
     pub status: ServiceStatus,
     /// Its last log lines, made safe to print: at most
     /// [`MAX_LINES`](Self::MAX_LINES), and the last
@@ -17,21 +17,21 @@ pub struct ServiceFailure {
 }
 
 impl ServiceFailure {
-    /// How many log lines there are at most.
+    /// The most log lines that are included.
     pub const MAX_LINES: u32 = 20;
 
-    /// How many bytes of the log there are at most.
+    /// The most bytes of the log that are included.
     pub const MAX_BYTES: usize = 8 * 1024;
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.status.name
     }
 
-    /// Why it has failed. None: it was stopped, or came to its end with code 0.
-    pub fn trouble(&self) -> Option<&ServiceTrouble> {
+    /// Returns why it failed; `None` if it was stopped or exited with code 0.
+    pub fn reason(&self) -> Option<&FailureReason> {
         match &self.status.phase {
-            ServicePhase::Failed(trouble) => Some(trouble),
+            ServicePhase::Failed(reason) => Some(reason),
             _ => None,
         }
     }
@@ -40,11 +40,11 @@ impl ServiceFailure {
 impl fmt::Display for ServiceFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the service {:?} is not ready: ", self.name())?;
-        match self.trouble() {
-            Some(trouble) => write!(f, "{trouble}")?,
+        match self.reason() {
+            Some(reason) => write!(f, "{reason}")?,
             None => f.write_str("it has stopped")?,
         }
-        let died = matches!(self.trouble(), None | Some(ServiceTrouble::Died));
+        let died = matches!(self.reason(), None | Some(FailureReason::Died));
         if let Some(exit) = self.status.last_exit.filter(|_| died) {
             write!(f, " ({})", exit.cause)?;
         }

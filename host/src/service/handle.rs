@@ -12,9 +12,8 @@ use crate::{
     vm::Vm,
 };
 
-/// A service in a VM: a handle that decides over nothing. Dropping it changes
-/// nothing; any number of handles, in any number of programs, may mean the same
-/// service.
+/// A handle of a service in a VM. Dropping it does not affect the service. Any
+/// number of handles, in any number of programs, may refer to the same service.
 ///
 /// ```no_run
 /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -43,30 +42,30 @@ impl Service {
         Self { vm, name }
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The ports that this program has
+    /// Returns the ports that this program has
     /// [published](super::ServiceSpec::publish) for it.
     pub fn ports(&self) -> Vec<PublishedPort> {
         ports_of(&self.vm, &self.name)
     }
 
-    /// Waits until it is ready, or runs if it has no probe.
+    /// Waits until it is ready. A service without a probe is ready as soon as
+    /// it runs.
     ///
-    /// The guest keeps the time that its [`Readiness`](super::Readiness) gives
-    /// it. A guest that is not to be trusted with that may never answer: put a
-    /// timeout around it.
+    /// The guest enforces the timeout of its [`Readiness`](super::Readiness). A
+    /// guest that you do not trust may never reply: set a timeout of your own.
     ///
     /// # Errors
-    /// [`ServiceError::Failed`] with its last log lines as soon as it is over,
-    /// whether it failed or was stopped; [`ServiceError::Unknown`] if there is
-    /// no such service any more; [`Error::Gone`] if the VM ended.
+    /// [`ServiceError::Failed`] with its last log lines as soon as it has
+    /// failed or was stopped; [`ServiceError::Unknown`] if the service no
+    /// longer exists; [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
-    /// Cancel safe: the service goes on.
+    /// Cancel safe: the service is not affected.
     pub async fn ready(&self) -> Result<ServiceStatus, Error> {
         let until = Until::Ready;
         let status = self
@@ -81,15 +80,15 @@ impl Service {
         }
     }
 
-    /// Waits until it is over: stopped or failed. A restart does not count.
+    /// Waits until it is finished: stopped or failed. A restart does not count.
     ///
     /// # Errors
-    /// [`ServiceError::Unknown`] if there is no such service any more,
-    /// [`Error::Gone`] if the VM ended. That it failed is no error but what the
-    /// status says.
+    /// [`ServiceError::Unknown`] if the service no longer exists,
+    /// [`Error::Gone`] if the VM ended. A service that failed is not an error
+    /// here: the status reports it.
     ///
     /// # Cancel safety
-    /// Cancel safe: the service goes on.
+    /// Cancel safe: the service is not affected.
     pub async fn wait(&self) -> Result<ServiceStatus, Error> {
         let until = Until::Over;
         self.ask(Wire::Wait {
@@ -99,10 +98,10 @@ impl Service {
         .await
     }
 
-    /// How it is.
+    /// Returns its status.
     ///
     /// # Errors
-    /// [`ServiceError::Unknown`] if there is no such service any more,
+    /// [`ServiceError::Unknown`] if the service no longer exists,
     /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
@@ -111,31 +110,31 @@ impl Service {
         self.ask(Wire::Look { name: &self.name }).await
     }
 
-    /// Ends it, with the signal and the patience of its spec, and waits until
-    /// all its processes are gone. One that is over stays as it is. The ports
-    /// that were published for it by this program are free then.
+    /// Stops it with the signal and the grace period of its spec, and waits
+    /// until all its processes are gone. Does nothing to a finished service.
+    /// Closes the ports that this program published for it.
     ///
     /// # Errors
-    /// [`ServiceError::Unknown`] if there is no such service any more,
+    /// [`ServiceError::Unknown`] if the service no longer exists,
     /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
-    /// It may or may not be ended if the future is dropped.
+    /// It may or may not be stopped if the future is dropped.
     pub async fn stop(&self) -> Result<ServiceStatus, Error> {
         let status = self.ask(Wire::Stop { name: &self.name }).await?;
-        if status.phase.is_over() {
+        if status.phase.is_finished() {
             self.close_ports().await;
         }
         Ok(status)
     }
 
-    /// Stops it if it is not over, and starts it with the spec that it has.
-    /// [`ready`](Self::ready) waits for what comes of it. Ports that were
-    /// published for it stay so, but those of one that was over are closed, and
-    /// only a new [start](super::Services::start) publishes them again.
+    /// Stops it if it runs, and starts it with its current spec. Use
+    /// [`ready`](Self::ready) to wait for it. Its published ports stay open if
+    /// it was running. Those of a finished service are closed, and only a new
+    /// [start](super::Services::start) publishes them again.
     ///
     /// # Errors
-    /// [`ServiceError::Unknown`] if there is no such service any more,
+    /// [`ServiceError::Unknown`] if the service no longer exists,
     /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
@@ -144,14 +143,15 @@ impl Service {
         self.ask(Wire::Restart { name: &self.name }).await
     }
 
-    /// Forgets a service that is over, its log included.
+    /// Removes a finished service, including its log.
     ///
     /// # Errors
-    /// [`ServiceError::NotOver`] if it still runs, [`ServiceError::Unknown`] if
-    /// there is no such service any more, [`Error::Gone`] if the VM ended.
+    /// [`ServiceError::NotStopped`] if it still runs,
+    /// [`ServiceError::Unknown`] if the service no longer exists,
+    /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
-    /// It may or may not be forgotten if the future is dropped.
+    /// It may or may not be removed if the future is dropped.
     pub async fn remove(&self) -> Result<(), Error> {
         let request = Request::Service(Wire::Remove { name: &self.name });
         let mut stream = self.vm.open(&request)?;
@@ -161,13 +161,13 @@ impl Service {
         }
     }
 
-    /// Its log: what it printed, in all its runs.
+    /// Returns a request for its log: what it printed, in all its runs.
     pub fn logs(&self) -> LogsRequest {
         LogsRequest::new(self.vm.clone(), self.name.clone())
     }
 
-    /// They are closed when the service is over, and here without waiting for
-    /// word of that.
+    /// Closes its ports at once. Otherwise they close when the guest reports
+    /// that it finished.
     pub(super) async fn close_ports(&self) {
         for port in self.ports() {
             port.close().await;
@@ -185,7 +185,7 @@ impl Service {
     }
 
     async fn failure(&self, status: ServiceStatus) -> Error {
-        // Somebody may have removed it meanwhile, and its log with it.
+        // The service, and with it the log, may have been removed meanwhile.
         let log = self.logs().tail(ServiceFailure::MAX_LINES).bytes().await;
         let log = log.unwrap_or_default();
         let cut = log.len().saturating_sub(ServiceFailure::MAX_BYTES);

@@ -4,8 +4,8 @@ use vmcell_wire::{PackedBuf, service::Alive};
 
 use super::{HttpProbe, Probe, Readiness, millis};
 
-/// When a service that is ready is found to work no more, though it runs. Its
-/// run is ended then, and started again if its [`Restart`](super::Restart) says
+/// How to detect that a ready service no longer works although it runs. Its run
+/// is then killed, and restarted if its [`Restart`](super::Restart) policy says
 /// so.
 ///
 /// ```
@@ -27,14 +27,14 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// From one attempt to the next, if not set.
+    /// The default time between two attempts.
     pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
 
-    /// How many failures in a row are too many, if not set.
+    /// The default number of consecutive failures.
     pub const DEFAULT_FAILURES: u32 = 3;
 
-    /// It is alive as long as this probe succeeds. A probe for
-    /// [log lines](Probe::log) cannot tell that, and is refused.
+    /// Considers the service alive as long as this probe succeeds. A probe for
+    /// [log lines](Probe::log) cannot check that and is rejected.
     pub fn new(probe: impl Into<Probe>) -> Self {
         Self {
             probe: probe.into(),
@@ -44,27 +44,27 @@ impl Liveness {
         }
     }
 
-    /// How long it is from one attempt to the next, 10 ms at least.
+    /// Sets the time between two attempts, at least 10 ms.
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
         self
     }
 
-    /// How long one attempt may take before it has failed.
+    /// Sets the timeout of one attempt.
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.attempt = timeout;
         self
     }
 
-    /// How many failures in a row end the run; at least one.
+    /// Sets how many consecutive failures end the run; at least one.
     pub fn failures(mut self, count: u32) -> Self {
         self.failures = count.max(1);
         self
     }
 
-    pub(super) fn as_wire<'a>(&'a self, words: &'a PackedBuf) -> Alive<'a> {
+    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedBuf) -> Alive<'a> {
         Alive {
-            probe: self.probe.as_wire(words),
+            probe: self.probe.as_wire(argv),
             interval_ms: millis(self.interval),
             attempt_ms: millis(self.attempt),
             failures: self.failures,

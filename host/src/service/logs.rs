@@ -13,13 +13,13 @@ use crate::{
     vm::Vm,
 };
 
-/// What is wanted of the log of a service: its last
-/// [200 lines](Self::DEFAULT_TAIL), unless said otherwise. Made by
+/// A request for the log of a service, by default its last [200
+/// lines](Self::DEFAULT_TAIL). Created by
 /// [`Service::logs`](super::Service::logs).
 ///
-/// The log is all that the service has printed, to both outputs and in all its
-/// runs, in the order in which it came. The guest keeps
-/// [so much](super::ServiceSpec::log_limit) of its end.
+/// The log is everything that the service has printed, to both outputs and in
+/// all its runs, in order of arrival. The guest keeps only the [newest
+/// bytes](super::ServiceSpec::log_limit) of it.
 ///
 /// ```no_run
 /// # async fn example(web: vmcell::service::Service) -> Result<(), vmcell::Error> {
@@ -41,35 +41,35 @@ pub struct LogsRequest {
     follow: bool,
 }
 
-/// A log, piece by piece. Dropping it changes nothing for the service, and a
-/// reader that is slow never makes it wait: bytes that were dropped before they
-/// could be read are told.
+/// A stream of a log. Dropping it does not affect the service, and a slow
+/// reader never blocks it: bytes that were dropped before they could be read
+/// are reported.
 ///
-/// A link that breaks is made anew, and the log goes on where it was.
+/// If the link breaks, it is re-established and the log continues where it was.
 #[derive(Debug)]
 pub struct LogStream {
     stream: Stream,
     vm: Vm,
     name: String,
-    /// Bytes that were wanted and are not kept any more, until it is told.
+    /// Requested bytes that are no longer kept, until they are reported.
     missing: u64,
     status: Option<ServiceStatus>,
 }
 
-/// A piece of a log.
+/// An event of a [`LogStream`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LogEvent {
-    /// What the service has printed.
+    /// Output of the service.
     Bytes {
-        /// The offset of the first of them, counted from the first byte that
-        /// the service ever printed.
+        /// The offset of the first byte, counted from the first byte that the
+        /// service ever printed.
         offset: u64,
-        /// Any number of them, not by lines.
+        /// The bytes, not split into lines.
         bytes: Bytes,
     },
-    /// Bytes that were dropped before they could be read. What comes next stood
-    /// behind them.
+    /// Bytes were dropped before they could be read. The next bytes come after
+    /// them.
     Dropped {
         /// How many.
         bytes: u64,
@@ -77,7 +77,7 @@ pub enum LogEvent {
 }
 
 impl LogsRequest {
-    /// How many lines are wanted if nothing is said.
+    /// The default number of lines.
     pub const DEFAULT_TAIL: u32 = 200;
 
     /// The most bytes that [`bytes`](Self::bytes) and [`text`](Self::text)
@@ -93,32 +93,32 @@ impl LogsRequest {
         }
     }
 
-    /// The last so many lines. One that is not finished counts.
+    /// Requests the last `lines` lines. An unfinished line counts.
     pub fn tail(mut self, lines: u32) -> Self {
         self.from = LogStart::Lines(lines);
         self
     }
 
-    /// All that is kept.
+    /// Requests everything that is kept.
     pub fn all(self) -> Self {
         self.since(0)
     }
 
-    /// What stands at this offset and behind it, counted from the first byte
-    /// that the service ever printed.
+    /// Requests the log from this offset on, counted from the first byte that
+    /// the service ever printed.
     pub fn since(mut self, offset: u64) -> Self {
         self.from = LogStart::Offset(offset);
         self
     }
 
-    /// Whether the [stream](Self::stream) goes on with what is printed later,
-    /// until the service is over. It goes on over restarts.
+    /// Sets whether the [stream](Self::stream) continues with what is printed
+    /// later, until the service finishes. It continues across restarts.
     pub fn follow(mut self, follow: bool) -> Self {
         self.follow = follow;
         self
     }
 
-    /// Reads it piece by piece.
+    /// Opens a stream of the log.
     ///
     /// # Errors
     /// [`ServiceError::Unknown`] if there is no such service, [`Error::Gone`]
@@ -153,8 +153,9 @@ impl LogsRequest {
         })
     }
 
-    /// What there is now, as it was printed. It never follows, and is at most
-    /// [so long](Self::MAX_COLLECTED).
+    /// Returns the current log as it was printed, at most
+    /// [`MAX_COLLECTED`](Self::MAX_COLLECTED) bytes. Ignores
+    /// [`follow`](Self::follow).
     ///
     /// # Errors
     /// [`Error::ResultLimit`] if it is longer, and see [`stream`](Self::stream).
@@ -180,7 +181,7 @@ impl LogsRequest {
         Ok(all)
     }
 
-    /// As [`bytes`](Self::bytes), as text that is safe to print: see
+    /// Same as [`bytes`](Self::bytes), as text that is safe to print: see
     /// [`printable`](crate::printable).
     ///
     /// # Errors
@@ -194,8 +195,8 @@ impl LogsRequest {
 }
 
 impl LogStream {
-    /// What comes next. None when that was all: of a log that is followed, when
-    /// the service is over.
+    /// Waits for the next event. Returns `None` at the end of the log, which is
+    /// when the service finishes if the log is followed.
     ///
     /// # Errors
     /// [`Error::Gone`] if the VM ended.
@@ -229,12 +230,12 @@ impl LogStream {
         }
     }
 
-    /// The offset of the byte that comes next.
+    /// Returns the offset of the next byte.
     pub fn offset(&self) -> u64 {
         self.stream.offset(Channel::Stdout)
     }
 
-    /// How the service was when the log had come to its end.
+    /// Returns the status of the service when the log ended; `None` before.
     pub fn status(&self) -> Option<&ServiceStatus> {
         self.status.as_ref()
     }

@@ -1,9 +1,9 @@
-//! Services in the guest: named processes that the agent looks after.
+//! Services in the guest: named processes that the agent supervises.
 //!
-//! A service is a background process with a name. The agent knows when it is
-//! ready, ends it with care, starts it again when it should, and keeps the end
-//! of what it prints. It goes on whoever is attached to the VM, and every
-//! program that is sees the same.
+//! A service is a background process with a name. The agent probes whether it
+//! is ready, stops it gracefully, restarts it by its policy, and keeps the
+//! newest part of its output. It runs independently of who is attached to the
+//! VM, and every attached program sees the same services.
 //!
 //! ```text
 //!            needs are ready        probe succeeds           asked to
@@ -14,11 +14,11 @@
 //!   Failed <------------------ Failed  Restarting <--+-- as the policy says
 //! ```
 //!
-//! A [`ServiceSpec`] says what it is: a [`Command`](crate::Command), when it is
-//! ready ([`Readiness`]) and alive ([`Liveness`]), whether it is started again
-//! ([`Restart`]), how it is ended, and which others it needs.
-//! [`Vm::services`](crate::Vm::services) starts and lists them; a [`Service`] is
-//! a handle of one.
+//! A [`ServiceSpec`] describes a service: a [`Command`](crate::Command), when
+//! it is ready ([`Readiness`]) and alive ([`Liveness`]), whether it is
+//! restarted ([`Restart`]), how it is stopped, and which other services it
+//! needs. [`Vm::services`](crate::Vm::services) starts and lists services; a
+//! [`Service`] is a handle of one.
 //!
 //! ```no_run
 //! # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -35,14 +35,15 @@
 //! # }
 //! ```
 //!
-//! What a service [publishes](ServiceSpec::publish) can be reached on this
-//! machine until it is over.
+//! The ports that a service [publishes](ServiceSpec::publish) can be reached on
+//! this machine until it finishes.
 //!
-//! When the VM is stopped its services are asked to end, as all its processes
-//! are, and none is started again.
+//! When the VM stops, its services are asked to end like all its processes, and
+//! none is restarted.
 
 mod error;
 mod failure;
+mod failure_reason;
 mod handle;
 mod liveness;
 mod logs;
@@ -55,12 +56,12 @@ mod restart;
 mod services;
 mod spec;
 mod status;
-mod trouble;
 
 use std::time::Duration;
 
 pub use error::ServiceError;
 pub use failure::ServiceFailure;
+pub use failure_reason::FailureReason;
 pub use handle::Service;
 pub use liveness::Liveness;
 pub use logs::{LogEvent, LogStream, LogsRequest};
@@ -68,13 +69,12 @@ pub use parse::ProbeParseError;
 pub use probe::{HttpProbe, Probe};
 pub use readiness::Readiness;
 pub use restart::Restart;
-pub use services::{Services, in_order};
+pub use services::{Services, sort_by_needs};
 pub use spec::ServiceSpec;
 pub use status::{ServiceCounts, ServicePhase, ServiceStatus};
-pub use trouble::ServiceTrouble;
 
-/// A time as it goes over a link. More than it can say is the most that it can
-/// say: 49 days.
+/// Converts a duration to milliseconds for the wire. Durations above the
+/// maximum of 49 days are clamped to it.
 fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }

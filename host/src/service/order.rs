@@ -1,60 +1,62 @@
-//! In which order services are started that need each other. Pure.
+//! The order in which services that need each other are started: a topological
+//! sort. Pure.
 
 use std::collections::BTreeMap;
 
 use super::ServiceError;
 
-/// A service, by its place in the caller's list, and how far we are with it.
+/// How far the depth-first search is with a service.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    New,
-    /// It is on the path that is being followed.
-    Open,
+enum Visit {
+    NotVisited,
+    /// On the current path.
+    OnPath,
     Done,
 }
 
-/// Puts services in an order in which each comes after all that it needs. Of
-/// those that are free to be anywhere, the first of the list comes first. Needs
-/// that are not in the list are none of our business here.
-pub(super) fn by_needs(services: &[(&str, Vec<&str>)]) -> Result<Vec<usize>, ServiceError> {
-    let mut places = BTreeMap::new();
-    for (place, (name, _)) in services.iter().enumerate() {
-        if places.insert(*name, place).is_some() {
+/// Returns the indexes of services in an order in which each comes after all
+/// that it needs. Otherwise the order of the list is kept. Ignores needs that
+/// are not in the list.
+pub(super) fn sort(services: &[(&str, Vec<&str>)]) -> Result<Vec<usize>, ServiceError> {
+    let mut indexes = BTreeMap::new();
+    for (index, (name, _)) in services.iter().enumerate() {
+        if indexes.insert(*name, index).is_some() {
             let name = (*name).to_owned();
-            return Err(ServiceError::Twice { name });
+            return Err(ServiceError::DuplicateName { name });
         }
     }
-    let mut marks = vec![Mark::New; services.len()];
+    let mut visits = vec![Visit::NotVisited; services.len()];
     let mut order = Vec::new();
-    for place in 0..services.len() {
-        // A path of services and of how many of its needs each has seen: a
-        // list, because it may be as long as the list of all.
+    for index in 0..services.len() {
+        // The path of services, each with the number of its needs visited so
+        // far: a list instead of recursion, because it may be as long as the
+        // list of services.
         let mut path = Vec::new();
-        if marks[place] == Mark::New {
-            marks[place] = Mark::Open;
-            path.push((place, 0));
+        if visits[index] == Visit::NotVisited {
+            visits[index] = Visit::OnPath;
+            path.push((index, 0));
         }
-        while let Some((place, seen)) = path.last_mut() {
-            let Some(need) = services[*place].1.get(*seen) else {
-                marks[*place] = Mark::Done;
-                order.push(*place);
+        while let Some((index, visited)) = path.last_mut() {
+            let Some(need) = services[*index].1.get(*visited) else {
+                visits[*index] = Visit::Done;
+                order.push(*index);
                 path.pop();
                 continue;
             };
-            *seen += 1;
-            let Some(&need) = places.get(need) else {
+            *visited += 1;
+            let Some(&need) = indexes.get(need) else {
                 continue;
             };
-            match marks[need] {
-                Mark::Done => {}
-                Mark::New => {
-                    marks[need] = Mark::Open;
+            match visits[need] {
+                Visit::Done => {}
+                Visit::NotVisited => {
+                    visits[need] = Visit::OnPath;
                     path.push((need, 0));
                 }
-                Mark::Open => {
-                    let circle = path.iter().skip_while(|(place, _)| *place != need);
-                    let mut path: Vec<String> = circle
-                        .map(|(place, _)| services[*place].0.to_owned())
+                Visit::OnPath => {
+                    let cycle = path.iter().skip_while(|(index, _)| *index != need);
+                    let mut path: Vec<String> = cycle
+                        .map(|(index, _)| services[*index].0.to_owned())
                         .collect();
                     path.push(services[need].0.to_owned());
                     return Err(ServiceError::Cycle { path });
@@ -72,10 +74,10 @@ mod tests {
     use super::*;
 
     fn names(services: &[(&str, Vec<&str>)]) -> Result<Vec<String>, ServiceError> {
-        let order = by_needs(services)?;
+        let order = sort(services)?;
         Ok(order
             .into_iter()
-            .map(|place| services[place].0.to_owned())
+            .map(|index| services[index].0.to_owned())
             .collect())
     }
 
@@ -116,7 +118,7 @@ mod tests {
     fn two_of_a_name_are_refused() {
         let error = names(&[("web", vec![]), ("web", vec![])]).unwrap_err();
         let name = "web".to_owned();
-        assert_eq!(error, ServiceError::Twice { name });
+        assert_eq!(error, ServiceError::DuplicateName { name });
     }
 
     #[test]
@@ -130,7 +132,7 @@ mod tests {
                 (name.as_str(), need.into_iter().collect())
             })
             .collect();
-        let order = by_needs(&services).unwrap();
+        let order = sort(&services).unwrap();
         assert!(order.iter().rev().copied().eq(0..50_000));
     }
 
@@ -143,9 +145,9 @@ mod tests {
             let services: Vec<(&str, Vec<&str>)> = needs
                 .iter()
                 .enumerate()
-                .map(|(place, needs)| {
+                .map(|(index, needs)| {
                     let needs = needs.iter().map(|need| all[*need].as_str()).collect();
-                    (all[place].as_str(), needs)
+                    (all[index].as_str(), needs)
                 })
                 .collect();
             let needs_of = |name: &str| {
@@ -155,10 +157,10 @@ mod tests {
             match names(&services) {
                 Ok(order) => {
                     prop_assert_eq!(order.len(), services.len());
-                    for (place, name) in order.iter().enumerate() {
+                    for (index, name) in order.iter().enumerate() {
                         for need in needs_of(name) {
                             let listed = services.iter().any(|(other, _)| *other == need);
-                            let before = order[..place].iter().any(|other| other == need);
+                            let before = order[..index].iter().any(|other| other == need);
                             prop_assert!(before || !listed);
                         }
                     }

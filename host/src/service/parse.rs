@@ -2,30 +2,30 @@ use std::str::FromStr;
 
 use super::Probe;
 
-/// Why a text is no [`Probe`].
+/// Why a text is not a valid [`Probe`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeParseError {
-    /// It does not begin with a kind that is known.
+    /// It does not begin with a known kind.
     #[error(
-        "{0:?} is no probe: use tcp:PORT, file:/PATH, unix:/PATH, http:PORT/PATH, cmd:LINE or log:REGEX"
+        "{0:?} is not a probe: use tcp:PORT, file:/PATH, unix:/PATH, http:PORT/PATH, cmd:LINE or log:REGEX"
     )]
     UnknownKind(String),
-    /// What stands for the port is none.
-    #[error("{0:?} is no port: use 1 to 65535")]
+    /// The port is not a valid port number.
+    #[error("{0:?} is not a port: use 1 to 65535")]
     BadPort(String),
     /// The path is not absolute.
-    #[error("{0:?} is no absolute path: it begins with /")]
+    #[error("{0:?} is not an absolute path: begin it with /")]
     NotAbsolute(String),
     /// Nothing follows the kind.
-    #[error("{0:?} says nothing behind the colon: use cmd:LINE or log:REGEX")]
+    #[error("{0:?} has nothing after the colon: use cmd:LINE or log:REGEX")]
     Empty(String),
 }
 
 impl FromStr for Probe {
     type Err = ProbeParseError;
 
-    /// A probe as people write it on a command line:
+    /// Parses a probe as written on a command line:
     ///
     /// | text | probe |
     /// |---|---|

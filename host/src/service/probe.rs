@@ -13,10 +13,10 @@ use vmcell_wire::{
 
 use crate::error::Error;
 
-/// Something that tells whether a service does its work. The guest's agent
-/// looks, so that what the host is told is true in the guest.
+/// A check whether a service works. The guest's agent performs it, inside the
+/// guest.
 ///
-/// Programs of people write it as a word, see [`Probe::from_str`].
+/// It can be parsed from a string: see [`Probe::from_str`].
 ///
 /// ```
 /// use vmcell::service::Probe;
@@ -41,7 +41,7 @@ enum Kind {
     Log(String),
 }
 
-/// A [`Probe`] that asks a web server for a page. Made by [`Probe::http`].
+/// A [`Probe`] that sends an HTTP request. Created by [`Probe::http`].
 ///
 /// ```
 /// use vmcell::service::{Probe, Readiness};
@@ -62,25 +62,26 @@ pub struct HttpProbe {
 }
 
 impl Probe {
-    /// Whether there is something with this absolute path. The guest's kernel
-    /// tells of it as soon as it is there.
+    /// Succeeds when this absolute path exists. The agent is notified by the
+    /// guest's kernel and notices it at once.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self(Kind::File(path.into()))
     }
 
-    /// Whether the guest's loopback takes connections on this port.
+    /// Succeeds when this port of the guest's loopback accepts a connection.
     pub fn tcp(port: u16) -> Self {
         Self(Kind::Tcp(port))
     }
 
-    /// Whether the socket with this absolute path takes connections.
+    /// Succeeds when the Unix socket at this absolute path accepts a
+    /// connection.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
         Self(Kind::Unix(path.into()))
     }
 
-    /// Whether a web server on the guest's loopback answers a GET for this
-    /// path, which begins with `/`: with a status from 200 to 399 unless
-    /// [said otherwise](HttpProbe::status).
+    /// Succeeds when an HTTP server on the guest's loopback answers a GET for
+    /// this path with a status from 200 to 399, or one that
+    /// [`HttpProbe::status`] sets. The path begins with `/`.
     pub fn http(port: u16, path: impl Into<String>) -> HttpProbe {
         HttpProbe {
             port,
@@ -90,34 +91,33 @@ impl Probe {
         }
     }
 
-    /// Whether this program, with these arguments, exits with 0. It runs where
-    /// and as whom the service does, with its environment; it and all its
-    /// descendants are ended when an attempt is over.
+    /// Succeeds when this program, with these arguments, exits with 0. It runs
+    /// with the directory, user and environment of the service. It and all its
+    /// descendants are killed when an attempt is over.
     pub fn command(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self(Kind::Command(argv.into_iter().map(Into::into).collect()))
     }
 
-    /// As [`command`](Self::command), for a line that `/bin/sh -c` runs.
+    /// Same as [`command`](Self::command), for a line that `/bin/sh -c` runs.
     pub fn shell(line: impl Into<OsString>) -> Self {
         Self::command(["/bin/sh".into(), "-c".into(), line.into()])
     }
 
-    /// Whether a line of what this run of the service has printed matches a
+    /// Succeeds when a line that this run of the service prints matches a
     /// regular expression of at most 1 KiB, anywhere in the line. The syntax is
-    /// that of the crate `regex`, without what is about characters beyond
-    /// ASCII: it works on bytes.
+    /// that of the crate `regex` without Unicode support: it matches bytes.
     ///
-    /// The agent looks at each line as it comes, and at the first 4 KiB of it.
-    /// The time that takes grows with the length of the line and no faster,
-    /// whatever the expression. No line is missed: a service that prints faster
-    /// is made to wait until it is ready.
+    /// The agent matches each line as it arrives, and only its first 4 KiB.
+    /// Matching takes linear time whatever the expression. No line is missed:
+    /// until it is ready, a service that prints faster than that is blocked.
     pub fn log(pattern: impl Into<String>) -> Self {
         Self(Kind::Log(pattern.into()))
     }
 
-    /// The words of the command, if it is one, and whether it makes sense.
-    pub(super) fn words(&self) -> Result<PackedBuf, Error> {
-        let mut words = PackedBuf::new();
+    /// Validates the probe, and returns the arguments of a command probe (none
+    /// for the others).
+    pub(super) fn packed_argv(&self) -> Result<PackedBuf, Error> {
+        let mut packed = PackedBuf::new();
         match &self.0 {
             Kind::File(path) | Kind::Unix(path) => check_path(path)?,
             Kind::Tcp(port) => check_port(*port)?,
@@ -131,21 +131,22 @@ impl Probe {
                     return Err(invalid("a probe command names no program"));
                 }
                 for word in argv {
-                    if !words.push(word.as_bytes()) {
+                    if !packed.push(word.as_bytes()) {
                         return Err(invalid("a probe command holds a zero byte"));
                     }
                 }
             }
         }
-        Ok(words)
+        Ok(packed)
     }
 
     pub(super) fn is_log(&self) -> bool {
         matches!(self.0, Kind::Log(_))
     }
 
-    /// The same as it goes over a link, with its [words](Self::words).
-    pub(super) fn as_wire<'a>(&'a self, words: &'a PackedBuf) -> Wire<'a> {
+    /// Converts it for the wire. `argv` is the result of
+    /// [`packed_argv`](Self::packed_argv).
+    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedBuf) -> Wire<'a> {
         match &self.0 {
             Kind::File(path) => Wire::File { path: bytes(path) },
             Kind::Tcp(port) => Wire::Tcp { port: *port },
@@ -158,7 +159,7 @@ impl Probe {
                 body: &http.body,
             }),
             Kind::Command(_) => Wire::Command {
-                argv: words.as_packed(),
+                argv: argv.as_packed(),
             },
             Kind::Log(pattern) => Wire::Log { pattern },
         }
@@ -166,13 +167,13 @@ impl Probe {
 }
 
 impl HttpProbe {
-    /// Which statuses are a success.
+    /// Sets the statuses that count as success.
     pub fn status(mut self, statuses: RangeInclusive<u16>) -> Self {
         self.status = statuses;
         self
     }
 
-    /// What must stand somewhere in the first 64 KiB of the answer's body.
+    /// Sets a text that the first 64 KiB of the response body must contain.
     pub fn body_contains(mut self, text: impl Into<Vec<u8>>) -> Self {
         self.body = text.into();
         self
@@ -180,10 +181,10 @@ impl HttpProbe {
 
     fn check(&self) -> Result<(), Error> {
         check_port(self.port)?;
-        let strange = |byte: u8| byte <= b' ' || byte == 0x7f;
-        if !self.path.starts_with('/') || self.path.bytes().any(strange) {
+        let is_forbidden = |byte: u8| byte <= b' ' || byte == 0x7f;
+        if !self.path.starts_with('/') || self.path.bytes().any(is_forbidden) {
             return Err(invalid(&format!(
-                "{:?} is no path of a page: it begins with / and holds no spaces",
+                "{:?} is not an HTTP path: it begins with / and contains no spaces",
                 self.path
             )));
         }
@@ -202,7 +203,7 @@ impl From<HttpProbe> for Probe {
 
 fn check_port(port: u16) -> Result<(), Error> {
     match port {
-        0 => Err(invalid("0 is no port: use 1 to 65535")),
+        0 => Err(invalid("0 is not a port: use 1 to 65535")),
         _ => Ok(()),
     }
 }
@@ -213,7 +214,7 @@ fn check_path(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     Err(invalid(&format!(
-        "the path of a probe is absolute, has less than {MAX_PATH} bytes and none that is zero: {path:?}"
+        "{path:?} is not a path for a probe: use an absolute path of less than {MAX_PATH} bytes without zero bytes"
     )))
 }
 

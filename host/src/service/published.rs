@@ -1,4 +1,4 @@
-//! Ports that are published as long as a service is not over.
+//! Ports that are published until a service finishes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     vm::Vm,
 };
 
-/// The ports of a service. They are closed when this is dropped.
+/// The published ports of a service. They are closed when this is dropped.
 #[derive(Debug)]
 pub(super) struct ServicePorts {
     ports: Vec<PublishedPort>,
@@ -23,8 +23,8 @@ pub(super) struct ServicePorts {
 }
 
 impl ServicePorts {
-    /// Publishes them before the service is started, so that a port that is
-    /// taken is found out before anything has happened.
+    /// Publishes them. Called before the service is started, so that a port
+    /// that is in use is detected before anything has happened.
     pub(super) async fn publish(
         vm: &Vm,
         service: &str,
@@ -37,7 +37,8 @@ impl ServicePorts {
         for mapping in mappings {
             let mut open = this.open.subscribe();
             let until = async move {
-                // Nothing is ever sent: this ends when the sender is gone.
+                // Nothing is ever sent: this returns when the sender is
+                // dropped.
                 let _ = open.changed().await;
             };
             let service = Some(service.to_owned());
@@ -52,37 +53,37 @@ impl ServicePorts {
         Ok(this)
     }
 
-    /// Closes them, and returns when they are free again.
+    /// Closes them, and returns when the ports of this machine are free again.
     pub(super) async fn close(self) {
         for port in &self.ports {
             port.close().await;
         }
     }
 
-    /// Keeps them open until the service is over.
-    pub(super) fn keep(self, vm: &Vm, service: &str) {
+    /// Keeps them open until the service finishes.
+    pub(super) fn close_when_finished(self, vm: &Vm, service: &str) {
         let Self { ports, open } = self;
         if !ports.is_empty() {
-            // What waits must not keep the VM alive.
+            // The waiting task must not keep the VM alive.
             let session = vm.shared_session();
             let service = service.to_owned();
             tokio::spawn(async move {
-                over(&session, &service).await;
+                finished(&session, &service).await;
                 drop(open);
             });
         }
     }
 }
 
-/// The ports that this program has published for a service.
+/// Returns the ports that this program has published for a service.
 pub(super) fn ports_of(vm: &Vm, service: &str) -> Vec<PublishedPort> {
     let mut ports = vm.ports().list();
     ports.retain(|port| port.service() == Some(service));
     ports
 }
 
-/// Returns when a service is over, or nobody can tell any more.
-async fn over(session: &Arc<Session>, name: &str) {
+/// Waits until a service finishes or the link is lost.
+async fn finished(session: &Arc<Session>, name: &str) {
     let until = Until::Over;
     let request = Request::Service(Wire::Wait { name, until });
     let Ok(mut stream) = session.open(&request) else {
@@ -90,6 +91,6 @@ async fn over(session: &Arc<Session>, name: &str) {
     };
     match stream.next().await {
         Ok(StreamEvent::Closed(Closing::Service(_))) => {}
-        other => tracing::debug!(service = name, ?other, "no word of the service's end"),
+        other => tracing::debug!(service = name, ?other, "the guest reported no end"),
     }
 }

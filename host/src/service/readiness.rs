@@ -4,7 +4,7 @@ use vmcell_wire::{PackedBuf, service::Ready};
 
 use super::{HttpProbe, Probe, millis};
 
-/// When a service that was started is ready.
+/// How to detect that a started service is ready.
 ///
 /// ```
 /// use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{HttpProbe, Probe, millis};
 /// let slow = Readiness::new(Probe::tcp(5432))
 ///     .delay(Duration::from_secs(2))
 ///     .timeout(Duration::from_secs(120));
-/// // With everything as it is by default.
+/// // With all defaults.
 /// let plain = Readiness::from(Probe::tcp(5432));
 /// # let _ = (slow, plain);
 /// ```
@@ -28,16 +28,16 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// From one attempt to the next, if not set.
+    /// The default time between two attempts.
     pub const DEFAULT_INTERVAL: Duration = Duration::from_millis(500);
 
-    /// When it must be ready, if not set.
+    /// The default time within which it must be ready.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// How long one attempt may take, if not set.
+    /// The default timeout of one attempt.
     pub const DEFAULT_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// It is ready when this probe succeeds for the first time.
+    /// Considers the service ready when this probe succeeds for the first time.
     pub fn new(probe: impl Into<Probe>) -> Self {
         Self {
             probe: probe.into(),
@@ -48,35 +48,35 @@ impl Readiness {
         }
     }
 
-    /// How long after the start the first attempt is made; at once if not set.
+    /// Sets the time from the start to the first attempt; zero by default.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// How long it is from one attempt to the next, 10 ms at least. Files and
-    /// log lines are noticed at once, however long it is.
+    /// Sets the time between two attempts, at least 10 ms. Files and log lines
+    /// are noticed at once whatever the interval.
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
         self
     }
 
-    /// How long after its start it must be ready. Else it is ended, and has
-    /// [failed](super::ServiceTrouble::NotReady).
+    /// Sets the time within which it must be ready after its start. Otherwise
+    /// it is killed and has [failed](super::FailureReason::NotReady).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long one attempt may take before it has failed.
+    /// Sets the timeout of one attempt.
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.attempt = timeout;
         self
     }
 
-    pub(super) fn as_wire<'a>(&'a self, words: &'a PackedBuf) -> Ready<'a> {
+    pub(super) fn as_wire<'a>(&'a self, argv: &'a PackedBuf) -> Ready<'a> {
         Ready {
-            probe: self.probe.as_wire(words),
+            probe: self.probe.as_wire(argv),
             delay_ms: millis(self.delay),
             interval_ms: millis(self.interval),
             attempt_ms: millis(self.attempt),

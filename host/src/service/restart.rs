@@ -4,10 +4,10 @@ use vmcell_wire::service::{Restart as Wire, RestartPolicy};
 
 use super::millis;
 
-/// Whether a service that has ended by itself is started again, and when.
+/// The restart policy of a service that has ended by itself.
 ///
-/// One that was never ready is not, whatever is said here: its start has
-/// failed, and who waits for it is told so at once.
+/// A service that was never ready is not restarted, whatever the policy: its
+/// start has failed, and clients that wait for it get the failure at once.
 ///
 /// ```
 /// use std::time::Duration;
@@ -21,8 +21,8 @@ use super::millis;
 #[must_use]
 pub struct Restart {
     policy: Policy,
-    first: Duration,
-    longest: Duration,
+    initial: Duration,
+    max: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,43 +33,43 @@ enum Policy {
 }
 
 impl Restart {
-    /// The pause before the first restart, if not set: so short that who uses
-    /// the service hardly notices a single crash.
-    pub const DEFAULT_FIRST_PAUSE: Duration = Duration::from_millis(100);
+    /// The default delay before the first restart, so short that users of the
+    /// service hardly notice a single crash.
+    pub const DEFAULT_INITIAL_DELAY: Duration = Duration::from_millis(100);
 
-    /// The longest pause, if not set: what always crashes costs one start in
-    /// that time, and what works again is found out within it.
-    pub const DEFAULT_LONGEST_PAUSE: Duration = Duration::from_secs(10);
+    /// The default maximum delay. A service that always crashes costs one start
+    /// in this time, and one that works again is noticed within it.
+    pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
 
-    /// It is not started again.
+    /// Never restarts it.
     pub fn never() -> Self {
         Self::with(Policy::Never)
     }
 
-    /// It is started again unless it exited with code 0.
+    /// Restarts it unless it exited with code 0.
     pub fn on_failure() -> Self {
         Self::with(Policy::OnFailure)
     }
 
-    /// It is started again however it ended.
+    /// Restarts it however it ended.
     pub fn always() -> Self {
         Self::with(Policy::Always)
     }
 
-    /// How long to wait before it is started again: `first`, then twice as long
-    /// each time, up to `longest`. After a run that was ready for longer than
-    /// `longest` it begins with `first` again.
-    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
-        self.first = first;
-        self.longest = longest;
+    /// Sets the delay before a restart: `initial`, then twice as long each
+    /// time, up to `max`. After a run that was ready for longer than `max` it
+    /// starts with `initial` again.
+    pub fn backoff(mut self, initial: Duration, max: Duration) -> Self {
+        self.initial = initial;
+        self.max = max;
         self
     }
 
     fn with(policy: Policy) -> Self {
         Self {
             policy,
-            first: Self::DEFAULT_FIRST_PAUSE,
-            longest: Self::DEFAULT_LONGEST_PAUSE,
+            initial: Self::DEFAULT_INITIAL_DELAY,
+            max: Self::DEFAULT_MAX_DELAY,
         }
     }
 
@@ -80,8 +80,8 @@ impl Restart {
                 Policy::OnFailure => RestartPolicy::OnFailure,
                 Policy::Always => RestartPolicy::Always,
             },
-            pause_ms: millis(self.first),
-            max_pause_ms: millis(self.longest.max(self.first)),
+            pause_ms: millis(self.initial),
+            max_pause_ms: millis(self.max.max(self.initial)),
         }
     }
 }

@@ -24,11 +24,11 @@ pub struct Services<'a> {
     vm: &'a Vm,
 }
 
-/// What a start does if the service is not over.
+/// What a start does if a service with the same spec is not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IfSame {
-    Refuse,
-    Accept,
+enum IfRunning {
+    Fail,
+    Reuse,
 }
 
 impl<'a> Services<'a> {
@@ -36,42 +36,43 @@ impl<'a> Services<'a> {
         Self { vm }
     }
 
-    /// Starts a service, and answers when the guest has taken it: its program
-    /// runs, or waits for what it needs. [`Service::ready`] waits for the rest.
+    /// Starts a service, and returns when the guest has accepted it: its
+    /// program runs, or waits for the services that it needs.
+    /// [`Service::ready`] waits for the rest.
     ///
-    /// One with this name that is over is started anew, with this spec; its log
-    /// goes on.
+    /// A finished service with this name is started again, with this spec; its
+    /// log continues.
     ///
     /// # Errors
-    /// [`Error::Service`] if the name is none, such a service is not over,
-    /// something that it needs is not there, or the program could not be
-    /// started; [`Error::Invalid`] if the spec makes no sense; [`Error::Gone`]
-    /// if the VM ended.
+    /// [`Error::Service`] if the name is invalid, a service with this name is
+    /// not finished, a service that it needs does not exist, or the program
+    /// could not be started; [`Error::Invalid`] if the spec is invalid;
+    /// [`Error::Gone`] if the VM ended.
     ///
     /// # Cancel safety
     /// If the future is dropped, the service may or may not run.
     pub async fn start(self, name: &str, spec: ServiceSpec) -> Result<Service, Error> {
-        self.start_if(name, &spec, IfSame::Refuse).await
+        self.start_with(name, &spec, IfRunning::Fail).await
     }
 
-    /// As [`start`](Self::start), and fine with a service of this name that is
-    /// not over, if its spec is the same. That one goes on.
+    /// Same as [`start`](Self::start), but if a service with this name and the
+    /// same spec is not finished, returns that one.
     ///
     /// # Errors
     /// See [`start`](Self::start).
     ///
     /// # Cancel safety
     /// If the future is dropped, the service may or may not run.
-    pub async fn start_same(self, name: &str, spec: ServiceSpec) -> Result<Service, Error> {
-        self.start_if(name, &spec, IfSame::Accept).await
+    pub async fn ensure_started(self, name: &str, spec: ServiceSpec) -> Result<Service, Error> {
+        self.start_with(name, &spec, IfRunning::Reuse).await
     }
 
     /// Starts several services, each after those that it
-    /// [needs](ServiceSpec::needs), and answers with their handles in the order
-    /// of the list. It does not wait until they are ready: the guest starts
-    /// each when what it needs is.
+    /// [needs](ServiceSpec::needs), and returns their handles in the order of
+    /// the list. Does not wait until they are ready: the guest starts each one
+    /// when those that it needs are ready.
     ///
-    /// Names, specs and needs are looked at before anything is started. If one
+    /// Names, specs and needs are checked before anything is started. If one
     /// cannot be started, those that this call has started are stopped and
     /// removed again.
     ///
@@ -89,9 +90,9 @@ impl<'a> Services<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`ServiceError::Cycle`] if they need each other in a circle,
-    /// [`ServiceError::UnknownNeed`] if one needs what is neither in the list
-    /// nor in the guest, and see [`start`](Self::start).
+    /// [`ServiceError::Cycle`] if they need each other in a cycle,
+    /// [`ServiceError::UnknownNeed`] if one needs a service that is neither in
+    /// the list nor in the guest, and see [`start`](Self::start).
     ///
     /// # Cancel safety
     /// If the future is dropped, any of them may run.
@@ -114,13 +115,13 @@ impl<'a> Services<'a> {
             }
         }
         let mut started: Vec<(usize, Service)> = Vec::new();
-        for place in order {
-            let (name, spec) = &services[place];
-            match self.start_if(name, spec, IfSame::Refuse).await {
-                Ok(service) => started.push((place, service)),
+        for index in order {
+            let (name, spec) = &services[index];
+            match self.start_with(name, spec, IfRunning::Fail).await {
+                Ok(service) => started.push((index, service)),
                 Err(error) => {
                     for (_, service) in started.iter().rev() {
-                        // The first error is what the caller wants to know.
+                        // The caller gets the first error only.
                         let _ = service.stop().await;
                         let _ = service.remove().await;
                     }
@@ -128,11 +129,11 @@ impl<'a> Services<'a> {
                 }
             }
         }
-        started.sort_by_key(|(place, _)| *place);
+        started.sort_by_key(|(index, _)| *index);
         Ok(started.into_iter().map(|(_, service)| service).collect())
     }
 
-    /// A handle of the service with this name.
+    /// Returns a handle of the service with this name.
     ///
     /// # Errors
     /// [`ServiceError::Unknown`] if there is none, [`Error::Gone`] if the VM
@@ -150,11 +151,11 @@ impl<'a> Services<'a> {
         Ok(service)
     }
 
-    /// How all services are, in the order of their names, those that are over
-    /// included. A guest has [at most 4096](Self::MAX_LISTED).
+    /// Returns the status of all services, sorted by name, including finished
+    /// ones. A guest has [at most 4096](Self::MAX_LISTED).
     ///
     /// # Errors
-    /// [`Error::ResultLimit`] if the guest names more, [`Error::Gone`] if the
+    /// [`Error::ResultLimit`] if the guest reports more, [`Error::Gone`] if the
     /// VM ended.
     ///
     /// # Cancel safety
@@ -164,7 +165,7 @@ impl<'a> Services<'a> {
         let mut budget = ResultBudget::new(
             "the list of services",
             Self::MAX_LISTED,
-            // The texts of one are a few hundred bytes.
+            // A status has a few hundred bytes of text.
             usize::MAX,
             "name a service",
         );
@@ -191,7 +192,7 @@ impl<'a> Services<'a> {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of services.
     ///
     /// # Errors
     /// See [`list`](Self::list).
@@ -206,31 +207,32 @@ impl<'a> Services<'a> {
     /// fewer.
     pub const MAX_LISTED: usize = 4096;
 
-    async fn start_if(
+    async fn start_with(
         self,
         name: &str,
         spec: &ServiceSpec,
-        if_same: IfSame,
+        if_running: IfRunning,
     ) -> Result<Service, Error> {
-        let bytes = checked(name, spec)?;
+        let bytes = validate(name, spec)?;
         let service = self.handle(name);
         let mut to_publish = spec.published().to_vec();
         let open = service.ports();
         if !open.is_empty() {
             match service.status().await {
-                Ok(status) if !status.phase.is_over() => {
-                    to_publish.retain(|mapping| !open.iter().any(|port| serves(port, *mapping)));
+                Ok(status) if !status.phase.is_finished() => {
+                    to_publish.retain(|mapping| !open.iter().any(|port| matches(port, *mapping)));
                 }
-                // They are about to be closed.
+                // The service has finished: its ports are about to be closed
+                // anyway.
                 _ => service.close_ports().await,
             }
         }
         let ports = ServicePorts::publish(self.vm, name, &to_publish).await?;
-        if let Err(error) = self.request_start(name, spec, &bytes, if_same).await {
+        if let Err(error) = self.request_start(name, spec, &bytes, if_running).await {
             ports.close().await;
             return Err(error);
         }
-        ports.keep(self.vm, name);
+        ports.close_when_finished(self.vm, name);
         Ok(service)
     }
 
@@ -239,12 +241,12 @@ impl<'a> Services<'a> {
         name: &str,
         spec: &ServiceSpec,
         bytes: &[u8],
-        if_same: IfSame,
+        if_running: IfRunning,
     ) -> Result<(), Error> {
         let start = StartService {
             name,
             ticket: u64::from_le_bytes(random_bytes()?),
-            if_same: if_same == IfSame::Accept,
+            if_same: if_running == IfRunning::Reuse,
             spec: bytes,
         };
         let mut stream = self.vm.open(&Request::Service(Wire::Start(start)))?;
@@ -268,7 +270,7 @@ impl<'a> Services<'a> {
         Service::new(self.vm.clone(), name.to_owned())
     }
 
-    /// The first of these that there is not.
+    /// Returns the first of these services that does not exist.
     async fn missing(self, needs: impl Iterator<Item = &str>) -> Result<Option<String>, Error> {
         let mut needs = needs.peekable();
         if needs.peek().is_none() {
@@ -280,16 +282,15 @@ impl<'a> Services<'a> {
     }
 }
 
-/// Puts services in the order in which [`Services::start_all`] starts them, for
-/// who wants to know before there is a VM whether they make sense. What they need
-/// beyond the list is not looked at.
+/// Returns services in the order in which [`Services::start_all`] starts them,
+/// to check them before there is a VM. Ignores needs that are not in the list.
 ///
 /// ```
-/// use vmcell::{Command, service::{ServiceSpec, in_order}};
+/// use vmcell::{Command, service::{ServiceSpec, sort_by_needs}};
 ///
 /// let web = ServiceSpec::new(Command::new("web")).needs("db");
 /// let db = ServiceSpec::new(Command::new("db"));
-/// let [first, second] = &in_order([("web", web), ("db", db)])?[..] else {
+/// let [first, second] = &sort_by_needs([("web", web), ("db", db)])?[..] else {
 ///     panic!("there are two");
 /// };
 /// assert_eq!((first.0.as_str(), second.0.as_str()), ("db", "web"));
@@ -297,9 +298,9 @@ impl<'a> Services<'a> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Service`] if a name is none or stands there twice, or they need each
-/// other in a circle; [`Error::Invalid`] if a spec makes no sense.
-pub fn in_order(
+/// [`Error::Service`] if a name is invalid or a duplicate, or the services need
+/// each other in a cycle; [`Error::Invalid`] if a spec is invalid.
+pub fn sort_by_needs(
     services: impl IntoIterator<Item = (impl Into<String>, ServiceSpec)>,
 ) -> Result<Vec<(String, ServiceSpec)>, Error> {
     let services: Vec<(String, ServiceSpec)> = services
@@ -307,30 +308,31 @@ pub fn in_order(
         .map(|(name, spec)| (name.into(), spec))
         .collect();
     let order = start_order(&services)?;
-    let in_order = order.into_iter().map(|place| services[place].clone());
-    Ok(in_order.collect())
+    let sorted = order.into_iter().map(|index| services[index].clone());
+    Ok(sorted.collect())
 }
 
-/// Looks at names, specs and needs, and says in which order they can be started.
+/// Checks names, specs and needs, and returns the order in which they can be
+/// started.
 fn start_order(services: &[(String, ServiceSpec)]) -> Result<Vec<usize>, Error> {
     for (name, spec) in services {
-        checked(name, spec)?;
+        validate(name, spec)?;
     }
     let needs: Vec<(&str, Vec<&str>)> = services
         .iter()
         .map(|(name, spec)| (name.as_str(), spec.needed().collect()))
         .collect();
-    Ok(order::by_needs(&needs)?)
+    Ok(order::sort(&needs)?)
 }
 
-/// Whether a port that is published is what is wanted.
-fn serves(port: &PublishedPort, mapping: PortMapping) -> bool {
+/// Returns whether a published port is the one that the mapping asks for.
+fn matches(port: &PublishedPort, mapping: PortMapping) -> bool {
     let same_host = mapping.host.is_none_or(|host| host == port.host_port());
     same_host && port.guest_port() == mapping.guest
 }
 
-/// The bytes of a spec, if it and the name make sense.
-fn checked(name: &str, spec: &ServiceSpec) -> Result<Vec<u8>, Error> {
+/// Checks a name and a spec, and returns the encoded spec.
+fn validate(name: &str, spec: &ServiceSpec) -> Result<Vec<u8>, Error> {
     if !is_valid_name(name) {
         let name = name.to_owned();
         return Err(ServiceError::BadName { name }.into());

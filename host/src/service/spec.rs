@@ -12,7 +12,7 @@ use crate::{
     process::{Command, Input},
 };
 
-/// What a service is: a command, and how it is looked after.
+/// The description of a service: a command, and how it is supervised.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::{
 /// # let _ = web;
 /// ```
 ///
-/// Its [`Debug`] tells the program and none of the environment.
+/// Its [`Debug`] shows the program but nothing of the environment.
 #[derive(Clone)]
 #[must_use]
 pub struct ServiceSpec {
@@ -43,18 +43,18 @@ pub struct ServiceSpec {
 }
 
 impl ServiceSpec {
-    /// The signal that asks a service to end, if not set: SIGTERM.
+    /// The default signal that asks a service to end: SIGTERM.
     pub const DEFAULT_STOP_SIGNAL: u8 = 15;
 
-    /// How long a service may take to end, if not set.
+    /// The default time that a service may take to end.
     pub const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 
-    /// A service that runs this command. It is not started again when it has
-    /// ended, and counts as ready as soon as it runs, unless said otherwise.
+    /// Creates a service that runs this command. By default it is not
+    /// restarted, and counts as ready as soon as it runs.
     ///
     /// A service has no standard input and no time limit: a command with one is
-    /// refused when it is started. The command's tag and what it says of
-    /// collecting output mean nothing here.
+    /// rejected when it is started. The command's tag and its limits on
+    /// collected output are ignored.
     pub fn new(command: Command) -> Self {
         Self {
             command,
@@ -69,35 +69,33 @@ impl ServiceSpec {
         }
     }
 
-    /// Whether and when it is started again after it has ended by itself;
-    /// never if not set.
+    /// Sets the restart policy; never by default.
     pub fn restart(mut self, restart: Restart) -> Self {
         self.restart = restart;
         self
     }
 
-    /// The signal that asks it to end, by the kernel's number; SIGTERM if not
-    /// set.
+    /// Sets the signal that asks it to end, by number; SIGTERM by default.
     pub fn stop_signal(mut self, signal: u8) -> Self {
         self.stop_signal = signal;
         self
     }
 
-    /// How long it may take to end after that signal before all its processes
-    /// are killed; 10 seconds if not set.
+    /// Sets how long it may take to end after that signal before all its
+    /// processes are killed; 10 seconds by default.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How many bytes of its log the guest keeps: the newest. 1 MiB if not set,
-    /// 16 KiB at least, [`Command::MAX_KEPT`] at most.
+    /// Sets how many bytes of its log the guest keeps, the newest ones: 1 MiB
+    /// by default, at least 16 KiB, at most [`Command::MAX_KEPT`].
     pub fn log_limit(mut self, bytes: u32) -> Self {
         self.log_limit = Some(bytes);
         self
     }
 
-    /// When it is ready; as soon as it runs if not set.
+    /// Sets the readiness check; by default it is ready as soon as it runs.
     ///
     /// ```
     /// use vmcell::{Command, service::{Probe, ServiceSpec}};
@@ -110,13 +108,14 @@ impl ServiceSpec {
         self
     }
 
-    /// How it is found out, once it is ready, that it works no more.
+    /// Sets the check that detects, once it is ready, that it no longer works.
     pub fn alive(mut self, liveness: impl Into<Liveness>) -> Self {
         self.alive = Some(liveness.into());
         self
     }
 
-    /// It is not started before this service is ready. Call it again for more.
+    /// Adds a service that must be ready before this one is started. Can be
+    /// called several times.
     pub fn needs(mut self, name: impl Into<String>) -> Self {
         self.needs.insert(name.into());
         self
@@ -124,13 +123,12 @@ impl ServiceSpec {
 
     /// Publishes a port of the guest on this machine, as
     /// [`Ports::publish`](crate::port::Ports::publish) does, from the start of
-    /// the service until it is over. Call it again for more. A start that
-    /// cannot have the port of this machine starts nothing.
+    /// the service until it finishes. Can be called several times. If the port
+    /// of this machine is not available, nothing is started.
     ///
-    /// It is the program that starts the service which publishes: the port is
-    /// closed when that program ends or drops its last handle of the VM. It is
-    /// no part of what makes two specs [the
-    /// same](super::Services::start_same).
+    /// The program that starts the service publishes the port, which is closed
+    /// when that program ends or drops its last handle of the VM. Ports are
+    /// ignored when two specs are [compared](super::Services::ensure_started).
     ///
     /// ```
     /// use vmcell::{Command, service::{Probe, ServiceSpec}};
@@ -145,30 +143,31 @@ impl ServiceSpec {
         self
     }
 
-    /// Which ports are published.
+    /// Returns the ports to publish.
     pub(super) fn published(&self) -> &[PortMapping] {
         &self.ports
     }
 
-    /// The names of what it needs.
+    /// Returns the names of the services that it needs.
     pub(super) fn needed(&self) -> impl Iterator<Item = &str> {
         self.needs.iter().map(String::as_str)
     }
 
-    /// The program, for errors.
+    /// Returns the program, for errors.
     pub(super) fn program(&self) -> String {
         self.command.program()
     }
 
-    /// The spec as the agent keeps it. The same spec gives the same bytes.
+    /// Returns the encoded spec as the agent stores it. Equal specs give equal
+    /// bytes.
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         self.check()?;
-        let words_of = |probe: Option<&super::Probe>| match probe {
-            Some(probe) => probe.words(),
+        let argv_of = |probe: Option<&super::Probe>| match probe {
+            Some(probe) => probe.packed_argv(),
             None => Ok(PackedBuf::new()),
         };
-        let ready_words = words_of(self.ready.as_ref().map(|ready| &ready.probe))?;
-        let alive_words = words_of(self.alive.as_ref().map(|alive| &alive.probe))?;
+        let ready_argv = argv_of(self.ready.as_ref().map(|ready| &ready.probe))?;
+        let alive_argv = argv_of(self.alive.as_ref().map(|alive| &alive.probe))?;
         let mut needs = PackedBuf::new();
         for need in &self.needs {
             // A valid name has no zero byte.
@@ -176,7 +175,7 @@ impl ServiceSpec {
         }
         let (bytes, _) = self.command.with_start(Lifetime::Background, |start| {
             let spec = Spec {
-                // What differs from call to call, or means nothing.
+                // Cleared: they differ from call to call, or are ignored.
                 start: Start {
                     ticket: 0,
                     tag: "",
@@ -190,8 +189,8 @@ impl ServiceSpec {
                     signal: self.stop_signal,
                     grace_ms: millis(self.grace),
                 },
-                ready: self.ready.as_ref().map(|ready| ready.as_wire(&ready_words)),
-                alive: self.alive.as_ref().map(|alive| alive.as_wire(&alive_words)),
+                ready: self.ready.as_ref().map(|ready| ready.as_wire(&ready_argv)),
+                alive: self.alive.as_ref().map(|alive| alive.as_wire(&alive_argv)),
                 needs: needs.as_packed(),
             };
             let bytes = spec.to_bytes();
@@ -202,17 +201,17 @@ impl ServiceSpec {
 
     fn check(&self) -> Result<(), Error> {
         let refused = if !matches!(self.command.input, Input::Empty) {
-            "a service has no standard input: take it away from the command"
+            "a service has no standard input: remove it from the command"
         } else if self.command.timeout.is_some() {
-            "a service has no time limit: take it away from the command"
+            "a service has no time limit: remove it from the command"
         } else if !(1..=64).contains(&self.stop_signal) {
-            "the stop signal is no signal: use 1 to 64"
+            "the stop signal is not a signal number: use 1 to 64"
         } else if self
             .alive
             .as_ref()
             .is_some_and(|alive| alive.probe.is_log())
         {
-            "a log line does not tell that a service is alive: use another probe"
+            "a log probe cannot check that a service is alive: use another probe"
         } else {
             let bad = self.needs.iter().find(|need| !is_valid_name(need));
             return match bad.cloned() {
@@ -287,23 +286,23 @@ mod tests {
             .needs("cache")
             .to_bytes()
             .unwrap();
-        let told = Spec::from_bytes(&bytes).unwrap();
-        assert_eq!((told.start.ticket, told.start.tag), (0, ""));
-        assert_eq!((told.stop.signal, told.stop.grace_ms), (2, 1500));
+        let decoded = Spec::from_bytes(&bytes).unwrap();
+        assert_eq!((decoded.start.ticket, decoded.start.tag), (0, ""));
+        assert_eq!((decoded.stop.signal, decoded.stop.grace_ms), (2, 1500));
         assert_eq!(
-            (told.restart.pause_ms, told.restart.max_pause_ms),
+            (decoded.restart.pause_ms, decoded.restart.max_pause_ms),
             (100, 10_000)
         );
-        let needs: Vec<_> = told.needs.iter().map(|need| need.to_bytes()).collect();
+        let needs: Vec<_> = decoded.needs.iter().map(|need| need.to_bytes()).collect();
         assert_eq!(needs, [&b"cache"[..], b"db"]);
-        let ready = told.ready.unwrap();
+        let ready = decoded.ready.unwrap();
         assert_eq!((ready.delay_ms, ready.interval_ms), (0, 500));
         assert_eq!((ready.timeout_ms, ready.attempt_ms), (30_000, 5000));
         let vmcell_wire::service::Probe::Command { argv } = ready.probe else {
             panic!("{ready:?}");
         };
         assert_eq!(argv.iter().count(), 3);
-        let alive = told.alive.unwrap();
+        let alive = decoded.alive.unwrap();
         assert_eq!((alive.interval_ms, alive.failures), (10_000, 3));
     }
 
@@ -353,7 +352,7 @@ mod tests {
     #[test]
     fn the_longest_times_are_the_longest_that_can_be_said() {
         let bytes = spec().grace(Duration::MAX).to_bytes().unwrap();
-        let told = Spec::from_bytes(&bytes).unwrap();
-        assert_eq!(told.stop.grace_ms, u32::MAX);
+        let decoded = Spec::from_bytes(&bytes).unwrap();
+        assert_eq!(decoded.stop.grace_ms, u32::MAX);
     }
 }

@@ -1,25 +1,25 @@
 use std::time::Duration;
 
-use super::ServiceTrouble;
+use super::FailureReason;
 use crate::{
     process::{Exit, KeptOutput},
-    session::{ServicePhase as ToldPhase, ServiceState},
+    session::{ServicePhase as GuestPhase, ServiceState},
 };
 
-/// How a service is. No value of its environment is part of it.
+/// The status of a service. It contains no values of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceStatus {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its phase.
     pub phase: ServicePhase,
-    /// For how long it has been doing that, by the guest's clock.
+    /// How long it has been in this phase, by the guest's clock.
     pub since: Duration,
-    /// The number that the guest's kernel gave its process, while there is one.
+    /// The pid of its process in the guest, while there is one.
     pub pid: Option<u32>,
-    /// How often it was started again without being asked to, since somebody
-    /// last started it.
+    /// How often it was restarted automatically since it was last started on
+    /// request.
     pub restarts: u32,
     /// How its last run ended, if one did.
     pub last_exit: Option<Exit>,
@@ -27,13 +27,13 @@ pub struct ServiceStatus {
     pub log: KeptOutput,
 }
 
-/// What a service does.
+/// The phase of a service in its life cycle: see the [module](super).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServicePhase {
-    /// It is started when all that it needs is ready.
+    /// It is started when all services that it needs are ready.
     Waiting {
-        /// What it waits for now.
+        /// The service that it waits for now.
         need: String,
     },
     /// It runs and is not ready yet.
@@ -42,28 +42,28 @@ pub enum ServicePhase {
     Ready,
     /// It runs, and there is no probe.
     Running,
-    /// It has ended and will be started again.
+    /// It has ended and will be restarted.
     Restarting,
     /// It was asked to end.
     Stopping,
-    /// It has ended as it should.
+    /// It was stopped, or exited with code 0.
     Stopped,
-    /// It has ended as it should not.
-    Failed(ServiceTrouble),
+    /// It failed.
+    Failed(FailureReason),
 }
 
-/// How many services there are.
+/// The number of services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceCounts {
     /// All of them.
-    pub all: usize,
-    /// Those that are not [over](ServicePhase::is_over).
+    pub total: usize,
+    /// Those that are not [finished](ServicePhase::is_finished).
     pub running: usize,
 }
 
 impl ServicePhase {
-    /// A name for the phase that never changes, for machines.
+    /// Returns a stable name of the phase, for machines.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Waiting { .. } => "waiting",
@@ -77,13 +77,14 @@ impl ServicePhase {
         }
     }
 
-    /// Whether it does its work: it is ready, or runs and has no probe.
+    /// Returns whether it works: it is ready, or runs and has no probe.
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready | Self::Running)
     }
 
-    /// Whether it stays so unless somebody starts it.
-    pub fn is_over(&self) -> bool {
+    /// Returns whether it is stopped or failed, and stays so until it is
+    /// started on request.
+    pub fn is_finished(&self) -> bool {
         matches!(self, Self::Stopped | Self::Failed(_))
     }
 }
@@ -93,15 +94,15 @@ impl ServiceStatus {
         Self {
             name: state.name,
             phase: match state.phase {
-                ToldPhase::Waiting(need) => ServicePhase::Waiting { need },
-                ToldPhase::Starting => ServicePhase::Starting,
-                ToldPhase::Ready => ServicePhase::Ready,
-                ToldPhase::Running => ServicePhase::Running,
-                ToldPhase::Restarting => ServicePhase::Restarting,
-                ToldPhase::Stopping => ServicePhase::Stopping,
-                ToldPhase::Stopped => ServicePhase::Stopped,
-                ToldPhase::Failed(trouble) => {
-                    ServicePhase::Failed(ServiceTrouble::from_guest(trouble))
+                GuestPhase::Waiting(need) => ServicePhase::Waiting { need },
+                GuestPhase::Starting => ServicePhase::Starting,
+                GuestPhase::Ready => ServicePhase::Ready,
+                GuestPhase::Running => ServicePhase::Running,
+                GuestPhase::Restarting => ServicePhase::Restarting,
+                GuestPhase::Stopping => ServicePhase::Stopping,
+                GuestPhase::Stopped => ServicePhase::Stopped,
+                GuestPhase::Failed(reason) => {
+                    ServicePhase::Failed(FailureReason::from_guest(reason))
                 }
             },
             since: Duration::from_millis(state.since_ms),
@@ -117,11 +118,11 @@ impl ServiceStatus {
 }
 
 impl ServiceCounts {
-    /// Those of a list.
+    /// Counts the services of a list.
     pub fn of(list: &[ServiceStatus]) -> Self {
-        let runs = |status: &&ServiceStatus| !status.phase.is_over();
+        let runs = |status: &&ServiceStatus| !status.phase.is_finished();
         Self {
-            all: list.len(),
+            total: list.len(),
             running: list.iter().filter(runs).count(),
         }
     }

@@ -1,7 +1,6 @@
-//! Every backend and link of the library, against the one suite.
+//! Runs the conformance suite on every backend and link of the library.
 //!
-//! What this machine does not have counts as skipped, with the reason; the
-//! table tells.
+//! What this machine does not support is skipped; the table shows the reason.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
@@ -9,10 +8,10 @@ use std::process::Command;
 use vmcell::{
     LinkKind, Vm, VmBuilder,
     backend::Backends,
-    conformance::{Report, Suite, Table, Verdict, stay},
+    conformance::{Report, Suite, Table, Verdict, wait_to_be_killed},
 };
 
-/// Says which kind of VM the killed program is to start.
+/// Environment variable: the kind of VM that the killed program starts.
 const KIND: &str = "VMCELL_CONFORMANCE_KIND";
 
 /// A backend, and a link of it if it has several.
@@ -71,11 +70,11 @@ impl Kind {
                 .env(KIND, &name);
             program
         };
-        Suite::new(self.name(), move || builder.builder()).program(program)
+        Suite::new(self.name(), move || builder.builder()).crash_program(program)
     }
 }
 
-/// The program that the suite kills: this one, started again.
+/// The program that the suite kills: this test program, started again.
 #[tokio::test]
 async fn a_program_that_is_killed() {
     let Ok(name) = std::env::var(KIND) else {
@@ -83,7 +82,7 @@ async fn a_program_that_is_killed() {
     };
     let kind = Kind::all().into_iter().find(|kind| kind.name() == name);
     let vm = kind.unwrap().builder().start().await.unwrap();
-    stay(&vm).await;
+    wait_to_be_killed(&vm).await;
 }
 
 #[tokio::test]
@@ -97,7 +96,7 @@ async fn every_backend_does_what_all_must() {
     }
     println!("{}", Table::new(&reports));
     assert!(reports.iter().all(Report::is_good), "see the table");
-    // What runs everywhere was not skipped.
+    // The combination that runs everywhere must not be skipped.
     let everywhere = reports.iter().find(|report| report.name == "qemu/serial");
     let rows = &everywhere.unwrap().rows;
     assert!(rows.iter().all(|row| row.verdict == Verdict::Passed));

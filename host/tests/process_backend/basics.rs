@@ -1,4 +1,4 @@
-//! What a VM does, this does too.
+//! The features of a VM, without a VM.
 
 use std::time::Duration;
 
@@ -50,12 +50,12 @@ async fn files_are_written_read_moved_and_removed() {
     files.write("a/b.txt", "hello").await.unwrap();
     assert_eq!(files.read("a/b.txt").await.unwrap(), b"hello");
     assert_eq!(shell(&vm, "cat /workspace/a/b.txt").await, "hello");
-    // A directory of the image, too, can go and come again.
+    // A directory of the image can also be removed and created again.
     shell(&vm, "rm -r /var/* && mkdir -p /var/tmp && touch /var/tmp/x").await;
     let large = vec![7; 5_000_000];
     files.write("large", large.clone()).await.unwrap();
     assert!(files.read("large").await.unwrap() == large);
-    // What is written is bounded by the memory.
+    // Written data is limited by the memory size.
     let full = vm
         .exec(["dd", "if=/dev/zero", "of=/workspace/full", "bs=1M"])
         .await

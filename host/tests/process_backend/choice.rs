@@ -1,4 +1,4 @@
-//! When it is used, and when not.
+//! When the backend is chosen.
 
 use vmcell::{
     LinkKind, Vm,

@@ -8,13 +8,14 @@ use std::{
 };
 
 use crate::{
-    builder, start,
-    traces::{Processes, mounts, traces},
+    builder,
+    leftovers::{Processes, leftovers, mounts},
+    start,
 };
 
 const ROLE: &str = "VMCELL_TEST_ROLE";
 
-/// The other program of the test below: it starts two and waits.
+/// The child process of the test below: it starts two VMs and waits.
 #[test]
 fn a_program_that_starts_two_and_waits() {
     if std::env::var_os(ROLE).is_none() {
@@ -65,7 +66,7 @@ async fn a_killed_program_takes_all_with_it_and_the_next_start_removes_the_rest(
     }
     let vm = start().await.unwrap();
     for (id, _) in &ids {
-        assert!(traces(id).is_empty());
+        assert!(leftovers(id).is_empty());
     }
     vm.stop().await.unwrap();
     assert_eq!(before, mounts());

@@ -1,4 +1,4 @@
-//! How it ends, and that nothing is left of it.
+//! How it ends, and that it leaves nothing behind.
 
 use std::time::{Duration, Instant};
 
@@ -6,19 +6,20 @@ use vmcell::{Command, End, Error, ExecEvent, VmState};
 use vmcell_wire::namespaces::LINK;
 
 use crate::{
-    builder, start,
-    traces::{Processes, mounts, traces},
+    builder,
+    leftovers::{Processes, leftovers, mounts},
+    start,
 };
 
-/// For what takes a moment on an idle machine.
-const SOON: Duration = Duration::from_secs(20);
+/// A timeout for what takes a moment on an idle machine.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn stopped_or_killed_it_is_gone_with_all_that_ran_in_it() {
     for stop in [true, false] {
         let Some(vm) = start().await else { return };
         let processes = Processes::of(vm.id());
-        assert!(processes.count() >= 2, "a keeper and PID 1");
+        assert!(processes.count() >= 2, "the supervisor and PID 1");
         vm.spawn(Command::shell(
             "trap '' TERM; setsid sleep 1000 & sleep 1000",
         ))
@@ -29,7 +30,7 @@ async fn stopped_or_killed_it_is_gone_with_all_that_ran_in_it() {
             false => vm.kill().await,
         }
         assert!(processes.end_within(Duration::ZERO));
-        assert!(traces(vm.id()).is_empty());
+        assert!(leftovers(vm.id()).is_empty());
         let end = if stop { End::Stopped } else { End::Killed };
         assert!(matches!(vm.state(), VmState::Ended(ended) if ended.reason == end));
         let error = vm.exec(["true"]).await.unwrap_err();
@@ -37,7 +38,7 @@ async fn stopped_or_killed_it_is_gone_with_all_that_ran_in_it() {
             matches!(error, Error::Gone(gone) if gone == end),
             "{error:?}"
         );
-        // Who stops what was killed is not told that it is in order.
+        // Stopping a VM that was killed is not reported as a success.
         assert_eq!(vm.stop().await.is_ok(), stop);
     }
 }
@@ -46,7 +47,7 @@ async fn stopped_or_killed_it_is_gone_with_all_that_ran_in_it() {
 async fn an_agent_that_gives_up_is_heard_out() {
     let Some(builder) = builder() else { return };
     let agent = tempfile::NamedTempFile::new().unwrap();
-    // It is slow between closing the link and telling why.
+    // It pauses between closing the link and printing the reason.
     let script = format!("#!/bin/sh\nexec {LINK}>&-\nsleep 0.1\necho no luck >&2\n");
     std::fs::write(agent.path(), script).unwrap();
     let error = builder.agent(agent.path()).start().await.unwrap_err();
@@ -82,7 +83,7 @@ async fn dropping_the_last_handle_ends_it() {
     let mut ended = vm.exec_stream(Command::new("sleep").arg("1000")).unwrap();
     ended.next().await.unwrap();
     drop((vm, ended));
-    assert!(processes.end_within(SOON), "{id}");
+    assert!(processes.end_within(TIMEOUT), "{id}");
 }
 
 #[test]
@@ -93,8 +94,8 @@ fn a_runtime_that_goes_away_takes_it_along() {
     };
     let processes = Processes::of(vm.id());
     drop(runtime);
-    assert!(processes.end_within(SOON));
-    assert!(traces(vm.id()).is_empty());
+    assert!(processes.end_within(TIMEOUT));
+    assert!(leftovers(vm.id()).is_empty());
 }
 
 #[tokio::test]
@@ -103,13 +104,13 @@ async fn a_killed_keeper_takes_all_with_it_and_is_a_typed_error_soon() {
     let processes = Processes::of(vm.id());
     let mut events = vm.exec_stream(Command::new("sleep").arg("1000")).unwrap();
     events.next().await.unwrap();
-    processes.kill_keeper();
+    processes.kill_supervisor();
     let killed = Instant::now();
     let error = events.next().await.unwrap_err();
-    assert!(killed.elapsed() < SOON, "{:?}", killed.elapsed());
+    assert!(killed.elapsed() < TIMEOUT, "{:?}", killed.elapsed());
     assert!(matches!(error, Error::Gone(End::Died)), "{error:?}");
-    assert!(processes.end_within(SOON));
-    assert!(traces(vm.id()).is_empty());
+    assert!(processes.end_within(TIMEOUT));
+    assert!(leftovers(vm.id()).is_empty());
 }
 
 #[tokio::test]
@@ -131,10 +132,10 @@ async fn cancelling_a_start_leaves_nothing() {
         let starting = builder.clone().id(&id).start();
         let started = tokio::time::timeout(Duration::from_millis(delay), starting).await;
         drop(started);
-        // A launch that was under way is ended when it is done.
-        let deadline = Instant::now() + 3 * SOON;
-        while !(Processes::of(&id).end_within(SOON) && traces(&id).is_empty()) {
-            assert!(Instant::now() < deadline, "{id}: {:?}", traces(&id));
+        // A launch that was under way is completed first, and then ended.
+        let deadline = Instant::now() + 3 * TIMEOUT;
+        while !(Processes::of(&id).end_within(TIMEOUT) && leftovers(&id).is_empty()) {
+            assert!(Instant::now() < deadline, "{id}: {:?}", leftovers(&id));
         }
     }
     assert_eq!(before, mounts());
@@ -145,34 +146,34 @@ async fn twenty_at_once_started_and_ended_at_random_leave_nothing() {
     let Some(builder) = builder() else { return };
     let before = mounts();
     let workers: Vec<_> = (0..20)
-        .map(|worker| tokio::spawn(come_and_go(builder.clone(), worker)))
+        .map(|worker| tokio::spawn(start_and_end(builder.clone(), worker)))
         .collect();
     for worker in workers {
         for (id, processes) in worker.await.unwrap() {
-            assert!(processes.end_within(SOON), "{id}");
-            assert!(traces(&id).is_empty());
+            assert!(processes.end_within(TIMEOUT), "{id}");
+            assert!(leftovers(&id).is_empty());
             assert_eq!(Processes::of(&id).count(), 0, "{id}");
         }
     }
     assert_eq!(before, mounts());
 }
 
-/// Starts some, one after the other, and ends them in all ways. What was chosen
-/// can be told from the worker's number.
-async fn come_and_go(builder: vmcell::VmBuilder, worker: u64) -> Vec<(String, Processes)> {
-    let mut chance = worker.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut gone = Vec::new();
+/// Starts some VMs, one after the other, and ends them in different ways,
+/// chosen pseudo-randomly with the worker's number as the seed.
+async fn start_and_end(builder: vmcell::VmBuilder, worker: u64) -> Vec<(String, Processes)> {
+    let mut random = worker.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut ended = Vec::new();
     for _ in 0..3 {
         let vm = builder.clone().start().await.unwrap();
-        gone.push((vm.id().to_owned(), Processes::of(vm.id())));
+        ended.push((vm.id().to_owned(), Processes::of(vm.id())));
         vm.spawn(Command::shell("sleep 1000")).await.unwrap();
-        chance = chance
+        random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        match chance >> 62 {
+        match random >> 62 {
             0 => vm.stop().await.unwrap(),
             1 => vm.kill().await,
-            2 => Processes::of(vm.id()).kill_keeper(),
+            2 => Processes::of(vm.id()).kill_supervisor(),
             _ => {
                 assert!(vm.exec(["true"]).await.unwrap().success());
                 vm.stop().await.unwrap();
@@ -180,5 +181,5 @@ async fn come_and_go(builder: vmcell::VmBuilder, worker: u64) -> Vec<(String, Pr
         }
         vm.ended().await;
     }
-    gone
+    ended
 }

@@ -1,4 +1,5 @@
-//! It is no security boundary, but nobody gets out by walking.
+//! Isolation from the host. It is not a security boundary, but ordinary
+//! programs cannot get out.
 
 use std::process::{Command as HostCommand, Stdio};
 
@@ -16,7 +17,7 @@ async fn processes_of_the_host_are_neither_seen_nor_signalled() {
     let script = format!("kill -0 {pid} 2>&1; test -e /proc/{pid} && echo seen; kill -9 -1; true");
     let tried = vm.exec(["sh", "-c", &script]).await.unwrap();
     let said = tried.stdout_text();
-    // A process in there may have the same number, but it is not that one.
+    // A process inside may have the same pid.
     assert!(!said.contains("seen") || pid < 10, "{said}");
     assert!(bystander.try_wait().unwrap().is_none(), "it was signalled");
     bystander.kill().unwrap();
@@ -59,14 +60,14 @@ async fn nobody_becomes_more_than_they_are() {
         shell(&vm, "grep NoNewPrivs /proc/self/status").await,
         "NoNewPrivs:\t1\n"
     );
-    // Root in there is not root of the host.
+    // Root inside is not root of the host.
     for setting in ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"] {
         let tried = vm.exec(["sh", "-c", &format!("echo x > {setting}")]).await;
         assert!(!tried.unwrap().success(), "{setting}");
     }
     let tried = vm.exec(["mknod", "/disk", "b", "254", "0"]).await.unwrap();
     assert!(!tried.success(), "{tried:?}");
-    // Nor can it look into PID 1, which has the secrets of the boot.
+    // Nor can it read PID 1, which has the secrets of the boot.
     for file in ["mem", "environ", "fd"] {
         let script = format!("cat /proc/1/{file}/ /proc/1/{file} | wc -c");
         assert_eq!(shell(&vm, &script).await, "0\n", "{file}");
@@ -80,7 +81,7 @@ async fn nothing_is_inherited() {
     assert!(!environment.contains("CARGO"), "{environment}");
     let descriptors = shell(&vm, "ls /proc/self/fd | tr '\\n' ' '").await;
     assert_eq!(descriptors, "0 1 2 3 ", "3 is the directory that is listed");
-    // No terminal of the host's is theirs.
+    // It has no controlling terminal of the host.
     let tried = vm.exec(["sh", "-c", "echo x > /dev/tty"]).await.unwrap();
     assert!(!tried.success(), "{tried:?}");
 }

@@ -1,8 +1,7 @@
-//! The backend `process`, seen as a program that embeds the library sees it.
+//! The backend `process`, through the public API.
 //!
 //! It needs e2fsprogs and a static busybox for its image, and a kernel that
-//! allows user namespaces. Where that does not, these tests are skipped and say
-//! so.
+//! allows user namespaces. Otherwise these tests are skipped with a message.
 #![allow(clippy::unwrap_used)]
 
 mod basics;
@@ -10,8 +9,8 @@ mod choice;
 mod crash;
 mod endings;
 mod isolation;
+mod leftovers;
 mod roots;
-mod traces;
 mod user;
 
 use std::path::PathBuf;
@@ -21,10 +20,11 @@ use vmcell::{
     backend::{Backend as _, HostProcess},
 };
 
-/// Names the image of the environment `base` to a user who cannot make one.
+/// Environment variable: the image of the environment `base`, for a user who
+/// cannot build one.
 const IMAGE_VARIABLE: &str = "VMCELL_TEST_IMAGE";
 
-/// The image of the environment `base`.
+/// Returns the image of the environment `base`.
 fn base() -> PathBuf {
     match std::env::var_os(IMAGE_VARIABLE) {
         Some(image) => image.into(),
@@ -32,7 +32,7 @@ fn base() -> PathBuf {
     }
 }
 
-/// None: this machine does not allow it.
+/// Returns `None` if this machine does not allow it.
 fn builder() -> Option<VmBuilder> {
     let health = HostProcess::new().health();
     if !health.is_available {
@@ -47,7 +47,7 @@ async fn start() -> Option<Vm> {
     Some(builder()?.start().await.unwrap())
 }
 
-/// What a command prints.
+/// Runs a shell line and returns what it prints.
 async fn shell(vm: &Vm, line: &str) -> String {
     let output = vm.exec(["sh", "-c", line]).await.unwrap();
     assert!(output.success(), "{output:?}");

@@ -1,4 +1,4 @@
-//! What it can boot from.
+//! Roots that it can boot from.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use vmcell::{
 
 use crate::{base, builder, shell};
 
-/// A directory with busybox and a file.
+/// Creates a directory with busybox and a file.
 fn directory() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let bin = folder.path().join("bin");
@@ -64,7 +64,7 @@ async fn links_of_a_root_lead_nowhere_else() {
     let Some(builder) = in_directory(folder.path()) else {
         return;
     };
-    // It cannot work with such a root, and says so.
+    // It cannot use such a root, and reports an error.
     let error = builder.start().await.unwrap_err();
     assert!(error.to_string().contains("attach /dev"), "{error}");
     assert_eq!(names(outside.path()), [""; 0]);
@@ -115,7 +115,7 @@ async fn an_image_that_has_changed_is_unpacked_anew_and_the_old_files_stay_while
     fs::copy(base(), &other).unwrap();
     fs::rename(&other, &image).unwrap();
     assert_ne!(fs::metadata(&image).unwrap().ino(), inode);
-    // Several at once want the same.
+    // Several use the same image at once.
     let (second, third) = tokio::join!(
         builder.clone().image(&image).start(),
         builder.image(&image).start()

@@ -1,4 +1,4 @@
-//! All of it once more, as an ordinary user.
+//! Runs all tests once more as an unprivileged user.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 
 use crate::{IMAGE_VARIABLE, base, builder, shell, start};
 
-/// A user who has nothing.
+/// A user id without any files or rights.
 const NOBODY: u32 = 65_533;
 
 #[tokio::test]
@@ -63,7 +63,7 @@ fn an_ordinary_user_can_do_all_of_this() {
         said.contains("nobody_becomes_more_than_they_are ... ok"),
         "{said}"
     );
-    // The base of the run folders stays, but nothing is in it.
+    // The base of the run folders remains, but is empty.
     let base = std::env::temp_dir().join(format!("vmcell-{NOBODY}"));
     assert!(fs::read_dir(&base).map_or(0, Iterator::count) == 0);
     let _ = fs::remove_dir(base);

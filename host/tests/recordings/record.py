@@ -2,8 +2,8 @@
 """Records what real programs write to a terminal: see README.md.
 
 Each session is a command and the keys that are typed into it. A key is typed
-when the program has been silent for a while, and the recording ends where the
-script ends, so that full-screen programs are left on the screen.
+when the program has printed nothing for a while. The recording ends after the
+last key, so that full-screen programs are still on the screen.
 """
 
 import fcntl, os, pty, select, signal, struct, subprocess, sys, tempfile, termios, time
@@ -122,10 +122,10 @@ def record(command, keys, folder):
     os.kill(pid, signal.SIGWINCH)
     written = bytearray()
 
-    def read_until_silent(patience):
-        # A program that never is silent gets a second.
-        end = time.monotonic() + max(patience, 1)
-        while time.monotonic() < end and select.select([terminal], [], [], patience)[0]:
+    def read_until_silent(timeout):
+        # A program that is never silent is read for a second.
+        end = time.monotonic() + max(timeout, 1)
+        while time.monotonic() < end and select.select([terminal], [], [], timeout)[0]:
             try:
                 written.extend(os.read(terminal, 65536))
             except OSError:
@@ -142,7 +142,7 @@ def record(command, keys, folder):
 
 
 def reference(path):
-    """What tmux, which shares no code with us, makes of a recording."""
+    """Returns the screen that tmux, an independent implementation, shows for a recording."""
     tmux = ["tmux", "-L", f"reference-{os.getpid()}", "-f", "/dev/null"]
     show = f"stty raw -echo; cat {path}; exec sleep 1000"
     subprocess.run(
@@ -150,18 +150,18 @@ def reference(path):
                 "new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), show],
         check=True, env={**os.environ, "LANG": "C.UTF-8"})
 
-    def ask(*question):
-        return subprocess.run(tmux + list(question), check=True, capture_output=True, text=True).stdout
+    def tmux_output(*arguments):
+        return subprocess.run(tmux + list(arguments), check=True, capture_output=True, text=True).stdout
 
     before, now = None, ""
     while now != before or not now.strip():
         time.sleep(SILENCE)
-        before, now = now, ask("capture-pane", "-p")
-    facts = ask("display", "-p", "#{cursor_y} #{cursor_x} #{cursor_flag} #{alternate_on}").split()
+        before, now = now, tmux_output("capture-pane", "-p")
+    state = tmux_output("display", "-p", "#{cursor_y} #{cursor_x} #{cursor_flag} #{alternate_on}").split()
     subprocess.run(tmux + ["kill-server"], check=True)
-    row, column = facts[:2]
-    head = [f"cursor {row} {column} {'visible' if facts[2] == '1' else 'hidden'}",
-            "alternate screen" if facts[3] == "1" else "main screen"]
+    row, column = state[:2]
+    head = [f"cursor {row} {column} {'visible' if state[2] == '1' else 'hidden'}",
+            "alternate screen" if state[3] == "1" else "main screen"]
     lines = [line.rstrip() for line in now.split("\n")]
     return "\n".join(head + lines).rstrip("\n") + "\n"
 
@@ -174,7 +174,7 @@ def main():
             for file, content in FILES.items():
                 with open(os.path.join(folder, file), "w") as out:
                     out.write(content)
-            # The name of the folder is chance, and nobody's business.
+            # The name of the folder is random: replace it by a fixed one.
             written = record(*SESSIONS[name], folder).replace(folder.encode(), b"/home/demo")
         if name == "tmux":
             subprocess.run(["tmux", "-L", "recording", "kill-server"], check=False)

@@ -1,4 +1,4 @@
-//! Backends that are not ours, and that make mistakes.
+//! Third-party backends with bugs.
 
 use vmcell::{
     Error, VmBuilder,
@@ -7,7 +7,7 @@ use vmcell::{
 
 use crate::builder;
 
-/// One that panics where it is told to.
+/// A backend that panics in `health` or in `launch`.
 #[derive(Debug)]
 struct Panicking {
     in_health: bool,

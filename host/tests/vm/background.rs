@@ -1,38 +1,38 @@
-//! Processes that go on by themselves.
+//! Background processes.
 
 use vmcell::{
     Cause, Command, Error, ExecEvent, ExecFailureKind, Exit, Offsets, OutputKind, ProcessSelector,
     ReadFrom, Vm,
 };
 
-use crate::{soon, start};
+use crate::{short_timeout, start};
 
-/// What a stream brings until the process ends.
+/// Everything that a stream delivers until the process ends.
 #[derive(Debug, Default)]
-struct Seen {
+struct Observed {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    /// Where in standard output how many bytes were missing.
+    /// Offset and size of each gap in standard output.
     gaps: Vec<(usize, u64)>,
     exit: Option<Exit>,
 }
 
-async fn see(mut stream: vmcell::ExecStream) -> Result<Seen, Error> {
-    let mut seen = Seen::default();
+async fn observe(mut stream: vmcell::ExecStream) -> Result<Observed, Error> {
+    let mut observed = Observed::default();
     while let Some(event) = stream.next().await? {
         match event {
-            ExecEvent::Stdout(bytes) => seen.stdout.extend(bytes),
-            ExecEvent::Stderr(bytes) => seen.stderr.extend(bytes),
+            ExecEvent::Stdout(bytes) => observed.stdout.extend(bytes),
+            ExecEvent::Stderr(bytes) => observed.stderr.extend(bytes),
             ExecEvent::Gap { output, bytes } => {
                 assert_eq!(output, OutputKind::Stdout);
-                seen.gaps.push((seen.stdout.len(), bytes));
+                observed.gaps.push((observed.stdout.len(), bytes));
             }
-            ExecEvent::Exited(exit) => seen.exit = Some(exit),
+            ExecEvent::Exited(exit) => observed.exit = Some(exit),
             ExecEvent::Started { .. } => panic!("it was started long ago"),
             other => panic!("{other:?}"),
         }
     }
-    Ok(seen)
+    Ok(observed)
 }
 
 fn kind(error: Error) -> ExecFailureKind {
@@ -58,7 +58,7 @@ async fn a_background_process_is_listed_watched_waited_for_and_forgotten() {
     assert_eq!(info.command, ["/bin/sh", "-c", script]);
     assert!(info.background && info.exit.is_none() && info.uid == 0);
 
-    // It cannot be forgotten while it runs, nor its tag be used again.
+    // While it runs it cannot be forgotten, and its tag cannot be used again.
     assert_eq!(
         kind(job.forget().await.unwrap_err()),
         ExecFailureKind::Conflict
@@ -74,24 +74,24 @@ async fn a_background_process_is_listed_watched_waited_for_and_forgotten() {
     ] {
         assert_eq!(vm.processes().find(name).await.unwrap().id(), job.id());
     }
-    let watching = tokio::spawn(see(job.attach(ReadFrom::Start).unwrap()));
+    let watching = tokio::spawn(observe(job.attach(ReadFrom::Start).unwrap()));
     let stream = job.attach_with_input(ReadFrom::Now).unwrap();
     assert!(stream.input().write("two\n").await);
-    let seen = watching.await.unwrap().unwrap();
-    assert_eq!(seen.stdout, b"one\ntwo\n");
-    assert_eq!(seen.stderr, b"problem\n");
+    let observed = watching.await.unwrap().unwrap();
+    assert_eq!(observed.stdout, b"one\ntwo\n");
+    assert_eq!(observed.stderr, b"problem\n");
     let exit = job.wait().await.unwrap();
     assert_eq!((exit.cause, exit.stdout_bytes), (Cause::Code(3), 8));
-    assert_eq!(Some(exit), seen.exit);
+    assert_eq!(Some(exit), observed.exit);
 
-    // What it printed is there until it is forgotten.
+    // Its output is kept until it is forgotten.
     let from = ReadFrom::Offsets(Offsets {
         stdout: 4,
         stderr: 8,
     });
-    let seen = see(job.attach(from).unwrap()).await.unwrap();
+    let observed = observe(job.attach(from).unwrap()).await.unwrap();
     assert_eq!(
-        (&seen.stdout[..], &seen.stderr[..]),
+        (&observed.stdout[..], &observed.stderr[..]),
         (&b"two\n"[..], &b""[..])
     );
     job.forget().await.unwrap();
@@ -100,31 +100,33 @@ async fn a_background_process_is_listed_watched_waited_for_and_forgotten() {
         kind(job.wait().await.unwrap_err()),
         ExecFailureKind::NotFound
     );
-    let error = see(job.attach(ReadFrom::Start).unwrap()).await.unwrap_err();
+    let error = observe(job.attach(ReadFrom::Start).unwrap())
+        .await
+        .unwrap_err();
     assert_eq!(kind(error), ExecFailureKind::NotFound);
 }
 
 #[tokio::test]
 async fn bytes_that_were_dropped_are_told_to_the_last_one() {
     let vm = start().await;
-    // A mebibyte of numbers through a ring of 64 KiB that nobody reads.
+    // A mebibyte of numbers through a ring buffer of 64 KiB that nobody reads.
     let text: String = (1..=150_000).map(|number| format!("{number}\n")).collect();
     let command = Command::from_argv(["seq", "1", "150000"]).keep_output(64 * 1024);
     let job = vm.spawn(command).await.unwrap();
     let exit = job.wait().await.unwrap();
     assert_eq!(exit.stdout_bytes, text.len() as u64);
 
-    let seen = see(job.attach(ReadFrom::Start).unwrap()).await.unwrap();
+    let observed = observe(job.attach(ReadFrom::Start).unwrap()).await.unwrap();
     let kept = 64 * 1024;
-    assert_eq!(seen.gaps, [(0, (text.len() - kept) as u64)]);
-    assert!(seen.stdout == text.as_bytes()[text.len() - kept..]);
+    assert_eq!(observed.gaps, [(0, (text.len() - kept) as u64)]);
+    assert!(observed.stdout == text.as_bytes()[text.len() - kept..]);
 
-    // An offset beyond the end is a mistake, not a wait.
+    // An offset beyond the end is an error; it does not wait.
     let from = ReadFrom::Offsets(Offsets {
         stdout: text.len() as u64 + 1,
         stderr: 0,
     });
-    let error = see(job.attach(from).unwrap()).await.unwrap_err();
+    let error = observe(job.attach(from).unwrap()).await.unwrap_err();
     assert_eq!(kind(error), ExecFailureKind::Invalid);
 }
 
@@ -140,7 +142,7 @@ async fn a_kill_ends_the_whole_tree_and_proves_it() {
     assert_eq!((exit.cause, exit.tree_ended), (Cause::Killed, Some(true)));
     let left = vm.exec(["pidof", "sleep"]).await.unwrap();
     assert_eq!(left.stdout_text(), "", "something survived");
-    // Once more it is the same answer.
+    // Killing it again gives the same result.
     assert_eq!(job.kill().await.unwrap().cause, Cause::Killed);
 }
 
@@ -166,9 +168,9 @@ async fn signals_reach_the_group_and_bad_ones_are_refused() {
     job.signal(0).await.unwrap();
     job.signal(10).await.unwrap();
     wait_for(&vm, &job, "ready\nusr1\n").await;
-    for unexpected_reply in [65, 99, 255] {
-        let error = job.signal(unexpected_reply).await.unwrap_err();
-        assert_eq!(kind(error), ExecFailureKind::Invalid, "{unexpected_reply}");
+    for invalid_signal in [65, 99, 255] {
+        let error = job.signal(invalid_signal).await.unwrap_err();
+        assert_eq!(kind(error), ExecFailureKind::Invalid, "{invalid_signal}");
     }
     job.signal(15).await.unwrap();
     assert_eq!(job.wait().await.unwrap().cause, Cause::Signal(15));
@@ -200,13 +202,13 @@ async fn a_foreground_command_ends_with_its_stream_unless_detached() {
 #[tokio::test]
 async fn a_background_process_keeps_to_its_time() {
     let vm = start().await;
-    // Long enough for a shell to begin on a busy machine.
-    let command = Command::shell("echo begun; sleep 1000").timeout(soon(&vm).await);
+    // Long enough for a shell to start on a busy machine.
+    let command = Command::shell("echo begun; sleep 1000").timeout(short_timeout(&vm).await);
     let job = vm.spawn(command).await.unwrap();
     let exit = job.wait().await.unwrap();
     assert_eq!((exit.cause, exit.tree_ended), (Cause::Timeout, Some(true)));
-    let seen = see(job.attach(ReadFrom::Start).unwrap()).await.unwrap();
-    assert_eq!(seen.stdout, b"begun\n");
+    let observed = observe(job.attach(ReadFrom::Start).unwrap()).await.unwrap();
+    assert_eq!(observed.stdout, b"begun\n");
 }
 
 #[tokio::test]
@@ -216,23 +218,23 @@ async fn ten_readers_of_one_process_see_the_same() {
     let job = job.await.unwrap();
     let expected: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
     let readers: Vec<_> = (0..10)
-        .map(|_| tokio::spawn(see(job.attach(ReadFrom::Start).unwrap())))
+        .map(|_| tokio::spawn(observe(job.attach(ReadFrom::Start).unwrap())))
         .collect();
     for reader in readers {
-        let seen = reader.await.unwrap().unwrap();
-        assert_eq!(seen.gaps, []);
-        assert!(seen.stdout == expected.as_bytes());
+        let observed = reader.await.unwrap().unwrap();
+        assert_eq!(observed.gaps, []);
+        assert!(observed.stdout == expected.as_bytes());
     }
 }
 
-/// Waits until a process has printed this.
+/// Waits until a process has printed this text.
 async fn wait_for(vm: &Vm, process: &vmcell::Process, text: &str) {
     let mut stream = vm.processes().attach(process, ReadFrom::Start).unwrap();
     let mut printed = Vec::new();
     while printed != text.as_bytes() {
         match stream.next().await.unwrap() {
             Some(ExecEvent::Stdout(bytes)) => printed.extend(bytes),
-            // A shell may have something to say about its children's ends.
+            // A shell may print messages about the ends of its children.
             Some(ExecEvent::Stderr(_)) => {}
             other => panic!("{other:?} after {printed:?}"),
         }

@@ -1,4 +1,4 @@
-//! What time it is in a guest.
+//! The clock of a guest.
 
 use std::{
     os::unix::fs::PermissionsExt as _,
@@ -16,12 +16,12 @@ fn seconds() -> f64 {
 }
 
 /// Asserts that the guest's clock is the host's, give or take a second.
-async fn assert_in_time(vm: &Vm) {
+async fn assert_clock_matches(vm: &Vm) {
     let before = seconds();
     let output = vm.exec(["date", "+%s"]).await.unwrap();
     let after = seconds();
     let guest: f64 = output.stdout_text().trim().parse().unwrap();
-    // It tells whole seconds.
+    // `date` prints whole seconds.
     let earliest = before.floor() - 1.0;
     assert!(
         (earliest..=after + 1.0).contains(&guest),
@@ -29,7 +29,7 @@ async fn assert_in_time(vm: &Vm) {
     );
 }
 
-/// A QEMU that takes three seconds to begin.
+/// Creates a script that starts QEMU after three seconds.
 fn slow_qemu() -> tempfile::TempPath {
     let qemu = std::env::split_paths(&std::env::var_os("PATH").unwrap())
         .map(|folder| folder.join("qemu-system-x86_64"))
@@ -54,13 +54,13 @@ async fn the_clock_of_a_guest_that_was_slow_to_boot_is_right() {
         .start()
         .await
         .unwrap();
-    assert_in_time(&vm).await;
+    assert_clock_matches(&vm).await;
 }
 
 #[tokio::test]
 async fn a_new_link_leaves_the_clock_alone() {
     let vm = builder().start().await.unwrap();
-    assert_in_time(&vm).await;
+    assert_clock_matches(&vm).await;
     let set = vm.exec(["date", "-s", "@1000000000"]).await.unwrap();
     assert!(set.success(), "{set:?}");
     vm.reconnect();

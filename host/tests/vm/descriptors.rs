@@ -1,4 +1,4 @@
-//! What a VMM inherits of the program that starts it.
+//! The descriptors that a VMM inherits.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use vmcell::{LinkKind, Vm};
 
 use crate::{base, builder};
 
-/// The processes, but for this one, that have a file open.
+/// Returns the other processes that have a file open.
 fn users_of(file: &Path) -> Vec<String> {
     let this = std::process::id().to_string();
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -25,7 +25,7 @@ fn users_of(file: &Path) -> Vec<String> {
 #[tokio::test]
 async fn a_vmm_inherits_nothing_but_what_it_is_given() {
     let ours = tempfile::NamedTempFile::new().unwrap();
-    // As C libraries open files.
+    // Without O_CLOEXEC, as C libraries open files.
     fcntl_setfd(ours.as_file(), FdFlags::empty()).unwrap();
     let child = std::process::Command::new("sleep").arg("1000").spawn();
     let mut child = child.unwrap();
@@ -37,7 +37,8 @@ async fn a_vmm_inherits_nothing_but_what_it_is_given() {
     assert!(vm.exec(["true"]).await.unwrap().success());
     assert_eq!(users_of(ours.path()), [""; 0]);
     vm.kill().await;
-    // With the program that is QEMU's vsock device, where there is one.
+    // Also with the program that provides QEMU's vsock device, if it is
+    // installed.
     let hybrid = Vm::builder().image(base()).memory_mib(128);
     match hybrid.link(LinkKind::HybridVsock).start().await {
         Ok(vm) => {

@@ -1,4 +1,4 @@
-//! Disks that outlive their VMs, and what is found on them afterwards.
+//! Persistent disks, and what is on them after the VM has ended.
 
 use std::{
     ops::ControlFlow,
@@ -17,14 +17,14 @@ use vmcell::{
     files::WalkOptions,
 };
 
-use super::{base, builder, linked, processes::VmmProcess};
+use super::{base, builder, builder_with_link, processes::VmmProcess};
 
-/// Where the image is that disks are made of.
+/// Returns the folder of the image that disks are based on.
 fn images() -> PathBuf {
     base().parent().unwrap().to_owned()
 }
 
-/// A disk above the image `base`, and the folder that it is in.
+/// Creates a disk on top of the image `base`, and returns it with its folder.
 pub(crate) fn new_disk() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.qcow2");
@@ -32,13 +32,13 @@ pub(crate) fn new_disk() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-pub(crate) fn on(disk: &Path) -> VmBuilder {
+pub(crate) fn builder_on(disk: &Path) -> VmBuilder {
     let folder = disk.parent().unwrap();
-    let builder = linked().disk(disk).memory_mib(128);
+    let builder = builder_with_link().disk(disk).memory_mib(128);
     builder.allow_backing(folder).allow_backing(images())
 }
 
-pub(crate) fn opened(disk: &Path) -> Result<Disk, DiskError> {
+pub(crate) fn open_disk(disk: &Path) -> Result<Disk, DiskError> {
     let folder = disk.parent().unwrap();
     Disk::options().allow(folder).allow(images()).open(disk)
 }
@@ -51,48 +51,48 @@ pub(crate) async fn run(vm: &Vm, line: &str) {
 #[tokio::test]
 async fn a_disk_stays_when_its_vm_has_ended_and_boots_again() {
     let (_folder, path) = new_disk();
-    let vm = on(&path).start().await.unwrap();
+    let vm = builder_on(&path).start().await.unwrap();
     run(&vm, "echo first >/root/notes").await;
     vm.stop().await.unwrap();
 
-    let disk = opened(&path).unwrap();
+    let disk = open_disk(&path).unwrap();
     assert!(disk.info().clean);
     assert_eq!(disk.read("root/notes").unwrap(), b"first\n");
-    // As long as somebody looks at it, no VM can write it.
-    let error = on(&path).start().await.unwrap_err();
+    // While it is open for reading, no VM can write to it.
+    let error = builder_on(&path).start().await.unwrap_err();
     assert!(matches!(error, Error::Disk(ImageError::InUse { .. })));
     assert_eq!(error.code(), "disk-in-use");
     drop(disk);
 
-    let vm = on(&path).start().await.unwrap();
+    let vm = builder_on(&path).start().await.unwrap();
     run(&vm, "echo second >>/root/notes && sync").await;
-    // As long as a VM has it, nobody else gets it, unless for a torn look.
-    let error = on(&path).start().await.unwrap_err();
+    // While a VM uses it, it can only be opened as `torn`.
+    let error = builder_on(&path).start().await.unwrap_err();
     assert!(matches!(error, Error::Disk(ImageError::InUse { .. })));
-    let error = opened(&path).unwrap_err();
+    let error = open_disk(&path).unwrap_err();
     assert!(matches!(error, DiskError::Image(ImageError::InUse { .. })));
     let torn = Disk::options().allow(images()).torn().open(&path).unwrap();
     assert!(torn.exists("root/notes").unwrap());
     vm.kill().await;
-    let notes = opened(&path).unwrap().read("root/notes").unwrap();
+    let notes = open_disk(&path).unwrap().read("root/notes").unwrap();
     assert_eq!(notes, b"first\nsecond\n");
 }
 
 #[tokio::test]
 async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() {
     let (folder, lower) = new_disk();
-    let vm = on(&lower).start().await.unwrap();
+    let vm = builder_on(&lower).start().await.unwrap();
     run(&vm, "echo lower >/root/notes").await;
     vm.stop().await.unwrap();
     let options = OpenOptions::new().allow(images());
     image::seal(&lower, &options).unwrap();
     let before = std::fs::read(&lower).unwrap();
 
-    let error = on(&lower).start().await.unwrap_err();
+    let error = builder_on(&lower).start().await.unwrap_err();
     assert!(matches!(error, Error::Disk(ImageError::Sealed { .. })));
     let upper = folder.path().join("upper.qcow2");
     image::create_child(&lower, &upper, &options).unwrap();
-    let vm = on(&upper).start().await.unwrap();
+    let vm = builder_on(&upper).start().await.unwrap();
     run(
         &vm,
         "read line </root/notes && [ $line = lower ] && echo upper >/root/notes",
@@ -100,12 +100,12 @@ async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() 
     .await;
     vm.stop().await.unwrap();
     assert_eq!(
-        opened(&upper).unwrap().read("root/notes").unwrap(),
+        open_disk(&upper).unwrap().read("root/notes").unwrap(),
         b"upper\n"
     );
     assert_eq!(std::fs::read(&lower).unwrap(), before);
 
-    // Flattened, it is an image like any other.
+    // A flattened disk is an ordinary image.
     let flat = folder.path().join("flat.ext4");
     let options = OpenOptions::new().allow(folder.path()).allow(images());
     let layers = Image::open(&upper, &options).unwrap();
@@ -122,16 +122,16 @@ async fn what_cannot_be_the_disk_of_a_vm_is_refused_by_name() {
     let (folder, path) = new_disk();
     let raw = folder.path().join("raw.ext4");
     std::fs::copy(base(), &raw).unwrap();
-    let error = on(&raw).start().await.unwrap_err();
+    let error = builder_on(&raw).start().await.unwrap_err();
     assert!(
         matches!(error, Error::Disk(ImageError::Raw { .. })),
         "{error}"
     );
-    let elsewhere = linked().disk(&path).start().await.unwrap_err();
+    let elsewhere = builder_with_link().disk(&path).start().await.unwrap_err();
     assert!(matches!(elsewhere, Error::Disk(ImageError::Outside { .. })));
-    let both = on(&path).image(base()).start().await.unwrap_err();
+    let both = builder_on(&path).image(base()).start().await.unwrap_err();
     assert!(matches!(both, Error::Invalid(_)), "{both}");
-    let missing = on(&folder.path().join("missing"))
+    let missing = builder_on(&folder.path().join("missing"))
         .start()
         .await
         .unwrap_err();
@@ -140,14 +140,14 @@ async fn what_cannot_be_the_disk_of_a_vm_is_refused_by_name() {
     std::fs::write(&raw, vec![0; 1 << 20]).unwrap();
     let empty = folder.path().join("empty.qcow2");
     image::create_child(&raw, &empty, &OpenOptions::new()).unwrap();
-    let error = on(&empty).start().await.unwrap_err();
+    let error = builder_on(&empty).start().await.unwrap_err();
     assert!(error.to_string().contains("no ext4 file system"), "{error}");
 }
 
 #[tokio::test]
 async fn the_disk_of_a_vm_that_was_killed_while_it_wrote_is_read() {
     let (_folder, path) = new_disk();
-    let vm = on(&path).start().await.unwrap();
+    let vm = builder_on(&path).start().await.unwrap();
     let write = "mkdir /kept /torn && cd /kept && for i in $(seq 200); do echo $i >$i; done; sync";
     run(&vm, write).await;
     let endless = "i=0; while :; do i=$((i+1)); head -c $((i*100)) /bin/busybox >/torn/$i; \
@@ -160,7 +160,7 @@ async fn the_disk_of_a_vm_that_was_killed_while_it_wrote_is_read() {
     vmm.kill();
     assert!(vmm.ends_within(Duration::from_secs(30)));
 
-    let disk = opened(&path).unwrap();
+    let disk = open_disk(&path).unwrap();
     let info = disk.info();
     assert!(!info.clean);
     let is_replayed = matches!(info.journal, JournalState::Replayed { .. });
@@ -169,7 +169,7 @@ async fn the_disk_of_a_vm_that_was_killed_while_it_wrote_is_read() {
         let kept = disk.read(format!("kept/{number}")).unwrap();
         assert_eq!(kept, format!("{number}\n").as_bytes());
     }
-    // The journal keeps names and inodes whole, whenever the VM ends.
+    // The journal keeps names and inodes consistent, whenever the VM ends.
     let entries = disk.walk("/", WalkOptions::new()).unwrap();
     let problems: Vec<_> = entries.filter(Result::is_err).collect();
     assert!(problems.is_empty(), "{problems:?}");
@@ -190,8 +190,8 @@ async fn the_disk_of_a_vm_that_was_killed_while_it_wrote_is_read() {
     drop(disk);
 
     // The guest's own kernel reads it too.
-    let vm = on(&path).start().await.unwrap();
+    let vm = builder_on(&path).start().await.unwrap();
     run(&vm, "[ $(ls /kept | wc -l) = 200 ]").await;
     vm.stop().await.unwrap();
-    assert!(opened(&path).unwrap().info().clean);
+    assert!(open_disk(&path).unwrap().info().clean);
 }

@@ -1,4 +1,5 @@
-//! How VMs end: clean, cut or crashed, and what is on a disk that is kept then.
+//! How VMs end (clean, cut or crashed), and the state of a persistent disk
+//! afterwards.
 
 use std::{os::unix::process::ExitStatusExt as _, path::Path, time::Duration};
 
@@ -6,16 +7,16 @@ use vmcell::{Command, End, EndKind, Error, ExecEvent, ExecStream, Vm, VmEnd, VmS
 
 use crate::{
     builder,
-    disk::{new_disk, on, opened, run},
+    disk::{builder_on, new_disk, open_disk, run},
     processes::VmmProcess,
 };
 
-/// For an end that comes at once, on a machine that does many other things.
-const SOON: Duration = Duration::from_secs(30);
+/// A timeout for what happens at once, on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Fails while a VM has the disk.
+/// Opens a disk and checks that it is clean. Fails while a VM uses the disk.
 fn clean_disk(path: &Path) -> Disk {
-    let disk = opened(path).unwrap();
+    let disk = open_disk(path).unwrap();
     assert!(disk.info().clean, "{:?}", disk.info());
     disk
 }
@@ -23,17 +24,18 @@ fn clean_disk(path: &Path) -> Disk {
 #[tokio::test]
 async fn a_power_cut_costs_at_most_two_seconds_of_writes() {
     let (_folder, path) = new_disk();
-    let vm = on(&path).start().await.unwrap();
+    let vm = builder_on(&path).start().await.unwrap();
     let vmm = VmmProcess::of(&vm);
-    // A new file, and a block of the image beneath that is written in place: of
-    // that one the VMM remembers in its own memory where it is. The two seconds
-    // are what is tested, so they are waited for, by the guest's clock.
+    // Writes a new file, and overwrites a block of the backing image in place:
+    // the VMM keeps the location of that block in its own memory. The two
+    // seconds are what is tested, so the test waits for them, by the guest's
+    // clock.
     let write = "echo new >/root/new && printf X | dd of=/etc/passwd conv=notrunc 2>/dev/null && \
                  sleep 2";
     run(&vm, write).await;
     vmm.kill();
-    assert!(vmm.ends_within(SOON));
-    let disk = opened(&path).unwrap();
+    assert!(vmm.ends_within(TIMEOUT));
+    let disk = open_disk(&path).unwrap();
     assert!(!disk.info().clean);
     assert_eq!(disk.read("root/new").unwrap(), b"new\n");
     assert!(disk.read("etc/passwd").unwrap().starts_with(b"X"));
@@ -44,9 +46,10 @@ async fn a_power_cut_costs_at_most_two_seconds_of_writes() {
 #[tokio::test]
 async fn killing_the_process_that_writes_back_does_not_end_the_writing_back() {
     let (_folder, path) = new_disk();
-    let vm = on(&path).start().await.unwrap();
+    let vm = builder_on(&path).start().await.unwrap();
     let vmm = VmmProcess::of(&vm);
-    // All children of PID 1 but the shell itself, until there is a new one.
+    // Kills all children of PID 1 except the shell itself, until there is a new
+    // one.
     let kill = r#"
         children() { grep -l '^PPid:.1$' /proc/[0-9]*/status 2>/dev/null | cut -d / -f 3; }
         for i in 1 2; do
@@ -62,26 +65,30 @@ async fn killing_the_process_that_writes_back_does_not_end_the_writing_back() {
     "#;
     run(&vm, &format!("{kill} echo new >/root/new; sleep 2")).await;
     vmm.kill();
-    assert!(vmm.ends_within(SOON));
-    assert_eq!(opened(&path).unwrap().read("root/new").unwrap(), b"new\n");
+    assert!(vmm.ends_within(TIMEOUT));
+    assert_eq!(
+        open_disk(&path).unwrap().read("root/new").unwrap(),
+        b"new\n"
+    );
 }
 
 #[tokio::test]
 async fn dropping_the_last_handle_stops_a_vm_whose_disk_is_kept() {
     let (_folder, path) = new_disk();
-    let vm = on(&path).start().await.unwrap();
+    let vm = builder_on(&path).start().await.unwrap();
     assert!(vm.keeps_disk());
     let vmm = VmmProcess::of(&vm);
     let second = vm.clone();
     drop(vm);
     run(&second, "echo kept >/root/notes").await;
     drop(second);
-    let ended = tokio::task::spawn_blocking(move || vmm.ends_within(Vm::STOP_TIMEOUT + SOON));
+    let ended = tokio::task::spawn_blocking(move || vmm.ends_within(Vm::STOP_TIMEOUT + TIMEOUT));
     assert!(ended.await.unwrap());
     assert_eq!(clean_disk(&path).read("root/notes").unwrap(), b"kept\n");
 }
 
-/// As when `main` returns an error: the handle is dropped, and then the runtime.
+/// Like when `main` returns an error: the handle is dropped, and then the
+/// runtime.
 #[test]
 fn a_runtime_that_goes_away_stops_vms_whose_disks_are_kept() {
     let current = || tokio::runtime::Builder::new_current_thread();
@@ -90,7 +97,7 @@ fn a_runtime_that_goes_away_stops_vms_whose_disks_are_kept() {
         let (_folder, path) = new_disk();
         let runtime = builder.enable_all().build().unwrap();
         let (vm, vmm) = runtime.block_on(async {
-            let vm = on(&path).start().await.unwrap();
+            let vm = builder_on(&path).start().await.unwrap();
             run(&vm, "echo kept >/root/notes").await;
             let vmm = VmmProcess::of(&vm);
             (keep_handle.then_some(vm), vmm)
@@ -105,7 +112,7 @@ fn a_runtime_that_goes_away_stops_vms_whose_disks_are_kept() {
     }
 }
 
-/// A process that says `ready`, and does something when it is asked to end.
+/// Starts a process that prints `ready`, and runs a command on SIGTERM.
 async fn trap(vm: &Vm, when_asked: &str) -> ExecStream {
     let script = format!("trap '{when_asked}' TERM; echo ready; while :; do sleep 0.05; done");
     let mut events = vm.exec_stream(Command::shell(script)).unwrap();
@@ -158,7 +165,7 @@ async fn a_guest_that_resets_while_it_stops_has_crashed() {
     let stopped = vm.stop().await;
     let end = vm.ended().await;
     assert_crashed(stopped, end);
-    // To the VMM it was a guest like any other.
+    // The VMM itself exited normally.
     assert!(end.status.unwrap().success());
     assert_eq!(visitor.ended().await, end);
 }
@@ -181,7 +188,7 @@ async fn visitors_know_that_a_vm_was_stopped_or_killed() {
         assert_eq!((end.reason, end.kind()), expected);
         assert_eq!(asking.ended().await, end);
         assert_eq!(watching.ended().await, end);
-        // Who stops a VM that was killed is not told that it is in order.
+        // Stopping a VM that was killed is not reported as a success.
         assert_eq!(watching.stop().await.is_ok(), stop);
         assert_eq!(vm.stop().await.is_ok(), stop);
     }
@@ -190,9 +197,9 @@ async fn visitors_know_that_a_vm_was_stopped_or_killed() {
 #[tokio::test]
 async fn a_stop_that_takes_too_long_is_a_cut() {
     let (_folder, path) = new_disk();
-    let vm = on(&path).start().await.unwrap();
+    let vm = builder_on(&path).start().await.unwrap();
     let vmm = VmmProcess::of(&vm);
-    // It does not run any more, so it cannot stop.
+    // A paused VMM cannot stop the guest.
     vmm.pause();
     let error = vm.stop().await.unwrap_err();
     assert!(matches!(error, Error::Gone(End::StopTimedOut)), "{error:?}");

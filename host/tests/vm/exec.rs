@@ -2,7 +2,7 @@
 
 use vmcell::{Cause, Command, Error, ExecEvent, ExecFailureKind, ExecStage};
 
-use crate::{soon, start};
+use crate::{short_timeout, start};
 
 #[tokio::test]
 async fn a_command_is_a_child_of_pid_1_and_its_outputs_come_apart() {
@@ -17,7 +17,7 @@ async fn a_command_is_a_child_of_pid_1_and_its_outputs_come_apart() {
     assert!(!exit.outputs_cut && exit.peak_memory > 0 && !exit.wall_time.is_zero());
 }
 
-/// Whoever logs a handle with `{:?}` must not log what was given to the command.
+/// Logging a handle with `{:?}` must not log what was given to the command.
 #[tokio::test]
 async fn handles_of_a_command_are_printed_without_its_environment_and_input() {
     const SECRET: &str = "s3cret";
@@ -25,11 +25,11 @@ async fn handles_of_a_command_are_printed_without_its_environment_and_input() {
     let command = Command::from_argv(["sleep", "1000"])
         .env("TOKEN", SECRET)
         .stdin_stream();
-    // Before it is known to run its request is kept, to be sent again.
+    // Until the guest confirms the start, the request is kept to be sent again.
     let mut stream = vm.exec_stream(command).unwrap();
     let mut printed = format!("{stream:?}");
     stream.next().await.unwrap();
-    // And so is input that is not known to have arrived.
+    // So is input that is not acknowledged.
     assert!(stream.input().write(SECRET).await);
     printed += &format!("{stream:?} {:?}", stream.input());
     printed += &format!("{:?}", stream.into_parts());
@@ -76,7 +76,7 @@ async fn what_cannot_start_is_a_typed_failure_and_not_an_exit_code() {
             other => panic!("{argv:?}: {other:?}"),
         }
     }
-    // What makes no sense does not even get to the guest.
+    // Invalid requests are not sent to the guest.
     for argv in [vec![], vec!["".to_owned()], vec!["a\0b".to_owned()]] {
         let error = vm.exec(argv).await.unwrap_err();
         assert_eq!(error.code(), "invalid", "{error}");
@@ -104,7 +104,7 @@ async fn environment_directory_and_input_are_what_the_caller_says() {
 #[tokio::test]
 async fn megabytes_go_in_and_come_back_unchanged() {
     let vm = start().await;
-    // A pattern that no shift or repetition of chunks leaves unchanged.
+    // A pattern in which every shift or repetition of chunks would be noticed.
     let bytes: Vec<u8> = (0..3_000_000u32)
         .map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
@@ -124,8 +124,8 @@ async fn a_timeout_ends_the_whole_tree_and_proves_it() {
     let vm = start().await;
     let command = Command::new("sh")
         .args(["-c", "echo begun; setsid sleep 1000 & sleep 1000"])
-        // Long enough for a shell to begin.
-        .timeout(soon(&vm).await);
+        // Long enough for a shell to start.
+        .timeout(short_timeout(&vm).await);
     let error = vm.exec_command(command).await.unwrap_err();
     let Error::ExecTimeout { partial, .. } = error else {
         panic!("{error:?}");
@@ -166,7 +166,8 @@ async fn a_flood_that_nobody_reads_leaves_memory_flat_and_others_unharmed() {
     let grown = resident_kib().saturating_sub(before);
     assert!(grown < 8 * 1024, "the host grew by {grown} KiB");
 
-    // It comes to wait in the guest, in a write to its pipe, and stays there.
+    // It eventually blocks in the guest, in a write to its pipe, and stays
+    // there.
     let stat = format!("/proc/{pid}/stat");
     let mut samples = Vec::new();
     while !asleep_for_good(&samples) {
@@ -183,7 +184,7 @@ async fn a_flood_that_nobody_reads_leaves_memory_flat_and_others_unharmed() {
     assert!(vm.exec(["sh", "-c", &gone]).await.unwrap().success());
 }
 
-/// Whether the last lines of `/proc/pid/stat` are those of one long sleep.
+/// Returns whether the last lines of `/proc/pid/stat` show one long sleep.
 fn asleep_for_good(samples: &[String]) -> bool {
     samples.len() >= 10
         && samples
@@ -297,7 +298,8 @@ async fn the_guest_is_what_programs_expect() {
         let now = std::time::SystemTime::now();
         now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
     };
-    // However long the command takes, its clock is read in between.
+    // However long the command takes, it reads the clock between these two
+    // times.
     let before = host();
     let output = vm.exec(["date", "+%s"]).await.unwrap();
     let after = host();

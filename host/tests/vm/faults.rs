@@ -1,4 +1,4 @@
-//! What is missing, wrong or broken gets an error that helps.
+//! Missing, wrong or broken files and settings result in helpful errors.
 
 use std::{
     io::Write,
@@ -26,7 +26,7 @@ async fn a_missing_vmm_is_named() {
         "{error:?}"
     );
     assert!(error.to_string().contains(nowhere), "{error}");
-    // Where nothing else can run a VM either, all of them say why.
+    // If no backend can run a VM, the error has the reasons of all.
     match builder().qemu(nowhere).start().await {
         Ok(vm) => {
             let rejected_backends = vm.health().await.rejected_backends;
@@ -95,11 +95,11 @@ async fn senseless_sizes_and_names_are_refused() {
 
 #[tokio::test]
 async fn a_guest_that_never_answers_times_out_and_shows_its_console() {
-    // It comes as far as its console in a part of the time of a boot.
-    let begun = Instant::now();
+    // It reaches its console in a fraction of the time of a boot.
+    let started = Instant::now();
     builder().start().await.unwrap().kill().await;
-    let limit = Duration::from_secs((4 * begun.elapsed()).as_secs() + 1);
-    // Busybox as PID 1 is an init of its own, which knows nothing of us.
+    let limit = Duration::from_secs((4 * started.elapsed()).as_secs() + 1);
+    // Busybox as PID 1 acts as an ordinary init, not as the agent.
     let error = failure(builder().agent("/bin/busybox").boot_timeout(limit)).await;
     let Error::Boot { reason, console } = &error else {
         panic!("{error:?}");

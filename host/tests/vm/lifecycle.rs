@@ -1,12 +1,12 @@
-//! How VMs end, and that nothing is left of them.
+//! How VMs end, and that they leave nothing behind.
 
 use std::time::{Duration, Instant};
 
 use vmcell::{Acceleration, Command, End, Error, ExecEvent, VmState};
 
-use crate::{base, builder, processes::VmmProcess, soon, start};
+use crate::{base, builder, processes::VmmProcess, short_timeout, start};
 
-const A_MINUTE: Duration = Duration::from_secs(60);
+const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_stopped_vm_is_gone_and_says_so() {
@@ -56,10 +56,10 @@ async fn dropping_the_last_handle_ends_the_vm() {
     drop(vm);
     assert!(second.exec(["true"]).await.unwrap().success());
     drop(second);
-    assert!(process.ends_within(A_MINUTE));
+    assert!(process.ends_within(END_TIMEOUT));
 }
 
-/// More than fits into any window, for a program that never reads it.
+/// Input that exceeds every window, for a program that never reads it.
 #[tokio::test]
 async fn input_that_waits_for_its_reader_keeps_no_vm_alive() {
     let vm = start().await;
@@ -67,19 +67,19 @@ async fn input_that_waits_for_its_reader_keeps_no_vm_alive() {
     let sleeping = Command::from_argv(["sleep", "1000"]).stdin(vec![0; 16 << 20]);
     drop(vm.spawn(sleeping).await.unwrap());
     drop(vm);
-    let ended = tokio::task::spawn_blocking(move || process.ends_within(A_MINUTE));
+    let ended = tokio::task::spawn_blocking(move || process.ends_within(END_TIMEOUT));
     assert!(ended.await.unwrap());
 }
 
 #[tokio::test]
 async fn cancelling_a_start_ends_the_vm() {
-    // The mark is a word of the VMM's command line.
+    // The mark becomes an argument on the VMM's command line.
     let mark = "cancelled-start";
     let starting = builder().kernel_arguments(mark).start();
     let started = tokio::time::timeout(Duration::from_millis(300), starting).await;
     assert!(started.is_err(), "it cannot have booted");
     if let Some(process) = VmmProcess::find(|word| word.ends_with(mark)) {
-        assert!(process.ends_within(A_MINUTE));
+        assert!(process.ends_within(END_TIMEOUT));
     }
 }
 
@@ -89,14 +89,14 @@ fn a_runtime_that_goes_away_takes_its_vms_with_it() {
     let vm = runtime.block_on(start());
     let process = VmmProcess::of(&vm);
     drop(runtime);
-    assert!(process.ends_within(A_MINUTE));
+    assert!(process.ends_within(END_TIMEOUT));
     drop(vm);
 }
 
 #[tokio::test]
 async fn a_killed_vmm_is_a_typed_error_soon() {
     let vm = start().await;
-    let soon = soon(&vm).await;
+    let short_timeout = short_timeout(&vm).await;
     let process = VmmProcess::of(&vm);
     let mut events = vm.exec_stream(Command::new("sleep").arg("1000")).unwrap();
     assert!(matches!(
@@ -106,7 +106,7 @@ async fn a_killed_vmm_is_a_typed_error_soon() {
     process.kill();
     let killed = Instant::now();
     let error = events.next().await.unwrap_err();
-    assert!(killed.elapsed() < soon, "{:?}", killed.elapsed());
+    assert!(killed.elapsed() < short_timeout, "{:?}", killed.elapsed());
     assert!(matches!(error, Error::Gone(End::Died)), "{error:?}");
     let error = vm.exec(["true"]).await.unwrap_err();
     assert!(matches!(error, Error::Gone(End::Died)), "{error:?}");
@@ -169,8 +169,8 @@ async fn sixty_four_megabytes_are_enough() {
     let vm = builder().memory_mib(64).start().await.unwrap();
     let script =
         "dd if=/dev/zero of=/workspace/file bs=1M count=100 2>/dev/null && wc -c < /workspace/file";
-    // It is about memory, not about time.
-    let writing = Command::shell(script).timeout(10 * A_MINUTE);
+    // This tests memory, not time.
+    let writing = Command::shell(script).timeout(10 * END_TIMEOUT);
     let output = vm.exec_command(writing).await.unwrap();
     assert_eq!(output.stdout_text(), "104857600\n", "{output:?}");
 }

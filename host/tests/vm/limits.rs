@@ -1,24 +1,24 @@
-//! What processes may use, and what happens to those that want more.
+//! Resource limits of processes, and what happens to those that exceed them.
 
 use std::time::{Duration, Instant};
 
 use vmcell::{Cause, Command, Error, ExecEvent, ExecFailureKind, ReadFrom, Vm};
 
-use crate::{soon, start};
+use crate::{short_timeout, start};
 
-/// Asks the agent for answers as long as `work` takes, and tells the longest
-/// time that one took.
-async fn slowest_answer<T>(vm: &Vm, work: impl Future<Output = T>) -> (T, Duration) {
+/// Pings the agent as long as `work` runs, and returns the longest time that a
+/// reply took.
+async fn slowest_reply<T>(vm: &Vm, work: impl Future<Output = T>) -> (T, Duration) {
     let mut work = std::pin::pin!(work);
     let mut slowest = Duration::ZERO;
     loop {
-        let begun = Instant::now();
+        let started = Instant::now();
         tokio::select! {
             biased;
             done = &mut work => return (done, slowest),
             health = vm.health() => {
                 assert!(health.is_healthy(), "{health:?}");
-                slowest = slowest.max(begun.elapsed());
+                slowest = slowest.max(started.elapsed());
             }
         }
     }
@@ -27,50 +27,50 @@ async fn slowest_answer<T>(vm: &Vm, work: impl Future<Output = T>) -> (T, Durati
 #[tokio::test]
 async fn a_memory_hog_is_ended_and_named_and_others_are_not() {
     let vm = start().await;
-    let soon = soon(&vm).await;
+    let short_timeout = short_timeout(&vm).await;
     let bystander = vm
         .spawn(Command::from_argv(["sleep", "1000"]))
         .await
         .unwrap();
     // The hog is a descendant; its parent would report 137 and nothing else.
     let hog = Command::shell("tail /dev/zero; echo survived").memory_max(16 << 20);
-    let (output, slowest) = slowest_answer(&vm, vm.exec_command(hog)).await;
+    let (output, slowest) = slowest_reply(&vm, vm.exec_command(hog)).await;
     let exit = output.unwrap().exit.unwrap();
     assert_eq!(exit.cause, Cause::OutOfMemory);
     assert!(exit.oom_kills >= 1);
     assert_eq!(exit.tree_ended, Some(true));
-    assert!(slowest < soon, "the agent took {slowest:?}");
+    assert!(slowest < short_timeout, "the agent took {slowest:?}");
     bystander.signal(0).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_hog_without_a_limit_of_its_own_does_not_take_the_vm_along() {
     let vm = start().await;
-    let soon = soon(&vm).await;
+    let short_timeout = short_timeout(&vm).await;
     let hog = Command::from_argv(["tail", "/dev/zero"]);
-    let (output, slowest) = slowest_answer(&vm, vm.exec_command(hog)).await;
+    let (output, slowest) = slowest_reply(&vm, vm.exec_command(hog)).await;
     assert_eq!(output.unwrap().exit.unwrap().cause, Cause::OutOfMemory);
-    assert!(slowest < soon, "the agent took {slowest:?}");
+    assert!(slowest < short_timeout, "the agent took {slowest:?}");
     assert!(vm.exec(["true"]).await.unwrap().success());
 }
 
 #[tokio::test]
 async fn a_fork_bomb_stays_within_its_limit_and_is_ended() {
     let vm = start().await;
-    let soon = soon(&vm).await;
-    // A shell that cannot fork ends. The first one forks once, and stays.
+    let short_timeout = short_timeout(&vm).await;
+    // A shell that cannot fork exits. The first one forks once, and stays.
     let bomb = "bomb() { bomb | bomb & wait; }; bomb 2>/dev/null & while :; do :; done";
     let bomb = Command::shell(bomb)
         .pids_max(64)
         .timeout(Duration::from_secs(2));
-    let (output, slowest) = slowest_answer(&vm, vm.exec_command(bomb)).await;
+    let (output, slowest) = slowest_reply(&vm, vm.exec_command(bomb)).await;
     let Error::ExecTimeout { partial, .. } = output.unwrap_err() else {
         panic!("it ended by itself");
     };
     let exit = partial.exit.expect("the guest confirms the end");
     assert_eq!((exit.cause, exit.tree_ended), (Cause::Timeout, Some(true)));
-    assert!(slowest < soon, "the agent took {slowest:?}");
-    // Nothing of it is left: only PID 1, this shell and the kernel's own.
+    assert!(slowest < short_timeout, "the agent took {slowest:?}");
+    // Only PID 1, this shell and the kernel's threads are left.
     let left = vm
         .exec(["sh", "-c", "ps | grep -c '[b]omb'"])
         .await
@@ -81,7 +81,8 @@ async fn a_fork_bomb_stays_within_its_limit_and_is_ended() {
 #[tokio::test]
 async fn who_takes_every_process_of_a_guest_is_ended_and_others_go_on() {
     let vm = start().await;
-    // A shell that cannot fork ends. The outer one stays, without another process.
+    // A shell that cannot fork exits. The outer one stays, without another
+    // process.
     let script =
         "(while :; do sleep 1000 <&- >&- 2>&- & done) 2>/dev/null; echo full; exec sleep 1000";
     let fill = async |tag: &str| {
@@ -92,11 +93,11 @@ async fn who_takes_every_process_of_a_guest_is_ended_and_others_go_on() {
             other => panic!("{other:?}"),
         }
     };
-    // One takes half of all at most.
+    // One command can take half of all processes at most.
     fill("one").await;
     assert!(vm.exec(["true"]).await.unwrap().success());
     fill("two").await;
-    // The shells that could not fork have left some room.
+    // The shells that exited because they could not fork have left some room.
     let mut sleepers = Vec::new();
     let refused = loop {
         match vm.spawn(Command::from_argv(["sleep", "1000"])).await {
@@ -120,7 +121,7 @@ async fn who_takes_every_process_of_a_guest_is_ended_and_others_go_on() {
 async fn a_processor_share_is_a_share() {
     let vm = start().await;
     let spin = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
-    // It is about a share, however long it takes.
+    // This tests the share, however long it takes.
     let spin = Command::shell(spin).timeout(Duration::from_secs(600));
     let free = vm.exec_command(spin.clone()).await.unwrap();
     let bound = spin.cpu_milli(200);
@@ -154,15 +155,17 @@ async fn a_limit_of_one_command_is_not_that_of_the_next() {
 #[tokio::test]
 async fn the_agent_goes_before_commands_and_they_before_workers_and_the_kernels_threads() {
     let vm = start().await;
-    // From the first limit on, at the latest, the kernel shares out the processor.
+    // From the first limit on, at the latest, the cpu controller of cgroups is
+    // active.
     let limited = Command::shell("true").pids_max(4);
     assert!(vm.exec_command(limited).await.unwrap().success());
-    // Work on files makes a worker, a child of the agent that is no command.
+    // A file operation starts a worker, a child of the agent that is not a
+    // command.
     vm.files().exists("/workspace").await.unwrap();
     let line = "cat /sys/fs/cgroup/vmcell/cpu.weight; \
                 worker=$(grep -lx init /proc/[0-9]*/comm | grep -v /proc/1/); \
                 for p in /proc/1 /proc/$$ ${worker%/comm}; do cut -d ' ' -f 19 $p/stat; done";
     let output = vm.exec_command(Command::shell(line)).await.unwrap();
-    // A weight of 100 is what a niceness of 0 is, and one of 33 that of 5.
+    // A weight of 100 corresponds to a niceness of 0, and one of 33 to 5.
     assert_eq!(output.stdout_text(), "300\n-11\n0\n5\n", "{output:?}");
 }

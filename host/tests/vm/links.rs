@@ -1,6 +1,6 @@
-//! Links other than the usual one: vsock, through the program
-//! `vhost-device-vsock`, which `make vsock` installs. Without it these tests are
-//! skipped, and say so.
+//! Links other than the default: vsock, through the program
+//! `vhost-device-vsock`, which `make vsock` installs. Without it these tests
+//! are skipped with a message.
 
 use std::{fs, path::PathBuf, time::Instant};
 
@@ -18,7 +18,7 @@ fn vsock() -> VmBuilder {
     builder().link(LinkKind::HybridVsock)
 }
 
-/// None: the machine lacks the program.
+/// Returns `None` if the machine lacks the program.
 async fn start() -> Option<Vm> {
     match vsock().start().await {
         Err(error @ Error::Missing { .. }) => {
@@ -33,8 +33,8 @@ fn folder_of(vm: &Vm) -> PathBuf {
     RunFolder::base().join(vm.id())
 }
 
-/// The processes that have the VM's id among their arguments: QEMU, and what is
-/// its device.
+/// Returns the processes that have the VM's id among their arguments: QEMU, and
+/// its device program.
 fn programs_of(id: &str) -> Vec<(i32, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -56,7 +56,7 @@ async fn health_says_which_link_there_is_and_why() {
     assert_eq!(link.kind, LinkKind::HybridVsock);
     assert_eq!(link.reason, "asked for by the caller");
     let output = vm.exec(["cat", "/proc/devices"]).await.unwrap();
-    // Not even the device of the other link is there.
+    // The device of the other link does not exist.
     assert!(!output.stdout_text().contains("virtio-portsdev"));
 
     let visitor = Vm::attach(vm.id()).await.unwrap();
@@ -109,22 +109,22 @@ async fn everything_arrives_in_both_directions() {
     let line = "head -c 67108864 /dev/urandom > /tmp/random; sha256sum < /tmp/random >&2; \
                 cat /tmp/random";
     let mut stream = vm.exec_stream(Command::shell(line)).unwrap();
-    let (mut received, mut digest, mut told) = (0, Sha256::new(), Vec::new());
+    let (mut received, mut digest, mut printed) = (0, Sha256::new(), Vec::new());
     while let Some(event) = stream.next().await.unwrap() {
         match event {
             ExecEvent::Stdout(bytes) => {
                 received += bytes.len();
                 digest.update(&bytes);
             }
-            ExecEvent::Stderr(bytes) => told.extend(bytes),
+            ExecEvent::Stderr(bytes) => printed.extend(bytes),
             ExecEvent::Exited(exit) => assert_eq!(exit.cause, Cause::Code(0)),
             _ => {}
         }
     }
     assert_eq!(received, SIZE);
-    let told = String::from_utf8(told).unwrap();
+    let printed = String::from_utf8(printed).unwrap();
     let sum = format!("{:x}", digest.finalize());
-    assert!(told.starts_with(&sum), "{told} is not {sum}");
+    assert!(printed.starts_with(&sum), "{printed} is not {sum}");
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn short_commands_run_once_whatever_happens_to_their_connection() {
     for number in 0..30 {
         let line = format!("echo {number} >> /workspace/log; echo {number}");
         let running = vm.exec_stream(Command::shell(line)).unwrap();
-        // At another moment of its short life each time.
+        // At a different moment of its short life each time.
         for _ in 0..number {
             tokio::task::yield_now().await;
         }
@@ -184,12 +184,12 @@ async fn the_end_of_the_device_is_the_end_of_the_vm() {
     vm.exec(["true"]).await.unwrap();
     let programs = programs_of(&id);
     let device = programs.iter().find(|(_, line)| line.contains("uds-path"));
-    let soon = crate::soon(&vm).await;
+    let short_timeout = crate::short_timeout(&vm).await;
     let killed_at = Instant::now();
     kill_process(Pid::from_raw(device.unwrap().0).unwrap(), Signal::KILL).unwrap();
     let error = waiting.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Gone(End::Died)), "{error:?}");
-    assert!(killed_at.elapsed() < soon);
+    assert!(killed_at.elapsed() < short_timeout);
     assert!(matches!(vm.state(), VmState::Ended(end) if end.reason == End::Died));
     assert_eq!(programs_of(&id), []);
     assert!(!folder.exists());
@@ -206,7 +206,7 @@ async fn a_missing_or_broken_device_program_is_named() {
     for (program, expected) in [
         ("/no/such/program", "there is no such program"),
         ("/bin/ls", "unrecognized option"),
-        ("/bin/true", "it takes no connections"),
+        ("/bin/true", "it does not accept connections"),
     ] {
         let error = with(program).await.unwrap_err();
         assert!(matches!(error, Error::BadFile { .. }), "{error:?}");

@@ -1,8 +1,8 @@
-//! Real VMs, seen as a program that embeds the library sees them.
+//! Real VMs, through the public API.
 //!
-//! They need what `make setup` brings: QEMU, the guest kernel, e2fsprogs and a
-//! static busybox. `VMCELL_TEST_LINK=hybrid-vsock` runs them over another link
-//! than the usual one.
+//! They need what `make setup` installs: QEMU, the guest kernel, e2fsprogs and
+//! a static busybox. `VMCELL_TEST_LINK=hybrid-vsock` runs them over another
+//! link than the default.
 #![allow(clippy::unwrap_used)]
 
 mod backends;
@@ -43,13 +43,13 @@ use std::{
 
 use vmcell::{Vm, VmBuilder};
 
-/// The image of the environment `base`.
+/// Returns the image of the environment `base`.
 fn base() -> PathBuf {
     vmcell_rootfs::recipe::base().cached().unwrap().path
 }
 
-/// A VM of which nothing is said but the link.
-fn linked() -> VmBuilder {
+/// Returns a builder with only the link set.
+fn builder_with_link() -> VmBuilder {
     match std::env::var("VMCELL_TEST_LINK") {
         Ok(link) => Vm::builder().link(link.parse().unwrap()),
         Err(_) => Vm::builder(),
@@ -57,15 +57,15 @@ fn linked() -> VmBuilder {
 }
 
 fn builder() -> VmBuilder {
-    linked().image(base()).memory_mib(128)
+    builder_with_link().image(base()).memory_mib(128)
 }
 
-/// How long something may take that is done at once, on this machine and with
-/// whatever else it does: as long as twenty commands, and a second at least.
-async fn soon(vm: &Vm) -> Duration {
-    let begun = Instant::now();
+/// Returns a timeout for something that happens at once, scaled to this machine
+/// and its load: as long as twenty commands take, and a second at least.
+async fn short_timeout(vm: &Vm) -> Duration {
+    let started = Instant::now();
     assert!(vm.exec(["true"]).await.unwrap().success());
-    (20 * begun.elapsed()).max(Duration::from_secs(1))
+    (20 * started.elapsed()).max(Duration::from_secs(1))
 }
 
 async fn start() -> Vm {

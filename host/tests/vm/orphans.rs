@@ -1,4 +1,4 @@
-//! Children whose parents are gone.
+//! Orphaned processes.
 
 use vmcell::Command;
 
@@ -7,7 +7,7 @@ use crate::start;
 #[tokio::test]
 async fn orphans_are_reaped_and_no_exit_code_is_mixed_up() {
     let vm = start().await;
-    // Each one is forked twice, so PID 1 inherits it; each ends with another
+    // Each one is forked twice, so PID 1 inherits it; each exits with another
     // code than the command that the agent waits for.
     let script =
         "i=0; while [ $i -lt 300 ]; do (sh -c \"exit $((i % 200))\" & ) ; i=$((i+1)); done";

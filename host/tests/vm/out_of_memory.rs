@@ -1,4 +1,4 @@
-//! Whose word is believed for a lack of memory.
+//! Which evidence counts for an out-of-memory kill.
 
 use vmcell::{Cause, Command, Vm};
 
@@ -9,9 +9,10 @@ async fn cause(vm: &Vm, script: &str) -> Cause {
     output.exit.unwrap().cause
 }
 
-/// Puts the kernel's words about this shell into its log, by all ways that root
-/// has, and ends the shell. The kernel itself quotes an unknown mount option.
-const LIE: &str = r#"
+/// Writes the kernel's OOM message about this shell into the kernel log, in all
+/// ways that root has, and kills the shell. The kernel itself quotes an unknown
+/// mount option.
+const FORGED_OOM_MESSAGE: &str = r#"
 words="Out of memory: Killed process $$ (sh) total-vm:9kB"
 for level in 3 11 2051 ''; do
     echo "${level:+<$level>}$words" > /dev/kmsg
@@ -24,11 +25,11 @@ kill -9 $$
 #[tokio::test]
 async fn nobody_but_the_kernel_says_that_memory_was_short() {
     let vm = start().await;
-    assert_eq!(cause(&vm, LIE).await, Cause::Signal(9));
+    assert_eq!(cause(&vm, FORGED_OOM_MESSAGE).await, Cause::Signal(9));
     let hog = "exec tail /dev/zero";
     assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
-    // What the kernel has said before is not said of others.
-    assert_eq!(cause(&vm, LIE).await, Cause::Signal(9));
+    // An earlier message of the kernel does not apply to others.
+    assert_eq!(cause(&vm, FORGED_OOM_MESSAGE).await, Cause::Signal(9));
     assert_eq!(cause(&vm, "kill -9 $$").await, Cause::Signal(9));
     assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
     assert_eq!(cause(&vm, hog).await, Cause::OutOfMemory);
@@ -37,12 +38,13 @@ async fn nobody_but_the_kernel_says_that_memory_was_short() {
 #[tokio::test]
 async fn a_pid_that_is_used_again_does_not_inherit_a_lack_of_memory() {
     let vm = start().await;
-    // Few pids, so that one is soon used again; the first 300 never are.
+    // Limits the pids, so that one is soon used again; the first 300 never are.
     let few_pids = "while [ $(sh -c 'echo $$') -lt 310 ]; do :; done; \
                     echo 400 > /proc/sys/kernel/pid_max";
     assert_eq!(cause(&vm, few_pids).await, Cause::Code(0));
-    // It is not the command itself, so nobody has asked how it ended. Two clocks
-    // tell the order of the kill and what comes after; they need not agree exactly.
+    // The killed process is not the command itself, so nobody has asked how it
+    // ended. The order of the kill and what comes after is determined from two
+    // clocks, which need not agree exactly.
     let hog = Command::shell("tail /dev/zero & echo $!; wait; sleep 1");
     let pid = vm.exec_command(hog).await.unwrap().stdout_text();
     for _ in 0..400 {

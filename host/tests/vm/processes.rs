@@ -1,4 +1,4 @@
-//! Processes of this machine: the VMMs.
+//! The VMM processes of this machine.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl VmmProcess {
         Self::find(|word| word == name).expect("every VM has a VMM")
     }
 
-    /// The process that has such a word on its command line.
+    /// Finds the process that has such an argument.
     pub(crate) fn find(wanted: impl Fn(&str) -> bool) -> Option<Self> {
         let pid = std::fs::read_dir("/proc")
             .unwrap()
@@ -41,12 +41,12 @@ impl VmmProcess {
         kill_process(self.pid, Signal::KILL).unwrap();
     }
 
-    /// Keeps it from running, but not from being killed.
+    /// Stops it with SIGSTOP. It can still be killed.
     pub(crate) fn pause(&self) {
         kill_process(self.pid, Signal::STOP).unwrap();
     }
 
-    /// Waits for its end, and says whether it came in time.
+    /// Waits for its end, and returns whether it came in time.
     pub(crate) fn ends_within(&self, time: Duration) -> bool {
         let mut wanted = [PollFd::new(&self.handle, PollFlags::IN)];
         let time = Timespec::try_from(time).unwrap();

@@ -1,4 +1,4 @@
-//! A link that breaks, and streams that do not notice.
+//! Streams that continue when the link breaks.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use vmcell::{Cause, Command, ExecEvent, ReadFrom};
@@ -57,7 +57,7 @@ async fn input_goes_on_too() {
     writer.await.unwrap();
     assert!(received == bytes, "{} bytes came back", received.len());
     drop(cat.stderr);
-    assert!(cat.end.wait().await.unwrap().success());
+    assert!(cat.waiter.wait().await.unwrap().success());
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn short_commands_run_once_whatever_happens_to_their_link() {
     for number in 0..30 {
         let line = format!("echo {number} >> /workspace/log; echo {number}");
         let running = vm.exec_stream(Command::shell(line)).unwrap();
-        // At another moment of its short life each time.
+        // At a different moment of its short life each time.
         for _ in 0..number {
             tokio::task::yield_now().await;
         }

@@ -1,11 +1,11 @@
-//! Memory that users take and no process holds.
+//! Memory that users allocate and no process owns.
 
 use vmcell::{Command, Vm};
 
 use crate::builder;
 
-/// Takes shared memory of System V until there is no more, uses it, and prints
-/// how many MiB it has.
+/// Allocates System V shared memory until it fails, touches it, and prints how
+/// many MiB it got.
 const FILL_SEGMENTS: &str = "
 import ctypes
 libc = ctypes.CDLL(None)
@@ -19,8 +19,8 @@ while (segment := libc.shmget(0, 1 << 20, 0o1600)) >= 0:
 print(count)
 ";
 
-/// Does the same with message queues, whose messages are empty and so cost the
-/// kernel more than they say, and with semaphores.
+/// Does the same with message queues, whose empty messages cost the kernel more
+/// than their size, and with semaphores.
 const FILL_QUEUES_AND_SETS: &str = "
 import ctypes
 libc = ctypes.CDLL(None)
@@ -46,15 +46,16 @@ async fn start_with_memory(mib: u32) -> Vm {
     builder.start().await.unwrap()
 }
 
-fn of_a_user(command: Command) -> Command {
+fn as_user(command: Command) -> Command {
     command.user("nobody").current_dir("/")
 }
 
-/// Has a user take all that it can get, and root work beside that.
-async fn root_works_beside_a_user_who_takes_all(mib: u32, scripts: &[&str]) {
+/// Lets a user allocate all that it can get, and checks that root can still
+/// work.
+async fn check_root_works_when_user_takes_all(mib: u32, scripts: &[&str]) {
     let vm = start_with_memory(mib).await;
     for script in scripts {
-        let fill = of_a_user(Command::new("python3").args(["-c", script]));
+        let fill = as_user(Command::new("python3").args(["-c", script]));
         let filled = vm.exec_command(fill).await.unwrap();
         assert!(filled.success(), "{filled:?}");
         if *script == FILL_SEGMENTS {
@@ -62,7 +63,7 @@ async fn root_works_beside_a_user_who_takes_all(mib: u32, scripts: &[&str]) {
             assert!((1..=mib / 4).contains(&taken), "{taken} MiB of {mib} MiB");
         }
     }
-    let filled = vm.exec_command(of_a_user(Command::shell(FILL_FILES)));
+    let filled = vm.exec_command(as_user(Command::shell(FILL_FILES)));
     let filled = filled.await.unwrap();
     let text = filled.stdout_text();
     assert!(text.contains("No space left on device"), "{filled:?}");
@@ -74,7 +75,7 @@ async fn root_works_beside_a_user_who_takes_all(mib: u32, scripts: &[&str]) {
     assert!(output.stdout_text().contains("100%"), "{output:?}");
     vm.files().write("/workspace/file", "x").await.unwrap();
     assert_eq!(vm.files().read("/workspace/file").await.unwrap(), b"x");
-    // Root can have more where it is needed.
+    // Root can raise the limit.
     let raise = ["sysctl", "-q", "-w", "kernel.shmall=1000000"];
     let raised = vm.exec(raise).await.unwrap();
     assert!(raised.success(), "{raised:?}");
@@ -82,11 +83,11 @@ async fn root_works_beside_a_user_who_takes_all(mib: u32, scripts: &[&str]) {
 
 #[tokio::test]
 async fn a_user_cannot_take_all_memory_of_a_vm_for_good() {
-    root_works_beside_a_user_who_takes_all(512, &[FILL_SEGMENTS]).await;
+    check_root_works_when_user_takes_all(512, &[FILL_SEGMENTS]).await;
 }
 
 #[tokio::test]
 async fn not_even_of_the_smallest_vm() {
     let scripts = [FILL_SEGMENTS, FILL_QUEUES_AND_SETS];
-    root_works_beside_a_user_who_takes_all(64, &scripts).await;
+    check_root_works_when_user_takes_all(64, &scripts).await;
 }

@@ -1,4 +1,4 @@
-//! What a command can be told to be, and what is refused.
+//! Settings of commands, and which are rejected.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ async fn a_user_comes_with_groups_home_and_rights() {
         ("4242:7", "4242\n7\n7\n/ 4242\ndenied\n"),
     ] {
         let said = text(&vm, Command::shell(who).user(user)).await;
-        // The home of `cell` is the image's business.
-        let home = text(&vm, Command::shell("grep ^cell: /etc/passwd | cut -d: -f6")).await;
+        // The image decides the home of `cell`.
+        let home = text(&vm, Command::shell("grep ^cell: /etc/passwd | gap -d: -f6")).await;
         assert_eq!(said, expected.replace("/home/cell", home.trim()), "{user}");
     }
     for unknown in ["nobody-here", "cell:nothing", "-1", ":", "99999999999"] {
@@ -46,7 +46,7 @@ async fn a_user_comes_with_groups_home_and_rights() {
             .0,
         ExecFailureKind::NotFound
     );
-    // A guest that spoils its own databases harms nobody else.
+    // A guest that breaks its own user database harms nobody else.
     for spoil in [
         "rm /etc/passwd; mkfifo /etc/passwd",
         "rm /etc/passwd; ln -s /dev/zero /etc/passwd",
@@ -80,7 +80,7 @@ async fn directories_masks_limits_and_niceness_are_set() {
 
     let masked = Command::shell("umask; touch /workspace/f; stat -c %a /workspace/f").umask(0o027);
     assert_eq!(text(&vm, masked).await, "0027\n640\n");
-    let limited = Command::shell("ulimit -n; ulimit -Hn; cut -d' ' -f19 /proc/self/stat")
+    let limited = Command::shell("ulimit -n; ulimit -Hn; gap -d' ' -f19 /proc/self/stat")
         .rlimit(Resource::OpenFiles, 17, 23)
         .nice(7);
     assert_eq!(text(&vm, limited).await, "17\n23\n7\n");
@@ -139,7 +139,8 @@ async fn absurd_requests_are_refused_and_the_vm_stays_usable() {
         let error = vm.exec_command(command).await.unwrap_err();
         assert_eq!(error.code(), "invalid", "{shown}: {error}");
     }
-    // A time that no clock counts to is no limit, and none at all is over.
+    // A timeout that overflows the clock is no limit, and a timeout of zero
+    // expires at once.
     let patient = Command::new("true").timeout(Duration::MAX);
     assert!(vm.exec_command(patient).await.unwrap().success());
     let hasty = Command::from_argv(["sleep", "10"]).timeout(Duration::ZERO);
@@ -169,8 +170,8 @@ async fn a_budget_keeps_the_beginning_or_both_ends_and_counts_the_rest() {
     let output = output.unwrap();
     assert_eq!(output.code(), Some(5));
     assert_eq!(output.stdout, &all.as_bytes()[..1000]);
-    let cut = output.stdout_truncation.unwrap();
-    assert_eq!((cut.at, cut.bytes), (1000, all.len() as u64 - 1000));
+    let gap = output.stdout_truncation.unwrap();
+    assert_eq!((gap.at, gap.bytes), (1000, all.len() as u64 - 1000));
 
     let output = vm
         .exec_command(command().on_overflow(OverflowPolicy::HeadAndTail))
@@ -179,12 +180,12 @@ async fn a_budget_keeps_the_beginning_or_both_ends_and_counts_the_rest() {
     assert_eq!(output.code(), Some(5));
     assert_eq!(&output.stdout[..500], &all.as_bytes()[..500]);
     assert_eq!(&output.stdout[500..], &all.as_bytes()[all.len() - 500..]);
-    let cut = output.stdout_truncation.unwrap();
-    assert_eq!((cut.at, cut.bytes), (500, all.len() as u64 - 1000));
+    let gap = output.stdout_truncation.unwrap();
+    assert_eq!((gap.at, gap.bytes), (500, all.len() as u64 - 1000));
     assert!(
         output
             .stdout_text()
-            .contains(&format!("[{} bytes dropped]", cut.bytes))
+            .contains(&format!("[{} bytes dropped]", gap.bytes))
     );
     assert_eq!(output.stderr_truncation, None);
 }

@@ -1,4 +1,5 @@
-//! Programs that bind the names of VMs, or keep an owner from serving its own.
+//! Programs that bind the socket names of VMs, or keep an owner from serving
+//! its own.
 
 use std::{
     env,
@@ -27,13 +28,14 @@ use vmcell::{Error, Vm, VmStatus};
 
 use crate::{builder, start};
 
-/// Tells this program, started again, what it is to do.
+/// Environment variable: what this program does when it is started again.
 const TASK: &str = "VMCELL_TEST_TASK";
 
-/// Far more than it takes: what is tested here hangs for ever if it fails.
-const LONG: Duration = Duration::from_secs(60);
+/// Far more than it takes: a failure here hangs for ever.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// This program again, with one test to run. It ends when this is dropped.
+/// This program started again, with one test to run. It is killed when this is
+/// dropped.
 struct Helper {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -41,7 +43,7 @@ struct Helper {
 
 impl Helper {
     fn start(test: &str, task: &str, uid: u32) -> Self {
-        // Through a path that any user may use.
+        // Through a path that every user can access.
         let mut child = std::process::Command::new("/proc/self/exe")
             .args(["--exact", test, "--nocapture"])
             .env(TASK, task)
@@ -69,15 +71,15 @@ impl Helper {
         writeln!(input, "{line}").unwrap();
     }
 
-    /// The processor time that it has used: proc_pid_stat(5), in hundredths of a
-    /// second.
+    /// Returns the processor time that it has used: proc_pid_stat(5), in
+    /// hundredths of a second.
     fn processor_time(&self) -> Duration {
         let stat = format!("/proc/{}/stat", self.child.id());
         let stat = std::fs::read_to_string(stat).unwrap();
         let (_, fields) = stat.rsplit_once(')').unwrap();
         let fields: Vec<_> = fields.split_whitespace().collect();
         let ticks: u64 = [11, 12]
-            .map(|place| fields[place].parse::<u64>().unwrap())
+            .map(|index| fields[index].parse::<u64>().unwrap())
             .iter()
             .sum();
         Duration::from_millis(ticks * 10)
@@ -96,7 +98,8 @@ fn new_socket() -> OwnedFd {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap()
 }
 
-/// Squats names, each with a full queue. Half of a test: alone it has none.
+/// Binds socket names, each with a full backlog. Child process of a test: does
+/// nothing when run alone.
 #[test]
 fn squat() {
     let Ok(names) = env::var(TASK) else {
@@ -121,11 +124,11 @@ fn squat() {
         }
     }
     println!("squatting");
-    // Until whoever wanted it is gone.
+    // Until the parent process is gone.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// So many names, of VMs of our own user that are none.
+/// Returns ids of VMs that do not exist.
 fn names(beginning: &str, count: usize) -> Vec<String> {
     let process = std::process::id();
     let names = (0..count).map(|number| format!("{beginning}-{process}-{number}"));
@@ -152,49 +155,50 @@ async fn sockets_of_a_stranger_cost_nothing() {
     let squatted = names("squatted", 200);
     let _squatter = squatter(&squatted, 65534);
 
-    // Not even an id.
+    // A squatted id can still be used.
     let id = &squatted[0];
     let vm = builder().id(id).start().await.unwrap();
     let taken = builder().id(id).start().await.unwrap_err();
     assert!(matches!(taken, Error::IdTaken { .. }), "{taken:?}");
-    let list = timeout(LONG, Vm::list()).await.unwrap().unwrap();
+    let list = timeout(TIMEOUT, Vm::list()).await.unwrap().unwrap();
     let mut listed = list.iter().filter(|info| squatted.contains(&info.id));
     let info = listed.next().unwrap();
     assert_eq!((&info.id, info.owner_pid), (id, Some(std::process::id())));
     assert!(info.details().is_some(), "{info:?}");
     assert_eq!(listed.next(), None);
 
-    let visitor = timeout(LONG, Vm::attach(id)).await.unwrap().unwrap();
+    let visitor = timeout(TIMEOUT, Vm::attach(id)).await.unwrap().unwrap();
     assert!(visitor.exec(["true"]).await.unwrap().success());
-    let error = timeout(LONG, Vm::attach(&squatted[1])).await.unwrap();
+    let error = timeout(TIMEOUT, Vm::attach(&squatted[1])).await.unwrap();
     let error = error.unwrap_err();
     assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
     vm.kill().await;
-    let error = timeout(LONG, Vm::attach(id)).await.unwrap().unwrap_err();
+    let error = timeout(TIMEOUT, Vm::attach(id)).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::NoSuchVm { .. }), "{error:?}");
 }
 
-/// Nothing tells such a program from one that owns VMs and is stopped.
+/// Such a program cannot be distinguished from one that owns VMs and is
+/// stopped.
 #[tokio::test]
 async fn sockets_of_our_own_user_that_nobody_serves_hold_up_nobody_else() {
     let squatted = names("unserved", 200);
     let _squatter = squatter(&squatted, geteuid().as_raw());
     let vm = start().await;
-    let list = timeout(LONG, Vm::list()).await.unwrap().unwrap();
+    let list = timeout(TIMEOUT, Vm::list()).await.unwrap().unwrap();
     let info = list.iter().find(|info| info.id == vm.id()).unwrap();
     assert!(info.details().is_some(), "{info:?}");
     let unserved = list.iter().filter(|info| squatted.contains(&info.id));
     let is_silent = |info: &&vmcell::VmInfo| info.status == VmStatus::NotAnswering;
     assert_eq!(unserved.filter(is_silent).count(), squatted.len());
-    let error = timeout(LONG, Vm::attach(&squatted[0])).await.unwrap();
+    let error = timeout(TIMEOUT, Vm::attach(&squatted[0])).await.unwrap();
     let error = error.unwrap_err();
     assert_eq!(error.code(), "owner-not-answering");
     let error = builder().id(&squatted[0]).start().await.unwrap_err();
     assert!(matches!(error, Error::IdTaken { .. }), "{error:?}");
 }
 
-/// Owns a VM and has no descriptors to spare. Half of a test: alone it does
-/// nothing.
+/// Owns a VM and has no free descriptors. Child process of a test: does nothing
+/// when run alone.
 #[tokio::test]
 async fn own_without_descriptors() {
     let Ok(id) = env::var(TASK) else {
@@ -228,17 +232,17 @@ fn an_owner_without_descriptors_waits_for_some_without_spinning() {
     let address = SocketAddr::from_abstract_name(format!("vmcell/{uid}/{id}")).unwrap();
     let mut visitor = UnixStream::connect_addr(&address).unwrap();
 
-    // What spins uses all it gets, a good part of this time on any machine.
-    const WATCHED: Duration = Duration::from_secs(2);
+    // A busy loop would use a good part of this time on any machine.
+    const OBSERVATION_TIME: Duration = Duration::from_secs(2);
     let (began, used) = (Instant::now(), owner.processor_time());
-    std::thread::sleep(WATCHED);
+    std::thread::sleep(OBSERVATION_TIME);
     let used = owner.processor_time() - used;
     assert!(used < began.elapsed() / 20, "{used:?}");
 
-    // Who waited is served when there is a descriptor again.
+    // A waiting client is served when there is a free descriptor again.
     owner.tell("free them");
     owner.says("fed");
-    visitor.set_read_timeout(Some(LONG)).unwrap();
+    visitor.set_read_timeout(Some(TIMEOUT)).unwrap();
     visitor.read_exact(&mut [0; 2]).unwrap();
     owner.tell("end");
     owner.says("ok");

@@ -1,4 +1,4 @@
-//! Users of a guest who want PID 1 to wait for them.
+//! Users of a guest who try to block PID 1.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use vmcell::{Cause, Command, Error};
 use crate::start;
 
 /// Far more than it takes.
-const LONG: Duration = Duration::from_secs(300);
+const TEST_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[tokio::test]
 async fn a_user_who_stops_all_its_processes_does_not_stop_the_guest() {
@@ -17,8 +17,9 @@ async fn a_user_who_stops_all_its_processes_does_not_stop_the_guest() {
         .spawn(Command::shell(stopper).user("cell"))
         .await
         .unwrap();
-    // Who is faster is a matter of chance, so it is tried until it has happened.
-    let deadline = Instant::now() + LONG;
+    // The outcome of the race is random, so it is repeated until it has
+    // happened.
+    let deadline = Instant::now() + TEST_TIMEOUT;
     let (mut stopped, mut tried) = (0, 0);
     while stopped == 0 || tried < 30 {
         assert!(Instant::now() < deadline, "nobody was stopped");
@@ -27,7 +28,7 @@ async fn a_user_who_stops_all_its_processes_does_not_stop_the_guest() {
             .user("cell")
             .timeout(Duration::from_secs(1));
         let victim = vm.exec_command(victim);
-        // Root's commands go on meanwhile.
+        // Root's commands still run meanwhile.
         let (victim, other) = tokio::join!(victim, vm.exec(["true"]));
         assert!(other.unwrap().success());
         match victim {

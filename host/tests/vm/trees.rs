@@ -1,4 +1,5 @@
-//! Trees of processes: their cgroups, their ends, and what commands leave behind.
+//! Process trees: their cgroups, how they are killed, and what commands leave
+//! behind.
 
 use vmcell::{Cause, Command, ExecEvent, Process, ProcessSelector, ReadFrom, Vm};
 
@@ -11,7 +12,7 @@ async fn printed(vm: &Vm, script: &str) -> String {
     output.stdout_text()
 }
 
-/// Waits until a process in the background has printed these lines.
+/// Waits until a background process has printed these lines.
 async fn wait_for(process: &Process, text: &str) {
     let mut stream = process.attach(ReadFrom::Start).unwrap();
     let mut printed = String::new();
@@ -23,7 +24,7 @@ async fn wait_for(process: &Process, text: &str) {
     }
 }
 
-/// Of issue 16, word by word.
+/// The command of issue 16, unchanged.
 const MOVES_TO_A_CGROUP_OF_ITS_OWN: &str = "mkdir -p /sys/fs/cgroup/mine; \
     setsid sh -c \"echo \\$\\$ > /sys/fs/cgroup/mine/cgroup.procs; exec sleep 5555\" & sleep 500";
 
@@ -32,7 +33,8 @@ const BOTH_SLEEP: &str = "until [ $(pidof sleep | wc -w) = 2 ]; do :; done";
 #[tokio::test]
 async fn who_moves_to_another_cgroup_ends_with_its_command() {
     let vm = start().await;
-    // In the background it has a view of its own, in the foreground it has not.
+    // A background command has a cgroup namespace of its own, a foreground
+    // command has not.
     let command = || Command::from_argv(["sh", "-c", MOVES_TO_A_CGROUP_OF_ITS_OWN]);
     vm.spawn(command().tag("behind")).await.unwrap();
     printed(&vm, BOTH_SLEEP).await;
@@ -94,7 +96,7 @@ async fn no_command_gets_a_cgroup_that_another_has_changed() {
         "mkdir /sys/fs/cgroup/x; echo 0 > /sys/fs/cgroup/x/cgroup.procs; \
          echo +pids > /sys/fs/cgroup/cgroup.subtree_control",
     ];
-    // More than there are in the pool.
+    // More than there are cgroups in the pool.
     for change in changes.into_iter().cycle().take(9) {
         let job = vm.spawn(Command::shell(change)).await.unwrap();
         job.wait().await.unwrap();
@@ -125,8 +127,8 @@ async fn mounts_of_one_command_are_those_of_all() {
     assert!(!vm.files().exists("/mnt/word").await.unwrap());
 }
 
-/// A program that enters the cgroup namespace of PID 1 and executes its
-/// arguments: x86-64 code behind the headers that elf(5) asks for.
+/// Returns a program that enters the cgroup namespace of PID 1 and executes its
+/// arguments: x86-64 code after the headers that elf(5) requires.
 fn nsenter() -> Vec<u8> {
     const BASE: u64 = 0x40_0000;
     const HEADERS: u64 = 64 + 56;
@@ -165,14 +167,14 @@ async fn who_leaves_through_the_namespace_of_pid_1_spoils_the_proof() {
     printed(&vm, "chmod 755 /enter").await;
     let bystander = Command::shell("echo $$ > /bystander; exec sleep 999").tag("bystander");
     vm.spawn(bystander).await.unwrap();
-    // It leaves for the root, for a cgroup of its own, and for that of another
-    // command. The last one is still in the namespace of PID 1.
+    // It moves to the root, to a cgroup of its own, and to that of another
+    // command. In the last case it is still in the namespace of PID 1.
     let own = "mkdir -p /sys/fs/cgroup/mine; echo $$ > /sys/fs/cgroup/mine/cgroup.procs";
     let root = "echo $$ > /sys/fs/cgroup/cgroup.procs";
     let other = "p=$(grep -lx $(cat /bystander) /sys/fs/cgroup/vmcell/*/cgroup.procs) && \
                  echo $$ > $p";
     for way in [own, root, other] {
-        // In the foreground it sees the whole tree.
+        // In the foreground it sees the whole cgroup tree.
         let inner = format!("echo $$ > /leaver; {way} && exec sleep 5555");
         let script = "setsid /enter /bin/sh -c \"$INNER\" & sleep 500";
         let command = Command::shell(script).env("INNER", &inner).tag("leaver");
@@ -185,10 +187,10 @@ async fn who_leaves_through_the_namespace_of_pid_1_spoils_the_proof() {
             "{way}"
         );
         drop(running);
-        // It lives indeed.
+        // It is still alive.
         printed(&vm, "kill -0 $(cat /leaver)").await;
-        // A command that began later has nothing to do with it. The agent looks
-        // no closer than to the second.
+        // A command that started later is not affected. The agent compares
+        // start times with a resolution of one second.
         let next_second = "now() { cut -d . -f 1 /proc/uptime; }; \
                            then=$(($(now) + 2)); until [ $(now) -ge $then ]; do :; done";
         printed(&vm, next_second).await;
@@ -213,7 +215,7 @@ async fn hundreds_of_daemons_that_execs_leave_keep_nobody_from_starting_more() {
         let output = vm.exec_command(Command::shell(script)).await.unwrap();
         assert_eq!(output.exit.unwrap().tree_ended, Some(false));
     }
-    // What the agent has open does not grow with them.
+    // The agent's open descriptors do not grow with them.
     let open: usize = printed(&vm, "ls /proc/1/fd | wc -l")
         .await
         .trim()
@@ -223,7 +225,7 @@ async fn hundreds_of_daemons_that_execs_leave_keep_nobody_from_starting_more() {
     let list = vm.processes().list().await.unwrap();
     assert_eq!(list.len(), DAEMONS);
     assert!(list.iter().all(|info| info.left.len() == 1));
-    // What programs may have open is what it was.
+    // The limits of open files for programs are unchanged.
     assert_eq!(printed(&vm, "ulimit -n; ulimit -Hn").await, "1024\n4096\n");
     printed(
         &vm,
@@ -247,7 +249,8 @@ async fn what_a_command_leaves_is_listed_and_killed_by_the_name_of_the_command()
         assert_eq!((&*info.tag, &info.command[2][..]), (tag, script));
         assert!(!info.background && !info.left_more);
         assert_eq!(info.exit.unwrap().cause, Cause::Code(0));
-        // What it calls itself before it has executed its program is its affair.
+        // The name is not checked: it depends on whether the process has
+        // already executed its program.
         assert_eq!(info.left.len(), 2, "{info:?}");
     }
     let pid = list[2].left[1].pid;
@@ -259,7 +262,7 @@ async fn what_a_command_leaves_is_listed_and_killed_by_the_name_of_the_command()
     assert_eq!(vm.processes().list().await.unwrap(), []);
     assert!(vm.processes().kill("two").await.is_err());
 
-    // The list shows some of many, and says so.
+    // The list shows only some of many, and `left_more` is set.
     let many = "for i in $(seq 20); do sleep 1000 <&- >&- 2>&- & done";
     let command = Command::shell(many).tag("many");
     assert!(vm.exec_command(command).await.unwrap().success());

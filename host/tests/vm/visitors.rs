@@ -1,7 +1,7 @@
-//! Programs that use a VM which another one owns.
+//! Programs that attach to a VM that another program owns.
 //!
-//! Here they are tasks of one program, which makes no difference: all that a
-//! visitor has is a socket.
+//! Here they are tasks of one program, which makes no difference: a visitor
+//! only has a socket.
 
 use std::{os::unix::process::CommandExt, time::Duration};
 
@@ -44,7 +44,7 @@ async fn a_visitor_finds_a_vm_uses_it_and_leaves_it_alone() {
     let visitors = visitor.spawn(Command::from_argv(["sleep", "1000"]).tag("visitors"));
     visitors.await.unwrap();
 
-    // What a visitor runs in the foreground goes with it, and nothing else.
+    // When a visitor leaves, its foreground commands end, and nothing else.
     let mut foreground = visitor
         .exec_stream(Command::from_argv(["sleep", "1000"]).tag("foreground"))
         .unwrap();
@@ -112,7 +112,7 @@ async fn a_visitor_can_end_the_vm_and_hears_when_it_ends() {
         let gone = |error: &Error| matches!(error, Error::Gone(_));
         match ran {
             Err(error) => assert!(gone(&error), "{error:?}"),
-            // Asked to end, it may have been quicker than the VM.
+            // It may have ended on SIGTERM before the VM did.
             Ok(output) => assert!(stop && !output.success()),
         }
         assert!(process.ends_within(Duration::ZERO));
@@ -137,8 +137,8 @@ async fn an_unlisted_vm_cannot_be_found_and_a_bad_id_is_refused() {
     }
 }
 
-/// Names the VM that [`strangers_attempt`] tries.
-const STRANGERS_GOAL: &str = "VMCELL_TEST_STRANGERS_GOAL";
+/// Environment variable: the VM that [`strangers_attempt`] tries to reach.
+const TARGET_VM: &str = "VMCELL_TEST_STRANGERS_GOAL";
 
 #[tokio::test]
 async fn a_stranger_gets_not_a_word() {
@@ -147,13 +147,13 @@ async fn a_stranger_gets_not_a_word() {
         return;
     }
     let vm = start().await;
-    let goal = vm.id().to_owned();
-    // This program again, through a path that any user may use, as somebody
-    // else.
+    let target = vm.id().to_owned();
+    // This program again, as another user, through a path that every user can
+    // access.
     let attempt = tokio::task::spawn_blocking(move || {
         std::process::Command::new("/proc/self/exe")
             .args(["--exact", "visitors::strangers_attempt", "--nocapture"])
-            .env(STRANGERS_GOAL, goal)
+            .env(TARGET_VM, target)
             .uid(65534)
             .gid(65534)
             .output()
@@ -166,7 +166,7 @@ async fn a_stranger_gets_not_a_word() {
     assert!(vm.exec(["true"]).await.unwrap().success());
 }
 
-/// Half of the test above: alone it has nobody to be a stranger to.
+/// Child process of the test above: does nothing when run alone.
 #[tokio::test]
 async fn strangers_attempt() {
     use std::{
@@ -176,15 +176,16 @@ async fn strangers_attempt() {
             unix::net::{SocketAddr, UnixStream},
         },
     };
-    let Some(goal) = std::env::var_os(STRANGERS_GOAL) else {
+    let Some(target) = std::env::var_os(TARGET_VM) else {
         return;
     };
-    let goal = goal.to_str().unwrap();
+    let target = target.to_str().unwrap();
     let list = Vm::list().await.unwrap();
-    assert!(list.iter().all(|info| info.id != goal));
-    assert!(Vm::attach(goal).await.is_err());
-    // By hand, past the library: the owner hangs up without a word.
-    let address = SocketAddr::from_abstract_name(format!("vmcell/0/{goal}")).unwrap();
+    assert!(list.iter().all(|info| info.id != target));
+    assert!(Vm::attach(target).await.is_err());
+    // Without the library: the owner closes the connection without sending
+    // anything.
+    let address = SocketAddr::from_abstract_name(format!("vmcell/0/{target}")).unwrap();
     let mut socket = UnixStream::connect_addr(&address).unwrap();
     let mut heard = Vec::new();
     let _ = socket.read_to_end(&mut heard);

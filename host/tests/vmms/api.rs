@@ -1,4 +1,4 @@
-//! The API of Firecracker, where a caller wants it.
+//! Firecracker's API, if a caller enables it.
 
 use std::{
     fs,
@@ -13,18 +13,18 @@ use vmcell::backend::{Firecracker, RunFolder};
 
 use crate::{Fake, builder, fake};
 
-/// Names the fake for the program that is killed.
+/// Environment variable: the path of the fake, for the program that is killed.
 const PROGRAM: &str = "VMCELL_TEST_FIRECRACKER";
 
-/// How long an answer may take.
+/// How long a reply may take.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn firecracker() -> Fake {
     Fake::new("firecracker", "Firecracker v1.14.4")
 }
 
-/// Asks how the VM is, as a program does that speaks HTTP.
-pub(crate) fn ask(api: &Path) -> String {
+/// Queries the state of the VM over HTTP.
+pub(crate) fn query_state(api: &Path) -> String {
     let mut socket = UnixStream::connect(api).unwrap();
     socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     socket.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -51,7 +51,7 @@ async fn each_vm_has_its_own_for_its_user_alone_until_it_ends() {
     let api = |vm: &vmcell::Vm| firecracker.api_socket(vm.id()).unwrap();
     assert_ne!(api(&one), api(&other));
     for vm in [&one, &other] {
-        let answer = ask(&api(vm));
+        let answer = query_state(&api(vm));
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(answer.ends_with(fake::STATE), "{answer}");
         let folder = api(vm).parent().unwrap().metadata().unwrap();
@@ -59,12 +59,12 @@ async fn each_vm_has_its_own_for_its_user_alone_until_it_ends() {
     }
     one.stop().await.unwrap();
     assert!(!api(&one).exists());
-    assert!(ask(&api(&other)).ends_with(fake::STATE));
+    assert!(query_state(&api(&other)).ends_with(fake::STATE));
     other.kill().await;
     assert!(!api(&other).exists());
 }
 
-/// The other program of the test below.
+/// The child process of the test below.
 #[tokio::test]
 async fn a_program_that_starts_one_and_waits() {
     let Some(program) = std::env::var_os(PROGRAM) else {
@@ -92,7 +92,7 @@ async fn what_a_killed_program_left_of_it_the_next_start_removes() {
     let mut lines = said.lines().map(Result::unwrap);
     let started = lines.find(|line| line.starts_with("started "));
     let api = started.unwrap().replace("started ", "");
-    assert!(ask(Path::new(&api)).ends_with(fake::STATE));
+    assert!(query_state(Path::new(&api)).ends_with(fake::STATE));
     program.kill().unwrap();
     program.wait().unwrap();
     let firecracker = Firecracker::at(fake.path("firecracker"));

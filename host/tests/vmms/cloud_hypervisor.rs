@@ -1,17 +1,17 @@
-//! The driver of Cloud Hypervisor.
+//! The Cloud Hypervisor backend.
 
 use vmcell::backend::CloudHypervisor;
 
-use crate::{Fake, builder, lives_and_ends};
+use crate::{Fake, boots_and_stops, builder};
 
 #[tokio::test]
 async fn a_vm_boots_from_a_command_line_and_ends_when_its_guest_powers_off() {
     for version in ["cloud-hypervisor v51.1.0", "cloud-hypervisor v52.0"] {
         let fake = Fake::new("cloud-hypervisor", version);
         let backend = CloudHypervisor::at(fake.path("cloud-hypervisor"));
-        // The fake looks no further than to the beginning of the file.
+        // The fake only checks the beginning of the file.
         let kernel = fake.write("vmlinux", "\x7fELF");
-        lives_and_ends(builder(backend).kernel(kernel), "cloud_hypervisor").await;
+        boots_and_stops(builder(backend).kernel(kernel), "cloud_hypervisor").await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! A VMM with nothing in it: it reads its command line or config file, takes
+//! A fake VMM without a guest: it reads its command line or config file, checks
 //! what it is given, and speaks for the agent.
 
 use std::{
@@ -18,14 +18,15 @@ use vmcell_wire::{
     encode,
 };
 
-/// Holds the arguments of the fake; without it this is a test like any other.
+/// Environment variable: the arguments of the fake. Without it the fake is an
+/// empty test.
 pub(crate) const ARGUMENTS: &str = "VMCELL_FAKE_VMM_ARGUMENTS";
 
-/// What the fake takes for its root, as one in a jail would.
+/// Environment variable: the root folder of the fake, as in a jail.
 pub(crate) const ROOT: &str = "VMCELL_FAKE_VMM_ROOT";
 
-/// What a VM is made of.
-struct Given {
+/// The settings of a VM.
+struct VmSettings {
     kernel: PathBuf,
     initramfs: PathBuf,
     disk: PathBuf,
@@ -41,33 +42,36 @@ fn a_vmm() {
     let Ok(arguments) = std::env::var(ARGUMENTS) else {
         return;
     };
-    let given = match arguments.contains("--config-file") {
-        true => Given::from_config(&arguments),
-        false => Given::from_command_line(&arguments),
+    let settings = match arguments.contains("--config-file") {
+        true => VmSettings::from_config(&arguments),
+        false => VmSettings::from_command_line(&arguments),
     };
-    println!("the guest's console: {}", given.kernel_arguments);
-    assert_eq!((given.vcpus, given.memory_mib), (2, 128));
-    assert!(given.kernel_arguments.contains("console=ttyS0"));
-    given.check_files();
-    // The real one too opens it before the VM boots.
-    if let Some(api) = &given.api {
+    println!("the guest's console: {}", settings.kernel_arguments);
+    assert_eq!((settings.vcpus, settings.memory_mib), (2, 128));
+    assert!(settings.kernel_arguments.contains("console=ttyS0"));
+    settings.check_files();
+    // Like the real one, opens it before the VM boots.
+    if let Some(api) = &settings.api {
         serve_api(UnixListener::bind(api).unwrap());
     }
-    let archive = std::fs::read(&given.initramfs).unwrap();
-    serve(&given.vsock, &Boot::from_file(boot_file(&archive)).unwrap());
+    let archive = std::fs::read(&settings.initramfs).unwrap();
+    serve(
+        &settings.vsock,
+        &Boot::from_file(boot_file(&archive)).unwrap(),
+    );
 }
 
-impl Given {
+impl VmSettings {
     fn from_config(arguments: &str) -> Self {
         let words: Vec<_> = arguments.split(' ').collect();
         let root = std::env::var(ROOT).unwrap_or_default();
-        let place = |path: &str| PathBuf::from(format!("{root}{path}"));
+        let in_root = |path: &str| PathBuf::from(format!("{root}{path}"));
         let option = |name: &str| {
             let at = words.iter().position(|word| *word == name)?;
-            Some(place(words[at + 1]))
+            Some(in_root(words[at + 1]))
         };
         let api = option("--api-sock");
-        // With neither it would open one that all VMs have in common.
+        // With neither option it would open a socket that all VMs share.
         assert_eq!(api.is_none(), words.contains(&"--no-api"), "{arguments}");
         let config = option("--config-file").unwrap();
         let config: Value = serde_json::from_reader(File::open(config).unwrap()).unwrap();
@@ -75,10 +79,10 @@ impl Given {
         let number = |pointer: &str| config.pointer(pointer).unwrap().as_u64().unwrap();
         assert_eq!(number("/vsock/guest_cid"), 3);
         Self {
-            kernel: place(text("/boot-source/kernel_image_path")),
-            initramfs: place(text("/boot-source/initrd_path")),
-            disk: place(text("/drives/0/path_on_host")),
-            vsock: place(text("/vsock/uds_path")),
+            kernel: in_root(text("/boot-source/kernel_image_path")),
+            initramfs: in_root(text("/boot-source/initrd_path")),
+            disk: in_root(text("/drives/0/path_on_host")),
+            vsock: in_root(text("/vsock/uds_path")),
             kernel_arguments: text("/boot-source/boot_args").to_owned(),
             vcpus: number("/machine-config/vcpu_count"),
             memory_mib: number("/machine-config/mem_size_mib"),
@@ -112,8 +116,8 @@ impl Given {
         }
     }
 
-    /// The kernel is a program, the disk an ext4 file system that can be
-    /// written.
+    /// Checks that the kernel is an ELF file and the disk a writable ext4 file
+    /// system.
     fn check_files(&self) {
         let mut magic = [0; 4];
         File::open(&self.kernel)
@@ -130,7 +134,7 @@ impl Given {
     }
 }
 
-/// The boot file of an archive, which is the last file of it.
+/// Returns the boot file, which is the last file of an archive.
 fn boot_file(archive: &[u8]) -> &[u8] {
     let name = format!("{}\0", BOOT_FILE.trim_start_matches('/'));
     let at = archive
@@ -144,10 +148,10 @@ fn boot_file(archive: &[u8]) -> &[u8] {
     &archive[contents..contents + size]
 }
 
-/// What the API answers to whoever asks how the VM is.
+/// The API's reply to a query of the VM's state.
 pub(crate) const STATE: &str = r#"{"id":"a-fake","state":"Running"}"#;
 
-/// The API of the VMM, which knows one request.
+/// Serves the API of the VMM, which supports one request.
 fn serve_api(listener: UnixListener) {
     std::thread::spawn(move || {
         for program in listener.incoming() {
@@ -164,7 +168,7 @@ fn serve_api(listener: UnixListener) {
     });
 }
 
-/// The vsock of the VMM, and the agent behind it.
+/// Serves the vsock of the VMM, and the agent behind it.
 fn serve(vsock: &Path, boot: &Boot<'_>) {
     let BootLink::Vsock { port, ready_port } = boot.link else {
         panic!("{:?}", boot.link);
@@ -175,42 +179,42 @@ fn serve(vsock: &Path, boot: &Boot<'_>) {
     loop {
         let (host, _) = listener.accept().unwrap();
         let mut lines = BufReader::new(host.try_clone().unwrap());
-        let mut asked = String::new();
-        lines.read_line(&mut asked).unwrap();
-        assert_eq!(asked, format!("CONNECT {port}\n"));
+        let mut request = String::new();
+        lines.read_line(&mut request).unwrap();
+        assert_eq!(request, format!("CONNECT {port}\n"));
         assert!(
             lines.buffer().is_empty(),
             "the host did not wait for the answer"
         );
         (&host).write_all(b"OK 1073741824\n").unwrap();
-        if answer(host, boot) == Conversation::PoweredOff {
+        if answer(host, boot) == ConnectionEnd::PoweredOff {
             return;
         }
     }
 }
 
 #[derive(PartialEq, Eq)]
-enum Conversation {
+enum ConnectionEnd {
     HungUp,
     PoweredOff,
 }
 
-/// What an agent says that can do nothing.
-fn answer(mut host: UnixStream, boot: &Boot<'_>) -> Conversation {
+/// Answers as an agent without any features.
+fn answer(mut host: UnixStream, boot: &Boot<'_>) -> ConnectionEnd {
     let mut decoder = Decoder::new(Peer::Host);
     let mut buffer = [0; 4096];
     let mut answers = Vec::new();
     loop {
         let count = host.read(&mut buffer).unwrap_or(0);
         if count == 0 {
-            return Conversation::HungUp;
+            return ConnectionEnd::HungUp;
         }
         let mut input = &buffer[..count];
         while let Some(item) = decoder.decode(&mut input).unwrap() {
             match item {
                 Item::Hello(_) => {
                     let mut hello = Hello::new("a fake agent", 65_536, boot.boot_id);
-                    // It is newer in one way and older in another.
+                    // A newer generation, but without one capability.
                     hello.generation = 7;
                     let all_but_one = !Capabilities::SERVICES.bits();
                     hello.capabilities = Capabilities::from_bits(all_but_one);
@@ -230,7 +234,7 @@ fn answer(mut host: UnixStream, boot: &Boot<'_>) -> Conversation {
                 } => {
                     encode::close(&mut answers, stream, &Outcome::DiskClean).unwrap();
                     host.write_all(&answers).unwrap();
-                    return Conversation::PoweredOff;
+                    return ConnectionEnd::PoweredOff;
                 }
                 _ => {}
             }

@@ -1,11 +1,11 @@
-//! The driver of Firecracker.
+//! The Firecracker backend.
 
 use vmcell::{
     BootFailure, End, Error, LinkKind,
     backend::{Backend as _, Firecracker},
 };
 
-use crate::{Fake, builder, lives_and_ends};
+use crate::{Fake, boots_and_stops, builder};
 
 fn fake() -> Fake {
     Fake::new("firecracker", "Firecracker v1.14.4")
@@ -15,7 +15,7 @@ fn fake() -> Fake {
 async fn a_vm_boots_from_a_config_file_and_ends_when_its_guest_powers_off() {
     let fake = fake();
     let firecracker = Firecracker::at(fake.path("firecracker"));
-    lives_and_ends(builder(firecracker), "firecracker").await;
+    boots_and_stops(builder(firecracker), "firecracker").await;
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_version_with_a_known_hole_is_never_chosen() {
     let fake = Fake::new("firecracker", "Firecracker v1.14.3");
     let health = Firecracker::at(fake.path("firecracker")).health();
     assert!(!health.is_available, "{health:?}");
-    // Where there is no KVM, that is what it says first.
+    // Without KVM, that is the reason that is reported first.
     let reason = health.reason;
     assert!(
         reason.contains("CVE-2026-5747") || reason.contains("KVM"),

@@ -1,4 +1,4 @@
-//! Firecracker in a jail, of which the fake has the folder and the cgroup, but
+//! Firecracker in a jail. The fake jailer sets the folder and the cgroup, but
 //! not the user.
 
 use std::{os::unix::fs::PermissionsExt as _, path::Path};
@@ -8,10 +8,9 @@ use vmcell::{
     backend::{Firecracker, Jail},
 };
 
-use crate::{Fake, api::ask, builder, fake};
+use crate::{Fake, api::query_state, builder, fake};
 
-/// A jailer that goes to the root that it was told to make, and joins the
-/// cgroup.
+/// A fake jailer that uses the given root folder and joins the cgroup.
 const JAILER: &str = r#"#!/bin/sh
 while test "$1" != --; do
     case $1 in
@@ -88,7 +87,7 @@ async fn the_api_of_a_jailed_vm_is_in_its_root() {
     let vm = builder(firecracker.clone()).start().await.unwrap();
     let api = firecracker.api_socket(vm.id()).unwrap();
     assert_eq!(api, base.join(vm.id()).join("firecracker/vm/root/api"));
-    assert!(ask(&api).ends_with(fake::STATE));
+    assert!(query_state(&api).ends_with(fake::STATE));
     let mode = base.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     vm.kill().await;

@@ -1,5 +1,5 @@
-//! Backends whose VMMs this machine may not have, against a program that keeps
-//! to the VMMs' documentation from the command line to the vsock.
+//! Backends whose VMMs this machine may not have, tested with a fake that
+//! follows the VMMs' documentation from the command line to the vsock.
 #![allow(clippy::unwrap_used)]
 
 mod api;
@@ -15,12 +15,12 @@ use vmcell::{
     backend::{Backend, BackendHealth, Backends, Launched, Machine, RunFolder},
 };
 
-/// A backend that is said to be available, whatever it says itself: there may be
-/// no KVM here, and the fake does not need it.
+/// A backend that always reports itself available: there may be no KVM here,
+/// and the fake does not need it.
 #[derive(Debug)]
-struct Willing<B>(B);
+struct AlwaysAvailable<B>(B);
 
-impl<B: Backend> Backend for Willing<B> {
+impl<B: Backend> Backend for AlwaysAvailable<B> {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -34,13 +34,13 @@ impl<B: Backend> Backend for Willing<B> {
     }
 }
 
-/// A fake VMM, in a folder of its own.
+/// A fake VMM in its own folder.
 struct Fake {
     folder: tempfile::TempDir,
 }
 
 impl Fake {
-    /// One that is called so, and says so of its version.
+    /// Creates a fake with this name and `--version` output.
     fn new(name: &str, version: &str) -> Self {
         let fake = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -78,12 +78,12 @@ fn builder(backend: impl Backend + 'static) -> VmBuilder {
         .memory_mib(128)
         .vcpus(2)
         .acceleration(Acceleration::Kvm)
-        .backends(Backends::new().with(Willing(backend)))
+        .backends(Backends::new().with(AlwaysAvailable(backend)))
         .backend(name)
 }
 
-/// Starts a VM, looks at it and stops it.
-async fn lives_and_ends(builder: VmBuilder, backend: &str) {
+/// Starts a VM, checks it and stops it.
+async fn boots_and_stops(builder: VmBuilder, backend: &str) {
     let vm = builder.start().await.unwrap();
     let health = vm.health().await;
     assert!(health.is_healthy(), "{health:?}");
@@ -94,7 +94,7 @@ async fn lives_and_ends(builder: VmBuilder, backend: &str) {
         "{}",
         vm.console()
     );
-    // It lacks one feature, not the connection.
+    // An agent without services is still reachable.
     let error = vm.services().list().await.unwrap_err();
     assert_eq!(error.code(), "unsupported", "{error:?}");
     assert!(error.to_string().contains("lacks services"), "{error}");

@@ -1,9 +1,9 @@
-//! All pairs of what is at a destination and what comes there.
+//! All pairs of what exists at a destination and what is written there.
 //!
-//! Whoever writes what comes from a guest goes through them: the receiver of
-//! trees, `Files::pull`, `Disk::export`, `vmcell cp`, `vmcell run --pull` and
-//! `vmcell-disk export`, each also for archives if it has them. Whatever comes,
-//! nothing changes outside of the destination.
+//! All code that writes what comes from a guest is tested with them: the
+//! receiver of trees, `Files::pull`, `Disk::export`, `vmcell cp`, `vmcell run
+//! --pull` and `vmcell-disk export`, each also for archives if it supports
+//! them. Nothing may ever change outside of the destination.
 
 use std::{
     collections::BTreeMap,
@@ -18,61 +18,62 @@ use std::{
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
-/// What is at a destination before.
+/// What exists at a destination before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum There {
     Nothing,
     File,
     EmptyDirectory,
-    /// With links to the outside, under every name that can come.
+    /// With symlinks to the outside, under every name that can be written.
     FullDirectory,
     SymlinkToDirectory,
     SymlinkToFile,
     DanglingSymlink,
     Fifo,
     Socket,
-    /// Nothing, but the directory above is a link.
+    /// Nothing, but the parent directory is a symlink.
     BelowSymlink,
-    /// Nothing, and a directory further above is a link.
+    /// Nothing, and a directory further up is a symlink.
     FarBelowSymlink,
-    /// Nothing, but a file is where the directory above should be.
+    /// Nothing, but a file is where the parent directory should be.
     BelowFile,
 }
 
-/// What comes.
+/// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coming {
     File,
-    /// With a file, a directory, links and a file that has two names.
+    /// With a file, a directory, symlinks and a file with two hard links.
     Directory,
     EmptyDirectory,
     Symlink,
     DanglingSymlink,
-    /// A file that has another name beside it.
+    /// A file that has a second hard link beside it.
     HardLink,
 }
 
-/// How it is brought to the host.
+/// How it is written to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// What comes becomes the destination.
+    /// The incoming entry becomes the destination.
     Exact,
-    /// The same, and symbolic links are allowed.
+    /// Same, and symbolic links are allowed.
     AllowSymlink,
-    /// If the destination is a directory, what comes gets its name in it.
+    /// If the destination is a directory, the entry is written into it under
+    /// its own name.
     LikeCp,
-    /// What comes is packed into an archive, which becomes the destination.
+    /// The entry is packed into an archive, which becomes the destination.
     Archive,
 }
 
-/// What becomes of it.
+/// The expected result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// The destination is what came, and nothing else.
+    /// The destination is the incoming entry, and nothing else.
     Made,
-    /// What came was added to the directory that was there.
+    /// The incoming entries were added to the existing directory.
     Added,
-    /// Nothing was changed. The error has these words.
+    /// Nothing was changed. The error contains this text.
     Refused(&'static str),
 }
 
@@ -105,9 +106,10 @@ const COMING: [Coming; 6] = [
     Coming::HardLink,
 ];
 
-/// What a guest has for the owner of the keys.
-const KEYS: &str = "keys of the guest\n";
-const PRECIOUS: &str = "keys of the user\n";
+/// The contents of the guest's files, and of the user's files that must not
+/// change.
+const GUEST_KEYS: &str = "keys of the guest\n";
+const USER_KEYS: &str = "keys of the user\n";
 
 impl Coming {
     /// Its name in the tree of [`Pairs::grow`].
@@ -131,20 +133,20 @@ impl Coming {
     }
 }
 
-/// A folder with what nobody may change, and a place for each pair.
+/// A folder with files that must not change, and a destination for each pair.
 pub(crate) struct Pairs {
     folder: TempDir,
     before: BTreeMap<PathBuf, String>,
     way: Way,
 }
 
-/// One pair, ready for something to come.
+/// One pair, with its destination prepared.
 pub(crate) struct Pair {
     pub(crate) there: There,
     pub(crate) coming: Coming,
     pub(crate) destination: PathBuf,
     before: BTreeMap<PathBuf, String>,
-    /// All that may change.
+    /// The folder in which changes are allowed.
     home: PathBuf,
 }
 
@@ -153,8 +155,8 @@ impl Pairs {
         let folder = tempfile::tempdir().unwrap();
         let outside = folder.path().join("outside");
         fs::create_dir_all(outside.join("sub")).unwrap();
-        fs::write(outside.join("authorized_keys"), PRECIOUS).unwrap();
-        fs::write(outside.join("sub/file"), PRECIOUS).unwrap();
+        fs::write(outside.join("authorized_keys"), USER_KEYS).unwrap();
+        fs::write(outside.join("sub/file"), USER_KEYS).unwrap();
         let before = description(&outside);
         Self {
             folder,
@@ -163,7 +165,7 @@ impl Pairs {
         }
     }
 
-    /// A folder that is the user's, to make images and others in.
+    /// Returns a path in the test's own folder, for images and the like.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -172,16 +174,16 @@ impl Pairs {
         self.path("outside")
     }
 
-    /// Makes everything that can come. It is for a guest or a disk.
+    /// Creates every kind of entry that can be written, for a guest or a disk.
     pub(crate) fn grow(&self) -> PathBuf {
         let top = self.path("grown");
         let directory = top.join("directory");
         fs::create_dir_all(directory.join("sub")).unwrap();
         fs::create_dir(top.join("empty")).unwrap();
         for path in ["file", "hard-too", "directory/authorized_keys"] {
-            fs::write(top.join(path), KEYS).unwrap();
+            fs::write(top.join(path), GUEST_KEYS).unwrap();
         }
-        fs::write(directory.join("sub/file"), KEYS).unwrap();
+        fs::write(directory.join("sub/file"), GUEST_KEYS).unwrap();
         fs::hard_link(top.join("hard-too"), top.join("hard")).unwrap();
         fs::hard_link(directory.join("sub/file"), directory.join("twin")).unwrap();
         symlink(self.outside(), directory.join("link")).unwrap();
@@ -190,7 +192,7 @@ impl Pairs {
         top
     }
 
-    /// All pairs, each with a place of its own.
+    /// Prepares all pairs, each with a destination of its own.
     pub(crate) fn all(&self) -> Vec<Pair> {
         let of_one = |there| COMING.map(|coming| self.set_up(there, coming));
         THERE.into_iter().flat_map(of_one).collect()
@@ -199,7 +201,7 @@ impl Pairs {
     fn set_up(&self, there: There, coming: Coming) -> Pair {
         let home = self.path(&format!("{there:?}-{coming:?}"));
         fs::create_dir(&home).unwrap();
-        // The name of an archive tells its format.
+        // The name of an archive determines its format.
         let ending = match self.way {
             Way::Archive => ".tar",
             _ => "",
@@ -248,7 +250,7 @@ impl Pairs {
         }
     }
 
-    /// What must become of a pair.
+    /// Returns the expected result of a pair.
     pub(crate) fn expected(&self, pair: &Pair) -> Expected {
         let (there, coming) = (pair.there, pair.coming);
         let is_file = self.way == Way::Archive || !(coming.is_directory() || coming.is_symlink());
@@ -260,7 +262,7 @@ impl Pairs {
             (There::BelowSymlink | There::FarBelowSymlink, _) => Expected::Refused(THROUGH_SYMLINK),
             (There::BelowFile, _) => Expected::Refused(NOT_A_DIRECTORY),
             (There::EmptyDirectory, Way::LikeCp) => Expected::Made,
-            // A link has the name in it.
+            // A symlink has that name in it.
             (There::FullDirectory, Way::LikeCp) => Expected::Refused(THROUGH_SYMLINK),
             (There::Nothing, _) => Expected::Made,
             (There::EmptyDirectory | There::FullDirectory, _) => match coming.is_directory() {
@@ -268,7 +270,7 @@ impl Pairs {
                 _ => Expected::Refused(IN_THE_WAY),
             },
             (There::SymlinkToDirectory | There::SymlinkToFile | There::DanglingSymlink, _) => {
-                // A link may replace a link; nothing else may.
+                // Only a symlink may replace a symlink.
                 match is_symlink {
                     true => Expected::Made,
                     false => Expected::Refused(THROUGH_SYMLINK),
@@ -281,7 +283,7 @@ impl Pairs {
         }
     }
 
-    /// Checks what came of a pair, and that nothing else has changed.
+    /// Checks the result of a pair, and that nothing else has changed.
     #[track_caller]
     pub(crate) fn check(&self, pair: &Pair, result: Result<(), String>) {
         let expected = self.expected(pair);
@@ -322,7 +324,7 @@ impl Pairs {
         match coming {
             Coming::File | Coming::HardLink => {
                 assert!(found.is_file() && found.nlink() == 1, "{what}");
-                assert_eq!(fs::read_to_string(place).unwrap(), KEYS, "{what}");
+                assert_eq!(fs::read_to_string(place).unwrap(), GUEST_KEYS, "{what}");
             }
             Coming::Directory => check_contents(place, what),
             Coming::EmptyDirectory => {
@@ -338,8 +340,8 @@ impl Pairs {
     }
 }
 
-/// Checks that the directory that came is there, with no link in place of what
-/// is none.
+/// Checks the contents of the directory that was written, and that no symlink
+/// stands in for an entry that is not one.
 #[track_caller]
 fn check_contents(place: &Path, what: &str) {
     let found = |name: &str| {
@@ -349,21 +351,21 @@ fn check_contents(place: &Path, what: &str) {
     assert!(found("").is_dir() && found("sub").is_dir(), "{what}");
     assert!(found("authorized_keys").is_file(), "{what}");
     let keys = fs::read_to_string(place.join("authorized_keys")).unwrap();
-    assert_eq!(keys, KEYS, "{what}");
+    assert_eq!(keys, GUEST_KEYS, "{what}");
     assert_eq!(found("sub/file").ino(), found("twin").ino(), "{what}");
     assert!(found("link").is_symlink(), "{what}");
 }
 
-/// Everything below a folder that would show a change.
+/// Describes everything below a folder, so that any change shows.
 fn description(top: &Path) -> BTreeMap<PathBuf, String> {
-    let mut told = BTreeMap::new();
-    let mut waiting = vec![top.to_owned()];
-    while let Some(path) = waiting.pop() {
+    let mut described = BTreeMap::new();
+    let mut pending = vec![top.to_owned()];
+    while let Some(path) = pending.pop() {
         let found = fs::symlink_metadata(&path).unwrap();
         let kind = found.file_type();
         let content = if kind.is_dir() {
             let entries = fs::read_dir(&path).unwrap();
-            waiting.extend(entries.map(|entry| entry.unwrap().path()));
+            pending.extend(entries.map(|entry| entry.unwrap().path()));
             "directory".to_owned()
         } else if kind.is_symlink() {
             format!("-> {:?}", fs::read_link(&path).unwrap())
@@ -374,7 +376,7 @@ fn description(top: &Path) -> BTreeMap<PathBuf, String> {
         };
         let times = (found.mtime(), found.mtime_nsec());
         let status = (found.ino(), found.mode(), found.nlink(), times);
-        told.insert(path, format!("{status:?} {content}"));
+        described.insert(path, format!("{status:?} {content}"));
     }
-    told
+    described
 }

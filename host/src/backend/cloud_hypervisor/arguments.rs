@@ -1,5 +1,5 @@
-//! From a machine to Cloud Hypervisor's command line. Pure, and tested by its
-//! text.
+//! Builds Cloud Hypervisor's command line for a machine. Pure, and tested by
+//! its text.
 
 use std::{
     ffi::OsString,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::backend::{Machine, version::Version};
 
-/// What a VM is made of that was looked for or made for it.
+/// The resources of a VM that were found or created for it.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) kernel: PathBuf,
@@ -21,17 +21,17 @@ pub(super) struct Parts {
 const DISK: &str = "/proc/self/fd/3";
 const INITRAMFS: &str = "/proc/self/fd/4";
 
-/// The guest's number on its vsock. Each VM has its own host, so they can all
-/// have the same.
+/// The guest's vsock CID. It is private to each VMM, so all VMs can have the
+/// same.
 const GUEST_CID: u32 = 3;
 
-/// The first version that has to be told the format of a disk, so that a guest
-/// cannot make its disk look like another one.
-const WITH_IMAGE_TYPES: Version = Version(52, 0, 0);
+/// The first version that takes the format of a disk as an option, which
+/// prevents a guest from making its disk look like another format.
+const WITH_IMAGE_TYPE: Version = Version(52, 0, 0);
 
 pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     let mut disk = format!("path={DISK}");
-    if parts.version >= WITH_IMAGE_TYPES {
+    if parts.version >= WITH_IMAGE_TYPE {
         disk.push_str(",image_type=raw");
     }
     let options: [(&str, OsString); 9] = [
@@ -59,7 +59,7 @@ fn vsock(path: &Path) -> OsString {
 
 fn kernel_arguments(machine: &Machine) -> String {
     // A panic resets the machine at once. Cloud Hypervisor then boots it again,
-    // and the agent ends it: nobody waits for it any more.
+    // and the agent ends it because no host waits for it.
     let ours = "console=ttyS0 quiet panic=-1";
     match machine.kernel_arguments() {
         "" => ours.to_owned(),

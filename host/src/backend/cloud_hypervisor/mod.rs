@@ -1,7 +1,7 @@
-//! Cloud Hypervisor, by its command line.
+//! Cloud Hypervisor, configured by its command line.
 //!
-//! Its devices are on a PCI bus, and its machine is powered off through ACPI. The
-//! usual guest kernel has neither, so there is one of its own: see
+//! Its devices are on a PCI bus, and its machine powers off through ACPI. The
+//! default guest kernel has neither, so it needs a separate one: see
 //! `kernel-config/README.md`.
 
 mod arguments;
@@ -19,30 +19,30 @@ use std::{
 use self::arguments::Parts;
 use super::{
     AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm,
-    kvm::{demand_kvm, has_kvm},
+    kvm::{check_kvm, require_kvm},
     raw_disk::raw_disk,
     version::Version,
 };
 use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
 
 /// The Cloud Hypervisor backend. It needs KVM, and a guest kernel with PCI and
-/// ACPI: `kernel-config/build.sh cloud-hypervisor` makes one.
+/// ACPI: `kernel-config/build.sh cloud-hypervisor` builds one.
 #[derive(Clone, Debug, Default)]
 pub struct CloudHypervisor {
     program: Option<PathBuf>,
 }
 
-/// What the guest's kernel must have.
-const KERNEL_OPTIONS: [&str; 2] = ["CONFIG_VIRTIO_PCI", "CONFIG_ACPI"];
+/// The options that the guest's kernel must have.
+const REQUIRED_OPTIONS: [&str; 2] = ["CONFIG_VIRTIO_PCI", "CONFIG_ACPI"];
 
 impl CloudHypervisor {
-    /// The Cloud Hypervisor that `VMCELL_CLOUD_HYPERVISOR` names, or the one in
-    /// `PATH`.
+    /// Uses the Cloud Hypervisor that `VMCELL_CLOUD_HYPERVISOR` names, or the
+    /// one in `PATH`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This Cloud Hypervisor.
+    /// Uses this Cloud Hypervisor.
     pub fn at(program: impl Into<PathBuf>) -> Self {
         Self {
             program: Some(program.into()),
@@ -53,10 +53,10 @@ impl CloudHypervisor {
         locate::cloud_hypervisor(self.program.as_deref())
     }
 
-    /// Why it cannot be used; what was found if it can.
-    fn examine(&self) -> Result<String, String> {
+    /// Returns what was found, or why it cannot be used.
+    fn check(&self) -> Result<String, String> {
         let program = self.program().map_err(|error| error.to_string())?;
-        has_kvm()?;
+        check_kvm()?;
         let version = version(&program).map_err(|error| error.to_string())?;
         kernel(None).map_err(|error| error.to_string())?;
         Ok(format!("{} {version}, /dev/kvm works", program.display()))
@@ -69,14 +69,14 @@ impl Backend for CloudHypervisor {
     }
 
     fn health(&self) -> BackendHealth {
-        match self.examine() {
+        match self.check() {
             Ok(found) => BackendHealth::available(found),
             Err(reason) => BackendHealth::unavailable(reason),
         }
     }
 
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
-        demand_kvm(&machine, self.name())?;
+        require_kvm(&machine, self.name())?;
         let link = machine.only_link(LinkKind::HybridVsock, self.name())?;
         let program = self.program()?;
         let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
@@ -100,8 +100,8 @@ impl Backend for CloudHypervisor {
         };
 
         let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-        let (console, console_of_vmm) = pair()?;
-        let (complaints, complaints_of_vmm) = pair()?;
+        let (console, vmm_console) = pair()?;
+        let (stderr, vmm_stderr) = pair()?;
         let mut command = Command::new(program);
         command
             .args(arguments::arguments(&machine, &parts))
@@ -109,11 +109,11 @@ impl Backend for CloudHypervisor {
             .current_dir("/")
             // A Ctrl-C at the terminal is for the program, not for its VMs.
             .process_group(0)
-            .stdout(OwnedFd::from(console_of_vmm))
-            .stderr(OwnedFd::from(complaints_of_vmm));
+            .stdout(OwnedFd::from(vmm_console))
+            .stderr(OwnedFd::from(vmm_stderr));
         let vmm = Vmm::spawn(command, vec![disk.into(), initramfs.into()])?;
         let launched = Launched::new(vmm, transport).link(link).keep(folder);
-        Ok(launched.console(console).console(complaints))
+        Ok(launched.console(console).console(stderr))
     }
 }
 
@@ -121,14 +121,14 @@ fn version(program: &Path) -> Result<Version, Error> {
     Version::of(program).ok_or_else(|| Error::BadFile {
         what: "Cloud Hypervisor",
         path: program.to_owned(),
-        reason: "does not tell its version".to_owned(),
+        reason: "prints no version".to_owned(),
     })
 }
 
-/// A guest kernel that it can boot.
+/// Returns a guest kernel that it can boot.
 fn kernel(given: Option<&Path>) -> Result<PathBuf, Error> {
     let path = locate::cloud_hypervisor_kernel(given)?;
-    match lacks(&path) {
+    match missing_option(&path) {
         None => Ok(path),
         Some(option) => Err(Error::BadFile {
             what: "kernel",
@@ -141,15 +141,16 @@ fn kernel(given: Option<&Path>) -> Result<PathBuf, Error> {
     }
 }
 
-/// What a kernel lacks, by the config that its build left beside it. A kernel
-/// without one is believed to have everything.
-fn lacks(kernel: &Path) -> Option<&'static str> {
+/// Returns the first required option that a kernel lacks, according to the
+/// config that its build left beside it. A kernel without such a config is
+/// assumed to have all.
+fn missing_option(kernel: &Path) -> Option<&'static str> {
     let config = fs::read_to_string(kernel.with_file_name("config")).ok()?;
     let has = |option: &str| {
         let mut lines = config.lines();
         lines.any(|line| line.strip_prefix(option) == Some("=y"))
     };
-    KERNEL_OPTIONS.into_iter().find(|option| !has(option))
+    REQUIRED_OPTIONS.into_iter().find(|option| !has(option))
 }
 
 #[cfg(test)]
@@ -160,11 +161,11 @@ mod tests {
     fn a_kernel_without_pci_is_told_from_one_with_it() {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("vmlinux");
-        assert_eq!(lacks(&kernel), None, "nothing is known of it");
+        assert_eq!(missing_option(&kernel), None, "nothing is known of it");
         let write = |text| fs::write(folder.path().join("config"), text).unwrap();
         write("CONFIG_ACPI=y\n# CONFIG_VIRTIO_PCI is not set\n");
-        assert_eq!(lacks(&kernel), Some("CONFIG_VIRTIO_PCI"));
+        assert_eq!(missing_option(&kernel), Some("CONFIG_VIRTIO_PCI"));
         write("CONFIG_ACPI=y\nCONFIG_VIRTIO_PCI=y\n");
-        assert_eq!(lacks(&kernel), None);
+        assert_eq!(missing_option(&kernel), None);
     }
 }

@@ -1,37 +1,38 @@
-//! From a machine to Firecracker's config file. Pure, and tested by its text.
+//! Builds Firecracker's config file for a machine. Pure, and tested by its
+//! text.
 
 use serde::Serialize;
 
 use crate::backend::Machine;
 
-/// Where Firecracker finds what a VM is made of, as it sees it itself.
+/// The paths of a VM's files as Firecracker sees them.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Paths {
     pub(super) kernel: String,
     pub(super) initramfs: String,
     pub(super) disk: String,
     pub(super) vsock: String,
 }
 
-/// The guest's number on its vsock. Each VM has its own host, so they can all
-/// have the same.
+/// The guest's vsock CID. It is private to each VMM, so all VMs can have the
+/// same.
 const GUEST_CID: u32 = 3;
 
-/// The file, whose format is that of Firecracker's `--config-file`.
-pub(super) fn config(machine: &Machine, places: &Places) -> String {
+/// Returns the config file in the format of Firecracker's `--config-file`.
+pub(super) fn config(machine: &Machine, paths: &Paths) -> String {
     let config = Config {
         boot_source: BootSource {
-            kernel_image_path: &places.kernel,
-            initrd_path: &places.initramfs,
+            kernel_image_path: &paths.kernel,
+            initrd_path: &paths.initramfs,
             boot_args: kernel_arguments(machine),
         },
         drives: [Drive {
             drive_id: "root",
-            path_on_host: &places.disk,
+            path_on_host: &paths.disk,
             // The agent mounts it.
             is_root_device: false,
             is_read_only: false,
-            // It ends with the VM and has nothing to make durable.
+            // It is discarded with the VM and needs no flush.
             cache_type: "Unsafe",
         }],
         machine_config: MachineConfig {
@@ -41,14 +42,15 @@ pub(super) fn config(machine: &Machine, places: &Places) -> String {
         },
         vsock: Vsock {
             guest_cid: GUEST_CID,
-            uds_path: &places.vsock,
+            uds_path: &paths.vsock,
         },
     };
-    // There is nothing in it that JSON cannot say.
+    // Everything in it can be serialised.
     serde_json::to_string_pretty(&config).unwrap_or_default()
 }
 
-/// The name of a VM for Firecracker, which allows fewer characters than we do.
+/// Returns the name of a VM for Firecracker, which allows fewer characters than
+/// vmcell.
 pub(super) fn instance_id(id: &str) -> String {
     let allowed = |letter: char| match letter.is_ascii_alphanumeric() {
         true => letter,
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_whole_config_file() {
-        let places = Places {
+        let paths = Paths {
             kernel: "/kernel".to_owned(),
             initramfs: "/proc/self/fd/4".to_owned(),
             disk: "/proc/self/fd/3".to_owned(),
@@ -120,7 +122,7 @@ mod tests {
         };
         let machine = Machine::sample(Acceleration::Kvm);
         assert_eq!(
-            config(&machine, &places),
+            config(&machine, &paths),
             r#"{
   "boot-source": {
     "kernel_image_path": "/kernel",

@@ -1,16 +1,16 @@
-//! Firecracker in a jail: its own root folder, user and cgroup.
+//! Firecracker in a jail: with a root folder, a user and a cgroup of its own.
 //!
 //! ```text
 //!  <base>/<id>                    the folder of the VM
 //!    firecracker/vm/root          what Firecracker sees as /
 //!      kernel initramfs disk config.json
 //!      v  v_1025                  vsock
-//!      api                        if it is asked for
+//!      api                        if it is enabled
 //! ```
 //!
-//! A process that changes its user loses the word that it is to die with its
-//! parent. So a jailed VM outlives a program that is killed, until the next
-//! start finds its folder and kills its cgroup.
+//! A process that changes its user loses its parent death signal (prctl(2)). So
+//! a jailed VM outlives a program that is killed, until the next start finds
+//! its folder and kills its cgroup.
 
 use std::{
     ffi::OsString,
@@ -27,7 +27,7 @@ use super::{API, VSOCK, config, options, spawn};
 use crate::{
     backend::{
         AgentTransport, Launched, Machine,
-        firecracker::config::Places,
+        firecracker::config::Paths,
         process::cgroup::mount_point,
         raw_disk::{copy, fill_raw_disk},
     },
@@ -36,7 +36,7 @@ use crate::{
     run_folder::RunFolder,
 };
 
-/// How Firecracker is jailed. Only root can do it.
+/// How Firecracker is jailed. Requires root.
 #[derive(Clone, Debug)]
 pub struct Jail {
     user: u32,
@@ -45,11 +45,11 @@ pub struct Jail {
     program: Option<PathBuf>,
 }
 
-/// What the jailer calls the VM. There is one in each folder.
-const NAME: &str = "vm";
+/// The id of the VM for the jailer. Each folder has only one.
+const JAIL_ID: &str = "vm";
 
 impl Jail {
-    /// As this user and group, which should be nobody else's.
+    /// Runs Firecracker as this user and group, which nothing else should use.
     pub fn new(user: u32, group: u32) -> Self {
         Self {
             user,
@@ -59,32 +59,33 @@ impl Jail {
         }
     }
 
-    /// The folder that jails are made in, with a short path, on a file system
-    /// with room for a disk of each VM, and best on that of the images. It is
-    /// this user's alone. If not set it is [`RunFolder::base`].
+    /// Sets the folder that jails are created in. Its path should be short, and
+    /// its file system needs room for a disk of each VM; best is that of the
+    /// images. It must belong to this user alone. The default is
+    /// [`RunFolder::base`].
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// The jailer to use; the one that `VMCELL_JAILER` names or that is in `PATH`
-    /// if not set.
+    /// Sets the jailer to use; by default the one that `VMCELL_JAILER` names,
+    /// or the one in `PATH`.
     #[must_use]
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = Some(program.into());
         self
     }
 
-    /// Whether there can be one.
-    pub(super) fn examine(&self) -> Result<(), Error> {
+    /// Checks that a jail can be created.
+    pub(super) fn check(&self) -> Result<(), Error> {
         locate::jailer(self.program.as_deref())?;
         if !geteuid().is_root() {
             return Err(Error::Invalid(
                 "a jail can be made by root only: run as root, or without a jail".to_owned(),
             ));
         }
-        hierarchy().map(drop)
+        cgroup2_root().map(drop)
     }
 
     pub(super) fn launch(
@@ -96,14 +97,14 @@ impl Jail {
         let jailer = locate::jailer(self.program.as_deref())?;
         let folder = RunFolder::create(&self.base(), machine.id())?;
         let cgroup = format!("vmcell-{}", machine.id());
-        let cgroup_path = hierarchy()?.join(&cgroup);
-        folder.remove_cgroup_too(&cgroup_path)?;
+        let cgroup_path = cgroup2_root()?.join(&cgroup);
+        folder.remove_cgroup_on_drop(&cgroup_path)?;
         fs::create_dir(&cgroup_path).map_err(Error::host("make a cgroup for the VM"))?;
 
         let root = self.root(firecracker, machine.id());
-        let transport = self.furnish(&root, machine).map_err(|error| match error {
-            Unfurnished::Jail(source) => Error::host("furnish the jail")(source),
-            Unfurnished::Machine(error) => error,
+        let transport = self.populate(&root, machine).map_err(|error| match error {
+            PopulateError::Io(source) => Error::host("create the files of the jail")(source),
+            PopulateError::Machine(error) => error,
         })?;
         let mut command = Command::new(jailer);
         let api = has_api.then(|| Path::new("/").join(API));
@@ -111,27 +112,27 @@ impl Jail {
         Ok(spawn(command, Vec::new(), transport)?.keep(folder))
     }
 
-    /// Puts all that the VM needs where Firecracker will see it.
-    fn furnish(&self, root: &Path, machine: &Machine) -> Result<AgentTransport, Unfurnished> {
+    /// Creates the files that the VM needs in the root of the jail.
+    fn populate(&self, root: &Path, machine: &Machine) -> Result<AgentTransport, PopulateError> {
         fs::create_dir_all(root)?;
         let transport = AgentTransport::hybrid(root.join(VSOCK))?;
         let kernel = File::open(machine.kernel()?)?;
-        copy(&kernel, kernel.metadata()?.len(), &new(root, "kernel")?)?;
+        copy(&kernel, kernel.metadata()?.len(), &create(root, "kernel")?)?;
         let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
         copy(
             &initramfs,
             initramfs.metadata()?.len(),
-            &new(root, "initramfs")?,
+            &create(root, "initramfs")?,
         )?;
-        fill_raw_disk(machine, "firecracker", &new(root, "disk")?)?;
-        let places = Places {
+        fill_raw_disk(machine, "firecracker", &create(root, "disk")?)?;
+        let paths = Paths {
             kernel: "/kernel".to_owned(),
             initramfs: "/initramfs".to_owned(),
             disk: "/disk".to_owned(),
             vsock: format!("/{VSOCK}"),
         };
-        new(root, "config.json")?.write_all(config::config(machine, &places).as_bytes())?;
-        // Among them is where the agent's first connection arrives.
+        create(root, "config.json")?.write_all(config::config(machine, &paths).as_bytes())?;
+        // This includes the socket of the agent's first connection.
         for entry in fs::read_dir(root)? {
             chown(entry?.path(), Some(self.user), Some(self.group))?;
         }
@@ -142,16 +143,17 @@ impl Jail {
         self.folder.clone().unwrap_or_else(RunFolder::base)
     }
 
-    /// What Firecracker will see as its root in the VM with this id.
+    /// Returns the folder that Firecracker sees as its root in the VM with this
+    /// id.
     pub(super) fn root(&self, firecracker: &Path, id: &str) -> PathBuf {
-        // The jailer names a folder after the program that links may lead to.
+        // The jailer names a folder after the program, with symlinks resolved.
         let program = firecracker.canonicalize();
         let program = program.as_deref().unwrap_or(firecracker);
         let name = program.file_name().unwrap_or_default();
-        self.base().join(id).join(name).join(NAME).join("root")
+        self.base().join(id).join(name).join(JAIL_ID).join("root")
     }
 
-    /// What the jailer is told, and through it Firecracker.
+    /// Returns the command line of the jailer, which includes Firecracker's.
     fn arguments(
         &self,
         firecracker: &Path,
@@ -162,13 +164,13 @@ impl Jail {
         let user = self.user.to_string();
         let group = self.group.to_string();
         let jail: [(&str, OsString); 7] = [
-            ("--id", NAME.into()),
+            ("--id", JAIL_ID.into()),
             ("--exec-file", firecracker.into()),
             ("--uid", user.into()),
             ("--gid", group.into()),
             ("--chroot-base-dir", folder.into()),
             ("--cgroup-version", "2".into()),
-            // It is there, and nothing is to be set in it: so it is joined.
+            // It exists and nothing is set in it, so the jailer only joins it.
             ("--parent-cgroup", cgroup.into()),
         ];
         let jail = jail
@@ -180,15 +182,15 @@ impl Jail {
     }
 }
 
-/// A new file of a jail.
-fn new(root: &Path, name: &str) -> io::Result<File> {
+/// Creates a file in a jail.
+fn create(root: &Path, name: &str) -> io::Result<File> {
     let file = File::create_new(root.join(name))?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     Ok(file)
 }
 
-/// Where cgroups of version 2 are.
-fn hierarchy() -> Result<PathBuf, Error> {
+/// Returns where the cgroup v2 hierarchy is mounted.
+fn cgroup2_root() -> Result<PathBuf, Error> {
     mount_point().ok_or_else(|| Error::Missing {
         what: "the cgroup hierarchy of version 2",
         remedy: "mount it, or run Firecracker without a jail: what is in a jail is ended through \
@@ -197,19 +199,19 @@ fn hierarchy() -> Result<PathBuf, Error> {
     })
 }
 
-/// Why a jail could not be furnished.
-enum Unfurnished {
-    Jail(io::Error),
+/// Why the files of a jail could not be created.
+enum PopulateError {
+    Io(io::Error),
     Machine(Error),
 }
 
-impl From<io::Error> for Unfurnished {
+impl From<io::Error> for PopulateError {
     fn from(error: io::Error) -> Self {
-        Self::Jail(error)
+        Self::Io(error)
     }
 }
 
-impl From<Error> for Unfurnished {
+impl From<Error> for PopulateError {
     fn from(error: Error) -> Self {
         Self::Machine(error)
     }

@@ -1,4 +1,4 @@
-//! Firecracker, from a config file.
+//! Firecracker, configured by a config file.
 //!
 //! ```text
 //!  this program ── firecracker --no-api --config-file /proc/self/fd/5
@@ -6,10 +6,10 @@
 //!                    vsock: Unix sockets in a folder of the VM
 //! ```
 //!
-//! Its API is off unless a caller wants it: there is nothing that we ask of it
-//! and that the config file does not say, a guest that powers itself off ends
-//! it, and what is not there cannot be attacked. With the API its socket is in
-//! the folder of the VM, and is opened before the VM boots.
+//! Its API is off unless a caller enables it. This library does not need it:
+//! the config file says everything, a guest that powers off ends Firecracker,
+//! and an API that is off cannot be attacked. If it is on, its socket is in the
+//! folder of the VM, and is opened before the VM boots.
 
 mod config;
 mod jail;
@@ -25,12 +25,12 @@ use std::{
     process::Command,
 };
 
-use self::config::{Places, config, instance_id};
+use self::config::{Paths, config, instance_id};
 pub use self::jail::Jail;
 use super::{
     AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm,
-    kvm::{demand_kvm, has_kvm},
-    machine::file_in_memory,
+    kvm::{check_kvm, require_kvm},
+    machine::memfd_with,
     raw_disk::raw_disk,
 };
 use crate::{error::Error, link::LinkKind, locate, run_folder::RunFolder};
@@ -45,11 +45,11 @@ pub struct Firecracker {
     has_api: bool,
 }
 
-/// What its socket is called: short, because the addresses of sockets are.
+/// The name of its vsock socket: short, because socket addresses are.
 const VSOCK: &str = "v";
 
-/// What the socket of its API is called. No port of the guest leads there, as
-/// those of vsock are called `v_<port>`.
+/// The name of its API socket. It cannot collide with the sockets of guest
+/// ports, which are named `v_<port>`.
 const API: &str = "api";
 
 // The descriptors that it inherits, in the order in which they are passed.
@@ -58,12 +58,13 @@ const INITRAMFS: &str = "/proc/self/fd/4";
 const CONFIG: &str = "/proc/self/fd/5";
 
 impl Firecracker {
-    /// The Firecracker that `VMCELL_FIRECRACKER` names, or the one in `PATH`.
+    /// Uses the Firecracker that `VMCELL_FIRECRACKER` names, or the one in
+    /// `PATH`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This Firecracker.
+    /// Uses this Firecracker.
     pub fn at(program: impl Into<PathBuf>) -> Self {
         Self {
             program: Some(program.into()),
@@ -71,30 +72,30 @@ impl Firecracker {
         }
     }
 
-    /// Runs it in a jail, by its own program `jailer`.
+    /// Runs it in a jail, with Firecracker's `jailer`.
     #[must_use]
     pub fn jailed(mut self, jail: Jail) -> Self {
         self.jail = Some(jail);
         self
     }
 
-    /// Starts it with its API, for what this library does not ask of it: to pause
-    /// a VM, to limit the rate of its disk, to take a snapshot. Without this it
-    /// has none.
+    /// Enables its API, for features that this library does not use: pausing a
+    /// VM, limiting the rate of its disk, taking a snapshot. It is off by
+    /// default.
     ///
-    /// Each VM has a socket of its own: see [`api_socket`](Self::api_socket). A VM
-    /// that is paused there answers nobody here.
+    /// Each VM has a socket of its own: see [`api_socket`](Self::api_socket). A
+    /// VM that is paused there does not reply here.
     #[must_use]
     pub fn with_api(mut self) -> Self {
         self.has_api = true;
         self
     }
 
-    /// The Unix socket on which the VM with this id takes requests of
-    /// Firecracker's API: HTTP, as its documentation tells. It is there from when
-    /// the VM has started until it has ended, for the user who started it and
-    /// nobody else. In a jail it is what Firecracker says: one that a guest has
-    /// taken over may have put something else there.
+    /// Returns the Unix socket of Firecracker's API for the VM with this id. It
+    /// speaks HTTP as Firecracker's documentation describes. It exists from the
+    /// start of the VM until its end, accessible to the user who started it
+    /// only. In a jail do not trust it: a Firecracker that a guest has taken
+    /// over may have put something else there.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -133,31 +134,31 @@ impl Firecracker {
         locate::firecracker(self.program.as_deref())
     }
 
-    /// Why it cannot be used; what was found if it can.
-    fn examine(&self) -> Result<String, String> {
+    /// Returns what was found, or why it cannot be used.
+    fn check(&self) -> Result<String, String> {
         let program = self.program().map_err(|error| error.to_string())?;
-        has_kvm()?;
+        check_kvm()?;
         if let Some(vulnerability) = vulnerability(&program) {
             return Err(vulnerability);
         }
         if let Some(jail) = &self.jail {
-            jail.examine().map_err(|error| error.to_string())?;
+            jail.check().map_err(|error| error.to_string())?;
         }
         Ok(format!("{}, /dev/kvm works", program.display()))
     }
 
-    fn launch_free(&self, machine: &Machine) -> Result<Launched, Error> {
+    fn launch_unjailed(&self, machine: &Machine) -> Result<Launched, Error> {
         let folder = RunFolder::create(&RunFolder::base(), machine.id())?;
         let transport = AgentTransport::hybrid(folder.path().join(VSOCK))?;
         let disk = raw_disk(machine, "firecracker")?;
         let initramfs = machine.initramfs("/dev/vda", transport.boot_link())?;
-        let places = Places {
-            kernel: text(&machine.kernel()?)?,
+        let paths = Paths {
+            kernel: utf8_path(&machine.kernel()?)?,
             initramfs: INITRAMFS.to_owned(),
             disk: DISK.to_owned(),
-            vsock: text(&folder.path().join(VSOCK))?,
+            vsock: utf8_path(&folder.path().join(VSOCK))?,
         };
-        let config = file_in_memory("vmcell-config", config(machine, &places).as_bytes())
+        let config = memfd_with("vmcell-config", config(machine, &paths).as_bytes())
             .map_err(Error::host("make Firecracker's config file"))?;
         let mut command = Command::new(self.program()?);
         let api = self.has_api.then(|| folder.path().join(API));
@@ -174,64 +175,64 @@ impl Backend for Firecracker {
     }
 
     fn health(&self) -> BackendHealth {
-        match self.examine() {
+        match self.check() {
             Ok(found) => BackendHealth::available(found),
             Err(reason) => BackendHealth::unavailable(reason),
         }
     }
 
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
-        demand_kvm(&machine, self.name())?;
+        require_kvm(&machine, self.name())?;
         let link = machine.only_link(LinkKind::HybridVsock, self.name())?;
         let launched = match &self.jail {
-            None => self.launch_free(&machine),
+            None => self.launch_unjailed(&machine),
             Some(jail) => jail.launch(&self.program()?, &machine, self.has_api),
         };
         Ok(launched?.link(link))
     }
 }
 
-/// What Firecracker is told besides its config file.
+/// Returns its command line.
 fn arguments(machine: &Machine, config: &str, api: Option<&Path>) -> Vec<OsString> {
     let id = instance_id(machine.id());
     let identity = ["--id", &id].map(OsString::from);
     identity.into_iter().chain(options(config, api)).collect()
 }
 
-/// What it is told in a jail too, with paths as it sees them.
+/// Returns the options that it also gets in a jail, with paths as it sees them.
 fn options(config: &str, api: Option<&Path>) -> Vec<OsString> {
     let mut words: Vec<OsString> = match api {
         None => vec!["--no-api".into()],
         Some(socket) => vec!["--api-sock".into(), socket.into()],
     };
-    // Its log goes where the guest's console goes, and is to say what is wrong.
+    // Its log goes to the guest's console; only warnings and errors are wanted.
     words.extend(["--config-file", config, "--level", "Warning"].map(OsString::from));
     words
 }
 
-/// Starts it, with its console and complaints where they are read.
+/// Starts it, with its console and standard error connected.
 fn spawn(
     mut command: Command,
     descriptors: Vec<OwnedFd>,
     transport: AgentTransport,
 ) -> Result<Launched, Error> {
     let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-    let (console, console_of_vmm) = pair()?;
-    let (complaints, complaints_of_vmm) = pair()?;
+    let (console, vmm_console) = pair()?;
+    let (stderr, vmm_stderr) = pair()?;
     command
         .env_clear()
         .current_dir("/")
         // A Ctrl-C at the terminal is for the program, not for its VMs.
         .process_group(0)
-        .stdout(OwnedFd::from(console_of_vmm))
-        .stderr(OwnedFd::from(complaints_of_vmm));
+        .stdout(OwnedFd::from(vmm_console))
+        .stderr(OwnedFd::from(vmm_stderr));
     let vmm = Vmm::spawn(command, descriptors)?;
     let launched = Launched::new(vmm, transport);
-    Ok(launched.console(console).console(complaints))
+    Ok(launched.console(console).console(stderr))
 }
 
-/// A path as JSON can say it.
-fn text(path: &Path) -> Result<String, Error> {
+/// Returns a path as UTF-8, which JSON needs.
+fn utf8_path(path: &Path) -> Result<String, Error> {
     path.to_str()
         .map(str::to_owned)
         .ok_or_else(|| Error::BadFile {

@@ -1,29 +1,30 @@
-//! Versions of Firecracker that must not be used.
+//! Firecracker versions with known vulnerabilities.
 
 use std::path::Path;
 
 use crate::backend::version::Version;
 
-/// The first version without what is known to be wrong.
-const FIRST_GOOD: Version = Version(1, 14, 4);
+/// The first version with the fix.
+const FIRST_FIXED: Version = Version(1, 14, 4);
 
-/// A later one that has it again.
-const ALSO_BAD: Version = Version(1, 15, 0);
+/// A later version without the fix.
+const ALSO_VULNERABLE: Version = Version(1, 15, 0);
 
-/// Why this Firecracker must not be used. None: nothing is known against it.
+/// Returns why this Firecracker must not be used; `None` if no vulnerability is
+/// known.
 pub(crate) fn vulnerability(program: &Path) -> Option<String> {
-    judge(program, Version::of(program))
+    check_version(program, Version::of(program))
 }
 
-fn judge(program: &Path, version: Option<Version>) -> Option<String> {
+fn check_version(program: &Path, version: Option<Version>) -> Option<String> {
     let program = program.display();
     match version {
         None => Some(format!(
-            "{program} does not tell its version: it is no Firecracker"
+            "{program} prints no version: it is not Firecracker"
         )),
-        Some(version) if version < FIRST_GOOD || version == ALSO_BAD => Some(format!(
+        Some(version) if version < FIRST_FIXED || version == ALSO_VULNERABLE => Some(format!(
             "{program} is version {version}, which has CVE-2026-5747 (a guest can write outside \
-             of its memory): install {FIRST_GOOD}, or 1.15.1 or later"
+             of its memory): install {FIRST_FIXED}, or 1.15.1 or later"
         )),
         Some(_) => None,
     }
@@ -35,20 +36,20 @@ mod tests {
 
     #[test]
     fn known_bad_versions_are_named_with_what_to_do() {
-        let judged = |version| judge(Path::new("/bin/firecracker"), version);
+        let checked = |version| check_version(Path::new("/bin/firecracker"), version);
         for bad in [
             Version(1, 14, 3),
             Version(1, 13, 0),
             Version(0, 25, 2),
             Version(1, 15, 0),
         ] {
-            let reason = judged(Some(bad)).unwrap();
+            let reason = checked(Some(bad)).unwrap();
             assert!(reason.contains("CVE-2026-5747"), "{reason}");
             assert!(reason.contains("install 1.14.4"), "{reason}");
         }
         for good in [Version(1, 14, 4), Version(1, 15, 1), Version(2, 0, 0)] {
-            assert_eq!(judged(Some(good)), None);
+            assert_eq!(checked(Some(good)), None);
         }
-        assert!(judged(None).unwrap().contains("does not tell"));
+        assert!(checked(None).unwrap().contains("prints no version"));
     }
 }

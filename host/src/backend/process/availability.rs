@@ -4,33 +4,34 @@ use rustix::{process::geteuid, system::uname};
 
 use crate::backend::BackendHealth;
 
-/// From this version on overlayfs can be mounted in user namespaces, and from
-/// the second on with owners that are shifted, which is what root does.
+/// The first kernel that can mount overlayfs in user namespaces, and the first
+/// one that can do so with idmapped layers, which root needs.
 const OVERLAY: (u32, u32) = (5, 11);
-const SHIFTED_OVERLAY: (u32, u32) = (5, 19);
+const IDMAPPED_OVERLAY: (u32, u32) = (5, 19);
 
-/// Whether namespaces can be made, as far as the kernel's settings tell.
+/// Returns whether namespaces can be created, judging by the kernel's version
+/// and settings.
 pub(super) fn health() -> BackendHealth {
-    match obstacle(geteuid().is_root()) {
+    match missing_support(geteuid().is_root()) {
         Some(reason) => BackendHealth::unavailable(reason),
         None => BackendHealth::available(
-            "the kernel allows user namespaces; it is no VM and no security boundary",
+            "the kernel allows user namespaces; it is not a VM and no security boundary",
         ),
     }
 }
 
-fn obstacle(is_root: bool) -> Option<String> {
+fn missing_support(is_root: bool) -> Option<String> {
     let setting = |path: &str| {
         let text = fs::read_to_string(path).ok()?;
         text.trim().parse::<u64>().ok()
     };
-    let needed = if is_root { SHIFTED_OVERLAY } else { OVERLAY };
+    let needed = if is_root { IDMAPPED_OVERLAY } else { OVERLAY };
     let uname = uname();
     let release = uname.release().to_string_lossy();
     if version(&release).is_some_and(|version| version < needed) {
         let (major, minor) = needed;
         return Some(format!(
-            "the kernel is Linux {release}, and overlayfs in user namespaces takes {major}.{minor}"
+            "the kernel is Linux {release}, and overlayfs in user namespaces needs {major}.{minor}"
         ));
     }
     if setting("/proc/sys/user/max_user_namespaces") == Some(0) {
@@ -60,7 +61,7 @@ fn obstacle(is_root: bool) -> Option<String> {
     None
 }
 
-/// The first two numbers of a release of the kernel.
+/// Parses the first two numbers of a kernel release.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|char: char| !char.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

@@ -13,15 +13,15 @@ use vmcell_wire::namespaces::Ids;
 
 use crate::{backend::RunFolder, error::Error};
 
-/// A cgroup of version 2 for one VM, whose root may do with it what it likes.
+/// A cgroup v2 for one VM, delegated to the root user of its namespaces.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     pub(super) directory: File,
-    /// Removes the cgroup when it is dropped, or after a crash.
+    /// Removes the cgroup when this is dropped, or after a crash.
     pub(super) folder: RunFolder,
 }
 
-/// What whom a cgroup is delegated to must be able to write: cgroups(7).
+/// The files that the delegatee of a cgroup must be able to write: cgroups(7).
 const DELEGATED: [&str; 4] = [
     ".",
     "cgroup.procs",
@@ -30,14 +30,15 @@ const DELEGATED: [&str; 4] = [
 ];
 
 impl Cgroup {
-    /// Makes it. None: this program may make none, and the VM has to do without.
+    /// Creates it. Returns `None` if this program may not create cgroups; the
+    /// VM then runs without one.
     pub(super) fn make(id: &str, ids: Ids) -> Result<Option<Self>, Error> {
         let Some(parent) = parent() else {
             return Ok(None);
         };
         let path = parent.join(format!("vmcell-{id}"));
         let folder = RunFolder::create(&RunFolder::base(), id)?;
-        folder.remove_cgroup_too(&path)?;
+        folder.remove_cgroup_on_drop(&path)?;
         match make(&path, ids) {
             Ok(directory) => Ok(Some(Self { directory, folder })),
             Err(error) => {
@@ -58,9 +59,10 @@ fn make(path: &Path, ids: Ids) -> io::Result<File> {
     File::open(path)
 }
 
-/// Where this user may make cgroups: root in the root of the hierarchy, which
-/// alone can have processes and still hand its controllers down; others where
-/// they are themselves, if that was delegated to them.
+/// Returns the directory where this user may create cgroups. For root it is the
+/// root of the hierarchy, the only cgroup that can have processes and still
+/// delegate its controllers. For other users it is their own cgroup, if that
+/// was delegated to them.
 fn parent() -> Option<PathBuf> {
     let root = mount_point()?;
     let parent = match geteuid().is_root() {
@@ -75,12 +77,12 @@ fn parent() -> Option<PathBuf> {
     (may_write(&parent) && may_write(&parent.join("cgroup.procs"))).then_some(parent)
 }
 
-/// Where the hierarchy of version 2 is mounted.
+/// Returns where the cgroup v2 hierarchy is mounted.
 pub(crate) fn mount_point() -> Option<PathBuf> {
     mounted_at(&fs::read_to_string("/proc/self/mounts").ok()?)
 }
 
-/// The same, by the text of proc_pid_mounts(5).
+/// Same, from the text of proc_pid_mounts(5).
 fn mounted_at(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(1);

@@ -1,31 +1,31 @@
-//! No VM: the agent in namespaces of the host's own kernel.
+//! The backend without a VM: the agent runs in namespaces of the host's kernel.
 //!
 //! ```text
-//!  this program ── keeper, the agent's program (outside)
+//!  this program ── supervisor: the agent's binary (outside)
 //!                    └── PID 1, the agent    user, pid, mount, UTS, IPC, network
 //!                          └── children      and cgroup namespaces
 //!
 //!  /            overlayfs: memory above the files of an image or a directory
 //!  /dev         null, zero, full, random, urandom, tty, terminals
-//!  /proc /run   its own        /sys   nothing but its cgroups
+//!  /proc /run   private        /sys   its cgroups only
 //!  network      lo
 //! ```
 //!
-//! What it writes is kept in memory, up to the size of the VM's memory, and is
-//! gone with it. Virtual processors, memory and the kernel are otherwise the
-//! host's. Before Linux 6.6 a directory of the image that was removed cannot be
-//! made again.
+//! Writes go to memory, up to the size of the VM's memory, and are lost when it
+//! ends. Virtual processors, memory and the kernel are otherwise the host's.
+//! Before Linux 6.6 a directory of the image that was removed cannot be created
+//! again.
 //!
-//! Users: where this program runs as root, there are 65,536 of them, who are
-//! nobody on the host, and files keep their owners. Where it does not, there is
-//! one: root, who is this program's user on the host. All files belong to
-//! it, and nobody else can be anybody.
+//! Users: if this program runs as root, there are 65,536 users, which map to
+//! unused ids of the host, and files keep their owners. Otherwise there is one:
+//! root, which maps to this program's user on the host. It owns all files, and
+//! no other user exists.
 
 mod availability;
 pub(crate) mod cgroup;
-mod root;
 #[cfg(feature = "disk")]
-mod unpacked;
+mod image_cache;
+mod root;
 
 use std::{
     fs::File,
@@ -43,7 +43,7 @@ use rustix::{
 };
 use vmcell_wire::namespaces::{Ids, Namespaces, PROGRAM};
 
-use self::{cgroup::Cgroup, root::Files};
+use self::{cgroup::Cgroup, root::RootFiles};
 use super::{AgentTransport, Backend, BackendHealth, Launched, Machine, Vmm};
 use crate::{error::Error, link::LinkKind};
 
@@ -56,19 +56,19 @@ use crate::{error::Error, link::LinkKind};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostProcess {}
 
-/// What is said with every result.
-const WARNING: &str = "this is no VM and no security boundary: everything runs on the host's own \
+/// The warning that comes with every result.
+const WARNING: &str = "this is not a VM and no security boundary: everything runs on the host's own \
                        kernel, in namespaces";
 
-/// Users from this number on are used by nobody else: they are above those of
+/// The first user id of the namespaces on the host. It is above the ids of
 /// people, services and container managers.
 const FIRST_ID: u32 = 0x7663_0000;
 
-/// How many users there are.
+/// How many user ids are mapped.
 const ID_COUNT: u32 = 65_536;
 
 impl HostProcess {
-    /// The backend.
+    /// Creates the backend.
     pub fn new() -> Self {
         Self::default()
     }
@@ -89,7 +89,7 @@ impl Backend for HostProcess {
 
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
         let link = machine.only_link(LinkKind::Socket, self.name())?;
-        let files = Files::of(machine.root())?;
+        let files = RootFiles::prepare(machine.root())?;
         let ids = ids();
         let cgroup = Cgroup::make(machine.id(), ids)?;
         let description = Namespaces {
@@ -105,21 +105,21 @@ impl Backend for HostProcess {
             .encode()
             .map_err(|error| Error::Invalid(error.to_string()))?;
         let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-        let (socket, socket_of_agent) = pair()?;
-        let (complaints, complaints_of_agent) = pair()?;
-        let in_memory = |name, bytes: &[u8]| {
-            file_in_memory(name, bytes).map_err(Error::host("make a file in memory"))
+        let (socket, agent_socket) = pair()?;
+        let (stderr, agent_stderr) = pair()?;
+        let memfd = |name, bytes: &[u8]| {
+            sealed_memfd(name, bytes).map_err(Error::host("make a file in memory"))
         };
         // In the order in which `vmcell_wire::namespaces` numbers them.
         let mut descriptors: Vec<OwnedFd> = vec![
-            in_memory("vmcell-agent", machine.agent())?.into(),
-            in_memory("vmcell-namespaces", &description)?.into(),
-            socket_of_agent.into(),
+            memfd("vmcell-agent", machine.agent())?.into(),
+            memfd("vmcell-namespaces", &description)?.into(),
+            agent_socket.into(),
         ];
-        let mut kept = None;
+        let mut cgroup_folder = None;
         if let Some(cgroup) = cgroup {
             descriptors.push(cgroup.directory.into());
-            kept = Some(cgroup.folder);
+            cgroup_folder = Some(cgroup.folder);
         }
         let mut command = Command::new(format!("/proc/self/fd/{PROGRAM}"));
         command
@@ -129,21 +129,22 @@ impl Backend for HostProcess {
             // A Ctrl-C at the terminal is for the program, not for its VMs.
             .process_group(0)
             .stdout(Stdio::null())
-            .stderr(OwnedFd::from(complaints_of_agent));
-        // The keeper ends when all in the namespaces have, and not before.
+            .stderr(OwnedFd::from(agent_stderr));
+        // The monitor exits when all processes in the namespaces have, and
+        // not before.
         let vmm = Vmm::spawn(command, descriptors)?.with_kill_signal(Signal::TERM);
         let launched = Launched::new(vmm, AgentTransport::Port(socket))
             .link(link)
-            .console(complaints)
+            .console(stderr)
             .keep(files)
-            .keep(kept)
+            .keep(cgroup_folder)
             .warning(WARNING);
         Ok(launched)
     }
 }
 
-/// Who the users in the namespaces are. Root of the host is none of them: it
-/// could change the host's settings in `/proc/sys` without any capability.
+/// Returns the mapping of user ids. Root of the host is never mapped: it could
+/// change the host's settings in `/proc/sys` without any capability.
 fn ids() -> Ids {
     let (uid, gid) = (geteuid(), getegid());
     if uid.is_root() {
@@ -158,8 +159,8 @@ fn ids() -> Ids {
     }
 }
 
-/// A file without a name that nobody can change any more.
-fn file_in_memory(name: &str, contents: &[u8]) -> std::io::Result<File> {
+/// Creates a sealed memfd, which nobody can change any more.
+fn sealed_memfd(name: &str, contents: &[u8]) -> std::io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = File::from(memfd_create(name, flags)?);
     file.write_all(contents)?;

@@ -5,21 +5,21 @@ use std::{
 
 use crate::{backend::Root, error::Error};
 
-/// The files that the root of a VM begins with. They stay as they are while
-/// this lives.
+/// The files of the lower layer of a VM's root. They are not removed while this
+/// lives.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct RootFiles {
     pub(super) directory: PathBuf,
     /// Keeps the unpacked files of an image from being removed.
     _lock: Option<File>,
 }
 
-impl Files {
-    pub(super) fn of(root: &Root) -> Result<Self, Error> {
+impl RootFiles {
+    pub(super) fn prepare(root: &Root) -> Result<Self, Error> {
         match root {
             #[cfg(feature = "disk")]
             Root::Image(image) => {
-                let (directory, lock) = super::unpacked::unpacked(image)?;
+                let (directory, lock) = super::image_cache::cached_tree(image)?;
                 Ok(Self {
                     directory,
                     _lock: Some(lock),
@@ -27,7 +27,7 @@ impl Files {
             }
             #[cfg(not(feature = "disk"))]
             Root::Image(_) => Err(Error::Invalid(
-                "to unpack an image takes the library's feature `disk`: enable it, or name a \
+                "unpacking an image needs the library's feature `disk`: enable it, or use a \
                  directory"
                     .to_owned(),
             )),

@@ -1,29 +1,29 @@
-//! From a machine to QEMU's command line. Pure, and tested by its text.
+//! Builds QEMU's command line for a machine. Pure, and tested by its text.
 
 use std::{ffi::OsString, path::PathBuf};
 
 use super::link::Device;
 use crate::{acceleration::Acceleration, backend::Machine, overlay::Overlay};
 
-/// What a VM is made of that was looked for or made for it.
+/// The resources of a VM that were found or created for it.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) kernel: PathBuf,
     pub(super) disk: Overlay,
     pub(super) link: Device,
-    /// How fast the host's time stamp counter runs, if it runs evenly.
-    pub(super) time_stamp_khz: Option<u64>,
-    /// Whether all emulated processors share one thread.
-    pub(super) one_thread: bool,
+    /// The frequency of the host's time stamp counter, if it is constant.
+    pub(super) tsc_khz: Option<u64>,
+    /// Whether one thread emulates all processors.
+    pub(super) single_thread: bool,
 }
 
 // The descriptors that QEMU inherits, in the order in which they are passed.
-const LINK: usize = 3;
-const CONSOLE: usize = 4;
-const INITRAMFS: usize = 5;
-const LAYER: usize = 6;
-/// The first of those beneath the layer; the others follow.
-const BENEATH: usize = 7;
+const LINK_FD: usize = 3;
+const CONSOLE_FD: usize = 4;
+const INITRAMFS_FD: usize = 5;
+const LAYER_FD: usize = 6;
+/// The first of the backing files; the others follow.
+const FIRST_BACKING_FD: usize = 7;
 
 pub(super) fn arguments(machine: &Machine, parts: &Parts) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
@@ -48,7 +48,7 @@ impl Arguments {
         self.0.push(value.into());
     }
 
-    /// No devices, files or rights but those named here.
+    /// Denies all devices, files and rights that are not listed here.
     fn add_lockdown(&mut self, machine: &Machine) {
         self.flag("-nodefaults");
         self.flag("-no-user-config");
@@ -63,15 +63,16 @@ impl Arguments {
     fn add_machine(&mut self, machine: &Machine, parts: &Parts) {
         let (accelerator, processor) = match machine.acceleration.acceleration {
             Acceleration::Kvm => ("kvm", "host"),
-            Acceleration::Tcg if parts.one_thread => ("tcg,thread=single", TCG_PROCESSOR),
-            Acceleration::Tcg => ("tcg", TCG_PROCESSOR),
+            Acceleration::Tcg if parts.single_thread => ("tcg,thread=single", TCG_CPU),
+            Acceleration::Tcg => ("tcg", TCG_CPU),
         };
         // Without ACPI, QEMU announces the virtio-mmio devices on the kernel's
         // command line. The clock chip saves the kernel a second of
         // calibration under emulation.
         let mut kind = "microvm,acpi=off,x-option-roms=off,rtc=on".to_owned();
         if parts.link == Device::VhostUserVsock {
-            // A device that is another program must see the guest's memory.
+            // A vhost-user device is another process and must map the guest's
+            // memory.
             let size = machine.memory_mib;
             let memory = format!("memory-backend-memfd,id=memory,size={size}M,share=on");
             self.option("-object", memory);
@@ -85,44 +86,43 @@ impl Arguments {
     }
 
     fn add_boot(&mut self, machine: &Machine, parts: &Parts) {
-        // A guest that resets itself, in order or in panic, is a guest that
-        // has ended.
+        // A guest that resets, on purpose or after a panic, has ended.
         self.flag("-no-reboot");
         self.option("-kernel", parts.kernel.clone());
-        self.option("-initrd", format!("/proc/self/fd/{INITRAMFS}"));
+        self.option("-initrd", format!("/proc/self/fd/{INITRAMFS_FD}"));
         self.option("-append", kernel_arguments(machine, parts));
     }
 
     fn add_console(&mut self) {
-        self.option("-chardev", format!("socket,id=console,fd={CONSOLE}"));
+        self.option("-chardev", format!("socket,id=console,fd={CONSOLE_FD}"));
         self.option("-serial", "chardev:console");
     }
 
-    /// The names of files in the headers of layers are not used: each layer is
-    /// put above the next one here.
+    /// Adds the chain of layers. The backing file names in their headers are
+    /// not used: each layer is stacked on the next one here.
     fn add_disk(&mut self, disk: &Overlay) {
         let mut backing = None;
         for (number, layer) in disk.beneath.iter().enumerate().rev() {
             let node = format!("beneath{number}");
-            let descriptor = BENEATH + number;
+            let descriptor = FIRST_BACKING_FD + number;
             self.add_layer(&node, descriptor, layer.format, backing, "read-only=on");
             backing = Some(node);
         }
-        // A layer that ends with the VM has nothing to make durable.
+        // A layer that is discarded with the VM needs no flush.
         let options = match disk.is_kept {
             true => "discard=unmap",
             false => "discard=unmap,cache.no-flush=on",
         };
-        self.add_layer("disk", LAYER, "qcow2", backing, options);
-        // A full disk on the host is an error for the guest's program, not a
-        // VM that stands still.
+        self.add_layer("disk", LAYER_FD, "qcow2", backing, options);
+        // A full disk on the host is reported to the guest as an I/O error
+        // instead of pausing the VM.
         self.option(
             "-device",
             "virtio-blk-device,drive=disk,werror=report,rerror=report",
         );
     }
 
-    /// A block device in a file that QEMU has inherited.
+    /// Adds a block device on a file that QEMU inherits.
     fn add_layer(
         &mut self,
         node: &str,
@@ -144,7 +144,7 @@ impl Arguments {
     }
 
     fn add_link(&mut self, link: Device) {
-        let socket = format!("socket,id=link,fd={LINK}");
+        let socket = format!("socket,id=link,fd={LINK_FD}");
         match link {
             Device::Serial => {
                 self.option("-device", "virtio-serial-device,max_ports=2");
@@ -152,7 +152,7 @@ impl Arguments {
                 self.option("-device", "virtserialport,chardev=link,nr=1,name=vmcell.0");
             }
             Device::Vsock { cid } => {
-                let device = format!("vhost-vsock-device,guest-cid={cid},vhostfd={LINK}");
+                let device = format!("vhost-vsock-device,guest-cid={cid},vhostfd={LINK_FD}");
                 self.option("-device", device);
             }
             Device::VhostUserVsock => {
@@ -163,11 +163,11 @@ impl Arguments {
     }
 }
 
-/// Everything that the emulator can do, but for what it does slowly: the fast
+/// All features of the emulator except those that it runs slowly: the fast
 /// string instructions, which it executes byte by byte (without them the
 /// guest's kernel moves words), and the wide registers of XSAVE, which it
 /// emulates piece by piece.
-const TCG_PROCESSOR: &str = "max,-erms,-fsrm,-xsave";
+const TCG_CPU: &str = "max,-erms,-fsrm,-xsave";
 
 fn kernel_arguments(machine: &Machine, parts: &Parts) -> String {
     // `reboot=t`: without ACPI, a triple fault is how a machine resets.
@@ -182,25 +182,27 @@ fn kernel_arguments(machine: &Machine, parts: &Parts) -> String {
     words.join(" ")
 }
 
-/// What spares the kernel work that emulation makes slow or unreliable.
+/// Kernel arguments that avoid work that emulation makes slow or unreliable.
 fn emulation_arguments(machine: &Machine, parts: &Parts) -> Vec<String> {
-    // Emulated timers are not checked, and locks are not patched out.
+    // Do not test emulated timers, and do not patch out locks.
     let mut words = vec!["no_timer_check noreplace-smp".to_owned()];
-    // The emulator computes that instruction bit by bit. The kernel's tables
-    // are several times faster, and ext4 checksums all that it changes.
+    // The emulator computes the crc32 instruction bit by bit. The kernel's
+    // tables are several times faster, and ext4 checksums all metadata that it
+    // writes.
     words.push("initcall_blacklist=crc32c_intel_mod_init".to_owned());
-    if let Some(rate) = parts.time_stamp_khz {
-        // The counter is the host's: it needs neither measuring nor watching.
+    if let Some(rate) = parts.tsc_khz {
+        // The counter is the host's: it needs neither calibration nor a
+        // watchdog.
         words.push(format!("tsc_early_khz={rate} tsc=reliable"));
     }
     if machine.vcpus == 1 {
-        // One processor can do with the machine's timer; measuring its own
-        // takes a quarter of the boot.
+        // One processor can use the machine's timer; calibrating its own takes
+        // a quarter of the boot.
         words.push("noapictimer".to_owned());
     }
     if !machine.randomise_addresses {
-        // The emulator translates a program anew for every address it is
-        // loaded at; so it does it once.
+        // The emulator translates code again for every address that it is
+        // loaded at; without randomisation it does so once.
         words.push("norandmaps".to_owned());
     }
     words
@@ -233,8 +235,8 @@ mod tests {
                 beneath: vec![beneath("raw")],
             },
             link: Device::Serial,
-            time_stamp_khz: Some(2_000_000),
-            one_thread: false,
+            tsc_khz: Some(2_000_000),
+            single_thread: false,
         }
     }
 
@@ -357,9 +359,9 @@ mod tests {
              initcall_blacklist=crc32c_intel_mod_init tsc_early_khz=2000000 tsc=reliable norandmaps debug\n"
         ));
         machine.randomise_addresses = true;
-        parts.time_stamp_khz = None;
+        parts.tsc_khz = None;
         machine.vcpus = 1;
-        parts.one_thread = true;
+        parts.single_thread = true;
         assert!(text(&machine, &parts).contains("-accel tcg,thread=single\n"));
         assert!(text(&machine, &parts).contains("crc32c_intel_mod_init noapictimer debug\n"));
     }

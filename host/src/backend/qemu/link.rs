@@ -1,4 +1,4 @@
-//! What carries the bytes between QEMU's guest and the host.
+//! The link between QEMU's guest and the host.
 
 use std::{
     fs::{File, OpenOptions},
@@ -18,14 +18,14 @@ use crate::{
     sys::set_guest_cid,
 };
 
-/// A link before QEMU runs.
+/// A link that is prepared before QEMU starts.
 pub(super) struct Link {
     pub(super) choice: LinkChoice,
     pub(super) transport: AgentTransport,
     pub(super) device: Device,
-    /// What QEMU inherits of it.
+    /// The descriptor that QEMU inherits.
     pub(super) descriptor: OwnedFd,
-    /// What it needs beside QEMU.
+    /// The device program that runs beside QEMU, if the link needs one.
     pub(super) helper: Option<VhostDevice>,
 }
 
@@ -34,17 +34,17 @@ pub(super) struct Link {
 pub(super) enum Device {
     /// A virtio-serial port.
     Serial,
-    /// vsock by the host's kernel, with this number.
+    /// vsock by the host's kernel, with this CID.
     Vsock { cid: u32 },
-    /// vsock by another program, which sees the guest's memory.
+    /// vsock by another program, which maps the guest's memory.
     VhostUserVsock,
 }
 
-/// The kernel's vsock, for those who may use it.
+/// The device of the kernel's vsock.
 const VHOST_VSOCK: &str = "/dev/vhost-vsock";
 
 impl Link {
-    /// Makes the link that the caller wants, or the best one.
+    /// Prepares the requested link, or the default one.
     pub(super) fn prepare(machine: &Machine, program: Option<&Path>) -> Result<Self, Error> {
         match machine.link() {
             Some(LinkKind::Serial) => Self::serial(LinkChoice::requested(LinkKind::Serial)),
@@ -62,7 +62,7 @@ impl Link {
             Some(kind @ (LinkKind::Socket | LinkKind::Relay)) => Err(Error::Invalid(format!(
                 "QEMU has no link {kind}: choose serial, vsock or hybrid-vsock"
             ))),
-            // It needs nothing of the machine, and was the faster one wherever
+            // It needs no support of the host, and was the faster one wherever
             // both were measured.
             None => Self::serial(LinkChoice::new(LinkKind::Serial, "it works everywhere")),
         }
@@ -80,7 +80,7 @@ impl Link {
     }
 
     fn vsock(device: File, choice: LinkChoice) -> Result<Self, Error> {
-        let cid = take_free_cid(&device)?;
+        let cid = reserve_free_cid(&device)?;
         Ok(Self {
             choice,
             transport: AgentTransport::vsock(cid)?,
@@ -114,9 +114,9 @@ fn open_vhost_vsock() -> Result<File, Errno> {
     opened.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// Takes a number that no other guest of this machine has. It stays taken as
+/// Reserves a CID that no other guest of this machine has. It stays reserved as
 /// long as the device is open, here or in QEMU.
-fn take_free_cid(device: &File) -> Result<u32, Error> {
+fn reserve_free_cid(device: &File) -> Result<u32, Error> {
     const ATTEMPTS: usize = 64;
     for _ in 0..ATTEMPTS {
         let cid = guest_cid(random_bytes()?);
@@ -135,8 +135,8 @@ fn take_free_cid(device: &File) -> Result<u32, Error> {
     ))
 }
 
-/// A number for a guest. The first three have a meaning, as has the last one,
-/// and people choose small ones by hand.
+/// Returns a CID for a guest. It avoids the reserved ones (the first three and
+/// the last) and small ones, which people choose by hand.
 fn guest_cid(random: [u8; 4]) -> u32 {
     const FIRST: u32 = 1 << 16;
     FIRST + (u32::from_le_bytes(random) >> 1)
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_vhost_vsock_gives_no_number() {
-        let error = take_free_cid(&tempfile::tempfile().unwrap()).unwrap_err();
+        let error = reserve_free_cid(&tempfile::tempfile().unwrap()).unwrap_err();
         assert_eq!(error.code(), "host", "{error:?}");
     }
 }

@@ -26,12 +26,12 @@ pub struct Qemu {
 }
 
 impl Qemu {
-    /// The QEMU that `VMCELL_QEMU` names, or the one in `PATH`.
+    /// Uses the QEMU that `VMCELL_QEMU` names, or the one in `PATH`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This QEMU.
+    /// Uses this QEMU.
     pub fn at(program: impl Into<PathBuf>) -> Self {
         Self {
             program: Some(program.into()),
@@ -39,10 +39,10 @@ impl Qemu {
         }
     }
 
-    /// The program that is its vsock device, where that is
-    /// [asked for](crate::LinkKind::HybridVsock). If not set it is the one that
-    /// `VMCELL_VHOST_DEVICE_VSOCK` names, the one in `PATH`, or the one that the
-    /// set-up has installed.
+    /// Sets the program that provides its vsock device for the link
+    /// [hybrid-vsock](crate::LinkKind::HybridVsock). The default is the one
+    /// that `VMCELL_VHOST_DEVICE_VSOCK` names, the one in `PATH`, or the one
+    /// that the set-up has installed.
     #[must_use]
     pub fn vhost_device_vsock(mut self, program: impl Into<PathBuf>) -> Self {
         self.vhost_device_vsock = Some(program.into());
@@ -74,24 +74,24 @@ impl Backend for Qemu {
         }
     }
 
-    /// Everything that QEMU works with is a descriptor that it inherits:
-    /// sockets without an address, files without a name. So there is nothing
-    /// to find for others, and nothing to clean up after a crash. Where a link
-    /// needs sockets with an address, they are in a folder of their own.
+    /// Everything that QEMU uses is a descriptor that it inherits: unnamed
+    /// sockets and unnamed files. So other processes cannot find them, and a
+    /// crash leaves nothing to clean up. Where a link needs sockets with an
+    /// address, they are in a private folder.
     fn launch(&self, machine: Machine) -> Result<Launched, Error> {
         let pair = || UnixStream::pair().map_err(Error::host("make a socket pair"));
-        let (console, console_of_vmm) = pair()?;
-        let (complaints, complaints_of_vmm) = pair()?;
+        let (console, vmm_console) = pair()?;
+        let (stderr, vmm_stderr) = pair()?;
         let program = self.program()?;
         let (kernel, disk) = (machine.kernel()?, machine.overlay()?);
-        // The last thing that can be missing, because it may start a program.
+        // Prepared last, because it may start a program.
         let link = Link::prepare(&machine, self.vhost_device_vsock.as_deref())?;
         let parts = Parts {
             kernel,
             disk,
             link: link.device,
-            time_stamp_khz: tsc::frequency_khz(),
-            one_thread: needs_one_thread(&machine, || Version::of(&program)),
+            tsc_khz: tsc::frequency_khz(),
+            single_thread: needs_single_thread(&machine, || Version::of(&program)),
         };
         let initramfs = machine.initramfs("/dev/vda", link.transport.boot_link())?;
 
@@ -103,10 +103,10 @@ impl Backend for Qemu {
             // A Ctrl-C at the terminal is for the program, not for its VMs.
             .process_group(0)
             .stdout(Stdio::null())
-            .stderr(OwnedFd::from(complaints_of_vmm));
+            .stderr(OwnedFd::from(vmm_stderr));
         let mut descriptors = vec![
             link.descriptor,
-            console_of_vmm.into(),
+            vmm_console.into(),
             initramfs.into(),
             parts.disk.layer.into(),
         ];
@@ -116,24 +116,21 @@ impl Backend for Qemu {
         let launched = match link.helper {
             None => Launched::new(vmm, link.transport),
             Some(helper) => Launched::new(vmm.with_device(helper.program), link.transport)
-                .console(helper.complaints)
+                .console(helper.stderr)
                 .keep(helper.folder),
         };
-        Ok(launched
-            .link(link.choice)
-            .console(console)
-            .console(complaints))
+        Ok(launched.link(link.choice).console(console).console(stderr))
     }
 }
 
-/// The first version whose emulated processors never execute an instruction that
-/// another one has replaced already. With earlier ones a guest kernel that patches
-/// its own code, and has several processors, panics now and then.
+/// The first version whose emulated processors never execute an instruction
+/// that another processor has already replaced. With earlier ones a guest
+/// kernel that patches its own code on several processors panics now and then.
 const FIRST_WITH_SAFE_PATCHING: Version = Version(8, 1, 0);
 
-/// Whether one thread must emulate all processors of a machine. Asks for QEMU's
-/// version only if that decides.
-fn needs_one_thread(machine: &Machine, version: impl FnOnce() -> Option<Version>) -> bool {
+/// Returns whether one thread must emulate all processors of a machine. Queries
+/// QEMU's version only if it matters.
+fn needs_single_thread(machine: &Machine, version: impl FnOnce() -> Option<Version>) -> bool {
     machine.acceleration.acceleration == Acceleration::Tcg
         && machine.vcpus > 1
         && version().is_none_or(|version| version < FIRST_WITH_SAFE_PATCHING)
@@ -154,13 +151,13 @@ mod tests {
             (Some(Version(10, 0, 0)), false),
             (None, true),
         ] {
-            assert_eq!(needs_one_thread(&machine, || version), expected);
+            assert_eq!(needs_single_thread(&machine, || version), expected);
         }
         let unasked = || panic!("the version does not matter");
         machine.vcpus = 1;
-        assert!(!needs_one_thread(&machine, unasked));
+        assert!(!needs_single_thread(&machine, unasked));
         let mut machine = Machine::sample(Acceleration::Kvm);
         machine.vcpus = 2;
-        assert!(!needs_one_thread(&machine, unasked));
+        assert!(!needs_single_thread(&machine, unasked));
     }
 }

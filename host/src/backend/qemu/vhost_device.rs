@@ -1,4 +1,5 @@
-//! `vhost-device-vsock`: a program that is a vsock device for QEMU.
+//! `vhost-device-vsock`: a vhost-user program that provides the vsock device
+//! for QEMU.
 
 use std::{
     ffi::OsString,
@@ -23,21 +24,21 @@ use crate::{
     printable,
 };
 
-/// The program, which runs and waits for QEMU.
+/// The running program, which waits for QEMU.
 pub(super) struct VhostDevice {
     pub(super) program: Vmm,
-    /// What it complains about.
-    pub(super) complaints: UnixStream,
-    /// Its sockets are in it.
+    /// Its standard error.
+    pub(super) stderr: UnixStream,
+    /// The folder with its sockets.
     pub(super) folder: RunFolder,
 }
 
-/// How long it may take to be ready for QEMU.
+/// How long it may take to accept a connection.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl VhostDevice {
-    /// Starts it, with a socket for connections to the guest at `vsock`. With it
-    /// comes what QEMU talks to it on.
+    /// Starts it, with a socket for connections to the guest at `vsock`. Also
+    /// returns the connection that QEMU uses to talk to it.
     pub(super) fn start(
         path: PathBuf,
         folder: RunFolder,
@@ -45,23 +46,23 @@ impl VhostDevice {
     ) -> Result<(Self, OwnedFd), Error> {
         let vhost = folder.path().join("vhost");
         let pair = UnixStream::pair().map_err(Error::host("make a socket pair"))?;
-        let (complaints, complaints_of_device) = pair;
+        let (stderr, device_stderr) = pair;
         let mut command = Command::new(&path);
         command
             .args(arguments(&vhost, vsock))
             .env_clear()
             .current_dir("/")
-            // As QEMU.
+            // Like QEMU.
             .process_group(0)
             .stdout(Stdio::null())
-            .stderr(OwnedFd::from(complaints_of_device));
-        // Before it can make its sockets.
-        let changes = changes_in(folder.path()).map_err(Error::host("watch a folder"))?;
+            .stderr(OwnedFd::from(device_stderr));
+        // Watched before it can create its sockets.
+        let changes = watch_created(folder.path()).map_err(Error::host("watch a folder"))?;
         let program = Vmm::spawn(command, Vec::new())?;
         let connected = connect(&vhost, &changes, &program);
         let device = Self {
             program,
-            complaints,
+            stderr,
             folder,
         };
         match connected {
@@ -69,27 +70,27 @@ impl VhostDevice {
             Err(error) => Err(Error::BadFile {
                 what: "vhost-device-vsock",
                 path,
-                reason: device.why(&error),
+                reason: device.failure_reason(&error),
             }),
         }
     }
 
-    /// Why it cannot be used, in its own words if it has any.
-    fn why(self, error: &io::Error) -> String {
-        const MOST: u64 = 4096;
-        // Its end is the end of what it says.
+    /// Returns why it cannot be used: what it printed, or else the error.
+    fn failure_reason(self, error: &io::Error) -> String {
+        const MAX_OUTPUT: u64 = 4096;
+        // Dropping kills it, which ends its output.
         drop(self.program);
-        let mut words = Vec::new();
-        let _ = self.complaints.take(MOST).read_to_end(&mut words);
-        match printable(&words).trim() {
-            "" => format!("it takes no connections: {error}"),
-            words => words.to_owned(),
+        let mut output = Vec::new();
+        let _ = self.stderr.take(MAX_OUTPUT).read_to_end(&mut output);
+        match printable(&output).trim() {
+            "" => format!("it does not accept connections: {error}"),
+            output => output.to_owned(),
         }
     }
 }
 
-/// The number of the guest is for this device alone, so it can be the same for
-/// all VMs.
+/// Returns its command line. The guest's CID is private to this device, so all
+/// VMs can use the same.
 fn arguments(vhost: &Path, vsock: &Path) -> Vec<OsString> {
     [
         "--guest-cid".into(),
@@ -102,7 +103,7 @@ fn arguments(vhost: &Path, vsock: &Path) -> Vec<OsString> {
     .into()
 }
 
-fn changes_in(folder: &Path) -> io::Result<OwnedFd> {
+fn watch_created(folder: &Path) -> io::Result<OwnedFd> {
     let changes = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
     inotify::add_watch(&changes, folder, inotify::WatchFlags::CREATE)?;
     Ok(changes)
@@ -118,26 +119,26 @@ fn connect(path: &Path, changes: &OwnedFd, program: &Vmm) -> io::Result<UnixStre
         };
         let wait = match error.kind() {
             io::ErrorKind::NotFound => deadline.saturating_duration_since(Instant::now()),
-            // It has an address and does not listen yet. Nothing tells of that
-            // next step, which follows at once.
+            // The socket is bound and does not listen yet. No event signals
+            // that next step, which follows at once.
             io::ErrorKind::ConnectionRefused => Duration::from_millis(1),
             _ => return Err(error),
         };
         let killer = program.killer();
         let ending = killer.pidfd();
-        let mut wakers = [
+        let mut poll_fds = [
             PollFd::from_borrowed_fd(changes.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(ending, PollFlags::IN),
         ];
         poll(
-            &mut wakers,
+            &mut poll_fds,
             Some(&Timespec::try_from(wait).map_err(io::Error::other)?),
         )?;
-        let [_, ending] = wakers;
+        let [_, ending] = poll_fds;
         if !ending.revents().is_empty() || Instant::now() >= deadline {
             return Err(error);
         }
-        // What has changed does not matter.
+        // Drain the events; their content is not needed.
         let _ = rustix::io::read(changes, &mut [0; 4096]);
     }
 }

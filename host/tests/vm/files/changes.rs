@@ -1,4 +1,4 @@
-//! Watching.
+//! Watching files.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -7,20 +7,20 @@ use vmcell::files::{FileEventKind, FileFailureKind, Watch, Watcher};
 use super::kind;
 use crate::start;
 
-/// Waits until all of these were told.
+/// Waits until all of these events were reported.
 async fn expect(watcher: &mut Watcher, wanted: &[(FileEventKind, &str)]) {
     let mut wanted: BTreeSet<_> = wanted
         .iter()
         .map(|(kind, path)| (format!("{kind:?}"), Path::new(path).to_owned()))
         .collect();
-    let told = async {
+    let all_reported = async {
         while !wanted.is_empty() {
             let change = watcher.next().await.unwrap().unwrap();
             wanted.remove(&(format!("{:?}", change.kind), change.path));
         }
     };
-    let outcome = tokio::time::timeout(Duration::from_secs(60), told).await;
-    assert!(outcome.is_ok(), "never told: {wanted:?}");
+    let outcome = tokio::time::timeout(Duration::from_secs(60), all_reported).await;
+    assert!(outcome.is_ok(), "never reported: {wanted:?}");
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn what_changes_below_a_directory_is_told() {
     let mut watcher = files.watch("w", watch).await.unwrap();
     files.write("w/sub/file", "x").await.unwrap();
     expect(&mut watcher, &[(FileEventKind::Created, "w/sub/file")]).await;
-    // A directory that is new is watched too, with what was in it before that.
+    // A new directory is watched too, including what was in it before that.
     vm.exec([
         "sh",
         "-c",

@@ -1,4 +1,4 @@
-//! Where trees go on the host.
+//! Destinations of trees on the host.
 
 use vmcell::tree::ArchiveFormat;
 

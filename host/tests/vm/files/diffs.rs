@@ -1,4 +1,4 @@
-//! What differences take on the host.
+//! The memory that diffs take on the host.
 
 use std::time::Duration;
 
@@ -6,14 +6,16 @@ use vmcell::{Command, diff::Shown, files::ManifestOptions};
 
 use crate::start;
 
-/// It takes a guest no room to have a text under thousands of names.
+/// With hard links a guest can have one text under thousands of names without
+/// using space.
 #[tokio::test]
 async fn a_text_with_many_names_does_not_fill_the_memory() {
     let vm = start().await;
     let files = vm.files().at("/workspace");
     let options = ManifestOptions::new();
     let before = files.manifest("", &options).await.unwrap();
-    // Each round doubles the names: there are 128 of one text of 1 MiB.
+    // Each round doubles the names: in the end 128 names share one text of 1
+    // MiB.
     let script = "cd /workspace && mkdir top && seq 1000000 | head -c 1048576 > top/text &&
         for round in 1 2 3 4 5 6 7; do cp -rl top more && mv more top/$round; done";
     let command = Command::shell(script).timeout(Duration::from_secs(180));

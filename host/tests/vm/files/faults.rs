@@ -1,4 +1,4 @@
-//! What goes wrong.
+//! Failures of file operations.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn a_full_disk_is_an_error_and_the_old_file_stays() {
     let source = folder.path().join("source");
     std::fs::create_dir(&source).unwrap();
     std::fs::write(source.join("big"), vec![1; 32 << 20]).unwrap();
-    // What is left is a few MiB.
+    // Leaves a few MiB free.
     let fill = "free=$(df -k /workspace | awk 'END {print $4}'); fallocate -l $(( (free - 4096) * 1024 )) /workspace/fill";
     let output = vm.exec(["sh", "-c", fill]).await.unwrap();
     assert!(output.success(), "{}", output.stderr_text());
@@ -29,7 +29,7 @@ async fn a_full_disk_is_an_error_and_the_old_file_stays() {
         full.is_disk_full() && full.kind == FileFailureKind::Limit,
         "{full}"
     );
-    // Also when nobody said before how much would come.
+    // Also if the size is not announced before.
     let mut writer = files.writer("kept", WriteOptions::new()).await.unwrap();
     let error = loop {
         if let Err(error) = writer.write(vec![3; 1 << 20]).await {
@@ -88,10 +88,10 @@ async fn work_that_is_dropped_stops_in_the_guest() {
     let many = Command::shell(many).timeout(Duration::from_secs(600));
     assert!(vm.exec_command(many).await.unwrap().success());
     let removing = files.remove_tree("many");
-    // Nothing removes 15,000 files in so short a time.
+    // Too short a time to remove 15,000 files.
     let outcome = tokio::time::timeout(Duration::from_millis(5), removing).await;
     assert!(outcome.is_err());
-    // It did not go on without us.
+    // The removal did not continue.
     let left = vm.exec(["sh", "-c", "ls /workspace/many | wc -l"]).await;
     assert_ne!(left.unwrap().stdout_text(), "0\n");
     files.remove_tree("many").await.unwrap();
@@ -144,6 +144,6 @@ async fn a_small_vm_has_room_for_workers() {
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
-    // A stop in order ends the workers too, and fast.
+    // A clean stop ends the workers too, and fast.
     vm.stop().await.unwrap();
 }

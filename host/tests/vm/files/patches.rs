@@ -23,7 +23,7 @@ fn patch_of(diff: &Diff) -> Vec<u8> {
     patch
 }
 
-/// Everything below a directory, in words.
+/// Describes everything below a directory.
 async fn state(files: &Files, directory: &str) -> Vec<String> {
     let manifest = files.manifest(directory, &ManifestOptions::new()).await;
     let manifest = manifest.unwrap();
@@ -78,7 +78,7 @@ rename to moved
 +c\r
 ";
     let before = state(&files, "").await;
-    // The last file does not fit: nothing at all is changed.
+    // The patch of the last file does not apply: nothing at all is changed.
     let broken = patch.replace("-b\r", "-x\r");
     let error = files
         .apply_patch("", broken, PatchOptions::new())
@@ -100,16 +100,16 @@ rename to moved
         FilePatchKind::Modified,
     ];
     assert_eq!(kinds, expected);
-    let told = shell(
+    let printed = shell(
         &vm,
         "cd /workspace && sed -n 9,12p numbers && cat moved dos && stat -c %a new/file && ls",
     )
     .await;
     assert_eq!(
-        told,
+        printed,
         "9\nten\nand more\n11\na newline\na\r\nc\r\n755\ndos\nmoved\nnew\nnumbers\n"
     );
-    // Nothing but what was asked for is there, hidden or not.
+    // No temporary files are left, hidden or not.
     let hidden = shell(&vm, "find /workspace -name '.*' | wc -l").await;
     assert_eq!(hidden, "0\n");
 
@@ -131,7 +131,7 @@ rename to moved
         let error = files.apply_patch("", garbage, PatchOptions::new()).await;
         assert_eq!(error.unwrap_err().code(), code, "{garbage}");
     }
-    // Through a link out of the root nothing is patched.
+    // Nothing is patched through a symlink out of the root.
     shell(&vm, "ln -s /etc /workspace/out").await;
     let through = "--- a/out/hostname\n+++ b/out/hostname\n@@ -1 +1 @@\n-x\n+y\n";
     let error = files.apply_patch("", through, PatchOptions::new()).await;
@@ -186,7 +186,7 @@ async fn a_diff_makes_the_old_tree_the_new_one() {
         "{text}"
     );
 
-    // The owner's baseline reaches other programs.
+    // Other programs can read the owner's baseline.
     vm.set_baseline(&before).unwrap();
     let visitor = Vm::attach(vm.id()).await.unwrap();
     let baseline = visitor.baseline().await.unwrap().unwrap();

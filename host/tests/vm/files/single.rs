@@ -87,14 +87,14 @@ async fn a_large_file_goes_both_ways() {
     let vm = start().await;
     let files = vm.files().at("/workspace");
     let mut bytes = vec![0; 24 << 20];
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = (place as u64)
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = (index as u64)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .to_be_bytes()[0];
     }
     let mut writer = files.writer("big", WriteOptions::new()).await.unwrap();
-    for piece in bytes.chunks(100_000) {
-        writer.write(piece.to_vec()).await.unwrap();
+    for chunk in bytes.chunks(100_000) {
+        writer.write(chunk.to_vec()).await.unwrap();
     }
     let entry = writer.finish().await.unwrap();
     assert_eq!(entry.size, bytes.len() as u64);
@@ -132,7 +132,7 @@ async fn a_path_cannot_leave_its_root() {
     assert_eq!(error.code(), "invalid");
     let error = vm.files().at("/workspace/out").list("").await.unwrap_err();
     assert_eq!(kind(error), FileFailureKind::Denied);
-    // The link itself can be looked at and removed.
+    // The symlink itself can be read and removed.
     assert_eq!(
         files.read_link("out").await.unwrap(),
         std::path::Path::new("/etc")
@@ -149,7 +149,7 @@ async fn dropping_a_writer_leaves_the_old_file() {
     let mut writer = files.writer("file", WriteOptions::new()).await.unwrap();
     writer.write(vec![b'x'; 1 << 20]).await.unwrap();
     drop(writer);
-    // The next work on files may be done by the same worker.
+    // The next file operation may run in the same worker.
     tokio::time::timeout(Duration::from_secs(30), async {
         assert_eq!(files.read("file").await.unwrap(), b"old");
         let left = files.list("").await.unwrap();

@@ -1,4 +1,4 @@
-//! Whole trees, in and out.
+//! Pushing and pulling directory trees.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use vmcell::{
 use super::kind;
 use crate::start;
 
-/// Everything that can be told about a tree of the host.
+/// Describes a tree of the host completely.
 fn description(top: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut inodes = BTreeMap::new();
@@ -85,8 +85,8 @@ fn make_tree(top: &Path) {
     fs::set_permissions(top.join("empty"), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-/// A tree that goes in and comes out is the same, also through another program.
-async fn goes_round(files: &Files, folder: &Path) {
+/// Pushes a tree and pulls it again, and checks that it is the same.
+async fn check_round_trip(files: &Files, folder: &Path) {
     let (source, copy) = (folder.join("source"), folder.join("copy"));
     let pushed = files.push(&source, "tree").run().await.unwrap();
     assert_eq!((pushed.left_out, pushed.unchanged), (0, 0));
@@ -109,13 +109,13 @@ async fn a_tree_that_goes_in_and_comes_out_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("source");
     make_tree(&source);
-    goes_round(&files, folder.path()).await;
+    check_round_trip(&files, folder.path()).await;
     let check = "cd /workspace/tree && ./a/b/c/script && cat a/link && stat -c '%h %a' a/twin && du -k sparse";
     let output = vm.exec(["sh", "-c", check]).await.unwrap();
     let text = output.stdout_text();
     assert!(text.starts_with("ran\nplain\n2 644\n"), "{text}");
 
-    // What is there is not sent again, and what has changed is.
+    // Unchanged files are not sent again, and changed ones are.
     let again = files.push(&source, "tree").run().await.unwrap();
     assert_eq!(again.entries, 0, "{again:?}");
     assert!(again.unchanged >= 12, "{again:?}");
@@ -124,7 +124,8 @@ async fn a_tree_that_goes_in_and_comes_out_is_the_same() {
     assert!(changed.entries <= 5 && changed.bytes < 100, "{changed:?}");
     let output = vm.exec(["/workspace/tree/a/b/c/script"]).await.unwrap();
     assert_eq!(output.stdout, b"again\n");
-    // The same size and time, but other bytes: only a digest tells.
+    // With the same size and time but other bytes, only a digest reveals the
+    // change.
     let modified = source.join("plain").metadata().unwrap().modified().unwrap();
     fs::write(source.join("plain"), "other\n").unwrap();
     let file = fs::File::open(source.join("plain")).unwrap();
@@ -135,10 +136,10 @@ async fn a_tree_that_goes_in_and_comes_out_is_the_same() {
     assert!(noticed.unwrap().entries > 0);
     assert_eq!(files.read("tree/plain").await.unwrap(), b"other\n");
 
-    // Another program does the same through the owner's relay.
+    // An attached program can do the same through the owner's relay.
     files.remove_tree("tree").await.unwrap();
     let visitor = Vm::attach(vm.id()).await.unwrap();
-    goes_round(&visitor.files().at("/workspace"), folder.path()).await;
+    check_round_trip(&visitor.files().at("/workspace"), folder.path()).await;
 }
 
 #[tokio::test]
@@ -237,7 +238,7 @@ async fn what_a_guest_has_beside_files_stays_there() {
     let mode = out.join("file").metadata().unwrap().mode();
     assert_eq!(mode & 0o7777, 0o755, "no setuid program comes out");
     assert!(out.join("link").symlink_metadata().unwrap().is_symlink());
-    // A link that is in the way on the host is replaced, not followed.
+    // An existing symlink on the host is replaced, not followed.
     let victim = folder.path().join("victim");
     fs::write(&victim, "safe").unwrap();
     fs::remove_file(out.join("file")).unwrap();
@@ -245,7 +246,7 @@ async fn what_a_guest_has_beside_files_stays_there() {
     files.pull("odd", &out).run().await.unwrap();
     assert_eq!(fs::read_to_string(&victim).unwrap(), "safe");
     assert_eq!(fs::read_to_string(out.join("file")).unwrap(), "x\n");
-    // A single device cannot come at all.
+    // A single device cannot be pulled at all.
     let error = files
         .pull("odd/null", folder.path().join("null"))
         .run()
@@ -292,6 +293,6 @@ async fn a_tree_keeps_its_limits() {
         "{error}"
     );
     assert!(!out.join("big").exists());
-    // The VM is fine, and so is its link.
+    // The VM and its link still work.
     assert_eq!(files.list("many").await.unwrap().len(), 101);
 }

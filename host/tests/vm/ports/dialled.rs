@@ -1,9 +1,9 @@
-//! Connections of this program.
+//! Connections that this program dials.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use vmcell::{Error, Vm, port::PortError};
 
-use super::{dial, noise, patiently, read_all, serve, until_broken};
+use super::{dial, noise, read_all, serve, wait_for_reset, within};
 use crate::start;
 
 #[tokio::test]
@@ -14,10 +14,10 @@ async fn what_is_written_comes_back_from_who_echoes_it() {
     let mut heard = [0; 5];
     for word in ["hello", "again"] {
         echo.write_all(word.as_bytes()).await.unwrap();
-        patiently(echo.read_exact(&mut heard)).await.unwrap();
+        within(echo.read_exact(&mut heard)).await.unwrap();
         assert_eq!(heard, word.as_bytes());
     }
-    // More than fits anywhere, both ways at once, then the end of each side.
+    // More than all buffers hold, both ways at once, then the end of each side.
     let bytes = noise(8_000_000);
     let (reader, mut writer) = echo.into_split();
     let sent = bytes.clone();
@@ -34,7 +34,7 @@ async fn what_is_written_comes_back_from_who_echoes_it() {
 #[tokio::test]
 async fn each_side_can_end_first() {
     let vm = start().await;
-    // It answers when it has heard everything.
+    // It answers when it has read everything.
     serve(&vm, 80, &["sha256sum"]).await;
     let mut asking = dial(&vm, 80).await;
     asking.write_all(b"hello\n").await.unwrap();
@@ -44,7 +44,7 @@ async fn each_side_can_end_first() {
     assert!(
         answer.starts_with(b"5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03")
     );
-    // It goes without having heard anything.
+    // It exits without having read anything.
     serve(&vm, 81, &["echo", "all I know"]).await;
     let mut listening = dial(&vm, 81).await;
     let (said, outcome) = read_all(&mut listening).await;
@@ -80,21 +80,21 @@ async fn a_connection_that_is_dropped_ends_the_program_behind_it() {
     };
     let mut connection = dial(&vm, 7).await;
     connection.write_all(b"x").await.unwrap();
-    patiently(connection.read_exact(&mut [0])).await.unwrap();
+    within(connection.read_exact(&mut [0])).await.unwrap();
     assert!(is_there().await);
     drop(connection);
-    patiently(async { while is_there().await {} }).await;
+    within(async { while is_there().await {} }).await;
 }
 
 #[tokio::test]
 async fn a_program_that_breaks_a_connection_is_told_from_one_that_ends_it() {
     let vm = start().await;
-    // It goes while there is something that it has not read.
+    // It exits while there is unread input.
     serve(&vm, 7, &["sh", "-c", "read line; echo $line; read line"]).await;
     let mut connection = dial(&vm, 7).await;
     let lines = b"first\nsecond\nthird\n";
     connection.write_all(lines).await.unwrap();
-    until_broken(&mut connection).await;
+    wait_for_reset(&mut connection).await;
 }
 
 #[tokio::test]
@@ -106,11 +106,11 @@ async fn connections_break_with_the_link_and_new_ones_do_not() {
     let mut theirs = dial(&visitor, 7).await;
     for connection in [&mut ours, &mut theirs] {
         connection.write_all(b"x").await.unwrap();
-        patiently(connection.read_exact(&mut [0])).await.unwrap();
+        within(connection.read_exact(&mut [0])).await.unwrap();
     }
     vm.reconnect();
-    until_broken(ours).await;
-    until_broken(theirs).await;
+    wait_for_reset(ours).await;
+    wait_for_reset(theirs).await;
     for vm in [&vm, &visitor] {
         let mut again = dial(vm, 7).await;
         again.write_all(b"again").await.unwrap();

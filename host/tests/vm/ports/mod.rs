@@ -18,14 +18,14 @@ use vmcell::{
 
 use crate::start;
 
-/// Nothing here takes this long unless it is broken.
+/// Longer than anything here takes unless it is broken.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-async fn patiently<T>(future: impl Future<Output = T>) -> T {
+async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(TEST_TIMEOUT, future).await.unwrap()
 }
 
-/// A server that hands each connection to a program.
+/// Starts a server that runs a program for each connection.
 async fn serve(vm: &Vm, port: u16, program: &[&str]) {
     let port_text = port.to_string();
     let server = ["nc", "-ll", "-p", &port_text, "-e"];
@@ -35,9 +35,9 @@ async fn serve(vm: &Vm, port: u16, program: &[&str]) {
     drop(dial(vm, port).await);
 }
 
-/// Dials a port as soon as somebody listens there.
+/// Dials a port as soon as a program listens there.
 async fn dial(vm: &Vm, port: u16) -> Connection {
-    patiently(async {
+    within(async {
         loop {
             match vm.ports().dial(port).await {
                 Err(Error::Port(PortError::NobodyListens { .. })) => {}
@@ -48,8 +48,8 @@ async fn dial(vm: &Vm, port: u16) -> Connection {
     .await
 }
 
-/// A VM with a server that echoes, and its port published.
-async fn echoing() -> (Vm, PublishedPort) {
+/// Starts a VM with an echo server, and publishes its port.
+async fn serve_echo() -> (Vm, PublishedPort) {
     let vm = start().await;
     serve(&vm, 7, &["cat"]).await;
     let port = vm.ports().publish(7).await.unwrap();
@@ -57,23 +57,23 @@ async fn echoing() -> (Vm, PublishedPort) {
 }
 
 async fn connect(port: &PublishedPort) -> TcpStream {
-    patiently(TcpStream::connect(port.address())).await.unwrap()
+    within(TcpStream::connect(port.address())).await.unwrap()
 }
 
-/// Reads to the end, or to what breaks it.
+/// Reads to the end of file, or to an error.
 async fn read_all(mut from: impl AsyncRead + Unpin) -> (Vec<u8>, io::Result<usize>) {
     let mut bytes = Vec::new();
-    let outcome = patiently(from.read_to_end(&mut bytes)).await;
+    let outcome = within(from.read_to_end(&mut bytes)).await;
     (bytes, outcome)
 }
 
-/// Waits until a connection is broken.
-async fn until_broken(mut from: impl AsyncRead + Unpin) {
+/// Waits until a connection is reset.
+async fn wait_for_reset(mut from: impl AsyncRead + Unpin) {
     let (_, outcome) = read_all(&mut from).await;
     assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
 }
 
-/// Bytes without a pattern.
+/// Returns bytes without a pattern.
 fn noise(size: u32) -> Vec<u8> {
     (0..size)
         .map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8)

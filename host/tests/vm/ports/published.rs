@@ -1,4 +1,4 @@
-//! Ports that other programs of this machine can use.
+//! Published ports.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use tokio::{
 };
 use vmcell::{Command, Error, Vm, port::PortError};
 
-use super::{connect, dial, echoing, noise, patiently, read_all, until_broken};
+use super::{connect, dial, noise, read_all, serve_echo, wait_for_reset, within};
 use crate::start;
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn a_web_server_in_the_guest_serves_clients_of_the_host() {
 async fn a_port_can_be_published_before_anybody_listens() {
     let vm = start().await;
     let port = vm.ports().publish(7).await.unwrap();
-    until_broken(connect(&port).await).await;
+    wait_for_reset(connect(&port).await).await;
     super::serve(&vm, 7, &["cat"]).await;
     let mut client = connect(&port).await;
     client.write_all(b"hello").await.unwrap();
@@ -63,7 +63,7 @@ async fn a_port_of_the_host_is_had_by_one_at_a_time() {
             "{error:?}"
         );
     };
-    // By this program, for this VM or another.
+    // Taken by this program, for this VM or another.
     let port = vm.ports().publish(7).await.unwrap();
     let number = port.host_port();
     taken(vm.ports().publish((number, 8)).await.unwrap_err(), number);
@@ -71,11 +71,11 @@ async fn a_port_of_the_host_is_had_by_one_at_a_time() {
         other.ports().publish((number, 7)).await.unwrap_err(),
         number,
     );
-    // By somebody else.
+    // Taken by another socket.
     let somebody = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
     let theirs = somebody.local_addr().unwrap().port();
     taken(vm.ports().publish((theirs, 7)).await.unwrap_err(), theirs);
-    // It is free as soon as it is closed, though it was in use.
+    // It is free as soon as it is closed, although it had connections.
     let client = connect(&port).await;
     port.close().await;
     let again = other.ports().publish((number, 7)).await.unwrap();
@@ -92,7 +92,8 @@ async fn a_list_shows_what_is_published() {
     let vm = start().await;
     let first = vm.ports().publish(7).await.unwrap();
     let second = vm.ports().publish(8).await.unwrap();
-    // A handle of it keeps nothing open, and is not needed to.
+    // Its handle does not keep it open, and dropping the handle does not close
+    // it.
     let host_port = second.host_port();
     drop(second);
     let listed = || {
@@ -110,7 +111,7 @@ async fn a_list_shows_what_is_published() {
     let left = vm.ports().list();
     vm.kill().await;
     for port in left {
-        patiently(port.closed()).await;
+        within(port.closed()).await;
     }
     assert_eq!(listed(), []);
     let error = vm.ports().publish(9).await.unwrap_err();
@@ -119,13 +120,13 @@ async fn a_list_shows_what_is_published() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_holds_nobody_up() {
-    let (vm, port) = echoing().await;
+    let (vm, port) = serve_echo().await;
     super::serve(&vm, 19, &["yes"]).await;
     let flood = vm.ports().publish(19).await.unwrap();
     let mut clients = Vec::new();
     for _ in 0..3 {
         let client = connect(&flood).await;
-        patiently(client.readable()).await.unwrap();
+        within(client.readable()).await.unwrap();
         clients.push(client);
     }
     for number in 0..30 {
@@ -136,21 +137,21 @@ async fn a_client_that_never_reads_holds_nobody_up() {
         assert_eq!(read_all(client).await.0, word.as_bytes());
     }
     assert!(vm.exec(["true"]).await.unwrap().success());
-    // What they did not read is all there.
+    // What they have not read yet is not lost.
     let mut some = vec![0; 4_000_000];
-    patiently(clients[0].read_exact(&mut some)).await.unwrap();
+    within(clients[0].read_exact(&mut some)).await.unwrap();
     assert!(some.chunks(2).all(|line| line == b"y\n"));
 }
 
 #[tokio::test]
 async fn two_hundred_connections_talk_at_once() {
     const COUNT: u32 = 200;
-    let (_vm, port) = echoing().await;
+    let (_vm, port) = serve_echo().await;
     let mut clients = Vec::new();
     for _ in 0..COUNT {
         let mut client = connect(&port).await;
         client.write_all(b"x").await.unwrap();
-        patiently(client.read_exact(&mut [0])).await.unwrap();
+        within(client.read_exact(&mut [0])).await.unwrap();
         clients.push(client);
     }
     let mut talking = tokio::task::JoinSet::new();
@@ -164,7 +165,7 @@ async fn two_hundred_connections_talk_at_once() {
             assert!(received == bytes, "{} bytes came back", received.len());
         });
     }
-    patiently(async {
+    within(async {
         while let Some(talked) = talking.join_next().await {
             talked.unwrap();
         }
@@ -174,7 +175,7 @@ async fn two_hundred_connections_talk_at_once() {
 
 #[tokio::test]
 async fn a_visitor_publishes_for_as_long_as_it_stays() {
-    let (vm, owners) = echoing().await;
+    let (vm, owners) = serve_echo().await;
     let visitor = Vm::attach(vm.id()).await.unwrap();
     let port = visitor.ports().publish(7).await.unwrap();
     assert_eq!(vm.ports().list().len(), 1);
@@ -189,7 +190,7 @@ async fn a_visitor_publishes_for_as_long_as_it_stays() {
     }
     let client = connect(&port).await;
     drop(visitor);
-    patiently(port.closed()).await;
-    until_broken(client).await;
+    within(port.closed()).await;
+    wait_for_reset(client).await;
     assert!(TcpStream::connect(owners.address()).await.is_ok());
 }

@@ -1,19 +1,19 @@
-//! Guests that are short of something, and probes that misbehave.
+//! Misbehaving probes, many services, and services that exhaust memory.
 
 use std::time::Duration;
 
 use vmcell::{
     Cause, Command,
-    service::{Probe, Readiness, Restart, ServicePhase, ServiceSpec, ServiceTrouble},
+    service::{FailureReason, Probe, Readiness, Restart, ServicePhase, ServiceSpec},
 };
 
-use super::{IDLE, gone, ready, run, shell, start_service, within};
+use super::{IDLE, ready, run, shell, start_service, wait_gone, within};
 use crate::start;
 
 #[tokio::test]
 async fn a_probe_command_leaves_no_children() {
     let vm = start().await;
-    // Each attempt leaves one in its own session, and fails at first.
+    // Each attempt leaves a process in its own session, and fails at first.
     let probe = Probe::shell("setsid sleep 7777 & sleep 8888 & test -e /tmp/flag");
     let readiness = Readiness::new(probe).interval(Duration::from_millis(50));
     let spec = shell("echo up; exec sleep 1000").ready(readiness);
@@ -25,9 +25,9 @@ async fn a_probe_command_leaves_no_children() {
     }
     run(&vm, "touch /tmp/flag").await;
     ready(&service).await;
-    gone(&vm, "sleep 7777").await;
-    gone(&vm, "sleep 8888").await;
-    // Nor is it one of the processes that somebody started.
+    wait_gone(&vm, "sleep 7777").await;
+    wait_gone(&vm, "sleep 8888").await;
+    // Nor is a probe listed as a process.
     assert!(vm.processes().list().await.unwrap().len() <= 1);
 }
 
@@ -63,8 +63,8 @@ async fn fifty_services_at_once() {
         assert_eq!(status.phase, ServicePhase::Stopped);
     }
     let counts = vm.services().count().await.unwrap();
-    assert_eq!((counts.all, counts.running), (50, 0));
-    gone(&vm, "sleep 100000").await;
+    assert_eq!((counts.total, counts.running), (50, 0));
+    wait_gone(&vm, "sleep 100000").await;
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn a_service_that_eats_all_memory_is_named_and_the_agent_and_the_others_li
     let vm = start().await;
     let bystander = start_service(&vm, "bystander", shell(IDLE)).await;
     let pid = ready(&bystander).await.pid;
-    // With a limit of its own, and started again.
+    // With a limit of its own, and restarted.
     let hog =
         Command::shell("test -e /tmp/eaten && exec sleep 1000; touch /tmp/eaten; tail /dev/zero");
     let quick = Restart::on_failure().backoff(Duration::ZERO, Duration::ZERO);
@@ -88,11 +88,11 @@ async fn a_service_that_eats_all_memory_is_named_and_the_agent_and_the_others_li
     })
     .await;
     assert_eq!(status.last_exit.unwrap().cause, Cause::OutOfMemory);
-    // With all that the guest has.
+    // Without a limit of its own.
     let hog = ServiceSpec::new(Command::from_argv(["tail", "/dev/zero"]));
     let unlimited = start_service(&vm, "unlimited", hog).await;
     let status = within(unlimited.wait()).await.unwrap();
-    assert_eq!(status.phase, ServicePhase::Failed(ServiceTrouble::Died));
+    assert_eq!(status.phase, ServicePhase::Failed(FailureReason::Died));
     assert_eq!(status.last_exit.unwrap().cause, Cause::OutOfMemory);
     assert!(within(vm.health()).await.is_healthy());
     assert_eq!(bystander.status().await.unwrap().pid, pid);

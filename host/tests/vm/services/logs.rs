@@ -1,4 +1,4 @@
-//! What services print.
+//! Logs of services.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use vmcell::service::{LogEvent, LogStream, Probe, Restart, ServicePhase};
 use super::{ready, shell, start_service, within};
 use crate::start;
 
-/// All that comes of a log: its bytes, how many were dropped before the first
-/// of them, and that the offsets are right.
+/// Reads a log to its end. Returns its bytes and how many were dropped before
+/// the first of them, and checks the offsets.
 async fn read(log: &mut LogStream) -> (Vec<u8>, u64) {
     let (mut all, mut dropped) = (Vec::new(), 0);
     let mut expected = None;
@@ -53,8 +53,8 @@ async fn a_log_that_is_full_keeps_its_end_and_says_what_is_missing() {
         .unwrap();
     assert_eq!(since, b"100000\n");
     assert_eq!(service.logs().text().await.unwrap().lines().count(), 200);
-    // It still works.
-    assert!(!service.status().await.unwrap().phase.is_over());
+    // It still runs.
+    assert!(!service.status().await.unwrap().phase.is_finished());
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn a_log_goes_on_over_restarts_and_new_starts_and_can_be_followed() {
         (&status.phase, status.restarts),
         (&ServicePhase::Stopped, 2)
     );
-    // Nothing more comes, however often it is asked for.
+    // Asking again returns nothing more.
     assert_eq!(log.next().await.unwrap(), None);
 
     let service = start_service(&vm, "counting", spec).await;
@@ -106,7 +106,7 @@ async fn a_reader_that_does_not_read_holds_nobody_up() {
     let service = start_service(&vm, "chatty", shell(line).ready(Probe::file("/tmp/done"))).await;
     let mut log = service.logs().all().follow(true).stream().await.unwrap();
     super::run(&vm, "echo > /tmp/go").await;
-    // More is printed than the windows and the log have room for.
+    // The output exceeds the windows and the log.
     ready(&service).await;
     assert!(within(vm.health()).await.is_healthy());
     let end = within(service.stop()).await.unwrap().log.end;

@@ -1,4 +1,4 @@
-//! Services in real VMs: a whole story, and everything that can go wrong.
+//! Services in real VMs, and everything that can go wrong.
 
 mod faults;
 mod logs;
@@ -15,13 +15,14 @@ use vmcell::{
     service::{Service, ServiceError, ServiceFailure, ServiceSpec, ServiceStatus},
 };
 
-/// Under emulation, beside other VMs, anything may take long.
+/// Generous, because under emulation and beside other VMs anything may take
+/// long.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A service of which nobody wants anything but that it runs.
+/// The command of a service that does nothing but run.
 const IDLE: &str = "exec sleep 100000";
 
-/// What comes of something that must not take for ever.
+/// Fails if a future takes too long.
 async fn within<T>(work: impl Future<Output = T>) -> T {
     let done = tokio::time::timeout(TEST_TIMEOUT, work).await;
     done.expect("it takes too long")
@@ -39,7 +40,7 @@ async fn ready(service: &Service) -> ServiceStatus {
     within(service.ready()).await.unwrap()
 }
 
-/// Why a service does not become ready.
+/// Returns why a service does not become ready.
 async fn failure(service: &Service) -> ServiceFailure {
     match within(service.ready()).await {
         Err(Error::Service(ServiceError::Failed(failure))) => *failure,
@@ -61,7 +62,7 @@ async fn run(vm: &Vm, line: &str) -> String {
 }
 
 /// Waits until no process of the guest has these arguments.
-async fn gone(vm: &Vm, arguments: &str) {
+async fn wait_gone(vm: &Vm, arguments: &str) {
     // The brackets keep the search from finding itself.
     let (first, rest) = arguments.split_at(1);
     let line = format!("ps -o args | grep -c '[{first}]{rest}' || true");

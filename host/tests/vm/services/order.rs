@@ -1,19 +1,19 @@
-//! Services that need others, and services of the same name.
+//! Dependencies between services, and name conflicts.
 
 use std::time::Duration;
 
 use vmcell::{
     Command, Vm,
     service::{
-        Probe, Readiness, ServiceCounts, ServiceError, ServicePhase, ServiceSpec, ServiceTrouble,
+        FailureReason, Probe, Readiness, ServiceCounts, ServiceError, ServicePhase, ServiceSpec,
     },
 };
 
 use super::{IDLE, failure, ready, run, service_error, shell, start_service, within};
 use crate::start;
 
-/// A service that writes down when it was started, and is ready a little later.
-fn noted(name: &str) -> ServiceSpec {
+/// A service that records its start in a file, and is ready a little later.
+fn recorded(name: &str) -> ServiceSpec {
     let line = format!("echo {name} >> /tmp/order; touch /tmp/{name}; {IDLE}");
     shell(line).ready(Probe::file(format!("/tmp/{name}")))
 }
@@ -22,10 +22,10 @@ fn noted(name: &str) -> ServiceSpec {
 async fn each_is_started_when_all_that_it_needs_is_ready() {
     let vm = start().await;
     let services = [
-        ("web", noted("web").needs("api").needs("cache")),
-        ("api", noted("api").needs("db")),
-        ("db", noted("db")),
-        ("cache", noted("cache").needs("db")),
+        ("web", recorded("web").needs("api").needs("cache")),
+        ("api", recorded("api").needs("db")),
+        ("db", recorded("db")),
+        ("cache", recorded("cache").needs("db")),
     ];
     let started = within(vm.services().start_all(services)).await.unwrap();
     let names: Vec<&str> = started.iter().map(|service| service.name()).collect();
@@ -37,12 +37,13 @@ async fn each_is_started_when_all_that_it_needs_is_ready() {
     let order: Vec<&str> = order.lines().collect();
     assert_eq!((order[0], order[3]), ("db", "web"));
     let counts = vm.services().count().await.unwrap();
-    assert_eq!((counts.all, counts.running), (4, 4));
+    assert_eq!((counts.total, counts.running), (4, 4));
 
-    // One that has to wait says for whom, and fails with it.
+    // The status of a waiting service has the name that it waits for, and it
+    // fails with that one.
     let never = Readiness::new(Probe::file("/tmp/never")).timeout(Duration::from_secs(3600));
     let slow = start_service(&vm, "slow", shell(IDLE).ready(never)).await;
-    let waits = start_service(&vm, "waits", noted("waits").needs("slow")).await;
+    let waits = start_service(&vm, "waits", recorded("waits").needs("slow")).await;
     let status = waits.status().await.unwrap();
     let need = "slow".to_owned();
     assert_eq!(
@@ -52,21 +53,21 @@ async fn each_is_started_when_all_that_it_needs_is_ready() {
     within(slow.stop()).await.unwrap();
     let failure = failure(&waits).await;
     let need = "slow".to_owned();
-    assert_eq!(failure.trouble(), Some(&ServiceTrouble::Need(need)));
-    let ServiceCounts { all, running, .. } = vm.services().count().await.unwrap();
-    assert_eq!((all, running), (6, 4));
+    assert_eq!(failure.reason(), Some(&FailureReason::Need(need)));
+    let ServiceCounts { total, running, .. } = vm.services().count().await.unwrap();
+    assert_eq!((total, running), (6, 4));
 }
 
 #[tokio::test]
 async fn circles_and_strangers_are_refused_by_name_before_anything_is_started() {
     let vm = start().await;
     let services = vm.services();
-    let circle = [
+    let cycle = [
         ("a", shell(IDLE).needs("b")),
         ("b", shell(IDLE).needs("c")),
         ("c", shell(IDLE).needs("b")),
     ];
-    let error = service_error(services.start_all(circle).await);
+    let error = service_error(services.start_all(cycle).await);
     assert!(error.to_string().contains("b -> c -> b"), "{error}");
     assert_eq!(error.code(), "service-cycle");
     let error = service_error(services.start("a", shell(IDLE).needs("a")).await);
@@ -81,7 +82,7 @@ async fn circles_and_strangers_are_refused_by_name_before_anything_is_started() 
     assert_eq!(service_error(alone), unknown);
     assert!(services.list().await.unwrap().is_empty());
 
-    // Those that were started before the one that cannot be are taken back.
+    // Those that were started before the one that failed are removed again.
     let broken = ServiceSpec::new(Command::new("no-such-program")).needs("b");
     let partly = [
         ("c", broken),
@@ -104,20 +105,23 @@ async fn a_name_is_for_one_service_at_a_time() {
     let pid = ready(&service).await.pid;
     let error = service_error(services.start("web", shell(IDLE)).await);
     let name = "web".to_owned();
-    assert_eq!(error, ServiceError::Runs { name });
-    assert!(error.to_string().contains("start_same"), "{error}");
-    // The same is fine for who says so, and only the same.
-    let same = within(services.start_same("web", shell(IDLE)))
+    assert_eq!(error, ServiceError::Running { name });
+    assert!(error.to_string().contains("ensure_started"), "{error}");
+    // `ensure_started` accepts the same spec, and only the same.
+    let same = within(services.ensure_started("web", shell(IDLE)))
         .await
         .unwrap();
     assert_eq!(same.status().await.unwrap().pid, pid);
     let other = shell(IDLE).stop_signal(2);
-    let error = service_error(services.start_same("web", other).await);
-    assert!(matches!(error, ServiceError::Runs { .. }), "{error:?}");
+    let error = service_error(services.ensure_started("web", other).await);
+    assert!(matches!(error, ServiceError::Running { .. }), "{error:?}");
     let error = service_error(service.remove().await);
-    assert!(matches!(error, ServiceError::NotOver { .. }), "{error:?}");
+    assert!(
+        matches!(error, ServiceError::NotStopped { .. }),
+        "{error:?}"
+    );
 
-    // Two programs at once: one of them is the first.
+    // Of two programs that start it at once, one wins.
     let visitor = Vm::attach(vm.id()).await.unwrap();
     for round in 0..5 {
         let name = format!("contested-{round}");
@@ -130,6 +134,6 @@ async fn a_name_is_for_one_service_at_a_time() {
         .await;
         assert_ne!(ours.is_ok(), theirs.is_ok(), "{ours:?} {theirs:?}");
         let error = service_error(ours.and(theirs));
-        assert!(matches!(error, ServiceError::Runs { .. }), "{error:?}");
+        assert!(matches!(error, ServiceError::Running { .. }), "{error:?}");
     }
 }

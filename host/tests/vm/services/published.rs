@@ -34,11 +34,11 @@ async fn get(port: u16) -> String {
     answer
 }
 
-/// A port that nobody uses, and that stays free: the kernel gives its own choice
-/// from 32768 on to whoever binds or connects meanwhile.
+/// Returns a port that nobody uses, and that stays free: the kernel assigns
+/// ephemeral ports from 32768 on.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Another run of the tests at the same time starts elsewhere.
+    // A concurrent run of the tests starts at another port.
     let first = 10_000 + (std::process::id() % 200) as u16 * 100;
     loop {
         let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
@@ -61,12 +61,12 @@ async fn what_a_service_publishes_is_there_until_it_is_over() {
     for port in &ports {
         assert!(get(port.host_port()).await.ends_with("hello\n"));
     }
-    // The same again publishes nothing twice.
-    let same = within(vm.services().start_same("web", spec.clone()))
+    // Starting the same service again publishes nothing twice.
+    let same = within(vm.services().ensure_started("web", spec.clone()))
         .await
         .unwrap();
     assert_eq!(same.ports().len(), 2);
-    // A restart is no end.
+    // A restart does not close the ports.
     within(service.restart()).await.unwrap();
     ready(&service).await;
     assert!(get(port).await.ends_with("hello\n"));
@@ -74,11 +74,11 @@ async fn what_a_service_publishes_is_there_until_it_is_over() {
     within(service.stop()).await.unwrap();
     assert!(service.ports().is_empty());
     drop(TcpListener::bind(("127.0.0.1", port)).await.unwrap());
-    // And at once again.
+    // It can be started again at once.
     let service = start_service(&vm, "web", spec).await;
     ready(&service).await;
     assert!(get(port).await.ends_with("hello\n"));
-    // Whoever ends it.
+    // The ports close however the service ends.
     let published = service.ports();
     run(&vm, "killall -9 httpd").await;
     for port in &published {
@@ -103,7 +103,7 @@ async fn a_port_that_is_taken_starts_nothing() {
     assert!(vm.ports().list().is_empty());
     drop(TcpListener::bind(("127.0.0.1", free)).await.unwrap());
 
-    // Nor is anything published for what cannot be started.
+    // Nothing is published for a service that cannot be started.
     start_service(&vm, "web", shell(IDLE)).await;
     let spec = web().publish((free, 8080));
     within(vm.services().start("web", spec)).await.unwrap_err();

@@ -1,18 +1,19 @@
-//! When services are ready, and when they never are.
+//! Readiness of services.
 
 use std::time::Duration;
 
 use vmcell::{
     Cause, Command, ExecFailureKind,
     service::{
-        Probe, Readiness, ServiceError, ServicePhase, ServiceSpec, ServiceStatus, ServiceTrouble,
+        FailureReason, Probe, Readiness, ServiceError, ServicePhase, ServiceSpec, ServiceStatus,
     },
 };
 
-use super::{failure, gone, ready, run, service_error, shell, start_service, within};
+use super::{failure, ready, run, service_error, shell, start_service, wait_gone, within};
 use crate::{builder, start};
 
-/// Services that do their work when they are told to, each in its own way.
+/// Services that become ready on request, each in a way that one kind of probe
+/// detects.
 #[tokio::test]
 async fn each_kind_of_probe_tells_when_the_program_does_its_work() {
     let vm = start().await;
@@ -64,9 +65,9 @@ async fn each_kind_of_probe_tells_when_the_program_does_its_work() {
         let error = service_error(service.status().await);
         assert!(matches!(error, ServiceError::Unknown { .. }), "{error}");
     }
-    assert_eq!(vm.services().count().await.unwrap().all, 0);
-    // The servers had put themselves into the background.
-    gone(&vm, "httpd").await;
+    assert_eq!(vm.services().count().await.unwrap().total, 0);
+    // The servers had daemonised.
+    wait_gone(&vm, "httpd").await;
 }
 
 #[tokio::test]
@@ -87,7 +88,7 @@ async fn a_socket_that_accepts_makes_a_service_ready() {
     let service = start_service(&vm, "server", spec).await;
     let mut log = service.logs().follow(true).stream().await.unwrap();
     within(log.next()).await.unwrap();
-    // It is there, but nobody listens.
+    // The socket exists, but does not listen yet.
     run(&vm, "test -S /run/server.sock").await;
     let status = service.status().await.unwrap();
     assert_eq!(status.phase, ServicePhase::Starting);
@@ -103,7 +104,7 @@ async fn what_dies_before_it_is_ready_fails_at_once_with_its_last_words() {
     let service = start_service(&vm, "web", spec).await;
     let failure = failure(&service).await;
     assert_eq!(failure.name(), "web");
-    assert_eq!(failure.trouble(), Some(&ServiceTrouble::Died));
+    assert_eq!(failure.reason(), Some(&FailureReason::Died));
     assert_eq!(failure.status.last_exit.unwrap().cause, Cause::Code(3));
     let lines: Vec<&str> = failure.log.lines().collect();
     assert_eq!(lines.len(), 20);
@@ -115,9 +116,9 @@ async fn what_dies_before_it_is_ready_fails_at_once_with_its_last_words() {
         text.contains("(exit code 3); its log ends with:\n82\n"),
         "{text}"
     );
-    // It stays, to be looked at, and can be started again.
+    // It stays listed, and can be started again.
     let status = service.status().await.unwrap();
-    assert_eq!(status.phase, ServicePhase::Failed(ServiceTrouble::Died));
+    assert_eq!(status.phase, ServicePhase::Failed(FailureReason::Died));
     let service = start_service(&vm, "web", shell(super::IDLE)).await;
     assert_eq!(ready(&service).await.phase, ServicePhase::Running);
 }
@@ -131,7 +132,7 @@ async fn what_is_not_ready_in_time_is_ended_and_says_what_was_missing() {
             .timeout(Duration::from_secs(5))
     };
     let briefly = |probe: Probe| soon(probe).attempt_timeout(Duration::from_millis(300));
-    // This one takes connections and says nothing.
+    // This server accepts connections and sends nothing.
     let silent = shell("exec nc -ll -p 81 -e sleep 1000");
     let silent = start_service(&vm, "silent", silent.ready(Probe::tcp(81))).await;
     ready(&silent).await;
@@ -150,18 +151,18 @@ async fn what_is_not_ready_in_time_is_ended_and_says_what_was_missing() {
     }
     for (service, reason) in services {
         let failure = failure(&service).await;
-        let Some(ServiceTrouble::NotReady(told)) = failure.trouble() else {
+        let Some(FailureReason::NotReady(message)) = failure.reason() else {
             panic!("{failure:?}");
         };
         assert!(
-            told.to_lowercase().contains(reason),
-            "{}: {told}",
+            message.to_lowercase().contains(reason),
+            "{}: {message}",
             service.name()
         );
         assert_eq!(failure.status.last_exit.unwrap().cause, Cause::Signal(15));
     }
-    gone(&vm, "sleep 4242").await;
-    gone(&vm, "sleep 777").await;
+    wait_gone(&vm, "sleep 4242").await;
+    wait_gone(&vm, "sleep 777").await;
 }
 
 #[tokio::test]

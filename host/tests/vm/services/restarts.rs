@@ -1,16 +1,16 @@
-//! Services that end, and are started again or not.
+//! Restart policies and liveness of services.
 
 use std::time::Duration;
 
 use vmcell::{
     Cause,
-    service::{Liveness, LogEvent, LogStream, Probe, Restart, ServicePhase, ServiceTrouble},
+    service::{FailureReason, Liveness, LogEvent, LogStream, Probe, Restart, ServicePhase},
 };
 
-use super::{gone, ready, run, shell, start_service, within};
+use super::{ready, run, shell, start_service, wait_gone, within};
 use crate::start;
 
-/// The next whole line of a log.
+/// Returns the next complete line of a log.
 async fn line(log: &mut LogStream, unread: &mut Vec<u8>) -> String {
     loop {
         if let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
@@ -41,24 +41,24 @@ async fn what_crashes_is_started_again_after_pauses_that_grow_up_to_a_limit() {
     }
     let pauses: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
     for (pause, least) in pauses.iter().zip([0.1, 0.2, 0.4, 0.4, 0.4]) {
-        // The guest tells its time in hundredths of a second.
+        // The guest's uptime is in hundredths of a second.
         assert!(*pause > least - 0.02, "{pauses:?}");
     }
-    // It ends where it is, also in a pause.
+    // It can be stopped at any time, also during a delay.
     let status = within(service.stop()).await.unwrap();
     assert_eq!(status.phase, ServicePhase::Stopped);
     assert!(status.restarts >= 5, "{status:?}");
-    // Between its line and its end it was still there to be asked.
+    // Between its line and its exit it may still have received the signal.
     let cause = status.last_exit.unwrap().cause;
     assert!(
         matches!(cause, Cause::Code(7) | Cause::Signal(15)),
         "{cause}"
     );
     while within(log.next()).await.unwrap().is_some() {}
-    assert!(log.status().unwrap().phase.is_over());
-    // Who is asked to start counts anew.
+    assert!(log.status().unwrap().phase.is_finished());
+    // A restart on request resets the count.
     let status = within(service.restart()).await.unwrap();
-    assert!(!status.phase.is_over(), "{status:?}");
+    assert!(!status.phase.is_finished(), "{status:?}");
     assert_eq!(status.restarts, 0);
 }
 
@@ -70,7 +70,7 @@ async fn each_policy_does_as_it_says() {
         (
             Restart::never(),
             "exit 1",
-            ServicePhase::Failed(ServiceTrouble::Died),
+            ServicePhase::Failed(FailureReason::Died),
         ),
         (Restart::on_failure(), "exit 0", ServicePhase::Stopped),
     ] {
@@ -78,7 +78,7 @@ async fn each_policy_does_as_it_says() {
         let status = within(service.wait()).await.unwrap();
         assert_eq!((status.phase, status.restarts), (phase, 0), "{line}");
     }
-    // It has no other end than to be stopped.
+    // It only ends when it is stopped.
     let quick = Restart::always().backoff(Duration::from_millis(10), Duration::from_millis(10));
     let service = start_service(&vm, "always", shell("echo run").restart(quick)).await;
     let mut log = service.logs().all().follow(true).stream().await.unwrap();
@@ -115,12 +115,12 @@ async fn what_is_not_alive_any_more_is_started_again() {
     within(service.stop()).await.unwrap();
     run(&vm, "rm /tmp/alive").await;
 
-    // Where it is not to be started again, that is its end.
+    // Without a restart policy the service then fails.
     let service = start_service(&vm, "web", spec.restart(Restart::never())).await;
     ready(&service).await;
     run(&vm, "rm /tmp/alive").await;
     let status = within(service.wait()).await.unwrap();
-    let ServicePhase::Failed(ServiceTrouble::NotAlive(reason)) = status.phase else {
+    let ServicePhase::Failed(FailureReason::NotAlive(reason)) = status.phase else {
         panic!("{status:?}");
     };
     assert!(!reason.is_empty());
@@ -133,8 +133,8 @@ async fn what_forks_and_exits_leaves_nothing_behind() {
     let service = start_service(&vm, "daemon", shell(line)).await;
     let status = within(service.wait()).await.unwrap();
     assert_eq!(status.phase, ServicePhase::Stopped);
-    gone(&vm, "sleep 54321").await;
-    gone(&vm, "sleep 65432").await;
+    wait_gone(&vm, "sleep 54321").await;
+    wait_gone(&vm, "sleep 65432").await;
     assert_eq!(service.logs().text().await.unwrap(), "forked\n");
 }
 
@@ -150,9 +150,9 @@ async fn what_ignores_its_stop_signal_is_killed_when_its_time_is_up() {
     assert_eq!(status.phase, ServicePhase::Stopped);
     let cause = status.last_exit.unwrap().cause;
     assert!(matches!(cause, Cause::Signal(9) | Cause::Killed), "{cause}");
-    gone(&vm, "sleep 3210").await;
+    wait_gone(&vm, "sleep 3210").await;
 
-    // The signal is the spec's.
+    // The spec determines the signal.
     let polite = shell("trap 'echo asked; exit 0' INT; echo up; while :; do sleep 0.1; done");
     let polite = polite.ready(Probe::log("up")).stop_signal(2);
     let service = start_service(&vm, "polite", polite).await;

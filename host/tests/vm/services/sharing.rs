@@ -1,4 +1,4 @@
-//! Services that several programs have to do with, over links that break.
+//! Services that several programs use, over links that break.
 
 use std::time::Duration;
 
@@ -27,11 +27,11 @@ async fn a_second_program_sees_waits_for_and_stops_a_service() {
     assert_eq!(seen.logs().text().await.unwrap(), "begun\n");
 
     let owners = vm.services().get("web").await.unwrap();
-    let (over, stopped) = tokio::join!(within(owners.wait()), within(seen.stop()));
-    assert_eq!(over.unwrap().phase, ServicePhase::Stopped);
+    let (ended, stopped) = tokio::join!(within(owners.wait()), within(seen.stop()));
+    assert_eq!(ended.unwrap().phase, ServicePhase::Stopped);
     assert_eq!(stopped.unwrap().phase, ServicePhase::Stopped);
 
-    // What a visitor has started does not go with it.
+    // A service that a visitor has started does not end with it.
     let visitors = start_service(&visitor, "visitors", shell(IDLE)).await;
     super::ready(&visitors).await;
     drop((visitor, seen, visitors));
@@ -61,8 +61,8 @@ async fn waits_and_logs_go_on_over_links_that_break() {
         run(&vm, "echo > /tmp/go").await;
         vm.reconnect();
     };
-    let (over, ()) = tokio::join!(within(service.wait()), ending);
-    assert_eq!(over.unwrap().last_exit.unwrap().cause, Cause::Code(5));
+    let (ended, ()) = tokio::join!(within(service.wait()), ending);
+    assert_eq!(ended.unwrap().last_exit.unwrap().cause, Cause::Code(5));
     let mut printed = Vec::new();
     let mut drops = 0;
     while let Some(event) = within(log.next()).await.unwrap() {
@@ -78,7 +78,7 @@ async fn waits_and_logs_go_on_over_links_that_break() {
     }
     let expected: String = (1..=60_000).map(|number| format!("{number}\n")).collect();
     assert!(printed == format!("{expected}done\n").as_bytes());
-    // A start whose answer is lost is one start.
+    // A start whose reply is lost is not repeated.
     for round in 0..5 {
         let name = format!("again-{round}");
         let (started, ()) = tokio::join!(start_service(&vm, &name, shell(IDLE)), async {
@@ -127,7 +127,7 @@ async fn a_vm_stops_with_its_services_and_starts_none_again() {
     let service = vm.services().get("s0").await.unwrap();
     let waiting = tokio::spawn(async move { service.wait().await });
     within(vm.stop()).await.unwrap();
-    // Who waits is told, one way or the other.
+    // The waiting call returns, either with a status or an error.
     let _ = within(waiting).await.unwrap();
     assert!(vm.services().list().await.is_err());
 }

@@ -1,14 +1,14 @@
-//! The files of images, in the user's cache.
+//! Unpacked images in the user's cache.
 //!
 //! ```text
-//!  trees/<image>          by its path; locked while it is looked into or filled
-//!  ├── image              a link to it
-//!  └── <state>            by size, time and inode; locked, shared, while in use
+//!  trees/<image>          digest of the image's path; locked while it is searched or filled
+//!  ├── image              symlink to the image
+//!  └── <fingerprint>      digest of inode, size, time and user; shared lock while in use
 //! ```
 //!
-//! An image that has changed has another state. When one is unpacked, that goes
-//! which nobody uses: its states before, what a crash has left half-made, and
-//! the files of images that are gone.
+//! A changed image has a different fingerprint. Unpacking an image removes
+//! whatever is not in use: trees of its earlier versions, partial trees left by
+//! a crash, and trees of images that no longer exist.
 
 use std::{
     fs::{self, File, Metadata},
@@ -28,23 +28,24 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{disk::Disk, error::Error, locate};
 
-/// The name of the link to the image.
+/// The name of the symlink to the image.
 const IMAGE: &str = "image";
 
-/// Finds the files of an image, or unpacks them. Who wants the same meanwhile
-/// waits. They stay as long as the file in the answer is open.
-pub(super) fn unpacked(image: &Path) -> Result<(PathBuf, File), Error> {
-    let bad = |reason: String| Error::BadFile {
+/// Returns the directory with the files of an image, and unpacks them if
+/// needed. Concurrent callers wait for each other. The tree is not removed as
+/// long as the returned file, which holds a lock, is open.
+pub(super) fn cached_tree(image: &Path) -> Result<(PathBuf, File), Error> {
+    let bad_image = |reason: String| Error::BadFile {
         what: "image",
         path: image.to_owned(),
         reason,
     };
     let path = image
         .canonicalize()
-        .map_err(|error| bad(error.to_string()))?;
-    let metadata = fs::metadata(&path).map_err(|error| bad(error.to_string()))?;
+        .map_err(|error| bad_image(error.to_string()))?;
+    let metadata = fs::metadata(&path).map_err(|error| bad_image(error.to_string()))?;
     if !metadata.is_file() {
-        return Err(bad("is not a regular file".to_owned()));
+        return Err(bad_image("is not a regular file".to_owned()));
     }
     let cache = locate::cache_folder().ok_or_else(|| Error::Missing {
         what: "the user's cache folder",
@@ -53,36 +54,36 @@ pub(super) fn unpacked(image: &Path) -> Result<(PathBuf, File), Error> {
     let trees = cache.join("trees");
     let folder = trees.join(digest(path.as_os_str().as_bytes()));
     let failed = || Error::host("keep the files of the image in the cache");
-    // Programs in it may have setuid bits: nobody else gets there.
+    // Programs in it may have setuid bits, so other users get no access.
     let mut builder = fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(&folder);
     made.map_err(failed())?;
     let lock = File::open(&folder).map_err(failed())?;
-    wait_for(&lock, FlockOperation::LockExclusive).map_err(failed())?;
+    lock_blocking(&lock, FlockOperation::LockExclusive).map_err(failed())?;
 
-    let directory = folder.join(state(&metadata));
+    let directory = folder.join(fingerprint(&metadata));
     if !directory.is_dir() {
-        tracing::info!(image = %image.display(), "unpacking the image, this once");
+        tracing::info!(image = %image.display(), "unpacking the image into the cache");
         remove_unused(&folder);
-        remove_those_without_an_image(&trees);
-        // It only says whose files these are.
+        remove_trees_without_image(&trees);
+        // The link only records which image this is.
         let _ = symlink(&path, folder.join(IMAGE));
         let partial = tempfile::Builder::new()
             .prefix("partial-")
             .tempdir_in(&folder);
         let partial = partial.map_err(failed())?;
-        // Links on the way to the cache are the user's own.
+        // Symlinks in the path of the cache are the user's own.
         let tree = partial
             .path()
             .canonicalize()
             .map_err(failed())?
             .join("tree");
-        unpack(&path, &tree).map_err(bad)?;
+        unpack(&path, &tree).map_err(bad_image)?;
         fs::rename(&tree, &directory).map_err(failed())?;
     }
-    let used = File::open(&directory).map_err(failed())?;
-    wait_for(&used, FlockOperation::LockShared).map_err(failed())?;
-    Ok((directory, used))
+    let lock_in_use = File::open(&directory).map_err(failed())?;
+    lock_blocking(&lock_in_use, FlockOperation::LockShared).map_err(failed())?;
+    Ok((directory, lock_in_use))
 }
 
 fn unpack(image: &Path, to: &Path) -> Result<(), String> {
@@ -101,8 +102,9 @@ fn unpack(image: &Path, to: &Path) -> Result<(), String> {
     }
 }
 
-/// Removes the files of images that are gone, unless somebody is at it.
-fn remove_those_without_an_image(trees: &Path) {
+/// Removes the trees of images that no longer exist, unless another process
+/// uses them.
+fn remove_trees_without_image(trees: &Path) {
     for folder in fs::read_dir(trees).into_iter().flatten().flatten() {
         let folder = folder.path();
         let image = fs::read_link(folder.join(IMAGE));
@@ -114,29 +116,29 @@ fn remove_those_without_an_image(trees: &Path) {
     }
 }
 
-/// Removes what no VM uses.
+/// Removes the trees that no VM uses.
 fn remove_unused(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name() != IMAGE && lock_unused(&entry.path()).is_some() {
-            // What stays is tried again the next time.
+            // What cannot be removed is tried again the next time.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// The directory, if nobody else has it.
+/// Locks a directory and returns it, if nobody else has it locked.
 fn lock_unused(directory: &Path) -> Option<File> {
     let directory = File::open(directory).ok()?;
     let locked = flock(&directory, FlockOperation::NonBlockingLockExclusive);
     locked.ok().map(|()| directory)
 }
 
-fn wait_for(file: &File, lock: FlockOperation) -> std::io::Result<()> {
+fn lock_blocking(file: &File, lock: FlockOperation) -> std::io::Result<()> {
     Ok(retry_on_intr(|| flock(file, lock))?)
 }
 
-/// What changes when the image does.
-fn state(metadata: &Metadata) -> String {
+/// Returns a digest that changes when the image file does.
+fn fingerprint(metadata: &Metadata) -> String {
     let numbers = [
         metadata.dev(),
         metadata.ino(),

@@ -1,5 +1,5 @@
-//! Calls into backends, whose code may be somebody else's: it may take long, and
-//! it may panic.
+//! Calls into backends, which may be third-party code: they may block, and they
+//! may panic.
 
 use std::{
     any::Any,
@@ -14,10 +14,10 @@ use tokio::{sync::oneshot, task::JoinError, time::timeout};
 use super::{Backend, BackendHealth};
 use crate::error::Error;
 
-/// How long a backend may take to say whether it can run a VM.
+/// How long [`Backend::health`] may take.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks a backend whether it can run a VM.
+/// Calls [`Backend::health`] on a separate thread, with a timeout.
 ///
 /// Cancel safe.
 pub(super) async fn health(backend: &Arc<dyn Backend>) -> BackendHealth {
@@ -25,35 +25,35 @@ pub(super) async fn health(backend: &Arc<dyn Backend>) -> BackendHealth {
 }
 
 async fn health_within(backend: &Arc<dyn Backend>, limit: Duration) -> BackendHealth {
-    let (answer, answered) = oneshot::channel();
-    let asked = backend.clone();
-    // Not a thread of the runtime, whose end would wait for it.
-    let asking = thread::Builder::new()
+    let (sender, receiver) = oneshot::channel();
+    let called = backend.clone();
+    // Not a thread of the runtime, whose shutdown would wait for it.
+    let thread = thread::Builder::new()
         .name("vmcell-health".to_owned())
         .spawn(move || {
-            // Nothing of the backend is used after a panic but its name.
-            let health = catch_unwind(AssertUnwindSafe(|| asked.health()));
+            // After a panic only the name of the backend is used.
+            let health = catch_unwind(AssertUnwindSafe(|| called.health()));
             // It fails if nobody waits any more.
-            let _ = answer.send(health);
+            let _ = sender.send(health);
         });
-    if let Err(error) = asking {
-        return BackendHealth::unavailable(format!("it cannot be asked: {error}"));
+    if let Err(error) = thread {
+        return BackendHealth::unavailable(format!("it cannot be called: {error}"));
     }
-    match timeout(limit, answered).await {
+    match timeout(limit, receiver).await {
         Ok(Ok(Ok(health))) => health,
         Ok(Ok(Err(panic))) => {
             BackendHealth::unavailable(format!("it panicked: {}", panic_text(&*panic)))
         }
         // Its thread always answers.
-        Ok(Err(_)) => BackendHealth::unavailable("it cannot be asked"),
+        Ok(Err(_)) => BackendHealth::unavailable("it cannot be called"),
         Err(_) => BackendHealth::unavailable(format!(
-            "it does not say within {} s whether it can run a VM",
+            "its health check did not return within {} s",
             limit.as_secs_f32()
         )),
     }
 }
 
-/// Why a launch has no result.
+/// Converts the error of a launch task.
 pub(crate) fn launch_error(backend: &str, error: JoinError) -> Error {
     match error.try_into_panic() {
         Ok(panic) => Error::BackendPanicked {
@@ -64,14 +64,14 @@ pub(crate) fn launch_error(backend: &str, error: JoinError) -> Error {
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     if let Some(text) = panic.downcast_ref::<&str>() {
         return (*text).to_owned();
     }
     match panic.downcast_ref::<String>() {
         Some(text) => text.clone(),
-        None => "it does not say why".to_owned(),
+        None => "no message".to_owned(),
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::backend::{Launched, Machine};
 
-    /// One whose health is what a function makes of it.
+    /// A backend whose health is the result of a function.
     struct Fake<F>(F);
 
     impl<F> std::fmt::Debug for Fake<F> {
@@ -109,13 +109,13 @@ mod tests {
         Arc::new(Fake(health))
     }
 
-    /// On one thread, which must stay free for other tasks meanwhile.
+    /// Runs on one thread, which must stay free for other tasks meanwhile.
     #[tokio::test]
     async fn a_backend_that_takes_long_holds_up_no_task() {
         let (sender, receiver) = mpsc::channel::<()>();
         let receiver = std::sync::Mutex::new(receiver);
         let slow = fake(move || {
-            // Until another task of the same thread says so.
+            // Blocks until another task of the same thread sends.
             receiver.lock().unwrap().recv().unwrap();
             BackendHealth::available("at last")
         });

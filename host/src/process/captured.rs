@@ -2,9 +2,9 @@ use std::collections::VecDeque;
 
 use super::{OverflowPolicy, Truncation};
 
-/// One output, as far as it is kept.
+/// One output, within the limit of what is kept.
 #[derive(Debug)]
-pub(super) struct Collected {
+pub(super) struct CapturedOutput {
     limit: usize,
     overflow: OverflowPolicy,
     head: Vec<u8>,
@@ -12,7 +12,7 @@ pub(super) struct Collected {
     dropped: u64,
 }
 
-impl Collected {
+impl CapturedOutput {
     pub(super) fn new(limit: usize, overflow: OverflowPolicy) -> Self {
         Self {
             limit,
@@ -23,14 +23,14 @@ impl Collected {
         }
     }
 
-    /// Adds bytes. Answers whether all that came so far is kept.
+    /// Adds bytes. Returns whether everything so far was kept.
     pub(super) fn add(&mut self, bytes: &[u8]) -> bool {
         let tail_limit = match self.overflow {
             OverflowPolicy::Kill | OverflowPolicy::Stop => 0,
             OverflowPolicy::HeadAndTail => self.limit / 2,
         };
         let head_room = (self.limit - tail_limit).saturating_sub(self.head.len());
-        // Behind a gap everything belongs to the tail.
+        // After a gap everything belongs to the tail.
         let head_room = if self.dropped == 0 { head_room } else { 0 };
         let (head, rest) = bytes.split_at(bytes.len().min(head_room));
         self.head.extend_from_slice(head);
@@ -42,22 +42,22 @@ impl Collected {
         self.dropped == 0
     }
 
-    /// The guest had dropped bytes itself.
+    /// Records bytes that the guest dropped.
     pub(super) fn gap(&mut self, bytes: u64) {
         self.dropped = self.dropped.saturating_add(bytes + self.tail.len() as u64);
         self.tail.clear();
     }
 
-    /// What is kept, and what was cut out of it.
+    /// Returns the bytes that were kept, and what is missing from them.
     pub(super) fn finish(mut self) -> (Vec<u8>, Option<Truncation>) {
-        let cut = (self.dropped > 0).then_some(Truncation {
+        let gap = (self.dropped > 0).then_some(Truncation {
             at: self.head.len(),
             bytes: self.dropped,
         });
         let (front, back) = self.tail.as_slices();
         self.head.extend_from_slice(front);
         self.head.extend_from_slice(back);
-        (self.head, cut)
+        (self.head, gap)
     }
 }
 
@@ -75,21 +75,21 @@ mod tests {
             chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 0..10),
         ) {
             let all = chunks.concat();
-            let mut collected = Collected::new(limit, overflow);
+            let mut collected = CapturedOutput::new(limit, overflow);
             let mut complete = true;
             for chunk in &chunks {
                 complete = collected.add(chunk);
             }
-            let (kept, cut) = collected.finish();
-            prop_assert_eq!(complete, cut.is_none());
-            prop_assert_eq!(cut.is_none(), all.len() <= limit);
-            match cut {
+            let (kept, gap) = collected.finish();
+            prop_assert_eq!(complete, gap.is_none());
+            prop_assert_eq!(gap.is_none(), all.len() <= limit);
+            match gap {
                 None => prop_assert_eq!(kept, all),
-                Some(cut) => {
+                Some(gap) => {
                     prop_assert_eq!(kept.len(), limit);
-                    prop_assert_eq!(cut.bytes as usize, all.len() - limit);
-                    prop_assert_eq!(&kept[..cut.at], &all[..cut.at]);
-                    prop_assert_eq!(&kept[cut.at..], &all[all.len() - (limit - cut.at)..]);
+                    prop_assert_eq!(gap.bytes as usize, all.len() - limit);
+                    prop_assert_eq!(&kept[..gap.at], &all[..gap.at]);
+                    prop_assert_eq!(&kept[gap.at..], &all[all.len() - (limit - gap.at)..]);
                 }
             }
         }

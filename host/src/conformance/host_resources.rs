@@ -1,4 +1,5 @@
-//! Where a VM would show that it is there.
+//! Resources of the host that a VM uses: processes, descriptors, files, mounts
+//! and cgroups.
 
 use std::{
     fs,
@@ -6,35 +7,36 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::unmet::{Seen, Unmet};
+use super::check::{CheckError, CheckResult};
 use crate::run_folder::RunFolder;
 
-/// Processes that descend from a program, as they were at one moment.
+/// The descendants of a process at one moment.
 #[derive(Debug)]
-pub(super) struct Kin(Vec<Process>);
+pub(super) struct Descendants(Vec<Process>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Process {
     pid: u32,
     parent: u32,
-    /// When it was started, which tells it from a later one with its number.
+    /// The start time, which distinguishes it from a later process with the
+    /// same pid.
     started: String,
     name: String,
 }
 
-impl Kin {
+impl Descendants {
     pub(super) fn of(program: u32) -> Self {
         let all: Vec<_> = pids().filter_map(process).collect();
-        let mut kin: Vec<Process> = Vec::new();
+        let mut descendants: Vec<Process> = Vec::new();
         loop {
             let is_new = |process: &&Process| {
                 let parent = process.parent;
-                !kin.contains(process)
-                    && (parent == program || kin.iter().any(|known| known.pid == parent))
+                !descendants.contains(process)
+                    && (parent == program || descendants.iter().any(|known| known.pid == parent))
             };
             match all.iter().find(is_new) {
-                Some(process) => kin.push(process.clone()),
-                None => return Self(kin),
+                Some(process) => descendants.push(process.clone()),
+                None => return Self(descendants),
             }
         }
     }
@@ -48,8 +50,7 @@ impl Kin {
         self
     }
 
-    /// Those that have not ended. One that has ended and whose parent does not
-    /// ask for its end is still there.
+    /// Returns those that still exist, including zombies.
     pub(super) fn alive(&self) -> Vec<String> {
         let alive = self.0.iter().filter(|known| {
             process(known.pid).is_some_and(|process| process.started == known.started)
@@ -65,10 +66,10 @@ fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// What proc_pid_stat(5) says of a process.
+/// Reads proc_pid_stat(5) of a process.
 fn process(pid: u32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, and ends with the last parenthesis.
+    // The name may contain anything, and ends with the last parenthesis.
     let (before, after) = stat.rsplit_once(')')?;
     let fields: Vec<_> = after.split_whitespace().collect();
     Some(Process {
@@ -79,7 +80,7 @@ fn process(pid: u32) -> Option<Process> {
     })
 }
 
-/// What this program has open: sockets, files, pipes.
+/// Returns the open descriptors of this program: sockets, files, pipes.
 pub(super) fn descriptors() -> Vec<String> {
     let entries = fs::read_dir("/proc/self/fd")
         .into_iter()
@@ -88,13 +89,15 @@ pub(super) fn descriptors() -> Vec<String> {
     let targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
     targets
         .map(|target| target.to_string_lossy().into_owned())
-        // The folder that was just listed, and what has no number of its own.
+        // Skips the folder that was just listed, and anonymous inodes, which
+        // have no number.
         .filter(|target| !target.starts_with("/proc") && !target.starts_with("anon_inode"))
         .collect()
 }
 
-/// Files, sockets, mounts and cgroups that have the id of a VM in their name.
-pub(super) fn named(id: &str) -> Vec<String> {
+/// Returns files, sockets, mounts and cgroups with the id of a VM in their
+/// name.
+pub(super) fn resources_of(id: &str) -> Vec<String> {
     let mut found = Vec::new();
     for folder in [RunFolder::base(), std::env::temp_dir()] {
         found.extend(entries_named(&folder, id).map(|path| path.display().to_string()));
@@ -131,21 +134,21 @@ fn find_cgroups(parent: &Path, id: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Waits until there is none, or fails with those that there are. Nothing tells
-/// when the kernel and the runtime have put away the last of what has ended, so
-/// this looks again and again, for a little while.
-pub(super) async fn until_none(look: impl Fn() -> Vec<String>) -> Seen {
-    const TRACE_TIMEOUT: Duration = Duration::from_secs(20);
-    const PAUSE: Duration = Duration::from_millis(10);
-    let begun = Instant::now();
+/// Waits until `list` returns nothing, or fails with what it returns. It polls,
+/// because nothing signals when the kernel and the runtime have released the
+/// last resource.
+pub(super) async fn wait_gone(list: impl Fn() -> Vec<String>) -> CheckResult {
+    const CLEANUP_TIMEOUT: Duration = Duration::from_secs(20);
+    const POLL_INTERVAL: Duration = Duration::from_millis(10);
+    let started_at = Instant::now();
     loop {
-        let left = look();
+        let left = list();
         if left.is_empty() {
             return Ok(());
         }
-        if begun.elapsed() > TRACE_TIMEOUT {
-            return Err(Unmet::failed(format!("still there: {}", left.join(", "))));
+        if started_at.elapsed() > CLEANUP_TIMEOUT {
+            return Err(CheckError::failed(format!("left: {}", left.join(", "))));
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

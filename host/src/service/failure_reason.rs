@@ -1,26 +1,27 @@
 use std::fmt;
 
-use crate::{process::ExecFailure, session::ServiceFailureReason as Told};
+use crate::{process::ExecFailure, session::ServiceFailureReason as GuestReason};
 
-/// Why a service has failed.
+/// Why a service failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ServiceTrouble {
+pub enum FailureReason {
     /// Its process ended: see [`ServiceStatus::last_exit`](super::ServiceStatus::last_exit).
     Died,
-    /// It was not ready in time. What the last attempt of its probe said.
+    /// It was not ready in time. Holds the message of the last attempt of its
+    /// probe.
     NotReady(String),
-    /// It was ready once, and its probe failed too often since. What the last
-    /// attempt said.
+    /// It was ready, and its liveness probe failed too often since. Holds the
+    /// message of the last attempt.
     NotAlive(String),
-    /// This service, which it needs, has failed or was stopped.
+    /// This service, which it needs, failed or was stopped.
     Need(String),
     /// It could not be started.
     NotStarted(ExecFailure),
 }
 
-impl ServiceTrouble {
-    /// A name for the kind of trouble that never changes, for machines.
+impl FailureReason {
+    /// Returns a stable name of the kind of reason, for machines.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Died => "died",
@@ -31,35 +32,35 @@ impl ServiceTrouble {
         }
     }
 
-    pub(super) fn from_guest(told: Told) -> Self {
-        match told {
-            Told::Died => Self::Died,
-            Told::NotReady(text) => Self::NotReady(text),
-            Told::NotAlive(text) => Self::NotAlive(text),
-            Told::Need(need) => Self::Need(need),
-            Told::NotStarted(failed) => {
+    pub(super) fn from_guest(reason: GuestReason) -> Self {
+        match reason {
+            GuestReason::Died => Self::Died,
+            GuestReason::NotReady(text) => Self::NotReady(text),
+            GuestReason::NotAlive(text) => Self::NotAlive(text),
+            GuestReason::Need(need) => Self::Need(need),
+            GuestReason::NotStarted(failed) => {
                 Self::NotStarted(ExecFailure::from_guest(failed, "its program".to_owned()))
             }
         }
     }
 }
 
-impl fmt::Display for ServiceTrouble {
+impl fmt::Display for FailureReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Died => f.write_str("its process ended"),
-            Self::NotReady(last) => write!(f, "it was not ready in time{}", Last(last)),
-            Self::NotAlive(last) => write!(f, "its liveness probe failed{}", Last(last)),
+            Self::NotReady(last) => write!(f, "it was not ready in time{}", LastMessage(last)),
+            Self::NotAlive(last) => write!(f, "its liveness probe failed{}", LastMessage(last)),
             Self::Need(need) => write!(f, "it needs {need:?}, which is not running"),
             Self::NotStarted(failure) => write!(f, "it could not be started: {failure}"),
         }
     }
 }
 
-/// What the last attempt of a probe said, if it said anything.
-struct Last<'a>(&'a str);
+/// Displays the message of the last attempt of a probe, if there is one.
+struct LastMessage<'a>(&'a str);
 
-impl fmt::Display for Last<'_> {
+impl fmt::Display for LastMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             "" => Ok(()),

@@ -1,4 +1,4 @@
-//! What a VM could leave behind on this machine.
+//! Processes, files and mounts that a VM could leave behind on this machine.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -10,7 +10,7 @@ use rustix::{
 };
 use vmcell::backend::RunFolder;
 
-/// The processes of a VM: the keeper first, then PID 1 and its workers.
+/// The processes of a VM: the supervisor first, then PID 1 and its workers.
 pub(crate) struct Processes(Vec<(Pid, OwnedFd)>);
 
 impl Processes {
@@ -36,11 +36,11 @@ impl Processes {
         self.0.len()
     }
 
-    pub(crate) fn kill_keeper(&self) {
+    pub(crate) fn kill_supervisor(&self) {
         kill_process(self.0[0].0, Signal::KILL).unwrap();
     }
 
-    /// Whether all of them have ended within some time.
+    /// Waits for the end of all of them, and returns whether it came in time.
     pub(crate) fn end_within(&self, time: Duration) -> bool {
         let limit = Timespec::try_from(time).unwrap();
         self.0.iter().all(|(_, process)| {
@@ -50,19 +50,19 @@ impl Processes {
     }
 }
 
-/// The files, folders and cgroups of a VM that are there.
-pub(crate) fn traces(id: &str) -> Vec<PathBuf> {
+/// Returns the files, folders and cgroups of a VM that exist.
+pub(crate) fn leftovers(id: &str) -> Vec<PathBuf> {
     let name = format!("vmcell-{id}");
     let cgroups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let cgroups = cgroups.map(|root| PathBuf::from(root).join(&name));
     let folder = RunFolder::base().join(id);
-    let mut traces: Vec<_> = cgroups.into_iter().chain([folder]).collect();
-    traces.retain(|path| path.exists());
-    traces
+    let mut leftovers: Vec<_> = cgroups.into_iter().chain([folder]).collect();
+    leftovers.retain(|path| path.exists());
+    leftovers
 }
 
-/// The mounts of this kind that this program sees. Others may mount other
-/// things meanwhile.
+/// Returns the overlay mounts that this program sees. Other programs may create
+/// other mounts meanwhile.
 pub(crate) fn mounts() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let ours = mounts.lines().filter(|line| line.contains(" - overlay "));

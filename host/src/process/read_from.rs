@@ -2,20 +2,20 @@ use vmcell_wire::Position;
 
 use crate::session::WINDOW;
 
-/// From where on the outputs of a process are wanted.
+/// Where to start reading the outputs of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadFrom {
-    /// From their first bytes. Those that are not kept any more are told as a
+    /// At their first bytes. Bytes that are no longer kept are reported as a
     /// gap.
     Start,
-    /// What comes from now on.
+    /// At what is printed from now on.
     Now,
-    /// From these offsets.
+    /// At these offsets.
     Offsets(Offsets),
 }
 
-/// Places in the outputs of a process, in bytes from their start.
+/// Offsets in the outputs of a process, in bytes from their start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offsets {
     /// In standard output.
