@@ -56,6 +56,10 @@ mod user;
 mod worker;
 mod write_back;
 
+/// The folder of this package's source, for build scripts that build its
+/// programs for guests.
+pub const SOURCE: &str = env!("CARGO_MANIFEST_DIR");
+
 pub use agent::{Agent, AgentConfig, StopReason, serve_guest};
 pub use console::Console;
 pub use rustix::io::Errno;

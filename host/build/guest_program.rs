@@ -4,6 +4,7 @@
 use std::{
     env,
     error::Error,
+    fs, io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -49,28 +50,30 @@ impl Program<'_> {
         Ok(folder.join(target).join("guest").join(self.name))
     }
 
-    /// Builds it from the package of this version that cargo finds where it
-    /// found ours. Returns its path.
+    /// Builds it from the source of its package. Returns its path.
     #[allow(dead_code, reason = "only the library is a package")]
-    pub(crate) fn install(&self, version: &str) -> Result<PathBuf, Box<dyn Error>> {
-        let root = PathBuf::from(env::var("OUT_DIR")?);
+    pub(crate) fn build_package(&self, source: &Path) -> Result<PathBuf, Box<dyn Error>> {
+        let (target, folder) = (target(), target_folder()?);
+        // A copy, because cargo writes a lock file. The configuration of the
+        // program that vmcell is built for is found from here upwards.
+        let copy = PathBuf::from(env::var("OUT_DIR")?).join(self.package);
+        copy_tree(source, &copy)?;
+        let manifest = copy.join("Cargo.toml");
+        let text = fs::read_to_string(&manifest)?;
+        fs::write(&manifest, text + "\n[workspace]\n")?;
         let mut cargo = cargo()?;
-        // The configuration of the program that is built is found from here on
-        // upwards.
-        cargo.current_dir(&root).arg("install");
+        cargo
+            .current_dir(&copy)
+            .args(["build", "--quiet", "--bin", self.name])
+            .args(["--features", self.features]);
         for setting in PROFILE {
             cargo.args(["--config", setting]);
         }
         cargo
-            .args(["--quiet", "--no-track", "--force", "--bin", self.name])
-            .args(["--features", self.features])
-            .args(["--profile", "guest", "--target", target(), "--target-dir"])
-            .arg(target_folder()?)
-            .arg("--root")
-            .arg(&root)
-            .arg(format!("{}@={version}", self.package));
+            .args(["--profile", "guest", "--target", target, "--target-dir"])
+            .arg(&folder);
         self.run(cargo)?;
-        Ok(root.join("bin").join(self.name))
+        Ok(folder.join(target).join("guest").join(self.name))
     }
 
     fn run(&self, mut cargo: Command) -> Result<(), Box<dyn Error>> {
@@ -85,6 +88,22 @@ impl Program<'_> {
         )
         .into())
     }
+}
+
+/// Copies a folder, except its lock file: the versions that it names may not be
+/// there.
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &to)?;
+        } else if entry.file_name() != "Cargo.lock" {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns musl if its standard library is installed, which makes the smaller

@@ -1,12 +1,18 @@
 //! Builds the guest agent, which the library embeds, from source.
 //!
-//! In this repository the sources are next door. In a package they are those of
-//! the package `vmcell-agent` of the same version, wherever cargo gets packages
-//! from. `VMCELL_AGENT` names a ready-made agent instead.
+//! In this repository it is part of the workspace. In a package it is the package
+//! `vmcell-agent` of the same version. A binary in the package would save its
+//! users the time to compile it, but nobody could see what it was built from.
+//! `VMCELL_AGENT` names a ready-made agent instead.
 
 mod guest_program;
 
-use std::{env, error::Error, fs, path::PathBuf};
+use std::{
+    env,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use guest_program::Program;
 
@@ -26,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     } else if workspace.join("guest-agent/Cargo.toml").exists() {
         init.build(&workspace)?
     } else {
-        init.install(env!("CARGO_PKG_VERSION"))?
+        init.build_package(Path::new(vmcell_agent::SOURCE))?
     };
     let embedded = PathBuf::from(env::var("OUT_DIR")?).join("vmcell-agent");
     fs::copy(agent, embedded)?;

@@ -2,7 +2,6 @@ use std::{io, path::PathBuf, time::Duration};
 
 use vmcell_wire::pattern::PatternError;
 
-#[cfg(feature = "disk")]
 use crate::disk::image::ImageError;
 use crate::{
     files::FileFailure,
@@ -47,7 +46,6 @@ pub enum Error {
     },
 
     /// The disk for a VM cannot be used, or is in use.
-    #[cfg(feature = "disk")]
     #[error(transparent)]
     Disk(#[from] ImageError),
 
@@ -262,9 +260,7 @@ impl Error {
             Self::Invalid(_) => "invalid",
             Self::Missing { .. } => "missing",
             Self::BadFile { .. } => "bad-file",
-            #[cfg(feature = "disk")]
             Self::Disk(ImageError::InUse { .. }) => "disk-in-use",
-            #[cfg(feature = "disk")]
             Self::Disk(_) => "disk",
             Self::NoSuchBackend { .. } => "no-such-backend",
             Self::BackendUnavailable { .. } => "backend-unavailable",

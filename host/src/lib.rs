@@ -80,7 +80,6 @@ pub use process::{
     ReadFrom, Resource, Truncation,
 };
 pub use vm::{End, EndKind, Health, Vm, VmBuilder, VmDetails, VmEnd, VmInfo, VmState, VmStatus};
-#[cfg(feature = "disk")]
 #[doc(inline)]
 pub use vmcell_disk as disk;
 pub use vmcell_tree::{

@@ -1,10 +1,7 @@
 use std::{
-    io,
     os::unix::fs::MetadataExt as _,
     path::{Component, Path, PathBuf},
 };
-
-use imago::{FormatCreateBuilder, StorageOpenOptions, file::File as ImagoFile, qcow2::Qcow2};
 
 use super::{
     chain::MOST_LAYERS,
@@ -14,7 +11,7 @@ use super::{
     layer::Layer,
     new_file::{NewFile, folder_of},
     options::OpenOptions,
-    qcow2::LONGEST_NAME,
+    qcow2::{LONGEST_NAME, write_empty_layer},
 };
 
 /// The unit in which VMMs count the size of a disk.
@@ -51,7 +48,8 @@ pub fn create_child(
     let size = image.size().next_multiple_of(SECTOR);
 
     let file = NewFile::create(child)?;
-    write_empty_layer(&file, size, name, top.format()).map_err(ImageError::write(child))?;
+    write_empty_layer(file.file(), size, Some((&name, top.format())))
+        .map_err(ImageError::write(child))?;
     let file = file.finish()?;
     let metadata = file.metadata().map_err(ImageError::read(child))?;
     Ok(Layer {
@@ -61,15 +59,6 @@ pub fn create_child(
         allocated: metadata.blocks() * 512,
         sealed: false,
     })
-}
-
-fn write_empty_layer(file: &NewFile, size: u64, base: String, format: Format) -> io::Result<()> {
-    let options = StorageOpenOptions::new().write(true);
-    let storage = ImagoFile::from_open_file(file.file().try_clone()?, options)?;
-    Qcow2::<ImagoFile>::create_builder(storage)
-        .size(size)
-        .backing(base, format.name().to_owned())
-        .create()
 }
 
 /// What a child in `folder` calls its base. Neither path has symlinks in it.

@@ -23,9 +23,9 @@
 //!   looked up is read in pieces of a few KiB, of which a limited number is
 //!   kept.
 //!
-//! Images are read by code of our own. `imago`, which makes the new ones, is as
-//! fast, but keeps whole tables of every layer in memory, does not know zstd, and
-//! refuses an image that was not closed, as a killed VM may leave it.
+//! Images are read by code of our own. `imago` is as fast, but keeps whole tables
+//! of every layer in memory, does not know zstd, and refuses an image that was not
+//! closed, as a killed VM may leave it.
 
 mod chain;
 mod child;
@@ -58,6 +58,7 @@ pub use format::Format;
 pub use layer::Layer;
 pub use mapping::{FileId, Location, MappedRange, MappedRanges};
 pub use options::OpenOptions;
+pub use qcow2::write_empty_layer;
 pub use seal::seal;
 pub use window::Window;
 pub use writable::Writable;

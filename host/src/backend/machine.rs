@@ -51,7 +51,6 @@ pub enum Root {
     /// A directory of this machine, which is not modified.
     Directory(PathBuf),
     /// A disk that the VM writes to, and that is kept.
-    #[cfg(feature = "disk")]
     Disk {
         /// The qcow2 layer that the VM writes to.
         path: PathBuf,
@@ -66,7 +65,6 @@ impl Root {
     pub fn path(&self) -> &Path {
         match self {
             Self::Image(path) | Self::Directory(path) => path,
-            #[cfg(feature = "disk")]
             Self::Disk { path, .. } => path,
         }
     }
@@ -75,7 +73,6 @@ impl Root {
     pub fn is_kept(&self) -> bool {
         match self {
             Self::Image(_) | Self::Directory(_) => false,
-            #[cfg(feature = "disk")]
             Self::Disk { .. } => true,
         }
     }
@@ -215,7 +212,6 @@ impl Machine {
                  backend process",
                 path.display()
             ))),
-            #[cfg(feature = "disk")]
             Root::Disk {
                 path,
                 backing_folders,

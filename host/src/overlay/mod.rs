@@ -1,11 +1,10 @@
 //! A VM's own disk: a copy-on-write child of an image that is never written.
 
-#[cfg(feature = "disk")]
 mod kept;
 
 use std::{fs::File, os::unix::fs::FileExt as _, path::Path};
 
-use imago::{FormatCreateBuilder, StorageOpenOptions, file::File as ImagoFile, qcow2::Qcow2};
+use vmcell_disk::image::write_empty_layer;
 
 use crate::error::Error;
 
@@ -35,7 +34,7 @@ impl Overlay {
     pub(crate) fn create(image: &Path, folder: &Path) -> Result<Self, Error> {
         let (image, size) = open_image(image)?;
         let layer = tempfile::tempfile_in(folder).map_err(Error::host("make the VM's disk"))?;
-        write_empty_layer(&layer, size).map_err(Error::host("make the VM's disk"))?;
+        write_empty_layer(&layer, size, None).map_err(Error::host("make the VM's disk"))?;
         let image = Beneath {
             file: image,
             format: "raw",
@@ -46,14 +45,6 @@ impl Overlay {
             beneath: vec![image],
         })
     }
-}
-
-fn write_empty_layer(layer: &File, size: u64) -> std::io::Result<()> {
-    let options = StorageOpenOptions::new().write(true);
-    let storage = ImagoFile::from_open_file(layer.try_clone()?, options)?;
-    Qcow2::<ImagoFile>::create_builder(storage)
-        .size(size)
-        .create()
 }
 
 /// Opens a raw ext4 image and tells its size.

@@ -30,9 +30,7 @@ pub struct VmBuilder {
     pub(super) listed: bool,
     pub(super) image: Option<PathBuf>,
     pub(super) directory: Option<PathBuf>,
-    #[cfg(feature = "disk")]
     pub(super) disk: Option<PathBuf>,
-    #[cfg(feature = "disk")]
     pub(super) backing_folders: Vec<PathBuf>,
     pub(super) vcpus: u32,
     pub(super) memory_mib: u32,
@@ -57,9 +55,7 @@ impl Default for VmBuilder {
             listed: true,
             image: None,
             directory: None,
-            #[cfg(feature = "disk")]
             disk: None,
-            #[cfg(feature = "disk")]
             backing_folders: Vec::new(),
             vcpus: 1,
             memory_mib: 1024,
@@ -134,7 +130,6 @@ impl VmBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    #[cfg(feature = "disk")]
     pub fn disk(mut self, path: impl Into<PathBuf>) -> Self {
         self.disk = Some(path.into());
         self
@@ -143,7 +138,6 @@ impl VmBuilder {
     /// Allows files in this folder as backing files of the [disk](Self::disk).
     /// Without this only files in the disk's own folder are allowed. Can be called
     /// many times.
-    #[cfg(feature = "disk")]
     pub fn allow_backing(mut self, folder: impl Into<PathBuf>) -> Self {
         self.backing_folders.push(folder.into());
         self
@@ -313,16 +307,10 @@ impl VmBuilder {
         }
     }
 
-    #[cfg(feature = "disk")]
     fn disk_root(&self) -> Option<Root> {
         Some(Root::Disk {
             path: self.disk.clone()?,
             backing_folders: self.backing_folders.clone(),
         })
-    }
-
-    #[cfg(not(feature = "disk"))]
-    fn disk_root(&self) -> Option<Root> {
-        None
     }
 }

@@ -88,7 +88,6 @@ async fn what_is_no_directory_or_no_image_is_named() {
     assert_eq!(both.code(), "invalid");
 }
 
-#[cfg(feature = "disk")]
 #[tokio::test]
 async fn a_disk_that_would_be_written_is_refused() {
     let health = HostProcess::new().health();

@@ -9,9 +9,7 @@ mod backends;
 mod background;
 mod clock;
 mod descriptors;
-#[cfg(feature = "disk")]
 mod disk;
-#[cfg(feature = "disk")]
 mod ends;
 mod exec;
 mod faults;

@@ -1,5 +1,7 @@
 /// Where the name of a backing file's format is.
-const BACKING_FORMAT: u32 = 0xe279_2aca;
+pub(super) const BACKING_FORMAT: u32 = 0xe279_2aca;
+/// What ends the extensions.
+pub(super) const END: u32 = 0;
 /// Where names of features are.
 const FEATURE_NAMES: u32 = 0x6803_f857;
 /// The kind of features without which an image cannot be read.
@@ -23,7 +25,7 @@ impl<'a> Extensions<'a> {
             let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
             let data = rest.get(..length)?;
             match kind {
-                0 => break,
+                END => break,
                 BACKING_FORMAT => found.backing_format = Some(data),
                 FEATURE_NAMES => found.feature_names = data,
                 _ => {}

@@ -17,7 +17,7 @@ pub(in super::super) const LONGEST_NAME: usize = 1023;
 
 /// A header's fields up to those that may be missing.
 const LENGTH_V2: usize = 72;
-const LENGTH_V3: usize = 104;
+pub(super) const LENGTH_V3: usize = 104;
 
 /// The largest disk that is supported. However an image maps it, a walk over all
 /// of it ends.

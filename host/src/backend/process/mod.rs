@@ -23,7 +23,6 @@
 
 mod availability;
 pub(crate) mod cgroup;
-#[cfg(feature = "disk")]
 mod image_cache;
 mod root;
 

@@ -17,7 +17,6 @@ pub(super) struct RootFiles {
 impl RootFiles {
     pub(super) fn prepare(root: &Root) -> Result<Self, Error> {
         match root {
-            #[cfg(feature = "disk")]
             Root::Image(image) => {
                 let (directory, lock) = super::image_cache::cached_tree(image)?;
                 Ok(Self {
@@ -25,17 +24,10 @@ impl RootFiles {
                     _lock: Some(lock),
                 })
             }
-            #[cfg(not(feature = "disk"))]
-            Root::Image(_) => Err(Error::Invalid(
-                "unpacking an image needs the library's feature `disk`: enable it, or use a \
-                 directory"
-                    .to_owned(),
-            )),
             Root::Directory(path) => Ok(Self {
                 directory: directory(path)?,
                 _lock: None,
             }),
-            #[cfg(feature = "disk")]
             Root::Disk { .. } => Err(Error::Invalid(
                 "the backend process cannot write to a disk: boot from an image or a directory, \
                  or choose a backend that is a VM"
