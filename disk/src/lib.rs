@@ -37,10 +37,10 @@
 
 mod accounts;
 mod budget;
-mod choice;
 mod compare;
 mod content;
 mod entry;
+mod entry_filter;
 mod error;
 mod export;
 pub mod ext4;
@@ -60,10 +60,10 @@ mod walk;
 
 pub use compare::{Comparison, DiffSide, DiskChange, DiskChangeKind, DiskDiff, Owner};
 pub use content::DiskFileReader;
-pub use entry::Details;
+pub use entry::EntryDetails;
 pub use error::{DiskError, DiskProblem};
 pub use export::{Export, Exported};
-pub use find::{Find, Findings};
+pub use find::{Find, FindMatches};
 pub use grep::{Grep, GrepMatch, GrepMatches, MatchedLine};
 pub use handle::Disk;
 pub use limits::{DiskLimit, DiskLimits};

@@ -2,8 +2,8 @@ use vmcell_disk::{Comparison, DiffSide, DiskChangeKind, ext4::JournalState};
 
 use crate::sample::{Sample, ask, open};
 
-/// A block of a file that is newer in the journal is in another place than the
-/// one that both disks share.
+/// A block that is replayed from the journal is not the one that both disks
+/// share.
 #[test]
 fn what_only_the_journal_has_changed_is_a_difference() {
     let sample = Sample::new();

@@ -2,7 +2,7 @@ use vmcell_disk::{Comparison, DiffSide, DiskError, WalkOptions};
 
 use crate::sample::{Sample, open};
 
-/// Directories within themselves are made by hard links.
+/// Hard links make directories contain themselves.
 #[test]
 fn directories_within_themselves_end_and_hide_nothing() {
     let sample = Sample::new();

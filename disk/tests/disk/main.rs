@@ -1,7 +1,7 @@
-//! Disks as a program that embeds the library sees them: images that `mke2fs`
-//! made from real trees, changed by `debugfs`, layered by `qemu-img`.
+//! Tests of the public API, with images that `mke2fs` made from real trees,
+//! changed by `debugfs` and layered by `qemu-img`.
 //!
-//! They need what `make setup` brings, and neither a VM nor root.
+//! They need the tools that `make setup` installs, but neither a VM nor root.
 #![allow(clippy::unwrap_used)]
 
 mod compare;

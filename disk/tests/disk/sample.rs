@@ -1,4 +1,4 @@
-//! A tree with a bit of everything, and images of it.
+//! A sample tree with all kinds of entries, and images of it.
 
 use std::{
     env,
@@ -20,16 +20,16 @@ use vmcell_disk::{
     image::{self, Format},
 };
 
-/// The unit in which a child has bytes of its own.
+/// The cluster size of a child.
 const CLUSTER: usize = 64 << 10;
 
-/// A folder with a tree in it, and an image of the tree.
+/// A temporary directory with a tree and an image of it.
 pub(crate) struct Sample {
     pub(crate) folder: TempDir,
 }
 
 impl Sample {
-    /// The tree, in an image of 4 KiB blocks.
+    /// Creates the tree and an image with 4 KiB blocks.
     pub(crate) fn new() -> Self {
         Self::with(&["-t", "ext4", "-b", "4096"])
     }
@@ -39,7 +39,7 @@ impl Sample {
             folder: tempfile::tempdir().unwrap(),
         };
         fs::create_dir(sample.tree()).unwrap();
-        grow(&sample.tree());
+        create_tree(&sample.tree());
         let mut command = tool("mke2fs");
         command.args(["-q", "-F"]).args(options).arg("-d");
         run(command.arg(sample.tree()).arg(sample.image()).arg("32M"));
@@ -62,7 +62,7 @@ impl Sample {
         open(&self.image())
     }
 
-    /// A copy of the image that was changed, one command of `debugfs` in a
+    /// Returns a copy of the image, changed by `debugfs` commands, one per
     /// line.
     pub(crate) fn changed(&self, name: &str, commands: &str) -> PathBuf {
         let copy = self.path(name);
@@ -71,8 +71,7 @@ impl Sample {
         copy
     }
 
-    /// The same changes in a qcow2 child of the image, which has nothing but
-    /// them.
+    /// Returns a qcow2 child of the image that contains only these changes.
     pub(crate) fn child(&self, commands: &str) -> PathBuf {
         let changed = self.changed("changed.ext4", commands);
         let child = self.path("child.qcow2");
@@ -95,7 +94,7 @@ impl Sample {
         child
     }
 
-    /// A file next to the image, to be used in commands.
+    /// Creates a file next to the image, for use in commands.
     pub(crate) fn file(&self, name: &str, content: &[u8]) -> String {
         let path = self.path(name);
         fs::write(&path, content).unwrap();
@@ -103,8 +102,8 @@ impl Sample {
     }
 }
 
-/// Fills a folder.
-fn grow(tree: &Path) {
+/// Creates the tree.
+fn create_tree(tree: &Path) {
     let write = |path: &str, content: &[u8], mode: u32| {
         let path = tree.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -160,12 +159,12 @@ fn grow(tree: &Path) {
     file.set_modified(time).unwrap();
 }
 
-/// Whether files of the host can have attributes.
+/// Returns whether the host's file system supports extended attributes.
 pub(crate) fn has_xattrs(folder: &Path) -> bool {
     setxattr(folder, "user.vmcell-test", b"", XattrFlags::empty()).is_ok()
 }
 
-/// Bytes that do not repeat soon.
+/// Returns deterministic bytes without short repetitions.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let next = || {
@@ -183,23 +182,23 @@ pub(crate) fn open_raw(path: &Path) -> Disk {
     Disk::options().format(Format::Raw).open(path).unwrap()
 }
 
-/// Changes an image, one command in a line.
+/// Changes an image with `debugfs` commands, one per line.
 pub(crate) fn debugfs(image: &Path, commands: &str) {
     let script = image.with_extension("script");
     fs::write(&script, commands).unwrap();
     let output = run(tool("debugfs").args(["-w", "-f"]).arg(script).arg(image));
-    // It ends well whatever happens.
+    // debugfs succeeds even if a command fails, so check its error output.
     let errors: Vec<_> = output.1.lines().skip(1).collect();
     assert!(errors.is_empty(), "{errors:#?}");
 }
 
-/// What `debugfs` says.
+/// Returns the output of a `debugfs` command.
 pub(crate) fn ask(image: &Path, command: &str) -> String {
     run(tool("debugfs").args(["-R", command]).arg(image)).0
 }
 
 pub(crate) fn tool(name: &str) -> Command {
-    // Users who are not root often do not have the folders of these.
+    // These directories are often not in the PATH of other users than root.
     let path = env::var("PATH").unwrap_or_default();
     let mut command = Command::new(name);
     command

@@ -40,7 +40,10 @@ pub(crate) fn on(disk: &Path) -> VmBuilder {
 
 pub(crate) fn opened(disk: &Path) -> Result<Disk, DiskError> {
     let folder = disk.parent().unwrap();
-    Disk::options().allow(folder).allow(images()).open(disk)
+    Disk::options()
+        .allow_backing(folder)
+        .allow_backing(images())
+        .open(disk)
 }
 
 pub(crate) async fn run(vm: &Vm, line: &str) {
@@ -71,7 +74,11 @@ async fn a_disk_stays_when_its_vm_has_ended_and_boots_again() {
     assert!(matches!(error, Error::Disk(ImageError::InUse { .. })));
     let error = opened(&path).unwrap_err();
     assert!(matches!(error, DiskError::Image(ImageError::InUse { .. })));
-    let torn = Disk::options().allow(images()).torn().open(&path).unwrap();
+    let torn = Disk::options()
+        .allow_backing(images())
+        .allow_in_use()
+        .open(&path)
+        .unwrap();
     assert!(torn.exists("root/notes").unwrap());
     vm.kill().await;
     let notes = opened(&path).unwrap().read("root/notes").unwrap();
@@ -84,7 +91,7 @@ async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() 
     let vm = on(&lower).start().await.unwrap();
     run(&vm, "echo lower >/root/notes").await;
     vm.stop().await.unwrap();
-    let options = OpenOptions::new().allow(images());
+    let options = OpenOptions::new().allow_backing(images());
     image::seal(&lower, &options).unwrap();
     let before = std::fs::read(&lower).unwrap();
 
@@ -107,7 +114,9 @@ async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() 
 
     // Flattened, it is an image like any other.
     let flat = folder.path().join("flat.ext4");
-    let options = OpenOptions::new().allow(folder.path()).allow(images());
+    let options = OpenOptions::new()
+        .allow_backing(folder.path())
+        .allow_backing(images());
     let layers = Image::open(&upper, &options).unwrap();
     let mut go_on = |_| ControlFlow::Continue(());
     image::flatten(&layers, &flat, 1 << 30, &mut go_on).unwrap();
@@ -128,7 +137,10 @@ async fn what_cannot_be_the_disk_of_a_vm_is_refused_by_name() {
         "{error}"
     );
     let elsewhere = linked().disk(&path).start().await.unwrap_err();
-    assert!(matches!(elsewhere, Error::Disk(ImageError::Outside { .. })));
+    assert!(matches!(
+        elsewhere,
+        Error::Disk(ImageError::BackingNotAllowed { .. })
+    ));
     let both = on(&path).image(base()).start().await.unwrap_err();
     assert!(matches!(both, Error::Invalid(_)), "{both}");
     let missing = on(&folder.path().join("missing"))
