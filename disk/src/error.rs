@@ -91,7 +91,8 @@ pub enum DiskError {
     #[error("{0}")]
     Invalid(String),
 
-    /// An export failed on the host's side.
+    /// An export failed: the host could not be written to, or the image could
+    /// not be read in the middle of a file.
     #[error(transparent)]
     Tree(#[from] TreeError),
 }

@@ -19,11 +19,11 @@
 //! println!("{}", printable(&disk.read("/etc/hostname")?));
 //! println!("{} bytes", disk.stat("/etc/hostname")?.size);
 //! for entry in disk.list("/etc")? {
-//!     println!("{} {}", entry.permissions(), entry.path.display());
+//!     println!("{} {:?}", entry.permissions(), entry.path);
 //! }
 //! for entry in disk.walk("/workspace", WalkOptions::new().exclude("*.o"))? {
 //!     match entry {
-//!         Ok(entry) => println!("{}", entry.path.display()),
+//!         Ok(entry) => println!("{:?}", entry.path),
 //!         Err(problem) => eprintln!("{problem}"),
 //!     }
 //! }
@@ -45,11 +45,11 @@
 //! let disk = Disk::open("stopped.qcow2")?;
 //! let large_logs = Find::new().name("*.log").kind(EntryKind::File).size(1 << 20..);
 //! for entry in disk.find("/var", large_logs)? {
-//!     println!("{}", entry?.path.display());
+//!     println!("{:?}", entry?.path);
 //! }
 //! for found in disk.grep("/etc", &Grep::new("password *=").ignore_case())? {
 //!     if let GrepMatch::Line(line) = found? {
-//!         println!("{}:{}: {}", line.path.display(), line.number, printable(&line.text));
+//!         println!("{:?}:{}: {}", line.path, line.number, printable(&line.text));
 //!     }
 //! }
 //! println!("{} bytes on disk", disk.usage("/home")?.allocated);
@@ -83,7 +83,7 @@
 //! let (base, child) = (Disk::open("base.ext4")?, Disk::open("child.qcow2")?);
 //! let diff = Comparison::new(DiffSide::disk(&base, "/"), DiffSide::disk(&child, "/")).run()?;
 //! for change in diff.changes() {
-//!     println!("{:?} {}", change.kind(), change.path().display());
+//!     println!("{:?} {:?}", change.kind(), change.path());
 //! }
 //! diff.write_patch(std::fs::File::create("changes.patch")?)?;
 //! # Ok(())
@@ -122,7 +122,7 @@
 //!   [`DiskOptions::allow_backing`]. Set the [format](DiskOptions::format)
 //!   of a raw disk that a guest has written, because its first bytes can be forged.
 //! - Names and contents can contain escape sequences: print them through
-//!   [`printable`].
+//!   [`printable`], or with `{:?}`.
 //!
 //! An image that is in use is rejected, since its data would be inconsistent. While
 //! a disk is open, its image files are locked, so that QEMU does not start on them.

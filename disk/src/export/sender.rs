@@ -151,11 +151,8 @@ impl<'d> Sender<'d> {
     }
 
     fn symlink(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
-        let target = self
-            .disk
-            .ext4
-            .read_link(inode)
-            .map_err(|error| self.at(error))?;
+        let target = self.disk.ext4.read_link(inode);
+        let target = target.map_err(|error| self.at(error))?;
         // A target can be one byte longer than a system call accepts.
         self.traversal.budget.check_path(&target)?;
         self.send_directories()?;
@@ -180,9 +177,8 @@ impl<'d> Sender<'d> {
         }
         if inode.links > 1 {
             let path = self.traversal.path_below().to_vec();
-            self.traversal
-                .budget
-                .reserve(HARD_LINK_MEMORY + path.len(), &path)?;
+            let memory = HARD_LINK_MEMORY + path.len();
+            self.traversal.budget.reserve(memory, &path)?;
             self.links.insert(inode.number, path.into_boxed_slice());
         }
         Ok(())

@@ -9,9 +9,7 @@ use vmcell_tree::printable_name;
 #[non_exhaustive]
 pub enum Error {
     /// The image could not be read.
-    #[error(
-        "cannot read the image at byte {offset}: check the file, and that no other process changes it"
-    )]
+    #[error("cannot read the image at byte {offset}: check the file, which must not change")]
     Read {
         /// The offset in bytes.
         offset: u64,

@@ -29,7 +29,7 @@ use rustix::fs::{FlockOperation, flock};
 const PERM: i64 = 100;
 /// First byte for operations that a process does not allow to others
 /// (`RAW_LOCK_SHARED_BASE` in QEMU).
-const UNSHARED: i64 = 200;
+const DENY: i64 = 200;
 /// The operations, as in QEMU's `BLK_PERM_*`. This one is a consistent read.
 const READ: i64 = 0;
 const WRITE: i64 = 1;
@@ -96,8 +96,8 @@ pub(super) fn lock_for_reading(file: &File) -> io::Result<LockOutcome> {
     lock(
         file,
         FlockOperation::NonBlockingLockShared,
-        &[PERM + READ, UNSHARED + WRITE, UNSHARED + RESIZE],
-        &[PERM + WRITE, PERM + RESIZE, UNSHARED + READ],
+        &[PERM + READ, DENY + WRITE, DENY + RESIZE],
+        &[PERM + WRITE, PERM + RESIZE, DENY + READ],
     )
 }
 
@@ -108,18 +108,8 @@ pub(super) fn lock_for_writing(file: &File) -> io::Result<LockOutcome> {
     lock(
         file,
         FlockOperation::NonBlockingLockExclusive,
-        &[
-            PERM + READ,
-            PERM + WRITE,
-            UNSHARED + WRITE,
-            UNSHARED + RESIZE,
-        ],
-        &[
-            PERM + WRITE,
-            PERM + RESIZE,
-            UNSHARED + READ,
-            UNSHARED + WRITE,
-        ],
+        &[PERM + READ, PERM + WRITE, DENY + WRITE, DENY + RESIZE],
+        &[PERM + WRITE, PERM + RESIZE, DENY + READ, DENY + WRITE],
     )
 }
 
@@ -179,20 +169,20 @@ mod tests {
             assert_eq!(lock_for_reading(&file).unwrap(), LockOutcome::Acquired);
             file
         };
-        let use_of_writer = || {
+        let lock_as_writer = || {
             let file = LockedFile::new(disk.reopen().unwrap());
             lock_for_writing(&file).unwrap()
         };
         let file = locked();
         // Like the copy in a child process that was just forked.
         let copy = file.try_clone().unwrap();
-        assert_eq!(use_of_writer(), LockOutcome::InUse);
+        assert_eq!(lock_as_writer(), LockOutcome::InUse);
         drop(file);
-        assert_eq!(use_of_writer(), LockOutcome::Acquired);
+        assert_eq!(lock_as_writer(), LockOutcome::Acquired);
         drop(copy);
 
-        let of_somebody_else = locked().into_file().unwrap();
-        assert_eq!(use_of_writer(), LockOutcome::InUse);
-        drop(of_somebody_else);
+        let handed_over = locked().into_file().unwrap();
+        assert_eq!(lock_as_writer(), LockOutcome::InUse);
+        drop(handed_over);
     }
 }

@@ -40,10 +40,8 @@ pub(crate) fn on(disk: &Path) -> VmBuilder {
 
 pub(crate) fn opened(disk: &Path) -> Result<Disk, DiskError> {
     let folder = disk.parent().unwrap();
-    Disk::options()
-        .allow_backing(folder)
-        .allow_backing(images())
-        .open(disk)
+    let options = Disk::options().allow_backing(folder);
+    options.allow_backing(images()).open(disk)
 }
 
 pub(crate) async fn run(vm: &Vm, line: &str) {
@@ -74,11 +72,8 @@ async fn a_disk_stays_when_its_vm_has_ended_and_boots_again() {
     assert!(matches!(error, Error::Disk(ImageError::InUse { .. })));
     let error = opened(&path).unwrap_err();
     assert!(matches!(error, DiskError::Image(ImageError::InUse { .. })));
-    let torn = Disk::options()
-        .allow_backing(images())
-        .allow_in_use()
-        .open(&path)
-        .unwrap();
+    let options = Disk::options().allow_backing(images());
+    let torn = options.allow_in_use().open(&path).unwrap();
     assert!(torn.exists("root/notes").unwrap());
     vm.kill().await;
     let notes = opened(&path).unwrap().read("root/notes").unwrap();
@@ -114,9 +109,8 @@ async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() 
 
     // Flattened, it is an image like any other.
     let flat = folder.path().join("flat.ext4");
-    let options = OpenOptions::new()
-        .allow_backing(folder.path())
-        .allow_backing(images());
+    let options = OpenOptions::new().allow_backing(folder.path());
+    let options = options.allow_backing(images());
     let layers = Image::open(&upper, &options).unwrap();
     let mut go_on = |_| ControlFlow::Continue(());
     image::flatten(&layers, &flat, 1 << 30, &mut go_on).unwrap();

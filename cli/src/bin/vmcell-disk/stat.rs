@@ -73,13 +73,9 @@ pub(crate) fn stat(arguments: &StatArguments) -> anyhow::Result<u8> {
 
 type Attributes = Vec<Result<Attribute, DiskProblem>>;
 
-fn read(
-    disk: &Disk,
-    path: &Path,
-    with_digest: bool,
-) -> Result<(EntryDetails, Attributes), DiskError> {
+fn read(disk: &Disk, path: &Path, digest: bool) -> Result<(EntryDetails, Attributes), DiskError> {
     let mut details = disk.details(path)?;
-    if with_digest && details.entry.kind == EntryKind::File {
+    if digest && details.entry.kind == EntryKind::File {
         details.entry.sha256 = Some(disk.sha256(path)?);
     }
     Ok((details, disk.xattrs(path)?))

@@ -84,7 +84,7 @@ impl Header {
             return Err(bad("cluster size"));
         }
         if fields.be32(32) != 0 {
-            return Err(unsupported("decryption".to_owned()));
+            return Err(unsupported("encryption".to_owned()));
         }
         let (features, length) = match version {
             2 => (0, LENGTH_V2),

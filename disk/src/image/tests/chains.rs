@@ -325,7 +325,7 @@ fn what_is_not_supported_is_refused_by_name() {
     let whole = fs::read(&path).unwrap();
     for (at, value, wanted) in [
         (7, 4, "version 4 of qcow2"),
-        (35, 1, "decryption"),
+        (35, 1, "encryption"),
         (72, 0x80, "an unknown feature (bit 63)"),
     ] {
         let mut content = whole.clone();

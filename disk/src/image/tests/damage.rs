@@ -23,10 +23,8 @@ fn read_everything(path: &Path) -> Result<(), ImageError> {
         let length = buffer.len().min((size - offset) as usize);
         failed |= image.read_at(offset, &mut buffer[..length]).is_err();
     }
-    failed |= image
-        .mapped_ranges(0..size)
-        .take(2000)
-        .any(|run| run.is_err());
+    let mut ranges = image.mapped_ranges(0..size).take(2000);
+    failed |= ranges.any(|range| range.is_err());
     failed |= image.layers().is_err() || partitions(&image).is_err();
     match failed {
         false => Ok(()),

@@ -51,12 +51,12 @@ impl Vm {
             drop(input);
         });
         let mut vm = Self { process };
-        let mut output_text = String::new();
+        let mut text = String::new();
         loop {
             match receiver.recv_timeout(Duration::from_secs(60)) {
-                Ok(bytes) => output_text.push_str(&String::from_utf8_lossy(&bytes)),
+                Ok(bytes) => text.push_str(&String::from_utf8_lossy(&bytes)),
                 Err(RecvTimeoutError::Timeout) => {
-                    panic!("QEMU says nothing more than {output_text:?}")
+                    panic!("QEMU says nothing more than {text:?}")
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     let mut errors = String::new();
@@ -65,7 +65,7 @@ impl Vm {
                     return Err(errors);
                 }
             }
-            if output_text.contains("\"return\"") {
+            if text.contains("\"return\"") {
                 // Keep its standard input open while it runs.
                 thread::spawn(move || while receiver.recv().is_ok() {});
                 return Ok(vm);

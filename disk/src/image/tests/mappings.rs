@@ -1,4 +1,4 @@
-use std::{fs::File, os::unix::fs::FileExt as _};
+use std::{fs::File, io, os::unix::fs::FileExt as _};
 
 use super::{
     super::{FileId, Image, Location, MappedRange, OpenOptions, create_child},
@@ -8,10 +8,8 @@ use super::{
 const KIB: u64 = 1 << 10;
 
 fn runs(image: &Image) -> Vec<MappedRange> {
-    let runs: Vec<_> = image
-        .mapped_ranges(0..u64::MAX)
-        .map(Result::unwrap)
-        .collect();
+    let runs: io::Result<Vec<_>> = image.mapped_ranges(0..u64::MAX).collect();
+    let runs = runs.unwrap();
     let mut at = 0;
     for run in &runs {
         assert_eq!(run.offset, at);
