@@ -3,17 +3,17 @@
 //! ```text
 //!  ReadAt ──Store──> metadata (cached) ──> Superblock, groups, Inode
 //!           ^  ^                             ├─ Runs ──> read
-//!    Overlay┘  └──── data, straight          ├─ Directory ──> lookup, Walk
-//!  (journal)                                 └─ link, attributes
+//!    Overlay┘  └──── data (not cached)       ├─ Directory ──> lookup, Walk
+//!  (journal)                                 └─ read_link, attributes
 //! ```
 //!
 //! It is synchronous, never writes and needs no mount. Nothing is followed
 //! without a bound, no memory is allocated only because the image claims a
 //! size, and damage at one place does not hide the rest.
 //!
-//! Compared with `ext4-view`, which resolves each path from the root and took
-//! sixty times as long for a listing, it also returns inode numbers, extents
-//! and extended attributes, and does not allocate sizes that an image claims.
+//! The crate `ext4-view` was not used: it resolves each path from the root and
+//! took sixty times as long for a listing; it returns no inode numbers, extents
+//! or extended attributes, and allocates the sizes that an image claims.
 #![cfg_attr(
     not(test),
     warn(

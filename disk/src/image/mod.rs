@@ -16,8 +16,8 @@
 //!   its contents.
 //! - *Backing files.* A backing file is opened only if it is a regular file
 //!   whose real path, with all symlinks resolved, is below a directory that the
-//!   caller allows ([`OpenOptions::allow_backing`]), by default the
-//!   image's own directory. Protocols such as `json:` or `nbd:` are rejected.
+//!   caller allows ([`OpenOptions::allow_backing`]), by default the image's own
+//!   directory. Protocols such as `json:` or `nbd:` are rejected.
 //! - *Sizes.* Memory use does not depend on the sizes that a header claims:
 //!   tables are read in chunks of a few KiB, and the cache holds a fixed number
 //!   of them.
