@@ -3,14 +3,14 @@ use std::collections::HashMap;
 use super::{Disk, ext4::SymlinkPolicy};
 use vmcell_tree::printable_name;
 
-/// A longer list of accounts is cut off.
-const MOST_BYTES: usize = 1 << 20;
+/// Maximum number of bytes read from each account file. The rest is ignored.
+const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// A longer name is as good as none.
-const MOST_NAME: usize = 256;
+/// Longer names are ignored.
+const MAX_NAME: usize = 256;
 
-/// The names of users and groups, as the disk's own `/etc/passwd` and
-/// `/etc/group` have them. They are a guest's word.
+/// User and group names from the disk's own `/etc/passwd` and `/etc/group`. The
+/// guest controls both files, so the names are untrusted.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     users: HashMap<u32, String>,
@@ -18,11 +18,11 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// Where a list cannot be read, nobody has a name.
+    /// Reads both files. A file that cannot be read counts as empty.
     pub(super) fn read(disk: &Disk) -> Self {
         Self {
-            users: parse(&beginning(disk, b"etc/passwd")),
-            groups: parse(&beginning(disk, b"etc/group")),
+            users: parse(&read_start(disk, b"etc/passwd")),
+            groups: parse(&read_start(disk, b"etc/group")),
         }
     }
 
@@ -35,18 +35,19 @@ impl Accounts {
     }
 }
 
-fn beginning(disk: &Disk, path: &[u8]) -> Vec<u8> {
+fn read_start(disk: &Disk, path: &[u8]) -> Vec<u8> {
     let Ok(inode) = disk.ext4.lookup(path, SymlinkPolicy::All) else {
         return Vec::new();
     };
-    let size = usize::try_from(inode.size).unwrap_or(MOST_BYTES);
-    let mut bytes = vec![0; size.min(MOST_BYTES)];
+    let size = usize::try_from(inode.size).unwrap_or(MAX_FILE_BYTES);
+    let mut bytes = vec![0; size.min(MAX_FILE_BYTES)];
     let count = disk.ext4.read(&inode, 0, &mut bytes).unwrap_or(0);
     bytes.truncate(count);
     bytes
 }
 
-/// Lines are `name:password:number:...`. The first name of a number counts.
+/// Parses lines of the form `name:password:number:...`. If a number occurs
+/// twice, the first name wins.
 fn parse(bytes: &[u8]) -> HashMap<u32, String> {
     let mut names = HashMap::new();
     for line in bytes.split(|byte| *byte == b'\n') {
@@ -56,7 +57,7 @@ fn parse(bytes: &[u8]) -> HashMap<u32, String> {
         };
         let number = str::from_utf8(number).ok();
         if let Some(number) = number.and_then(|number| number.parse().ok())
-            && (1..=MOST_NAME).contains(&name.len())
+            && (1..=MAX_NAME).contains(&name.len())
         {
             let name = printable_name(name).into_owned();
             names.entry(number).or_insert(name);

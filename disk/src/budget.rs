@@ -4,13 +4,14 @@ use vmcell_wire::limits::MAX_PATH;
 
 use super::{DiskError, DiskLimit, DiskLimits, path::shown};
 
-/// How much of its limits an operation has used up.
+/// Tracks how much of its limits an operation has used.
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
     limits: DiskLimits,
     start: Instant,
-    /// Since when nothing is done, because the caller has not asked for more.
-    resting: Option<Instant>,
+    /// Set while the caller holds a result and has not asked for the next one.
+    /// This time does not count.
+    paused_since: Option<Instant>,
     entries: u64,
     bytes: u64,
     memory: usize,
@@ -21,27 +22,27 @@ impl Budget {
         Self {
             limits,
             start: Instant::now(),
-            resting: None,
+            paused_since: None,
             entries: 0,
             bytes: 0,
             memory: 0,
         }
     }
 
-    /// The caller has something, and takes as long as it likes with it.
-    pub(super) fn rest(&mut self) {
-        self.resting = Some(Instant::now());
+    /// Stops the clock while the caller handles a result.
+    pub(super) fn pause(&mut self) {
+        self.paused_since = Some(Instant::now());
     }
 
-    /// The caller has asked for more.
+    /// Restarts the clock when the caller asks for the next result.
     pub(super) fn resume(&mut self) {
-        if let Some(since) = self.resting.take() {
+        if let Some(since) = self.paused_since.take() {
             self.start += since.elapsed();
         }
     }
 
-    /// One more entry.
-    pub(super) fn entry(&mut self, path: &[u8]) -> Result<(), DiskError> {
+    /// Counts one entry.
+    pub(super) fn count_entry(&mut self, path: &[u8]) -> Result<(), DiskError> {
         if self.entries >= self.limits.entries {
             return Err(exceeded(DiskLimit::Entries, self.limits.entries, path));
         }
@@ -49,8 +50,9 @@ impl Budget {
         self.check_time(path)
     }
 
-    /// So many bytes more of files. If they are too many, none of them count.
-    pub(super) fn data(&mut self, count: u64, path: &[u8]) -> Result<(), DiskError> {
+    /// Counts bytes of file data. If they exceed the limit, none of them are
+    /// counted.
+    pub(super) fn count_bytes(&mut self, count: u64, path: &[u8]) -> Result<(), DiskError> {
         let sum = self.bytes.saturating_add(count);
         if sum > self.limits.bytes {
             return Err(exceeded(DiskLimit::Bytes, self.limits.bytes, path));
@@ -59,8 +61,8 @@ impl Budget {
         self.check_time(path)
     }
 
-    /// Something is kept in memory.
-    pub(super) fn keep(&mut self, bytes: usize, path: &[u8]) -> Result<(), DiskError> {
+    /// Reserves memory for data that the operation has to hold.
+    pub(super) fn reserve(&mut self, bytes: usize, path: &[u8]) -> Result<(), DiskError> {
         let sum = self.memory.saturating_add(bytes);
         if sum > self.limits.memory {
             return Err(exceeded(DiskLimit::Memory, self.limits.memory as u64, path));
@@ -69,23 +71,24 @@ impl Budget {
         Ok(())
     }
 
-    /// Something that can be done without is kept in memory, if half of what may
-    /// be kept is left for the rest. Returns whether it is.
-    pub(super) fn keep_if_half_is_left(&mut self, bytes: usize) -> bool {
+    /// Reserves memory for data that is optional, unless more than half of the
+    /// limit would be in use. Returns whether the memory was reserved.
+    pub(super) fn reserve_optional(&mut self, bytes: usize) -> bool {
         let sum = self.memory.saturating_add(bytes);
-        let is_kept = sum <= self.limits.memory / 2;
-        if is_kept {
+        let fits = sum <= self.limits.memory / 2;
+        if fits {
             self.memory = sum;
         }
-        is_kept
+        fits
     }
 
-    /// Something that was kept is not kept any more.
-    pub(super) fn forget(&mut self, bytes: usize) {
+    /// Releases memory that was reserved.
+    pub(super) fn release(&mut self, bytes: usize) {
         self.memory = self.memory.saturating_sub(bytes);
     }
 
-    /// A directory is to be entered when so many are open.
+    /// Fails if entering another directory exceeds the depth limit. `open` is
+    /// the number of directories already open.
     pub(super) fn check_depth(&self, open: usize, path: &[u8]) -> Result<(), DiskError> {
         if open >= self.limits.depth {
             return Err(exceeded(DiskLimit::Depth, self.limits.depth as u64, path));
@@ -93,7 +96,7 @@ impl Budget {
         Ok(())
     }
 
-    /// A path that no system call takes is of no use.
+    /// Fails if the path is too long for a system call.
     pub(super) fn check_path(&self, path: &[u8]) -> Result<(), DiskError> {
         if path.len() >= MAX_PATH {
             return Err(exceeded(DiskLimit::Path, MAX_PATH as u64, path));

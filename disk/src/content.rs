@@ -15,28 +15,30 @@ use super::{
 };
 use vmcell_tree::{Entry, ReadOptions};
 
-/// How much is read at once: long enough that a call costs nothing, short
-/// enough to look at the clock in between.
-pub(super) const PIECE: usize = 256 << 10;
+/// Number of bytes read at a time: large enough that the overhead of a call is
+/// negligible, small enough to check the time limit in between.
+pub(super) const CHUNK_SIZE: usize = 256 << 10;
 
 impl Disk {
-    /// [`read`](Self::read) takes no more than this.
+    /// The size limit of [`read`](Self::read).
     pub const DEFAULT_READ_LIMIT: u64 = 64 << 20;
 
-    /// The bytes of a file, up to [64 MiB](Self::DEFAULT_READ_LIMIT); use
-    /// [`read_with`](Self::read_with) or [`reader`](Self::reader) for more.
-    /// Symlinks are followed.
+    /// Reads a whole file of up to [64 MiB](Self::DEFAULT_READ_LIMIT). Use
+    /// [`read_with`](Self::read_with) or [`reader`](Self::reader) for larger
+    /// ones. Follows symlinks.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`], [`DiskError::WrongKind`] if it is no regular
-    /// file, [`DiskError::Limit`] if it is larger, or why it cannot be read.
+    /// [`DiskError::NotFound`]; [`DiskError::WrongKind`] if it is not a regular
+    /// file; [`DiskError::Limit`] if it is larger than the limit;
+    /// [`DiskError::Damaged`], [`DiskError::Encrypted`] or [`DiskError::Read`]
+    /// if it cannot be read.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, DiskError> {
         self.read_with(path, ReadOptions::new().limit(Self::DEFAULT_READ_LIMIT))
     }
 
-    /// A part of a file, or a file with another limit. Whoever names neither has
-    /// the limit of [`read`](Self::read): a file can claim to be larger than any
-    /// memory.
+    /// Reads a part of a file, or a file with a different size limit. Without a
+    /// length and a limit, the limit of [`read`](Self::read) applies: a damaged
+    /// or hostile disk can claim a file larger than memory.
     ///
     /// # Errors
     /// See [`read`](Self::read).
@@ -53,20 +55,21 @@ impl Disk {
             limit => limit,
         };
         if let Some(limit) = limit.filter(|limit| length > *limit) {
-            return Err(exceeded(DiskLimit::Wanted, limit, path));
+            return Err(exceeded(DiskLimit::Read, limit, path));
         }
         let mut bytes = Vec::new();
         let range = options.offset..options.offset.saturating_add(length);
-        self.pieces(&inode, range, path, &mut self.budget(), |piece| {
-            bytes.extend_from_slice(piece);
+        self.read_chunks(&inode, range, path, &mut self.budget(), |chunk| {
+            bytes.extend_from_slice(chunk);
         })?;
         Ok(bytes)
     }
 
-    /// A file to read from and seek in. Symlinks are followed.
+    /// Opens a file for reading and seeking. Follows symlinks.
     ///
-    /// Each call does little, but a file can claim to have more bytes than there
-    /// are atoms in the world: whoever reads sets a limit.
+    /// [`DiskLimits`](crate::DiskLimits) do not apply to the reader. The size
+    /// in the inode is not verified and can be enormous, so limit how much you
+    /// read, for example with [`Read::take`].
     ///
     /// # Errors
     /// See [`read`](Self::read).
@@ -80,8 +83,8 @@ impl Disk {
         })
     }
 
-    /// The same for a file that was told by a [`walk`](Self::walk) of this disk:
-    /// its path need not be looked up again.
+    /// Opens a file that a [`walk`](Self::walk) of this disk returned, without
+    /// looking up its path again.
     ///
     /// # Errors
     /// See [`read`](Self::read).
@@ -99,7 +102,7 @@ impl Disk {
         })
     }
 
-    /// The SHA-256 of a file's bytes. Symlinks are followed.
+    /// Returns the SHA-256 digest of a file's contents. Follows symlinks.
     ///
     /// # Errors
     /// See [`read`](Self::read).
@@ -121,14 +124,14 @@ impl Disk {
         budget: &mut Budget,
     ) -> Result<[u8; 32], DiskError> {
         let mut hasher = Sha256::new();
-        self.pieces(inode, 0..inode.size, path, budget, |piece| {
-            hasher.update(piece);
+        self.read_chunks(inode, 0..inode.size, path, budget, |chunk| {
+            hasher.update(chunk);
         })?;
         Ok(hasher.finalize().into())
     }
 
-    /// Gives a part of a file away piece by piece, within the budget.
-    fn pieces(
+    /// Calls `take` with each chunk of a part of a file, within the budget.
+    fn read_chunks(
         &self,
         inode: &Inode,
         range: Range<u64>,
@@ -137,9 +140,10 @@ impl Disk {
         mut take: impl FnMut(&[u8]),
     ) -> Result<(), DiskError> {
         let length = range.end.saturating_sub(range.start);
-        // One file that claims too much must not use up what others may have.
-        budget.data(length, path)?;
-        let mut buffer = vec![0; at_most(length, PIECE)];
+        // Count the whole range first, so that a file that is too large does
+        // not use up the bytes of the others.
+        budget.count_bytes(length, path)?;
+        let mut buffer = vec![0; at_most(length, CHUNK_SIZE)];
         let mut offset = range.start;
         while offset < range.end {
             budget.check_time(path)?;
@@ -167,14 +171,14 @@ fn check_file(inode: &Inode, path: &[u8]) -> Result<(), DiskError> {
     })
 }
 
-/// As much as there is, but no more than so much.
+/// Returns `length`, or `most` if that is smaller.
 pub(super) fn at_most(length: u64, most: usize) -> usize {
     usize::try_from(length).map_or(most, |length| length.min(most))
 }
 
-/// A file of a disk, to read from and seek in: see [`Disk::reader`].
+/// A file on a disk, for reading and seeking. Returned by [`Disk::reader`].
 ///
-/// An error that comes from what the disk holds has a [`DiskError`] inside.
+/// An [`io::Error`] caused by the contents of the disk wraps a [`DiskError`].
 #[derive(Debug)]
 pub struct DiskFileReader<'d> {
     disk: &'d Disk,
@@ -184,7 +188,7 @@ pub struct DiskFileReader<'d> {
 }
 
 impl DiskFileReader<'_> {
-    /// How long the file is.
+    /// Returns the size of the file in bytes.
     pub fn size(&self) -> u64 {
         self.inode.size
     }
@@ -192,9 +196,9 @@ impl DiskFileReader<'_> {
 
 impl Read for DiskFileReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        /// One call is bounded, however large the buffer.
-        const MOST: usize = 1 << 20;
-        let length = buffer.len().min(MOST);
+        /// The most that one call reads, however large the buffer is.
+        const MAX_READ: usize = 1 << 20;
+        let length = buffer.len().min(MAX_READ);
         let buffer = buffer.get_mut(..length).unwrap_or_default();
         let count = self.disk.ext4.read(&self.inode, self.position, buffer);
         let count = count.map_err(|error| io::Error::other(DiskError::at(&self.path, error)))?;

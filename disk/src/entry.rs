@@ -9,44 +9,48 @@ use super::{
     Disk, DiskError, DiskProblem,
     accounts::Accounts,
     ext4::{Attribute, Inode, Kind, SymlinkPolicy, Timestamp},
-    path::{named, to_path},
+    path::{checked_path, to_path},
 };
 use vmcell_tree::{Entry, EntryKind};
 
-/// All that there is to know of an entry of a disk.
+/// The complete metadata of a file, directory or other entry. Returned by
+/// [`Disk::details`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Details {
-    /// What a guest's files tell too.
+pub struct EntryDetails {
+    /// The metadata that is also available for the files of a running guest.
     pub entry: Entry,
-    /// When it was read last.
+    /// When its contents were last read (`atime`).
     pub accessed: SystemTime,
-    /// When anything of it was changed last.
+    /// When its contents or metadata were last changed (`ctime`).
     pub changed: SystemTime,
-    /// When it was made, if the file system has written that down.
+    /// When it was created (`crtime`), if the file system records it.
     pub created: Option<SystemTime>,
-    /// The major and minor number of a device.
+    /// The major and minor number, if it is a device.
     pub device: Option<(u32, u32)>,
-    /// The flags that `lsattr` shows, as they are on the disk.
+    /// The inode flags that `lsattr` prints, as stored on disk.
     pub flags: u32,
-    /// Whether its contents are encrypted, and a directory's names.
+    /// Whether its contents are encrypted and, for a directory, its names.
     pub is_encrypted: bool,
-    /// The names of its extended attributes. What is wrong with others comes
-    /// with [`Disk::xattrs`].
+    /// The names of its extended attributes. [`Disk::xattrs`] reports
+    /// attributes that cannot be read.
     pub xattrs: Vec<Vec<u8>>,
 }
 
 impl Disk {
-    /// What is at a path. Symlinks are followed.
+    /// Returns the metadata of a path. Follows symlinks.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`], or why it cannot be looked at.
+    /// [`DiskError::NotFound`], [`DiskError::TooManySymlinks`],
+    /// [`DiskError::WrongKind`] if a parent is not a directory, or
+    /// [`DiskError::Damaged`].
     pub fn stat(&self, path: impl AsRef<Path>) -> Result<Entry, DiskError> {
         let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::All)?;
         self.describe(&inode, path, Some(self.accounts()))
     }
 
-    /// What is at a path. If that is a symlink, it is told itself.
+    /// Returns the metadata of a path. If it is a symlink, returns that of the
+    /// symlink itself.
     ///
     /// # Errors
     /// See [`stat`](Self::stat).
@@ -55,15 +59,15 @@ impl Disk {
         self.describe(&inode, path, Some(self.accounts()))
     }
 
-    /// All that there is to know of what is at a path. A symlink is told
-    /// itself.
+    /// Returns the complete metadata of a path. If it is a symlink, returns
+    /// that of the symlink itself.
     ///
     /// # Errors
     /// See [`stat`](Self::stat).
-    pub fn details(&self, path: impl AsRef<Path>) -> Result<Details, DiskError> {
+    pub fn details(&self, path: impl AsRef<Path>) -> Result<EntryDetails, DiskError> {
         let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::Parents)?;
         let attributes = self.ext4.attributes(&inode).into_iter().flatten();
-        Ok(Details {
+        Ok(EntryDetails {
             entry: self.describe(&inode, path, Some(self.accounts()))?,
             accessed: system_time(inode.accessed),
             changed: system_time(inode.changed),
@@ -75,10 +79,10 @@ impl Disk {
         })
     }
 
-    /// Whether something is at a path. Symlinks are followed.
+    /// Returns whether a path exists. Follows symlinks.
     ///
     /// # Errors
-    /// Why it cannot be told.
+    /// If the lookup fails for another reason, for example damage.
     pub fn exists(&self, path: impl AsRef<Path>) -> Result<bool, DiskError> {
         match self.find_inode(path.as_ref(), SymlinkPolicy::All) {
             Ok(_) => Ok(true),
@@ -87,20 +91,22 @@ impl Disk {
         }
     }
 
-    /// What a symlink points to, in its own bytes.
+    /// Returns the target of a symlink as stored, unresolved.
     ///
     /// # Errors
-    /// [`DiskError::WrongKind`] if it is none; see [`stat`](Self::stat).
+    /// [`DiskError::WrongKind`] if it is not a symlink; see
+    /// [`stat`](Self::stat).
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<PathBuf, DiskError> {
         let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::Parents)?;
-        let target = self.ext4.link(&inode);
+        let target = self.ext4.read_link(&inode);
         target
             .map(|target| to_path(&target))
             .map_err(|error| DiskError::at(path, error))
     }
 
-    /// The extended attributes of what is at a path, of all namespaces. A
-    /// symlink is meant itself. Those that cannot be read are problems.
+    /// Returns the extended attributes of a path, in all namespaces. Does not
+    /// follow a final symlink. An attribute that cannot be read is returned as
+    /// a problem.
     ///
     /// # Errors
     /// See [`stat`](Self::stat).
@@ -116,20 +122,20 @@ impl Disk {
             .collect())
     }
 
-    /// What a path that a caller named leads to, and the path without slashes
-    /// around it.
+    /// Looks up a path from the caller. Also returns the path without leading
+    /// and trailing slashes.
     pub(super) fn find_inode<'p>(
         &self,
         path: &'p Path,
         follow: SymlinkPolicy,
     ) -> Result<(Inode, &'p [u8]), DiskError> {
-        let path = named(path)?;
+        let path = checked_path(path)?;
         let inode = self.ext4.lookup(path, follow);
         let inode = inode.map_err(|error| DiskError::at(path, error))?;
         Ok((inode, path))
     }
 
-    /// What can be told of an inode that has a name.
+    /// Returns the metadata of an inode under the given path.
     pub(super) fn describe(
         &self,
         inode: &Inode,
@@ -137,8 +143,8 @@ impl Disk {
         accounts: Option<&Accounts>,
     ) -> Result<Entry, DiskError> {
         let target = match inode.kind {
-            Kind::Link => {
-                let target = self.ext4.link(inode);
+            Kind::Symlink => {
+                let target = self.ext4.read_link(inode);
                 Some(to_path(
                     &target.map_err(|error| DiskError::at(path, error))?,
                 ))
@@ -166,7 +172,7 @@ pub(super) fn wire_kind(kind: Kind) -> FileKind {
     match kind {
         Kind::File => FileKind::File,
         Kind::Directory => FileKind::Directory,
-        Kind::Link => FileKind::Symlink,
+        Kind::Symlink => FileKind::Symlink,
         Kind::Fifo => FileKind::Fifo,
         Kind::Socket => FileKind::Socket,
         Kind::CharacterDevice => FileKind::CharacterDevice,

@@ -9,94 +9,96 @@ use super::{
 };
 use vmcell_tree::transfer::TreeError;
 
-/// Why a disk, or something on it, could not be read. Texts and paths in it are
-/// safe to print.
+/// An error from opening or reading a disk. Messages contain no control
+/// characters and are safe to print.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskError {
-    /// The image cannot be opened: it is not there, in use, of no known format
-    /// or damaged.
+    /// The image cannot be opened: it does not exist, is in use, has an
+    /// unsupported format or is damaged.
     #[error(transparent)]
     Image(#[from] ImageError),
 
-    /// It cannot be told which part of the disk has the file system.
+    /// The disk has no ext file system, or several and none was chosen.
     #[error(transparent)]
     Partition(#[from] PartitionError),
 
-    /// The file system cannot be read at all.
+    /// The file system cannot be opened.
     #[error("cannot open the file system")]
     FileSystem(#[source] ext4::Error),
 
-    /// There is nothing at a path.
+    /// The path does not exist.
     #[error("there is nothing at {path}: check the path")]
     NotFound {
-        /// Where it was to be.
+        /// The path.
         path: String,
     },
 
-    /// Something else is there than what was asked for.
-    #[error("{path} is no {wanted}: ask for what it is")]
+    /// The path exists but is not of the required type.
+    #[error("{path} is not a {wanted}: check the path")]
     WrongKind {
-        /// What it is about.
+        /// The path.
         path: String,
-        /// What it would have to be.
+        /// The required type, for example "directory".
         wanted: &'static str,
     },
 
-    /// Symlinks lead to symlinks, and so on.
-    #[error("{path} leads through too many symlinks: they probably lead to each other")]
-    TooManyLinks {
+    /// The path leads through more than 40 symlinks, which is the kernel's
+    /// limit.
+    #[error("{path} leads through too many symlinks: they probably form a loop")]
+    TooManySymlinks {
         /// The path as it was given.
         path: String,
     },
 
-    /// A place of the disk is damaged. What is elsewhere can still be read.
-    #[error("{path} is damaged: what is elsewhere can still be read")]
+    /// A part of the file system is damaged. The rest can still be read.
+    #[error("{path} is damaged: other parts of the disk can still be read")]
     Damaged {
-        /// What cannot be read for that.
+        /// The path that cannot be read because of it.
         path: String,
-        /// What is wrong.
+        /// The damaged structure.
         source: ext4::Damage,
     },
 
-    /// It is encrypted, and the key is not here.
-    #[error("{path} is encrypted: only a mount with its key shows what is in it")]
+    /// It is encrypted. This crate has no support for keys.
+    #[error("{path} is encrypted: mount the file system with its key to read it")]
     Encrypted {
-        /// What is encrypted.
+        /// The path.
         path: String,
     },
 
-    /// The image, or a file of the host, could not be read.
-    #[error("cannot read {path}: check the file, and that nothing changes it")]
+    /// The image, or a file on the host, could not be read.
+    #[error("cannot read {path}: check the file, and that no other process changes it")]
     Read {
-        /// What was to be read.
+        /// The file or path that was read.
         path: String,
-        /// What the operating system said.
+        /// The error from the operating system.
         source: io::Error,
     },
 
-    /// There is more than may be.
-    #[error("{path} goes beyond the limit of {limit} {what}: raise it if the disk can be trusted")]
+    /// A limit was exceeded: see [`DiskLimits`](crate::DiskLimits).
+    #[error("{path} exceeds the limit of {limit} {what}: raise it if the disk can be trusted")]
     Limit {
-        /// What there was too much of.
+        /// Which limit.
         what: DiskLimit,
-        /// How much is allowed.
+        /// The value of the limit.
         limit: u64,
-        /// Where it was noticed.
+        /// The path at which it was exceeded.
         path: String,
     },
 
-    /// What was asked for makes no sense.
+    /// An argument is invalid, for example a pattern or a path.
     #[error("{0}")]
     Invalid(String),
 
-    /// A tree could not be exported.
+    /// An export failed: the host could not be written to, or the image could
+    /// not be read in the middle of a file.
     #[error(transparent)]
     Tree(#[from] TreeError),
 }
 
 impl DiskError {
-    /// A name for the kind of error that never changes, for machines.
+    /// Returns a stable identifier of the kind of error, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Image(ImageError::InUse { .. }) => "disk-in-use",
@@ -105,7 +107,7 @@ impl DiskError {
             Self::FileSystem(_) => "disk-file-system",
             Self::NotFound { .. } => "not-found",
             Self::WrongKind { .. } => "wrong-kind",
-            Self::TooManyLinks { .. } => "too-many-links",
+            Self::TooManySymlinks { .. } => "too-many-links",
             Self::Damaged { .. } => "damaged",
             Self::Encrypted { .. } => "encrypted",
             Self::Read { .. } => "read",
@@ -115,16 +117,16 @@ impl DiskError {
         }
     }
 
-    /// What the file system's reader says of something at a path.
+    /// Adds a path to an error of the ext4 reader.
     pub(super) fn at(path: &[u8], error: ext4::Error) -> Self {
         let text = shown(path);
         match error {
             ext4::Error::Damaged(source) => Self::Damaged { path: text, source },
             ext4::Error::Encrypted { .. } => Self::Encrypted { path: text },
             ext4::Error::Read { source, .. } => Self::Read { path: text, source },
-            ext4::Error::Missing { .. } => Self::NotFound { path: text },
-            ext4::Error::TooManyLinks { .. } => Self::TooManyLinks { path: text },
-            ext4::Error::NotDirectory { .. } | ext4::Error::Link { .. } => Self::WrongKind {
+            ext4::Error::NotFound { .. } => Self::NotFound { path: text },
+            ext4::Error::TooManySymlinks { .. } => Self::TooManySymlinks { path: text },
+            ext4::Error::NotDirectory { .. } | ext4::Error::IsSymlink { .. } => Self::WrongKind {
                 path: text,
                 wanted: "directory",
             },
@@ -134,8 +136,8 @@ impl DiskError {
         }
     }
 
-    /// Whether it is about one entry, so that its neighbours can still be looked
-    /// at.
+    /// Returns whether the error affects one entry only, so that the operation
+    /// can continue with the others.
     pub(super) fn is_local(&self) -> bool {
         match self {
             Self::Limit { what, .. } => !matches!(
@@ -156,20 +158,22 @@ impl From<ext4::Limit> for DiskLimit {
             ext4::Limit::Journal => Self::Journal,
             ext4::Limit::Entries => Self::Entries,
             ext4::Limit::Depth => Self::Depth,
-            ext4::Limit::Link => Self::Link,
+            ext4::Limit::Symlink => Self::Symlink,
             ext4::Limit::Time => Self::Time,
         }
     }
 }
 
-/// Something that could not be looked at, and is missing from a result.
+/// An entry that could not be read and is missing from a result.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DiskProblem {
-    /// Which entry, or the directory that it is in, relative to the root. It
-    /// may hold any bytes: see [`printable`](crate::printable).
+    /// The path of the entry, or of the directory that contains it, relative to
+    /// the root. It can contain any bytes: print it with
+    /// [`printable`](crate::printable).
     pub path: PathBuf,
-    /// Why. If it is a limit of the whole operation, nothing comes after it.
+    /// Why it could not be read. After an error that ends the whole operation
+    /// (a limit on entries, time or memory) no more items follow.
     pub error: DiskError,
 }
 

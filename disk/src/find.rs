@@ -8,10 +8,11 @@ use std::{
 
 use vmcell_wire::pattern::Glob;
 
-use super::{Disk, DiskError, DiskProblem, choice::bad_pattern, walk::DiskEntries};
+use super::{Disk, DiskError, DiskProblem, entry_filter::bad_pattern, walk::DiskEntries};
 use vmcell_tree::{Entry, EntryKind, WalkOptions};
 
-/// What is looked for below a directory.
+/// Conditions that an entry must meet, like those of find(1). Used with
+/// [`Disk::find`].
 ///
 /// ```
 /// use vmcell_disk::{Find, EntryKind};
@@ -28,43 +29,44 @@ pub struct Find {
 }
 
 impl Find {
-    /// Everything.
+    /// Matches every entry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where it is looked for: how deep, below which names, in which order.
+    /// Sets the options of the walk: depth, patterns, order.
     #[must_use]
     pub fn within(mut self, walk: WalkOptions) -> Self {
         self.walk = walk;
         self
     }
 
-    /// Only what has a name that matches this pattern, wherever it is: `*`,
-    /// `?` and `[a-z]`.
+    /// Matches only entries whose file name matches a glob with `*`, `?` and
+    /// `[a-z]`, in any directory.
     #[must_use]
     pub fn name(mut self, pattern: impl AsRef<OsStr>) -> Self {
         self.name = Some(pattern.as_ref().as_bytes().to_vec());
         self
     }
 
-    /// Only what is of this kind, or of one of those that are told in other
-    /// calls.
+    /// Matches only entries of this kind. Can be called several times to match
+    /// several kinds.
     #[must_use]
     pub fn kind(mut self, kind: EntryKind) -> Self {
         self.kinds.push(kind);
         self
     }
 
-    /// Only what has so many bytes.
+    /// Matches only entries whose size in bytes is in this range.
     #[must_use]
     pub fn size(mut self, bytes: impl RangeBounds<u64>) -> Self {
         self.size = Bounds::new(&bytes);
         self
     }
 
-    /// Only what was changed last in this time, by the guest's clock.
+    /// Matches only entries whose modification time is in this range. The times
+    /// come from the guest's clock.
     #[must_use]
     pub fn modified(mut self, time: impl RangeBounds<SystemTime>) -> Self {
         self.modified = Bounds::new(&time);
@@ -72,7 +74,7 @@ impl Find {
     }
 }
 
-/// A range that can be kept.
+/// An owned range.
 #[derive(Clone, Copy, Debug)]
 struct Bounds<T>(Bound<T>, Bound<T>);
 
@@ -93,16 +95,29 @@ impl<T: Copy + PartialOrd> Bounds<T> {
 }
 
 impl Disk {
-    /// What is looked for below a directory, as it is found.
+    /// Returns the entries below a directory that match, one at a time as they
+    /// are found.
+    ///
+    /// ```no_run
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use vmcell_disk::{Disk, EntryKind, Find};
+    ///
+    /// let disk = Disk::open("stopped.qcow2")?;
+    /// for entry in disk.find("/var/log", Find::new().name("*.log").kind(EntryKind::File))? {
+    ///     println!("{}", entry?.path.display());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// See [`walk`](Self::walk).
-    pub fn find(&self, path: impl AsRef<Path>, find: Find) -> Result<Findings<'_>, DiskError> {
+    pub fn find(&self, path: impl AsRef<Path>, find: Find) -> Result<FindMatches<'_>, DiskError> {
         let name = match &find.name {
             Some(name) => Some(Glob::new(name).map_err(bad_pattern)?),
             None => None,
         };
-        Ok(Findings {
+        Ok(FindMatches {
             entries: self.walk(path, find.walk.clone())?,
             name,
             find,
@@ -110,16 +125,16 @@ impl Disk {
     }
 }
 
-/// What was looked for: see [`Disk::find`].
+/// The matching entries. Returned by [`Disk::find`].
 #[derive(Debug)]
-pub struct Findings<'d> {
+pub struct FindMatches<'d> {
     entries: DiskEntries<'d>,
     name: Option<Glob>,
     find: Find,
 }
 
-impl Findings<'_> {
-    fn is_meant(&self, entry: &Entry) -> bool {
+impl FindMatches<'_> {
+    fn matches(&self, entry: &Entry) -> bool {
         let name = entry.name().unwrap_or_default().as_bytes();
         let find = &self.find;
         (find.kinds.is_empty() || find.kinds.contains(&entry.kind))
@@ -129,14 +144,14 @@ impl Findings<'_> {
     }
 }
 
-impl Iterator for Findings<'_> {
+impl Iterator for FindMatches<'_> {
     type Item = Result<Entry, DiskProblem>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             match self.entries.next()? {
-                Ok(entry) if !self.is_meant(&entry) => {}
-                told => return Some(told),
+                Ok(entry) if !self.matches(&entry) => {}
+                item => return Some(item),
             }
         }
     }

@@ -13,19 +13,20 @@ use super::{
     read_at::ReadAt as _,
 };
 
-/// A disk that no VM uses, open for reading.
+/// A disk image with an ext2, ext3 or ext4 file system, opened for reading.
 ///
-/// Paths start at the root of its file system, with or without a slash in
-/// front; neither `..` nor a symlink leads out of it. Entries are told with
-/// paths relative to the root, as a guest's [`Files`](vmcell_tree::Files) do.
+/// Paths are relative to the root of the file system, with or without a leading
+/// slash. Neither `..` nor a symlink leads out of it. Returned entries have
+/// paths relative to the root, without a leading slash, like those of `Files`
+/// in the crate `vmcell`.
 ///
-/// Several threads may read at the same time. While it is open, QEMU refuses to
-/// start a VM that would write it.
+/// A disk can be read from several threads at once. While it is open, its image
+/// is locked: QEMU refuses to start a VM that would write to it.
 pub struct Disk {
     pub(super) image: Arc<Image>,
-    /// Where in the image the file system begins.
+    /// Byte offset of the file system in the image.
     pub(super) start: u64,
-    /// How much of the image it may have.
+    /// Number of bytes from there that belong to it.
     pub(super) length: u64,
     pub(super) ext4: Ext4,
     limits: DiskLimits,
@@ -33,11 +34,12 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Opens a disk for reading: a raw or qcow2 image, with an ext2, ext3 or
-    /// ext4 file system.
+    /// Opens a raw or qcow2 image that contains an ext2, ext3 or ext4 file
+    /// system.
     ///
-    /// Its format is told by its first bytes. A raw disk that a guest has
-    /// written must be opened as such: see [`DiskOptions::format`].
+    /// The format is detected from the first bytes. A guest can make its raw
+    /// disk look like a qcow2 image, so set the format of any raw disk that a
+    /// guest has written: see [`DiskOptions::format`].
     ///
     /// # Errors
     /// See [`DiskOptions::open`].
@@ -45,7 +47,8 @@ impl Disk {
         Self::options().open(path)
     }
 
-    /// Opens a disk in another way.
+    /// Returns options for opening a disk, for example with a given format or
+    /// partition.
     ///
     /// ```no_run
     /// # fn example() -> Result<(), vmcell_disk::DiskError> {
@@ -62,12 +65,12 @@ impl Disk {
         DiskOptions::default()
     }
 
-    pub(super) fn with(path: &Path, options: &DiskOptions) -> Result<Self, DiskError> {
+    pub(super) fn open_with(path: &Path, options: &DiskOptions) -> Result<Self, DiskError> {
         let image = Arc::new(Image::open(path, &options.image)?);
         let part = partition::select(Arc::clone(&image), options.partition)?;
         let mut limits = ext4::Limits::default();
         limits.time = options.limits.time;
-        let how = ext4::Options {
+        let ext4_options = ext4::Options {
             limits,
             checksums: options.checksums,
             replay: options.replay,
@@ -78,26 +81,27 @@ impl Disk {
             image,
             start: part.start(),
             length: part.size(),
-            ext4: Ext4::open(part, how).map_err(DiskError::FileSystem)?,
+            ext4: Ext4::open(part, ext4_options).map_err(DiskError::FileSystem)?,
             limits: options.limits,
             accounts: OnceLock::new(),
         })
     }
 
-    /// What the file system says about itself.
+    /// Returns the properties of the file system from its superblock.
     pub fn info(&self) -> Info {
         self.ext4.info()
     }
 
-    /// How many bytes the whole disk shows, all partitions included.
+    /// Returns the size of the whole disk in bytes, all partitions included.
     pub fn size(&self) -> u64 {
         self.image.size()
     }
 
-    /// The files that the disk consists of, top first.
+    /// Returns the image files that make up the disk: the top layer first, then
+    /// its backing files.
     ///
     /// # Errors
-    /// [`DiskError::Read`]: the system does not tell about one of them.
+    /// [`DiskError::Read`] if the metadata of one of the files cannot be read.
     pub fn layers(&self) -> Result<Vec<Layer>, DiskError> {
         self.image.layers().map_err(|source| DiskError::Read {
             path: "the image".to_owned(),
@@ -105,7 +109,8 @@ impl Disk {
         })
     }
 
-    /// The partitions of the disk; none if its file system is all of it.
+    /// Returns the partitions of the disk. The list is empty if the disk has no
+    /// partition table.
     ///
     /// # Errors
     /// [`DiskError::Partition`] if the disk cannot be read.
@@ -113,22 +118,23 @@ impl Disk {
         partition::partitions(&self.image).map_err(|error| DiskError::Partition(error.into()))
     }
 
-    /// The file system itself, for what is not offered here.
+    /// Returns the ext4 reader, for access to inodes and blocks.
     pub fn file_system(&self) -> &Ext4 {
         &self.ext4
     }
 
-    /// The image itself.
+    /// Returns the image.
     pub fn image(&self) -> &Image {
         &self.image
     }
 
-    /// What a new operation may do.
+    /// Returns the budget of a new operation.
     pub(super) fn budget(&self) -> Budget {
         Budget::new(self.limits)
     }
 
-    /// The names of users and groups that the disk itself has.
+    /// Returns the user and group names from the disk, which are read on first
+    /// use.
     pub(super) fn accounts(&self) -> &Accounts {
         self.accounts.get_or_init(|| Accounts::read(self))
     }

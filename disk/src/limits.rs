@@ -1,28 +1,27 @@
 use std::{fmt, time::Duration};
 
-/// How much one operation on a disk may do. What goes beyond is an error, or
-/// the last problem of a result that is not complete.
+/// Limits on what one operation on a disk may do. When one is exceeded, the
+/// operation fails, or ends its incomplete results with a problem.
 ///
-/// A disk that a guest has written can hold anything: directories within
-/// themselves, files that claim to be larger than the world. These limits hold
-/// whatever it is.
+/// A guest can write anything to its disk: directories that contain themselves,
+/// or files that claim an enormous size. The limits bound the work in every
+/// case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskLimits {
-    /// How many entries are looked at; ten million unless told.
+    /// Number of entries visited. Default: 10,000,000.
     pub entries: u64,
-    /// How many directories within each other are entered; 256 unless told.
+    /// Depth of nested directories. Default: 256.
     pub depth: usize,
-    /// How many bytes of files are gone through, holes included; 1 TiB unless
-    /// told.
+    /// Number of bytes of file data processed, holes included. Default: 1 TiB.
     pub bytes: u64,
-    /// How long it takes; ten minutes unless told. Only the time counts for
-    /// which a caller waits: what comes piece by piece may be taken slowly.
+    /// Run time. Default: ten minutes. Only the time inside the operation
+    /// counts, not the time that the caller spends between two results of an
+    /// iterator.
     pub time: Duration,
-    /// How many bytes are kept in memory for names, links and differences;
-    /// 64 MiB unless told. Half of it at most is for lines that a comparison
-    /// shows: files that would go beyond are only named. A few MiB for buffers
-    /// come on top.
+    /// Memory for names, links and differences, in bytes. Default: 64 MiB. At
+    /// most half of it is used for the lines of a comparison: files beyond that
+    /// are listed without their lines. Buffers take a few MiB more.
     pub memory: usize,
 }
 
@@ -38,32 +37,33 @@ impl Default for DiskLimits {
     }
 }
 
-/// What there was too much of.
+/// Which limit was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DiskLimit {
-    /// Entries.
+    /// The number of entries.
     Entries,
-    /// Directories within each other.
+    /// The depth of nested directories.
     Depth,
-    /// Bytes in files.
+    /// Bytes of file data.
     Bytes,
-    /// Milliseconds.
+    /// Run time, in milliseconds.
     Time,
-    /// Bytes in memory.
+    /// Memory, in bytes.
     Memory,
-    /// Bytes in a path. This limit cannot be raised.
+    /// The length of a path in bytes. Cannot be raised.
     Path,
-    /// Bytes in a directory.
+    /// The size of a directory in bytes:
+    /// [`ext4::Limits::directory`](crate::ext4::Limits::directory).
     Directory,
-    /// Bytes in the extended attributes of one entry.
+    /// The size of the extended attributes of one entry in bytes.
     Attributes,
-    /// Blocks in the journal.
+    /// The size of the journal in blocks.
     Journal,
-    /// Bytes in the target of a symlink. This limit cannot be raised.
-    Link,
-    /// Bytes that the caller wanted at most.
-    Wanted,
+    /// The length of a symlink's target in bytes. Cannot be raised.
+    Symlink,
+    /// The size limit that the caller set for a read.
+    Read,
 }
 
 impl fmt::Display for DiskLimit {
@@ -78,8 +78,8 @@ impl fmt::Display for DiskLimit {
             Self::Directory => "bytes in a directory",
             Self::Attributes => "bytes in extended attributes",
             Self::Journal => "blocks in the journal",
-            Self::Link => "bytes in a symlink",
-            Self::Wanted => "bytes",
+            Self::Symlink => "bytes in a symlink",
+            Self::Read => "bytes",
         })
     }
 }

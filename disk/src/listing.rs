@@ -4,24 +4,24 @@ use super::{
     ext4::{self, Damage, DamageKind, DirectoryEntry, Ext4, Inode, Structure},
 };
 
-/// What an entry takes in memory beside its name, roughly.
-const ENTRY: usize = 64;
+/// Approximate memory of an entry without its name.
+const ENTRY_MEMORY: usize = 64;
 
-/// The names of a directory, in order, and what is wrong with it.
+/// The sorted names of a directory, and the problems found in it.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub(super) entries: Vec<DirectoryEntry>,
     pub(super) problems: Vec<ext4::Error>,
-    /// How much of the budget of memory it takes. Whoever drops it gives that
-    /// back.
-    pub(super) kept: usize,
+    /// Memory reserved in the budget. The owner releases it when it drops the
+    /// listing.
+    pub(super) memory: usize,
 }
 
 impl Listing {
-    /// Reads a directory, each name of which counts as an entry.
+    /// Reads a directory. Each name counts as an entry.
     ///
     /// # Errors
-    /// What ends the whole operation: [`DiskError::Limit`].
+    /// [`DiskError::Limit`], which ends the whole operation.
     pub(super) fn read(
         ext4: &Ext4,
         directory: &Inode,
@@ -37,10 +37,10 @@ impl Listing {
             }
         };
         for item in items {
-            let size = ENTRY + item.as_ref().map_or(0, |entry| entry.name.len());
-            budget.entry(path)?;
-            budget.keep(size, path)?;
-            listing.kept += size;
+            let size = ENTRY_MEMORY + item.as_ref().map_or(0, |entry| entry.name.len());
+            budget.count_entry(path)?;
+            budget.reserve(size, path)?;
+            listing.memory += size;
             match item {
                 Ok(entry) => listing.entries.push(entry),
                 Err(error) => listing.problems.push(error),
@@ -49,17 +49,17 @@ impl Listing {
         listing
             .entries
             .sort_by(|first, second| first.name.cmp(&second.name));
-        listing.drop_doubles(directory);
+        listing.drop_duplicates(directory);
         Ok(listing)
     }
 
-    /// A name can be in a directory once. Of a second one nobody could tell
-    /// which is meant.
-    fn drop_doubles(&mut self, directory: &Inode) {
+    /// Removes duplicate names and reports them as damage: a lookup could not
+    /// tell which one is meant.
+    fn drop_duplicates(&mut self, directory: &Inode) {
         let problems = &mut self.problems;
         self.entries.dedup_by(|second, first| {
-            let is_double = second.name == first.name;
-            if is_double {
+            let is_duplicate = second.name == first.name;
+            if is_duplicate {
                 problems.push(ext4::Error::Damaged(Damage {
                     structure: Structure::Directory,
                     inode: Some(directory.number),
@@ -67,7 +67,7 @@ impl Listing {
                     problem: DamageKind::Name,
                 }));
             }
-            is_double
+            is_duplicate
         });
     }
 }

@@ -6,7 +6,7 @@ use super::{
     image::{Format, OpenOptions},
 };
 
-/// How a disk is opened: see [`Disk::options`].
+/// Options for opening a disk. Returned by [`Disk::options`].
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing happens before it is opened"]
 pub struct DiskOptions {
@@ -19,66 +19,69 @@ pub struct DiskOptions {
 }
 
 impl DiskOptions {
-    /// Says which format the image has, whatever its first bytes look like. Say
-    /// it of every raw disk that a guest has written: a guest can make its raw
-    /// disk look like a qcow2 file with a backing file of its choice.
+    /// Sets the format of the image instead of detecting it from the first
+    /// bytes. Set it for every raw disk that a guest has written: the guest can
+    /// make its raw disk look like a qcow2 image with a backing file of its
+    /// choice.
     pub fn format(mut self, format: Format) -> Self {
         self.image = self.image.format(format);
         self
     }
 
-    /// Allows backing files beneath this folder. Without it only those in the
-    /// image's own folder are opened. Can be called many times.
-    pub fn allow(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.image = self.image.allow(folder);
+    /// Allows backing files in this directory and below. Can be called several
+    /// times. By default, only backing files in or below the image's own
+    /// directory are opened.
+    pub fn allow_backing(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.image = self.image.allow_backing(folder);
         self
     }
 
-    /// Takes a look even if a running VM may write the disk. What is read may
-    /// then be of different moments, and look damaged where nothing is.
-    pub fn torn(mut self) -> Self {
-        self.image = self.image.torn(true);
+    /// Opens the disk even if a running VM may be writing to it. The data may
+    /// then be inconsistent and look damaged.
+    pub fn allow_in_use(mut self) -> Self {
+        self.image = self.image.allow_in_use(true);
         self
     }
 
-    /// Reads the file system of this partition, as the kernel counts them. If
-    /// none is named it is the whole disk, or the only partition that has one.
+    /// Selects a partition by its number, as the kernel numbers them. By
+    /// default, the file system on the whole disk is read, or the only
+    /// partition that has one.
     pub fn partition(mut self, index: u32) -> Self {
         self.partition = Some(index);
         self
     }
 
-    /// How much one operation may do.
+    /// Sets the limits of each operation.
     pub fn limits(mut self, limits: DiskLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Reads on where checksums are wrong. What is found there may be nonsense.
+    /// Ignores wrong metadata checksums. The data may be garbage.
     pub fn ignore_checksums(mut self) -> Self {
         self.checksums = Checksums::Ignore;
         self
     }
 
-    /// Does not replay a journal that waits. What is read may be torn.
+    /// Does not replay the journal. The data may be inconsistent.
     pub fn ignore_journal(mut self) -> Self {
         self.replay = Replay::Never;
         self
     }
 
-    /// Uses the copy of the superblock in the second group of blocks, if the
-    /// first one is damaged.
+    /// Uses the backup superblock in block group 1, for when the primary one is
+    /// damaged.
     pub fn backup_superblock(mut self) -> Self {
         self.superblock = SuperblockCopy::Backup;
         self
     }
 
-    /// Opens a disk for reading.
+    /// Opens a disk.
     ///
     /// # Errors
     /// [`DiskError::Image`], [`DiskError::Partition`],
     /// [`DiskError::FileSystem`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Disk, DiskError> {
-        Disk::with(path.as_ref(), self)
+        Disk::open_with(path.as_ref(), self)
     }
 }

@@ -1,4 +1,4 @@
-//! Paths of a disk: bytes from its root on, without a slash in front.
+//! Paths on a disk: bytes relative to the root, without a leading slash.
 
 use std::{
     ffi::OsString,
@@ -11,14 +11,14 @@ use vmcell_wire::limits::MAX_PATH;
 use super::DiskError;
 use vmcell_tree::printable_name;
 
-/// A path as it can be shown: on one line, and without control bytes.
+/// Returns a path in a printable form: on one line, without control characters.
 pub(super) fn shown(path: &[u8]) -> String {
-    /// A longer one fills a screen and helps nobody.
-    const MOST: usize = 512;
+    /// Longer paths are truncated.
+    const MAX_SHOWN: usize = 512;
     if path.is_empty() {
         return "/".to_owned();
     }
-    let start = path.get(..MOST).unwrap_or(path);
+    let start = path.get(..MAX_SHOWN).unwrap_or(path);
     let text = printable_name(start);
     if start.len() < path.len() {
         return format!("{text}...");
@@ -26,18 +26,19 @@ pub(super) fn shown(path: &[u8]) -> String {
     text.into_owned()
 }
 
-/// The bytes of a path that a caller named, without slashes around them.
-pub(super) fn named(path: &Path) -> Result<&[u8], DiskError> {
+/// Checks a path from the caller and returns its bytes without leading and
+/// trailing slashes.
+pub(super) fn checked_path(path: &Path) -> Result<&[u8], DiskError> {
     let bytes = path.as_os_str().as_bytes();
     if bytes.contains(&0) || bytes.len() >= MAX_PATH {
         return Err(DiskError::Invalid(format!(
-            "a path is shorter than {MAX_PATH} bytes and has no zero byte in it"
+            "a path must be shorter than {MAX_PATH} bytes and contain no zero byte"
         )));
     }
-    Ok(trimmed(bytes))
+    Ok(trim_slashes(bytes))
 }
 
-fn trimmed(mut bytes: &[u8]) -> &[u8] {
+fn trim_slashes(mut bytes: &[u8]) -> &[u8] {
     while let Some(rest) = bytes.strip_prefix(b"/") {
         bytes = rest;
     }

@@ -1,18 +1,19 @@
 use std::{fs::File, io, os::unix::fs::FileExt as _, sync::Arc};
 
-/// Bytes at fixed places: an image, a part of one, a file.
+/// A source of bytes with random access: an image, a part of an image, a file
+/// or a buffer.
 ///
-/// Several threads may read at the same time.
+/// Must allow reads from several threads at once.
 pub trait ReadAt: Send + Sync {
-    /// How many bytes there are. It must not change.
+    /// Returns the size in bytes. It must not change.
     fn size(&self) -> u64;
 
-    /// Fills the buffer with what is at `offset`.
+    /// Fills the whole buffer with the bytes at `offset`.
     ///
     /// # Errors
     ///
-    /// If not all of the buffer can be filled. What it holds then is
-    /// unspecified. Nothing is ever read beyond [`size`](Self::size).
+    /// If the buffer cannot be filled, for example because the range reaches
+    /// beyond [`size`](Self::size). The buffer's contents are then unspecified.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 }
 
@@ -36,7 +37,7 @@ impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
     }
 }
 
-/// The file as it is now. One that cannot be asked is empty.
+/// Reports a size of 0 if the file's metadata cannot be read.
 impl ReadAt for File {
     fn size(&self) -> u64 {
         self.metadata().map_or(0, |metadata| metadata.len())
@@ -47,7 +48,6 @@ impl ReadAt for File {
     }
 }
 
-/// Bytes in memory.
 impl ReadAt for Vec<u8> {
     fn size(&self) -> u64 {
         self.len() as u64
@@ -61,7 +61,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Whether `length` bytes at `offset` are among `size`.
+/// Fails unless `offset + length` is at most `size`. Returns that end offset.
 pub(super) fn check_range(offset: u64, length: usize, size: u64) -> io::Result<u64> {
     u64::try_from(length)
         .ok()

@@ -1,7 +1,7 @@
 use super::ext4::{Error, Ext4, Inode, Run, RunPlace, Runs};
 
-/// A part of a file that is bytes, or that is a hole: runs that are next to each
-/// other are one, wherever they are on the disk.
+/// A part of a file that is either all data or all hole. Adjacent runs of the
+/// same kind are merged, wherever they are on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) offset: u64,
@@ -19,11 +19,11 @@ impl Span {
     }
 }
 
-/// No span has more runs than this, so that a map of very many cannot hold
-/// anybody up.
-const MOST_RUNS: usize = 1024;
+/// Maximum number of runs merged into one span, so that a file with very many
+/// runs cannot delay the caller.
+const MAX_RUNS: usize = 1024;
 
-/// The spans of a file, in order and without gaps.
+/// Iterates over the spans of a file, in order and without gaps.
 pub(super) struct Spans<'d> {
     runs: Runs<'d>,
     next: Option<Span>,
@@ -49,7 +49,7 @@ impl Iterator for Spans<'_> {
                 Err(error) => return Some(Err(error)),
             },
         };
-        for _ in 0..MOST_RUNS {
+        for _ in 0..MAX_RUNS {
             match self.runs.next() {
                 Some(Ok(run)) => {
                     let next = Span::new(&run);

@@ -10,39 +10,41 @@ use super::{
     path::push,
 };
 
-/// In which order the names of a directory come.
+/// The order in which the names of a directory are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// As the disk has them: one at a time is in memory.
+    /// The order on the disk. Needs memory for one name at a time.
     Any,
-    /// By their bytes: all of a directory's are in memory.
+    /// Sorted by bytes. Needs memory for all names of a directory.
     Sorted,
 }
 
-/// What comes next on a traversal.
+/// One step of a traversal.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it lives for one step, and most of them are entries"
 )]
 pub(super) enum Step {
-    /// An entry. If it is a directory, it may be [entered](Traversal::enter).
+    /// An entry. If it is a directory, the caller may [enter](Traversal::enter)
+    /// it.
     Entry(Inode),
-    /// The directory that was entered last is at its end.
+    /// The directory that was entered last has no more entries.
     Left,
 }
 
-/// A way through the directories of a disk, told step by step. Whoever goes it
-/// decides which directories to enter.
+/// A traversal of directories, step by step. The caller decides which
+/// directories to enter.
 ///
-/// What cannot be looked at is told and passed by. No directory is entered
-/// twice: what hard links make endless ends here.
+/// An entry that cannot be read is returned as a problem, and the traversal
+/// continues. No directory is entered twice, so hard links to directories
+/// cannot make it endless.
 pub(super) struct Traversal<'d> {
     disk: &'d Disk,
     order: Order,
     levels: Vec<Level<'d>>,
     path: Vec<u8>,
-    /// How much of the path was there before the traversal.
+    /// Length of the path of the top directory.
     top_length: usize,
     entered: HashSet<u32>,
     pub(super) budget: Budget,
@@ -59,7 +61,7 @@ enum Names<'d> {
     Sorted {
         entries: vec::IntoIter<DirectoryEntry>,
         problems: vec::IntoIter<ext4::Error>,
-        kept: usize,
+        memory: usize,
     },
 }
 
@@ -74,12 +76,12 @@ impl Names<'_> {
     }
 }
 
-/// What remembering a directory takes in memory, roughly.
-const REMEMBERED: usize = 16;
+/// Approximate memory for remembering that a directory was entered.
+const VISITED_MEMORY: usize = 16;
 
 impl<'d> Traversal<'d> {
-    /// A traversal that begins in no directory yet: [`enter`](Self::enter) the first
-    /// one, whose path this is.
+    /// Creates a traversal below the directory `top`. Call
+    /// [`enter`](Self::enter) with that directory first.
     pub(super) fn new(disk: &'d Disk, order: Order, top: &[u8], budget: Budget) -> Self {
         Self {
             disk,
@@ -92,25 +94,25 @@ impl<'d> Traversal<'d> {
         }
     }
 
-    /// The path of the entry that came last, or of the directory that was left,
-    /// from the root of the disk.
+    /// Returns the path of the last entry, or of the directory just left, from
+    /// the root of the disk.
     pub(super) fn path(&self) -> &[u8] {
         &self.path
     }
 
-    /// The same from the top of the traversal.
+    /// Returns the same path, relative to the top of the traversal.
     pub(super) fn path_below(&self) -> &[u8] {
         let below = self.path.get(self.top_length..).unwrap_or_default();
         below.strip_prefix(b"/").unwrap_or(below)
     }
 
-    /// How many directories are open.
+    /// Returns the number of open directories.
     pub(super) fn depth(&self) -> usize {
         self.levels.len()
     }
 
-    /// Whether no name comes after the entry that came last, in the same
-    /// directory. Of names that are not sorted it is not known.
+    /// Returns whether the last entry is the last one in its directory. Always
+    /// false for unsorted names, where it is not known.
     pub(super) fn is_last(&self) -> bool {
         self.levels.last().is_none_or(|level| match &level.names {
             Names::Sorted { entries, .. } => entries.len() == 0,
@@ -118,18 +120,19 @@ impl<'d> Traversal<'d> {
         })
     }
 
-    /// What was chosen for the directory that was entered last.
+    /// Returns the selection of the directory that was entered last.
     pub(super) fn selection(&self) -> Selection {
         self.levels
             .last()
             .map_or(Selection::Take, |level| level.selection)
     }
 
-    /// Enters the directory that came last: the next steps are in it.
+    /// Enters the directory that was returned last. The next steps are its
+    /// entries.
     ///
     /// # Errors
-    /// It cannot be entered, and the traversal goes on without it; or a limit of the
-    /// whole operation is reached, and the traversal ends.
+    /// If the directory cannot be entered, the traversal continues without it.
+    /// If a limit of the whole operation is exceeded, the traversal ends.
     pub(super) fn enter(
         &mut self,
         directory: &Inode,
@@ -142,9 +145,9 @@ impl<'d> Traversal<'d> {
     fn try_enter(&mut self, directory: &Inode, selection: Selection) -> Result<(), DiskError> {
         self.budget.check_depth(self.levels.len(), &self.path)?;
         if !self.entered.insert(directory.number) {
-            return Err(DiskError::at(&self.path, in_two_places(directory)));
+            return Err(DiskError::at(&self.path, directory_loop(directory)));
         }
-        self.budget.keep(REMEMBERED, &self.path)?;
+        self.budget.reserve(VISITED_MEMORY, &self.path)?;
         let ext4 = &self.disk.ext4;
         let names = match self.order {
             Order::Any => {
@@ -157,7 +160,7 @@ impl<'d> Traversal<'d> {
                 Names::Sorted {
                     entries: listing.entries.into_iter(),
                     problems: listing.problems.into_iter(),
-                    kept: listing.kept,
+                    memory: listing.memory,
                 }
             }
         };
@@ -176,8 +179,8 @@ impl<'d> Traversal<'d> {
         self.path.truncate(level.path_length);
         let next = level.names.next();
         if self.order == Order::Any {
-            // Sorted ones were counted when they were read.
-            self.budget.entry(&self.path)?;
+            // Sorted names were counted when they were read.
+            self.budget.count_entry(&self.path)?;
         } else {
             self.budget.check_time(&self.path)?;
         }
@@ -196,15 +199,16 @@ impl<'d> Traversal<'d> {
 
     fn leave(&mut self) {
         if let Some(Level {
-            names: Names::Sorted { kept, .. },
+            names: Names::Sorted { memory, .. },
             ..
         }) = self.levels.pop()
         {
-            self.budget.forget(kept);
+            self.budget.release(memory);
         }
     }
 
-    /// A problem at the path. After one that ends the operation nothing comes.
+    /// Returns a problem at the current path. Ends the traversal if the error
+    /// ends the whole operation.
     pub(super) fn problem(&mut self, error: DiskError) -> DiskProblem {
         if !error.is_local() {
             self.end();
@@ -212,7 +216,7 @@ impl<'d> Traversal<'d> {
         DiskProblem::new(&self.path, error)
     }
 
-    /// Nothing comes any more.
+    /// Ends the traversal.
     pub(super) fn end(&mut self) {
         self.levels.clear();
     }
@@ -226,7 +230,7 @@ impl Iterator for Traversal<'_> {
     }
 }
 
-pub(super) fn in_two_places(directory: &Inode) -> ext4::Error {
+pub(super) fn directory_loop(directory: &Inode) -> ext4::Error {
     ext4::Error::Damaged(Damage {
         structure: Structure::Directory,
         inode: Some(directory.number),

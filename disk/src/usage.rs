@@ -14,22 +14,23 @@ use super::{
 };
 use vmcell_tree::Usage;
 
-/// What a directory takes up, with all that is below it.
+/// The disk usage of a directory and everything below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirectoryUsage {
-    /// Its path, relative to the root.
+    /// The path of the directory, relative to the root.
     pub path: PathBuf,
-    /// What it takes up.
+    /// Its usage.
     pub usage: Usage,
 }
 
-/// What remembering a file of several names takes in memory, roughly.
-const REMEMBERED: usize = 16;
+/// Approximate memory for remembering a file with several hard links.
+const HARD_LINK_MEMORY: usize = 16;
 
 impl Disk {
-    /// What a tree takes up. A file of many names counts once; what cannot be
-    /// looked at counts as a problem.
+    /// Returns the disk usage of a directory and everything below it, or of a
+    /// file. A file with several hard links counts once. Entries that cannot be
+    /// read are counted in [`Usage::problems`].
     ///
     /// # Errors
     /// [`DiskError::NotFound`]; [`DiskError::Limit`].
@@ -41,10 +42,11 @@ impl Disk {
         Ok(whole)
     }
 
-    /// What each directory of a tree takes up with all that is below it, down to
-    /// so many levels. Those within come before the one that they are in, so the
-    /// given one comes last. What cannot be looked at counts as a problem of its
-    /// directory, and is told only if it ends everything.
+    /// Returns the usage of each directory in a tree, down to `depth` levels,
+    /// each including everything below it. Subdirectories come before their
+    /// parent, so the given directory comes last. Entries that cannot be read
+    /// are counted in the usage of their directory. Only an error that ends the
+    /// operation is returned.
     ///
     /// # Errors
     /// See [`usage`](Self::usage).
@@ -57,15 +59,15 @@ impl Disk {
         let mut usages = DirectoryUsages {
             traversal: Traversal::new(self, Order::Sorted, path, self.budget()),
             sums: Vec::new(),
-            linked: HashSet::new(),
+            counted_links: HashSet::new(),
             depth,
-            lone: None,
+            single_file: None,
         };
         let mut sum = Usage::default();
         let added = usages.add(&mut sum, &inode);
         added.map_err(|problem| problem.error)?;
         if inode.kind != Kind::Directory {
-            usages.lone = Some(DirectoryUsage {
+            usages.single_file = Some(DirectoryUsage {
                 path: to_path(path),
                 usage: sum,
             });
@@ -78,22 +80,23 @@ impl Disk {
     }
 }
 
-/// What the directories of a tree take up: see [`Disk::usage_by_directory`].
+/// The usage of the directories in a tree. Returned by
+/// [`Disk::usage_by_directory`].
 pub struct DirectoryUsages<'d> {
     traversal: Traversal<'d>,
-    /// Of the directories that are open.
+    /// The usage so far of each open directory.
     sums: Vec<Usage>,
-    /// Files of several names that were counted.
-    linked: HashSet<u32>,
+    /// Inodes of files with several hard links that were counted.
+    counted_links: HashSet<u32>,
     depth: usize,
-    /// Of something that is no directory.
-    lone: Option<DirectoryUsage>,
+    /// The only result, if the path is not a directory.
+    single_file: Option<DirectoryUsage>,
 }
 
 impl DirectoryUsages<'_> {
     fn advance(&mut self) -> Option<Result<DirectoryUsage, DiskProblem>> {
-        if let Some(lone) = self.lone.take() {
-            return Some(Ok(lone));
+        if let Some(single_file) = self.single_file.take() {
+            return Some(Ok(single_file));
         }
         loop {
             match self.traversal.next()? {
@@ -142,12 +145,12 @@ impl DirectoryUsages<'_> {
         let is_directory = inode.kind == Kind::Directory;
         sum.directories += u64::from(is_directory);
         if !is_directory && inode.links > 1 {
-            if !self.linked.insert(inode.number) {
+            if !self.counted_links.insert(inode.number) {
                 return Ok(());
             }
             let path = self.traversal.path().to_vec();
-            let kept = self.traversal.budget.keep(REMEMBERED, &path);
-            kept.map_err(|error| self.traversal.problem(error))?;
+            let reserved = self.traversal.budget.reserve(HARD_LINK_MEMORY, &path);
+            reserved.map_err(|error| self.traversal.problem(error))?;
         }
         if inode.kind == Kind::File {
             sum.bytes = sum.bytes.saturating_add(inode.size);
@@ -173,7 +176,7 @@ impl Iterator for DirectoryUsages<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         self.traversal.budget.resume();
         let next = self.advance();
-        self.traversal.budget.rest();
+        self.traversal.budget.pause();
         next
     }
 }

@@ -3,24 +3,24 @@ use std::{ffi::OsStr, fmt, path::Path};
 use super::{
     Disk, DiskError, DiskProblem,
     accounts::Accounts,
-    choice::Choice,
+    entry_filter::EntryFilter,
     ext4::{Inode, Kind, SymlinkPolicy},
     traversal::{Order, Step, Traversal},
 };
 use vmcell_tree::{Entry, WalkOptions};
 
 impl Disk {
-    /// What is in a directory, in the order of the names.
+    /// Lists a directory, sorted by name.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`], or what is wrong with the first entry that
-    /// cannot be looked at. Use [`walk`](Self::walk) to go on past such entries.
+    /// [`DiskError::NotFound`], or the error of the first entry that cannot be
+    /// read. Use [`walk`](Self::walk) to continue past such entries.
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<Entry>, DiskError> {
         self.collect(path.as_ref(), WalkOptions::new().depth(1))
     }
 
-    /// The entries below the root that match a pattern, in order: see
-    /// [`WalkOptions::glob`].
+    /// Returns the entries that match a glob relative to the root, sorted by
+    /// path: see [`WalkOptions::glob`].
     ///
     /// # Errors
     /// See [`list`](Self::list).
@@ -28,8 +28,9 @@ impl Disk {
         self.collect(Path::new(""), WalkOptions::new().glob(pattern))
     }
 
-    /// The entries below a directory, each with its problem if it cannot be
-    /// looked at. Of a path that is no directory it tells that one entry.
+    /// Returns the entries below a directory, recursively. An entry that cannot
+    /// be read is returned as a problem, and the walk continues. If the path is
+    /// not a directory, it is the only entry.
     ///
     /// ```no_run
     /// # fn example() -> Result<(), vmcell_disk::DiskError> {
@@ -47,13 +48,13 @@ impl Disk {
     /// ```
     ///
     /// # Errors
-    /// [`DiskError::NotFound`], or a pattern makes no sense.
+    /// [`DiskError::NotFound`], or [`DiskError::Invalid`] for a bad pattern.
     pub fn walk(
         &self,
         path: impl AsRef<Path>,
         walk: WalkOptions,
     ) -> Result<DiskEntries<'_>, DiskError> {
-        let choice = Choice::new(&walk.glob, &walk.filter)?;
+        let filter = EntryFilter::new(&walk.glob, &walk.filter)?;
         let (inode, path) = self.find_inode(path.as_ref(), SymlinkPolicy::All)?;
         let order = if walk.sorted {
             Order::Sorted
@@ -67,15 +68,15 @@ impl Disk {
             depth: usize::try_from(walk.depth).unwrap_or(usize::MAX),
             digest: walk.digest,
             is_last: true,
-            waiting: None,
-            choice,
+            pending: None,
+            filter,
         };
         let is_directory = inode.kind == Kind::Directory;
-        if !is_directory || (walk.top && !entries.choice.has_glob()) {
-            entries.waiting = Some(entries.tell(&inode));
+        if !is_directory || (walk.top && !entries.filter.has_glob()) {
+            entries.pending = Some(entries.entry(&inode));
         }
         if is_directory && entries.depth > 0 {
-            let entered = entries.traversal.enter(&inode, entries.choice.at_top());
+            let entered = entries.traversal.enter(&inode, entries.filter.at_root());
             entered.map_err(|problem| problem.error)?;
         }
         Ok(entries)
@@ -87,45 +88,45 @@ impl Disk {
         for entry in self.walk(path, walk)? {
             let entry = entry.map_err(|problem| problem.error)?;
             let length = entry.path.as_os_str().len();
-            budget.keep(size_of::<Entry>() + length, b"")?;
+            budget.reserve(size_of::<Entry>() + length, b"")?;
             entries.push(entry);
         }
         Ok(entries)
     }
 }
 
-/// The entries below a directory: see [`Disk::walk`].
+/// The entries of a walk. Returned by [`Disk::walk`].
 pub struct DiskEntries<'d> {
     disk: &'d Disk,
     pub(super) traversal: Traversal<'d>,
-    choice: Choice,
+    filter: EntryFilter,
     accounts: Option<&'d Accounts>,
     depth: usize,
     digest: bool,
     is_last: bool,
-    /// What is told before the traversal goes on.
-    waiting: Option<Result<Entry, DiskProblem>>,
+    /// Returned before the traversal continues.
+    pending: Option<Result<Entry, DiskProblem>>,
 }
 
 impl DiskEntries<'_> {
-    /// Whether nothing comes after the entry that was told last, in the same
-    /// directory, as whoever draws a tree needs to know. It is not known of an
-    /// unsorted walk, and patterns do not count: then it may be false although
-    /// nothing comes.
+    /// Returns whether the last returned entry is the last one in its
+    /// directory, which is what a program that draws a tree needs. Patterns are
+    /// not considered and the order of an unsorted walk is not known: the
+    /// result can then be false for the last entry.
     pub fn is_last(&self) -> bool {
         self.is_last
     }
 
-    /// The next entry, within the time that the caller waits.
+    /// Returns the next entry. The budget's clock must be running.
     pub(super) fn advance(&mut self) -> Option<Result<Entry, DiskProblem>> {
-        if let Some(waiting) = self.waiting.take() {
-            return Some(waiting);
+        if let Some(pending) = self.pending.take() {
+            return Some(pending);
         }
         loop {
             match self.traversal.next()? {
                 Ok(Step::Entry(inode)) => {
-                    if let Some(told) = self.visit(&inode) {
-                        return Some(told);
+                    if let Some(item) = self.visit(&inode) {
+                        return Some(item);
                     }
                 }
                 Ok(Step::Left) => {}
@@ -134,31 +135,31 @@ impl DiskEntries<'_> {
         }
     }
 
-    /// Tells an entry, and enters it, as far as it is meant.
+    /// Returns an entry if it is selected, and enters it if it is a directory.
     fn visit(&mut self, inode: &Inode) -> Option<Result<Entry, DiskProblem>> {
         let is_directory = inode.kind == Kind::Directory;
         self.is_last = self.traversal.is_last();
         let below = self.traversal.path_below();
         let selection = self
-            .choice
+            .filter
             .select(self.traversal.selection(), below, is_directory);
-        let tells = self.choice.tells(selection, below);
-        let enters = is_directory
+        let is_included = self.filter.includes(selection, below);
+        let descends = is_directory
             && self.traversal.depth() < self.depth
-            && self.choice.enters(selection, below);
-        let told = tells.then(|| self.tell(inode));
-        if enters && let Err(problem) = self.traversal.enter(inode, selection) {
-            // The entry itself is there; what is in it is the problem.
+            && self.filter.descends_into(selection, below);
+        let item = is_included.then(|| self.entry(inode));
+        if descends && let Err(problem) = self.traversal.enter(inode, selection) {
+            // The entry itself is readable; its contents are not.
             let problem = Some(Err(problem));
-            if told.is_none() {
+            if item.is_none() {
                 return problem;
             }
-            self.waiting = problem;
+            self.pending = problem;
         }
-        told
+        item
     }
 
-    fn tell(&mut self, inode: &Inode) -> Result<Entry, DiskProblem> {
+    fn entry(&mut self, inode: &Inode) -> Result<Entry, DiskProblem> {
         let described = self
             .disk
             .describe(inode, self.traversal.path(), self.accounts);
@@ -180,7 +181,7 @@ impl Iterator for DiskEntries<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         self.traversal.budget.resume();
         let next = self.advance();
-        self.traversal.budget.rest();
+        self.traversal.budget.pause();
         next
     }
 }

@@ -56,7 +56,7 @@ impl Program<'_> {
         let (target, folder) = (target(), target_folder()?);
         // A copy, because cargo writes a lock file. The configuration of the
         // program that vmcell is built for is found from here upwards.
-        let copy = PathBuf::from(env::var("OUT_DIR")?).join(self.package);
+        let copy = PathBuf::from(env::var("OUT_DIR")?).join("source");
         copy_tree(source, &copy)?;
         let manifest = copy.join("Cargo.toml");
         let text = fs::read_to_string(&manifest)?;

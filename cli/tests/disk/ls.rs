@@ -122,7 +122,7 @@ fn machines_get_an_object_for_each_entry() {
 fn what_is_not_there_is_said_with_what_to_do() {
     let sample = Sample::new();
     ls(&sample, &["/nowhere"]).assert_failed(125, "there is nothing at /nowhere: check the path");
-    ls(&sample, &["/etc/group/below"]).assert_failed(125, "is no directory");
+    ls(&sample, &["/etc/group/below"]).assert_failed(125, "is not a directory");
     let ended = ls(&sample, &["/nowhere", "--json"]);
     assert_eq!((ended.code(), ended.stderr().as_str()), (125, ""));
     assert_eq!(ended.json()[0]["error"]["code"], json!("not-found"));

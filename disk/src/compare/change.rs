@@ -7,7 +7,8 @@ use vmcell_tree::diff::{ChangeKind, FileDiff};
 
 use crate::{DiskError, DiskProblem};
 
-/// All differences between two trees, by path.
+/// The differences between two trees, sorted by path. Returned by
+/// [`Comparison::run`](crate::Comparison::run).
 #[derive(Debug, Default)]
 pub struct DiskDiff {
     pub(super) changes: Vec<DiskChange>,
@@ -15,53 +16,53 @@ pub struct DiskDiff {
     problem_count: u64,
 }
 
-/// A path at which two trees differ.
+/// A difference at one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskChange {
-    /// What has changed, and the part of a patch for it.
+    /// The change, with its part of the patch.
     pub file: FileDiff,
-    /// Whose it was, if that is compared.
+    /// The previous owner, if owners are compared.
     pub old_owner: Option<Owner>,
-    /// Whose it is now, if that is compared.
+    /// The new owner, if owners are compared.
     pub new_owner: Option<Owner>,
 }
 
-/// The numbers of a user and a group.
+/// A numeric owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// The user.
+    /// The user id.
     pub uid: u32,
-    /// The group.
+    /// The group id.
     pub gid: u32,
 }
 
-/// What sort of change it is.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DiskChangeKind {
-    /// Nothing was there.
+    /// Exists only in the new tree.
     Added,
-    /// Nothing is there now.
+    /// Exists only in the old tree.
     Removed,
-    /// The bytes of a file, or the target of a symlink, are others. The mode
-    /// and the owner may be others too.
+    /// The contents of a file, or the target of a symlink, differ. The mode and
+    /// the owner may differ too.
     Modified,
-    /// Something of another type is there now.
+    /// The type differs, for example a file became a directory.
     TypeChanged,
-    /// The mode is another, and maybe the owner.
+    /// The mode differs, and possibly the owner, but not the contents.
     ModeChanged,
-    /// Only the owner is another.
+    /// Only the owner differs.
     OwnerChanged,
 }
 
 impl DiskChange {
-    /// The path, relative to the top of the trees.
+    /// Returns the path, relative to the roots of the two trees.
     pub fn path(&self) -> &Path {
         &self.file.change().path
     }
 
-    /// What sort of change it is.
+    /// Returns the kind of the change.
     pub fn kind(&self) -> DiskChangeKind {
         match self.file.change().kind() {
             ChangeKind::Added => DiskChangeKind::Added,
@@ -75,7 +76,7 @@ impl DiskChange {
         }
     }
 
-    /// Whether something was there, is still there, and is somebody else's.
+    /// Returns whether the entry exists in both trees with different owners.
     pub fn owner_changed(&self) -> bool {
         match (self.old_owner, self.new_owner) {
             (Some(old), Some(new)) => old != new,
@@ -84,49 +85,50 @@ impl DiskChange {
     }
 }
 
-/// More problems are only counted.
-const TOLD: usize = 1000;
+/// Maximum number of problems that are listed.
+const MAX_PROBLEMS: usize = 1000;
 
 impl DiskDiff {
-    /// The differences, by path.
+    /// Returns the differences, sorted by path.
     pub fn changes(&self) -> &[DiskChange] {
         &self.changes
     }
 
-    /// Whether there are none. What could not be looked at may differ.
+    /// Returns whether no differences were found. Entries that could not be
+    /// read may still differ: see [`problem_count`](Self::problem_count).
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// What could not be compared: the first thousand.
+    /// Returns the entries that could not be compared: the first thousand.
     pub fn problems(&self) -> &[DiskProblem] {
         &self.problems
     }
 
-    /// How much could not be compared.
+    /// Returns the number of entries that could not be compared.
     pub fn problem_count(&self) -> u64 {
         self.problem_count
     }
 
-    /// Writes a patch as git does: what
-    /// [`Files::apply_patch`](vmcell_tree::Files::apply_patch) and `git apply`
-    /// take. How much of a change is in it tells [`FileDiff::shown`].
+    /// Writes a patch in git's format, for `Files::apply_patch` of the crate
+    /// `vmcell` and for `git apply`. [`FileDiff::shown`] returns how much of a
+    /// change is in the patch.
     ///
     /// # Errors
-    /// If writing fails.
+    /// If `out` cannot be written.
     pub fn write_patch(&self, mut out: impl Write) -> io::Result<()> {
         self.changes
             .iter()
             .try_for_each(|change| out.write_all(change.file.patch()))
     }
 
-    /// Goes on past a problem, unless it ends everything.
+    /// Records a problem, or fails with it if it ends the whole operation.
     pub(super) fn problem(&mut self, problem: DiskProblem) -> Result<(), DiskError> {
         if !problem.error.is_local() {
             return Err(problem.error);
         }
         self.problem_count += 1;
-        if self.problems.len() < TOLD {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(problem);
         }
         Ok(())

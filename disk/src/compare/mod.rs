@@ -1,4 +1,4 @@
-//! What differs between two disks, or a disk and a directory of the host.
+//! Comparing two disks, or a disk and a directory on the host.
 //!
 //! ```text
 //!  DiffSide ──┐                    ┌─ same blocks of the same file: not read
@@ -6,27 +6,27 @@
 //!  DiffSide ──┘                    └─ else compared ──> DiskChange ──> patch
 //! ```
 //!
-//! Two disks that have a layer in common share most of their blocks. Where these
-//! are is asked once (`shared`); then a file is known to be the same without a
-//! byte of it being read.
+//! Two disks with a common layer share most of their blocks. `shared_blocks`
+//! determines these ranges once from the image metadata. A file that lies
+//! completely in them is equal and need not be read.
 
 mod change;
-mod contents;
 mod node;
+mod pair_comparer;
 mod pairs;
-mod shared;
+mod shared_blocks;
 mod side;
 
 use std::ffi::OsStr;
 
-use self::{contents::Contents, pairs::Pairs};
-use super::{DiskError, DiskLimits, DiskProblem, budget::Budget, choice::filter};
+use self::{pair_comparer::PairComparer, pairs::Pairs};
+use super::{DiskError, DiskLimits, DiskProblem, budget::Budget, entry_filter::compile_filter};
 pub use change::{DiskChange, DiskChangeKind, DiskDiff, Owner};
 pub use side::DiffSide;
 
 use vmcell_tree::{FilterLines, diff::DiffOptions};
 
-/// Two trees that are to be compared.
+/// A comparison of two trees.
 ///
 /// ```no_run
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -53,8 +53,8 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// What leads from the one tree to the other. Owners are compared if both
-    /// are of disks.
+    /// Creates a comparison of `old` with `new`. Owners are compared if both
+    /// sides are on disks.
     pub fn new(old: DiffSide<'a>, new: DiffSide<'a>) -> Self {
         Self {
             owners: old.as_disk().is_some() && new.as_disk().is_some(),
@@ -65,39 +65,41 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Only what a line like those of a `.gitignore` file names. Can be called
-    /// many times.
+    /// Compares only what matches this pattern, in the syntax of a `.gitignore`
+    /// line. Can be called several times.
     pub fn include(mut self, line: impl AsRef<OsStr>) -> Self {
         self.filter.include(line.as_ref());
         self
     }
 
-    /// Not what a line like those of a `.gitignore` file names. Can be called
-    /// many times; a later line can bring back what an earlier one excluded.
+    /// Skips what matches this pattern, in the syntax of a `.gitignore` line.
+    /// Can be called several times; a later line that starts with `!` includes
+    /// again what an earlier one excluded.
     pub fn exclude(mut self, line: impl AsRef<OsStr>) -> Self {
         self.filter.exclude(line.as_ref());
         self
     }
 
-    /// Whose entries are does not matter.
+    /// Ignores ownership.
     pub fn ignore_owners(mut self) -> Self {
         self.owners = false;
         self
     }
 
-    /// How differences of texts are shown.
-    pub fn shown(mut self, options: DiffOptions) -> Self {
+    /// Sets how differences of text files are shown.
+    pub fn diff_options(mut self, options: DiffOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Compares. What cannot be looked at is told in the result; the rest is
-    /// compared.
+    /// Runs the comparison. Entries that cannot be read are listed in the
+    /// result; the others are compared.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`] if a tree is not there; [`DiskError::Limit`].
+    /// [`DiskError::NotFound`] if a tree does not exist;
+    /// [`DiskError::WrongKind`] if it is not a directory; [`DiskError::Limit`].
     pub fn run(self) -> Result<DiskDiff, DiskError> {
-        let filter = filter(&self.filter)?;
+        let filter = compile_filter(&self.filter)?;
         let budget = self.old.budget().or_else(|| self.new.budget());
         let budget = budget.unwrap_or_else(|| Budget::new(DiskLimits::default()));
         let mut pairs = Pairs::new(&self.old, &self.new, filter, budget)?;
@@ -110,13 +112,13 @@ impl<'a> Comparison<'a> {
                     continue;
                 }
             };
-            let mut contents = Contents {
+            let mut comparer = PairComparer {
                 sides: (&self.old, &self.new),
                 shared: pairs.shared.as_ref(),
                 options: self.options,
                 budget: &mut pairs.budget,
             };
-            match contents.change(&pair, self.owners) {
+            match comparer.change(&pair, self.owners) {
                 Ok(Some(change)) => diff.changes.push(change),
                 Ok(None) => {}
                 Err(error) => diff.problem(DiskProblem::new(&pair.path, error))?,

@@ -10,25 +10,25 @@ use crate::{
     ext4::{Inode, Kind},
 };
 
-/// An entry of a tree that is compared.
+/// An entry on one side of a comparison.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) mode: u32,
     pub(super) owner: Owner,
     pub(super) size: u64,
-    pub(super) place: NodeSource,
+    pub(super) source: NodeSource,
 }
 
-/// Where an entry is.
+/// Where the entry can be read.
 #[derive(Clone, Debug)]
 pub(super) enum NodeSource {
     Disk(Box<Inode>),
     Host(PathBuf),
 }
 
-/// A file that is open.
-pub(super) enum Open<'a> {
+/// A file opened for comparison.
+pub(super) enum OpenFile<'a> {
     Disk(&'a Disk, &'a Inode),
     Host(File),
 }
@@ -43,7 +43,7 @@ impl Node {
                 gid: inode.gid,
             },
             size: inode.size,
-            place: NodeSource::Disk(Box::new(inode)),
+            source: NodeSource::Disk(Box::new(inode)),
         }
     }
 
@@ -56,12 +56,12 @@ impl Node {
                 gid: metadata.gid(),
             },
             size: metadata.len(),
-            place: NodeSource::Host(path),
+            source: NodeSource::Host(path),
         })
     }
 
     pub(super) fn inode(&self) -> Option<&Inode> {
-        match &self.place {
+        match &self.source {
             NodeSource::Disk(inode) => Some(inode),
             NodeSource::Host(_) => None,
         }
@@ -73,7 +73,7 @@ fn kind_of(metadata: &Metadata) -> Option<Kind> {
     let kinds = [
         (kind.is_file(), Kind::File),
         (kind.is_dir(), Kind::Directory),
-        (kind.is_symlink(), Kind::Link),
+        (kind.is_symlink(), Kind::Symlink),
         (kind.is_fifo(), Kind::Fifo),
         (kind.is_socket(), Kind::Socket),
         (kind.is_char_device(), Kind::CharacterDevice),

@@ -8,32 +8,32 @@ use vmcell_wire::pattern::{Filter, Selection};
 
 use super::{
     node::Node,
-    shared::Shared,
+    shared_blocks::SharedBlocks,
     side::{DiffSide, Name, Names},
 };
 use crate::{
-    DiskError, DiskProblem, budget::Budget, ext4::Kind, path::push, traversal::in_two_places,
+    DiskError, DiskProblem, budget::Budget, ext4::Kind, path::push, traversal::directory_loop,
 };
 
-/// What two trees have at one path.
+/// The entries of two trees at one path.
 #[derive(Debug)]
 pub(super) struct Pair {
-    /// From the top of the trees.
+    /// Relative to the roots of the trees.
     pub(super) path: Vec<u8>,
     pub(super) old: Option<Node>,
     pub(super) new: Option<Node>,
 }
 
-/// A way through two trees at once, path by path.
+/// Traverses two trees in parallel.
 pub(super) struct Pairs<'a> {
     old: &'a DiffSide<'a>,
     new: &'a DiffSide<'a>,
     filter: Filter,
     pub(super) budget: Budget,
-    pub(super) shared: Option<Shared>,
+    pub(super) shared: Option<SharedBlocks>,
     levels: Vec<Level>,
     path: Vec<u8>,
-    /// The directories of each side that were entered.
+    /// Inodes of the directories that were entered, per side.
     entered: [HashSet<u32>; 2],
     problems: VecDeque<DiskProblem>,
 }
@@ -41,14 +41,14 @@ pub(super) struct Pairs<'a> {
 struct Level {
     old: Option<Node>,
     new: Option<Node>,
-    names: vec::IntoIter<Both>,
+    names: vec::IntoIter<NamePair>,
     path_length: usize,
     selection: Selection,
-    kept: usize,
+    memory: usize,
 }
 
-/// One name on both sides, or on one of them.
-struct Both {
+/// A name that occurs on one side or both.
+struct NamePair {
     old: Option<Name>,
     new: Option<Name>,
 }
@@ -59,8 +59,8 @@ enum Step {
     End,
 }
 
-/// What remembering a directory takes in memory, roughly.
-const REMEMBERED: usize = 16;
+/// Approximate memory for remembering that a directory was entered.
+const VISITED_MEMORY: usize = 16;
 
 impl<'a> Pairs<'a> {
     pub(super) fn new(
@@ -71,7 +71,7 @@ impl<'a> Pairs<'a> {
     ) -> Result<Self, DiskError> {
         let tops = (old.top()?, new.top()?);
         let shared = match (old.as_disk(), new.as_disk()) {
-            (Some(old), Some(new)) => Shared::find(old, new, &mut budget)?,
+            (Some(old), Some(new)) => SharedBlocks::find(old, new, &mut budget)?,
             _ => None,
         };
         let selection = filter.select_root();
@@ -90,7 +90,7 @@ impl<'a> Pairs<'a> {
         Ok(pairs)
     }
 
-    /// The next path, or what is wrong with it.
+    /// Returns the next pair, or a problem.
     pub(super) fn next(&mut self) -> Option<Result<Pair, DiskProblem>> {
         loop {
             if let Some(problem) = self.problems.pop_front() {
@@ -111,7 +111,7 @@ impl<'a> Pairs<'a> {
         };
         self.path.truncate(level.path_length);
         let Some(both) = level.names.next() else {
-            self.budget.forget(level.kept);
+            self.budget.release(level.memory);
             self.levels.pop();
             return Ok(Step::Nothing);
         };
@@ -157,7 +157,7 @@ impl<'a> Pairs<'a> {
         }))
     }
 
-    /// Goes into a directory that both sides have, or one of them.
+    /// Enters a directory that exists on one side or both.
     fn enter(
         &mut self,
         old: Option<Node>,
@@ -169,24 +169,24 @@ impl<'a> Pairs<'a> {
             if let Some(inode) = node.as_ref().and_then(Node::inode)
                 && !entered.insert(inode.number)
             {
-                return Err(DiskError::at(&self.path, in_two_places(inode)));
+                return Err(DiskError::at(&self.path, directory_loop(inode)));
             }
         }
-        self.budget.keep(2 * REMEMBERED, &self.path)?;
-        let (names, kept) = if self.is_shared(&old, &new) {
+        self.budget.reserve(2 * VISITED_MEMORY, &self.path)?;
+        let (names, memory) = if self.is_shared(&old, &new) {
             let names = self.names(self.new, &new)?;
-            self.budget.keep(names.kept, &self.path)?;
-            let twice = |name: Name| Both {
+            self.budget.reserve(names.memory, &self.path)?;
+            let twice = |name: Name| NamePair {
                 old: Some(name.clone()),
                 new: Some(name),
             };
-            let kept = 2 * names.kept;
-            (names.names.into_iter().map(twice).collect(), kept)
+            let memory = 2 * names.memory;
+            (names.names.into_iter().map(twice).collect(), memory)
         } else {
             let old_names = self.names(self.old, &old)?;
             let new_names = self.names(self.new, &new)?;
-            let kept = old_names.kept + new_names.kept;
-            (merged(old_names, new_names), kept)
+            let memory = old_names.memory + new_names.memory;
+            (merge_names(old_names, new_names), memory)
         };
         self.levels.push(Level {
             old,
@@ -194,12 +194,13 @@ impl<'a> Pairs<'a> {
             names: names.into_iter(),
             path_length: self.path.len(),
             selection,
-            kept,
+            memory,
         });
         Ok(())
     }
 
-    /// Whether both sides have the same names for sure, in the same inodes.
+    /// Returns whether both directories are certain to have the same names and
+    /// inodes.
     fn is_shared(&self, old: &Option<Node>, new: &Option<Node>) -> bool {
         let old = self.old.as_disk().zip(old.as_ref().and_then(Node::inode));
         let new = self.new.as_disk().zip(new.as_ref().and_then(Node::inode));
@@ -209,40 +210,40 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The names of a directory. What is wrong with it comes as a problem.
-    fn names(&mut self, side: &DiffSide<'_>, node: &Option<Node>) -> Result<Whole, DiskError> {
+    /// Returns the names of a directory. Problems are queued.
+    fn names(&mut self, side: &DiffSide<'_>, node: &Option<Node>) -> Result<NameList, DiskError> {
         let Some(node) = node else {
-            return Ok(Whole::default());
+            return Ok(NameList::default());
         };
         let Names {
             names,
             problems,
-            kept,
+            memory,
         } = side.names(node, &self.path, &mut self.budget)?;
         let is_partial = !problems.is_empty();
         let path = &self.path;
         let problems = problems.into_iter();
         self.problems
             .extend(problems.map(|error| DiskProblem::new(path, error)));
-        Ok(Whole {
+        Ok(NameList {
             names,
             is_partial,
-            kept,
+            memory,
         })
     }
 }
 
-/// The names of a directory, and whether some are missing.
+/// The names of a directory, and whether some could not be read.
 #[derive(Default)]
-struct Whole {
+struct NameList {
     names: Vec<Name>,
     is_partial: bool,
-    kept: usize,
+    memory: usize,
 }
 
-/// Of a directory that is damaged on one side nobody can tell whether what the
-/// other side has alone was there.
-fn merged(old: Whole, new: Whole) -> Vec<Both> {
+/// Merges two sorted lists. If the directory is damaged on one side, names that
+/// only the other side has are dropped: they may have existed.
+fn merge_names(old: NameList, new: NameList) -> Vec<NamePair> {
     let (is_old_partial, is_new_partial) = (old.is_partial, new.is_partial);
     let mut olds = old.names.into_iter().peekable();
     let mut news = new.names.into_iter().peekable();
@@ -254,7 +255,7 @@ fn merged(old: Whole, new: Whole) -> Vec<Both> {
             (None, Some(_)) => Ordering::Greater,
             (Some(old), Some(new)) => old.name.cmp(&new.name),
         };
-        let both = Both {
+        let both = NamePair {
             old: olds.next_if(|_| order.is_le()),
             new: news.next_if(|_| order.is_ge()),
         };
@@ -277,15 +278,15 @@ mod tests {
 
     use super::*;
 
-    fn whole(names: &BTreeSet<u8>, is_partial: bool) -> Whole {
+    fn name_list(names: &BTreeSet<u8>, is_partial: bool) -> NameList {
         let name = |letter: &u8| Name {
             name: vec![*letter],
             inode: 0,
         };
-        Whole {
+        NameList {
             names: names.iter().map(name).collect(),
             is_partial,
-            kept: 0,
+            memory: 0,
         }
     }
 
@@ -297,9 +298,9 @@ mod tests {
             is_old_partial: bool,
             is_new_partial: bool,
         ) {
-            let pairs = merged(whole(&old, is_old_partial), whole(&new, is_new_partial));
+            let pairs = merge_names(name_list(&old, is_old_partial), name_list(&new, is_new_partial));
             let letter = |name: &Option<Name>| name.as_ref().map(|name| name.name[0]);
-            let told: Vec<_> = pairs
+            let found: Vec<_> = pairs
                 .iter()
                 .map(|both| (letter(&both.old), letter(&both.new)))
                 .collect();
@@ -309,7 +310,7 @@ mod tests {
                 .filter(|(_, new)| new.is_some() || !is_new_partial)
                 .filter(|(old, _)| old.is_some() || !is_old_partial)
                 .collect();
-            prop_assert_eq!(told, expected);
+            prop_assert_eq!(found, expected);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use super::node::{Node, NodeSource, Open};
+use super::node::{Node, NodeSource, OpenFile};
 use crate::{
     Disk, DiskError,
     budget::Budget,
@@ -18,41 +18,41 @@ use crate::{
     path::{shown, to_path},
 };
 
-/// A tree that is compared with another.
+/// One side of a comparison.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum DiffSide<'a> {
-    /// A directory of a disk.
+    /// A directory on a disk.
     Disk {
         /// The disk.
         disk: &'a Disk,
-        /// The path of the directory on it.
+        /// The path of the directory on the disk.
         path: PathBuf,
     },
-    /// A directory of the host.
+    /// A directory on the host.
     Folder(PathBuf),
 }
 
-/// A name in a directory, and the number of its inode on a disk.
+/// A name in a directory and, on a disk, its inode number.
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     pub(super) name: Vec<u8>,
     pub(super) inode: u32,
 }
 
-/// The names of a directory, in order.
+/// The names of a directory, sorted.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) names: Vec<Name>,
     pub(super) problems: Vec<DiskError>,
-    pub(super) kept: usize,
+    pub(super) memory: usize,
 }
 
-/// What a name of the host takes in memory beside itself, roughly.
-const NAME: usize = 64;
+/// Approximate memory of a name on the host, without its text.
+const NAME_MEMORY: usize = 64;
 
 impl<'a> DiffSide<'a> {
-    /// A directory of a disk.
+    /// Returns a side that is a directory on a disk.
     pub fn disk(disk: &'a Disk, path: impl Into<PathBuf>) -> Self {
         Self::Disk {
             disk,
@@ -60,7 +60,7 @@ impl<'a> DiffSide<'a> {
         }
     }
 
-    /// A directory of the host.
+    /// Returns a side that is a directory on the host.
     pub fn folder(path: impl Into<PathBuf>) -> Self {
         Self::Folder(path.into())
     }
@@ -76,14 +76,14 @@ impl<'a> DiffSide<'a> {
         }
     }
 
-    /// The directory itself.
+    /// Returns the directory itself.
     pub(super) fn top(&self) -> Result<Node, DiskError> {
         let (node, path) = match self {
             Self::Disk { disk, path } => {
                 let (inode, _) = disk.find_inode(path, SymlinkPolicy::All)?;
                 (Node::of_inode(inode), path)
             }
-            // A link that names the top is followed; none in it is.
+            // A symlink to the top directory is followed; no other symlink is.
             Self::Folder(path) => {
                 let real = path.canonicalize();
                 let real = real.map_err(|error| unreadable(path, error))?;
@@ -99,36 +99,36 @@ impl<'a> DiffSide<'a> {
         Ok(node)
     }
 
-    /// The names in a directory, in order.
+    /// Returns the names in a directory, sorted.
     pub(super) fn names(
         &self,
         directory: &Node,
         path: &[u8],
         budget: &mut Budget,
     ) -> Result<Names, DiskError> {
-        match (&directory.place, self) {
+        match (&directory.source, self) {
             (NodeSource::Disk(inode), Self::Disk { disk, .. }) => {
                 let listing = Listing::read(&disk.ext4, inode, path, budget)?;
                 let problems = listing.problems.into_iter();
                 Ok(Names {
                     names: listing.entries.into_iter().map(Name::from).collect(),
                     problems: problems.map(|error| DiskError::at(path, error)).collect(),
-                    kept: listing.kept,
+                    memory: listing.memory,
                 })
             }
             (NodeSource::Host(folder), _) => host_names(folder, path, budget),
-            (NodeSource::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
+            (NodeSource::Disk(_), Self::Folder(_)) => Err(wrong_side(path)),
         }
     }
 
-    /// What has a name in a directory.
+    /// Returns the entry with this name in a directory.
     pub(super) fn node(
         &self,
         directory: &Node,
         name: &Name,
         path: &[u8],
     ) -> Result<Node, DiskError> {
-        match (&directory.place, self) {
+        match (&directory.source, self) {
             (NodeSource::Host(folder), _) => host_node(folder.join(to_path(&name.name))),
             (NodeSource::Disk(_), Self::Disk { disk, .. }) => {
                 let inode = disk.ext4.inode(name.inode);
@@ -136,49 +136,50 @@ impl<'a> DiffSide<'a> {
                     .map(Node::of_inode)
                     .map_err(|error| DiskError::at(path, error))
             }
-            (NodeSource::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
+            (NodeSource::Disk(_), Self::Folder(_)) => Err(wrong_side(path)),
         }
     }
 
-    /// What a symlink points to.
+    /// Returns the target of a symlink.
     pub(super) fn link(&self, node: &Node, path: &[u8]) -> Result<Vec<u8>, DiskError> {
-        match (&node.place, self) {
+        match (&node.source, self) {
             (NodeSource::Host(link), _) => {
                 let target = fs::read_link(link).map_err(|error| unreadable(link, error))?;
                 Ok(target.into_os_string().into_vec())
             }
             (NodeSource::Disk(inode), Self::Disk { disk, .. }) => {
-                let target = disk.ext4.link(inode);
+                let target = disk.ext4.read_link(inode);
                 target.map_err(|error| DiskError::at(path, error))
             }
-            (NodeSource::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
+            (NodeSource::Disk(_), Self::Folder(_)) => Err(wrong_side(path)),
         }
     }
 
     /// Opens a file.
-    pub(super) fn open<'n>(&self, node: &'n Node, path: &[u8]) -> Result<Open<'n>, DiskError>
+    pub(super) fn open<'n>(&self, node: &'n Node, path: &[u8]) -> Result<OpenFile<'n>, DiskError>
     where
         'a: 'n,
     {
-        match (&node.place, self) {
+        match (&node.source, self) {
             (NodeSource::Host(file), _) => {
-                // A link or a pipe that has just taken the file's place is
-                // neither followed nor waited for.
+                // If a symlink or a pipe has just replaced the file, do not
+                // follow it or block on it.
                 let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
                 let opened = fs::OpenOptions::new()
                     .read(true)
                     .custom_flags(flags.bits().cast_signed())
                     .open(file);
-                Ok(Open::Host(opened.map_err(|error| unreadable(file, error))?))
+                let opened = opened.map_err(|error| unreadable(file, error))?;
+                Ok(OpenFile::Host(opened))
             }
-            (NodeSource::Disk(inode), Self::Disk { disk, .. }) => Ok(Open::Disk(disk, inode)),
-            (NodeSource::Disk(_), Self::Folder(_)) => Err(elsewhere(path)),
+            (NodeSource::Disk(inode), Self::Disk { disk, .. }) => Ok(OpenFile::Disk(disk, inode)),
+            (NodeSource::Disk(_), Self::Folder(_)) => Err(wrong_side(path)),
         }
     }
 }
 
-impl Open<'_> {
-    /// Fills the buffer as far as the file goes.
+impl OpenFile<'_> {
+    /// Reads until the buffer is full or the file ends.
     pub(super) fn read_at(
         &self,
         offset: u64,
@@ -228,12 +229,12 @@ fn host_names(folder: &Path, path: &[u8], budget: &mut Budget) -> Result<Names, 
         }
     };
     for entry in entries {
-        budget.entry(path)?;
+        budget.count_entry(path)?;
         match entry {
             Ok(entry) => {
                 let name = entry.file_name().into_vec();
-                budget.keep(NAME + name.len(), path)?;
-                names.kept += NAME + name.len();
+                budget.reserve(NAME_MEMORY + name.len(), path)?;
+                names.memory += NAME_MEMORY + name.len();
                 names.names.push(Name { name, inode: 0 });
             }
             Err(error) => names.problems.push(unreadable(folder, error)),
@@ -253,8 +254,9 @@ fn unreadable(path: &Path, source: io::Error) -> DiskError {
     }
 }
 
-/// The nodes of a side are its own, so a folder is never asked for an inode.
-fn elsewhere(path: &[u8]) -> DiskError {
+/// Returns the error for a node of the other side, which does not happen: each
+/// side creates its own nodes.
+fn wrong_side(path: &[u8]) -> DiskError {
     DiskError::NotFound { path: shown(path) }
 }
 

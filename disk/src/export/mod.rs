@@ -1,7 +1,7 @@
-//! Trees of a disk, brought to the host.
+//! Copying trees from a disk to the host.
 
-mod directories;
-mod pieces;
+mod chunk_writer;
+mod pending_directories;
 mod sender;
 
 use std::{ffi::OsStr, fmt, path::PathBuf, thread};
@@ -9,10 +9,10 @@ use std::{ffi::OsStr, fmt, path::PathBuf, thread};
 use std::{io::Write, os::unix::ffi::OsStrExt as _, path::Path};
 
 use self::{
-    pieces::{Pieces, receive},
+    chunk_writer::{ChunkWriter, receive},
     sender::Sender,
 };
-use super::{Disk, DiskError, DiskProblem, choice::filter, ext4::SymlinkPolicy};
+use super::{Disk, DiskError, DiskProblem, entry_filter::compile_filter, ext4::SymlinkPolicy};
 #[cfg(feature = "archive")]
 use vmcell_tree::transfer::ArchiveFormat;
 use vmcell_tree::{
@@ -24,19 +24,19 @@ use vmcell_tree::{
 };
 
 impl Disk {
-    /// Brings a file or a directory with all that is below it to the host: `to`
-    /// becomes what `from` is. A directory that is there is added to.
+    /// Copies a file, or a directory with everything below it, to the host.
+    /// `to` is the path of the copy itself, not of the directory to put it in.
+    /// An existing directory is merged with the copy.
     ///
-    /// The rules are those for what comes out of a running guest: nothing is
-    /// written outside of `to`, no symbolic link is followed, and no device is
-    /// made.
+    /// The same rules apply as for files copied out of a running guest: nothing
+    /// is written outside of `to`, no symlink is followed, and no device is
+    /// created.
     ///
-    /// No component of `to` may be a symbolic link, not even one of the caller's
-    /// own: it could be one that an earlier export has brought. The working
-    /// directory is taken as it is, links in `/` itself (`/home`, `/tmp`) are
-    /// followed, and directories that are missing are made.
-    /// Pass the path that a link leads to ([`std::fs::canonicalize`]) to write
-    /// there.
+    /// No component of `to` may be a symlink, not even one that the caller
+    /// created: it could come from an earlier export. The working directory is
+    /// used as it is, symlinks directly in `/` (`/home`, `/tmp`) are followed,
+    /// and missing directories are created. To write through a symlink, pass
+    /// the path that [`std::fs::canonicalize`] returns.
     ///
     /// ```no_run
     /// # fn example() -> Result<(), vmcell_disk::DiskError> {
@@ -49,8 +49,9 @@ impl Disk {
         Export::new(self, from.into(), Destination::Path(to.into()))
     }
 
-    /// Brings it to the host as an archive, which appears under its name when it
-    /// is complete. For `to` the same holds as in [`export`](Self::export).
+    /// Copies a file or directory to an archive on the host. The archive
+    /// appears under its name when it is complete. The rules of
+    /// [`export`](Self::export) for `to` apply.
     #[cfg(feature = "archive")]
     pub fn export_archive(
         &self,
@@ -67,7 +68,8 @@ impl Disk {
         Export::new(self, from, destination)
     }
 
-    /// Writes it as an archive. What was written before an error is of no use.
+    /// Writes a file or directory to `writer` as an archive. After an error,
+    /// discard what was written.
     #[cfg(feature = "archive")]
     pub fn export_archive_to(
         &self,
@@ -85,14 +87,14 @@ impl Disk {
     }
 }
 
-/// What a tree that is a single entry is called in an archive.
+/// Returns the name in the archive of a tree that is not a directory.
 #[cfg(feature = "archive")]
 fn name_in_archive(from: &Path) -> Vec<u8> {
     let name = from.file_name().unwrap_or(OsStr::new("tree"));
     name.as_bytes().to_vec()
 }
 
-/// A tree that is to be brought to the host: see [`Disk::export`].
+/// An export that has not started. Returned by [`Disk::export`].
 #[must_use = "nothing happens before it is run"]
 pub struct Export<'d> {
     disk: &'d Disk,
@@ -102,16 +104,16 @@ pub struct Export<'d> {
     options: ReceiveOptions<'d>,
 }
 
-/// What was brought to the host, and what is missing.
+/// The result of an export.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Exported {
-    /// What was made there, and what was left out because it is no file,
-    /// directory or link.
+    /// What was created on the host, and what was skipped because it is not a
+    /// file, directory or symlink.
     pub received: Received,
-    /// What could not be read: the first hundred.
+    /// The entries that could not be read: the first hundred.
     pub problems: Vec<DiskProblem>,
-    /// How much could not be read.
+    /// The number of entries that could not be read.
     pub problem_count: u64,
 }
 
@@ -126,84 +128,89 @@ impl<'d> Export<'d> {
         }
     }
 
-    /// Only what a line like those of a `.gitignore` file names. Can be called
-    /// many times.
+    /// Exports only what matches this pattern, in the syntax of a `.gitignore`
+    /// line. Can be called several times.
     pub fn include(mut self, line: impl AsRef<OsStr>) -> Self {
         self.filter.include(line.as_ref());
         self
     }
 
-    /// Not what a line like those of a `.gitignore` file names. Can be called
-    /// many times; a later line can bring back what an earlier one excluded.
+    /// Skips what matches this pattern, in the syntax of a `.gitignore` line.
+    /// Can be called several times; a later line that starts with `!` includes
+    /// again what an earlier one excluded.
     pub fn exclude(mut self, line: impl AsRef<OsStr>) -> Self {
         self.filter.exclude(line.as_ref());
         self
     }
 
-    /// A disk that holds more is cut off.
+    /// Sets limits on what is written to the host. An export that exceeds them
+    /// fails.
     pub fn limits(mut self, limits: TreeLimits) -> Self {
         self.options.limits = limits;
         self
     }
 
-    /// Entries keep the numbers of their owners and groups, which takes
-    /// privileges on the host. Otherwise they belong to this program's user.
+    /// Keeps the numeric owners and groups, which needs privileges on the host.
+    /// By default, everything belongs to the user of this program.
     pub fn keep_owners(mut self) -> Self {
         self.options.ownership = Ownership::Recorded;
         self
     }
 
-    /// The bits setuid, setgid and sticky are kept. A disk that is not to be
-    /// trusted can then leave programs on the host that run as somebody else.
+    /// Keeps the setuid, setgid and sticky bits. An untrusted disk can then
+    /// place programs on the host that run with another user's privileges.
     pub fn keep_special_bits(mut self) -> Self {
         self.options.special_bits = SpecialBits::Keep;
         self
     }
 
-    /// Makes a symbolic link if that is what comes, and not a file or directory
-    /// as one would think. Otherwise it is [`TreeError::IsSymlink`]: the link
-    /// leads wherever the disk wants, and whoever uses it on the host follows it.
-    /// Links inside of a directory always come.
+    /// Allows the exported path itself to be a symlink, which is then created
+    /// on the host. By default it fails with [`TreeError::IsSymlink`], since
+    /// the disk chooses the target and programs on the host would follow it.
+    /// Symlinks inside an exported directory are always created.
     pub fn allow_symlink(mut self) -> Self {
         self.options.top_symlink = TopSymlink::Make;
         self
     }
 
-    /// Is told of each entry and each piece of a file, from the thread that
-    /// writes.
+    /// Calls a function for each entry and each chunk of a file, on the thread
+    /// that writes.
     pub fn progress(mut self, progress: impl FnMut(TreeProgress<'_>) + Send + 'd) -> Self {
         self.options.progress = Some(Box::new(progress));
         self
     }
 
-    /// Brings it to the host. What cannot be read is told in the result; the
-    /// rest is there.
+    /// Runs the export. Entries that cannot be read are listed in the result;
+    /// the others are exported.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`]; [`DiskError::Tree`] if the host cannot take it
-    /// or must not, or if the image fails within a file. What came before the
-    /// error stays; no file is half there, and no archive.
+    /// [`DiskError::NotFound`]; [`DiskError::Tree`] if writing to the host
+    /// fails or is not allowed, or if the image cannot be read in the middle of
+    /// a file. What was exported before the error stays. No file and no archive
+    /// is left incomplete.
     pub fn run(self) -> Result<Exported, DiskError> {
-        let filter = filter(&self.filter)?;
-        // Without a tree nothing is made on the host.
+        let filter = compile_filter(&self.filter)?;
+        // Look up the path first: if it does not exist, nothing is created on
+        // the host.
         let (top, path) = self.disk.find_inode(&self.from, SymlinkPolicy::Parents)?;
         let receiver = Receiver::new(self.destination, self.options)?;
-        let (pieces, queue) = Pieces::new();
+        let (chunks, queue) = ChunkWriter::new();
         let (sent, received) = thread::scope(|scope| {
             let receiving = scope.spawn(|| receive(receiver, queue));
-            let sent = Sender::new(self.disk, pieces, filter, path).send(&top);
+            let sent = Sender::new(self.disk, chunks, filter, path).send(&top);
             (sent, receiving.join().unwrap_or(Err(TreeError::Gone)))
         });
-        // Who had to end because of the other has no news.
-        let (told, mut received) = match (sent, received) {
+        // If the sender ended because the receiver failed, report the
+        // receiver's error.
+        let (report, mut received) = match (sent, received) {
             (Err(DiskError::Tree(TreeError::Gone)), Err(error)) => return Err(error.into()),
             (sent, received) => (sent?, received?),
         };
-        received.lost_xattrs += told.lost_xattrs;
+        received.lost_xattrs += report.lost_xattrs;
         Ok(Exported {
             received,
-            problems: told.problems,
-            problem_count: told.problem_count,
+            problems: report.problems,
+            problem_count: report.problem_count,
         })
     }
 }

@@ -6,7 +6,7 @@ use vmcell_wire::{
     pattern::{Filter, Selection},
 };
 
-use super::{directories::Directories, pieces::Pieces};
+use super::{chunk_writer::ChunkWriter, pending_directories::PendingDirectories};
 use vmcell_tree::transfer::TreeError;
 
 use crate::{
@@ -18,65 +18,66 @@ use crate::{
     traversal::{Order, Step, Traversal},
 };
 
-/// A smaller file has no holes worth keeping.
-const LEAST_SPARSE: u64 = 4096;
+/// Smaller files are sent without their holes.
+const MIN_SPARSE_SIZE: u64 = 4096;
 
-/// So many problems are told by name.
-const MOST_TOLD: usize = 100;
+/// Maximum number of problems that are listed.
+const MAX_PROBLEMS: usize = 100;
 
-/// What remembering a file of several names takes beside its path, roughly.
-const REMEMBERED: usize = 64;
+/// Approximate memory for remembering a file with several hard links, without
+/// its path.
+const HARD_LINK_MEMORY: usize = 64;
 
-/// Makes a tree of a disk the stream of records that a guest would send.
+/// Sends a tree as the stream of records that a guest would send.
 pub(super) struct Sender<'d> {
     disk: &'d Disk,
-    pieces: Pieces,
+    chunks: ChunkWriter,
     filter: Filter,
     traversal: Traversal<'d>,
-    directories: Directories,
-    /// The first names of files that have several and were sent.
+    directories: PendingDirectories,
+    /// The path under which each file with several hard links was sent.
     links: HashMap<u32, Box<[u8]>>,
-    /// For small files.
+    /// Buffer for small files.
     buffer: Vec<u8>,
-    told: Told,
+    report: SendReport,
 }
 
-/// What is to be told of a tree that was sent.
+/// What could not be sent.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct SendReport {
     pub(super) problems: Vec<DiskProblem>,
     pub(super) problem_count: u64,
     pub(super) lost_xattrs: u64,
 }
 
 impl<'d> Sender<'d> {
-    pub(super) fn new(disk: &'d Disk, pieces: Pieces, filter: Filter, top: &[u8]) -> Self {
+    pub(super) fn new(disk: &'d Disk, chunks: ChunkWriter, filter: Filter, top: &[u8]) -> Self {
         Self {
             disk,
-            pieces,
+            chunks,
             filter,
             traversal: Traversal::new(disk, Order::Sorted, top, disk.budget()),
-            directories: Directories::default(),
+            directories: PendingDirectories::default(),
             links: HashMap::new(),
             buffer: vec![0; MAX_INLINE],
-            told: Told::default(),
+            report: SendReport::default(),
         }
     }
 
-    pub(super) fn send(mut self, top: &Inode) -> Result<Told, DiskError> {
+    pub(super) fn send(mut self, top: &Inode) -> Result<SendReport, DiskError> {
         if top.kind == Kind::Directory {
             self.directory(top, b"", self.filter.select_root())?;
-            self.tell_directories()?;
-            self.below()?;
+            self.send_directories()?;
+            self.send_contents()?;
         } else {
             self.entry(top, b"")?;
         }
-        self.pieces.finish()?;
-        Ok(self.told)
+        self.chunks.finish()?;
+        Ok(self.report)
     }
 
-    /// Everything in the directory that was entered.
-    fn below(&mut self) -> Result<(), DiskError> {
+    /// Sends the contents of the directory that was entered.
+    fn send_contents(&mut self) -> Result<(), DiskError> {
         while let Some(step) = self.traversal.next() {
             let result = match step {
                 Ok(Step::Entry(inode)) => self.visit(&inode),
@@ -108,7 +109,7 @@ impl<'d> Sender<'d> {
         }
         self.directory(inode, &name, selection)?;
         if selection == Selection::Take {
-            self.tell_directories()?;
+            self.send_directories()?;
         }
         Ok(())
     }
@@ -133,13 +134,13 @@ impl<'d> Sender<'d> {
         Ok(())
     }
 
-    /// Something that is no directory.
+    /// Sends an entry that is not a directory.
     fn entry(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
         match inode.kind {
             Kind::File => self.file(inode, name),
-            Kind::Link => self.symlink(inode, name),
+            Kind::Symlink => self.symlink(inode, name),
             kind => {
-                self.tell_directories()?;
+                self.send_directories()?;
                 self.put(&TreeRecord::Skipped {
                     name,
                     kind: Some(wire_kind(kind)),
@@ -150,10 +151,11 @@ impl<'d> Sender<'d> {
     }
 
     fn symlink(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
-        let target = self.disk.ext4.link(inode).map_err(|error| self.at(error))?;
-        // A link can be longer by one byte than what a system call takes.
+        let target = self.disk.ext4.read_link(inode);
+        let target = target.map_err(|error| self.at(error))?;
+        // A target can be one byte longer than a system call accepts.
         self.traversal.budget.check_path(&target)?;
-        self.tell_directories()?;
+        self.send_directories()?;
         self.put(&TreeRecord::Symlink {
             name,
             meta: meta(inode, &XattrsBuf::new()),
@@ -164,10 +166,10 @@ impl<'d> Sender<'d> {
     fn file(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
         if let Some(first) = self.links.get(&inode.number) {
             let to = first.clone();
-            self.tell_directories()?;
+            self.send_directories()?;
             return self.put(&TreeRecord::HardLink { name, to: &to });
         }
-        let is_sparse = inode.allocated < inode.size && inode.size > LEAST_SPARSE;
+        let is_sparse = inode.allocated < inode.size && inode.size > MIN_SPARSE_SIZE;
         if inode.size <= MAX_INLINE as u64 && !is_sparse {
             self.whole_file(inode, name)?;
         } else {
@@ -175,7 +177,8 @@ impl<'d> Sender<'d> {
         }
         if inode.links > 1 {
             let path = self.traversal.path_below().to_vec();
-            self.traversal.budget.keep(REMEMBERED + path.len(), &path)?;
+            let memory = HARD_LINK_MEMORY + path.len();
+            self.traversal.budget.reserve(memory, &path)?;
             self.links.insert(inode.number, path.into_boxed_slice());
         }
         Ok(())
@@ -193,12 +196,13 @@ impl<'d> Sender<'d> {
     }
 
     fn file_in_parts(&mut self, inode: &Inode, name: &[u8]) -> Result<(), DiskError> {
-        // Once a file was begun, nothing can be done about damage.
+        // Check the block map first: damage found after the file has begun
+        // would end the export.
         self.check_map(inode)?;
         self.put_file(inode, name, Content::Parts { size: inode.size })?;
         let disk = self.disk;
         for span in Spans::new(&disk.ext4, inode) {
-            let span = span.map_err(|error| cut_off(self.traversal.path(), error))?;
+            let span = span.map_err(|error| failed_mid_file(self.traversal.path(), error))?;
             if span.is_hole {
                 self.traversal.budget.check_time(self.traversal.path())?;
                 self.put(&TreeRecord::Hole { bytes: span.length })?;
@@ -209,7 +213,7 @@ impl<'d> Sender<'d> {
         self.put(&TreeRecord::EndOfFile)
     }
 
-    /// Whether the whole of a file is where it can be read.
+    /// Checks that all blocks of a file are mapped and within the image.
     fn check_map(&self, inode: &Inode) -> Result<(), DiskError> {
         if inode.is_encrypted() {
             let inode = inode.number;
@@ -221,7 +225,7 @@ impl<'d> Sender<'d> {
             if let RunPlace::Data(start) = run.place
                 && start.saturating_add(run.length) > self.disk.length
             {
-                // The image was cut off.
+                // The image is truncated.
                 return Err(self.at(ext4::Error::Read {
                     offset: self.disk.length,
                     source: io::ErrorKind::UnexpectedEof.into(),
@@ -236,9 +240,9 @@ impl<'d> Sender<'d> {
         let mut done = 0;
         while done < span.length {
             self.traversal.budget.check_time(path)?;
-            let count = self.pieces.raw(span.length - done, |part| {
+            let count = self.chunks.raw(span.length - done, |part| {
                 let count = disk.ext4.read(inode, span.offset + done, part);
-                count.map_err(|error| cut_off(path, error))
+                count.map_err(|error| failed_mid_file(path, error))
             })?;
             if count == 0 {
                 break;
@@ -255,7 +259,7 @@ impl<'d> Sender<'d> {
         content: Content<'_>,
     ) -> Result<(), DiskError> {
         let xattrs = self.xattrs(inode);
-        self.tell_directories()?;
+        self.send_directories()?;
         self.put(&TreeRecord::File {
             name,
             meta: meta(inode, &xattrs),
@@ -264,15 +268,15 @@ impl<'d> Sender<'d> {
     }
 
     fn put(&mut self, message: &TreeRecord<'_>) -> Result<(), DiskError> {
-        Ok(self.pieces.record(message)?)
+        Ok(self.chunks.record(message)?)
     }
 
-    fn tell_directories(&mut self) -> Result<(), DiskError> {
-        Ok(self.pieces.records(&self.directories.take())?)
+    fn send_directories(&mut self) -> Result<(), DiskError> {
+        Ok(self.chunks.records(&self.directories.take())?)
     }
 
-    /// The attributes `user.*`: the others belong to the system that the disk
-    /// was in.
+    /// Returns the `user.*` attributes. The others are specific to the guest
+    /// system.
     fn xattrs(&mut self, inode: &Inode) -> XattrsBuf {
         let mut xattrs = XattrsBuf::new();
         for attribute in self.disk.ext4.attributes(inode) {
@@ -281,16 +285,16 @@ impl<'d> Sender<'d> {
                 Ok(attribute) => xattrs.push(&attribute.name, &attribute.value),
                 Err(_) => false,
             };
-            self.told.lost_xattrs += u64::from(!is_kept);
+            self.report.lost_xattrs += u64::from(!is_kept);
         }
         xattrs
     }
 
     fn problem(&mut self, error: DiskError) {
-        self.told.problem_count += 1;
-        if self.told.problems.len() < MOST_TOLD {
+        self.report.problem_count += 1;
+        if self.report.problems.len() < MAX_PROBLEMS {
             let problem = DiskProblem::new(self.traversal.path(), error);
-            self.told.problems.push(problem);
+            self.report.problems.push(problem);
         }
     }
 
@@ -299,8 +303,9 @@ impl<'d> Sender<'d> {
     }
 }
 
-/// The image failed in the middle of a file: the stream cannot go on.
-fn cut_off(path: &[u8], error: ext4::Error) -> DiskError {
+/// Returns the error for a read failure in the middle of a file, after which
+/// the stream cannot continue.
+fn failed_mid_file(path: &[u8], error: ext4::Error) -> DiskError {
     DiskError::Tree(TreeError::Read {
         path: shown(path),
         source: io::Error::other(DiskError::at(path, error)),

@@ -1,34 +1,35 @@
-//! Access control lists. On the disk they are shorter than what the kernel
-//! shows, since most entries need no id: see acl(5) and `linux/posix_acl_xattr.h`.
+//! Converts access control lists from their form on disk. That is shorter than
+//! the one the kernel returns, since most entries need no id: see acl(5) and
+//! `linux/posix_acl_xattr.h`.
 
 use super::fields::Fields;
 
-const ON_DISK: u32 = 1;
-const SHOWN: u32 = 2;
+const DISK_VERSION: u32 = 1;
+const XATTR_VERSION: u32 = 2;
 
-/// The tags of entries for a named user and a named group.
-const NAMED: [u16; 2] = [0x2, 0x8];
+/// Tags of entries for a named user and a named group, which have an id.
+const NAMED_TAGS: [u16; 2] = [0x2, 0x8];
 
 const NO_ID: u32 = u32::MAX;
 
-/// What `getxattr` would tell. None if it is not a list.
+/// Returns the value that `getxattr` returns, or `None` if the list is invalid.
 pub(super) fn from_disk(bytes: &[u8]) -> Option<Vec<u8>> {
-    if Fields(bytes).u32(0) != ON_DISK {
+    if Fields(bytes).u32(0) != DISK_VERSION {
         return None;
     }
-    let mut shown = SHOWN.to_le_bytes().to_vec();
+    let mut value = XATTR_VERSION.to_le_bytes().to_vec();
     let mut rest = bytes.get(4..)?;
     while let Some((entry, others)) = rest.split_at_checked(4) {
         rest = others;
-        shown.extend_from_slice(entry);
-        let id = if NAMED.contains(&Fields(entry).u16(0)) {
+        value.extend_from_slice(entry);
+        let id = if NAMED_TAGS.contains(&Fields(entry).u16(0)) {
             let (id, others) = rest.split_first_chunk()?;
             rest = others;
             u32::from_le_bytes(*id)
         } else {
             NO_ID
         };
-        shown.extend_from_slice(&id.to_le_bytes());
+        value.extend_from_slice(&id.to_le_bytes());
     }
-    rest.is_empty().then_some(shown)
+    rest.is_empty().then_some(value)
 }

@@ -1,40 +1,42 @@
 use super::{
     DamageKind, Inode,
-    fields::{Fields, narrow},
-    inode::SMALL,
+    fields::{Fields, to_usize},
+    inode::GOOD_OLD_INODE_SIZE,
 };
 
 pub(super) const MAGIC: u32 = 0xea02_0000;
 
-/// How long an entry is without its name.
+/// Length of an entry without its name.
 const ENTRY: usize = 16;
 
-/// How long the header of a block is. In an inode there is only the magic
-/// number.
+/// Length of the header of an attribute block. In an inode there is only the
+/// magic number.
 const BLOCK_HEADER: usize = 32;
 
-/// Where extended attributes are: entries from the start, values from the end.
+/// An area with extended attributes: entries grow from the start, values from
+/// the end.
 #[derive(Clone, Copy)]
-pub(super) struct Area<'a> {
-    /// Values are counted from the start of these.
+pub(super) struct AttributeArea<'a> {
+    /// Value offsets are relative to the start of this slice.
     bytes: &'a [u8],
     first: usize,
 }
 
-/// One attribute, without its value.
+/// An attribute entry without its value.
 pub(super) struct RawEntry<'a> {
     pub(super) prefix: u8,
     pub(super) name: &'a [u8],
-    /// The inode that has the value, if not zero.
+    /// The inode that stores the value, or zero.
     pub(super) inode: u32,
     pub(super) size: u32,
     offset: u16,
 }
 
-impl<'a> Area<'a> {
-    /// The rest of an inode. None if it has no attributes.
+impl<'a> AttributeArea<'a> {
+    /// Returns the attribute area of an inode, or `None` if it has no
+    /// attributes.
     pub(super) fn of_inode(bytes: &'a [u8], inode: &Inode) -> Option<Self> {
-        let rest = bytes.get(SMALL.saturating_add(inode.extra.into())..)?;
+        let rest = bytes.get(GOOD_OLD_INODE_SIZE.saturating_add(inode.extra.into())..)?;
         (Fields(rest).u32(0) == MAGIC).then_some(Self {
             bytes: rest.get(size_of::<u32>()..)?,
             first: 0,
@@ -48,14 +50,15 @@ impl<'a> Area<'a> {
         }
     }
 
-    /// All entries. It ends after the first that is wrong, since nothing tells
-    /// where the next one starts.
+    /// Returns the entries. Ends after the first invalid one, since the start
+    /// of the next one is then unknown.
     pub(super) fn entries(self) -> impl Iterator<Item = Result<RawEntry<'a>, DamageKind>> {
         let mut next = Some(self.first);
         std::iter::from_fn(move || {
             let at = next.take()?;
             let fields = Fields(self.bytes);
-            // The last entry is followed by four zeros, or by the end.
+            // Four zero bytes, or the end of the area, mark the end of the
+            // entries.
             if fields.u32(at) == 0 {
                 return None;
             }
@@ -77,8 +80,8 @@ impl<'a> Area<'a> {
         })
     }
 
-    /// The value of an entry that is not in an inode of its own.
+    /// Returns the value of an entry whose value is stored in the same area.
     pub(super) fn value(self, entry: &RawEntry<'_>) -> Option<&'a [u8]> {
-        Fields(self.bytes).bytes(entry.offset.into(), narrow(entry.size.into()))
+        Fields(self.bytes).bytes(entry.offset.into(), to_usize(entry.size.into()))
     }
 }

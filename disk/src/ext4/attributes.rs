@@ -2,27 +2,27 @@ use std::time::Instant;
 
 use super::{
     Damage, DamageKind, Error, Ext4, Inode, Limit, Structure, acl,
-    attribute_area::{Area, MAGIC, RawEntry},
-    fields::{Fields, narrow, wide},
+    attribute_area::{AttributeArea, MAGIC, RawEntry},
+    fields::{Fields, to_u64, to_usize},
 };
 
 const CHECKSUM: usize = 0x10;
 
-/// An extended attribute, as `getxattr` would tell it.
+/// An extended attribute, as `getxattr` returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    /// The whole name, such as `user.note`.
+    /// The full name, for example `user.note`.
     pub name: Vec<u8>,
     /// The value.
     pub value: Vec<u8>,
 }
 
 impl Ext4 {
-    /// The extended attributes of an inode, and what is wrong with those that
-    /// cannot be read. What only the file system itself uses is left out, as
-    /// the kernel does.
+    /// Returns the extended attributes of an inode. An attribute that cannot be
+    /// read is returned as an error. Like the kernel, leaves out attributes
+    /// that only the file system uses.
     pub fn attributes(&self, inode: &Inode) -> Vec<Result<Attribute, Error>> {
-        let mut found = WalkEntry {
+        let mut collector = Collector {
             ext4: self,
             inode,
             left: self.options.limits.attributes,
@@ -31,19 +31,19 @@ impl Ext4 {
         };
         match self.inode_bytes(inode.number) {
             Ok(bytes) => {
-                if let Some(area) = Area::of_inode(&bytes, inode) {
-                    found.take(area, None);
+                if let Some(area) = AttributeArea::of_inode(&bytes, inode) {
+                    collector.add(area, None);
                 }
             }
-            Err(error) => found.items.push(Err(error)),
+            Err(error) => collector.items.push(Err(error)),
         }
         if inode.attributes != 0 {
             match self.attribute_block(inode) {
-                Ok(bytes) => found.take(Area::of_block(&bytes), Some(inode.attributes)),
-                Err(error) => found.items.push(Err(error)),
+                Ok(bytes) => collector.add(AttributeArea::of_block(&bytes), Some(inode.attributes)),
+                Err(error) => collector.items.push(Err(error)),
             }
         }
-        found.items
+        collector.items
     }
 
     fn attribute_block(&self, inode: &Inode) -> Result<super::store::Bytes, Error> {
@@ -67,19 +67,19 @@ impl Ext4 {
         Err(damaged(inode, Some(number), problem).into())
     }
 
-    /// A value that has an inode of its own.
+    /// Reads a value that is stored in its own inode.
     fn attribute_inode(&self, inode: &Inode, entry: &RawEntry<'_>) -> Result<Vec<u8>, Error> {
         let holder = self.inode(entry.inode)?;
         if !holder.is_attribute() || holder.size != u64::from(entry.size) {
-            return Err(damaged(inode, None, DamageKind::Number(entry.inode)).into());
+            return Err(damaged(inode, None, DamageKind::Inode(entry.inode)).into());
         }
-        let mut value = vec![0; narrow(entry.size.into())];
+        let mut value = vec![0; to_usize(entry.size.into())];
         self.read(&holder, 0, &mut value)?;
         Ok(value)
     }
 }
 
-struct WalkEntry<'a> {
+struct Collector<'a> {
     ext4: &'a Ext4,
     inode: &'a Inode,
     left: usize,
@@ -87,8 +87,8 @@ struct WalkEntry<'a> {
     items: Vec<Result<Attribute, Error>>,
 }
 
-impl WalkEntry<'_> {
-    fn take(&mut self, area: Area<'_>, block: Option<u64>) {
+impl Collector<'_> {
+    fn add(&mut self, area: AttributeArea<'_>, block: Option<u64>) {
         let limits = self.ext4.options.limits;
         for entry in area.entries() {
             if let Err(error) = limits.check_time(self.since, self.inode.number) {
@@ -104,12 +104,13 @@ impl WalkEntry<'_> {
             let Some(name) = full_name(&entry) else {
                 continue;
             };
-            // Entries may share a value, so the image does not bound the sum.
-            let size = narrow(entry.size.into()).saturating_add(name.len());
+            // Count each value: several entries can share one, so the size of
+            // the image does not bound the sum.
+            let size = to_usize(entry.size.into()).saturating_add(name.len());
             let Some(left) = self.left.checked_sub(size) else {
                 return self.items.push(Err(Error::Limit {
                     what: Limit::Attributes,
-                    limit: wide(limits.attributes),
+                    limit: to_u64(limits.attributes),
                     inode: self.inode.number,
                 }));
             };
@@ -122,7 +123,7 @@ impl WalkEntry<'_> {
 
     fn value(
         &self,
-        area: Area<'_>,
+        area: AttributeArea<'_>,
         entry: &RawEntry<'_>,
         block: Option<u64>,
     ) -> Result<Vec<u8>, Error> {
@@ -139,7 +140,8 @@ impl WalkEntry<'_> {
     }
 }
 
-/// None for what users never see: inline data, encryption and verity contexts.
+/// Returns the full name, or `None` for attributes that users never see: inline
+/// data, encryption and verity contexts.
 fn full_name(entry: &RawEntry<'_>) -> Option<Vec<u8>> {
     let prefix: &[u8] = match entry.prefix {
         1 => b"user.",

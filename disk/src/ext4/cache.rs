@@ -1,50 +1,50 @@
 use std::{collections::HashMap, sync::Arc};
 
-/// The pieces of metadata that were used last.
+/// A least-recently-used cache of metadata chunks.
 #[derive(Debug)]
 pub(super) struct Cache {
-    pieces: HashMap<u64, Kept>,
-    most: usize,
-    /// Counts uses.
+    chunks: HashMap<u64, CachedChunk>,
+    capacity: usize,
+    /// Counts the lookups, to order them.
     clock: u64,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedChunk {
     bytes: Arc<Vec<u8>>,
     used: u64,
 }
 
 impl Cache {
-    /// Keeps at most so many pieces.
-    pub(super) fn new(most: usize) -> Self {
+    /// Creates a cache of at most `capacity` chunks.
+    pub(super) fn new(capacity: usize) -> Self {
         Self {
-            pieces: HashMap::new(),
-            most: most.max(1),
+            chunks: HashMap::new(),
+            capacity: capacity.max(1),
             clock: 0,
         }
     }
 
     pub(super) fn clear(&mut self) {
-        self.pieces.clear();
+        self.chunks.clear();
     }
 
     pub(super) fn get(&mut self, number: u64) -> Option<Arc<Vec<u8>>> {
         self.clock = self.clock.wrapping_add(1);
-        let kept = self.pieces.get_mut(&number)?;
-        kept.used = self.clock;
-        Some(Arc::clone(&kept.bytes))
+        let cached = self.chunks.get_mut(&number)?;
+        cached.used = self.clock;
+        Some(Arc::clone(&cached.bytes))
     }
 
     pub(super) fn insert(&mut self, number: u64, bytes: Arc<Vec<u8>>) {
-        if self.pieces.len() >= self.most {
-            // A look at all costs less than the read that just happened.
-            let oldest = self.pieces.iter().min_by_key(|(_, kept)| kept.used);
+        if self.chunks.len() >= self.capacity {
+            // A linear search costs less than the read that just happened.
+            let oldest = self.chunks.iter().min_by_key(|(_, cached)| cached.used);
             if let Some(oldest) = oldest.map(|(number, _)| *number) {
-                self.pieces.remove(&oldest);
+                self.chunks.remove(&oldest);
             }
         }
         let used = self.clock;
-        self.pieces.insert(number, Kept { bytes, used });
+        self.chunks.insert(number, CachedChunk { bytes, used });
     }
 }

@@ -1,13 +1,13 @@
-//! CRC-32C, as ext4 and its journal use it: without the inversion at the end,
-//! so that sums go on where the last one stopped.
+//! CRC-32C as ext4 and its journal use it: without the final inversion, so that
+//! a checksum can be continued.
 
-/// What a sum starts with.
+/// Initial value of a checksum.
 pub(super) const START: u32 = !0;
 
-/// Eight bytes at a time, through eight tables.
+/// Tables for eight bytes at a time ("slicing-by-8").
 const TABLES: [[u32; 256]; 8] = tables();
 
-/// The sum of what came before and these bytes.
+/// Continues a checksum with more bytes.
 #[expect(
     clippy::indexing_slicing,
     reason = "a byte is a place in a table of 256"
@@ -33,7 +33,8 @@ pub(super) fn crc32c(sum: u32, bytes: &[u8]) -> u32 {
     })
 }
 
-/// The sum of bytes in which a field counts as zeros: its own.
+/// Continues a checksum with bytes in which one field, the checksum itself,
+/// counts as zeros.
 pub(super) fn crc32c_without(sum: u32, bytes: &[u8], at: usize, length: usize) -> u32 {
     let (before, rest) = bytes.split_at(at.min(bytes.len()));
     let (field, after) = rest.split_at(length.min(rest.len()));

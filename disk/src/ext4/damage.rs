@@ -1,14 +1,14 @@
 use std::fmt;
 
-/// One place of a file system that is not as it has to be.
+/// Damage found at one place of a file system.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub struct Damage {
-    /// What is damaged.
+    /// The damaged structure.
     pub structure: Structure,
-    /// The inode that it belongs to, if it belongs to one.
+    /// The inode to which it belongs, if any.
     pub inode: Option<u32>,
-    /// The block of the file system that it is in, where known.
+    /// The block that contains it, if known.
     pub block: Option<u64>,
     /// What is wrong with it.
     pub problem: DamageKind,
@@ -48,23 +48,24 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What can be damaged.
+/// A structure of the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Structure {
     /// The superblock.
     Superblock,
-    /// The descriptor of a group of blocks.
+    /// A block group descriptor.
     Group,
-    /// An inode itself.
+    /// An inode.
     Inode,
-    /// The map from a file's blocks to those of the disk.
-    Map,
-    /// A directory, or one entry of it.
+    /// The map from the blocks of a file to blocks of the disk: extent tree or
+    /// indirect blocks.
+    BlockMap,
+    /// A directory or one of its entries.
     Directory,
     /// A symlink.
-    Link,
-    /// Data that is kept in the inode.
+    Symlink,
+    /// Data stored in the inode.
     InlineData,
     /// Extended attributes.
     Attributes,
@@ -78,9 +79,9 @@ impl fmt::Display for Structure {
             Self::Superblock => "superblock",
             Self::Group => "group descriptor",
             Self::Inode => "inode record",
-            Self::Map => "block map",
+            Self::BlockMap => "block map",
             Self::Directory => "directory",
-            Self::Link => "symlink",
+            Self::Symlink => "symlink",
             Self::InlineData => "inline data",
             Self::Attributes => "extended attributes",
             Self::Journal => "journal",
@@ -88,27 +89,27 @@ impl fmt::Display for Structure {
     }
 }
 
-/// What can be wrong.
+/// The kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DamageKind {
-    /// The bytes do not have the sum that was written with them.
+    /// The checksum does not match.
     Checksum,
-    /// A number that marks the structure is missing.
+    /// The magic number is wrong.
     Magic,
-    /// It leads to a block that the file system or the image does not have.
+    /// It points to a block outside of the file system or the image.
     Block(u64),
-    /// It leads to an inode that does not exist or that nothing may lead to.
-    Number(u32),
-    /// A size or count is impossible.
+    /// It points to an inode that does not exist or is reserved.
+    Inode(u32),
+    /// A size or count is invalid.
     Size(u64),
-    /// Parts are not in their order, or lie in each other.
+    /// Parts are out of order or overlap.
     Order,
-    /// The depth of a tree is not what it has to be.
+    /// The depth of the extent tree is wrong.
     Depth(u16),
-    /// No file, directory, link or device has this mode.
+    /// The mode has no valid file type.
     Mode(u16),
-    /// A name that no entry can have.
+    /// A name is invalid, or occurs twice in a directory.
     Name,
     /// A part is missing.
     Missing,
@@ -121,13 +122,13 @@ impl fmt::Display for DamageKind {
         match self {
             Self::Checksum => f.write_str("wrong checksum"),
             Self::Magic => f.write_str("wrong magic number"),
-            Self::Block(block) => write!(f, "it leads to block {block}, which there is not"),
-            Self::Number(inode) => write!(f, "it leads to inode {inode}, which it must not"),
-            Self::Size(size) => write!(f, "impossible size {size}"),
+            Self::Block(block) => write!(f, "it points to block {block}, which does not exist"),
+            Self::Inode(inode) => write!(f, "it points to inode {inode}, which is invalid"),
+            Self::Size(size) => write!(f, "invalid size {size}"),
             Self::Order => f.write_str("its parts are out of order"),
             Self::Depth(depth) => write!(f, "wrong depth {depth}"),
-            Self::Mode(mode) => write!(f, "no kind of file has mode {mode:o}"),
-            Self::Name => f.write_str("a name that cannot be"),
+            Self::Mode(mode) => write!(f, "mode {mode:o} has no valid file type"),
+            Self::Name => f.write_str("invalid name"),
             Self::Missing => f.write_str("a part is missing"),
             Self::Loop => f.write_str("the directory is in two places"),
         }

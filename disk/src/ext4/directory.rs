@@ -3,38 +3,40 @@ use std::{borrow::Cow, collections::VecDeque, ops::Range};
 use super::{
     Damage, DamageKind, DirectoryEntry, Error, Ext4, Inode, Kind, Structure,
     directory_blocks::DirectoryBlocks,
-    entry::{self, RawEntry, Rules, WalkEntry},
-    fields::narrow,
+    entry::{self, EntryParser, RawEntry, SlotContent},
+    fields::to_usize,
 };
 
-/// The parent of an inline directory is in front of its entries.
+/// Length of the parent's inode number, which precedes the entries of an inline
+/// directory.
 const INLINE_PARENT: usize = 4;
 
-/// The entries of a directory, in the order in which they are on the disk, but
-/// `.` and `..`.
+/// The entries of a directory except `.` and `..`, in the order on disk.
+/// Returned by [`Ext4::directory`].
 ///
-/// It goes on behind a bad entry and a bad block. What is wrong comes as an
-/// error in between.
+/// Continues after an invalid entry or block, which is returned as an error.
 pub struct Directory<'a> {
     ext4: &'a Ext4,
     inode: Inode,
     source: DirectoryBlocks<'a>,
     buffer: Vec<u8>,
-    /// The blocks of the buffer that are still to be gone through. The start of
-    /// the first moves from entry to entry.
+    /// The blocks in the buffer that are still to be read. The start of the
+    /// first one moves from entry to entry.
     blocks: VecDeque<Range<usize>>,
-    /// What is wrong with the blocks as a whole.
+    /// Errors that affect whole blocks.
     problems: VecDeque<DamageKind>,
-    /// The length of the next entry is wrong, which has been told.
-    by_name: bool,
+    /// The next entry has an invalid length, which has been reported. Its end
+    /// is found from the length of its name.
+    resync_by_name: bool,
 }
 
 impl Ext4 {
-    /// The entries of a directory.
+    /// Returns the entries of a directory.
     ///
     /// # Errors
     ///
-    /// [`Error::WrongKind`]; [`Error::Damaged`] if nothing can be read at all.
+    /// [`Error::WrongKind`] if it is not a directory; [`Error::Damaged`] if
+    /// nothing can be read at all.
     pub fn directory(&self, inode: &Inode) -> Result<Directory<'_>, Error> {
         if inode.kind != Kind::Directory {
             return Err(Error::WrongKind {
@@ -49,12 +51,12 @@ impl Ext4 {
             buffer: Vec::new(),
             blocks: VecDeque::new(),
             problems: VecDeque::new(),
-            by_name: false,
+            resync_by_name: false,
         };
         if inode.has_inline_data() {
-            // The entries in the attribute are a block of their own.
+            // The entries in the extended attribute form a block of their own.
             let mut data = self.inline_data(inode)?;
-            data.truncate(narrow(inode.size));
+            data.truncate(to_usize(inode.size));
             let middle = inode.map.len().min(data.len());
             directory.blocks = [INLINE_PARENT.min(middle)..middle, middle..data.len()].into();
             directory.buffer = data;
@@ -64,15 +66,15 @@ impl Ext4 {
 }
 
 impl Directory<'_> {
-    /// The entry with a name, if there is one.
+    /// Returns the entry with a name, if there is one.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong with the directory, if the name is nowhere
-    /// in the rest of it.
+    /// The first error in the directory, if the name is not found in the
+    /// readable rest.
     pub fn find(mut self, name: &[u8]) -> Result<Option<DirectoryEntry>, Error> {
         let mut problem = None;
-        self.source.restart();
+        self.source.restart_clock();
         while let Some(step) = self.step() {
             match step {
                 Ok(raw) if *self.name(&raw) == *name => return Ok(Some(self.entry(&raw))),
@@ -86,7 +88,7 @@ impl Directory<'_> {
     fn name(&self, raw: &RawEntry) -> Cow<'_, [u8]> {
         let name = self.buffer.get(raw.name.clone()).unwrap_or_default();
         if self.inode.is_encrypted() {
-            return entry::encoded(name).into();
+            return entry::base64_name(name).into();
         }
         name.into()
     }
@@ -117,50 +119,50 @@ impl Directory<'_> {
                 },
             };
             match found {
-                WalkEntry::Nothing => {}
-                WalkEntry::Name(raw) => return Some(Ok(raw)),
-                WalkEntry::Bad(problem) => return Some(Err(self.damaged(problem))),
+                SlotContent::Unused => {}
+                SlotContent::Entry(raw) => return Some(Ok(raw)),
+                SlotContent::Damaged(problem) => return Some(Err(self.damaged(problem))),
             }
         }
     }
 
     /// Reads the next entry of the first block.
-    fn slot(&mut self) -> WalkEntry {
+    fn slot(&mut self) -> SlotContent {
         let Some(block) = self.blocks.front_mut() else {
-            return WalkEntry::Nothing;
+            return SlotContent::Unused;
         };
-        let rules = Rules {
+        let parser = EntryParser {
             superblock: &self.ext4.superblock,
             encrypted: self.inode.is_encrypted(),
         };
         let bytes = self.buffer.get(..block.end).unwrap_or_default();
-        if std::mem::take(&mut self.by_name) {
-            let Some(slot) = rules.slot_by_name(bytes, block.start) else {
+        if std::mem::take(&mut self.resync_by_name) {
+            let Some(slot) = parser.slot_by_name(bytes, block.start) else {
                 block.start = block.end;
-                return WalkEntry::Nothing;
+                return SlotContent::Unused;
             };
             block.start = slot.next;
-            return slot.found;
+            return slot.content;
         }
-        match rules.slot(bytes, block.start) {
+        match parser.slot(bytes, block.start) {
             Ok(slot) => {
                 block.start = slot.next;
-                slot.found
+                slot.content
             }
             Err(problem) => {
-                self.by_name = true;
-                WalkEntry::Bad(problem)
+                self.resync_by_name = true;
+                SlotContent::Damaged(problem)
             }
         }
     }
 
-    /// Reads more blocks. False at the end.
+    /// Reads more blocks. Returns false at the end.
     fn load(&mut self) -> Result<bool, Error> {
         if self.inode.has_inline_data() || !self.source.fill(&mut self.buffer)? {
             return Ok(false);
         }
         let superblock = &self.ext4.superblock;
-        let block_size = narrow(superblock.block_size.into());
+        let block_size = to_usize(superblock.block_size.into());
         for (number, block) in self.buffer.chunks(block_size).enumerate() {
             let start = number.saturating_mul(block_size);
             self.blocks
@@ -168,7 +170,7 @@ impl Directory<'_> {
             if self
                 .inode
                 .seed
-                .is_some_and(|seed| !entry::sum_matches(block, seed, superblock))
+                .is_some_and(|seed| !entry::checksum_matches(block, seed, superblock))
             {
                 self.problems.push_back(DamageKind::Checksum);
             }
@@ -187,7 +189,7 @@ impl Iterator for Directory<'_> {
     type Item = Result<DirectoryEntry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.source.restart();
+        self.source.restart_clock();
         let step = self.step()?;
         Some(step.map(|raw| self.entry(&raw)))
     }

@@ -1,27 +1,27 @@
 use std::time::Instant;
 
 use super::{
-    Damage, DamageKind, Error, Ext4, Inode, Limit, Run, RunPlace, Runs, Structure, fields::narrow,
+    Damage, DamageKind, Error, Ext4, Inode, Limit, Run, RunPlace, Runs, Structure, fields::to_usize,
 };
 
-/// How much is read at a time. A walk has one such buffer for each directory
-/// that it is in.
-const BUFFER: u64 = 16 << 10;
+/// Number of bytes read at a time. A walk has one such buffer for each open
+/// directory.
+const BUFFER_SIZE: u64 = 16 << 10;
 
-/// How many blocks are tried behind one that cannot be found: as many as are
-/// lost with a table of blocks.
-const TRIES: u32 = 1024;
+/// Maximum number of blocks to try after one that is not mapped: as many as are
+/// lost with one indirect block.
+const MAX_SKIPPED: u32 = 1024;
 
-/// The blocks of a directory, some at a time.
+/// Reads the blocks of a directory.
 pub(super) struct DirectoryBlocks<'a> {
     ext4: &'a Ext4,
     inode: Inode,
     runs: Runs<'a>,
-    /// What is left of a run.
+    /// The rest of the current run.
     run: Option<Run>,
-    /// How far the directory has been read or given up.
+    /// The offset up to which the directory was read or given up.
     position: u64,
-    /// Since when somebody waits for the next name.
+    /// When the caller began to wait for the next name.
     since: Option<Instant>,
 }
 
@@ -37,14 +37,14 @@ impl<'a> DirectoryBlocks<'a> {
         }
     }
 
-    /// From now on somebody waits for the next name.
-    pub(super) fn restart(&mut self) {
-        // The clock is looked at when it is needed, which is not for each name.
+    /// Restarts the clock of the time limit, for the next name.
+    pub(super) fn restart_clock(&mut self) {
+        // The time is read only when it is needed, not for each name.
         self.since = None;
     }
 
-    /// Fills the buffer with the next blocks. False at the end. After an error
-    /// it goes on with those that follow.
+    /// Fills the buffer with the next blocks. Returns false at the end. After
+    /// an error, the next call continues behind it.
     pub(super) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<bool, Error> {
         let since = *self.since.get_or_insert_with(Instant::now);
         if self.position < self.inode.size {
@@ -67,10 +67,10 @@ impl<'a> DirectoryBlocks<'a> {
         }
         let mut length = blocks
             .saturating_mul(block_size)
-            .min(BUFFER.max(block_size));
+            .min(BUFFER_SIZE.max(block_size));
         let mut outcome = self.read(start, length, buffer);
         if outcome.is_err() && length > block_size {
-            // Perhaps only one of them cannot be read.
+            // Perhaps only one of the blocks cannot be read.
             length = block_size;
             outcome = self.read(start, length, buffer);
         }
@@ -86,7 +86,7 @@ impl<'a> DirectoryBlocks<'a> {
     }
 
     fn read(&self, start: u64, length: u64, buffer: &mut Vec<u8>) -> Result<(), Error> {
-        buffer.resize(narrow(length), 0);
+        buffer.resize(to_usize(length), 0);
         self.ext4.store.read(start, buffer)
     }
 
@@ -113,9 +113,10 @@ impl<'a> DirectoryBlocks<'a> {
         run
     }
 
-    /// The map is damaged here. Looks for the next block that it has.
+    /// Skips unmapped blocks where the block map is damaged, to the next mapped
+    /// one.
     fn skip_lost_blocks(&mut self, since: Instant) {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_SKIPPED {
             if self.ext4.options.limits.is_late(since) {
                 break;
             }

@@ -8,62 +8,61 @@ use super::{
     superblock::Superblock,
 };
 
-/// A name in a directory, and what it leads to.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirectoryEntry {
-    /// The name: neither empty nor `.` nor `..`, and without `/` and zeros. All
-    /// other bytes may be in it. An encrypted name is shown in letters and
-    /// digits.
+    /// The name. It is not empty, `.` or `..`, and contains neither `/` nor
+    /// zero bytes, but can contain any other bytes. An encrypted name is
+    /// encoded in letters and digits.
     pub name: Vec<u8>,
-    /// The number of its inode.
+    /// The inode number.
     pub inode: u32,
-    /// What the directory says that it is, if it says anything. The inode knows
-    /// better.
+    /// The type recorded in the directory, if any. The inode is authoritative.
     pub kind: Option<Kind>,
 }
 
-/// How long an entry is without its name.
+/// Length of an entry without its name.
 const HEADER: usize = 8;
 
-/// How long the entry `.` is.
+/// Length of the entry `.`.
 const DOT: usize = 12;
 
-/// What stands at one place of a directory block.
+/// The slot at an offset of a directory block.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// Where the next one starts.
+    /// The offset of the next slot.
     pub(super) next: usize,
-    pub(super) found: WalkEntry,
+    pub(super) content: SlotContent,
 }
 
 #[derive(Debug)]
-pub(super) enum WalkEntry {
-    /// A name that was removed, `.` or `..`, an index, a checksum.
-    Nothing,
-    Name(RawEntry),
-    Bad(DamageKind),
+pub(super) enum SlotContent {
+    /// A removed entry, `.` or `..`, an index or a checksum.
+    Unused,
+    Entry(RawEntry),
+    Damaged(DamageKind),
 }
 
 #[derive(Debug)]
 pub(super) struct RawEntry {
     pub(super) inode: u32,
     pub(super) kind: Option<Kind>,
-    /// Where in the block the name is.
+    /// The range of the name in the block.
     pub(super) name: Range<usize>,
 }
 
-/// What is known about a directory when its entries are read.
+/// Parses the entries of a directory.
 #[derive(Clone, Copy)]
-pub(super) struct Rules<'a> {
+pub(super) struct EntryParser<'a> {
     pub(super) superblock: &'a Superblock,
-    /// Names may then have any bytes.
+    /// Whether names are encrypted and can contain any bytes.
     pub(super) encrypted: bool,
 }
 
-impl Rules<'_> {
-    /// Reads the entry at one place of a block. An error without a next place
-    /// means that nothing more can be found in the block.
+impl EntryParser<'_> {
+    /// Parses the slot at an offset of a block. Fails if its length is invalid,
+    /// so that the next slot is not known.
     pub(super) fn slot(&self, block: &[u8], at: usize) -> Result<Slot, DamageKind> {
         let length = self.record_length(block, at);
         let rest = block.len().saturating_sub(at);
@@ -72,59 +71,61 @@ impl Rules<'_> {
             && length >= HEADER.saturating_add(name_length)
             && length <= rest;
         if rest < HEADER || !fits {
-            return Err(DamageKind::Size(super::fields::wide(length)));
+            return Err(DamageKind::Size(super::fields::to_u64(length)));
         }
         Ok(Slot {
             next: at.saturating_add(length),
-            found: self.found(block, at),
+            content: self.content(block, at),
         })
     }
 
-    /// The same for an entry whose length is wrong: the next one mostly starts
-    /// where its name ends.
+    /// Parses a slot with an invalid length. The next one usually starts after
+    /// its name.
     pub(super) fn slot_by_name(&self, block: &[u8], at: usize) -> Option<Slot> {
         let name_length = usize::from(Fields(block).u8(at.checked_add(6)?));
         let next = at
             .checked_add(HEADER)?
             .checked_add(name_length)?
             .checked_next_multiple_of(4)?;
-        let found = self.found(block, at);
-        let plausible = next <= block.len() && matches!(found, WalkEntry::Name(_));
-        plausible.then_some(Slot { next, found })
+        let content = self.content(block, at);
+        let plausible = next <= block.len() && matches!(content, SlotContent::Entry(_));
+        plausible.then_some(Slot { next, content })
     }
 
-    fn found(&self, block: &[u8], at: usize) -> WalkEntry {
+    fn content(&self, block: &[u8], at: usize) -> SlotContent {
         let fields = Fields(block);
         let inode = fields.u32(at);
         if inode == 0 {
-            return WalkEntry::Nothing;
+            return SlotContent::Unused;
         }
         let start = at.saturating_add(HEADER);
         let name = start..start.saturating_add(fields.u8(at.saturating_add(6)).into());
         let bytes = block.get(name.clone()).unwrap_or_default();
         if matches!(bytes, b"." | b"..") {
-            return WalkEntry::Nothing;
+            return SlotContent::Unused;
         }
         let allowed = self.encrypted || !bytes.iter().any(|byte| matches!(byte, 0 | b'/'));
         if bytes.is_empty() || !allowed {
-            return WalkEntry::Bad(DamageKind::Name);
+            return SlotContent::Damaged(DamageKind::Name);
         }
-        // The inodes before the first are the file system's own.
+        // Lower inode numbers are reserved for the file system, except the
+        // root's.
         let exists = inode <= self.superblock.inodes
             && (inode == ROOT || inode >= self.superblock.first_inode);
         if !exists {
-            return WalkEntry::Bad(DamageKind::Number(inode));
+            return SlotContent::Damaged(DamageKind::Inode(inode));
         }
-        let told = self.superblock.features.file_type();
+        let has_file_types = self.superblock.features.file_type();
         let kind = fields.u8(at.saturating_add(7));
-        WalkEntry::Name(RawEntry {
+        SlotContent::Entry(RawEntry {
             inode,
-            kind: told.then(|| Kind::of_entry(kind)).flatten(),
+            kind: has_file_types.then(|| Kind::of_entry(kind)).flatten(),
             name,
         })
     }
 
-    /// Blocks of 64 KiB have lengths that do not fit in their field.
+    /// Returns the length of a record. With blocks of 64 KiB, lengths use a
+    /// special encoding.
     fn record_length(&self, block: &[u8], at: usize) -> usize {
         let length = Fields(block).u16(at.saturating_add(4));
         if self.superblock.block_size < 1 << 16 {
@@ -137,10 +138,11 @@ impl Rules<'_> {
     }
 }
 
-/// Whether a block has its checksum. The last twelve bytes look like a removed
-/// entry, and are that. In a block of the index they are left from other days;
-/// its own sum is not looked at, since the index is not used.
-pub(super) fn sum_matches(block: &[u8], seed: u32, superblock: &Superblock) -> bool {
+/// Returns whether the checksum of a directory block matches. It is in the last
+/// twelve bytes, in the form of a removed entry. In a block of the index these
+/// bytes are stale; the index has its own checksum, which is not checked since
+/// the index is not used.
+pub(super) fn checksum_matches(block: &[u8], seed: u32, superblock: &Superblock) -> bool {
     if is_index(block, superblock) {
         return true;
     }
@@ -151,24 +153,24 @@ pub(super) fn sum_matches(block: &[u8], seed: u32, superblock: &Superblock) -> b
     is_tail && crc32c(seed, entries) == fields.u32(8)
 }
 
-/// An index looks like one removed entry. In the first block of the directory
-/// it is in the room of `..`.
+/// Returns whether a block belongs to the index. An index block looks like one
+/// removed entry; in the first block of a directory, the index follows in the
+/// record of `..`.
 fn is_index(block: &[u8], superblock: &Superblock) -> bool {
-    let rules = Rules {
+    let parser = EntryParser {
         superblock,
         encrypted: false,
     };
     if Fields(block).u32(0) == 0 {
-        return rules.record_length(block, 0) == block.len();
+        return parser.record_length(block, 0) == block.len();
     }
-    rules.record_length(block, 0) == DOT
-        && rules.record_length(block, DOT) == block.len().saturating_sub(DOT)
+    parser.record_length(block, 0) == DOT
+        && parser.record_length(block, DOT) == block.len().saturating_sub(DOT)
 }
 
-/// A name that is not text, in letters, digits, `-` and `_`, as base64 does it
-/// for addresses. Of very long ones the end is a sum, so that the result is a
-/// name too, and another one for each.
-pub(super) fn encoded(name: &[u8]) -> Vec<u8> {
+/// Encodes an encrypted name in base64 for URLs. The end of a very long name is
+/// replaced by a checksum, so that the result is a valid and distinct name.
+pub(super) fn base64_name(name: &[u8]) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     const MOST: usize = 189;
     const KEPT: usize = MOST - size_of::<u32>();

@@ -3,94 +3,96 @@ use std::io;
 use super::{Damage, Limit};
 use vmcell_tree::printable_name;
 
-/// Why something of a file system could not be read. Texts and paths in it are
-/// safe to print.
+/// An error from opening or reading a file system. Messages contain no control
+/// characters and are safe to print.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The image could not be read.
-    #[error("cannot read the image at byte {offset}: check the file, and that nothing changes it")]
+    #[error("cannot read the image at byte {offset}: check the file, which must not change")]
     Read {
-        /// Where.
+        /// The offset in bytes.
         offset: u64,
-        /// What the operating system said.
+        /// The error from the operating system.
         source: io::Error,
     },
 
-    /// There is no such file system.
-    #[error("there is no ext2, ext3 or ext4 file system: check the image, and the partition")]
-    Foreign,
+    /// There is no ext2, ext3 or ext4 superblock.
+    #[error("there is no ext2, ext3 or ext4 file system: check the image and the partition")]
+    NoExtFileSystem,
 
-    /// The file system uses something that cannot be read here.
-    #[error("the file system uses {feature}, which cannot be read without the kernel: mount it")]
+    /// The file system uses an unsupported feature.
+    #[error("the file system uses {feature}, which is not supported: mount it instead")]
     Unsupported {
-        /// The name of it, as `mke2fs` and `dumpe2fs` call it.
+        /// The name of the feature, as in `mke2fs` and `dumpe2fs`.
         feature: String,
     },
 
-    /// The file system is damaged, at one place.
+    /// The file system is damaged at one place.
     #[error(transparent)]
     Damaged(#[from] Damage),
 
-    /// The contents are encrypted, and the key is not here.
-    #[error("inode {inode} is encrypted: its contents can only be read with the key, in a mount")]
+    /// The contents are encrypted. This crate has no support for keys.
+    #[error("inode {inode} is encrypted: mount the file system with its key to read it")]
     Encrypted {
-        /// What is encrypted.
+        /// The inode.
         inode: u32,
     },
 
-    /// There is nothing with this name.
+    /// The path does not exist.
     #[error("there is nothing at {path}: check the path")]
-    Missing {
-        /// Where it was to be.
+    NotFound {
+        /// The path.
         path: String,
     },
 
-    /// A path leads through something that is no directory.
-    #[error("{path} is no directory: check the path")]
+    /// A part of the path is not a directory.
+    #[error("a part of {path} is not a directory: check the path")]
     NotDirectory {
-        /// What is none.
+        /// The path.
         path: String,
     },
 
-    /// A path leads through a symlink, and links are not to be followed.
-    #[error("{path} is a symlink: follow links, or give the path that it leads to")]
-    Link {
-        /// What is one.
+    /// The path leads through a symlink, but
+    /// [`SymlinkPolicy::Never`](super::SymlinkPolicy::Never) was given.
+    #[error("{path} leads through a symlink: follow symlinks, or use a path without them")]
+    IsSymlink {
+        /// The path.
         path: String,
     },
 
-    /// Symlinks lead to symlinks, and so on.
-    #[error("{path} leads through too many symlinks: they probably lead to each other")]
-    TooManyLinks {
+    /// The path leads through more than 40 symlinks, which is the kernel's
+    /// limit.
+    #[error("{path} leads through too many symlinks: they probably form a loop")]
+    TooManySymlinks {
         /// The path as it was given.
         path: String,
     },
 
-    /// Something was asked of the wrong kind of inode.
-    #[error("inode {inode} is no {wanted}: ask for what it is")]
+    /// The inode has the wrong type for the operation.
+    #[error("inode {inode} is not a {wanted}")]
     WrongKind {
-        /// What was asked.
+        /// The inode.
         inode: u32,
-        /// What it would have to be.
+        /// The required type, for example "directory".
         wanted: &'static str,
     },
 
-    /// There is more than may be read.
+    /// A limit was exceeded: see [`Limits`](super::Limits).
     #[error(
-        "inode {inode} goes beyond the limit of {limit} {what}: raise it if the image is yours"
+        "inode {inode} exceeds the limit of {limit} {what}: raise it if the image can be trusted"
     )]
     Limit {
-        /// What there is too much of.
+        /// Which limit.
         what: Limit,
-        /// How much is allowed.
+        /// The value of the limit.
         limit: u64,
-        /// Of what.
+        /// The inode.
         inode: u32,
     },
 }
 
-/// A path as people may see it, on one line.
+/// Returns a path in a printable form, on one line.
 pub(super) fn shown(path: &[u8]) -> String {
     if path.is_empty() {
         return "the directory itself".to_owned();

@@ -1,9 +1,9 @@
-//! The tree of extents, which tells where the blocks of a file are.
+//! The extent tree, which maps the blocks of a file to blocks of the disk.
 //!
-//! Nothing here walks the whole tree. A search goes from the root to the leaf
-//! that has a block, and knows where that leaf ends; the next search starts
-//! there. So the depth is bounded, each step moves on, and a damaged leaf does
-//! not hide the others.
+//! The tree is never walked as a whole. A search descends from the root to the
+//! leaf for a block, and knows where that leaf ends; the next search starts
+//! there. So the depth is bounded, each step makes progress, and a damaged leaf
+//! does not hide the others.
 
 use super::{
     Damage, DamageKind, Error, Inode, Structure,
@@ -16,16 +16,17 @@ use super::{
 const MAGIC: u16 = 0xf30a;
 const MAX_DEPTH: u16 = 5;
 
-/// Longer extents are as much shorter, and not written yet.
-const MOST_WRITTEN: u16 = 32768;
+/// Maximum length of a written extent. Larger values mean an unwritten extent
+/// that is shorter by this amount.
+const MAX_WRITTEN: u16 = 32768;
 
-/// Both the header and the records of a node have this length.
+/// Length of the header and of each record of a node.
 const RECORD: usize = 12;
 
-/// The end of what a tree can map.
-const END: u64 = 1 << 32;
+/// Number of blocks that a tree can map.
+const MAX_BLOCKS: u64 = 1 << 32;
 
-/// A leaf, and the blocks of the file that it is about.
+/// A leaf, and the end of the blocks that it covers.
 #[derive(Debug)]
 pub(super) struct Leaf {
     node: Node,
@@ -33,8 +34,8 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    /// What is at a block of the file, and how long that goes on. None beyond
-    /// the end of this leaf.
+    /// Returns the run at a block of the file, or `None` beyond the end of this
+    /// leaf.
     pub(super) fn run(&self, inode: &Inode, from: u64) -> Result<Option<BlockRun>, Damage> {
         if from >= self.end {
             return Ok(None);
@@ -51,13 +52,13 @@ impl Leaf {
         let Some(extent) = after.checked_sub(1).and_then(|last| self.node.record(last)) else {
             return Ok(Some(hole(end)));
         };
-        let damaged = |problem| Damage::new(Structure::Map, problem).of(inode.number);
+        let damaged = |problem| Damage::new(Structure::BlockMap, problem).of(inode.number);
 
         let start = u64::from(extent.u32(0));
         let (length, written) = match extent.u16(4) {
             0 => return Err(damaged(DamageKind::Size(0))),
-            length if length <= MOST_WRITTEN => (length, true),
-            length => (length.saturating_sub(MOST_WRITTEN), false),
+            length if length <= MAX_WRITTEN => (length, true),
+            length => (length.saturating_sub(MAX_WRITTEN), false),
         };
         let skipped = from.saturating_sub(start);
         let Some(length) = u64::from(length)
@@ -81,15 +82,16 @@ impl Leaf {
     }
 }
 
-/// The leaf that has a block of the file, or None beyond all that can be.
+/// Returns the leaf for a block of the file, or `None` beyond the last block
+/// that a tree can map.
 pub(super) fn leaf(store: &Store, inode: &Inode, from: u64) -> Result<Option<Leaf>, Error> {
-    if from >= END {
+    if from >= MAX_BLOCKS {
         return Ok(None);
     }
     let mut node = Node::root(inode)?;
-    let mut end = END;
+    let mut end = MAX_BLOCKS;
     while node.depth > 0 {
-        // A hole before the first block of the tree is the first child's.
+        // A hole before the first block of the tree belongs to the first child.
         let chosen = node.after(from).saturating_sub(1);
         if let Some(next) = node.record(chosen.saturating_add(1)) {
             end = u64::from(next.u32(0)).min(end);
@@ -128,7 +130,7 @@ impl Node {
     }
 
     fn child(store: &Store, inode: &Inode, block: u64, depth: u16) -> Result<Self, Error> {
-        let bytes = store.block(Structure::Map, inode.number, block)?;
+        let bytes = store.block(Structure::BlockMap, inode.number, block)?;
         let node = Self::check(
             inode,
             NodeBytes::Block(bytes),
@@ -190,7 +192,8 @@ impl Node {
         (number < self.entries).then_some(Fields(bytes))
     }
 
-    /// How many records start at or before a block of the file.
+    /// Returns the number of records that start at or before a block of the
+    /// file.
     fn after(&self, from: u64) -> usize {
         let (mut low, mut high) = (0_usize, self.entries);
         while low < high {
@@ -212,7 +215,7 @@ impl Node {
 
 fn damage(inode: &Inode, block: Option<u64>, problem: DamageKind) -> Damage {
     Damage {
-        structure: Structure::Map,
+        structure: Structure::BlockMap,
         inode: Some(inode.number),
         block,
         problem,

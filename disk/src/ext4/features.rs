@@ -1,13 +1,13 @@
 use super::Error;
 
-/// What a file system uses that not all have. Bits are those of the superblock.
+/// The feature bits of the superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features {
-    /// Who does not know these may read and write.
+    /// Programs that do not support these may read and write the file system.
     pub(super) compatible: u32,
-    /// Who does not know these may neither read nor write.
+    /// Programs that do not support these may neither read nor write.
     pub(super) incompatible: u32,
-    /// Who does not know these may read.
+    /// Programs that do not support these may only read.
     pub(super) read_only: u32,
 }
 
@@ -83,8 +83,8 @@ const READ_ONLY: &Names = &[
     (0x10000, "orphan_present"),
 ];
 
-/// What is read right. Of the others, `compression` and `dirdata` never came
-/// into the kernel, and a `journal_dev` holds no files.
+/// The supported incompatible features. Of the others, `compression` and
+/// `dirdata` were never in the kernel, and a `journal_dev` contains no files.
 const READABLE: u32 = FILE_TYPE
     | NEEDS_RECOVERY
     | META_BG
@@ -100,7 +100,7 @@ const READABLE: u32 = FILE_TYPE
     | 0x20000;
 
 impl Features {
-    /// Refuses what would be read wrong, by name.
+    /// Fails with the name of the first unsupported feature.
     pub(super) fn check(self) -> Result<(), Error> {
         let foreign = names(INCOMPATIBLE, self.incompatible & !READABLE, 'I');
         match foreign.into_iter().next() {
@@ -109,7 +109,7 @@ impl Features {
         }
     }
 
-    /// All of them, as `dumpe2fs` calls them.
+    /// Returns the names of all features, as in `dumpe2fs`.
     pub(super) fn names(self) -> Vec<String> {
         let mut all = names(COMPATIBLE, self.compatible, 'C');
         all.extend(names(INCOMPATIBLE, self.incompatible, 'I'));
@@ -129,7 +129,7 @@ impl Features {
         self.compatible & SPARSE_SUPER2 != 0
     }
 
-    /// Directory entries tell the kind of what they name.
+    /// Whether directory entries record the type of their inode.
     pub(super) fn file_type(self) -> bool {
         self.incompatible & FILE_TYPE != 0
     }

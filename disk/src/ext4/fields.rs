@@ -1,7 +1,7 @@
-//! Numbers out of bytes. What is not there reads as zero, as the fields of an
-//! inode do that an older kernel wrote.
+//! Decoding of numbers from bytes. Bytes beyond the end read as zero, like the
+//! fields of an inode that an older kernel did not write.
 
-/// A structure of the image, little-endian unless a name says otherwise.
+/// The bytes of a structure, little-endian unless noted.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
@@ -22,7 +22,7 @@ impl<'a> Fields<'a> {
         u64::from_le_bytes(self.array(at))
     }
 
-    /// The journal is big-endian.
+    /// Big-endian, as in the journal.
     pub(super) fn be16(self, at: usize) -> u16 {
         u16::from_be_bytes(self.array(at))
     }
@@ -43,12 +43,12 @@ impl<'a> Fields<'a> {
             .unwrap_or([0; N])
     }
 
-    /// So many bytes, or none if they are not all there.
+    /// Returns `length` bytes, or `None` if they are not all there.
     pub(super) fn bytes(self, at: usize, length: usize) -> Option<&'a [u8]> {
         self.0.get(at..at.checked_add(length)?)
     }
 
-    /// Text that ends at the first zero.
+    /// Returns text that ends at the first zero byte.
     pub(super) fn text(self, at: usize, most: usize) -> Vec<u8> {
         let bytes = self.bytes(at, most).unwrap_or_default();
         bytes
@@ -59,16 +59,16 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A number of which the image has the lower and the upper half.
+/// Joins the upper and lower half of a number.
 pub(super) fn join(high: u32, low: u32) -> u64 {
     (u64::from(high) << 32) | u64::from(low)
 }
 
-pub(super) fn wide(length: usize) -> u64 {
+pub(super) fn to_u64(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// A length that is too large for memory stays too large.
-pub(super) fn narrow(length: u64) -> usize {
+/// Converts a length. One that does not fit becomes `usize::MAX`.
+pub(super) fn to_usize(length: u64) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }

@@ -2,16 +2,16 @@ use std::fmt;
 
 use super::{
     Damage, DamageKind, Error, JournalState, Options, Structure, SuperblockCopy,
-    fields::wide,
+    fields::to_u64,
     journal,
     store::Store,
     superblock::{self, Superblock},
 };
 use crate::ReadAt;
 
-/// An ext2, ext3 or ext4 file system, to be read.
+/// An ext2, ext3 or ext4 file system, opened for reading.
 ///
-/// Several threads may read at the same time.
+/// Can be read from several threads at once.
 pub struct Ext4 {
     pub(super) superblock: Superblock,
     pub(super) store: Store,
@@ -20,14 +20,27 @@ pub struct Ext4 {
 }
 
 impl Ext4 {
-    /// Opens the file system of an image. If its journal waits, it is replayed
-    /// in memory.
+    /// Opens a file system. If its journal needs recovery, it is replayed in
+    /// memory.
+    ///
+    /// ```no_run
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use vmcell_disk::ext4::{Ext4, Options, SymlinkPolicy};
+    ///
+    /// let ext4 = Ext4::open(std::fs::File::open("base.ext4")?, Options::default())?;
+    /// let inode = ext4.lookup(b"/etc/hostname", SymlinkPolicy::All)?;
+    /// for run in ext4.runs(&inode) {
+    ///     println!("{:?}", run?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Foreign`], [`Error::Unsupported`], [`Error::Damaged`] if the
-    /// superblock or the journal is damaged, [`Error::Limit`] if the journal is
-    /// too long, [`Error::Read`].
+    /// [`Error::NoExtFileSystem`]; [`Error::Unsupported`]; [`Error::Damaged`]
+    /// if the superblock or the journal is damaged; [`Error::Limit`] if the
+    /// journal is too long; [`Error::Read`].
     pub fn open(blocks: impl ReadAt + 'static, options: Options) -> Result<Self, Error> {
         let blocks: Box<dyn ReadAt> = Box::new(blocks);
         let superblock = match options.superblock {
@@ -44,21 +57,21 @@ impl Ext4 {
         let (state, overlay) = journal::recover(&ext4, from_backup)?;
         let replayed = matches!(state, JournalState::Replayed { .. });
         ext4.journal = state;
-        ext4.store.lay_over(overlay);
+        ext4.store.set_overlay(overlay);
         if replayed && !from_backup {
             ext4.read_superblock_again()?;
         }
         Ok(ext4)
     }
 
-    /// Which bytes of the image are not read where they belong, but from the
-    /// journal, in order.
-    pub fn replayed(&self) -> impl Iterator<Item = std::ops::Range<u64>> {
-        self.store.replayed()
+    /// Returns the byte ranges of the file system that are read from the
+    /// journal instead of their own place, in order.
+    pub fn replayed_ranges(&self) -> impl Iterator<Item = std::ops::Range<u64>> {
+        self.store.replayed_ranges()
     }
 
-    /// The journal may have a newer one, also one of a file system that has become
-    /// larger.
+    /// Reads the superblock again, since the journal may contain a newer one,
+    /// for example of a file system that was enlarged.
     fn read_superblock_again(&mut self) -> Result<(), Error> {
         let mut bytes = Box::new([0; superblock::LENGTH]);
         self.store.read(superblock::OFFSET, &mut *bytes)?;
@@ -90,9 +103,9 @@ fn read_superblock(
     options: &Options,
 ) -> Result<Superblock, Error> {
     let mut bytes = Box::new([0; superblock::LENGTH]);
-    let end = offset.saturating_add(wide(superblock::LENGTH));
+    let end = offset.saturating_add(to_u64(superblock::LENGTH));
     if end > blocks.size() {
-        return Err(Error::Foreign);
+        return Err(Error::NoExtFileSystem);
     }
     blocks
         .read_at(offset, &mut *bytes)
@@ -104,10 +117,10 @@ fn read_superblock(
     Ok(superblock)
 }
 
-/// The copy in the second group. How long the first is depends on the size of
-/// blocks: it has as many as one block has bits.
+/// Reads the backup superblock in group 1. The length of a group depends on the
+/// block size: it has as many blocks as one block has bits.
 fn find_backup(blocks: &dyn ReadAt, options: &Options) -> Result<Superblock, Error> {
-    let mut problem = Error::Foreign;
+    let mut problem = Error::NoExtFileSystem;
     for power in 0..=6 {
         let block_size = 1024_u64 << power;
         let first_data_block = u64::from(power == 0);
@@ -118,7 +131,7 @@ fn find_backup(blocks: &dyn ReadAt, options: &Options) -> Result<Superblock, Err
             Ok(found) if u64::from(found.block_size) == block_size && found.group == 1 => {
                 return Ok(found);
             }
-            Ok(_) | Err(Error::Foreign) => {}
+            Ok(_) | Err(Error::NoExtFileSystem) => {}
             Err(error) => problem = error,
         }
     }

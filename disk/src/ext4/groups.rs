@@ -8,7 +8,7 @@ use super::{
 const CHECKSUM: usize = 0x1e;
 
 impl Ext4 {
-    /// The block in which the inodes of a group start.
+    /// Returns the first block of the inode table of a group.
     pub(super) fn inode_table(&self, group: u32) -> Result<u64, Error> {
         let damaged = |problem| Damage::new(Structure::Group, problem);
         let layout = &self.superblock;
@@ -43,8 +43,8 @@ impl Ext4 {
     }
 }
 
-/// Where the descriptor of a group is: after the superblock, or in the
-/// meta-group that it belongs to.
+/// Returns the block with the descriptor of a group: after the superblock, or
+/// in its meta block group.
 fn descriptor_block(layout: &Superblock, group: u32, per_block: u32) -> Option<u64> {
     let number = group.checked_div(per_block)?;
     if !layout.features.meta_groups() || number < layout.first_meta_group {
@@ -55,8 +55,8 @@ fn descriptor_block(layout: &Superblock, group: u32, per_block: u32) -> Option<u
     }
     let first = number.checked_mul(per_block)?;
     let start = first_block(layout, first)?;
-    // A file system of small blocks that starts at zero has its superblock in
-    // the second one.
+    // With 1 KiB blocks and a first data block of 0, the superblock is in block
+    // 1.
     let shifted = first == 0
         && u64::from(layout.block_size) == superblock::OFFSET
         && layout.first_data_block == 0;
@@ -72,7 +72,7 @@ fn first_block(layout: &Superblock, group: u32) -> Option<u64> {
 }
 
 impl Superblock {
-    /// The block that this copy is in.
+    /// Returns the block that contains this copy of the superblock.
     fn own_block(&self) -> Option<u64> {
         if self.group == 0 {
             return superblock::OFFSET.checked_div(self.block_size.into());

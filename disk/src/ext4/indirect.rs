@@ -1,29 +1,29 @@
-//! The map of ext2 and ext3: twelve blocks, then a table of blocks, a table of
-//! tables, and a table of tables of tables.
+//! The block map of ext2 and ext3: twelve direct blocks, then an indirect, a
+//! double indirect and a triple indirect block.
 
 use super::{
     Error, Inode, Structure,
-    fields::{Fields, narrow},
+    fields::{Fields, to_usize},
     runs::{BlockRun, RunKind},
     store::Store,
 };
 
-/// How many blocks the inode itself names.
+/// Number of direct blocks in the inode.
 const DIRECT: u64 = 12;
 
 const POINTER: usize = size_of::<u32>();
 
-/// What is at a block of the file, and how long that goes on within one table.
-/// None beyond all that can be.
+/// Returns the run at a block of the file, within one indirect block, or `None`
+/// beyond the last block that can be mapped.
 pub(super) fn run(store: &Store, inode: &Inode, from: u64) -> Result<Option<BlockRun>, Error> {
     let per_table = u64::from(store.block_size() >> 2);
     if from < DIRECT {
-        let direct = inode.map.get(..narrow(DIRECT).saturating_mul(POINTER));
+        let direct = inode.map.get(..to_usize(DIRECT).saturating_mul(POINTER));
         return Ok(Some(within(direct.unwrap_or_default(), from)));
     }
 
-    // How far into the part that the n-th table of tables has, and how many
-    // blocks that part has.
+    // The offset in the part that this level of indirection covers, and the
+    // number of blocks in that part.
     let mut rest = from.saturating_sub(DIRECT);
     let mut span = per_table;
     let mut level: usize = 1;
@@ -36,7 +36,7 @@ pub(super) fn run(store: &Store, inode: &Inode, from: u64) -> Result<Option<Bloc
         level = level.saturating_add(1);
     }
 
-    let place = narrow(DIRECT).saturating_add(level).saturating_sub(1);
+    let place = to_usize(DIRECT).saturating_add(level).saturating_sub(1);
     let mut block = pointer(&inode.map, place);
     loop {
         if block == 0 {
@@ -45,20 +45,20 @@ pub(super) fn run(store: &Store, inode: &Inode, from: u64) -> Result<Option<Bloc
                 place: RunKind::Hole,
             }));
         }
-        let table = store.block(Structure::Map, inode.number, block.into())?;
+        let table = store.block(Structure::BlockMap, inode.number, block.into())?;
         span = span.checked_div(per_table).unwrap_or(0);
         let Some(index) = rest.checked_div(span).filter(|_| span > 1) else {
             return Ok(Some(within(&table, rest)));
         };
-        block = pointer(&table, narrow(index));
+        block = pointer(&table, to_usize(index));
         rest = rest.checked_rem(span).unwrap_or(0);
     }
 }
 
-/// The blocks from one place of a table that are one after the other, on the
-/// disk as in the file.
+/// Returns the run from one place of a table on: blocks that are contiguous on
+/// the disk, or a hole.
 fn within(table: &[u8], place: u64) -> BlockRun {
-    let place = narrow(place);
+    let place = to_usize(place);
     let count = table.len().checked_div(POINTER).unwrap_or(0);
     let first = u64::from(pointer(table, place));
     let mut length = 0_u64;

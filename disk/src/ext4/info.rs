@@ -6,87 +6,87 @@ use super::{
 const CLEAN: u16 = 0x1;
 const HAS_ERRORS: u16 = 0x2;
 
-/// The mark of a block that protects against two mounts, and its state when
-/// nobody has the file system mounted.
+/// Magic number of the multiple mount protection (MMP) block, and its sequence
+/// number while the file system is not mounted.
 const MMP_MAGIC: u32 = 0x004d_4d50;
 const MMP_CLEAN: u32 = 0xff4d_4d50;
 
-/// What a file system says about itself. All of it is the image's word: a text
-/// may have any bytes in it.
+/// The properties of a file system, from its superblock. All of it is
+/// untrusted, and texts can contain any bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Info {
-    /// Its label, often empty.
+    /// The volume label, often empty.
     pub label: Vec<u8>,
-    /// Its UUID.
+    /// The UUID.
     pub uuid: [u8; 16],
-    /// What it uses, as `dumpe2fs` calls it.
+    /// The names of its features, as in `dumpe2fs`.
     pub features: Vec<String>,
-    /// How many bytes a block has.
+    /// The block size in bytes.
     pub block_size: u32,
-    /// How many blocks it has.
+    /// The number of blocks.
     pub blocks: u64,
-    /// How many of them are free. The kernel writes that down now and then.
+    /// The number of free blocks. The kernel updates it only occasionally.
     pub free_blocks: u64,
-    /// How many of those are kept for root.
+    /// The number of blocks reserved for root.
     pub reserved_blocks: u64,
-    /// How many inodes it has.
+    /// The number of inodes.
     pub inodes: u32,
-    /// How many of them are free.
+    /// The number of free inodes.
     pub free_inodes: u32,
-    /// How many bytes an inode has.
+    /// The size of an inode in bytes.
     pub inode_size: u16,
-    /// When it was made.
+    /// When it was created.
     pub created: Option<Timestamp>,
-    /// When it was mounted last.
+    /// When it was last mounted.
     pub mounted: Option<Timestamp>,
-    /// Where it was mounted last.
+    /// Where it was last mounted.
     pub mounted_at: Vec<u8>,
-    /// When it was written last.
+    /// When it was last written to.
     pub written: Option<Timestamp>,
-    /// When it was checked last.
+    /// When it was last checked.
     pub checked: Option<Timestamp>,
-    /// How often it was mounted since then.
+    /// The number of mounts since then.
     pub mounts: u16,
-    /// Whether it was unmounted as it should be. It can be sound even so.
+    /// Whether it was unmounted cleanly. If not, it can still be intact.
     pub clean: bool,
-    /// Whether some program has it mounted, as far as the protection against
-    /// two mounts tells. None without such protection.
+    /// Whether it is mounted somewhere, according to the multiple mount
+    /// protection (MMP). `None` without MMP.
     pub in_use: Option<bool>,
-    /// How its journal was found.
+    /// The state of its journal.
     pub journal: JournalState,
-    /// Whether the kernel has found errors in it.
+    /// Whether the kernel has recorded errors.
     pub has_errors: bool,
-    /// How many errors it has written down.
+    /// The number of recorded errors.
     pub error_count: u32,
-    /// The first of them.
+    /// The first recorded error.
     pub first_error: Option<RecordedError>,
-    /// The last of them.
+    /// The last recorded error.
     pub last_error: Option<RecordedError>,
 }
 
-/// An error that the kernel wrote down.
+/// An error that the kernel recorded in the superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordedError {
     /// When it happened.
     pub time: Option<Timestamp>,
-    /// The inode it was about, if not zero.
+    /// The affected inode, or zero.
     pub inode: u32,
-    /// The block it was about, if not zero.
+    /// The affected block, or zero.
     pub block: u64,
-    /// The function of the kernel that noticed it.
+    /// The kernel function that reported it.
     pub function: Vec<u8>,
-    /// The line of that function's file.
+    /// The source line in the kernel.
     pub line: u32,
 }
 
 impl Ext4 {
-    /// What the file system says about itself.
+    /// Returns the properties of the file system.
     pub fn info(&self) -> Info {
         let superblock = &self.superblock;
         let fields = superblock.fields();
-        let wide = |high, low| {
+        let count = |high, low| {
             let high = if superblock.features.sixty_four_bit() {
                 fields.u32(high)
             } else {
@@ -95,8 +95,9 @@ impl Ext4 {
             join(high, fields.u32(low))
         };
         let state = fields.u16(0x3a);
-        // Set from the mount to the unmount, also while the journal is empty. Copies
-        // of the superblock do not have it: there the journal tells.
+        // This feature is set while the file system is mounted, even if the
+        // journal is empty. Backup superblocks do not have it, so the state of
+        // the journal is used as well.
         let is_mounted = superblock.features.needs_recovery()
             || matches!(
                 self.journal,
@@ -109,8 +110,8 @@ impl Ext4 {
             features: superblock.features.names(),
             block_size: superblock.block_size,
             blocks: superblock.blocks,
-            free_blocks: wide(0x158, 0xc),
-            reserved_blocks: wide(0x154, 0x8),
+            free_blocks: count(0x158, 0xc),
+            reserved_blocks: count(0x154, 0x8),
             inodes: superblock.inodes,
             free_inodes: fields.u32(0x10),
             inode_size: superblock.inode_size,

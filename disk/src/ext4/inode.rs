@@ -6,11 +6,12 @@ use super::{
     superblock::Superblock,
 };
 
-/// The inode of the root directory.
+/// The inode number of the root directory.
 pub(super) const ROOT: u32 = 2;
 
-/// How long an inode is that has no fields of later days.
-pub(super) const SMALL: usize = 128;
+/// Size of an inode without the fields that were added later
+/// (`EXT4_GOOD_OLD_INODE_SIZE` in the kernel).
+pub(super) const GOOD_OLD_INODE_SIZE: usize = 128;
 
 const ENCRYPTED: u32 = 0x800;
 const HUGE_FILE: u32 = 0x4_0000;
@@ -18,54 +19,59 @@ const EXTENTS: u32 = 0x8_0000;
 const ATTRIBUTE: u32 = 0x20_0000;
 const INLINE_DATA: u32 = 0x1000_0000;
 
-/// A file, a directory, a link or a device: all but its name and contents.
+/// An inode: the metadata of a file, directory, symlink or device, without its
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inode {
-    /// Its number.
+    /// The inode number.
     pub number: u32,
-    /// What it is.
+    /// The type.
     pub kind: Kind,
-    /// Permissions, and the set-user, set-group and sticky bits.
+    /// The permission bits with setuid, setgid and sticky.
     pub mode: u16,
-    /// The user who owns it.
+    /// The user id of the owner.
     pub uid: u32,
-    /// The group that owns it.
+    /// The group id of the owner.
     pub gid: u32,
-    /// How many bytes it claims to have. Only reading tells whether they exist.
+    /// The recorded size in bytes. Whether all of it can be read is not
+    /// checked.
     pub size: u64,
-    /// How many names it has; a directory with very many children says 1.
+    /// The number of hard links. A directory with very many subdirectories has
+    /// 1.
     pub links: u16,
-    /// How many bytes of the disk it uses, with the blocks of its map.
+    /// The number of allocated bytes, including the blocks of the block map.
     pub allocated: u64,
-    /// When it was read last.
+    /// When its contents were last read (`atime`).
     pub accessed: Timestamp,
-    /// When its contents were changed last.
+    /// When its contents were last changed (`mtime`).
     pub modified: Timestamp,
-    /// When anything of it was changed last.
+    /// When its contents or metadata were last changed (`ctime`).
     pub changed: Timestamp,
-    /// When it was made, if the inode has room for that.
+    /// When it was created (`crtime`), if the inode has this field.
     pub created: Option<Timestamp>,
-    /// The flags that `lsattr` shows, as they are on the disk.
+    /// The inode flags that `lsattr` prints, as stored on disk.
     pub flags: u32,
-    /// Differs between inodes that had the same number one after the other.
+    /// Distinguishes inodes that used the same number one after the other.
     pub generation: u32,
-    /// Its project, for quotas.
+    /// The project id, for quotas.
     pub project: u32,
-    /// Major and minor number of a device.
+    /// The major and minor number, if it is a device.
     pub device: Option<(u32, u32)>,
-    /// Where the contents are, or short contents themselves.
+    /// `i_block`: the block map, or short contents themselves.
     pub(super) map: [u8; 60],
-    /// How long the fields are that an inode does not always have.
+    /// `i_extra_isize`: the length of the fields beyond
+    /// [`GOOD_OLD_INODE_SIZE`].
     pub(super) extra: u16,
-    /// A block with extended attributes, if not zero.
+    /// The block with extended attributes, or zero.
     pub(super) attributes: u64,
-    /// What the checksums of its blocks start with.
+    /// The initial value of the checksums of its blocks, if they are checked.
     pub(super) seed: Option<u32>,
 }
 
 impl Inode {
-    /// Whether its contents are encrypted, and for a directory its names.
+    /// Returns whether its contents are encrypted and, for a directory, its
+    /// names.
     pub fn is_encrypted(&self) -> bool {
         self.flags & ENCRYPTED != 0
     }
@@ -78,7 +84,7 @@ impl Inode {
         self.flags & INLINE_DATA != 0
     }
 
-    /// Whether it holds the value of an extended attribute.
+    /// Returns whether it stores the value of an extended attribute.
     pub(super) fn is_attribute(&self) -> bool {
         self.flags & ATTRIBUTE != 0
     }
@@ -87,12 +93,12 @@ impl Inode {
         let damaged = |problem| Damage::new(Structure::Inode, problem).of(number);
 
         let whole = Fields(bytes);
-        let extra = if bytes.len() > SMALL {
+        let extra = if bytes.len() > GOOD_OLD_INODE_SIZE {
             whole.u16(0x80)
         } else {
             0
         };
-        let length = SMALL.saturating_add(extra.into());
+        let length = GOOD_OLD_INODE_SIZE.saturating_add(extra.into());
         let fields = Fields(
             bytes
                 .get(..length)
@@ -101,7 +107,7 @@ impl Inode {
         );
         let generation = fields.u32(0x64);
         let seed = superblock.inode_seed(number, generation);
-        if seed.is_some_and(|seed| !sum_matches(seed, bytes, extra)) {
+        if seed.is_some_and(|seed| !checksum_matches(seed, bytes, extra)) {
             return Err(damaged(DamageKind::Checksum));
         }
 
@@ -118,8 +124,8 @@ impl Inode {
             number,
             kind,
             mode: mode & 0o7777,
-            uid: halves(fields.u16(0x78), fields.u16(0x2)),
-            gid: halves(fields.u16(0x7a), fields.u16(0x18)),
+            uid: join16(fields.u16(0x78), fields.u16(0x2)),
+            gid: join16(fields.u16(0x7a), fields.u16(0x18)),
             size,
             links: fields.u16(0x1a),
             allocated: allocated(superblock, fields, flags),
@@ -140,7 +146,7 @@ impl Inode {
 }
 
 impl Ext4 {
-    /// The root directory.
+    /// Returns the inode of the root directory.
     ///
     /// # Errors
     ///
@@ -149,19 +155,19 @@ impl Ext4 {
         self.inode(ROOT)
     }
 
-    /// An inode by its number.
+    /// Returns an inode by its number.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] if there is no such number, if nothing is there, or
-    /// if it is not as it has to be; [`Error::Read`].
+    /// [`Error::Damaged`] if the number is out of range or the inode is unused
+    /// or invalid; [`Error::Read`].
     pub fn inode(&self, number: u32) -> Result<Inode, Error> {
         let bytes = self.inode_bytes(number)?;
         Ok(Inode::parse(&self.superblock, number, &bytes)?)
     }
 
     pub(super) fn inode_bytes(&self, number: u32) -> Result<Bytes, Error> {
-        let missing = || Damage::new(Structure::Inode, DamageKind::Number(number));
+        let missing = || Damage::new(Structure::Inode, DamageKind::Inode(number));
         if number > self.superblock.inodes {
             return Err(missing().into());
         }
@@ -180,21 +186,21 @@ impl Ext4 {
     }
 }
 
-fn sum_matches(seed: u32, bytes: &[u8], extra: u16) -> bool {
+fn checksum_matches(seed: u32, bytes: &[u8], extra: u16) -> bool {
     let fields = Fields(bytes);
     let part = |sum, start: usize, end: usize| crc32c(sum, bytes.get(start..end).unwrap_or(&[]));
     let sum = crc32c(part(seed, 0, 0x7c), &[0; 2]);
-    let sum = part(sum, 0x7e, SMALL);
-    if bytes.len() == SMALL {
+    let sum = part(sum, 0x7e, GOOD_OLD_INODE_SIZE);
+    if bytes.len() == GOOD_OLD_INODE_SIZE {
         return sum & 0xffff == u32::from(fields.u16(0x7c));
     }
-    let sum = part(sum, SMALL, 0x82);
+    let sum = part(sum, GOOD_OLD_INODE_SIZE, 0x82);
     if extra < 4 {
         let sum = part(sum, 0x82, bytes.len());
         return sum & 0xffff == u32::from(fields.u16(0x7c));
     }
     let sum = part(crc32c(sum, &[0; 2]), 0x84, bytes.len());
-    sum == halves(fields.u16(0x82), fields.u16(0x7c))
+    sum == join16(fields.u16(0x82), fields.u16(0x7c))
 }
 
 fn allocated(superblock: &Superblock, fields: Fields<'_>, flags: u32) -> u64 {
@@ -211,7 +217,7 @@ fn allocated(superblock: &Superblock, fields: Fields<'_>, flags: u32) -> u64 {
     blocks.saturating_mul(unit.into())
 }
 
-/// The numbers of a device, in the small old form or in the new one.
+/// Decodes a device number, in the old or the new format.
 fn device(kind: Kind, map: &[u8; 60]) -> Option<(u32, u32)> {
     if !matches!(kind, Kind::CharacterDevice | Kind::BlockDevice) {
         return None;
@@ -223,6 +229,6 @@ fn device(kind: Kind, map: &[u8; 60]) -> Option<(u32, u32)> {
     })
 }
 
-fn halves(high: u16, low: u16) -> u32 {
+fn join16(high: u16, low: u16) -> u32 {
     (u32::from(high) << 16) | u32::from(low)
 }

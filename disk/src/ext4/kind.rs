@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// What an inode is.
+/// The type of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file.
@@ -8,7 +8,7 @@ pub enum Kind {
     /// A directory.
     Directory,
     /// A symlink.
-    Link,
+    Symlink,
     /// A character device.
     CharacterDevice,
     /// A block device.
@@ -20,12 +20,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// From the upper bits of a mode, as in inode(7).
+    /// Decodes the file type in a mode: inode(7).
     pub(super) fn of_mode(mode: u16) -> Option<Self> {
         Some(match mode & 0o170_000 {
             0o100_000 => Self::File,
             0o040_000 => Self::Directory,
-            0o120_000 => Self::Link,
+            0o120_000 => Self::Symlink,
             0o020_000 => Self::CharacterDevice,
             0o060_000 => Self::BlockDevice,
             0o010_000 => Self::Fifo,
@@ -34,7 +34,7 @@ impl Kind {
         })
     }
 
-    /// From a directory entry.
+    /// Decodes the file type in a directory entry.
     pub(super) fn of_entry(file_type: u8) -> Option<Self> {
         Some(match file_type {
             1 => Self::File,
@@ -43,7 +43,7 @@ impl Kind {
             4 => Self::BlockDevice,
             5 => Self::Fifo,
             6 => Self::Socket,
-            7 => Self::Link,
+            7 => Self::Symlink,
             _ => return None,
         })
     }
@@ -54,7 +54,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::File => "file",
             Self::Directory => "directory",
-            Self::Link => "symlink",
+            Self::Symlink => "symlink",
             Self::CharacterDevice => "character device",
             Self::BlockDevice => "block device",
             Self::Fifo => "named pipe",

@@ -5,29 +5,29 @@ use std::{
 
 use super::Error;
 
-/// How much of a file system is read. What goes beyond is an error.
+/// Limits on what is read. Exceeding one is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How many bytes of metadata stay in memory; 4 MiB unless told.
+    /// Size of the metadata cache in bytes. Default: 4 MiB.
     pub cache: usize,
-    /// How long a directory may be; 256 MiB unless told, which is room for some
-    /// five million names.
+    /// Size of a directory in bytes. Default: 256 MiB, enough for about five
+    /// million names.
     pub directory: u64,
-    /// How many bytes the extended attributes of one inode may have together;
-    /// 1 MiB unless told. The kernel shows no value above 64 KiB.
+    /// Size of the extended attributes of one inode in bytes, together.
+    /// Default: 1 MiB. The kernel returns no value above 64 KiB.
     pub attributes: usize,
-    /// How many blocks of a journal are replayed; 262,144 unless told, which is
-    /// the largest journal that `mke2fs` makes by itself.
+    /// Number of journal blocks that are replayed. Default: 262,144, the
+    /// largest journal that `mke2fs` creates by default.
     pub journal: u32,
-    /// How many entries a walk goes through; ten million unless told.
+    /// Number of entries in a walk. Default: 10,000,000.
     pub entries: u64,
-    /// How many directories within each other a walk enters; 256 unless told.
+    /// Depth of nested directories in a walk. Default: 256.
     pub depth: usize,
-    /// How long it may take to open a file system, to look a path or a name up,
-    /// to go on to the next name of a directory, and to read the attributes of an
-    /// inode; a minute unless told. There may be a lot to go through before
-    /// something is found, and an image can make every block of it slow to read.
+    /// Time to open a file system, look up a path or a name, find the next name
+    /// of a directory, or read the attributes of an inode. Default: one minute.
+    /// Each of these can need many reads, and an image can make each of them
+    /// slow.
     pub time: Duration,
 }
 
@@ -62,23 +62,23 @@ impl Default for Limits {
     }
 }
 
-/// What a file system can have too much of.
+/// Which limit was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Limit {
-    /// Bytes in a directory.
+    /// The size of a directory in bytes.
     Directory,
-    /// Bytes in extended attributes.
+    /// The size of extended attributes in bytes.
     Attributes,
-    /// Blocks in a journal.
+    /// The size of the journal in blocks.
     Journal,
-    /// Entries of a walk.
+    /// The number of entries of a walk.
     Entries,
-    /// Directories within each other.
+    /// The depth of nested directories.
     Depth,
-    /// Bytes in a symlink. This limit cannot be raised.
-    Link,
-    /// Milliseconds.
+    /// The length of a symlink's target in bytes. Cannot be raised.
+    Symlink,
+    /// Time, in milliseconds.
     Time,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for Limit {
             Self::Journal => "blocks in a journal",
             Self::Entries => "entries",
             Self::Depth => "directories within each other",
-            Self::Link => "bytes in a symlink",
+            Self::Symlink => "bytes in a symlink",
             Self::Time => "milliseconds",
         })
     }

@@ -2,38 +2,38 @@ use std::time::Instant;
 
 use super::{Error, Ext4, Inode, Kind, error::shown};
 
-/// As many links as the kernel follows.
-const MOST_LINKS: usize = 40;
+/// Maximum number of symlinks in a lookup, as in the kernel.
+const MAX_SYMLINKS: usize = 40;
 
-/// Which symlinks a path may lead through.
+/// Which symlinks of a path are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SymlinkPolicy {
-    /// None: a link that is not the last name is an error.
+    /// None. A symlink that is not the last component is an error.
     Never,
-    /// Those on the way, but not one that the path itself leads to.
+    /// All except the last component.
     #[default]
     Parents,
-    /// All.
+    /// All, including the last component.
     All,
 }
 
 impl Ext4 {
-    /// What a path leads to. Whether it starts with `/` or not, it starts at
-    /// the root; neither `..` nor a link leads out of it. Names are compared
-    /// byte by byte, also in a directory that does not care about case.
+    /// Looks up a path and returns its inode. The path starts at the root, with
+    /// or without a leading slash; neither `..` nor a symlink leads out of it.
+    /// Names are compared byte by byte, also in case-insensitive directories.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], [`Error::NotDirectory`], [`Error::Link`],
-    /// [`Error::TooManyLinks`], [`Error::Limit`]; [`Error::Damaged`] also if the
-    /// name may be in a part of a directory that cannot be read.
+    /// [`Error::NotFound`], [`Error::NotDirectory`], [`Error::IsSymlink`],
+    /// [`Error::TooManySymlinks`], [`Error::Limit`]; [`Error::Damaged`], also
+    /// if the name may be in a part of a directory that cannot be read.
     pub fn lookup(&self, path: &[u8], follow: SymlinkPolicy) -> Result<Inode, Error> {
-        // The directories on the way, and the names still to go, the next one
-        // last.
+        // The parents of the current directory, and the remaining names in
+        // reverse order.
         let mut above = Vec::new();
         let mut here = self.root()?;
         let mut names = names(path);
-        let mut links = 0_usize;
+        let mut symlinks = 0_usize;
 
         let since = Instant::now();
         while let Some(name) = names.pop() {
@@ -52,20 +52,20 @@ impl Ext4 {
             let entry = self
                 .directory(&here)?
                 .find(&name)?
-                .ok_or_else(|| Error::Missing { path: shown(path) })?;
+                .ok_or_else(|| Error::NotFound { path: shown(path) })?;
             let inode = self.inode(entry.inode)?;
-            if inode.kind != Kind::Link || (names.is_empty() && follow != SymlinkPolicy::All) {
+            if inode.kind != Kind::Symlink || (names.is_empty() && follow != SymlinkPolicy::All) {
                 above.push(std::mem::replace(&mut here, inode));
                 continue;
             }
             if follow == SymlinkPolicy::Never {
-                return Err(Error::Link { path: shown(path) });
+                return Err(Error::IsSymlink { path: shown(path) });
             }
-            links = links.saturating_add(1);
-            if links > MOST_LINKS {
-                return Err(Error::TooManyLinks { path: shown(path) });
+            symlinks = symlinks.saturating_add(1);
+            if symlinks > MAX_SYMLINKS {
+                return Err(Error::TooManySymlinks { path: shown(path) });
             }
-            let target = self.link(&inode)?;
+            let target = self.read_link(&inode)?;
             if target.starts_with(b"/") {
                 above.clear();
                 here = self.root()?;
@@ -76,8 +76,8 @@ impl Ext4 {
     }
 }
 
-/// The names of a path, the last one first. A slash at the end asks for what is
-/// in a directory.
+/// Returns the names of a path in reverse order. A trailing slash adds `.`, so
+/// that the last name must be a directory.
 fn names(path: &[u8]) -> Vec<Vec<u8>> {
     let mut names: Vec<_> = path
         .split(|byte| *byte == b'/')

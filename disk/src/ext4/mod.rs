@@ -1,19 +1,19 @@
-//! A reader of ext2, ext3 and ext4 that trusts nothing.
+//! A reader for ext2, ext3 and ext4 file systems that are untrusted.
 //!
 //! ```text
 //!  ReadAt ──Store──> metadata (cached) ──> Superblock, groups, Inode
 //!           ^  ^                             ├─ Runs ──> read
-//!    Overlay┘  └──── data, straight          ├─ Directory ──> lookup, Walk
-//!  (journal)                                 └─ link, attributes
+//!    Overlay┘  └──── data (not cached)       ├─ Directory ──> lookup, Walk
+//!  (journal)                                 └─ read_link, attributes
 //! ```
 //!
-//! It is pure and synchronous: bytes in, values out. Nothing is followed without
-//! a bound, nothing is allocated because the image claims a size, and a damaged
-//! place hides no more than what is in it.
+//! It is synchronous, never writes and needs no mount. Nothing is followed
+//! without a bound, no memory is allocated only because the image claims a
+//! size, and damage at one place does not hide the rest.
 //!
-//! This is our own. `ext4-view` resolves each path from the root and took sixty
-//! times as long for a listing; it tells no inode numbers, no extents and no
-//! extended attributes, and allocates what an image claims.
+//! The crate `ext4-view` was not used: it resolves each path from the root and
+//! took sixty times as long for a listing; it returns no inode numbers, extents
+//! or extended attributes, and allocates the sizes that an image claims.
 #![cfg_attr(
     not(test),
     warn(
@@ -46,12 +46,12 @@ mod inode;
 mod journal;
 mod kind;
 mod limits;
-mod link;
 mod lookup;
 mod options;
 mod runs;
 mod store;
 mod superblock;
+mod symlink;
 #[cfg(test)]
 mod tests;
 mod timestamp;

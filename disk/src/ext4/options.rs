@@ -1,45 +1,45 @@
 use super::Limits;
 
-/// How a file system is opened.
+/// Options for opening a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// How much is read.
+    /// The limits.
     pub limits: Limits,
-    /// What is done about wrong checksums.
+    /// Whether to check checksums.
     pub checksums: Checksums,
-    /// What is done about a journal that waits to be replayed.
+    /// Whether to replay the journal.
     pub replay: Replay,
-    /// Where the superblock is.
+    /// Which copy of the superblock to use.
     pub superblock: SuperblockCopy,
 }
 
-/// What is done about checksums of metadata, where the file system has them.
+/// Whether to check metadata checksums, if the file system has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksums {
-    /// What has a wrong one is damaged.
+    /// A structure with a wrong checksum is damaged.
     #[default]
     Check,
-    /// They are not looked at.
+    /// Checksums are ignored.
     Ignore,
 }
 
-/// What is done about a journal that waits to be replayed.
+/// Whether to replay a journal that needs recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replay {
-    /// It is replayed in memory. The image stays as it is.
+    /// The journal is replayed in memory. The image is not changed.
     #[default]
     InMemory,
-    /// The file system is read as it is without the journal: possibly torn.
+    /// The journal is ignored. The file system may be inconsistent.
     Never,
 }
 
-/// Which copy of the superblock is read.
+/// A copy of the superblock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SuperblockCopy {
-    /// The first one.
+    /// The primary superblock.
     #[default]
     Primary,
-    /// The one in the second group of blocks, with the descriptors next to it.
+    /// The backup in block group 1, with the group descriptors next to it.
     Backup,
 }

@@ -4,14 +4,14 @@ use super::{
     indirect,
 };
 
-/// A part of a file that is in one piece.
+/// A part of a file that is stored contiguously.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Where it starts in the file, in bytes.
+    /// The offset in the file, in bytes.
     pub offset: u64,
-    /// How many bytes it has, never more than the file.
+    /// The length in bytes. A run does not reach beyond the end of the file.
     pub length: u64,
-    /// Where it is.
+    /// Where it is stored.
     pub place: RunPlace,
 }
 
@@ -25,21 +25,21 @@ impl Run {
     }
 }
 
-/// Where a part of a file is.
+/// Where a part of a file is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunPlace {
-    /// On the disk, from this byte of the image on.
+    /// At this byte offset of the file system.
     Data(u64),
-    /// Room on the disk, from this byte on, that was never written: it reads as
-    /// zeros.
+    /// Allocated at this byte offset of the file system, but never written: it
+    /// reads as zeros.
     Unwritten(u64),
-    /// Nowhere: it reads as zeros.
+    /// Not stored: it reads as zeros.
     Hole,
     /// In the inode.
     Inline,
 }
 
-/// The same in blocks.
+/// A run in units of blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockRun {
     /// Never zero.
@@ -54,11 +54,12 @@ pub(super) enum RunKind {
     Hole,
 }
 
-/// The parts of a file, in their order and without gaps, up to its size.
+/// The runs of a file, in order and without gaps, up to its size. Returned by
+/// [`Ext4::runs`].
 ///
-/// It ends after an error; [`Ext4::runs_from`] goes on behind it. Each step is
-/// short, but a hostile map can have thousands of millions of them: whoever
-/// takes them all sets a limit.
+/// Ends after an error; use [`Ext4::runs_from`] to continue behind it. Each
+/// step is short, but a hostile block map can have billions of them: limit how
+/// many you take.
 pub struct Runs<'a> {
     ext4: &'a Ext4,
     inode: Inode,
@@ -67,12 +68,13 @@ pub struct Runs<'a> {
 }
 
 impl Ext4 {
-    /// Where the contents of a file are. A device and the like have none.
+    /// Returns where the contents of a file are stored. Devices, pipes and
+    /// sockets have none.
     pub fn runs(&self, inode: &Inode) -> Runs<'_> {
         self.runs_from(inode, 0)
     }
 
-    /// The same from a byte of the file on.
+    /// Returns the same from a byte offset on.
     pub fn runs_from(&self, inode: &Inode, offset: u64) -> Runs<'_> {
         Runs {
             ext4: self,
@@ -82,8 +84,8 @@ impl Ext4 {
         }
     }
 
-    /// Whether some of the bytes of a run are newer in the journal than in the
-    /// image. Who reads the image itself gets old ones then.
+    /// Returns whether the journal has newer data for some bytes of a run.
+    /// Reading them directly from the image then returns old data.
     pub fn is_in_journal(&self, run: &Run) -> bool {
         matches!(run.place, RunPlace::Data(start) if self.store.is_in_journal(start, run.length))
     }
@@ -95,7 +97,7 @@ impl Runs<'_> {
         let left = self.inode.size.saturating_sub(offset);
         if self.inode.has_inline_data() {
             let room = u64::from(self.ext4.superblock.inode_size).saturating_sub(offset);
-            // A file may be made longer than what was written.
+            // A file can be longer than what was written.
             return Ok(match room {
                 0 => Run::hole(offset, left),
                 _ => Run {
@@ -109,7 +111,7 @@ impl Runs<'_> {
         let block = offset.checked_div(block_size).unwrap_or(0);
         let within = offset.checked_rem(block_size).unwrap_or(0);
 
-        // Beyond what a map can have, there is nothing up to the end.
+        // Beyond what a block map can cover, the rest of the file is a hole.
         let Some(run) = self.block_run(block)? else {
             return Ok(Run::hole(offset, left));
         };
@@ -126,7 +128,7 @@ impl Runs<'_> {
                 .and_then(|start| start.checked_add(within))
                 .ok_or_else(|| {
                     let problem = DamageKind::Block(first);
-                    Damage::new(Structure::Map, problem).of(self.inode.number)
+                    Damage::new(Structure::BlockMap, problem).of(self.inode.number)
                 })
         };
         let place = match run.place {
@@ -170,7 +172,7 @@ impl Iterator for Runs<'_> {
         }
         let step = self.step();
         self.position = match &step {
-            // A run is never empty; if one were, this would be its last.
+            // A run is never empty. If one were, it would be the last.
             Ok(run) if run.length > 0 => self.position.saturating_add(run.length),
             _ => u64::MAX,
         };

@@ -6,51 +6,52 @@ use std::{
 use super::{
     Damage, DamageKind, Error, Structure,
     cache::Cache,
-    fields::{narrow, wide},
+    fields::{to_u64, to_usize},
     journal::Overlay,
     superblock::Superblock,
 };
 use crate::ReadAt;
 
-/// How much metadata is read at a time: inodes and descriptors that are next to
-/// each other are mostly wanted together.
-const PIECE: u32 = 16 << 10;
+/// Number of bytes of metadata read at a time: adjacent inodes and descriptors
+/// are usually needed together.
+const CHUNK_SIZE: u32 = 16 << 10;
 
-/// The bytes of a file system, as they are after the journal.
+/// The blocks of a file system, with the replayed journal applied.
 pub(super) struct Store {
     blocks: Box<dyn ReadAt>,
     size: u64,
     block_size: u32,
-    /// How many blocks the file system has.
+    /// Number of blocks of the file system.
     count: u64,
-    piece: u32,
+    chunk: u32,
     overlay: Overlay,
     cache: Mutex<Cache>,
 }
 
 impl Store {
-    /// At most `kept` bytes stay in memory.
-    pub(super) fn new(blocks: Box<dyn ReadAt>, superblock: &Superblock, kept: usize) -> Self {
+    /// Creates a store whose metadata cache holds at most `cache_size` bytes.
+    pub(super) fn new(blocks: Box<dyn ReadAt>, superblock: &Superblock, cache_size: usize) -> Self {
         let block_size = superblock.block_size;
-        let piece = PIECE.max(block_size);
-        let most = wide(kept).checked_div(piece.into()).unwrap_or(0);
+        let chunk = CHUNK_SIZE.max(block_size);
+        let most = to_u64(cache_size).checked_div(chunk.into()).unwrap_or(0);
         Self {
             size: blocks.size(),
             blocks,
             block_size,
             count: superblock.blocks,
-            piece,
+            chunk,
             overlay: Overlay::default(),
-            cache: Mutex::new(Cache::new(narrow(most))),
+            cache: Mutex::new(Cache::new(to_usize(most))),
         }
     }
 
-    /// From now on, the file system has so many blocks.
+    /// Sets the number of blocks of the file system.
     pub(super) fn resize(&mut self, count: u64) {
         self.count = count;
     }
 
-    /// Whether the image has all of a block, whatever the file system says.
+    /// Returns whether the image contains a whole block, whatever the size of
+    /// the file system.
     pub(super) fn has_block(&self, number: u64) -> bool {
         let end = number
             .checked_add(1)
@@ -58,15 +59,15 @@ impl Store {
         end.is_some_and(|end| end <= self.size)
     }
 
-    /// From now on, some blocks are those of the journal.
-    pub(super) fn lay_over(&mut self, overlay: Overlay) {
+    /// Sets the blocks that are read from the journal.
+    pub(super) fn set_overlay(&mut self, overlay: Overlay) {
         self.overlay = overlay;
         let cache = self.cache.get_mut();
         cache.unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Which bytes are those of the journal.
-    pub(super) fn replayed(&self) -> impl Iterator<Item = Range<u64>> {
+    /// Returns the byte ranges that are read from the journal.
+    pub(super) fn replayed_ranges(&self) -> impl Iterator<Item = Range<u64>> {
         let block_size = u64::from(self.block_size);
         self.overlay.blocks().map(move |block| {
             let start = block.saturating_mul(block_size);
@@ -78,9 +79,9 @@ impl Store {
         self.block_size
     }
 
-    /// Fills the buffer from the bytes at `offset`.
+    /// Fills the buffer with the bytes at `offset`.
     pub(super) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
-        let end = offset.checked_add(wide(buffer.len()));
+        let end = offset.checked_add(to_u64(buffer.len()));
         if end.is_none_or(|end| end > self.size) {
             return Err(Error::Read {
                 offset,
@@ -94,7 +95,7 @@ impl Store {
             })
     }
 
-    /// Whether some of those bytes are newer in the journal than in their place.
+    /// Returns whether the journal has newer data for some of these bytes.
     pub(super) fn is_in_journal(&self, offset: u64, length: u64) -> bool {
         let block_size = u64::from(self.block_size).max(1);
         let end = offset.saturating_add(length).div_ceil(block_size);
@@ -102,8 +103,8 @@ impl Store {
         self.overlay.covers(first, end)
     }
 
-    /// Metadata: one block, out of the cache if it is there. It is a part of
-    /// the structure, and of the inode.
+    /// Returns a block of metadata, from the cache if possible. `structure` and
+    /// `inode` are for the error.
     pub(super) fn block(
         &self,
         structure: Structure,
@@ -116,7 +117,8 @@ impl Store {
         self.bytes(offset, self.block_size)
     }
 
-    /// Where some blocks start. None if the file system does not have them all.
+    /// Returns the byte offset of a range of blocks, or `None` if the file
+    /// system does not have them all.
     pub(super) fn offset(&self, number: u64, length: u64) -> Option<u64> {
         let end = number.checked_add(length)?;
         if number == 0 || end > self.count {
@@ -125,18 +127,19 @@ impl Store {
         number.checked_mul(self.block_size.into())
     }
 
-    /// Metadata: some bytes that do not cross the end of a block.
+    /// Returns metadata that does not cross the end of a block, from the cache
+    /// if possible.
     pub(super) fn bytes(&self, offset: u64, length: u32) -> Result<Bytes, Error> {
-        let piece = u64::from(self.piece);
-        let number = offset.checked_div(piece).unwrap_or(0);
-        let start = narrow(offset.checked_rem(piece).unwrap_or(0));
-        let length = narrow(length.into());
+        let chunk = u64::from(self.chunk);
+        let number = offset.checked_div(chunk).unwrap_or(0);
+        let start = to_usize(offset.checked_rem(chunk).unwrap_or(0));
+        let length = to_usize(length.into());
         let range = start..start.saturating_add(length);
 
-        match self.piece(number) {
+        match self.chunk(number) {
             Ok(bytes) if range.end <= bytes.len() => Ok(Bytes { bytes, range }),
-            // The image ends here, or a part of the piece cannot be read. That
-            // must not hide the rest.
+            // The image ends here, or a part of the chunk cannot be read. Read
+            // only the requested bytes, so that the rest stays readable.
             _ => {
                 let mut bytes = vec![0; length];
                 self.read(offset, &mut bytes)?;
@@ -148,14 +151,14 @@ impl Store {
         }
     }
 
-    fn piece(&self, number: u64) -> Result<Arc<Vec<u8>>, Error> {
+    fn chunk(&self, number: u64) -> Result<Arc<Vec<u8>>, Error> {
         let cache = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = cache().get(number) {
             return Ok(bytes);
         }
-        let offset = number.saturating_mul(self.piece.into());
+        let offset = number.saturating_mul(self.chunk.into());
         let rest = self.size.saturating_sub(offset);
-        let mut bytes = vec![0; narrow(rest.min(self.piece.into()))];
+        let mut bytes = vec![0; to_usize(rest.min(self.chunk.into()))];
         self.read(offset, &mut bytes)?;
         let bytes = Arc::new(bytes);
         cache().insert(number, Arc::clone(&bytes));
@@ -169,7 +172,7 @@ impl Store {
     }
 }
 
-/// Some bytes of metadata that stay as long as they are needed.
+/// Metadata that shares the memory of a cached chunk.
 #[derive(Clone, Debug)]
 pub(super) struct Bytes {
     bytes: Arc<Vec<u8>>,

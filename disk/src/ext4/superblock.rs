@@ -5,17 +5,16 @@ use super::{
     fields::{Fields, join},
 };
 
-/// How many bytes a superblock has.
+/// Size of a superblock in bytes.
 pub(super) const LENGTH: usize = 1024;
 
-/// Where the first one starts, whatever the size of blocks.
+/// Offset of the primary superblock, whatever the block size.
 pub(super) const OFFSET: u64 = 1024;
 
 const MAGIC: u16 = 0xef53;
 const CHECKSUM: usize = 0x3fc;
 
-/// The layout of a file system. All that follows from it has been checked:
-/// nothing here is zero that others divide by.
+/// The parsed superblock. All values are checked; no divisor is zero.
 #[derive(Clone, Debug)]
 pub(super) struct Superblock {
     pub(super) features: Features,
@@ -34,10 +33,10 @@ pub(super) struct Superblock {
     pub(super) journal_inode: u32,
     pub(super) mmp_block: u64,
     pub(super) group: u16,
-    /// What the checksums of metadata start with. None if there are none, or if
-    /// they are not to be looked at.
+    /// The initial value of metadata checksums. `None` if there are no
+    /// checksums or they are ignored.
     pub(super) seed: Option<u32>,
-    /// The whole of it, for what only [`super::Info`] tells.
+    /// The raw bytes, for [`super::Info`].
     pub(super) bytes: Box<[u8; LENGTH]>,
 }
 
@@ -45,10 +44,10 @@ impl Superblock {
     pub(super) fn parse(bytes: Box<[u8; LENGTH]>, checksums: Checksums) -> Result<Self, Error> {
         let fields = Fields(&*bytes);
         if fields.u16(0x38) != MAGIC {
-            return Err(Error::Foreign);
+            return Err(Error::NoExtFileSystem);
         }
-        // The first revision has fixed sizes. It has no features either, but if
-        // it says that it has, the kernel believes it.
+        // Revision 0 has fixed sizes. It should have no features, but if any
+        // are set, the kernel respects them.
         let revision = fields.u32(0x4c);
         let features = Features {
             compatible: fields.u32(0x5c),
@@ -146,7 +145,8 @@ impl Superblock {
         Fields(&*self.bytes)
     }
 
-    /// A time of which the upper eight bits are elsewhere. Zero is never.
+    /// Returns a time whose upper eight bits are stored separately, or `None`
+    /// if it is zero.
     pub(super) fn time(&self, low: usize, high: usize) -> Option<Timestamp> {
         let fields = self.fields();
         let seconds = join(fields.u8(high).into(), fields.u32(low));
@@ -158,15 +158,15 @@ impl Superblock {
         })
     }
 
-    /// Whether the bytes have the sum, of those structures that start it with
-    /// the file system's seed.
+    /// Returns whether the checksum of a structure matches, for structures
+    /// whose checksum starts with the file system's seed.
     pub(super) fn matches(&self, before: &[u8], bytes: &[u8], at: usize, sum: u32) -> bool {
         self.seed.is_none_or(|seed| {
             crc32c_without(crc32c(seed, before), bytes, at, size_of::<u32>()) == sum
         })
     }
 
-    /// What the sums of an inode and of what belongs to it start with.
+    /// Returns the initial value of the checksums of an inode and its blocks.
     pub(super) fn inode_seed(&self, number: u32, generation: u32) -> Option<u32> {
         self.seed.map(|seed| {
             let sum = crc32c(seed, &number.to_le_bytes());
@@ -174,7 +174,7 @@ impl Superblock {
         })
     }
 
-    /// Whether a group has a copy of the superblock.
+    /// Returns whether a group has a copy of the superblock.
     pub(super) fn has_copy(&self, group: u32) -> bool {
         if group == 0 {
             return true;

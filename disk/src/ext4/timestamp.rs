@@ -1,15 +1,16 @@
-/// A moment, counted from the start of 1970.
+/// A time, relative to the start of 1970 (UTC).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
-    /// Whole seconds; negative before 1970.
+    /// Whole seconds, negative before 1970.
     pub seconds: i64,
-    /// What is beyond, below a thousand million.
+    /// Nanoseconds, less than 1,000,000,000.
     pub nanoseconds: u32,
 }
 
 impl Timestamp {
-    /// From the two fields of an inode: the second has two more bits of the
-    /// seconds, which reach to the year 2446 so, and the nanoseconds.
+    /// Decodes the two fields of an inode. The second one has two more bits of
+    /// the seconds, which extends the range to the year 2446, and the
+    /// nanoseconds.
     pub(super) fn of_inode(seconds: u32, extra: u32) -> Self {
         let seconds = i64::from(seconds.cast_signed());
         Self {

@@ -5,19 +5,19 @@ use super::{
     error::shown,
 };
 
-/// Something that a walk came by.
+/// An entry found by a walk.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WalkEntry {
-    /// Its path from where the walk started, without a `/` in front.
+    /// The path relative to the start of the walk, without a leading slash.
     pub path: Vec<u8>,
-    /// Its name in its directory.
+    /// The directory entry.
     pub entry: DirectoryEntry,
-    /// What it is, or why that cannot be told.
+    /// The inode, or why it cannot be read.
     pub inode: Result<Inode, Error>,
 }
 
-/// A part of a tree that a walk could not see.
+/// A directory that a walk could not read completely.
 #[derive(Debug, thiserror::Error)]
 #[error("a part of {} is missing", shown(path))]
 #[non_exhaustive]
@@ -29,28 +29,30 @@ pub struct WalkError {
     pub error: Error,
 }
 
-/// All that is beneath a directory, each directory before what is in it.
+/// All entries below a directory, each directory before its contents. Returned
+/// by [`Ext4::walk`].
 ///
-/// A directory is entered once only: what hard links make endless ends here.
+/// Each directory is entered only once, so hard links to directories cannot
+/// make the walk endless.
 pub struct Walk<'a> {
     ext4: &'a Ext4,
     levels: Vec<Level<'a>>,
     path: Vec<u8>,
     entered: HashSet<u32>,
     entries: u64,
-    /// A directory that was just told and is to be entered.
+    /// The directory returned last, to be entered next.
     next: Option<Inode>,
 }
 
 struct Level<'a> {
     directory: Directory<'a>,
     inode: u32,
-    /// How long the path of the directory is.
+    /// The length of the directory's path.
     path: usize,
 }
 
 impl Ext4 {
-    /// Goes through all that is beneath a directory.
+    /// Walks over all entries below a directory.
     pub fn walk(&self, directory: &Inode) -> Walk<'_> {
         Walk {
             ext4: self,
@@ -64,8 +66,8 @@ impl Ext4 {
 }
 
 impl Walk<'_> {
-    /// Does not enter the directory that was told last.
-    pub fn skip(&mut self) {
+    /// Skips the contents of the directory that was returned last.
+    pub fn skip_directory(&mut self) {
         self.next = None;
     }
 
@@ -78,7 +80,7 @@ impl Walk<'_> {
         if self.levels.len() >= limit {
             return Err(Error::Limit {
                 what: Limit::Depth,
-                limit: super::fields::wide(limit),
+                limit: super::fields::to_u64(limit),
                 inode: inode.number,
             });
         }

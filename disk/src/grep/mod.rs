@@ -1,4 +1,4 @@
-//! Searching the contents of files.
+//! Searching file contents.
 
 mod search;
 
@@ -10,11 +10,12 @@ use std::{
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use self::search::{Search, Searched};
+use self::search::{Search, SearchStep};
 use super::{Disk, DiskError, DiskProblem, walk::DiskEntries};
 use vmcell_tree::{EntryKind, WalkOptions};
 
-/// What is searched for in files.
+/// A pattern to search for in file contents, with options. Used with
+/// [`Disk::grep`].
 ///
 /// ```
 /// use vmcell_disk::{Grep, WalkOptions};
@@ -32,8 +33,8 @@ pub struct Grep {
 }
 
 impl Grep {
-    /// Lines that match a regular expression, of bytes: a line need not be
-    /// UTF-8.
+    /// Creates a search for lines that match a regular expression, in the
+    /// syntax of the `regex` crate. Lines are bytes and need not be UTF-8.
     #[must_use]
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
@@ -44,21 +45,21 @@ impl Grep {
         }
     }
 
-    /// Capital letters are as good as small ones.
+    /// Ignores case.
     #[must_use]
     pub fn ignore_case(mut self) -> Self {
         self.ignore_case = true;
         self
     }
 
-    /// The pattern is a text, and no regular expression.
+    /// Treats the pattern as literal text instead of a regular expression.
     #[must_use]
     pub fn literal(mut self) -> Self {
         self.literal = true;
         self
     }
 
-    /// In which files: how deep, below which names, in which order.
+    /// Sets the options of the walk: depth, patterns, order.
     #[must_use]
     pub fn within(mut self, walk: WalkOptions) -> Self {
         self.walk = walk;
@@ -78,46 +79,46 @@ impl Grep {
     }
 }
 
-/// A place where something matches.
+/// A match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GrepMatch {
-    /// A line of a text.
+    /// A matching line of a text file.
     Line(MatchedLine),
-    /// Somewhere in a file that is no text. It is told once, and not shown.
+    /// A match in a binary file, which is reported once and without the line.
     Binary {
-        /// The file, relative to the root.
+        /// The path of the file, relative to the root.
         path: PathBuf,
     },
 }
 
-/// A line that matches.
+/// A matching line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MatchedLine {
-    /// The file, relative to the root.
+    /// The path of the file, relative to the root.
     pub path: PathBuf,
-    /// The number of the line, the first one is 1.
+    /// The line number, starting at 1.
     pub number: u64,
-    /// Where in the file the line begins, in bytes.
+    /// The offset of the line in the file, in bytes.
     pub offset: u64,
-    /// The line without its end, any bytes: see
-    /// [`printable`](crate::printable). Of a long one it is what surrounds the
-    /// first match.
+    /// The line without its newline, as arbitrary bytes: print it with
+    /// [`printable`](crate::printable). If the line is long, only the text
+    /// around the first match.
     pub text: Vec<u8>,
-    /// Which bytes of the text match first.
+    /// The range of the first match in `text`.
     pub matched: Range<usize>,
-    /// Whether the line is longer than what is in the text.
-    pub is_cut: bool,
+    /// Whether `text` is only a part of the line.
+    pub is_truncated: bool,
 }
 
 impl Disk {
-    /// Searches the regular files below a directory, or one file. Symlinks below
-    /// it are not followed. Holes are not searched; they are no text.
+    /// Searches a file, or the regular files below a directory. Symlinks below
+    /// it are not followed. Holes are not searched. A file with a zero byte
+    /// near its start, or a hole before the match, counts as binary.
     ///
     /// # Errors
-    /// [`DiskError::Invalid`] if the pattern makes no sense; see
-    /// [`walk`](Self::walk).
+    /// [`DiskError::Invalid`] for a bad pattern; see [`walk`](Self::walk).
     pub fn grep(&self, path: impl AsRef<Path>, grep: &Grep) -> Result<GrepMatches<'_>, DiskError> {
         let regex = grep.compile()?;
         Ok(GrepMatches {
@@ -129,17 +130,17 @@ impl Disk {
     }
 }
 
-/// What matches, as it is found: see [`Disk::grep`].
+/// The matches, as they are found. Returned by [`Disk::grep`].
 pub struct GrepMatches<'d> {
     disk: &'d Disk,
     entries: DiskEntries<'d>,
     regex: Regex,
-    /// The file that is being searched.
+    /// The file being searched.
     search: Option<Search<'d>>,
 }
 
 impl GrepMatches<'_> {
-    /// Goes on with the next file: of this one enough is known.
+    /// Skips the rest of the current file.
     pub fn skip_file(&mut self) {
         self.search = None;
     }
@@ -149,8 +150,8 @@ impl GrepMatches<'_> {
             if let Some(search) = &mut self.search {
                 let budget = &mut self.entries.traversal.budget;
                 match search.next(&self.regex, budget) {
-                    Searched::Found(found) => return Some(Ok(found)),
-                    Searched::Failed(error) => {
+                    SearchStep::Found(found) => return Some(Ok(found)),
+                    SearchStep::Failed(error) => {
                         let problem = DiskProblem::new(search.path(), error);
                         self.search = None;
                         if !problem.error.is_local() {
@@ -158,7 +159,7 @@ impl GrepMatches<'_> {
                         }
                         return Some(Err(problem));
                     }
-                    Searched::Ended => self.search = None,
+                    SearchStep::Ended => self.search = None,
                 }
             }
             let entry = match self.entries.advance()? {
@@ -180,7 +181,7 @@ impl Iterator for GrepMatches<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         self.entries.traversal.budget.resume();
         let next = self.advance();
-        self.entries.traversal.budget.rest();
+        self.entries.traversal.budget.pause();
         next
     }
 }

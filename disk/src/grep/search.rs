@@ -8,46 +8,45 @@ use vmcell_tree::Entry;
 use crate::{
     Disk, DiskError, DiskProblem,
     budget::Budget,
-    content::{PIECE, at_most},
+    content::{CHUNK_SIZE, at_most},
     ext4::{Inode, Run, RunPlace, Runs},
 };
 
-/// A longer line is searched in pieces of this length.
-const LONGEST_LINE: usize = 1 << 20;
+/// Longer lines are searched in parts of this length.
+const MAX_LINE: usize = 1 << 20;
 
-/// A text has no zero byte among so many at its beginning, as git sees it.
-const LOOKED_AT: usize = 8000;
+/// A file with a zero byte among its first bytes is binary, as in git.
+const BINARY_PREFIX: usize = 8000;
 
-/// So much of a line is told.
-const TOLD: usize = 4096;
+/// Maximum length of the text of a match.
+const MAX_TEXT: usize = 4096;
 
-/// So much of a long line is told before the match.
-const BEFORE: usize = 256;
+/// How much text of a long line is shown before the match.
+const TEXT_BEFORE_MATCH: usize = 256;
 
-/// A file that is being searched, line by line.
+/// Searches a file line by line.
 pub(super) struct Search<'d> {
     disk: &'d Disk,
     inode: Inode,
     entry: Entry,
-    /// The parts of the file that are still to be read, and what is left of the
-    /// first one.
+    /// The remaining runs of the file, and what is left of the current one.
     runs: Runs<'d>,
     run: Option<Run>,
-    /// What was read and not yet searched begins at `start`.
+    /// Data read from the file. What was not searched yet begins at `start`.
     buffer: Vec<u8>,
     start: usize,
-    /// Where in the file the buffer begins.
+    /// The offset of the buffer in the file.
     offset: u64,
-    /// The number of lines that have ended.
+    /// The number of complete lines so far.
     lines: u64,
-    /// Where in the file the line begins that is being searched.
+    /// The offset of the current line in the file.
     line_offset: u64,
     is_binary: bool,
     is_at_end: bool,
 }
 
-/// What a search has come to.
-pub(super) enum Searched {
+/// The result of one search step.
+pub(super) enum SearchStep {
     Found(GrepMatch),
     Failed(DiskError),
     Ended,
@@ -56,7 +55,7 @@ pub(super) enum Searched {
 impl<'d> Search<'d> {
     pub(super) fn new(disk: &'d Disk, entry: Entry) -> Result<Self, DiskProblem> {
         let path = entry.path.as_os_str().as_bytes();
-        // It was told by a walk, so it has such a number.
+        // A walk returned the entry, so its inode number fits.
         let inode = disk.ext4.inode(u32::try_from(entry.inode).unwrap_or(0));
         let inode = inode.map_err(|error| DiskProblem::new(path, DiskError::at(path, error)))?;
         Ok(Self {
@@ -79,19 +78,19 @@ impl<'d> Search<'d> {
         self.entry.path.as_os_str().as_bytes()
     }
 
-    /// Goes on to the next line that matches.
-    pub(super) fn next(&mut self, regex: &Regex, budget: &mut Budget) -> Searched {
+    /// Searches for the next matching line.
+    pub(super) fn next(&mut self, regex: &Regex, budget: &mut Budget) -> SearchStep {
         loop {
             let rest = self.buffer.get(self.start..).unwrap_or_default();
             let end = memchr::memchr(b'\n', rest);
             let length = match end {
                 Some(end) => end,
-                None if rest.len() >= LONGEST_LINE => LONGEST_LINE,
+                None if rest.len() >= MAX_LINE => MAX_LINE,
                 None if !self.is_at_end => match self.fill(budget) {
                     Ok(()) => continue,
-                    Err(error) => return Searched::Failed(error),
+                    Err(error) => return SearchStep::Failed(error),
                 },
-                None if rest.is_empty() => return Searched::Ended,
+                None if rest.is_empty() => return SearchStep::Ended,
                 None => rest.len(),
             };
             let line = rest.get(..length).unwrap_or_default();
@@ -103,13 +102,13 @@ impl<'d> Search<'d> {
                 self.line_offset = self.offset + self.start as u64;
             }
             if let Some(GrepMatch::Binary { .. }) = found {
-                // One match is all that is told of it.
+                // Report one match per binary file.
                 self.buffer.clear();
                 self.start = 0;
                 self.is_at_end = true;
             }
             if let Some(found) = found {
-                return Searched::Found(found);
+                return SearchStep::Found(found);
             }
         }
     }
@@ -120,12 +119,12 @@ impl<'d> Search<'d> {
             return GrepMatch::Binary { path };
         }
         let begins_here = self.line_offset == self.offset + self.start as u64;
-        let from = if range.end <= TOLD {
+        let from = if range.end <= MAX_TEXT {
             0
         } else {
-            range.start.saturating_sub(BEFORE)
+            range.start.saturating_sub(TEXT_BEFORE_MATCH)
         };
-        let to = line.len().min(from + TOLD);
+        let to = line.len().min(from + MAX_TEXT);
         let is_whole = from == 0 && to == line.len() && begins_here;
         GrepMatch::Line(MatchedLine {
             path,
@@ -133,11 +132,11 @@ impl<'d> Search<'d> {
             offset: self.line_offset,
             text: line.get(from..to).unwrap_or_default().to_vec(),
             matched: range.start - from..range.end.min(to) - from,
-            is_cut: !(is_whole && (is_ended || self.is_at_end)),
+            is_truncated: !(is_whole && (is_ended || self.is_at_end)),
         })
     }
 
-    /// Reads more, or notices the end.
+    /// Reads more data, or detects the end of the file.
     fn fill(&mut self, budget: &mut Budget) -> Result<(), DiskError> {
         budget.check_time(self.path())?;
         let run = match self.run.take().map(Ok).or_else(|| self.runs.next()) {
@@ -154,8 +153,8 @@ impl<'d> Search<'d> {
             self.skip(run);
             return Ok(());
         }
-        let length = at_most(run.length, PIECE);
-        budget.data(length as u64, self.path())?;
+        let length = at_most(run.length, CHUNK_SIZE);
+        budget.count_bytes(length as u64, self.path())?;
         let before = self.buffer.len();
         self.buffer.resize(before + length, 0);
         let part = self.buffer.get_mut(before..).unwrap_or_default();
@@ -163,7 +162,7 @@ impl<'d> Search<'d> {
         let count = count.map_err(|error| DiskError::at(self.path(), error))?;
         self.buffer.truncate(before + count);
         if self.offset == 0 && before == 0 {
-            let beginning = self.buffer.get(..LOOKED_AT).unwrap_or(&self.buffer);
+            let beginning = self.buffer.get(..BINARY_PREFIX).unwrap_or(&self.buffer);
             self.is_binary = memchr::memchr(0, beginning).is_some();
         }
         let left = run.length.saturating_sub(count as u64);
@@ -179,14 +178,14 @@ impl<'d> Search<'d> {
         Ok(())
     }
 
-    /// A hole ends the line before it, and makes the file binary.
+    /// Skips a hole, which ends the line before it and makes the file binary.
     fn skip(&mut self, run: Run) {
         self.is_binary = true;
         if self.buffer.is_empty() {
             self.offset = run.offset.saturating_add(run.length);
             return;
         }
-        // What is before it is searched first: the next round skips it.
+        // Search what precedes the hole first; the next call skips it.
         self.buffer.push(b'\n');
         self.run = Some(run);
     }

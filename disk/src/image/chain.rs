@@ -10,48 +10,48 @@ use super::{
     source::Source,
 };
 
-/// The most layers that an image may have.
-pub(super) const MOST_LAYERS: usize = 64;
+/// Maximum number of layers of an image.
+pub(super) const MAX_LAYERS: usize = 64;
 
-/// The files of an image that is open.
+/// The open files of an image.
 #[derive(Debug)]
 pub(super) struct Chain {
     pub(super) top: OpenLayer,
-    /// What backs the top, and what backs that, and so on.
-    beneath: Vec<OpenLayer>,
+    /// The backing file of the top layer, then its backing file, and so on.
+    backing: Vec<OpenLayer>,
 }
 
 impl Chain {
-    /// The top, and what is beneath it, top first.
+    /// Returns the top layer and its backing files, the lowest one last.
     pub(super) fn into_layers(self) -> (OpenLayer, Vec<OpenLayer>) {
-        (self.top, self.beneath)
+        (self.top, self.backing)
     }
 
-    /// All layers, top first.
+    /// Returns all layers, top first.
     pub(super) fn layers(&self) -> impl Iterator<Item = &OpenLayer> {
-        iter::once(&self.top).chain(&self.beneath)
+        iter::once(&self.top).chain(&self.backing)
     }
 
     pub(super) fn count(&self) -> usize {
-        1 + self.beneath.len()
+        1 + self.backing.len()
     }
 
-    /// A layer by its number, 0 being the top.
+    /// Returns a layer by its number. The top layer is number 0.
     pub(super) fn layer(&self, number: usize) -> Option<&OpenLayer> {
         match number.checked_sub(1) {
             None => Some(&self.top),
-            Some(number) => self.beneath.get(number),
+            Some(number) => self.backing.get(number),
         }
     }
 
     fn lowest(&self) -> &OpenLayer {
-        self.beneath.last().unwrap_or(&self.top)
+        self.backing.last().unwrap_or(&self.top)
     }
 }
 
-/// Opens an image with all that is beneath it.
+/// Opens an image with all its backing files.
 pub(super) fn open_chain(path: &Path, options: &OpenOptions) -> Result<Chain, ImageError> {
-    let source = Source::open(path, options.torn)?;
+    let source = Source::open(path, options.allow_in_use)?;
     let allowed = allowed_folders(&source, options)?;
     let format = match options.format {
         Some(format) => format,
@@ -59,21 +59,21 @@ pub(super) fn open_chain(path: &Path, options: &OpenOptions) -> Result<Chain, Im
     };
     let mut chain = Chain {
         top: OpenLayer::open(source, format)?,
-        beneath: Vec::new(),
+        backing: Vec::new(),
     };
 
     while let Some(backing) = chain.lowest().backing() {
-        if chain.count() >= MOST_LAYERS {
-            return Err(ImageError::TooDeep { limit: MOST_LAYERS });
+        if chain.count() >= MAX_LAYERS {
+            return Err(ImageError::TooManyLayers { limit: MAX_LAYERS });
         }
         let above = &chain.lowest().source;
         let path = backing_path(above, &backing.name)?;
-        let source = Source::open_beneath(&path, &allowed, options.torn)?;
+        let source = Source::open_within(&path, &allowed, options.allow_in_use)?;
         if chain.layers().any(|layer| layer.source.id == source.id) {
             return Err(ImageError::Loop { path: source.path });
         }
         let format = backing_format(above, backing, &source)?;
-        chain.beneath.push(OpenLayer::open(source, format)?);
+        chain.backing.push(OpenLayer::open(source, format)?);
     }
     Ok(chain)
 }
@@ -86,12 +86,13 @@ fn allowed_folders(source: &Source, options: &OpenOptions) -> Result<Vec<PathBuf
     options.allowed.iter().map(real).collect()
 }
 
-/// A relative name is relative to where the layer that has it really is.
+/// Resolves a backing file name. A relative name is relative to the real
+/// directory of the layer that contains it.
 fn backing_path(above: &Source, name: &OsStr) -> Result<PathBuf, ImageError> {
-    // As in QEMU, a colon before the first slash ends the name of a protocol.
+    // As in QEMU, a colon before the first slash means a protocol.
     let first = name.as_bytes().split(|byte| *byte == b'/').next();
     if first.is_some_and(|first| first.contains(&b':')) {
-        return Err(ImageError::Protocol {
+        return Err(ImageError::BackingProtocol {
             path: above.path.clone(),
             name: name.to_string_lossy().into_owned(),
         });
@@ -111,8 +112,9 @@ fn backing_format(
     if let Some(name) = &backing.format {
         return Format::from_name(name).ok_or_else(|| refused(name));
     }
-    // It is raw. But showing a qcow2 file's tables as if they were a disk would
-    // help nobody.
+    // Without a recorded format, a backing file is raw. But if it looks like
+    // qcow2, the missing format is more likely a mistake: reading it as raw
+    // would show the qcow2 tables as a disk.
     match Format::detect(source).map_err(ImageError::read(&source.path))? {
         Format::Raw => Ok(Format::Raw),
         Format::Qcow2 => Err(refused("")),

@@ -4,32 +4,43 @@ use std::{
 };
 
 use super::{
-    chain::MOST_LAYERS,
+    chain::MAX_LAYERS,
     disk_image::Image,
     error::ImageError,
     format::Format,
     layer::Layer,
-    new_file::{NewFile, folder_of},
+    new_file::{NewFile, parent_dir},
     options::OpenOptions,
-    qcow2::{LONGEST_NAME, write_empty_layer},
+    qcow2::{MAX_BACKING_NAME, write_empty_layer},
 };
 
-/// The unit in which VMMs count the size of a disk.
+/// The unit of a disk's size in VMMs.
 const SECTOR: u64 = 512;
 
-/// Makes an empty qcow2 layer at `child` above the image `base`, which must not
-/// be written any more ([`seal`](super::seal()) sees to it). The options are
-/// those to open the base with.
+/// Creates an empty qcow2 image at `child` with `base` as its backing file.
+/// `base` must not be written to any more, which [`seal`](super::seal())
+/// ensures. `options` are used to open the base.
 ///
-/// The child has the size of the base, rounded up to whole sectors of 512 bytes.
-/// Its header names the base's format, and the base itself relative to the
-/// child's folder if the two can be moved together. After a loss of power it is
-/// there as a whole or not at all.
+/// ```no_run
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use vmcell_disk::image::{OpenOptions, create_child, seal};
+///
+/// seal("base.qcow2", &OpenOptions::new())?;
+/// create_child("base.qcow2", "vm1.qcow2", &OpenOptions::new())?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The child has the size of the base, rounded up to a multiple of 512 bytes.
+/// Its header records the format of the base and its path, relative to the
+/// child's directory if the two share a parent directory other than `/`, so
+/// that they can be moved together. After a power loss, the child is either
+/// complete or does not exist.
 ///
 /// # Errors
 ///
-/// If the base cannot be opened, is in use or has as many layers as an image may
-/// have, or something is at `child` already. Nothing is left then.
+/// If the base cannot be opened, is in use or has the maximum number of layers,
+/// or if `child` already exists. No file is left behind.
 pub fn create_child(
     base: impl AsRef<Path>,
     child: impl AsRef<Path>,
@@ -37,11 +48,11 @@ pub fn create_child(
 ) -> Result<Layer, ImageError> {
     let child = child.as_ref();
     let image = Image::open(base, options)?;
-    if image.chain.count() >= MOST_LAYERS {
-        return Err(ImageError::TooDeep { limit: MOST_LAYERS });
+    if image.chain.count() >= MAX_LAYERS {
+        return Err(ImageError::TooManyLayers { limit: MAX_LAYERS });
     }
     let top = &image.chain.top;
-    let folder = folder_of(child)
+    let folder = parent_dir(child)
         .canonicalize()
         .map_err(ImageError::write(child))?;
     let name = backing_name(&folder, &top.source.path)?;
@@ -61,7 +72,8 @@ pub fn create_child(
     })
 }
 
-/// What a child in `folder` calls its base. Neither path has symlinks in it.
+/// Returns the backing file name that a child in `folder` records for `base`.
+/// Both paths must be free of symlinks.
 fn backing_name(folder: &Path, base: &Path) -> Result<String, ImageError> {
     let bad = |reason| ImageError::BaseName {
         path: base.to_owned(),
@@ -72,13 +84,14 @@ fn backing_name(folder: &Path, base: &Path) -> Result<String, ImageError> {
         .into_os_string()
         .into_string()
         .map_err(|_| bad("its name is not UTF-8"))?;
-    if name.len() > LONGEST_NAME {
+    if name.len() > MAX_BACKING_NAME {
         return Err(bad("its name is too long"));
     }
     Ok(name)
 }
 
-/// The way from a folder to a file that shares more than the root with it.
+/// Returns the relative path from a directory to a file, if they share more
+/// than the root.
 fn relative(folder: &Path, file: &Path) -> Option<PathBuf> {
     let shared = folder
         .components()
@@ -94,7 +107,7 @@ fn relative(folder: &Path, file: &Path) -> Option<PathBuf> {
         .map(|_| Component::ParentDir);
     let down = file.components().skip(shared);
     let way: PathBuf = up.chain(down).collect();
-    // A colon in what comes first would look like the end of a protocol.
+    // A colon in the first component would look like a protocol.
     Some(match way.to_string_lossy().contains(':') {
         true => Path::new(".").join(way),
         false => way,

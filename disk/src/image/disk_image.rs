@@ -2,30 +2,31 @@ use std::{io, ops::Range, path::Path};
 
 use super::{
     chain::{Chain, open_chain},
+    chain_walk::{ChainWalk, Content, Extent, Holes, Step},
+    direct_mapped_cache::DirectMappedCache,
     error::{ImageDamage, ImageError},
     layer::{Layer, OpenLayer},
     mapping::{FileId, MappedRange, MappedRanges},
     options::OpenOptions,
-    qcow2::{Numbered, Tables, lookup, unpack},
-    slots::Slots,
-    source::Stored,
-    walk::{Content, Extent, Holes, Step, WalkOptions},
+    qcow2::{LayerRef, TableCache, decompress, lookup},
+    source::RegionKind,
 };
 use crate::read_at::{ReadAt, check_range};
 
-/// So many unpacked clusters are kept, of up to 2 MiB.
-const UNPACKED: usize = 4;
+/// Number of decompressed clusters in the cache, of up to 2 MiB each.
+const DECOMPRESSED_CLUSTERS: usize = 4;
 
-/// A disk image, open for reading, with all layers beneath it.
+/// A disk image with all its backing files, opened for reading.
 ///
-/// Unless it was opened for a look that may be torn, nobody who asks can write
-/// any of its layers until it is dropped: QEMU refuses to start.
+/// The layers stay locked until the image is dropped, so that programs that
+/// respect the locks cannot write to them: QEMU refuses to start.
+/// [`OpenOptions::allow_in_use`] opens an image without locks.
 #[derive(Debug)]
 pub struct Image {
     pub(super) chain: Chain,
     size: u64,
-    tables: Tables,
-    unpacked: Slots<Vec<u8>>,
+    tables: TableCache,
+    clusters: DirectMappedCache<Vec<u8>>,
 }
 
 impl Image {
@@ -33,48 +34,47 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// If one of them cannot be read, is in use, is not where it may be or makes
-    /// no sense: [`ImageError`] tells which.
+    /// If a file cannot be read, is in use, is outside of the allowed
+    /// directories, or is damaged: see [`ImageError`].
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, ImageError> {
         let chain = open_chain(path.as_ref(), options)?;
         Ok(Self {
             size: chain.top.size,
             chain,
-            tables: Tables::new(),
-            unpacked: Slots::new(UNPACKED, 9),
+            tables: TableCache::new(),
+            clusters: DirectMappedCache::new(DECOMPRESSED_CLUSTERS, 9),
         })
     }
 
-    /// The size of the disk.
+    /// Returns the size of the disk in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The files that it consists of, top first.
+    /// Returns the files that the image consists of, top first.
     ///
     /// # Errors
     ///
-    /// If the system does not tell about a file that is open.
+    /// If the metadata of a file cannot be read.
     pub fn layers(&self) -> io::Result<Vec<Layer>> {
         self.chain.layers().map(OpenLayer::describe).collect()
     }
 
-    /// Fills the buffer with what is at `offset` of the disk.
+    /// Fills the buffer with the bytes at `offset` of the disk.
     ///
     /// # Errors
     ///
-    /// If not all of the buffer is within the disk, or the image cannot be read
-    /// there. An error that comes from what the image holds has an
-    /// [`ImageError`] inside.
+    /// If the range reaches beyond the end of the disk, or the image cannot be
+    /// read there. An error caused by the contents of the image wraps an
+    /// [`ImageError`].
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let end = check_range(offset, buffer.len(), self.size)?;
         if self.chain.top.header.is_none() {
             return self.chain.top.read_data(offset, buffer);
         }
-        let mut walk = WalkOptions::new(self, offset..end, Holes::ReadAsData);
+        let mut walk = ChainWalk::new(self, offset..end, Holes::ReadAsData);
         let mut rest = buffer;
         while let Some(step) = walk.step()? {
-            // No step is longer than what is left of the buffer.
             let length = rest.len().min(step.length as usize);
             let (piece, later) = rest.split_at_mut(length);
             self.read_step(&step, piece)?;
@@ -83,28 +83,28 @@ impl Image {
         Ok(())
     }
 
-    /// Where the bytes at `offset` really are.
+    /// Returns where the bytes at `offset` are stored.
     ///
-    /// The run need not be as long as possible: what follows may be in the same
-    /// piece.
+    /// The range may be shorter than possible: the next range can be stored
+    /// contiguously with it.
     ///
     /// # Errors
     ///
     /// As for [`read_at`](Self::read_at).
     pub fn mapping(&self, offset: u64) -> io::Result<MappedRange> {
         check_range(offset, 1, self.size)?;
-        match self.runs(offset..self.size).next() {
+        match self.mapped_ranges(offset..self.size).next() {
             Some(run) => run,
             None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
-    /// Where the bytes of a range really are, in order. What of the range is
-    /// beyond the end of the disk is left out.
-    pub fn runs(&self, range: Range<u64>) -> MappedRanges<'_> {
+    /// Returns where the bytes of a range are stored, in order. The part of the
+    /// range beyond the end of the disk is ignored.
+    pub fn mapped_ranges(&self, range: Range<u64>) -> MappedRanges<'_> {
         let range = range.start..range.end.min(self.size);
         MappedRanges {
-            walk: WalkOptions::new(self, range, Holes::Found),
+            walk: ChainWalk::new(self, range, Holes::Detect),
         }
     }
 
@@ -112,7 +112,7 @@ impl Image {
         self.chain.layer(layer).map(|layer| layer.source.id)
     }
 
-    /// What one layer has at a place, up to `end` at most.
+    /// Returns what one layer stores at an offset, up to `end` at most.
     pub(super) fn lookup(
         &self,
         number: usize,
@@ -129,7 +129,7 @@ impl Image {
         }
         let end = end.min(layer.size);
         if let Some(header) = &layer.header {
-            let layer = Numbered {
+            let layer = LayerRef {
                 number,
                 source: &layer.source,
                 header,
@@ -137,12 +137,12 @@ impl Image {
             return lookup(layer, &self.tables, at, end);
         }
         let (stored, end) = match holes {
-            Holes::ReadAsData => (Stored::Data, end),
-            Holes::Found => layer.source.data_or_hole(at, end)?,
+            Holes::ReadAsData => (RegionKind::Data, end),
+            Holes::Detect => layer.source.data_or_hole(at, end)?,
         };
         let content = match stored {
-            Stored::Data => Content::Data { offset: at },
-            Stored::Hole => Content::Zero,
+            RegionKind::Data => Content::Data { offset: at },
+            RegionKind::Hole => Content::Zero,
         };
         Ok(Extent::new(at, end, content))
     }
@@ -152,15 +152,15 @@ impl Image {
         match (step.content, layer) {
             (Content::Data { offset }, Some(layer)) => layer.read_data(offset, buffer),
             (
-                Content::Packed {
+                Content::Compressed {
                     offset,
                     length,
                     within,
                 },
                 Some(layer),
             ) => {
-                let load = || unpack_at(layer, offset, length, step.start);
-                self.unpacked.with((step.layer, offset), load, |cluster| {
+                let load = || decompress_at(layer, offset, length, step.start);
+                self.clusters.with((step.layer, offset), load, |cluster| {
                     let within = within as usize;
                     let bytes = cluster.get(within..within + buffer.len());
                     buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
@@ -175,18 +175,18 @@ impl Image {
     }
 }
 
-fn unpack_at(layer: &OpenLayer, offset: u64, length: u64, at: u64) -> io::Result<Vec<u8>> {
+fn decompress_at(layer: &OpenLayer, offset: u64, length: u64, at: u64) -> io::Result<Vec<u8>> {
     let Some(header) = &layer.header else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let mut packed = vec![0; length as usize];
-    layer.source.read_padded(offset, &mut packed)?;
+    let mut compressed = vec![0; length as usize];
+    layer.source.read_padded(offset, &mut compressed)?;
     let mut cluster = vec![0; header.cluster() as usize];
-    match unpack(header.method, &packed, &mut cluster) {
+    match decompress(header.compression, &compressed, &mut cluster) {
         Ok(()) => Ok(cluster),
         Err(_) => Err(ImageError::Damaged {
             path: layer.source.path.clone(),
-            damage: ImageDamage::Packed { at },
+            damage: ImageDamage::Compressed { at },
         }
         .into()),
     }

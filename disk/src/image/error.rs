@@ -3,211 +3,210 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why an image cannot be opened, read or made.
+/// An error from opening, reading or creating an image.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// The system refuses to open or read a file.
+    /// A file cannot be opened or read.
     #[error("cannot read {path:?}")]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error from the operating system.
         source: io::Error,
     },
 
-    /// The system refuses to make or change a file. What was begun is removed.
+    /// A file cannot be created or changed. Partial output is removed.
     #[error("cannot write {path:?}")]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error from the operating system.
         source: io::Error,
     },
 
-    /// Only regular files are images.
-    #[error("{path:?} is not a regular file: only files are images")]
+    /// The path is not a regular file.
+    #[error("{path:?} is not a regular file: only regular files can be images")]
     NotAFile {
-        /// What was named.
+        /// The path.
         path: PathBuf,
     },
 
-    /// Somebody may be writing the image at this moment, or counts on nobody
-    /// doing so.
+    /// Another process may be writing to the image, or relies on it not being
+    /// written.
     #[error(
-        "{path:?} is in use: stop the VM that has it, or to read it ask for a look that may be torn"
+        "{path:?} is in use: stop the VM that uses it, or allow images in use to read it anyway"
     )]
     InUse {
-        /// The image, or a layer beneath it.
+        /// The image, or one of its backing files.
         path: PathBuf,
     },
 
-    /// The file system cannot tell whether the image is in use.
-    #[error("cannot tell whether {path:?} is in use: ask for a look that may be torn")]
+    /// The file system of the host does not support the locks that show whether
+    /// the image is in use.
+    #[error("cannot determine whether {path:?} is in use: allow images in use to read it anyway")]
     Lock {
-        /// The image, or a layer beneath it.
+        /// The image, or one of its backing files.
         path: PathBuf,
-        /// What the file system says.
+        /// The error from the operating system.
         source: io::Error,
     },
 
-    /// A VM would write to a raw image. What a guest writes there could pass for
-    /// another format later, so a VM has a qcow2 layer above it.
-    #[error("{path:?} is a raw image: make a child of it for the VM to write to")]
+    /// The image was opened for a VM to write to, but it is raw. What a guest
+    /// writes to a raw disk could later be taken for another format, so the
+    /// writable layer must be qcow2.
+    #[error("{path:?} is a raw image: create a qcow2 child of it for the VM to write to")]
     Raw {
         /// The image.
         path: PathBuf,
     },
 
-    /// A VM would write to a layer that is sealed.
-    #[error("{path:?} is sealed: make a child of it for the VM to write to")]
+    /// The image was opened for a VM to write to, but it is sealed.
+    #[error("{path:?} is sealed: create a child of it for the VM to write to")]
     Sealed {
         /// The layer.
         path: PathBuf,
     },
 
-    /// A backing file is not where the caller allows backing files.
-    #[error(
-        "the backing file {path:?} is in no folder that is allowed: allow its folder if it may be read"
-    )]
-    Outside {
-        /// Where it really is.
+    /// A backing file is outside of the allowed directories.
+    #[error("the backing file {path:?} is not in an allowed directory: allow it if it may be read")]
+    BackingNotAllowed {
+        /// Its real path.
         path: PathBuf,
     },
 
-    /// A backing file is named by something else than a path.
-    #[error("{path:?} names its backing file {name:?}: only paths are followed")]
-    Protocol {
+    /// The name of a backing file is not a path but a protocol such as `nbd:`.
+    #[error("{path:?} has the backing file {name:?}: only file paths are supported")]
+    BackingProtocol {
         /// The image.
         path: PathBuf,
-        /// The name in its header.
+        /// The backing file name in its header.
         name: String,
     },
 
-    /// A backing file has a format that is not read, or none is named and it
-    /// looks as if it were not raw.
+    /// A backing file has an unsupported format, or no format is recorded and
+    /// it looks like qcow2.
     #[error(
-        "{path:?} says of its backing file that its format is {format:?}: it must say raw or qcow2 \
-         (`qemu-img rebase -u -F FORMAT -b BACKING IMAGE` writes it down)"
+        "{path:?} records the format {format:?} for its backing file: it must be raw or qcow2 \
+         (`qemu-img rebase -u -F FORMAT -b BACKING IMAGE` sets it)"
     )]
     BackingFormat {
         /// The image.
         path: PathBuf,
-        /// The format that its header names; empty if it names none.
+        /// The format in the header; empty if there is none.
         format: String,
     },
 
-    /// A layer is above itself.
-    #[error("{path:?} is beneath itself: `qemu-img rebase -u` gives it another backing file")]
+    /// A layer is its own backing file, directly or indirectly.
+    #[error("{path:?} is its own backing file: `qemu-img rebase -u` sets another one")]
     Loop {
         /// The layer.
         path: PathBuf,
     },
 
-    /// There are too many layers.
+    /// The image has too many layers.
     #[error("the image has more than {limit} layers: flatten it")]
-    TooDeep {
-        /// How many there may be.
+    TooManyLayers {
+        /// The maximum number of layers.
         limit: usize,
     },
 
-    /// The image needs something that is not supported.
+    /// The image uses an unsupported feature.
     #[error(
-        "{path:?} needs {feature}, which is not supported: `qemu-img convert -O qcow2` makes an \
-         image without it"
+        "{path:?} uses {feature}, which is not supported: `qemu-img convert -O qcow2` creates \
+         an image without it"
     )]
     Unsupported {
         /// The image.
         path: PathBuf,
-        /// What it needs.
+        /// The feature.
         feature: String,
     },
 
-    /// The image claims a size that is not supported.
+    /// The image is larger than supported.
     #[error("{path:?} has {size} bytes, more than the {limit} that are supported")]
     TooLarge {
         /// The image.
         path: PathBuf,
-        /// What it claims.
+        /// The size of the disk in bytes.
         size: u64,
-        /// What is supported.
+        /// The maximum size in bytes.
         limit: u64,
     },
 
-    /// The image makes no sense.
+    /// The image is damaged.
     #[error("{path:?} is damaged: {damage}")]
     Damaged {
         /// The image.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         damage: ImageDamage,
     },
 
-    /// A new image would have taken the place of a file.
+    /// The path of a new image already exists.
     #[error("{path:?} exists already: remove it or choose another name")]
     Exists {
         /// The file.
         path: PathBuf,
     },
 
-    /// The name of a base cannot be written into a child's header.
+    /// The path of a base cannot be stored in a child's header.
     #[error("{path:?} cannot be a base: {reason}")]
     BaseName {
         /// The base.
         path: PathBuf,
-        /// What is wrong with its name.
+        /// Why not.
         reason: &'static str,
     },
 
-    /// There is more data than was allowed. Nothing is left of what was
-    /// written.
+    /// The image holds more data than allowed. The output is removed.
     #[error(
         "the image holds more than {limit} bytes of data: raise the limit if it can be trusted"
     )]
     Limit {
-        /// What was allowed.
+        /// The limit in bytes.
         limit: u64,
     },
 
-    /// The caller wanted no more. Nothing is left of what was written.
+    /// The caller cancelled the operation. The output is removed.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// What is wrong with an image.
+/// Damage in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageDamage {
-    /// The header makes no sense.
-    #[error("its header has a bad {0}")]
+    /// A field of the header is invalid.
+    #[error("its header has an invalid {0}")]
     Header(&'static str),
-    /// A table that translates places is not where one can be.
-    #[error("a table is said to be at {offset}, where none can be")]
+    /// The offset of an L1 or L2 table is invalid.
+    #[error("the table offset {offset} is invalid")]
     Table {
-        /// Where it is said to be.
+        /// The recorded offset.
         offset: u64,
     },
-    /// The data of a place is not where data can be. The file may be cut off.
-    #[error("what belongs at {at} is said to be at {offset} of the file, where nothing can be")]
+    /// The offset of a data cluster is invalid. The file may be truncated.
+    #[error("the data of offset {at} is recorded at offset {offset} of the file, which is invalid")]
     Data {
-        /// The place in the disk.
+        /// The offset on the disk.
         at: u64,
-        /// Where it is said to be.
+        /// The recorded offset.
         offset: u64,
     },
-    /// Compressed data cannot be unpacked.
-    #[error("what belongs at {at} cannot be unpacked")]
-    Packed {
-        /// The place in the disk.
+    /// Compressed data cannot be decompressed.
+    #[error("the data of offset {at} cannot be decompressed")]
+    Compressed {
+        /// The offset on the disk.
         at: u64,
     },
-    /// It was not closed, or marked as broken by who had it.
+    /// The image was not closed properly, or was marked as corrupt.
     #[error("it was not closed properly: `qemu-img check -r all` repairs it")]
     Unclean,
 }
 
 impl ImageError {
-    /// For `map_err`: the file cannot be read.
+    /// Returns a function for `map_err` that makes a [`Self::Read`].
     pub(super) fn read<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
         move |error| Self::Read {
             path: path.to_owned(),
@@ -215,7 +214,7 @@ impl ImageError {
         }
     }
 
-    /// For `map_err`: the file cannot be written.
+    /// Returns a function for `map_err` that makes a [`Self::Write`].
     pub(super) fn write<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
         move |error| Self::Write {
             path: path.to_owned(),
@@ -223,8 +222,8 @@ impl ImageError {
         }
     }
 
-    /// Reading an image that is open fails with an `io::Error`; what is behind
-    /// it may be known better.
+    /// Returns a function for `map_err` that unwraps the [`ImageError`] in an
+    /// [`io::Error`], or makes a [`Self::Read`].
     pub(super) fn from_reading(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |error| match error.downcast::<Self>() {
             Ok(error) => error,
@@ -236,7 +235,7 @@ impl ImageError {
     }
 }
 
-/// Damage that is found while reading.
+/// For damage found while reading.
 impl From<ImageError> for io::Error {
     fn from(error: ImageError) -> Self {
         Self::new(io::ErrorKind::InvalidData, error)

@@ -13,51 +13,62 @@ use super::{
     new_file::NewFile,
 };
 
-/// So much is copied at a time.
-const PIECE: usize = 1 << 20;
-/// Zeroes are left out in multiples of this, which is what file systems store.
+/// Number of bytes copied at a time.
+const CHUNK_SIZE: usize = 1 << 20;
+/// Granularity of holes: the usual block size of file systems.
 const BLOCK: usize = 4096;
 static ZEROES: [u8; BLOCK] = [0; BLOCK];
 
-/// How far flattening has come.
+/// The progress of [`flatten`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Progress {
-    /// How much of the disk is done.
+pub struct FlattenProgress {
+    /// Number of bytes of the disk that are done.
     pub done: u64,
-    /// The size of the disk.
+    /// The size of the disk in bytes.
     pub size: u64,
-    /// How many bytes of data were written.
+    /// Number of bytes of data written so far.
     pub written: u64,
 }
 
-/// What flattening made.
+/// The result of [`flatten`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Flattened {
-    /// The size of the disk, and of the file.
+    /// The size of the disk and of the file, in bytes.
     pub size: u64,
-    /// How many bytes of data were written; the rest is holes.
+    /// Number of bytes of data written; the rest are holes.
     pub written: u64,
-    /// How many bytes it takes of the file system.
+    /// Number of bytes allocated on the host's file system.
     pub allocated: u64,
 }
 
-/// Writes the disk of an image to one raw sparse file at `to`. Zeroes become
-/// holes, also those that the image has stored.
+/// Writes the contents of an image to a single sparse raw file at `to`. Zeros
+/// become holes, also those stored in the image.
 ///
-/// `progress` is called after each piece, and may end it. No more than `limit`
-/// bytes of data are written, whatever size the image claims.
+/// ```no_run
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::ops::ControlFlow;
+/// use vmcell_disk::image::{Image, OpenOptions, flatten};
+///
+/// let image = Image::open("vm1.qcow2", &OpenOptions::new())?;
+/// flatten(&image, "vm1.raw", 20 << 30, &mut |_| ControlFlow::Continue(()))?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// `progress` is called after each chunk and can cancel the operation. At most
+/// `limit` bytes of data are written, whatever size the image claims.
 ///
 /// # Errors
 ///
-/// If the image cannot be read, the file not be written, something is at `to`
-/// already, the limit is reached or the caller ends it. Nothing is left then.
+/// If the image cannot be read, the file cannot be written, `to` already
+/// exists, the limit is exceeded or the caller cancels. No file is left behind.
 pub fn flatten(
     image: &Image,
     to: impl AsRef<Path>,
     limit: u64,
-    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    progress: &mut dyn FnMut(FlattenProgress) -> ControlFlow<()>,
 ) -> Result<Flattened, ImageError> {
     let to = to.as_ref();
     let from = &image.chain.top.source.path;
@@ -65,12 +76,12 @@ pub fn flatten(
     let file = NewFile::create(to)?;
     file.file().set_len(size).map_err(ImageError::write(to))?;
 
-    let mut buffer = vec![0; PIECE];
+    let mut buffer = vec![0; CHUNK_SIZE];
     let mut written = 0;
-    for run in image.runs(0..size) {
+    for run in image.mapped_ranges(0..size) {
         let run = run.map_err(ImageError::from_reading(from))?;
         for (offset, length) in pieces(&run) {
-            if run.place != Location::Zero {
+            if run.location != Location::Zero {
                 let piece = buffer.get_mut(..length as usize).unwrap_or_default();
                 let reading = image.read_at(offset, piece);
                 reading.map_err(ImageError::from_reading(from))?;
@@ -79,17 +90,17 @@ pub fn flatten(
                     .ok_or(ImageError::Limit { limit })?;
             }
             let done = offset + length;
-            let told = progress(Progress {
+            let flow = progress(FlattenProgress {
                 done,
                 size,
                 written,
             });
-            if told.is_break() {
+            if flow.is_break() {
                 return Err(ImageError::Cancelled);
             }
         }
     }
-    let file = file.finish_for_good()?;
+    let file = file.finish_durable()?;
     let metadata = file.metadata().map_err(ImageError::read(to))?;
     Ok(Flattened {
         size,
@@ -98,20 +109,20 @@ pub fn flatten(
     })
 }
 
-/// A run of zeroes in one piece, one of data in small ones: where, how long.
+/// Splits a range into (offset, length) chunks. A range of zeros stays whole.
 fn pieces(run: &MappedRange) -> impl Iterator<Item = (u64, u64)> + use<> {
     let end = run.offset + run.length;
-    let step = match run.place {
+    let step = match run.location {
         Location::Zero => run.length,
-        _ => PIECE as u64,
+        _ => CHUNK_SIZE as u64,
     };
     (run.offset..end)
         .step_by(step as usize)
         .map(move |offset| (offset, step.min(end - offset)))
 }
 
-/// Writes what is not zero, and tells how much that was, or nothing if it is
-/// more than `limit`.
+/// Writes the blocks that are not all zero. Returns the number of bytes
+/// written, or `None` if it exceeds `limit`.
 fn write_data(file: &File, offset: u64, piece: &[u8], limit: u64) -> io::Result<Option<u64>> {
     let mut written = 0;
     let mut at = 0;
@@ -130,7 +141,7 @@ fn write_data(file: &File, offset: u64, piece: &[u8], limit: u64) -> io::Result<
     Ok(Some(written))
 }
 
-/// How many bytes the first blocks have for which this is so.
+/// Returns the length of the leading blocks for which `is_so` holds.
 fn length_of_blocks(bytes: &[u8], is_so: impl Fn(&[u8]) -> bool) -> usize {
     let blocks = bytes.chunks(BLOCK).take_while(|block| is_so(block));
     blocks.map(<[u8]>::len).sum()

@@ -2,18 +2,19 @@ use std::{fmt, io, os::unix::fs::FileExt as _};
 
 use super::source::Source;
 
-/// How an image is stored.
+/// The format of an image file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
-    /// The bytes of the disk as they are.
+    /// The bytes of the disk, unmodified.
     Raw,
     /// QEMU's copy-on-write format, version 2 or 3.
     Qcow2,
 }
 
 impl Format {
-    /// The name that QEMU gives it, which is also what a qcow2 header holds.
+    /// Returns QEMU's name of the format, which is also stored in qcow2
+    /// headers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -21,7 +22,7 @@ impl Format {
         }
     }
 
-    /// The format with this name.
+    /// Returns the format with this QEMU name.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "raw" | "file" => Some(Self::Raw),
@@ -30,7 +31,7 @@ impl Format {
         }
     }
 
-    /// What the first bytes say, which may be a guest's lie.
+    /// Detects the format from the first bytes, which a guest may have forged.
     pub(super) fn detect(source: &Source) -> io::Result<Self> {
         let mut magic = [0; 4];
         match source.file.read_exact_at(&mut magic, 0) {

@@ -7,32 +7,32 @@ use std::{
 use super::{
     error::ImageError,
     format::Format,
-    qcow2::{Backing, Header, MOST_BYTES},
+    qcow2::{Backing, Header, MAX_IMAGE_SIZE},
     source::Source,
 };
 
-/// One file of an image.
+/// One file of an image: the image itself or a backing file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Layer {
-    /// Where it is, with all symlinks resolved.
+    /// Its path, with all symlinks resolved.
     pub path: PathBuf,
-    /// How it is stored.
+    /// Its format.
     pub format: Format,
-    /// The size of the disk that it shows.
+    /// The size of the disk in bytes, as this layer records it.
     pub size: u64,
-    /// How many bytes it takes of the file system.
+    /// Number of bytes allocated on the host's file system.
     pub allocated: u64,
-    /// Nobody may write it: see [`seal`](super::seal()).
+    /// Whether it has no write permission: see [`seal`](super::seal()).
     pub sealed: bool,
 }
 
-/// A file of an image that is open.
+/// An open layer.
 #[derive(Debug)]
 pub(super) struct OpenLayer {
     pub(super) source: Source,
     pub(super) size: u64,
-    /// What a qcow2 file begins with; a raw one has none.
+    /// The qcow2 header. `None` for a raw file.
     pub(super) header: Option<Header>,
 }
 
@@ -43,11 +43,11 @@ impl OpenLayer {
             Format::Qcow2 => Some(Header::read(&source)?),
         };
         let size = header.as_ref().map_or(source.length, |header| header.size);
-        if size > MOST_BYTES {
+        if size > MAX_IMAGE_SIZE {
             return Err(ImageError::TooLarge {
                 path: source.path,
                 size,
-                limit: MOST_BYTES,
+                limit: MAX_IMAGE_SIZE,
             });
         }
         Ok(Self {
@@ -68,23 +68,23 @@ impl OpenLayer {
         self.header.as_ref()?.backing.as_ref()
     }
 
-    /// Bytes of the layer's file, where data was found.
+    /// Reads data from the layer's file.
     pub(super) fn read_data(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         match self.header {
             None => self.source.file.read_exact_at(buffer, offset),
-            // The file need not go on to the end of its last cluster.
+            // The file may end within its last cluster.
             Some(_) => self.source.read_padded(offset, buffer),
         }
     }
 
-    /// What there is to tell about it.
+    /// Returns the public description of the layer.
     pub(super) fn describe(&self) -> io::Result<Layer> {
         let metadata = self.source.file.metadata()?;
         Ok(Layer {
             path: self.source.path.clone(),
             format: self.format(),
             size: self.size,
-            // Blocks of stat(2) have 512 bytes.
+            // `st_blocks` counts units of 512 bytes: stat(2).
             allocated: metadata.blocks() * 512,
             sealed: metadata.mode() & 0o222 == 0,
         })

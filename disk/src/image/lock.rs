@@ -1,15 +1,15 @@
-//! Whether somebody may write an image, and keeping them from it.
+//! Locks that show whether an image is in use, compatible with QEMU's.
 //!
-//! QEMU says what it does with an image by locking single bytes of it for
-//! reading: byte 100 + n if it does n, byte 200 + n if it allows nobody else to
-//! do n. After it has locked its own bytes it looks whether somebody holds the
-//! opposite ones. We do the same, as one who reads and allows no writers or who
-//! writes alone, in the same order, so of two that start at the same moment at
-//! least one is refused. Other VMMs lock the whole file, with fcntl(2) or
-//! flock(2).
+//! QEMU announces what it does with an image by taking read locks on single
+//! bytes: byte 100 + n for an operation n that it performs, byte 200 + n for an
+//! operation n that it does not allow others to perform. After that, it checks
+//! whether another process holds one of the conflicting bytes. This module does
+//! the same in the same order, as a reader that allows no writers or as the
+//! only writer. Of two processes that start at the same time, at least one is
+//! refused. Other VMMs lock the whole file, with fcntl(2) or flock(2).
 //!
-//! Such a lock belongs to what open(2) made. A VMM that inherits it has the lock
-//! too, and is not in its own way.
+//! The locks belong to the open file description. A VMM that inherits the
+//! descriptor holds them too, and does not conflict with itself.
 
 use std::{
     fs::File,
@@ -24,29 +24,32 @@ use nix::{
 };
 use rustix::fs::{FlockOperation, flock};
 
-/// Where QEMU says what it does.
-const DOES: i64 = 100;
-/// Where QEMU says what it allows nobody else to do.
-const FORBIDS: i64 = 200;
-/// To read what belongs together.
+/// First byte for operations that a process performs (`RAW_LOCK_PERM_BASE` in
+/// QEMU).
+const PERM: i64 = 100;
+/// First byte for operations that a process does not allow to others
+/// (`RAW_LOCK_SHARED_BASE` in QEMU).
+const DENY: i64 = 200;
+/// The operations, as in QEMU's `BLK_PERM_*`. This one is a consistent read.
 const READ: i64 = 0;
 const WRITE: i64 = 1;
 const RESIZE: i64 = 3;
 
-/// What was found out about an image.
+/// The result of taking the locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LockHolder {
-    /// Nobody does what we do not want, nor can they, if they ask, while the
-    /// file is open.
-    Ours,
-    /// Somebody may be doing it.
-    Others,
+pub(super) enum LockOutcome {
+    /// The locks are held. Until they are released, processes that respect them
+    /// cannot perform conflicting operations.
+    Acquired,
+    /// Another process holds a conflicting lock.
+    InUse,
 }
 
-/// A file whose locks are given back when this is dropped.
+/// A file whose locks are released on drop.
 ///
-/// Closing it is not enough: a process that another thread has just forked has
-/// a copy, with the locks, until it executes its program.
+/// Closing the file is not enough: a child process that another thread has just
+/// forked holds a copy of the descriptor, and with it the locks, until it calls
+/// execve(2).
 #[derive(Debug)]
 pub(super) struct LockedFile {
     file: File,
@@ -61,8 +64,8 @@ impl LockedFile {
         }
     }
 
-    /// The file for somebody else, with its locks.
-    pub(super) fn hand_over(mut self) -> io::Result<File> {
+    /// Returns the file with its locks, which are then not released on drop.
+    pub(super) fn into_file(mut self) -> io::Result<File> {
         let file = self.file.try_clone()?;
         self.unlocks = false;
         Ok(file)
@@ -87,26 +90,26 @@ impl Drop for LockedFile {
     }
 }
 
-/// Says that we read the file, until it is closed, and tells whether somebody
-/// may be writing it.
-pub(super) fn lock_for_reading(file: &File) -> io::Result<LockHolder> {
+/// Locks the file for reading until it is closed, unless another process may be
+/// writing to it.
+pub(super) fn lock_for_reading(file: &File) -> io::Result<LockOutcome> {
     lock(
         file,
         FlockOperation::NonBlockingLockShared,
-        &[DOES + READ, FORBIDS + WRITE, FORBIDS + RESIZE],
-        &[DOES + WRITE, DOES + RESIZE, FORBIDS + READ],
+        &[PERM + READ, DENY + WRITE, DENY + RESIZE],
+        &[PERM + WRITE, PERM + RESIZE, DENY + READ],
     )
 }
 
-/// Says that we, or who inherits the file from us, write it until it is closed,
-/// and tells whether somebody else may be writing it or counts on nobody doing
-/// so.
-pub(super) fn lock_for_writing(file: &File) -> io::Result<LockHolder> {
+/// Locks the file for writing until this process and all that inherit it have
+/// closed it, unless another process may be writing to it or relies on it not
+/// being written.
+pub(super) fn lock_for_writing(file: &File) -> io::Result<LockOutcome> {
     lock(
         file,
         FlockOperation::NonBlockingLockExclusive,
-        &[DOES + READ, DOES + WRITE, FORBIDS + WRITE, FORBIDS + RESIZE],
-        &[DOES + WRITE, DOES + RESIZE, FORBIDS + READ, FORBIDS + WRITE],
+        &[PERM + READ, PERM + WRITE, DENY + WRITE, DENY + RESIZE],
+        &[PERM + WRITE, PERM + RESIZE, DENY + READ, DENY + WRITE],
     )
 }
 
@@ -115,17 +118,17 @@ fn lock(
     whole: FlockOperation,
     ours: &[i64],
     opposite: &[i64],
-) -> io::Result<LockHolder> {
+) -> io::Result<LockOutcome> {
     match flock(file, whole) {
         Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(LockHolder::Others),
+        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(LockOutcome::InUse),
         Err(errno) => return Err(errno.into()),
     }
     for byte in ours {
         let ours = lock_of(libc::F_RDLCK, *byte..byte + 1);
         match fcntl(file, FcntlArg::F_OFD_SETLK(&ours)) {
             Ok(_) => {}
-            Err(Errno::EAGAIN | Errno::EACCES) => return Ok(LockHolder::Others),
+            Err(Errno::EAGAIN | Errno::EACCES) => return Ok(LockOutcome::InUse),
             Err(errno) => return Err(errno.into()),
         }
     }
@@ -136,13 +139,14 @@ fn lock(
     for mut wanted in opposite.chain([whole_file]) {
         fcntl(file, FcntlArg::F_OFD_GETLK(&mut wanted))?;
         if i32::from(wanted.l_type) != libc::F_UNLCK {
-            return Ok(LockHolder::Others);
+            return Ok(LockOutcome::InUse);
         }
     }
-    Ok(LockHolder::Ours)
+    Ok(LockOutcome::Acquired)
 }
 
-/// A lock of these bytes. An empty range at 0 is the whole file: fcntl(2).
+/// Returns a lock of these bytes. An empty range at 0 means the whole file:
+/// fcntl(2).
 fn lock_of(kind: libc::c_int, bytes: Range<i64>) -> libc::flock {
     libc::flock {
         l_type: kind as libc::c_short,
@@ -162,23 +166,23 @@ mod tests {
         let disk = tempfile::NamedTempFile::new().unwrap();
         let locked = || {
             let file = LockedFile::new(File::open(disk.path()).unwrap());
-            assert_eq!(lock_for_reading(&file).unwrap(), LockHolder::Ours);
+            assert_eq!(lock_for_reading(&file).unwrap(), LockOutcome::Acquired);
             file
         };
-        let use_of_writer = || {
+        let lock_as_writer = || {
             let file = LockedFile::new(disk.reopen().unwrap());
             lock_for_writing(&file).unwrap()
         };
         let file = locked();
-        // As a child has that was forked just now.
+        // Like the copy in a child process that was just forked.
         let copy = file.try_clone().unwrap();
-        assert_eq!(use_of_writer(), LockHolder::Others);
+        assert_eq!(lock_as_writer(), LockOutcome::InUse);
         drop(file);
-        assert_eq!(use_of_writer(), LockHolder::Ours);
+        assert_eq!(lock_as_writer(), LockOutcome::Acquired);
         drop(copy);
 
-        let of_somebody_else = locked().hand_over().unwrap();
-        assert_eq!(use_of_writer(), LockHolder::Others);
-        drop(of_somebody_else);
+        let handed_over = locked().into_file().unwrap();
+        assert_eq!(lock_as_writer(), LockOutcome::InUse);
+        drop(handed_over);
     }
 }

@@ -1,62 +1,63 @@
 use std::io;
 
-use super::walk::WalkOptions;
+use super::chain_walk::ChainWalk;
 
-/// A file, however it is named.
+/// Identifies a file independent of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
-    /// The device that its file system is on.
+    /// The device number of its file system.
     pub device: u64,
-    /// Its inode.
+    /// Its inode number.
     pub inode: u64,
 }
 
-/// Bytes of a disk that are stored in one piece.
+/// A range of a disk that is stored contiguously.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedRange {
-    /// Where in the disk it begins.
+    /// The offset on the disk.
     pub offset: u64,
-    /// How long it is. Never 0.
+    /// The length in bytes, never 0.
     pub length: u64,
-    /// Where its bytes really are.
-    pub place: Location,
+    /// Where it is stored.
+    pub location: Location,
 }
 
-/// Where bytes of a disk really are. Two disks hold the same bytes wherever
-/// their places are equal, as long as nobody writes the file.
+/// Where bytes of a disk are stored. Two disks hold the same bytes wherever
+/// their locations are equal, as long as the file is not written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Location {
-    /// Nowhere: they are zeroes.
+    /// Not stored: the bytes are zeros.
     Zero,
-    /// In a file, as they are.
+    /// Uncompressed in a file.
     File {
         /// The file.
         file: FileId,
-        /// Where in the file.
+        /// The offset in the file.
         offset: u64,
     },
-    /// In a file, compressed.
-    Packed {
+    /// Compressed in a file.
+    Compressed {
         /// The file.
         file: FileId,
-        /// Where in the file the compressed piece begins.
+        /// The offset of the compressed cluster in the file.
         offset: u64,
-        /// How far into the unpacked piece.
+        /// The offset in the decompressed cluster.
         within: u64,
     },
 }
 
-/// The runs of a disk, in order. Made by [`Image::runs`](super::Image::runs).
+/// The mapping of a disk, in order. Returned by
+/// [`Image::mapped_ranges`](super::Image::mapped_ranges).
 #[derive(Debug)]
 pub struct MappedRanges<'a> {
-    pub(super) walk: WalkOptions<'a>,
+    pub(super) walk: ChainWalk<'a>,
 }
 
 impl Iterator for MappedRanges<'_> {
     type Item = io::Result<MappedRange>;
 
-    /// The next run. An error is the last item.
+    /// Returns the next range. An error is the last item.
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.walk.step().transpose()?;
         Some(step.map(|step| step.run()))

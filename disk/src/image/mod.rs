@@ -1,4 +1,4 @@
-//! Disk images: raw files and qcow2 chains, read without a VM, and the
+//! Disk images: reading raw files and qcow2 chains, and creating the
 //! copy-on-write layers that VMs write to.
 //!
 //! ```text
@@ -6,29 +6,30 @@
 //!          Window of an Image             (a partition of it)
 //! ```
 //!
-//! Nothing in an image is trusted. A guest can write whatever it likes to its
-//! disk, so this is what is never done on the word of an image:
+//! Images are untrusted, since a guest can write anything to its disk:
 //!
-//! - *Formats.* The format of the image that is opened is told by its first
-//!   bytes only if the caller does not name it ([`OpenOptions::format`]). A
-//!   guest can write a qcow2 header to the beginning of its raw disk: whoever
-//!   opens a raw disk that a guest had must say that it is raw. The format of a
-//!   backing file is the one that the header above it names, or raw; its first
-//!   bytes never decide.
-//! - *Names.* A backing file is opened only if it is a regular file that is,
-//!   with all symlinks resolved, beneath a folder that the caller allows
-//!   ([`OpenOptions::allow`]), by default the folder of the image itself.
-//!   Protocols such as `json:` or `nbd:` are refused.
-//! - *Sizes.* No table is held in memory because a header claims it: what is
-//!   looked up is read in pieces of a few KiB, of which a limited number is
-//!   kept.
+//! - *Formats.* The format of the opened image is detected from its first bytes
+//!   only if the caller does not set it ([`OpenOptions::format`]). A guest can
+//!   write a qcow2 header to the start of its raw disk, so callers must set the
+//!   format of a raw disk that a guest had. The format of a backing file is the
+//!   one in the header of the layer above, or raw; it is never detected from
+//!   its contents.
+//! - *Backing files.* A backing file is opened only if it is a regular file
+//!   whose real path, with all symlinks resolved, is below a directory that the
+//!   caller allows ([`OpenOptions::allow_backing`]), by default the image's own
+//!   directory. Protocols such as `json:` or `nbd:` are rejected.
+//! - *Sizes.* Memory use does not depend on the sizes that a header claims:
+//!   tables are read in chunks of a few KiB, and the cache holds a fixed number
+//!   of them.
 //!
-//! Images are read by code of our own. `imago` is as fast, but keeps whole tables
-//! of every layer in memory, does not know zstd, and refuses an image that was not
-//! closed, as a killed VM may leave it.
+//! The crate has its own code for images. `imago` reads as fast, but keeps whole
+//! tables of every layer in memory, does not support zstd, and rejects an image
+//! that was not closed properly, as a killed VM may leave it.
 
 mod chain;
+mod chain_walk;
 mod child;
+mod direct_mapped_cache;
 mod disk_image;
 mod error;
 mod flatten;
@@ -41,9 +42,7 @@ mod options;
 pub mod partition;
 mod qcow2;
 mod seal;
-mod slots;
 mod source;
-mod walk;
 mod window;
 mod writable;
 
@@ -53,7 +52,7 @@ mod tests;
 pub use child::create_child;
 pub use disk_image::Image;
 pub use error::{ImageDamage, ImageError};
-pub use flatten::{Flattened, Progress, flatten};
+pub use flatten::{FlattenProgress, Flattened, flatten};
 pub use format::Format;
 pub use layer::Layer;
 pub use mapping::{FileId, Location, MappedRange, MappedRanges};
@@ -61,4 +60,4 @@ pub use options::OpenOptions;
 pub use qcow2::write_empty_layer;
 pub use seal::seal;
 pub use window::Window;
-pub use writable::Writable;
+pub use writable::WritableImage;

@@ -9,8 +9,8 @@ use rustix::{fs::Mode, io::Errno};
 use super::error::ImageError;
 use vmcell_tree::transfer::{Scratch, Unfinished};
 
-/// A file that is not there until it is finished. Dropped before, nothing is
-/// left of it.
+/// A file without a name until it is finished. If dropped before, it is
+/// removed.
 #[derive(Debug)]
 pub(super) struct NewFile {
     unfinished: Unfinished,
@@ -20,12 +20,12 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file that will be at `path`, where nothing may be.
+    /// Creates a file that will get the name `path`, which must not exist.
     pub(super) fn create(path: &Path) -> Result<Self, ImageError> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(exists(path));
         }
-        let folder = File::open(folder_of(path)).map_err(ImageError::write(path))?;
+        let folder = File::open(parent_dir(path)).map_err(ImageError::write(path))?;
         let mode = Mode::from_raw_mode(0o666);
         let unfinished = Unfinished::create(folder.as_fd(), mode, &mut Scratch::new())
             .map_err(ImageError::write(path))?;
@@ -38,28 +38,28 @@ impl NewFile {
         })
     }
 
-    /// The file, to read and write.
+    /// Returns the file, opened for reading and writing.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Gives the file its name, unless something took it meanwhile. After a loss
-    /// of power it is there as a whole or not at all.
+    /// Gives the file its name, unless that exists by now. After a power loss,
+    /// the file is either complete or does not exist.
     pub(super) fn finish(self) -> Result<File, ImageError> {
         let (file, _) = self.name()?;
         Ok(file)
     }
 
-    /// Gives the file its name, unless something took it meanwhile, and waits
-    /// until no loss of power can take it away again.
-    pub(super) fn finish_for_good(self) -> Result<File, ImageError> {
+    /// Gives the file its name, unless that exists by now, and syncs the
+    /// directory, so that the file survives a power loss.
+    pub(super) fn finish_durable(self) -> Result<File, ImageError> {
         let path = self.path.clone();
         let (file, folder) = self.name()?;
         folder.sync_all().map_err(ImageError::write(&path))?;
         Ok(file)
     }
 
-    /// The file, and the folder that it now is in.
+    /// Returns the file and its directory.
     fn name(self) -> Result<(File, File), ImageError> {
         self.file
             .sync_all()
@@ -73,8 +73,8 @@ impl NewFile {
     }
 }
 
-/// The folder that a new file will be in.
-pub(super) fn folder_of(path: &Path) -> &Path {
+/// Returns the directory of a path.
+pub(super) fn parent_dir(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

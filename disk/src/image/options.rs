@@ -2,42 +2,43 @@ use std::path::PathBuf;
 
 use super::format::Format;
 
-/// How an image is opened.
+/// Options for opening an image.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     pub(super) format: Option<Format>,
     pub(super) allowed: Vec<PathBuf>,
-    pub(super) torn: bool,
+    pub(super) allow_in_use: bool,
 }
 
 impl OpenOptions {
-    /// The format is told by the content, backing files are in the image's own
-    /// folder, and an image in use is refused.
+    /// Returns the defaults: the format is detected, backing files must be in
+    /// or below the image's own directory, and an image in use is rejected.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says which format the image has, whatever its first bytes look like. Say
-    /// it of every raw disk that a guest has written.
+    /// Sets the format of the image instead of detecting it from the first
+    /// bytes. Set it for every raw disk that a guest has written.
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {
         self.format = Some(format);
         self
     }
 
-    /// Allows backing files beneath this folder. The folder of the image is
-    /// allowed only while no other is named.
+    /// Allows backing files in this directory and below. The image's own
+    /// directory is allowed only if this is never called.
     #[must_use]
-    pub fn allow(mut self, folder: impl Into<PathBuf>) -> Self {
+    pub fn allow_backing(mut self, folder: impl Into<PathBuf>) -> Self {
         self.allowed.push(folder.into());
         self
     }
 
-    /// Whether to open an image that somebody may be writing. What is read from
-    /// it may then be of different moments, and nobody is kept from writing it.
+    /// Sets whether to open an image that another process may be writing to.
+    /// The data may then be inconsistent, and the image is not locked against
+    /// writers.
     #[must_use]
-    pub fn torn(mut self, torn: bool) -> Self {
-        self.torn = torn;
+    pub fn allow_in_use(mut self, allow_in_use: bool) -> Self {
+        self.allow_in_use = allow_in_use;
         self
     }
 }

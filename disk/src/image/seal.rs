@@ -1,21 +1,21 @@
 use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path};
 
 use super::{
+    chain_walk::Holes,
     disk_image::Image,
     error::{ImageDamage, ImageError},
     layer::Layer,
     options::OpenOptions,
-    walk::Holes,
 };
 
-/// Makes the top layer of an image one that is never written again, so that
-/// children can be made of it: it is whole, safe from a loss of power, and
-/// nobody has permission to write it.
+/// Seals the top layer of an image, so that it can be the base of children:
+/// checks that it is complete, removes all write permissions and syncs it to
+/// disk.
 ///
 /// # Errors
 ///
-/// If the image is in use, damaged or was not closed properly, or the user may
-/// not change its permissions. It is then as it was.
+/// If the image is in use, damaged or was not closed properly, or if its
+/// permissions cannot be changed. The image is then unchanged.
 pub fn seal(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Layer, ImageError> {
     let path = path.as_ref();
     let image = Image::open(path, options)?;
@@ -28,7 +28,7 @@ pub fn seal(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Layer, Imag
     top.describe().map_err(ImageError::read(path))
 }
 
-/// Whether all that the top layer should have is in its file.
+/// Checks that all data of the top layer is within its file.
 fn check_top(image: &Image, path: &Path) -> Result<(), ImageError> {
     let header = &image.chain.top.header;
     if header.as_ref().is_some_and(|header| !header.clean) {

@@ -19,12 +19,12 @@ use rustix::{
 
 use super::{
     error::ImageError,
-    lock::{LockHolder, LockedFile, lock_for_reading},
+    lock::{LockOutcome, LockedFile, lock_for_reading},
     mapping::FileId,
 };
 
-/// A regular file that is open for reading, and where it really is. Nobody who
-/// asks writes it meanwhile, unless a look at it may be torn.
+/// A regular file opened for reading, with its real path. It is locked against
+/// writers unless it was opened with `allow_in_use`.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: LockedFile,
@@ -35,38 +35,38 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Opens a file wherever it is.
-    pub(super) fn open(path: &Path, torn: bool) -> Result<Self, ImageError> {
-        Self::open_if(path, torn, |_| true)
+    /// Opens a file in any directory.
+    pub(super) fn open(path: &Path, allow_in_use: bool) -> Result<Self, ImageError> {
+        Self::open_if(path, allow_in_use, |_| true)
     }
 
-    /// Opens a file only if it is beneath one of these folders, which have no
-    /// symlinks in their names.
-    pub(super) fn open_beneath(
+    /// Opens a file only if it is in or below one of these directories, whose
+    /// paths must be free of symlinks.
+    pub(super) fn open_within(
         path: &Path,
         folders: &[PathBuf],
-        torn: bool,
+        allow_in_use: bool,
     ) -> Result<Self, ImageError> {
-        Self::open_if(path, torn, |real| {
+        Self::open_if(path, allow_in_use, |real| {
             folders.iter().any(|folder| real.starts_with(folder))
         })
     }
 
     fn open_if(
         path: &Path,
-        torn: bool,
+        allow_in_use: bool,
         allowed: impl FnOnce(&Path) -> bool,
     ) -> Result<Self, ImageError> {
-        // `O_PATH` finds the file without opening it: opening a device or a pipe
-        // may do something. What is looked at and opened afterwards is what was
-        // found here, whatever happens to the name: open(2), proc(5).
+        // `O_PATH` refers to the file without opening it, since opening a
+        // device or a pipe can have side effects. What is checked and then
+        // opened is this file, whatever happens to its name: open(2), proc(5).
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let found = open(path, flags, Mode::empty()).map_err(ImageError::read(path))?;
         let stat = fstat(&found).map_err(ImageError::read(path))?;
-        let link = link_to(&found);
+        let link = proc_fd_path(&found);
         let real = real_path(&link).map_err(ImageError::read(path))?;
         if !allowed(&real) {
-            return Err(ImageError::Outside { path: real });
+            return Err(ImageError::BackingNotAllowed { path: real });
         }
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(ImageError::NotAFile { path: real });
@@ -74,9 +74,9 @@ impl Source {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = open(&link, flags, Mode::empty()).map_err(ImageError::read(path))?;
         let file = LockedFile::new(File::from(file));
-        // Nothing is looked at before that, not even how long it is.
-        if !torn {
-            check_use(&file, &real)?;
+        // Take the lock before reading anything, including the length.
+        if !allow_in_use {
+            check_not_in_use(&file, &real)?;
         }
         let metadata = file.metadata().map_err(ImageError::read(path))?;
         Ok(Self {
@@ -90,19 +90,19 @@ impl Source {
         })
     }
 
-    /// The folder it is in.
+    /// Returns its directory.
     pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("/"))
     }
 
-    /// Whether the file goes on to this place. One that is being written may
-    /// have grown.
+    /// Returns whether the file has at least `end` bytes. A file that is being
+    /// written may have grown since it was opened.
     pub(super) fn reaches(&self, end: u64) -> bool {
         let grown = || self.file.metadata().is_ok_and(|file| end <= file.len());
         end <= self.length || grown()
     }
 
-    /// Fills the buffer; beyond the end of the file there are zeroes.
+    /// Fills the buffer, with zeros beyond the end of the file.
     pub(super) fn read_padded(&self, mut offset: u64, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             match self.file.read_at(buffer, offset) {
@@ -121,45 +121,45 @@ impl Source {
         Ok(())
     }
 
-    /// Whether there is data at `offset` or a hole, and where that ends, at
-    /// `end` at the latest: lseek(2).
-    pub(super) fn data_or_hole(&self, offset: u64, end: u64) -> io::Result<(Stored, u64)> {
+    /// Returns whether there is data or a hole at `offset`, and where it ends,
+    /// at most `end`: lseek(2).
+    pub(super) fn data_or_hole(&self, offset: u64, end: u64) -> io::Result<(RegionKind, u64)> {
         match seek(&*self.file, SeekFrom::Data(offset)) {
-            // Nothing but a hole up to the end of the file.
-            Err(Errno::NXIO) => return Ok((Stored::Hole, end)),
-            // The file system knows no holes.
-            Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok((Stored::Data, end)),
+            // Only a hole up to the end of the file.
+            Err(Errno::NXIO) => return Ok((RegionKind::Hole, end)),
+            // The file system does not support holes.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok((RegionKind::Data, end)),
             Err(errno) => return Err(errno.into()),
-            Ok(data) if data > offset => return Ok((Stored::Hole, data.min(end))),
+            Ok(data) if data > offset => return Ok((RegionKind::Hole, data.min(end))),
             Ok(_) => {}
         }
         match seek(&*self.file, SeekFrom::Hole(offset)) {
-            Ok(hole) if hole > offset => Ok((Stored::Data, hole.min(end))),
-            // Somebody punched a hole in between, or there is no telling.
-            Ok(_) | Err(Errno::NXIO) => Ok((Stored::Data, end)),
+            Ok(hole) if hole > offset => Ok((RegionKind::Data, hole.min(end))),
+            // A hole was just punched, or the end of the data is not known.
+            Ok(_) | Err(Errno::NXIO) => Ok((RegionKind::Data, end)),
             Err(errno) => Err(errno.into()),
         }
     }
 }
 
-/// What a file has at a place.
+/// Whether a part of a file is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stored {
+pub(super) enum RegionKind {
     Data,
     Hole,
 }
 
-fn check_use(file: &File, path: &Path) -> Result<(), ImageError> {
+fn check_not_in_use(file: &File, path: &Path) -> Result<(), ImageError> {
     let path = path.to_owned();
     match lock_for_reading(file) {
-        Ok(LockHolder::Ours) => Ok(()),
-        Ok(LockHolder::Others) => Err(ImageError::InUse { path }),
+        Ok(LockOutcome::Acquired) => Ok(()),
+        Ok(LockOutcome::InUse) => Err(ImageError::InUse { path }),
         Err(source) => Err(ImageError::Lock { path, source }),
     }
 }
 
-/// A name for a file that is open: proc(5).
-pub(super) fn link_to(file: &impl AsFd) -> PathBuf {
+/// Returns the path of an open file in `/proc`: proc(5).
+pub(super) fn proc_fd_path(file: &impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
 }
 

@@ -2,7 +2,7 @@ use std::io;
 
 use crate::read_at::{ReadAt, check_range};
 
-/// A part of something larger: a partition of a disk.
+/// A part of another source of bytes, for example a partition of a disk.
 #[derive(Clone, Debug)]
 pub struct Window<T> {
     whole: T,
@@ -11,7 +11,8 @@ pub struct Window<T> {
 }
 
 impl<T: ReadAt> Window<T> {
-    /// `length` bytes from `start` on, or as many of them as there are.
+    /// Creates a window of `length` bytes from `start` on. What lies beyond the
+    /// end of `whole` is left out.
     pub fn new(whole: T, start: u64, length: u64) -> Self {
         let start = start.min(whole.size());
         let length = length.min(whole.size() - start);
@@ -22,18 +23,18 @@ impl<T: ReadAt> Window<T> {
         }
     }
 
-    /// All of it.
+    /// Creates a window of everything.
     pub fn whole(whole: T) -> Self {
         let length = whole.size();
         Self::new(whole, 0, length)
     }
 
-    /// Where it begins in the larger thing.
+    /// Returns the offset of the window in the whole.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// The larger thing.
+    /// Returns the whole.
     pub fn get_ref(&self) -> &T {
         &self.whole
     }

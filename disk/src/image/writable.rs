@@ -6,27 +6,32 @@ use super::{
     disk_image::Image,
     error::ImageError,
     format::Format,
-    lock::{LockHolder, lock_for_writing},
-    source::{Source, link_to},
+    lock::{LockOutcome, lock_for_writing},
+    source::{Source, proc_fd_path},
 };
 
-/// A disk that a VMM can write, as files that are open.
+/// The open files of an image that a VMM can write to. Returned by
+/// [`Image::into_writable`].
 #[derive(Debug)]
-pub struct Writable {
-    /// The qcow2 file that takes what is written. It is locked as long as anybody
-    /// has it open.
+pub struct WritableImage {
+    /// The writable qcow2 layer. It stays locked while any process has it open.
     pub top: File,
-    /// What is beneath it, top first, open for reading only.
-    pub beneath: Vec<(File, Format)>,
+    /// Its backing files, opened for reading, the lowest one last.
+    pub backing: Vec<(File, Format)>,
 }
 
 impl Image {
-    /// The files of the image, the top one to be written.
+    /// Opens the top layer for writing and returns all files of the image, for
+    /// a VMM to inherit.
     ///
-    /// Its format must be known without looking at what a guest has written, so
-    /// it cannot be raw.
-    pub fn into_writable(self) -> Result<Writable, ImageError> {
-        let (top, beneath) = self.chain.into_layers();
+    /// A raw top layer is rejected, since the format must be known independent
+    /// of what a guest has written.
+    ///
+    /// # Errors
+    ///
+    /// If the top layer is raw, sealed, in use or cannot be written.
+    pub fn into_writable(self) -> Result<WritableImage, ImageError> {
+        let (top, backing) = self.chain.into_layers();
         let described = top.describe();
         let described = described.map_err(ImageError::read(&top.source.path))?;
         let path = described.path;
@@ -36,26 +41,26 @@ impl Image {
         if described.sealed {
             return Err(ImageError::Sealed { path });
         }
-        let link = link_to(&top.source.file.as_fd());
+        let link = proc_fd_path(&top.source.file.as_fd());
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let file = open(link, flags, Mode::empty()).map_err(ImageError::write(&path))?;
         let file = File::from(file);
-        // What we hold as a reader would keep ourselves from writing.
+        // Our own read lock would conflict with the write lock.
         drop(top);
         match lock_for_writing(&file) {
-            Ok(LockHolder::Ours) => {}
-            Ok(LockHolder::Others) => return Err(ImageError::InUse { path }),
+            Ok(LockOutcome::Acquired) => {}
+            Ok(LockOutcome::InUse) => return Err(ImageError::InUse { path }),
             Err(source) => return Err(ImageError::Lock { path, source }),
         }
-        let beneath = beneath.into_iter().map(|layer| {
+        let backing = backing.into_iter().map(|layer| {
             let format = layer.format();
             let Source { file, path, .. } = layer.source;
-            let file = file.hand_over().map_err(ImageError::read(&path))?;
+            let file = file.into_file().map_err(ImageError::read(&path))?;
             Ok((file, format))
         });
-        Ok(Writable {
+        Ok(WritableImage {
             top: file,
-            beneath: beneath.collect::<Result<_, _>>()?,
+            backing: backing.collect::<Result<_, _>>()?,
         })
     }
 }

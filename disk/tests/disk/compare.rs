@@ -22,7 +22,7 @@ fn diff(old: &Disk, new: &Disk) -> DiskDiff {
     Comparison::new(old, new).run().unwrap()
 }
 
-/// Returns the kinds and paths of the changes.
+/// Returns the kinds and paths of all changes.
 fn kinds(diff: &DiskDiff) -> Vec<(DiskChangeKind, String)> {
     assert_eq!(diff.problem_count(), 0, "{:?}", diff.problems());
     diff.changes()
@@ -37,7 +37,7 @@ fn patch(diff: &DiskDiff) -> Vec<u8> {
     patch
 }
 
-/// Returns debugfs commands that make one change of every kind.
+/// Returns `debugfs` commands that make one change of every kind.
 fn commands(sample: &Sample) -> String {
     let main = sample.file("main", b"fn main() {\n    println!(\"goodbye\");\n}\n");
     let new = sample.file("new", b"one\ntwo\n");
@@ -89,14 +89,13 @@ fn a_child_differs_from_its_base_by_what_was_changed() {
     let by_layers = diff(&base, &child);
     assert_eq!(kinds(&by_layers), owned(&EXPECTED));
 
-    // A copy shares nothing, so everything is read, with the same result.
+    // A copy shares no blocks, so everything is read, with the same result.
     let copy = open(&sample.changed("copy.ext4", &commands));
     let by_bytes = diff(&base, &copy);
     assert_eq!(kinds(&by_bytes), owned(&EXPECTED));
     assert_eq!(patch(&by_layers), patch(&by_bytes));
 
-    // It also works the other way round, and a disk does not differ from
-    // itself.
+    // The same in the other direction. A disk does not differ from itself.
     assert_eq!(diff(&child, &base).changes().len(), EXPECTED.len());
     assert!(diff(&child, &child).is_empty());
     let empty = sample.path("empty.qcow2");
@@ -105,7 +104,7 @@ fn a_child_differs_from_its_base_by_what_was_changed() {
     assert!(diff(&base, &open(&empty)).is_empty());
 }
 
-/// Returns the files of a disk as patches see them.
+/// Returns the files and symlinks of a disk, as patches see them.
 fn tree(disk: &Disk) -> BTreeMap<PathBuf, TreeFile> {
     let mut files = BTreeMap::new();
     for entry in disk.walk("/", WalkOptions::new()).unwrap() {

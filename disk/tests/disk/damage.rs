@@ -11,10 +11,10 @@ use vmcell_disk::{
 
 use crate::sample::{Sample, open, open_raw};
 
-/// A pseudo-random generator with a fixed seed.
-struct Random(u64);
+/// A deterministic random number generator (xorshift).
+struct Rng(u64);
 
-impl Random {
+impl Rng {
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// Calls every operation on a disk, whatever its contents.
+/// Uses all operations on a disk.
 fn use_everything(disk: &Disk, base: &Disk, sample: &Sample) {
     let _ = (disk.info(), disk.layers(), disk.partitions());
     let walk = disk.walk("/", WalkOptions::new().with_sha256());
@@ -52,7 +52,7 @@ fn use_everything(disk: &Disk, base: &Disk, sample: &Sample) {
     let _ = Comparison::new(old, new).run();
 }
 
-/// Returns the peak memory of this process, in KiB.
+/// Returns the peak memory of this process in KiB.
 fn peak_memory_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let mut lines = status.lines();
@@ -60,9 +60,9 @@ fn peak_memory_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Flips bits where the metadata is: in the first MiB of the image, which has
-/// the superblock, the descriptors, the bitmaps and the inode tables, and in
-/// the blocks of directories and extent maps right after it.
+/// Flips bits in the metadata: in the first MiB of the image, with the
+/// superblock, descriptors, bitmaps and inode tables, and in the blocks of
+/// directories and block maps after it.
 #[test]
 fn a_damaged_disk_is_read_as_far_as_it_goes_within_time_and_memory() {
     for options in [
@@ -74,15 +74,15 @@ fn a_damaged_disk_is_read_as_far_as_it_goes_within_time_and_memory() {
         let base = sample.open();
         let whole = fs::read(sample.image()).unwrap();
         let path = sample.path("flipped.ext4");
-        let mut random = Random(0x5eed);
+        let mut rng = Rng(0x5eed);
         let mut limits = DiskLimits::default();
         limits.time = Duration::from_secs(20);
         for _ in 0..8 {
             fs::write(&path, &whole).unwrap();
             let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-            for _ in 0..1 + random.below(40) {
-                let at = 1024 + random.below(2 << 20);
-                let bit = 1 << random.below(8);
+            for _ in 0..1 + rng.below(40) {
+                let at = 1024 + rng.below(2 << 20);
+                let bit = 1 << rng.below(8);
                 let byte = whole[usize::try_from(at).unwrap()] ^ bit;
                 file.write_all_at(&[byte], at).unwrap();
             }
@@ -91,7 +91,7 @@ fn a_damaged_disk_is_read_as_far_as_it_goes_within_time_and_memory() {
             if let Ok(disk) = Disk::options().limits(limits).open(&path) {
                 use_everything(&disk, &base, &sample);
             }
-            // Ten operations of at most 20 s each, and some margin.
+            // Ten operations of at most 20 s each, and a margin.
             let time = start.elapsed();
             assert!(time < Duration::from_secs(240), "{time:?}");
         }
@@ -99,8 +99,8 @@ fn a_damaged_disk_is_read_as_far_as_it_goes_within_time_and_memory() {
     assert!(peak_memory_kib() < 256 << 10, "{} KiB", peak_memory_kib());
 }
 
-/// Exports everything, and checks that each file is either complete or reported
-/// as missing. Returns how many are missing.
+/// Exports everything and checks that each file is complete, or missing and
+/// reported. Returns the number of problems.
 fn missing_from_export(disk: &Disk, whole: &Disk, sample: &Sample) -> usize {
     let to = sample.path("out");
     let export = disk.export("/", &to).exclude("/lost+found/");
@@ -119,7 +119,7 @@ fn missing_from_export(disk: &Disk, whole: &Disk, sample: &Sample) -> usize {
     problems.len()
 }
 
-/// Returns where the extents of files end in the image, sorted.
+/// Returns the offsets in the image at which parts of files end, sorted.
 fn ends_of_files(disk: &Disk) -> Vec<u64> {
     let mut ends = Vec::new();
     for entry in disk.find("/", Find::new().kind(EntryKind::File)).unwrap() {
@@ -158,13 +158,13 @@ fn an_image_that_was_cut_off_loses_only_what_was_cut_off() {
 #[test]
 fn a_file_whose_map_leads_nowhere_is_left_out_and_its_neighbours_are_not() {
     let sample = Sample::new();
-    // Overwrites the start of the first extent, which follows a header and the
-    // extent's number and length; and the header itself.
+    // The start block of the first extent (after the header and the extent's
+    // first block and length), and the header.
     let commands = "sif /data/large block[5] 0x7fffffff\nsif /src/main.rs block[0] 0\n";
     let disk = open_raw(&sample.changed("lost.ext4", commands));
     assert_eq!(disk.read("data/large").unwrap_err().code(), "damaged");
     assert_eq!(disk.read("src/same.rs").unwrap_err().code(), "damaged");
-    // Both have two names.
+    // Both files have two hard links.
     let whole = sample.open();
     assert_eq!(missing_from_export(&disk, &whole, &sample), 4);
     let found = disk.grep("/", &Grep::new("hello|hunter2")).unwrap();

@@ -24,7 +24,7 @@ fn lines_that_match_are_told_with_their_place() {
     assert_eq!((line.number, line.offset), (2, 12));
     assert_eq!(line.text, b"password = hunter2");
     assert_eq!(line.matched, 0..10);
-    assert!(!line.is_cut);
+    assert!(!line.is_truncated);
 
     let literal = Grep::new("println!(\"hello\")").literal();
     let found = lines(
@@ -64,7 +64,7 @@ fn lines_are_found_wherever_pieces_end() {
         }
         text.push(b'\n');
     }
-    // A line that is longer than the search buffer and has no newline.
+    // A line longer than the maximum, without a newline.
     text.extend_from_slice(&vec![b'x'; 3 << 20]);
     text.extend_from_slice(b"needle at the end");
     let file = sample.file("text", &text);
@@ -82,11 +82,11 @@ fn lines_are_found_wherever_pieces_end() {
         let start = usize::try_from(line.offset).unwrap();
         let matched = &line.text[line.matched.clone()];
         assert!(matched.starts_with(b"needle "), "{line:?}");
-        if !line.is_cut {
+        if !line.is_truncated {
             assert_eq!(&text[start..][..line.text.len()], line.text);
         }
     }
     let last = found.last().unwrap();
-    assert!(last.is_cut && last.text.len() <= 4096);
+    assert!(last.is_truncated && last.text.len() <= 4096);
     assert_eq!(last.offset, text.len() as u64 - (3 << 20) - 17);
 }

@@ -2,8 +2,8 @@ use vmcell_disk::{Comparison, DiffSide, DiskChangeKind, ext4::JournalState};
 
 use crate::sample::{Sample, debugfs_output, open};
 
-/// A block of a file whose newest version is in the journal differs from the
-/// block that both disks share.
+/// A block that is replayed from the journal is not the one that both disks
+/// share.
 #[test]
 fn what_only_the_journal_has_changed_is_a_difference() {
     let sample = Sample::new();

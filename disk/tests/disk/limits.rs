@@ -21,7 +21,7 @@ fn limit_of<T>(result: Result<T, DiskError>) -> DiskLimit {
     }
 }
 
-/// Returns how many entries came, and the limit that ended the walk as its last
+/// Returns the number of entries and the limit that ended the walk as its last
 /// item.
 fn end_of_walk(disk: &Disk, walk: WalkOptions) -> (usize, DiskLimit) {
     let mut entries: Vec<_> = disk.walk("/", walk).unwrap().collect();
@@ -71,10 +71,10 @@ fn what_is_too_deep_or_too_long_hides_nothing_else() {
         .unwrap()
         .partition(Result::is_ok);
     assert_eq!(problems.len(), 1);
-    // The entries in `deep` are missing.
+    // Without the contents of `deep`.
     assert_eq!(entries.len(), whole - 3);
 
-    // A file that exceeds the limit is left out, the others are not.
+    // A file beyond the limit is left out, the others are not.
     let short = limited(&sample, |limits| limits.bytes = 3_500_000);
     let (entries, problems): (Vec<_>, Vec<_>) = short
         .walk("/", WalkOptions::new().with_sha256().exclude("large-too"))
@@ -93,7 +93,7 @@ fn a_file_that_claims_more_than_memory_holds_is_not_read_without_a_limit() {
     let disk = Disk::options().ignore_checksums().open(image).unwrap();
     assert_eq!(disk.stat("data/sparse").unwrap().size, 1 << 43);
     let whole = disk.read_with("data/sparse", ReadOptions::new());
-    assert_eq!(limit_of(whole), DiskLimit::Wanted);
+    assert_eq!(limit_of(whole), DiskLimit::Read);
     let part = ReadOptions::new().range(1_500_000, 13);
     assert_eq!(
         disk.read_with("data/sparse", part).unwrap(),
@@ -101,7 +101,7 @@ fn a_file_that_claims_more_than_memory_holds_is_not_read_without_a_limit() {
     );
 }
 
-/// A diff keeps lines of files, names and the targets of links.
+/// A diff holds lines, names and symlink targets in memory.
 #[test]
 fn a_comparison_keeps_no_more_than_it_may() {
     let sample = Sample::new();
@@ -128,7 +128,7 @@ fn a_comparison_keeps_no_more_than_it_may() {
         Comparison::new(old, new).exclude("/lost+found/").run()
     };
 
-    // If there is no room for lines, names still fit.
+    // Without memory for its lines, a file is still listed.
     let diff = compare(&texts).unwrap();
     assert_eq!(diff.changes().len(), 101);
     let shown = |how| {
@@ -142,7 +142,7 @@ fn a_comparison_keeps_no_more_than_it_may() {
         .map(|change| change.file.patch().len());
     assert!(patches.sum::<usize>() < 600_000);
 
-    // The target of a link is kept twice: as text of the diff and as metadata.
+    // A symlink's target is held twice: in the patch and in the change.
     assert_eq!(compare(&links).unwrap().changes().len(), 100);
     for number in 100..200 {
         symlink("y".repeat(3000), links.join(number.to_string())).unwrap();

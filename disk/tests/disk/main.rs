@@ -1,7 +1,7 @@
-//! Disks through the public API: images that `mke2fs` made from real trees,
-//! modified by `debugfs`, layered by `qemu-img`.
+//! Tests of the public API, with images that `mke2fs` made from real trees,
+//! changed by `debugfs` and layered by `qemu-img`.
 //!
-//! They need what `make setup` installs, and neither a VM nor root.
+//! They need the tools that `make setup` installs, but neither a VM nor root.
 #![allow(clippy::unwrap_used)]
 
 mod compare;

@@ -6,15 +6,15 @@ use std::{
 
 use vmcell_disk::{
     Disk, DiskError,
-    image::partition::PartitionError::{NoSuchPartition, Several},
+    image::partition::PartitionError::{Ambiguous, NoSuchPartition},
 };
 
 use crate::sample::Sample;
 
 const MIB: u64 = 1 << 20;
 
-/// Creates a disk with an MBR partition table, and the same file system in some
-/// of its two partitions.
+/// Creates a disk with an MBR and two partitions, and copies the file system to
+/// some of them.
 fn disk(sample: &Sample, with_file_system: &[u64]) -> PathBuf {
     let path = sample.path("disk.img");
     let file = fs::File::create(&path).unwrap();
@@ -57,6 +57,6 @@ fn the_only_partition_with_a_file_system_is_taken_and_others_by_number() {
 
     let path = disk(&sample, &[0, 1]);
     let several = Disk::open(&path).unwrap_err();
-    assert!(matches!(several, DiskError::Partition(Several(_))));
+    assert!(matches!(several, DiskError::Partition(Ambiguous(_))));
     assert!(Disk::options().partition(2).open(&path).is_ok());
 }

@@ -1,4 +1,4 @@
-//! A sample tree with files of every kind, and images of it.
+//! A sample tree with all kinds of entries, and images of it.
 
 use std::{
     env,
@@ -20,16 +20,16 @@ use vmcell_disk::{
     image::{self, Format},
 };
 
-/// The cluster size of a qcow2 child.
+/// The cluster size of a child.
 const CLUSTER: usize = 64 << 10;
 
-/// A folder with a tree in it, and an image of the tree.
+/// A temporary directory with a tree and an image of it.
 pub(crate) struct Sample {
     pub(crate) folder: TempDir,
 }
 
 impl Sample {
-    /// Creates the tree and an image of it with 4 KiB blocks.
+    /// Creates the tree and an image with 4 KiB blocks.
     pub(crate) fn new() -> Self {
         Self::with(&["-t", "ext4", "-b", "4096"])
     }
@@ -62,7 +62,7 @@ impl Sample {
         open(&self.image())
     }
 
-    /// Copies the image and modifies the copy, with one `debugfs` command a
+    /// Returns a copy of the image, changed by `debugfs` commands, one per
     /// line.
     pub(crate) fn changed(&self, name: &str, commands: &str) -> PathBuf {
         let copy = self.path(name);
@@ -71,8 +71,7 @@ impl Sample {
         copy
     }
 
-    /// Makes the same changes in a qcow2 child of the image, which contains
-    /// only the clusters that differ.
+    /// Returns a qcow2 child of the image that contains only these changes.
     pub(crate) fn child(&self, commands: &str) -> PathBuf {
         let changed = self.changed("changed.ext4", commands);
         let child = self.path("child.qcow2");
@@ -103,7 +102,7 @@ impl Sample {
     }
 }
 
-/// Creates the sample tree in a folder.
+/// Creates the tree.
 fn create_tree(tree: &Path) {
     let write = |path: &str, content: &[u8], mode: u32| {
         let path = tree.join(path);
@@ -165,7 +164,7 @@ pub(crate) fn has_xattrs(folder: &Path) -> bool {
     setxattr(folder, "user.vmcell-test", b"", XattrFlags::empty()).is_ok()
 }
 
-/// Returns bytes that do not repeat soon.
+/// Returns deterministic bytes without short repetitions.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let next = || {
@@ -183,12 +182,12 @@ pub(crate) fn open_raw(path: &Path) -> Disk {
     Disk::options().format(Format::Raw).open(path).unwrap()
 }
 
-/// Modifies an image, with one command a line.
+/// Changes an image with `debugfs` commands, one per line.
 pub(crate) fn debugfs(image: &Path, commands: &str) {
     let script = image.with_extension("script");
     fs::write(&script, commands).unwrap();
     let output = run(tool("debugfs").args(["-w", "-f"]).arg(script).arg(image));
-    // It exits with 0 whatever happens.
+    // debugfs succeeds even if a command fails, so check its error output.
     let errors: Vec<_> = output.1.lines().skip(1).collect();
     assert!(errors.is_empty(), "{errors:#?}");
 }
@@ -199,8 +198,7 @@ pub(crate) fn debugfs_output(image: &Path, command: &str) -> String {
 }
 
 pub(crate) fn tool(name: &str) -> Command {
-    // The `PATH` of users other than root often lacks the folders of these
-    // tools.
+    // These directories are often not in the PATH of other users than root.
     let path = env::var("PATH").unwrap_or_default();
     let mut command = Command::new(name);
     command

@@ -42,6 +42,6 @@ fn usage_by_directory_ends_with_the_whole_and_adds_up() {
     let whole = usages.last().unwrap().usage;
     assert_eq!(whole, disk.usage("").unwrap());
     let parts: u64 = usages[..7].iter().map(|usage| usage.usage.entries).sum();
-    // Plus the root itself, and its entries that are not directories.
+    // The root itself, and its four entries that are not directories.
     assert_eq!(whole.entries, parts + 1 + 4);
 }

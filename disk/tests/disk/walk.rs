@@ -10,7 +10,7 @@ use vmcell_disk::{DiskProblem, Entry, EntryKind, Find, WalkOptions};
 
 use crate::sample::{Sample, has_xattrs, open};
 
-/// Returns everything in a folder of the host, by relative path.
+/// Returns all entries below a directory of the host, by relative path.
 fn expected(folder: &Path) -> BTreeMap<PathBuf, fs::Metadata> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -27,7 +27,7 @@ fn expected(folder: &Path) -> BTreeMap<PathBuf, fs::Metadata> {
     found
 }
 
-fn entries_of(entries: impl Iterator<Item = Result<Entry, DiskProblem>>) -> Vec<Entry> {
+fn collect_entries(entries: impl Iterator<Item = Result<Entry, DiskProblem>>) -> Vec<Entry> {
     entries
         .map(|entry| entry.unwrap_or_else(|problem| panic!("{problem:?}")))
         .filter(|entry| !entry.path.starts_with("lost+found"))
@@ -44,7 +44,7 @@ fn a_walk_tells_what_the_tree_has_that_the_image_was_made_of() {
     ] {
         let sample = Sample::with(&options);
         let disk = sample.open();
-        let entries = entries_of(disk.walk("/", WalkOptions::new()).unwrap());
+        let entries = collect_entries(disk.walk("/", WalkOptions::new()).unwrap());
         let expected = expected(&sample.tree());
         let paths: Vec<_> = entries.iter().map(|entry| entry.path.clone()).collect();
         let mut sorted = paths.clone();
@@ -74,8 +74,8 @@ fn a_walk_tells_what_the_tree_has_that_the_image_was_made_of() {
 #[test]
 fn without_an_order_the_same_entries_come() {
     let disk = Sample::new().open();
-    let sorted = entries_of(disk.walk("/", WalkOptions::new()).unwrap());
-    let mut unsorted = entries_of(disk.walk("/", WalkOptions::new().unsorted()).unwrap());
+    let sorted = collect_entries(disk.walk("/", WalkOptions::new()).unwrap());
+    let mut unsorted = collect_entries(disk.walk("/", WalkOptions::new().unsorted()).unwrap());
     unsorted.sort_by(|first, second| first.path.cmp(&second.path));
     assert_eq!(sorted, unsorted);
 }
@@ -84,7 +84,7 @@ fn without_an_order_the_same_entries_come() {
 fn patterns_depth_and_top_choose_what_is_told() {
     let disk = Sample::new().open();
     let paths = |path: &str, walk: WalkOptions| -> Vec<String> {
-        entries_of(disk.walk(path, walk).unwrap())
+        collect_entries(disk.walk(path, walk).unwrap())
             .iter()
             .map(|entry| entry.path.to_str().unwrap().to_owned())
             .collect()
@@ -123,7 +123,7 @@ fn owners_have_the_names_that_the_disk_gives_them() {
     assert_eq!(entry.owner.as_deref(), Some("alice"));
     assert_eq!(entry.group.as_deref(), Some("users"));
     let without = WalkOptions::new().without_names().glob("src/main.rs");
-    let entries = entries_of(disk.walk("/", without).unwrap());
+    let entries = collect_entries(disk.walk("/", without).unwrap());
     assert_eq!((&entries[0].owner, entries[0].uid), (&None, 1000));
 }
 
@@ -131,7 +131,7 @@ fn owners_have_the_names_that_the_disk_gives_them() {
 fn find_goes_by_name_kind_size_and_time() {
     let disk = Sample::new().open();
     let names = |find: Find| -> Vec<String> {
-        entries_of(disk.find("/", find).unwrap())
+        collect_entries(disk.find("/", find).unwrap())
             .iter()
             .map(|entry| entry.path.to_str().unwrap_or("?").to_owned())
             .collect()

@@ -10,7 +10,7 @@ impl Overlay {
     /// Opens a disk that was there before the VM and will be there after it.
     pub(crate) fn open(path: &Path, allowed: &[PathBuf]) -> Result<Self, Error> {
         let options = OpenOptions::new();
-        let options = allowed.iter().fold(options, OpenOptions::allow);
+        let options = allowed.iter().fold(options, OpenOptions::allow_backing);
         let image = Image::open(path, &options)?;
         if !has_ext_magic(&image) {
             return Err(Error::BadFile {
@@ -20,7 +20,7 @@ impl Overlay {
             });
         }
         let disk = image.into_writable()?;
-        let beneath = disk.beneath.into_iter().map(|(file, format)| Beneath {
+        let beneath = disk.backing.into_iter().map(|(file, format)| Beneath {
             file,
             format: format.name(),
         });

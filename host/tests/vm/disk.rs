@@ -40,7 +40,8 @@ pub(crate) fn builder_on(disk: &Path) -> VmBuilder {
 
 pub(crate) fn open_disk(disk: &Path) -> Result<Disk, DiskError> {
     let folder = disk.parent().unwrap();
-    Disk::options().allow(folder).allow(images()).open(disk)
+    let options = Disk::options().allow_backing(folder);
+    options.allow_backing(images()).open(disk)
 }
 
 pub(crate) async fn run(vm: &Vm, line: &str) {
@@ -71,7 +72,8 @@ async fn a_disk_stays_when_its_vm_has_ended_and_boots_again() {
     assert!(matches!(error, Error::Disk(ImageError::InUse { .. })));
     let error = open_disk(&path).unwrap_err();
     assert!(matches!(error, DiskError::Image(ImageError::InUse { .. })));
-    let torn = Disk::options().allow(images()).torn().open(&path).unwrap();
+    let options = Disk::options().allow_backing(images());
+    let torn = options.allow_in_use().open(&path).unwrap();
     assert!(torn.exists("root/notes").unwrap());
     vm.kill().await;
     let notes = open_disk(&path).unwrap().read("root/notes").unwrap();
@@ -84,7 +86,7 @@ async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() 
     let vm = builder_on(&lower).start().await.unwrap();
     run(&vm, "echo lower >/root/notes").await;
     vm.stop().await.unwrap();
-    let options = OpenOptions::new().allow(images());
+    let options = OpenOptions::new().allow_backing(images());
     image::seal(&lower, &options).unwrap();
     let before = std::fs::read(&lower).unwrap();
 
@@ -107,7 +109,8 @@ async fn a_vm_boots_from_a_layer_above_a_sealed_layer_and_writes_only_the_top() 
 
     // A flattened disk is an ordinary image.
     let flat = folder.path().join("flat.ext4");
-    let options = OpenOptions::new().allow(folder.path()).allow(images());
+    let options = OpenOptions::new().allow_backing(folder.path());
+    let options = options.allow_backing(images());
     let layers = Image::open(&upper, &options).unwrap();
     let mut go_on = |_| ControlFlow::Continue(());
     image::flatten(&layers, &flat, 1 << 30, &mut go_on).unwrap();
@@ -128,7 +131,10 @@ async fn what_cannot_be_the_disk_of_a_vm_is_refused_by_name() {
         "{error}"
     );
     let elsewhere = builder_with_link().disk(&path).start().await.unwrap_err();
-    assert!(matches!(elsewhere, Error::Disk(ImageError::Outside { .. })));
+    assert!(matches!(
+        elsewhere,
+        Error::Disk(ImageError::BackingNotAllowed { .. })
+    ));
     let both = builder_on(&path).image(base()).start().await.unwrap_err();
     assert!(matches!(both, Error::Invalid(_)), "{both}");
     let missing = builder_on(&folder.path().join("missing"))

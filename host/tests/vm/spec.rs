@@ -33,7 +33,7 @@ async fn a_user_comes_with_groups_home_and_rights() {
     ] {
         let said = text(&vm, Command::shell(who).user(user)).await;
         // The image decides the home of `cell`.
-        let home = text(&vm, Command::shell("grep ^cell: /etc/passwd | gap -d: -f6")).await;
+        let home = text(&vm, Command::shell("grep ^cell: /etc/passwd | cut -d: -f6")).await;
         assert_eq!(said, expected.replace("/home/cell", home.trim()), "{user}");
     }
     for unknown in ["nobody-here", "cell:nothing", "-1", ":", "99999999999"] {

@@ -60,7 +60,7 @@ fn message_with_advice(error: &DiskError) -> String {
             let path = path.trim_start_matches('/');
             format!("/{path} is not a {wanted}: check the path")
         }
-        DiskError::Partition(PartitionError::Several(_)) => {
+        DiskError::Partition(PartitionError::Ambiguous(_)) => {
             format!("{error}: choose with --partition N")
         }
         DiskError::FileSystem(ext4::Error::Damaged(Damage {
@@ -91,14 +91,14 @@ fn describe_image_error(error: &ImageError) -> String {
         ImageError::Lock { path, .. } => {
             format!("cannot determine whether {path:?} is in use: if it is not, use --torn")
         }
-        ImageError::Outside { path } => {
+        ImageError::BackingNotAllowed { path } => {
             let folder = path.parent().unwrap_or(Path::new("/"));
             format!(
                 "the backing file {path:?} is not in an allowed directory: if it may be read, \
                  allow it with --allow-backing {folder:?}"
             )
         }
-        ImageError::TooDeep { limit } => {
+        ImageError::TooManyLayers { limit } => {
             format!("the image has more than {limit} layers, too many to be read")
         }
         ImageError::Limit { limit } => {

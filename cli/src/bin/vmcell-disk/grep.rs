@@ -237,7 +237,7 @@ impl Search<'_> {
         out.untrusted_text(part(0..start), "")?;
         out.untrusted_text(part(start..end), MATCH_COLOUR)?;
         out.untrusted_text(part(end..line.text.len()), "")?;
-        writeln!(out, "{}", if line.is_cut { "..." } else { "" })
+        writeln!(out, "{}", if line.is_truncated { "..." } else { "" })
     }
 }
 
@@ -263,7 +263,7 @@ fn as_json(path: &Path, found: &GrepMatch) -> Value {
                 "line": line.number,
                 "offset": line.offset,
                 "matched": [line.matched.start, line.matched.end],
-                "cut": line.is_cut,
+                "cut": line.is_truncated,
                 "binary": false,
             });
             name::insert_bytes(&mut object, "text", &line.text);

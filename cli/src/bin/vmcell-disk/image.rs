@@ -93,10 +93,10 @@ impl ImageOptions {
             options = options.partition(index);
         }
         for folder in self.backing_directories(path) {
-            options = options.allow(folder);
+            options = options.allow_backing(folder);
         }
         if self.torn {
-            options = options.torn();
+            options = options.allow_in_use();
         }
         if self.file_system.ignore_checksums {
             options = options.ignore_checksums();
@@ -112,12 +112,12 @@ impl ImageOptions {
 
     /// Returns options to open an image without reading its file system.
     pub(crate) fn image_options(&self, path: &Path) -> OpenOptions {
-        let mut options = OpenOptions::new().torn(self.torn);
+        let mut options = OpenOptions::new().allow_in_use(self.torn);
         if let Some(format) = self.format {
             options = options.format(format.into());
         }
         let backing_directories = self.backing_directories(path).into_iter();
-        backing_directories.fold(options, OpenOptions::allow)
+        backing_directories.fold(options, OpenOptions::allow_backing)
     }
 
     /// Returns the directories in which the backing files of an image may be.

@@ -109,7 +109,7 @@ impl DiskReport {
                 partition.index.to_string(),
                 partition.start.to_string(),
                 human_readable(partition.length),
-                yes_no(partition.has_ext).to_owned(),
+                yes_no(partition.has_ext_fs).to_owned(),
                 partition.kind.to_string(),
             ]);
         }
@@ -123,7 +123,7 @@ impl DiskReport {
                 "start": partition.start,
                 "length": partition.length,
                 "type": partition.kind.to_string(),
-                "ext": partition.has_ext,
+                "ext": partition.has_ext_fs,
             })
         });
         let layers = self.layers.iter().map(layer::as_json);

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use serde_json::{Value, json};
 use vmcell::{
-    disk::{Details, Disk, DiskError, DiskProblem, ext4::Attribute},
+    disk::{Disk, DiskError, DiskProblem, EntryDetails, ext4::Attribute},
     files::EntryKind,
 };
 use vmcell_cli::show::{SafeStdout, date::Date, entry, name};
@@ -73,15 +73,15 @@ pub(crate) fn stat(arguments: &StatArguments) -> anyhow::Result<u8> {
 
 type Attributes = Vec<Result<Attribute, DiskProblem>>;
 
-fn read(disk: &Disk, path: &Path, with_digest: bool) -> Result<(Details, Attributes), DiskError> {
+fn read(disk: &Disk, path: &Path, digest: bool) -> Result<(EntryDetails, Attributes), DiskError> {
     let mut details = disk.details(path)?;
-    if with_digest && details.entry.kind == EntryKind::File {
+    if digest && details.entry.kind == EntryKind::File {
         details.entry.sha256 = Some(disk.sha256(path)?);
     }
     Ok((details, disk.xattrs(path)?))
 }
 
-fn print(details: &Details, attributes: &Attributes, out: &mut SafeStdout) -> io::Result<()> {
+fn print(details: &EntryDetails, attributes: &Attributes, out: &mut SafeStdout) -> io::Result<()> {
     let date = |time: SystemTime| format!("{} UTC", Date::of(time).short());
     let mut lines = entry::lines(&details.entry);
     lines.push(("accessed", date(details.accessed)));
@@ -112,7 +112,7 @@ fn value(bytes: &[u8]) -> String {
     }
 }
 
-fn as_json(details: &Details, attributes: &Attributes) -> Value {
+fn as_json(details: &EntryDetails, attributes: &Attributes) -> Value {
     let exact = |time: SystemTime| Date::of(time).rfc3339();
     let attributes = attributes.iter().flatten().map(|attribute| {
         let mut object = json!({});

@@ -3,35 +3,36 @@ use std::{collections::BTreeMap, time::Instant};
 use super::{
     super::{
         Damage, DamageKind, Error, Ext4, Inode, Limit, RunPlace, Structure,
-        fields::{Fields, narrow, wide},
+        fields::{Fields, to_u64, to_usize},
     },
     MAGIC,
-    header::Header,
-    overlay::Copy,
+    overlay::BlockCopy,
+    superblock::JournalSuperblock,
     tags::{Tag, revoked, tags},
 };
 
-/// The kinds of blocks.
+/// Types of log blocks.
 const DESCRIPTOR: u32 = 1;
 const COMMIT: u32 = 2;
 const REVOKE: u32 = 5;
 
-/// Where the sum of a commit block is.
-const COMMIT_SUM: usize = 0x10;
+/// Offset of the checksum in a commit block.
+const COMMIT_CHECKSUM: usize = 0x10;
 
-/// More pieces than this no journal has that is any good.
-const MOST_PIECES: usize = 1 << 16;
+/// Maximum number of runs of a journal. More are treated as damage.
+const MAX_RUNS: usize = 1 << 16;
 
-/// More blocks than this no transaction revokes: they take 16 MiB of memory.
-const MOST_REVOKED: usize = 1 << 21;
+/// Maximum number of blocks that a transaction revokes: they take 16 MiB of
+/// memory.
+const MAX_REVOKED: usize = 1 << 21;
 
 /// The blocks of a journal, by their number in it.
 pub(super) struct Log<'a> {
     ext4: &'a Ext4,
     inode: u32,
-    /// First block and byte of the image, sorted.
-    pieces: Vec<(u64, u64)>,
-    /// Since when it is read.
+    /// First block and byte offset in the image of each run, sorted.
+    runs: Vec<(u64, u64)>,
+    /// When reading began, for the time limit.
     since: Instant,
 }
 
@@ -39,38 +40,38 @@ impl<'a> Log<'a> {
     pub(super) fn new(ext4: &'a Ext4, inode: &Inode) -> Result<Self, Error> {
         let since = Instant::now();
         let block_size = u64::from(ext4.superblock.block_size);
-        let mut pieces = Vec::new();
+        let mut runs = Vec::new();
         for run in ext4.runs(inode) {
             ext4.options.limits.check_time(since, inode.number)?;
             let run = run?;
             let RunPlace::Data(start) = run.place else {
                 return Err(damaged(inode.number, DamageKind::Missing).into());
             };
-            if pieces.len() == MOST_PIECES {
+            if runs.len() == MAX_RUNS {
                 return Err(damaged(inode.number, DamageKind::Order).into());
             }
-            pieces.push((run.offset.checked_div(block_size).unwrap_or(0), start));
+            runs.push((run.offset.checked_div(block_size).unwrap_or(0), start));
         }
         Ok(Self {
             ext4,
             inode: inode.number,
-            pieces,
+            runs,
             since,
         })
     }
 
     pub(super) fn read(&self, block: u32) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; narrow(self.ext4.superblock.block_size.into())];
+        let mut bytes = vec![0; to_usize(self.ext4.superblock.block_size.into())];
         self.ext4.store.read(self.offset(block)?, &mut bytes)?;
         Ok(bytes)
     }
 
     fn offset(&self, block: u32) -> Result<u64, Damage> {
         let block = u64::from(block);
-        let after = self.pieces.partition_point(|(first, _)| *first <= block);
+        let after = self.runs.partition_point(|(first, _)| *first <= block);
         let (first, start) = after
             .checked_sub(1)
-            .and_then(|place| self.pieces.get(place))
+            .and_then(|place| self.runs.get(place))
             .ok_or_else(|| damaged(self.inode, DamageKind::Block(block)))?;
         Ok(block
             .saturating_sub(*first)
@@ -79,29 +80,29 @@ impl<'a> Log<'a> {
     }
 }
 
-/// What is in a log.
+/// The result of replaying a log.
 pub(super) struct Replayed {
-    pub(super) copies: BTreeMap<u64, Copy>,
+    pub(super) copies: BTreeMap<u64, BlockCopy>,
     pub(super) transactions: u64,
-    /// The number that the next transaction would have.
+    /// The sequence number of the next transaction.
     pub(super) next: u32,
-    /// Why it ended before its end.
+    /// Why the replay ended early.
     pub(super) damage: Option<Damage>,
 }
 
-/// Goes once through a log, from its start to the first transaction that is not
-/// complete. That one and all that follow never happened.
-pub(super) fn replay(log: &Log<'_>, header: &Header) -> Result<Replayed, Error> {
-    let mut reader = Reader {
+/// Replays a log from its start to the first incomplete transaction. That one
+/// and all after it are discarded.
+pub(super) fn replay(log: &Log<'_>, superblock: &JournalSuperblock) -> Result<Replayed, Error> {
+    let mut reader = RingReader {
         log,
-        header,
-        next: header.start,
-        left: header.length(),
+        superblock,
+        next: superblock.start,
+        left: superblock.length(),
     };
     let mut replayed = Replayed {
         copies: BTreeMap::new(),
         transactions: 0,
-        next: header.sequence,
+        next: superblock.sequence,
         damage: None,
     };
     let mut open = Transaction::default();
@@ -111,23 +112,23 @@ pub(super) fn replay(log: &Log<'_>, header: &Header) -> Result<Replayed, Error> 
             return Ok(replayed);
         }
         let tail = bytes.len().saturating_sub(size_of::<u32>());
-        let whole = |at| {
-            header
-                .sums
-                .is_none_or(|sums| sums.block_matches(&bytes, at))
+        let checksum_ok = |at| {
+            superblock
+                .checksums
+                .is_none_or(|checksums| checksums.block_matches(&bytes, at))
         };
         match fields.be32(4) {
-            DESCRIPTOR if whole(tail) => {
-                for tag in tags(header, &bytes) {
+            DESCRIPTOR if checksum_ok(tail) => {
+                for tag in tags(superblock, &bytes) {
                     let Some((place, copy)) = reader.block()? else {
                         return Ok(replayed);
                     };
-                    open.take(log, header, replayed.next, tag, (place, &copy))?;
+                    open.take(log, superblock, replayed.next, tag, (place, &copy))?;
                 }
             }
-            REVOKE if whole(tail) => open.revoke(log, revoked(header, &bytes)),
+            REVOKE if checksum_ok(tail) => open.revoke(log, revoked(superblock, &bytes)),
             COMMIT => {
-                if !whole(COMMIT_SUM) {
+                if !checksum_ok(COMMIT_CHECKSUM) {
                     let damage = damaged(log.inode, DamageKind::Checksum);
                     open.damage.get_or_insert(damage);
                 }
@@ -154,36 +155,39 @@ impl Replayed {
     }
 }
 
-/// What a transaction does, as far as it has been read.
+/// A transaction, as far as it has been read.
 #[derive(Default)]
 struct Transaction {
-    copies: Vec<(u64, Copy)>,
+    copies: Vec<(u64, BlockCopy)>,
     revoked: Vec<u64>,
-    /// What is wrong with it. Without a commit it was merely interrupted.
+    /// Damage in the transaction. It counts only if there is a commit; without
+    /// one the transaction was merely interrupted.
     damage: Option<Damage>,
 }
 
 impl Transaction {
-    /// Takes a copy that the tag is about, and its place in the log.
+    /// Adds the copy of a block that a tag describes, with its place in the
+    /// log.
     fn take(
         &mut self,
         log: &Log<'_>,
-        header: &Header,
+        superblock: &JournalSuperblock,
         sequence: u32,
         tag: Tag,
         (place, bytes): (u32, &[u8]),
     ) -> Result<(), Damage> {
-        let sums = header.sums;
-        if sums.is_some_and(|sums| !sums.copy_matches(sequence, bytes, tag.sum)) {
+        let checksums = superblock.checksums;
+        if checksums.is_some_and(|checksums| !checksums.copy_matches(sequence, bytes, tag.sum)) {
             let damage = damaged(log.inode, DamageKind::Checksum);
             self.damage.get_or_insert(damage.at(tag.block));
         }
-        // The file system may have become larger, and only the journal knows.
+        // Check against the image, not the file system: it may have been
+        // enlarged in this journal.
         if !log.ext4.store.has_block(tag.block) {
             let damage = damaged(log.inode, DamageKind::Block(tag.block));
             self.damage.get_or_insert(damage);
         }
-        let copy = Copy {
+        let copy = BlockCopy {
             offset: log.offset(place)?,
             escaped: tag.escaped,
         };
@@ -192,25 +196,25 @@ impl Transaction {
     }
 
     fn revoke(&mut self, log: &Log<'_>, blocks: impl Iterator<Item = u64>) {
-        let room = MOST_REVOKED.saturating_sub(self.revoked.len());
+        let room = MAX_REVOKED.saturating_sub(self.revoked.len());
         let mut blocks = blocks.fuse();
         self.revoked.extend(blocks.by_ref().take(room));
         if blocks.next().is_some() {
-            let damage = damaged(log.inode, DamageKind::Size(wide(MOST_REVOKED)));
+            let damage = damaged(log.inode, DamageKind::Size(to_u64(MAX_REVOKED)));
             self.damage.get_or_insert(damage);
         }
     }
 }
 
-/// Goes around the ring, once at most.
-struct Reader<'a> {
+/// Reads the blocks of the ring, each once at most.
+struct RingReader<'a> {
     log: &'a Log<'a>,
-    header: &'a Header,
+    superblock: &'a JournalSuperblock,
     next: u32,
     left: u32,
 }
 
-impl Reader<'_> {
+impl RingReader<'_> {
     fn block(&mut self) -> Result<Option<(u32, Vec<u8>)>, Error> {
         let Some(left) = self.left.checked_sub(1) else {
             return Ok(None);
@@ -218,7 +222,7 @@ impl Reader<'_> {
         let limits = self.log.ext4.options.limits;
         limits.check_time(self.log.since, self.log.inode)?;
         let limit = limits.journal;
-        if self.header.length().saturating_sub(left) > limit {
+        if self.superblock.length().saturating_sub(left) > limit {
             return Err(Error::Limit {
                 what: Limit::Journal,
                 limit: limit.into(),
@@ -228,7 +232,7 @@ impl Reader<'_> {
         self.left = left;
         let place = self.next;
         self.next = match place.saturating_add(1) {
-            next if next >= self.header.end => self.header.first,
+            next if next >= self.superblock.end => self.superblock.first,
             next => next,
         };
         Ok(Some((place, self.log.read(place)?)))

@@ -1,29 +1,29 @@
 use std::collections::BTreeMap;
 
 use super::{
-    super::fields::{narrow, wide},
+    super::fields::{to_u64, to_usize},
     MAGIC,
 };
 
-/// Where the newest copy of a block is.
+/// The newest copy of a block in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Copy {
-    /// From this byte of the image on.
+pub(in super::super) struct BlockCopy {
+    /// Its byte offset in the image.
     pub(super) offset: u64,
-    /// The block starts with the number that blocks of the journal start with.
-    /// In the journal there are zeros instead.
+    /// The block starts with the journal's magic number, which the copy in the
+    /// journal replaces by zeros.
     pub(super) escaped: bool,
 }
 
-/// The blocks that are newer in the journal than in their own place.
+/// The blocks that are newer in the journal than in the file system.
 #[derive(Debug, Default)]
 pub(in super::super) struct Overlay {
-    /// Sorted by the block.
-    copies: Vec<(u64, Copy)>,
+    /// Sorted by block number.
+    copies: Vec<(u64, BlockCopy)>,
 }
 
 impl Overlay {
-    pub(super) fn new(copies: BTreeMap<u64, Copy>) -> Self {
+    pub(super) fn new(copies: BTreeMap<u64, BlockCopy>) -> Self {
         Self {
             copies: copies.into_iter().collect(),
         }
@@ -33,19 +33,19 @@ impl Overlay {
         self.copies.len()
     }
 
-    /// The numbers of the blocks, in order.
+    /// Returns the block numbers, in order.
     pub(in super::super) fn blocks(&self) -> impl Iterator<Item = u64> {
         self.copies.iter().map(|(block, _)| *block)
     }
 
-    /// Whether any of those blocks, from the first to before the last, has a
-    /// newer copy.
+    /// Returns whether any block from `first` up to but not including `end` has
+    /// a newer copy.
     pub(in super::super) fn covers(&self, first: u64, end: u64) -> bool {
         let from = self.copies.partition_point(|(block, _)| *block < first);
         self.copies.get(from).is_some_and(|(block, _)| *block < end)
     }
 
-    /// Puts newer bytes into a buffer that was filled from `offset`.
+    /// Replaces the outdated bytes of a buffer that was read from `offset`.
     pub(in super::super) fn apply<E>(
         &self,
         block_size: u32,
@@ -55,7 +55,7 @@ impl Overlay {
     ) -> Result<(), E> {
         let block_size = u64::from(block_size);
         let first = offset.checked_div(block_size).unwrap_or(0);
-        let end = offset.saturating_add(wide(buffer.len()));
+        let end = offset.saturating_add(to_u64(buffer.len()));
         let from = self.copies.partition_point(|(block, _)| *block < first);
         for (block, copy) in self.copies.iter().skip(from) {
             let start = block.saturating_mul(block_size);
@@ -64,13 +64,13 @@ impl Overlay {
             }
             let low = start.max(offset);
             let high = start.saturating_add(block_size).min(end);
-            let range = narrow(low.saturating_sub(offset))..narrow(high.saturating_sub(offset));
+            let range = to_usize(low.saturating_sub(offset))..to_usize(high.saturating_sub(offset));
             let part = buffer.get_mut(range).unwrap_or_default();
             let skipped = low.saturating_sub(start);
             read(copy.offset.saturating_add(skipped), part)?;
             if copy.escaped {
                 let magic = MAGIC.to_be_bytes();
-                let rest = magic.iter().skip(narrow(skipped));
+                let rest = magic.iter().skip(to_usize(skipped));
                 part.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
             }
         }

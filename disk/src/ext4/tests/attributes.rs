@@ -1,6 +1,6 @@
-use super::{sample::noise, *};
+use super::{sample::random_bytes, *};
 
-/// All attributes of a path. Nothing may be wrong with them.
+/// Returns the attributes of a path. Fails on any error.
 fn attributes(ext4: &Ext4, path: &str) -> BTreeMap<Vec<u8>, Vec<u8>> {
     ext4.attributes(&find(ext4, path))
         .into_iter()
@@ -28,7 +28,7 @@ fn attributes_are_found_in_the_inode_in_a_block_and_in_inodes_of_their_own() {
         (&["-t", "ext4", "-O", "inline_data", "-I", "1024"], 500),
     ] {
         let image = one_file(options);
-        let long = noise(long, 7);
+        let long = random_bytes(long, 7);
         let path = image.file("long", &long);
         image.change(&format!(
             "ea_set file user.short value\n\
@@ -81,7 +81,7 @@ fn an_access_control_list_is_as_getxattr_tells_it() {
 #[test]
 fn a_damaged_block_of_attributes_does_not_hide_those_in_the_inode() {
     let image = one_file(&["-t", "ext4"]);
-    let path = image.file("long", &noise(500, 3));
+    let path = image.file("long", &random_bytes(500, 3));
     image.change(&format!(
         "ea_set file user.short value\nea_set -f {path} file user.long"
     ));
@@ -108,7 +108,7 @@ fn a_damaged_block_of_attributes_does_not_hide_those_in_the_inode() {
 #[test]
 fn more_attributes_than_the_limit_are_not_read() {
     let image = one_file(&["-t", "ext4", "-b", "4096", "-O", "ea_inode"]);
-    let path = image.file("long", &noise(4090, 3));
+    let path = image.file("long", &random_bytes(4090, 3));
     image.change(&format!(
         "ea_set file user.short value\nea_set -f {path} file user.long"
     ));

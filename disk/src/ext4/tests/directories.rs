@@ -1,6 +1,6 @@
 use super::*;
 
-/// A directory with so many names, which `e2fsck` has indexed.
+/// Creates an image with a directory of `count` names, indexed by `e2fsck`.
 fn large(count: usize, options: &[&str]) -> Image {
     let tree = tempfile::tempdir().unwrap();
     let folder = tree.path().join("large");
@@ -52,8 +52,8 @@ fn an_indexed_directory_has_all_its_names() {
 
 #[test]
 fn a_directory_of_fifty_thousand_names_is_read_to_the_end() {
-    // Putting them in one after the other would take debugfs minutes, so the
-    // directory is written here.
+    // Adding them one by one would take debugfs minutes, so the directory is
+    // written here.
     let image = Image::new(
         &["-t", "ext4", "-b", "4096", "-O", "^metadata_csum"],
         16,
@@ -77,7 +77,7 @@ fn a_directory_of_fifty_thousand_names_is_read_to_the_end() {
             block.resize(block.len().next_multiple_of(4), 0);
         }
     }
-    // What is left of the last block is a name that was removed.
+    // The rest of the last block is a removed entry.
     if !block.is_empty() {
         let rest = 4096 - block.len();
         block.extend_from_slice(&[0; 4]);
@@ -132,7 +132,7 @@ fn nobody_waits_for_a_name_longer_than_the_limit() {
     assert!(directory().count() < 4000);
 }
 
-/// Where the only block of a directory is.
+/// Returns the offset of the only block of a directory.
 fn block_of(ext4: &Ext4, inode: &Inode) -> usize {
     match ext4.runs(inode).next().unwrap().unwrap().place {
         RunPlace::Data(start) => usize::try_from(start).unwrap(),
@@ -140,7 +140,8 @@ fn block_of(ext4: &Ext4, inode: &Inode) -> usize {
     }
 }
 
-/// A directory of five names, and where they are.
+/// Creates an image with a directory of five names. Returns it, the inode of
+/// the directory and the offsets of the entries.
 fn five(options: &[&str]) -> (Vec<u8>, u32, Vec<usize>) {
     let tree = tempfile::tempdir().unwrap();
     fs::create_dir(tree.path().join("five")).unwrap();
@@ -188,7 +189,7 @@ fn one_bad_entry_does_not_hide_its_neighbours() {
         .cloned()
         .collect();
 
-    // A length that leads out of the block, into itself, or nowhere.
+    // Lengths that point out of the block, into the entry itself, or nowhere.
     for bad in [0_u16, 4, 7, 13, 60_000] {
         let mut bytes = image.clone();
         bytes[victim + 4..victim + 6].copy_from_slice(&bad.to_le_bytes());
@@ -197,7 +198,7 @@ fn one_bad_entry_does_not_hide_its_neighbours() {
         assert_eq!(errors.len(), 1);
         assert_eq!(damage(&errors[0]).problem, DamageKind::Size(bad.into()));
     }
-    // A name that no file has, and an inode that nothing leads to.
+    // Invalid names and inode numbers.
     for (place, value) in [(8, b'/'), (8, 0), (2, 0xff), (6, 0)] {
         let mut bytes = image.clone();
         bytes[victim + place] = value;
@@ -233,13 +234,13 @@ fn names_of_an_encrypted_directory_are_letters_and_its_contents_are_refused() {
     );
     let ext4 = image.open();
     let found = everything(&ext4);
-    // What base64 makes of the names.
+    // The names in base64.
     let file = &found[&b"secret/ZmlsZQ"[..]];
     let link = &found[&b"secret/bGluaw"[..]];
     assert!(file.is_encrypted());
     let error = ext4.read(file, 0, &mut [0]).unwrap_err();
     assert!(matches!(error, Error::Encrypted { inode } if inode == file.number));
-    assert!(matches!(ext4.link(link), Err(Error::Encrypted { .. })));
+    assert!(matches!(ext4.read_link(link), Err(Error::Encrypted { .. })));
     assert_eq!(find(&ext4, "secret/ZmlsZQ").number, file.number);
 }
 
@@ -247,7 +248,7 @@ fn names_of_an_encrypted_directory_are_letters_and_its_contents_are_refused() {
 fn threads_may_share_a_file_system() {
     let image = large(500, &["-t", "ext4", "-b", "1024"]);
     let mut options = Options::default();
-    // Hardly anything fits.
+    // Almost no cache.
     options.limits.cache = 1;
     let ext4 = image.try_open(options).unwrap();
     let expected = everything(&ext4);

@@ -3,8 +3,8 @@ use super::{
     *,
 };
 
-/// What `mke2fs` is told. Each of these is read as the tree that it was made
-/// from.
+/// Options of `mke2fs`. An image made with each of them must read as the tree
+/// it was made from.
 const READABLE: &[&[&str]] = &[
     &["-t", "ext4"],
     &["-t", "ext4", "-b", "1024"],
@@ -101,7 +101,7 @@ fn a_file_system_with_an_external_journal_is_read_unless_it_has_to_be_replayed()
     );
 
     let image = Image::new(&["-t", "ext4", "-b", "4096"], 24, Some(tree.path()));
-    // What `tune2fs -J device=` does, which only takes devices.
+    // The effect of `tune2fs -J device=`, which accepts only devices.
     image.change(
         "feature ^has_journal\n\
          feature has_journal\n\
@@ -124,7 +124,7 @@ fn a_file_system_with_an_external_journal_is_read_unless_it_has_to_be_replayed()
     compare(&ext4, tree.path(), "external journal, ignored");
 }
 
-/// As after a power cut before anything was journaled.
+/// Like a power loss before anything was journaled.
 #[test]
 fn what_was_not_unmounted_is_not_clean_though_its_journal_is_empty() {
     let image = Image::new(&["-t", "ext4"], 16, None);
@@ -169,7 +169,7 @@ fn features_count_whatever_the_revision() {
 fn what_is_no_file_system_is_told_apart_from_a_damaged_one() {
     for bytes in [vec![], vec![0; 1024], vec![0; 2048], vec![0xff; 100_000]] {
         let error = Ext4::open(bytes, Options::default()).unwrap_err();
-        assert!(matches!(error, Error::Foreign), "{error}");
+        assert!(matches!(error, Error::NoExtFileSystem), "{error}");
     }
     let mut bytes = Image::new(&["-t", "ext4"], 8, None).bytes();
     bytes[1024 + 0x78] = b'x';
@@ -187,7 +187,7 @@ fn a_backup_of_the_superblock_is_as_good() {
         &["-t", "ext4", "-b", "1024", "-O", "meta_bg,^resize_inode"],
     ] {
         let image = Image::new(options, 200, Some(tree.path()));
-        // The superblock, and the descriptors behind it.
+        // The superblock and the descriptors after it.
         let file = fs::OpenOptions::new()
             .write(true)
             .open(image.path())
@@ -200,7 +200,7 @@ fn a_backup_of_the_superblock_is_as_good() {
         std::os::unix::fs::FileExt::write_all_at(&file, &vec![0; wiped], 1024).unwrap();
 
         let error = image.try_open(Options::default()).unwrap_err();
-        assert!(matches!(error, Error::Foreign), "{error}");
+        assert!(matches!(error, Error::NoExtFileSystem), "{error}");
         let options = Options {
             superblock: SuperblockCopy::Backup,
             ..Options::default()
@@ -246,9 +246,9 @@ fn the_file_system_tells_about_itself() {
         (12, &b"some_function"[..])
     );
 
-    let said = String::from_utf8(run(tool("dumpe2fs").arg("-h").arg(image.path())).0).unwrap();
+    let output = String::from_utf8(run(tool("dumpe2fs").arg("-h").arg(image.path())).0).unwrap();
     let value = |name: &str| {
-        let line = said.lines().find(|line| line.starts_with(name)).unwrap();
+        let line = output.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_once(':').unwrap().1.trim().to_owned()
     };
     let mut features: Vec<_> = info.features.iter().map(String::as_str).collect();
@@ -276,7 +276,7 @@ fn whether_somebody_has_it_mounted_is_told_where_it_is_known() {
     assert_eq!(ext4.info().in_use, Some(false));
     let mut bytes = image.bytes();
     let block = usize::try_from(ext4.superblock.mmp_block).unwrap() * 1024;
-    // The kernel counts here as long as it has it mounted.
+    // The kernel increments this number while it is mounted.
     bytes[block + 4..block + 8].copy_from_slice(&[7, 0, 0, 0]);
     let ext4 = Ext4::open(bytes, Options::default()).unwrap();
     assert_eq!(ext4.info().in_use, Some(true));

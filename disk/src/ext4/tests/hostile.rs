@@ -1,14 +1,14 @@
 use proptest::prelude::*;
 
 use super::{
-    chance::{Damaged, exercise},
-    sample::noise,
+    random_damage::{DamagedImage, exercise},
+    sample::random_bytes,
     *,
 };
 
 fn one_file(options: &[&str]) -> Image {
     let tree = tempfile::tempdir().unwrap();
-    fs::write(tree.path().join("file"), noise(5000, 1)).unwrap();
+    fs::write(tree.path().join("file"), random_bytes(5000, 1)).unwrap();
     fs::create_dir(tree.path().join("dir")).unwrap();
     fs::create_dir(tree.path().join("dir/sub")).unwrap();
     std::os::unix::fs::symlink("target", tree.path().join("link")).unwrap();
@@ -23,12 +23,12 @@ fn a_symlink_that_claims_four_gibibytes_takes_none() {
             "set_inode_field link size 0xffffffff\nset_inode_field link flags {flags}"
         ));
         let ext4 = image.open();
-        let error = ext4.link(&find(&ext4, "link")).unwrap_err();
+        let error = ext4.read_link(&find(&ext4, "link")).unwrap_err();
         assert!(
             matches!(
                 error,
                 Error::Limit {
-                    what: Limit::Link,
+                    what: Limit::Symlink,
                     ..
                 }
             ),
@@ -72,18 +72,18 @@ fn a_walk_ends_at_its_limits_and_says_so() {
     options.limits.depth = 10;
     let ext4 = image.try_open(options).unwrap();
     let items: Vec<_> = ext4.walk(&ext4.root().unwrap()).collect();
-    // Ten levels, what is beside the first, and one that is too deep.
+    // Ten levels, what is next to the first, and one that is too deep.
     assert_eq!(items.iter().flatten().count(), 12);
-    let trouble = items.iter().find_map(|item| item.as_ref().err()).unwrap();
+    let problem = items.iter().find_map(|item| item.as_ref().err()).unwrap();
     assert!(matches!(
-        trouble.error,
+        problem.error,
         Error::Limit {
             what: Limit::Depth,
             limit: 10,
             ..
         }
     ));
-    assert_eq!(trouble.path.len(), 19);
+    assert_eq!(problem.path.len(), 19);
 
     options.limits.entries = 5;
     let ext4 = image.try_open(options).unwrap();
@@ -134,7 +134,7 @@ fn a_directory_that_claims_to_be_huge_is_read_as_far_as_it_is() {
         .take(100)
         .collect();
     assert_eq!(entries.iter().flatten().count(), 1);
-    // The hole, and the end of what may be read.
+    // The entry, and the hole.
     assert_eq!(entries.len(), 2);
     assert_eq!(
         damage(entries[1].as_ref().unwrap_err()).problem,
@@ -142,7 +142,7 @@ fn a_directory_that_claims_to_be_huge_is_read_as_far_as_it_is() {
     );
 }
 
-/// An image of one file, the bytes of its map, and the map itself.
+/// Opens an image whose file has this block map.
 fn with_map(options: &[&str], map: &[u8; 60]) -> Ext4 {
     let image = one_file(options);
     let inode = find(&image.open(), "file");
@@ -186,7 +186,7 @@ fn maps_that_make_no_sense_are_damage() {
             .read(&find(&ext4, "file"), 0, &mut [0; 5000])
             .unwrap_err();
         assert_eq!(damage(&error).problem, problem);
-        assert_eq!(damage(&error).structure, Structure::Map);
+        assert_eq!(damage(&error).structure, Structure::BlockMap);
     }
     let deep = |depth: u8| {
         let mut map = extents(&[(0, 1, 100)]);
@@ -198,7 +198,7 @@ fn maps_that_make_no_sense_are_damage() {
         let error = ext4
             .read(&find(&ext4, "file"), 0, &mut [0; 5000])
             .unwrap_err();
-        assert_eq!(damage(&error).structure, Structure::Map, "{error}");
+        assert_eq!(damage(&error).structure, Structure::BlockMap, "{error}");
     }
 }
 
@@ -214,7 +214,7 @@ fn tables_that_lead_to_themselves_do_not_hold_up_anyone() {
         .position(|window| window == inode.map)
         .unwrap();
     bytes[place + 48..place + 60].copy_from_slice(&table.repeat(3));
-    // The size, in its two halves.
+    // The lower and upper half of the size.
     let start = place - 0x28;
     bytes[start + 4..start + 8].copy_from_slice(&[0xff; 4]);
     bytes[start + 0x6c..start + 0x70].copy_from_slice(&[3, 0, 0, 0]);
@@ -245,7 +245,7 @@ proptest! {
             checksums: Checksums::Ignore,
             ..Options::default()
         };
-        if let Ok(ext4) = Ext4::open(Damaged::new(bytes), options) {
+        if let Ok(ext4) = Ext4::open(DamagedImage::new(bytes), options) {
             exercise(&ext4);
         }
     }

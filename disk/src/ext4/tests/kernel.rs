@@ -1,6 +1,6 @@
-//! File systems that the kernel has written, and what it reads itself.
+//! Comparisons with the kernel: file systems that it has written and mounts.
 //!
-//! Only root may mount. Without that, these tests say so and do nothing.
+//! Mounting needs root. Without it, these tests are skipped.
 
 use std::os::unix::{
     ffi::OsStrExt,
@@ -9,9 +9,9 @@ use std::os::unix::{
 
 use rustix::fs::{FallocateFlags, XattrFlags};
 
-use super::{sample::noise, *};
+use super::{sample::random_bytes, *};
 
-/// An image that is mounted until this goes.
+/// An image that is mounted until this is dropped.
 struct Mount {
     folder: tempfile::TempDir,
 }
@@ -42,7 +42,7 @@ impl Drop for Mount {
     }
 }
 
-/// Writes what `mke2fs` and `debugfs` do not.
+/// Writes structures that `mke2fs` and `debugfs` do not create.
 fn fill(root: &Path, large_values: bool) {
     let set = |path: &Path, name: &str, value: &[u8]| {
         rustix::fs::lsetxattr(path, name, value, XattrFlags::empty()).unwrap();
@@ -50,29 +50,29 @@ fn fill(root: &Path, large_values: bool) {
     fs::create_dir(root.join("indexed")).unwrap();
     fs::write(root.join("indexed/0"), b"").unwrap();
     for number in 1..6000 {
-        // Not more than the names that an inode may have.
+        // An inode has a maximum number of hard links.
         let target = root.join(format!("indexed/{}", number / 6000));
         fs::hard_link(target, root.join(format!("indexed/{number}"))).unwrap();
     }
     for length in [10, 59, 60, 61, 130, 150, 5000, 100_000] {
         let path = root.join(format!("file-{length}"));
-        fs::write(&path, noise(length, 1)).unwrap();
-        set(&path, "user.note", &noise(length.min(20), 2));
+        fs::write(&path, random_bytes(length, 1)).unwrap();
+        set(&path, "user.note", &random_bytes(length.min(20), 2));
     }
     let file = root.join("with attributes");
     fs::write(&file, b"").unwrap();
-    set(&file, "user.long", &noise(700, 3));
+    set(&file, "user.long", &random_bytes(700, 3));
     set(&file, "trusted.other", b"x");
     set(&file, "security.more", b"");
     if large_values {
-        set(&file, "user.large", &noise(30_000, 4));
+        set(&file, "user.large", &random_bytes(30_000, 4));
     }
     std::os::unix::fs::symlink("s".repeat(100), root.join("link")).unwrap();
 
     let sparse = fs::File::create(root.join("sparse")).unwrap();
     for number in 0..200 {
         sparse
-            .write_all_at(&noise(100, number), number * 70_000)
+            .write_all_at(&random_bytes(100, number), number * 70_000)
             .unwrap();
     }
     sparse.set_len(20_000_000).unwrap();
@@ -82,7 +82,7 @@ fn fill(root: &Path, large_values: bool) {
         rustix::fs::fallocate(&room, keep, 1_000_000, 500_000).unwrap();
         room.write_all_at(b"in the middle", 250_000).unwrap();
     }
-    // Made longer without being written.
+    // Extended without being written.
     fs::OpenOptions::new()
         .write(true)
         .open(root.join("file-10"))
@@ -92,7 +92,7 @@ fn fill(root: &Path, large_values: bool) {
     fs::remove_file(root.join("indexed/5000")).unwrap();
 }
 
-/// The reader and the kernel see the same.
+/// Checks that the reader and the kernel see the same.
 fn compare(ext4: &Ext4, root: &Path, case: &str) {
     let mut found = everything(ext4);
     let mut pending = vec![root.to_owned()];
@@ -109,9 +109,10 @@ fn compare(ext4: &Ext4, root: &Path, case: &str) {
                 Kind::File => {
                     assert!(content(ext4, &inode) == fs::read(&path).unwrap(), "{case}");
                 }
-                Kind::Link => {
+                Kind::Symlink => {
                     let target = fs::read_link(&path).unwrap();
-                    assert_eq!(ext4.link(&inode).unwrap(), target.as_os_str().as_bytes());
+                    let found = ext4.read_link(&inode).unwrap();
+                    assert_eq!(found, target.as_os_str().as_bytes());
                 }
                 Kind::Directory => pending.push(path.clone()),
                 _ => {}
@@ -146,7 +147,7 @@ fn compare_inode(inode: &Inode, metadata: &fs::Metadata, case: &str) {
     );
     assert_eq!(inode.size, metadata.size(), "{case}");
     assert_eq!(u64::from(inode.links), metadata.nlink(), "{case}");
-    // The kernel counts a little more for what is in an inode.
+    // The kernel counts more for inline data.
     if !inode.has_inline_data() {
         assert_eq!(inode.allocated, metadata.blocks() * 512, "{case}");
     }
@@ -244,7 +245,7 @@ fn an_image_copied_while_it_is_written_is_what_the_kernel_would_recover() {
         let Some(mount) = Mount::new(&image.path(), &format!("rw,commit=600,data={mode}")) else {
             return;
         };
-        // Fill the log, so that it goes around and has revoked blocks.
+        // Fill the log, so that it wraps around and has revoked blocks.
         for round in 0..3 {
             fill(mount.path(), false);
             rustix::fs::syncfs(fs::File::open(mount.path()).unwrap()).unwrap();
@@ -258,7 +259,7 @@ fn an_image_copied_while_it_is_written_is_what_the_kernel_would_recover() {
                 }
             }
         }
-        // Data that looks like the journal's own.
+        // Data that looks like journal blocks.
         let marks = 0xc03b_3998_u32.to_be_bytes().repeat(5000);
         fs::write(mount.path().join("marks"), marks).unwrap();
         fs::write(mount.path().join("the last one"), b"here").unwrap();
@@ -280,7 +281,7 @@ fn an_image_copied_while_it_is_written_is_what_the_kernel_would_recover() {
             panic!("{:?}", ext4.info().journal);
         };
         assert!(blocks > 0);
-        // The kernel recovers another copy, for which it has to write.
+        // Let the kernel recover another copy, which it has to write to.
         let recovered = image.folder.path().join("recovered");
         fs::copy(&copy, &recovered).unwrap();
         let mount = Mount::new(&recovered, "rw").expect("the first was mounted");
@@ -310,6 +311,6 @@ fn fast_commits_of_the_kernel_are_noticed() {
 
     let error = Ext4::open(fs::File::open(&copy).unwrap(), Options::default()).unwrap_err();
     assert!(error.to_string().contains("fast_commit"), "{error}");
-    // What was unmounted has none left.
+    // After an unmount there are no fast commits.
     assert_eq!(everything(&image.open()).len(), 4);
 }

@@ -1,20 +1,20 @@
 use std::io::{Seek, SeekFrom, Write};
 
-use super::{sample::noise, *};
+use super::{sample::random_bytes, *};
 
-/// A file with data in every second one of so many pieces of 4 KiB.
-fn comb(teeth: u64) -> tempfile::TempDir {
+/// Creates a file with data in every other block of 4 KiB.
+fn alternating(count: u64) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut file = fs::File::create(folder.path().join("comb")).unwrap();
-    for tooth in 0..teeth {
-        file.seek(SeekFrom::Start(tooth * 8192)).unwrap();
-        file.write_all(&noise(4096, tooth)).unwrap();
+    let mut file = fs::File::create(folder.path().join("alternating")).unwrap();
+    for index in 0..count {
+        file.seek(SeekFrom::Start(index * 8192)).unwrap();
+        file.write_all(&random_bytes(4096, index)).unwrap();
     }
     folder
 }
 
-/// Leaves of the tree, as `debugfs` lists them: first block, first block on the
-/// disk, length, whether it is written.
+/// Parses the leaves of an extent tree from the output of `debugfs`: first
+/// block, first block on the disk, length, whether it is written.
 fn leaves(listing: &str) -> Vec<(u64, u64, u64, bool)> {
     listing
         .lines()
@@ -67,7 +67,7 @@ fn our_leaves(ext4: &Ext4, inode: &Inode) -> Vec<(u64, u64, u64, bool)> {
 
 #[test]
 fn a_deep_tree_of_extents_is_the_one_that_debugfs_shows() {
-    let tree = comb(1500);
+    let tree = alternating(1500);
     for options in [
         &["-t", "ext4", "-b", "1024"][..],
         &["-t", "ext4", "-b", "1024", "-O", "^metadata_csum"],
@@ -75,21 +75,21 @@ fn a_deep_tree_of_extents_is_the_one_that_debugfs_shows() {
     ] {
         let image = Image::new(options, 20, Some(tree.path()));
         let ext4 = image.open();
-        let comb = find(&ext4, "comb");
-        let ours = our_leaves(&ext4, &comb);
-        assert_eq!(ours, leaves(&image.ask("ex comb")));
+        let alternating = find(&ext4, "alternating");
+        let ours = our_leaves(&ext4, &alternating);
+        assert_eq!(ours, leaves(&image.ask("ex alternating")));
         assert!(ours.len() >= 1500);
-        assert!(content(&ext4, &comb) == fs::read(tree.path().join("comb")).unwrap());
+        assert!(content(&ext4, &alternating) == fs::read(tree.path().join("alternating")).unwrap());
     }
 }
 
 #[test]
 fn room_that_was_never_written_reads_as_zeros() {
     let tree = tempfile::tempdir().unwrap();
-    fs::write(tree.path().join("file"), noise(10_000, 1)).unwrap();
+    fs::write(tree.path().join("file"), random_bytes(10_000, 1)).unwrap();
     let image = Image::new(&["-t", "ext4", "-b", "1024"], 16, Some(tree.path()));
     image.change("fallocate file 20 90\nset_inode_field file size 80000");
-    // Blocks of the disk that are not zeros.
+    // Overwrite the unwritten blocks on the disk.
     let ext4 = image.open();
     let file = find(&ext4, "file");
     assert_eq!(our_leaves(&ext4, &file)[1].2, 59);
@@ -104,17 +104,18 @@ fn room_that_was_never_written_reads_as_zeros() {
         .write(true)
         .open(image.path())
         .unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&disk, &noise(1024, 2), start).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&disk, &random_bytes(1024, 2), start).unwrap();
 
     let ext4 = image.open();
-    let mut expected = noise(10_000, 1);
+    let mut expected = random_bytes(10_000, 1);
     expected.resize(80_000, 0);
     assert!(content(&ext4, &find(&ext4, "file")) == expected);
 }
 
 #[test]
 fn the_tables_of_ext2_lead_to_every_block() {
-    // Beyond the twelve, the table, the table of tables and that of those.
+    // Around the ends of the direct, indirect, double and triple indirect
+    // blocks.
     let tree = tempfile::tempdir().unwrap();
     let path = tree.path().join("far");
     let mut far = fs::File::create(&path).unwrap();
@@ -123,7 +124,7 @@ fn the_tables_of_ext2_lead_to_every_block() {
     ];
     for place in places {
         far.seek(SeekFrom::Start(place * 1024)).unwrap();
-        far.write_all(&noise(3000, place)).unwrap();
+        far.write_all(&random_bytes(3000, place)).unwrap();
     }
     let image = Image::new(&["-t", "ext2", "-b", "1024"], 8, Some(tree.path()));
     let ext4 = image.open();
@@ -137,10 +138,10 @@ fn the_tables_of_ext2_lead_to_every_block() {
         assert!(ours == expected, "{place}");
     }
 
-    // What debugfs calls blocks has the tables in it, so only the others count.
-    let said = image.ask("stat far");
+    // The blocks that debugfs lists include the indirect blocks: skip those.
+    let output = image.ask("stat far");
     let mut expected: Vec<u64> = Vec::new();
-    let (_, blocks) = said.split_once("BLOCKS:\n").unwrap();
+    let (_, blocks) = output.split_once("BLOCKS:\n").unwrap();
     for part in blocks.lines().next().unwrap().split(", ") {
         let (place, disk) = part.trim_matches(['(', ' ']).split_once("):").unwrap();
         let (first, last) = disk.split_once('-').unwrap_or((disk, disk));
@@ -157,19 +158,19 @@ fn the_tables_of_ext2_lead_to_every_block() {
 
 #[test]
 fn any_part_of_a_file_can_be_read() {
-    let tree = comb(40);
-    let whole = fs::read(tree.path().join("comb")).unwrap();
+    let tree = alternating(40);
+    let whole = fs::read(tree.path().join("alternating")).unwrap();
     for options in [
         &["-t", "ext4", "-b", "1024"][..],
         &["-t", "ext2", "-b", "1024"],
     ] {
         let image = Image::new(options, 8, Some(tree.path()));
         let ext4 = image.open();
-        let comb = find(&ext4, "comb");
+        let alternating = find(&ext4, "alternating");
         for offset in (0..whole.len() + 5000).step_by(777) {
             for length in [1, 1023, 5000, 20_000] {
                 let mut part = vec![0xaa; length];
-                let read = ext4.read(&comb, offset as u64, &mut part).unwrap();
+                let read = ext4.read(&alternating, offset as u64, &mut part).unwrap();
                 let expected = whole.get(offset..).unwrap_or_default();
                 assert_eq!(part[..read], expected[..length.min(expected.len())]);
             }
@@ -179,11 +180,11 @@ fn any_part_of_a_file_can_be_read() {
 
 #[test]
 fn a_damaged_leaf_does_not_hide_the_others() {
-    let tree = comb(500);
+    let tree = alternating(500);
     let image = Image::new(&["-t", "ext4", "-b", "1024"], 8, Some(tree.path()));
     let ext4 = image.open();
     // The third leaf of the tree.
-    let listing = image.ask("ex comb");
+    let listing = image.ask("ex alternating");
     let block: u64 = listing
         .lines()
         .filter(|line| line.trim_start().starts_with("1/ 2"))
@@ -191,7 +192,7 @@ fn a_damaged_leaf_does_not_hide_the_others() {
         .and_then(|line| line.split_whitespace().nth_back(1))
         .and_then(|word| word.parse().ok())
         .unwrap_or_else(|| panic!("{listing}"));
-    let whole = content(&ext4, &find(&ext4, "comb"));
+    let whole = content(&ext4, &find(&ext4, "alternating"));
     let disk = fs::OpenOptions::new()
         .write(true)
         .open(image.path())
@@ -199,11 +200,11 @@ fn a_damaged_leaf_does_not_hide_the_others() {
     std::os::unix::fs::FileExt::write_all_at(&disk, &[0xff], block * 1024 + 20).unwrap();
 
     let ext4 = image.open();
-    let comb = find(&ext4, "comb");
+    let alternating = find(&ext4, "alternating");
     let (mut good, mut bad) = (0, 0);
     for offset in (0..whole.len()).step_by(4096) {
         let mut part = vec![0; 4096.min(whole.len() - offset)];
-        match ext4.read(&comb, offset as u64, &mut part) {
+        match ext4.read(&alternating, offset as u64, &mut part) {
             Ok(_) => {
                 assert_eq!(part, whole[offset..offset + part.len()]);
                 good += 1;
@@ -212,7 +213,7 @@ fn a_damaged_leaf_does_not_hide_the_others() {
                 let damage = damage(&error);
                 assert_eq!(damage.block, Some(block));
                 assert_eq!(damage.problem, DamageKind::Checksum);
-                assert_eq!(damage.inode, Some(comb.number));
+                assert_eq!(damage.inode, Some(alternating.number));
                 bad += 1;
             }
         }

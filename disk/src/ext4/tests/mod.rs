@@ -1,7 +1,6 @@
-//! Real file systems, made by `mke2fs` and changed by `debugfs`.
+//! Tests with real file systems, made by `mke2fs` and changed by `debugfs`.
 
 mod attributes;
-mod chance;
 mod directories;
 mod features;
 mod hostile;
@@ -10,8 +9,9 @@ mod kernel;
 mod lookup;
 mod maps;
 mod other_readers;
-mod parts;
+mod random_damage;
 mod sample;
+mod units;
 
 use std::{
     collections::BTreeMap,
@@ -24,13 +24,13 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// An image in a folder of its own.
+/// An image in its own temporary directory.
 struct Image {
     folder: TempDir,
 }
 
 impl Image {
-    /// An image of so many MiB, with what is in the folder.
+    /// Creates an image of `size` MiB with the contents of a directory.
     fn new(options: &[&str], size: u32, tree: Option<&Path>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let image = Self { folder };
@@ -47,7 +47,7 @@ impl Image {
         self.folder.path().join("image")
     }
 
-    /// Changes it, one command in a line.
+    /// Changes the image with `debugfs` commands, one per line.
     fn change(&self, commands: &str) {
         let script = self.folder.path().join("script");
         fs::write(&script, commands).unwrap();
@@ -55,19 +55,19 @@ impl Image {
             .args(["-w", "-f"])
             .arg(&script)
             .arg(self.path()));
-        // It ends well whatever happens.
+        // debugfs succeeds even if a command fails, so check its error output.
         let errors = String::from_utf8_lossy(&output.1);
         let errors: Vec<_> = errors.lines().skip(1).collect();
         assert!(errors.is_empty(), "{errors:#?}");
     }
 
-    /// What `debugfs` says.
+    /// Returns the output of a `debugfs` command.
     fn ask(&self, command: &str) -> String {
         let output = run(tool("debugfs").args(["-R", command]).arg(self.path()));
         String::from_utf8(output.0).unwrap()
     }
 
-    /// A file next to the image, to be used in commands.
+    /// Creates a file next to the image, for use in commands.
     fn file(&self, name: &str, content: &[u8]) -> String {
         let path = self.folder.path().join(name);
         fs::write(&path, content).unwrap();
@@ -88,7 +88,7 @@ impl Image {
 }
 
 fn tool(name: &str) -> Command {
-    // Users who are not root often do not have the folders of these.
+    // These directories are often not in the PATH of other users than root.
     let path = env::var("PATH").unwrap_or_default();
     let mut command = Command::new(name);
     command
@@ -107,12 +107,12 @@ fn run(command: &mut Command) -> (Vec<u8>, Vec<u8>) {
     (output.stdout, output.stderr)
 }
 
-/// Everything in a file system. Nothing may be wrong with it.
+/// Returns all inodes of a file system by path. Fails on any error.
 fn everything(ext4: &Ext4) -> BTreeMap<Vec<u8>, Inode> {
     let root = ext4.root().unwrap();
     ext4.walk(&root)
         .map(|found| {
-            let found = found.unwrap_or_else(|trouble| panic!("{trouble:?}"));
+            let found = found.unwrap_or_else(|problem| panic!("{problem:?}"));
             let inode = found
                 .inode
                 .unwrap_or_else(|error| panic!("{}: {error}", found.path.escape_ascii()));

@@ -1,4 +1,4 @@
-//! What other readers make of the same images.
+//! Comparisons with other readers of the same images.
 
 use super::{sample::sample, *};
 
@@ -93,7 +93,8 @@ fn compare(inode: &Inode, text: &str) {
 fn ext4_view_reads_the_same() {
     let tree = sample();
     for options in IMAGES {
-        // It reads neither small inodes nor holes in the maps of ext2 and ext3.
+        // It supports neither small inodes nor holes in the block maps of ext2
+        // and ext3.
         if options.contains(&"128") || !options.contains(&"ext4") {
             continue;
         }
@@ -110,9 +111,9 @@ fn ext4_view_reads_the_same() {
                     assert_eq!(theirs.len(), inode.size);
                     assert!(content(&ext4, &inode) == other.read(&path[..]).unwrap());
                 }
-                Kind::Link => {
+                Kind::Symlink => {
                     let target = other.read_link(&path[..]).unwrap();
-                    assert_eq!(ext4.link(&inode).unwrap(), target.as_ref() as &[u8]);
+                    assert_eq!(ext4.read_link(&inode).unwrap(), target.as_ref() as &[u8]);
                 }
                 Kind::Directory => {
                     let names = other.read_dir(&path[..]).unwrap();

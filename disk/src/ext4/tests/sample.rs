@@ -1,4 +1,4 @@
-//! A tree with some of everything, and what must be read of it.
+//! A sample tree with all kinds of entries, and a comparison with it.
 
 use std::{
     ffi::OsStr,
@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Bytes that are different at every place.
-pub(super) fn noise(length: usize, seed: u64) -> Vec<u8> {
+/// Returns deterministic random bytes.
+pub(super) fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::iter::repeat_with(|| {
         state ^= state << 13;
@@ -32,17 +32,17 @@ pub(super) fn noise(length: usize, seed: u64) -> Vec<u8> {
 pub(super) fn sample() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    // Around what fits in an inode, in a block, and in twelve blocks.
+    // Sizes around what fits in an inode, a block and twelve blocks.
     for length in [
         0, 1, 59, 60, 61, 120, 160, 1023, 1024, 4097, 12_288, 12_289, 300_000,
     ] {
         let path = root.join(format!("file-{length}"));
-        fs::write(&path, noise(length, length as u64)).unwrap();
+        fs::write(&path, random_bytes(length, length as u64)).unwrap();
     }
     let mut sparse = fs::File::create(root.join("sparse")).unwrap();
     for place in [0, 5, 6, 20, 300] {
         sparse.seek(SeekFrom::Start(place * 8192)).unwrap();
-        sparse.write_all(&noise(100, place)).unwrap();
+        sparse.write_all(&random_bytes(100, place)).unwrap();
     }
 
     let deep = root.join("a/b/c/d/e/f/g");
@@ -56,7 +56,7 @@ pub(super) fn sample() -> TempDir {
         let name = format!("{number} {}", "n".repeat(number % 90));
         fs::write(many.join(name), format!("{number}")).unwrap();
     }
-    // A directory that fits in an inode, if that is what inodes are for.
+    // A directory that fits in an inode, with inline data.
     fs::create_dir(root.join("small")).unwrap();
     for name in ["x", "y", "some longer name of a file"] {
         fs::write(root.join("small").join(name), name).unwrap();
@@ -73,7 +73,7 @@ pub(super) fn sample() -> TempDir {
     folder
 }
 
-/// The file system has what the folder has.
+/// Checks that the file system has the same contents as the directory.
 pub(super) fn compare(ext4: &Ext4, folder: &Path, case: &str) {
     let mut found = everything(ext4);
     found.remove(&b"lost+found"[..]);
@@ -94,8 +94,8 @@ pub(super) fn compare(ext4: &Ext4, folder: &Path, case: &str) {
             assert_eq!(number, inode.number, "{case}");
             match inode.kind {
                 Kind::File => assert!(content(ext4, &inode) == fs::read(&path).unwrap(), "{case}"),
-                Kind::Link => assert_eq!(
-                    ext4.link(&inode).unwrap(),
+                Kind::Symlink => assert_eq!(
+                    ext4.read_link(&inode).unwrap(),
                     fs::read_link(&path).unwrap().into_os_string().into_vec(),
                     "{case}"
                 ),
@@ -111,7 +111,7 @@ fn compare_inode(inode: &Inode, metadata: &fs::Metadata, case: &str) {
     let kind = metadata.file_type();
     assert_eq!(inode.kind == Kind::File, kind.is_file(), "{case}");
     assert_eq!(inode.kind == Kind::Directory, kind.is_dir(), "{case}");
-    assert_eq!(inode.kind == Kind::Link, kind.is_symlink(), "{case}");
+    assert_eq!(inode.kind == Kind::Symlink, kind.is_symlink(), "{case}");
     assert_eq!(inode.kind == Kind::Fifo, kind.is_fifo(), "{case}");
     assert_eq!(u32::from(inode.mode), metadata.mode() & 0o7777, "{case}");
     assert_eq!(

@@ -1,18 +1,18 @@
 use std::fmt;
 
-/// What a partition is for, by its table.
+/// The type of a partition, from its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartitionKind {
-    /// The type of an MBR partition.
+    /// The type byte of an MBR partition.
     Mbr(u8),
-    /// The type of a GPT partition, as it is stored: the first three groups of
-    /// the usual text have their bytes reversed.
+    /// The type GUID of a GPT partition, as stored: the bytes of the first
+    /// three groups of the usual notation are reversed.
     Gpt([u8; 16]),
 }
 
 impl PartitionKind {
-    /// What it is called, if it is one of the common ones.
+    /// Returns the name of the type, if it is a common one.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::Mbr(kind) => match kind {
@@ -33,7 +33,7 @@ impl PartitionKind {
         }
     }
 
-    /// The type as a number or a GUID.
+    /// Returns the type as a number or a GUID.
     fn id(self) -> String {
         match self {
             Self::Mbr(kind) => format!("0x{kind:02x}"),
@@ -59,7 +59,7 @@ impl fmt::Display for PartitionKind {
     }
 }
 
-/// The Discoverable Partitions Specification and the UEFI specification.
+/// From the Discoverable Partitions Specification and the UEFI specification.
 const GPT_NAMES: [(&str, &str); 11] = [
     ("c12a7328-f81f-11d2-ba4b-00a0c93ec93b", "EFI system"),
     ("21686148-6449-6e6f-744e-656564454649", "BIOS boot"),

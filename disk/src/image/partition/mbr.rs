@@ -1,38 +1,40 @@
 use std::io;
 
-use super::{Entry, Partition, PartitionKind, le32, read_if_there};
+use super::{Partition, PartitionKind, TableEntry, le32, read_if_there};
 use crate::ReadAt;
 
-/// A table is in the first 512 bytes, however large sectors are.
+/// The table is in the first 512 bytes, whatever the sector size.
 const TABLE: usize = 512;
-/// The kinds of a partition that has partitions.
+/// Types of an extended partition, which contains logical partitions.
 const EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
-/// Logical partitions are a linked list that a disk may make endless.
-const MOST_LOGICAL: usize = 128;
-/// The kind of the one that keeps programs that know no GPT away from it, and
-/// the sector it begins with.
-const PROTECTING: (u8, u32) = (0xee, 1);
+/// Maximum number of logical partitions, which are a linked list that could be
+/// circular.
+const MAX_LOGICAL: usize = 128;
+/// Type and first sector of the protective entry that covers a GPT disk for
+/// programs that do not support GPT.
+const PROTECTIVE: (u8, u32) = (0xee, 1);
 
-/// The partitions of a disk's MBR. It counts in sectors and does not say how
-/// large they are: 512 bytes, unless a file system is found only with 4096.
+/// Returns the partitions of an MBR. The MBR counts in sectors but does not
+/// record their size: 512 bytes is assumed, unless a file system is found only
+/// with 4096.
 pub(super) fn partitions(disk: &impl ReadAt) -> io::Result<Vec<Partition>> {
     let usual = with_sectors(disk, 512)?;
-    if usual.iter().any(|partition| partition.has_ext) {
+    if usual.iter().any(|partition| partition.has_ext_fs) {
         return Ok(usual);
     }
     let large = with_sectors(disk, 4096)?;
-    match large.iter().any(|partition| partition.has_ext) {
+    match large.iter().any(|partition| partition.has_ext_fs) {
         true => Ok(large),
         false => Ok(usual),
     }
 }
 
-/// Whether the MBR says that the disk has a GPT. One that it does not tell of is
-/// left from other days: the kernel does not look at it either.
-pub(super) fn protects_gpt(disk: &impl ReadAt) -> io::Result<bool> {
+/// Returns whether the MBR has a protective entry. Without one, a GPT is a
+/// leftover, which the kernel ignores as well.
+pub(super) fn has_protective_entry(disk: &impl ReadAt) -> io::Result<bool> {
     let rows = read_table(disk, 0)?;
-    let is_protecting = |row: &Row| (row.kind, row.start) == PROTECTING;
-    Ok(rows.is_some_and(|rows| rows.iter().any(is_protecting)))
+    let is_protective = |row: &Row| (row.kind, row.start) == PROTECTIVE;
+    Ok(rows.is_some_and(|rows| rows.iter().any(is_protective)))
 }
 
 fn with_sectors(disk: &impl ReadAt, sector: u64) -> io::Result<Vec<Partition>> {
@@ -45,7 +47,7 @@ fn with_sectors(disk: &impl ReadAt, sector: u64) -> io::Result<Vec<Partition>> {
         if EXTENDED.contains(&row.kind) {
             extended = extended.or(Some(row));
         } else {
-            found.extend(row.entry(index, 0, sector).on(disk)?);
+            found.extend(row.entry(index, 0, sector).into_partition(disk)?);
         }
     }
     if let Some(extended) = extended {
@@ -54,9 +56,9 @@ fn with_sectors(disk: &impl ReadAt, sector: u64) -> io::Result<Vec<Partition>> {
     Ok(found)
 }
 
-/// Each logical partition has a table before it. Its first row is the partition,
-/// relative to the table; the second is the next table, relative to the extended
-/// partition.
+/// Adds the logical partitions. Each has a table before it: the first row is
+/// the partition, relative to the table; the second row is the next table,
+/// relative to the extended partition.
 fn add_logical(
     disk: &impl ReadAt,
     sector: u64,
@@ -65,14 +67,14 @@ fn add_logical(
 ) -> io::Result<()> {
     let mut at = extended;
     let mut index = 5;
-    for _ in 0..MOST_LOGICAL {
+    for _ in 0..MAX_LOGICAL {
         let Some([row, next, ..]) = read_table(disk, at.saturating_mul(sector))? else {
             break;
         };
-        // The first one stays as an empty row when it is removed, and then has
-        // no number.
+        // If the first logical partition is removed, its row stays empty and is
+        // not numbered.
         if !row.is_empty() {
-            found.extend(row.entry(index, at, sector).on(disk)?);
+            found.extend(row.entry(index, at, sector).into_partition(disk)?);
             index += 1;
         }
         if !EXTENDED.contains(&next.kind) || next.start == 0 {
@@ -83,7 +85,7 @@ fn add_logical(
     Ok(())
 }
 
-/// A row of a table, counted in sectors.
+/// A row of a table, in sectors.
 #[derive(Clone, Copy)]
 struct Row {
     kind: u8,
@@ -96,10 +98,10 @@ impl Row {
         self.kind == 0 || self.length == 0
     }
 
-    fn entry(self, index: u32, base: u64, sector: u64) -> Entry {
+    fn entry(self, index: u32, base: u64, sector: u64) -> TableEntry {
         let start = base.saturating_add(u64::from(self.start));
         let length = if self.is_empty() { 0 } else { self.length };
-        Entry {
+        TableEntry {
             index,
             kind: PartitionKind::Mbr(self.kind),
             start: start.saturating_mul(sector),
@@ -108,7 +110,7 @@ impl Row {
     }
 }
 
-/// The table at this place, if one is there: four rows of 16 bytes and a
+/// Returns the table at `offset`, if there is one: four rows of 16 bytes and a
 /// signature.
 fn read_table(disk: &impl ReadAt, offset: u64) -> io::Result<Option<[Row; 4]>> {
     let mut bytes = [0; TABLE];

@@ -1,4 +1,5 @@
-//! The partitions of a disk, and which of them holds the file system.
+//! Partition tables (MBR and GPT), and finding the partition with the file
+//! system.
 
 mod gpt;
 mod kind;
@@ -10,55 +11,54 @@ use super::window::Window;
 use crate::ReadAt;
 pub use kind::PartitionKind;
 
-/// A part of a disk.
+/// A partition of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Partition {
-    /// Its number, as the kernel counts: from 1 on, logical ones from 5 on.
+    /// Its number, as in the kernel: from 1 on, logical partitions from 5 on.
     pub index: u32,
-    /// Where it begins, in bytes.
+    /// Its offset in bytes.
     pub start: u64,
-    /// How many bytes it has. What would be beyond the end of the disk is not
-    /// counted.
+    /// Its length in bytes. The part beyond the end of the disk is not counted.
     pub length: u64,
-    /// What its table says it is for.
+    /// Its type.
     pub kind: PartitionKind,
-    /// There is an ext2, ext3 or ext4 file system in it.
-    pub has_ext: bool,
+    /// Whether it contains an ext2, ext3 or ext4 file system.
+    pub has_ext_fs: bool,
 }
 
-/// Why there is no telling where a disk's file system is.
+/// Why the file system of a disk was not found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartitionError {
     /// The disk cannot be read.
     #[error("cannot read the disk")]
     Read(#[from] io::Error),
-    /// There is neither an ext file system nor a partition.
+    /// The disk has no ext file system and no partitions.
     #[error("the disk has neither an ext2, ext3 or ext4 file system nor partitions")]
-    Nothing,
-    /// The disk has no partition with that number.
-    #[error("the disk has no partition {index}: {}", listed(partitions))]
+    NoFileSystem,
+    /// The chosen partition does not exist.
+    #[error("the disk has no partition {index}: {}", list(partitions))]
     NoSuchPartition {
         /// The number.
         index: u32,
-        /// Those that it has.
+        /// The existing partitions.
         partitions: Vec<Partition>,
     },
     /// No partition has an ext file system.
-    #[error("no partition has an ext2, ext3 or ext4 file system: {}", listed(.0))]
-    NoExt(Vec<Partition>),
-    /// Several partitions have one; name which.
-    #[error("several partitions have a file system, name one: {}", listed(.0))]
-    Several(Vec<Partition>),
+    #[error("no partition has an ext2, ext3 or ext4 file system: {}", list(.0))]
+    NoExtFileSystem(Vec<Partition>),
+    /// Several partitions have an ext file system. Choose one by number.
+    #[error("several partitions have a file system, choose one: {}", list(.0))]
+    Ambiguous(Vec<Partition>),
 }
 
-fn listed(partitions: &[Partition]) -> String {
+fn list(partitions: &[Partition]) -> String {
     if partitions.is_empty() {
         return "it has none".to_owned();
     }
     let one = |partition: &Partition| {
-        let ext = if partition.has_ext { ", ext" } else { "" };
+        let ext = if partition.has_ext_fs { ", ext" } else { "" };
         let Partition {
             index,
             length,
@@ -70,15 +70,15 @@ fn listed(partitions: &[Partition]) -> String {
     partitions.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// The partitions of a disk, in the order of their tables: GPT if its MBR tells
-/// of one, else MBR. A disk without a table has none. Entries that make no sense are
-/// left out.
+/// Returns the partitions of a disk in the order of the table: of the GPT if
+/// the MBR has a protective entry, else of the MBR. A disk without a table has
+/// none. Invalid entries are skipped.
 ///
 /// # Errors
 ///
 /// If the disk cannot be read.
 pub fn partitions(disk: &impl ReadAt) -> io::Result<Vec<Partition>> {
-    if mbr::protects_gpt(disk)?
+    if mbr::has_protective_entry(disk)?
         && let Some(partitions) = gpt::partitions(disk)?
     {
         return Ok(partitions);
@@ -86,44 +86,45 @@ pub fn partitions(disk: &impl ReadAt) -> io::Result<Vec<Partition>> {
     mbr::partitions(disk)
 }
 
-/// The part of a disk that has the file system: the partition with this number,
-/// or, if none is named, the whole disk if the file system begins there, else
-/// the only partition that has one.
+/// Returns the part of a disk that contains the file system. With a number,
+/// that is this partition. Otherwise it is the whole disk if a file system
+/// starts there, else the only partition that has one.
 ///
 /// # Errors
 ///
-/// If the disk cannot be read, or there is no such part, or more than one.
+/// If the disk cannot be read, or no part or several qualify.
 pub fn select<T: ReadAt>(disk: T, index: Option<u32>) -> Result<Window<T>, PartitionError> {
-    if index.is_none() && has_ext(&disk)? {
+    if index.is_none() && has_ext_fs(&disk)? {
         return Ok(Window::whole(disk));
     }
     let partitions = partitions(&disk)?;
     let mut chosen = partitions.iter().filter(|partition| match index {
         Some(index) => partition.index == index,
-        None => partition.has_ext,
+        None => partition.has_ext_fs,
     });
     match (chosen.next(), chosen.next(), index) {
         (Some(one), None, _) | (Some(one), Some(_), Some(_)) => {
             Ok(Window::new(disk, one.start, one.length))
         }
-        (Some(_), Some(_), None) => Err(PartitionError::Several(partitions)),
+        (Some(_), Some(_), None) => Err(PartitionError::Ambiguous(partitions)),
         (None, _, Some(index)) => Err(PartitionError::NoSuchPartition { index, partitions }),
-        (None, _, None) if partitions.is_empty() => Err(PartitionError::Nothing),
-        (None, _, None) => Err(PartitionError::NoExt(partitions)),
+        (None, _, None) if partitions.is_empty() => Err(PartitionError::NoFileSystem),
+        (None, _, None) => Err(PartitionError::NoExtFileSystem(partitions)),
     }
 }
 
-/// A partition as a table has it.
-struct Entry {
+/// An entry of a partition table.
+struct TableEntry {
     index: u32,
     kind: PartitionKind,
     start: u64,
     length: u64,
 }
 
-impl Entry {
-    /// The partition, if any of it is on the disk.
-    fn on(self, disk: &impl ReadAt) -> io::Result<Option<Partition>> {
+impl TableEntry {
+    /// Converts the entry, or returns `None` if it lies beyond the end of the
+    /// disk.
+    fn into_partition(self, disk: &impl ReadAt) -> io::Result<Option<Partition>> {
         let length = self.length.min(disk.size().saturating_sub(self.start));
         if length == 0 {
             return Ok(None);
@@ -133,19 +134,19 @@ impl Entry {
             start: self.start,
             length,
             kind: self.kind,
-            has_ext: has_ext(&Window::new(disk, self.start, length))?,
+            has_ext_fs: has_ext_fs(&Window::new(disk, self.start, length))?,
         }))
     }
 }
 
-/// Whether an ext superblock is there: `s_magic` is at offset 0x38 of the
-/// superblock, which is 1024 bytes after the beginning.
-fn has_ext(disk: &impl ReadAt) -> io::Result<bool> {
+/// Returns whether there is an ext superblock: `s_magic` is at offset 0x38 of
+/// the superblock, which is at offset 1024.
+fn has_ext_fs(disk: &impl ReadAt) -> io::Result<bool> {
     let mut magic = [0; 2];
     Ok(read_if_there(disk, 1024 + 0x38, &mut magic)? && u16::from_le_bytes(magic) == 0xef53)
 }
 
-/// Fills the buffer if all of it is on the disk.
+/// Fills the buffer if the disk has all of these bytes. Returns whether it did.
 fn read_if_there(disk: &impl ReadAt, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
     let end = offset.saturating_add(buffer.len() as u64);
     if end > disk.size() {

@@ -7,7 +7,7 @@ use std::{
 use super::{
     super::format::Format,
     extensions::{BACKING_FORMAT, END},
-    header::{LENGTH_V3, LONGEST_NAME, MAGIC, MOST_BYTES},
+    header::{LENGTH_V3, MAGIC, MAX_BACKING_NAME, MAX_IMAGE_SIZE},
 };
 
 /// The usual size of a cluster: 64 KiB.
@@ -39,7 +39,7 @@ pub fn write_empty_layer(
     backing: Option<(&str, Format)>,
 ) -> io::Result<()> {
     let name = backing.map_or("", |(name, _)| name);
-    if size > MOST_BYTES || name.len() > LONGEST_NAME {
+    if size > MAX_IMAGE_SIZE || name.len() > MAX_BACKING_NAME {
         return Err(ErrorKind::InvalidInput.into());
     }
     // An entry of the L1 table stands for an L2 table, which fills a cluster.

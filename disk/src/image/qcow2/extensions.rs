@@ -1,13 +1,14 @@
-/// Where the name of a backing file's format is.
+/// Header extension with the format of the backing file.
 pub(super) const BACKING_FORMAT: u32 = 0xe279_2aca;
-/// What ends the extensions.
+/// The end of the header extensions.
 pub(super) const END: u32 = 0;
-/// Where names of features are.
+/// Header extension with the names of features.
 const FEATURE_NAMES: u32 = 0x6803_f857;
-/// The kind of features without which an image cannot be read.
+/// Feature type of incompatible features: without support for these an image
+/// cannot be read.
 const INCOMPATIBLE: u8 = 0;
 
-/// What follows the fixed fields of a header, as far as it matters.
+/// The header extensions that matter to a reader.
 #[derive(Debug, Default)]
 pub(super) struct Extensions<'a> {
     backing_format: Option<&'a [u8]>,
@@ -15,8 +16,8 @@ pub(super) struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    /// Each extension is a type, a length and as many bytes, filled up to a
-    /// multiple of 8. Type 0 ends them.
+    /// Parses the extensions. Each has a type, a length and data, padded to a
+    /// multiple of 8 bytes. Type 0 ends the list.
     pub(super) fn parse(mut bytes: &'a [u8]) -> Option<Self> {
         let mut found = Self::default();
         while let Some((head, rest)) = bytes.split_first_chunk::<8>() {
@@ -35,14 +36,14 @@ impl<'a> Extensions<'a> {
         Some(found)
     }
 
-    /// The format of the backing file.
+    /// Returns the format of the backing file.
     pub(super) fn backing_format(&self) -> Option<String> {
         self.backing_format
             .map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
-    /// What the image calls an incompatible feature: each entry is a kind, a bit
-    /// and a name filled up with zeroes.
+    /// Returns the image's own name for an incompatible feature. Each entry of
+    /// the table is a type, a bit number and a zero-padded name.
     pub(super) fn feature_name(&self, bit: u32) -> Option<String> {
         self.feature_names
             .chunks_exact(48)

@@ -5,54 +5,53 @@ use super::{
         error::{ImageDamage, ImageError},
         source::Source,
     },
+    compression::CompressionType,
     extensions::Extensions,
-    packed::Method,
 };
 
-/// What every qcow2 file begins with.
+/// The first bytes of a qcow2 file.
 pub(in super::super) const MAGIC: [u8; 4] = *b"QFI\xfb";
 
-/// The longest name of a backing file that the format allows.
-pub(in super::super) const LONGEST_NAME: usize = 1023;
+/// Maximum length of a backing file name, by the specification.
+pub(in super::super) const MAX_BACKING_NAME: usize = 1023;
 
-/// A header's fields up to those that may be missing.
+/// Length of the mandatory part of the header.
 const LENGTH_V2: usize = 72;
 pub(super) const LENGTH_V3: usize = 104;
 
-/// The largest disk that is supported. However an image maps it, a walk over all
-/// of it ends.
-pub(in super::super) const MOST_BYTES: u64 = 64 << 40;
+/// Maximum size of a disk. It bounds a walk over the whole disk, however the
+/// image maps it.
+pub(in super::super) const MAX_IMAGE_SIZE: u64 = 64 << 40;
 
-/// The most that a table of the first level may take, as in QEMU.
-const MOST_L1_BYTES: u64 = 32 << 20;
+/// Maximum size of the L1 table, as in QEMU.
+const MAX_L1_BYTES: u64 = 32 << 20;
 
-/// Features without which an image cannot be read rightly, by bit.
+/// Incompatible feature bits.
 const DIRTY: u64 = 1 << 0;
 const CORRUPT: u64 = 1 << 1;
 const DATA_FILE: u64 = 1 << 2;
 const COMPRESSION: u64 = 1 << 3;
 const EXTENDED_L2: u64 = 1 << 4;
 
-/// What a header says, checked as far as a header alone can be.
+/// The header, checked as far as possible without reading the tables.
 #[derive(Debug)]
 pub(in super::super) struct Header {
-    /// The size of the disk.
+    /// The size of the disk in bytes.
     pub(in super::super) size: u64,
-    /// The cluster size is 2 to this power: 9 to 21.
+    /// Log2 of the cluster size: 9 to 21.
     pub(in super::super) cluster_bits: u32,
-    /// Where the table of the first level is. All that is needed of it is in
-    /// the file.
+    /// The offset of the L1 table. The part that is needed is within the file.
     pub(in super::super) l1_offset: u64,
-    /// How many entries of it are needed.
+    /// Number of L1 entries that are needed.
     pub(in super::super) l1_entries: u64,
     pub(in super::super) version: u32,
-    pub(in super::super) method: Method,
+    pub(in super::super) compression: CompressionType,
     pub(in super::super) backing: Option<Backing>,
-    /// It was closed properly and nobody found it broken.
+    /// Neither the dirty nor the corrupt bit is set.
     pub(in super::super) clean: bool,
 }
 
-/// The layer beneath, as the header names it.
+/// The backing file, as recorded in the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Backing {
     pub(in super::super) name: OsString,
@@ -85,7 +84,7 @@ impl Header {
             return Err(bad("cluster size"));
         }
         if fields.be32(32) != 0 {
-            return Err(unsupported("decryption".to_owned()));
+            return Err(unsupported("encryption".to_owned()));
         }
         let (features, length) = match version {
             2 => (0, LENGTH_V2),
@@ -107,30 +106,30 @@ impl Header {
         if let Some(feature) = unsupported_feature(features, &extensions) {
             return Err(unsupported(feature));
         }
-        let method = match features & COMPRESSION {
-            0 => Method::Deflate,
+        let compression = match features & COMPRESSION {
+            0 => CompressionType::Deflate,
             _ => {
                 let number = beginning.get(LENGTH_V3).filter(|_| length > LENGTH_V3);
-                Method::from_number(number.copied().unwrap_or(0))
+                CompressionType::from_number(number.copied().unwrap_or(0))
                     .ok_or_else(|| unsupported("an unknown compression method".to_owned()))?
             }
         };
 
         let size = fields.be64(24);
-        if size > MOST_BYTES {
+        if size > MAX_IMAGE_SIZE {
             return Err(ImageError::TooLarge {
                 path: source.path.clone(),
                 size,
-                limit: MOST_BYTES,
+                limit: MAX_IMAGE_SIZE,
             });
         }
-        // An entry of the first level stands for a table of the second, which
-        // fills a cluster with entries of 8 bytes.
+        // Each L1 entry covers one L2 table, which is one cluster of 8-byte
+        // entries.
         let l1_entries = size.div_ceil(1 << (2 * cluster_bits - 3));
         let l1_offset = fields.be64(40);
         let fits = |end| end <= source.length;
         let l1_end = l1_offset.checked_add(l1_entries * 8);
-        if l1_entries > u64::from(fields.be32(36)) || l1_entries * 8 > MOST_L1_BYTES {
+        if l1_entries > u64::from(fields.be32(36)) || l1_entries * 8 > MAX_L1_BYTES {
             return Err(bad("table size"));
         }
         if l1_offset % (1 << cluster_bits) != 0 || !l1_end.is_some_and(fits) {
@@ -144,7 +143,7 @@ impl Header {
             let name = usize::try_from(backing_offset)
                 .ok()
                 .and_then(|start| beginning.get(start..)?.get(..name_length))
-                .filter(|name| name.len() <= LONGEST_NAME && !name.contains(&0))
+                .filter(|name| name.len() <= MAX_BACKING_NAME && !name.contains(&0))
                 .ok_or_else(|| bad("backing file name"))?;
             Some(Backing {
                 name: OsString::from_vec(name.to_vec()),
@@ -157,24 +156,24 @@ impl Header {
             l1_offset,
             l1_entries,
             version,
-            method,
+            compression,
             backing,
             clean: features & (DIRTY | CORRUPT) == 0,
         })
     }
 
-    /// Whether a cluster can begin there.
+    /// Returns whether an offset is a multiple of the cluster size.
     pub(super) fn is_aligned(&self, offset: u64) -> bool {
         offset & (self.cluster() - 1) == 0
     }
 
-    /// The size of a cluster.
+    /// Returns the cluster size in bytes.
     pub(in super::super) fn cluster(&self) -> u64 {
         1 << self.cluster_bits
     }
 }
 
-/// The name of a feature that is needed and not supported.
+/// Returns the name of an unsupported incompatible feature, if any is set.
 fn unsupported_feature(features: u64, extensions: &Extensions<'_>) -> Option<String> {
     if features & DATA_FILE != 0 {
         return Some("an external data file".to_owned());
@@ -182,7 +181,8 @@ fn unsupported_feature(features: u64, extensions: &Extensions<'_>) -> Option<Str
     if features & EXTENDED_L2 != 0 {
         return Some("extended L2 entries".to_owned());
     }
-    // That it was not closed properly matters only to who counts references.
+    // The dirty and corrupt bits matter only to writers, which use reference
+    // counts.
     let bit = (features & !(DIRTY | CORRUPT | COMPRESSION)).trailing_zeros();
     (bit < u64::BITS).then(|| match extensions.feature_name(bit) {
         Some(name) => format!("the feature {name:?}"),
@@ -190,7 +190,7 @@ fn unsupported_feature(features: u64, extensions: &Extensions<'_>) -> Option<Str
     })
 }
 
-/// The beginning of a file, where missing bytes are zeroes.
+/// The start of a file, padded with zeros.
 struct Fields([u8; LENGTH_V3]);
 
 impl Fields {
@@ -212,12 +212,12 @@ impl Fields {
         bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
     }
 
-    /// How long a header of this version is at least.
+    /// Returns the minimum length of a header of this version.
     fn needed(&self, version: u32) -> usize {
         if version == 2 { LENGTH_V2 } else { LENGTH_V3 }
     }
 
-    /// All that belongs to the header is in the first cluster.
+    /// Reads the first cluster, which contains the whole header.
     fn first_cluster(&self, source: &Source, cluster_bits: u32) -> Result<Vec<u8>, ImageError> {
         let length = source.length.min(1 << cluster_bits) as usize;
         let mut bytes = vec![0; length];

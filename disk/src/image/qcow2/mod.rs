@@ -1,17 +1,18 @@
-//! Reading QEMU's copy-on-write format; its specification is
-//! `docs/interop/qcow2.txt` of QEMU.
+//! Reading qcow2, QEMU's copy-on-write format. Specification:
+//! `docs/interop/qcow2.txt` in QEMU.
 //!
-//! A disk is cut into clusters. A table of two levels tells for each where it
-//! is in the file, or that the layer beneath has it. Reference counts and
-//! internal snapshots are for those who write; they are never looked at.
+//! A disk is divided into clusters. Two levels of tables (L1 and L2) give the
+//! offset of each cluster in the file, or that it is in the backing file.
+//! Reference counts and internal snapshots matter only to writers and are
+//! ignored.
 
+mod compression;
 mod empty;
 mod extensions;
 mod header;
-mod packed;
 mod table;
 
+pub(super) use compression::decompress;
 pub use empty::write_empty_layer;
-pub(super) use header::{Backing, Header, LONGEST_NAME, MAGIC, MOST_BYTES};
-pub(super) use packed::unpack;
-pub(super) use table::{Numbered, Tables, lookup};
+pub(super) use header::{Backing, Header, MAGIC, MAX_BACKING_NAME, MAX_IMAGE_SIZE};
+pub(super) use table::{LayerRef, TableCache, lookup};

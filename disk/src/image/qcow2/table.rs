@@ -2,50 +2,50 @@ use std::io;
 
 use super::{
     super::{
+        chain_walk::{Content, Extent},
+        direct_mapped_cache::DirectMappedCache,
         error::{ImageDamage, ImageError},
-        slots::Slots,
         source::Source,
-        walk::{Content, Extent},
     },
     header::Header,
 };
 
-/// Entries are read so many at a time, 2 to this power.
-const PIECE_BITS: u32 = 9;
-/// So many pieces of tables are kept, for all layers together: 4 MiB.
-const PIECES: usize = 1024;
+/// Log2 of the number of entries read at a time.
+const CHUNK_BITS: u32 = 9;
+/// Number of cached chunks of tables, for all layers together: 4 MiB.
+const CACHED_CHUNKS: usize = 1024;
 
-/// Where a table or a cluster is, among the bits of an entry.
+/// The bits of an entry with the offset of a table or cluster.
 const OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
 const COMPRESSED: u64 = 1 << 62;
 const ZERO: u64 = 1;
 
-/// The pieces of tables that were read lately.
+/// A cache of the tables of all layers.
 #[derive(Debug)]
-pub(in super::super) struct Tables(Slots<Vec<u64>>);
+pub(in super::super) struct TableCache(DirectMappedCache<Vec<u64>>);
 
-impl Tables {
+impl TableCache {
     pub(in super::super) fn new() -> Self {
-        Self(Slots::new(PIECES, PIECE_BITS + 3))
+        Self(DirectMappedCache::new(CACHED_CHUNKS, CHUNK_BITS + 3))
     }
 
-    /// Looks at the entries of a table from `index` on: at least one, and not
-    /// all that follow. The table has `count` and is all in the file.
+    /// Calls `look` with entries of a table from `index` on: at least one, but
+    /// not necessarily all. The table has `count` entries, all within the file.
     ///
-    /// What is kept depends on the place alone, not on the table: a hostile file
-    /// can have tables of different lengths at the same place.
+    /// The cache key is the offset alone, not the table: a hostile file can
+    /// have tables of different lengths at the same offset.
     fn with<R>(
         &self,
-        layer: Numbered<'_>,
+        layer: LayerRef<'_>,
         (table, count): (u64, u64),
         index: u64,
         look: impl FnOnce(&[u64]) -> R,
     ) -> io::Result<R> {
-        let skip = index & ((1 << PIECE_BITS) - 1);
+        let skip = index & ((1 << CHUNK_BITS) - 1);
         let first = index - skip;
         let offset = table + first * 8;
         let load = || {
-            let mut bytes = vec![0; 8 << PIECE_BITS];
+            let mut bytes = vec![0; 8 << CHUNK_BITS];
             layer.source.read_padded(offset, &mut bytes)?;
             let (entries, _) = bytes.as_chunks();
             Ok(entries
@@ -53,7 +53,7 @@ impl Tables {
                 .map(|entry| u64::from_be_bytes(*entry))
                 .collect())
         };
-        let most = (count - first).min(1 << PIECE_BITS);
+        let most = (count - first).min(1 << CHUNK_BITS);
         let wanted = skip as usize..most as usize;
         self.0
             .with((layer.number, offset), load, |entries: &Vec<u64>| {
@@ -62,36 +62,36 @@ impl Tables {
     }
 }
 
-/// A layer, and its number in the chain.
+/// A qcow2 layer and its number in the chain.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Numbered<'a> {
+pub(in super::super) struct LayerRef<'a> {
     pub(in super::super) number: usize,
     pub(in super::super) source: &'a Source,
     pub(in super::super) header: &'a Header,
 }
 
-/// What the layer has at a place of the disk, and how far that goes; not beyond
-/// `end`, which is not beyond the disk.
+/// Returns what the layer stores at an offset of the disk, and where that ends.
+/// `end` must not be beyond the disk; the result does not reach beyond it.
 pub(in super::super) fn lookup(
-    layer: Numbered<'_>,
-    tables: &Tables,
+    layer: LayerRef<'_>,
+    tables: &TableCache,
     at: u64,
     end: u64,
 ) -> io::Result<Extent> {
-    let Numbered { source, header, .. } = layer;
+    let LayerRef { source, header, .. } = layer;
     let cluster = header.cluster();
     let cluster_bits = header.cluster_bits;
-    // A table of the second level fills a cluster with entries of 8 bytes.
+    // An L2 table is one cluster of 8-byte entries.
     let l2_bits = cluster_bits - 3;
-    let reach_bits = cluster_bits + l2_bits;
+    let l1_entry_bits = cluster_bits + l2_bits;
     let damaged = |damage| {
         let path = source.path.clone();
         io::Error::from(ImageError::Damaged { path, damage })
     };
 
     let l1 = (header.l1_offset, header.l1_entries);
-    let index = at >> reach_bits;
-    let most = ((end - 1) >> reach_bits) - index + 1;
+    let index = at >> l1_entry_bits;
+    let most = ((end - 1) >> l1_entry_bits) - index + 1;
     let (l2_offset, absent) = tables.with(layer, l1, index, |entries| {
         let first = entries.first().map_or(0, |entry| entry & OFFSET);
         let absent = entries.iter().take(most as usize);
@@ -101,7 +101,7 @@ pub(in super::super) fn lookup(
         )
     })?;
     if l2_offset == 0 {
-        let until = (index + absent.max(1) as u64) << reach_bits;
+        let until = (index + absent.max(1) as u64) << l1_entry_bits;
         return Ok(Extent::new(at, until.min(end), Content::Absent));
     }
     if !header.is_aligned(l2_offset) || !source.reaches(l2_offset + cluster) {
@@ -119,7 +119,7 @@ pub(in super::super) fn lookup(
             .iter()
             .take(most as usize)
             .enumerate()
-            .take_while(|(number, entry)| goes_on(layer, content, *number, entry))
+            .take_while(|(number, entry)| continues(layer, content, *number, entry))
             .count();
         Ok((content, count))
     })?;
@@ -128,14 +128,14 @@ pub(in super::super) fn lookup(
     Ok(Extent::new(at, until.min(end), content.skip(within)))
 }
 
-/// What an entry stands for, whose cluster is at `at` of the disk.
-fn content_of(layer: Numbered<'_>, entry: Option<&u64>, at: u64) -> Result<Content, ImageDamage> {
+/// Decodes the L2 entry of the cluster at offset `at` of the disk.
+fn content_of(layer: LayerRef<'_>, entry: Option<&u64>, at: u64) -> Result<Content, ImageDamage> {
     let Some(entry) = entry else {
         return Ok(Content::Absent);
     };
-    let Numbered { header, source, .. } = layer;
+    let LayerRef { header, source, .. } = layer;
     if entry & COMPRESSED != 0 {
-        return packed(layer, *entry, at);
+        return compressed(layer, *entry, at);
     }
     let offset = entry & OFFSET;
     if entry & ZERO != 0 && header.version >= 3 {
@@ -150,9 +150,10 @@ fn content_of(layer: Numbered<'_>, entry: Option<&u64>, at: u64) -> Result<Conte
     Ok(Content::Data { offset })
 }
 
-/// A compressed cluster is anywhere in the file; its length is told in sectors.
-fn packed(layer: Numbered<'_>, entry: u64, at: u64) -> Result<Content, ImageDamage> {
-    let Numbered { header, source, .. } = layer;
+/// Decodes the entry of a compressed cluster, which can start at any byte and
+/// has its length in sectors.
+fn compressed(layer: LayerRef<'_>, entry: u64, at: u64) -> Result<Content, ImageDamage> {
+    let LayerRef { header, source, .. } = layer;
     let length_bits = header.cluster_bits - 8;
     let offset_bits = 62 - length_bits;
     let offset = entry & ((1 << offset_bits) - 1);
@@ -160,21 +161,21 @@ fn packed(layer: Numbered<'_>, entry: u64, at: u64) -> Result<Content, ImageDama
     if !source.reaches(offset + 1) {
         return Err(ImageDamage::Data { at, offset });
     }
-    Ok(Content::Packed {
+    Ok(Content::Compressed {
         offset,
-        // The first sector is not counted.
+        // The first sector is not counted in the entry.
         length: (sectors + 1) * 512 - offset % 512,
         within: 0,
     })
 }
 
-/// Whether the entry that comes `number` after the first goes on with its
+/// Returns whether the entry `number` places after the first continues its
 /// content.
-fn goes_on(layer: Numbered<'_>, first: Content, number: usize, entry: &u64) -> bool {
+fn continues(layer: LayerRef<'_>, first: Content, number: usize, entry: &u64) -> bool {
     if number == 0 {
         return true;
     }
-    // Whatever is wrong with this one is told when it is its turn.
+    // An error in this entry is reported when the walk reaches it.
     let Ok(content) = content_of(layer, Some(entry), 0) else {
         return false;
     };
@@ -184,6 +185,6 @@ fn goes_on(layer: Numbered<'_>, first: Content, number: usize, entry: &u64) -> b
             let offset = offset + number as u64 * layer.header.cluster();
             content == Content::Data { offset }
         }
-        Content::Packed { .. } => false,
+        Content::Compressed { .. } => false,
     }
 }

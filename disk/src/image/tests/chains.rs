@@ -2,24 +2,24 @@ use std::{fs, os::unix::fs::symlink, process::Command};
 
 use super::{
     super::{Format, Image, ImageError, OpenOptions, create_child},
-    tools::{Folder, Noise, converted, open, qemu_img, qemu_io, read_all},
+    tools::{Folder, Rng, converted, open, qemu_img, qemu_io, read_all},
 };
 
 const MIB: u64 = 1 << 20;
 
-/// Writes here and there, whole clusters and parts, data, zeroes and, where the
-/// version has them, holes; and the same to a model of the disk.
-fn scribble(noise: &mut Noise, size: u64, model: &mut [u8], count: usize) -> Vec<String> {
+/// Returns random `qemu-io` writes of data and zeros, whole clusters and parts,
+/// and applies the same to a model of the disk.
+fn random_writes(rng: &mut Rng, size: u64, model: &mut [u8], count: usize) -> Vec<String> {
     let mut commands = Vec::new();
     for _ in 0..count {
-        let length = (1 + noise.below(400)) * 512;
-        let offset = noise.below((size - length) / 512) * 512;
+        let length = (1 + rng.below(400)) * 512;
+        let offset = rng.below((size - length) / 512) * 512;
         let range = offset as usize..(offset + length) as usize;
-        if noise.below(4) == 0 {
+        if rng.below(4) == 0 {
             model[range].fill(0);
             commands.push(format!("write -z {offset} {length}"));
         } else {
-            let byte = 1 + noise.below(255) as u8;
+            let byte = 1 + rng.below(255) as u8;
             model[range].fill(byte);
             commands.push(format!("write -P {byte} {offset} {length}"));
         }
@@ -41,11 +41,11 @@ fn every_kind_of_qcow2_reads_as_qemu_wrote_it() {
         "compression_type=zstd",
     ] {
         let folder = Folder::new();
-        // The last cluster is not whole.
+        // The last cluster is partial.
         let size = 8 * MIB + 512;
         let disk = folder.qcow2("disk", &[options], size);
         let mut model = vec![0; size as usize];
-        qemu_io(&disk, scribble(&mut Noise::new(1), size, &mut model, 60));
+        qemu_io(&disk, random_writes(&mut Rng::new(1), size, &mut model, 60));
         let image = open(&disk).unwrap();
         assert_eq!(image.size(), size);
         assert!(read_all(&image, 3 * MIB as usize) == model, "{options}");
@@ -56,16 +56,16 @@ fn every_kind_of_qcow2_reads_as_qemu_wrote_it() {
 #[test]
 fn a_chain_of_layers_reads_as_one_disk() {
     let folder = Folder::new();
-    let mut noise = Noise::new(2);
+    let mut rng = Rng::new(2);
     let size = 6 * MIB;
-    let mut model = noise.bytes(size as usize);
+    let mut model = rng.bytes(size as usize);
     folder.file("base.raw", &model);
     let mut below = ("base.raw".to_owned(), "raw");
     for (number, cluster) in ["64K", "512", "2M", "4K", "64K"].iter().enumerate() {
         let name = format!("layer{number}");
         let option = format!("cluster_size={cluster}");
         let layer = folder.qcow2_above(&name, (&below.0, below.1), &[&option]);
-        qemu_io(&layer, scribble(&mut noise, size, &mut model, 20));
+        qemu_io(&layer, random_writes(&mut rng, size, &mut model, 20));
         below = (name, "qcow2");
     }
     let top = folder.path("layer4");
@@ -77,26 +77,26 @@ fn a_chain_of_layers_reads_as_one_disk() {
 
 #[test]
 fn compressed_clusters_are_unpacked() {
-    for method in ["zlib", "zstd"] {
+    for compression in ["zlib", "zstd"] {
         // More than one cluster of each size.
         for (cluster, pieces) in [("512", 30), ("64K", 90), ("2M", 300)] {
             let folder = Folder::new();
-            let mut noise = Noise::new(3);
-            // Some of it can be compressed, and some not.
+            let mut rng = Rng::new(3);
+            // Some of it is compressible.
             let content: Vec<u8> = (0..pieces)
                 .flat_map(|number| match number % 3 {
-                    0 => noise.bytes(10_240),
+                    0 => rng.bytes(10_240),
                     1 => vec![number as u8; 10_240],
-                    _ => noise.bytes(16).repeat(640),
+                    _ => rng.bytes(16).repeat(640),
                 })
                 .collect();
             let raw = folder.file("disk.raw", &content);
-            let packed = folder.path("packed");
-            let option = format!("compression_type={method},cluster_size={cluster}");
+            let compressed = folder.path("compressed");
+            let option = format!("compression_type={compression},cluster_size={cluster}");
             let mut command = Command::new("qemu-img");
             command.args(["convert", "-c", "-f", "raw", "-O", "qcow2", "-o", &option]);
-            qemu_img(command.args([&raw, &packed]));
-            let image = open(&packed).unwrap();
+            qemu_img(command.args([&raw, &compressed]));
+            let image = open(&compressed).unwrap();
             assert!(read_all(&image, MIB as usize) == content, "{option}");
             assert!(read_all(&image, 1 << 15) == content, "{option}");
         }
@@ -109,7 +109,7 @@ fn a_cluster_may_be_packed_in_several_frames() {
     let disk = folder.qcow2("disk", &["compression_type=zstd"], MIB);
     qemu_io(&disk, ["write -c -P 1 0 64k"]);
     let run = open(&disk).unwrap().mapping(0).unwrap();
-    let super::super::Location::Packed { offset, .. } = run.place else {
+    let super::super::Location::Compressed { offset, .. } = run.location else {
         panic!("{run:?}");
     };
     let mut content = fs::read(&disk).unwrap();
@@ -160,7 +160,7 @@ fn a_raw_disk_that_looks_like_qcow2_is_raw_if_the_caller_says_so() {
     let raw = Image::open(&evil, &OpenOptions::new().format(Format::Raw)).unwrap();
     assert!(read_all(&raw, 65_536) == content);
 
-    // As a backing file its first bytes never decide.
+    // The format of a backing file is never detected.
     let child = folder.qcow2_above("child", ("evil", "raw"), &[]);
     let image = open(&child).unwrap();
     assert_eq!(image.layers().unwrap().len(), 2);
@@ -183,7 +183,7 @@ fn a_backing_file_without_a_format_is_raw_or_refused() {
     );
 }
 
-/// Makes the type of every extension one that nobody knows.
+/// Changes the type of the backing format extension to an unknown one.
 fn forget_backing_format(image: &std::path::Path) {
     let mut content = fs::read(image).unwrap();
     let known = 0xe279_2aca_u32.to_be_bytes();
@@ -202,7 +202,7 @@ fn backing_files_are_followed_only_where_it_is_allowed() {
     let outside = |path: &str| {
         let error = open(&folder.path(path)).unwrap_err();
         assert!(
-            matches!(&error, ImageError::Outside { path } if *path == base),
+            matches!(&error, ImageError::BackingNotAllowed { path } if *path == base),
             "{error}"
         );
     };
@@ -217,14 +217,14 @@ fn backing_files_are_followed_only_where_it_is_allowed() {
     folder.qcow2_above("inside/through", ("folder/base", "raw"), &[]);
     outside("inside/through");
 
-    // A folder whose name merely begins alike is another one.
-    let allowed = OpenOptions::new().allow(folder.path("out"));
+    // A directory whose name only starts the same is not allowed.
+    let allowed = OpenOptions::new().allow_backing(folder.path("out"));
     fs::create_dir(folder.path("out")).unwrap();
     assert!(Image::open(folder.path("inside/dots"), &allowed).is_err());
-    // The folder may be named through a symlink, and so may the image.
+    // The directory and the image may be given through a symlink.
     symlink("outside", folder.path("alias")).unwrap();
     symlink("inside/dots", folder.path("image")).unwrap();
-    let allowed = OpenOptions::new().allow(folder.path("alias"));
+    let allowed = OpenOptions::new().allow_backing(folder.path("alias"));
     for path in ["inside/dots", "inside/linked", "inside/through", "image"] {
         let image = Image::open(folder.path(path), &allowed).unwrap();
         assert!(read_all(&image, 65_536) == vec![9; 65_536]);
@@ -270,7 +270,7 @@ fn what_is_no_path_is_not_followed() {
         qemu_img(command.arg(&child));
         let error = open(&child).unwrap_err();
         assert!(
-            matches!(&error, ImageError::Protocol { name: found, .. } if found == name),
+            matches!(&error, ImageError::BackingProtocol { name: found, .. } if found == name),
             "{error}"
         );
     }
@@ -292,7 +292,7 @@ fn loops_and_endless_chains_end() {
     let last = folder.qcow2_above("64", ("63", "qcow2"), &[]);
     let error = open(&last).unwrap_err();
     assert!(
-        matches!(error, ImageError::TooDeep { limit: 64 }),
+        matches!(error, ImageError::TooManyLayers { limit: 64 }),
         "{error}"
     );
 
@@ -325,7 +325,7 @@ fn what_is_not_supported_is_refused_by_name() {
     let whole = fs::read(&path).unwrap();
     for (at, value, wanted) in [
         (7, 4, "version 4 of qcow2"),
-        (35, 1, "decryption"),
+        (35, 1, "encryption"),
         (72, 0x80, "an unknown feature (bit 63)"),
     ] {
         let mut content = whole.clone();
@@ -345,7 +345,7 @@ fn several_threads_read_one_image() {
     let size = 4 * MIB;
     let mut model = vec![0; size as usize];
     let disk = folder.qcow2("disk", &["cluster_size=512"], size);
-    qemu_io(&disk, scribble(&mut Noise::new(4), size, &mut model, 40));
+    qemu_io(&disk, random_writes(&mut Rng::new(4), size, &mut model, 40));
     let image = open(&disk).unwrap();
     std::thread::scope(|scope| {
         for piece in [512, 4096, 10_000, 1 << 20] {

@@ -2,10 +2,10 @@ use std::{fs, path::Path, process::Command};
 
 use super::{
     super::{Format, Image, ImageError, OpenOptions, create_child},
-    tools::{Folder, Noise, converted, open, qemu_img, qemu_io, read_all},
+    tools::{Folder, Rng, converted, open, qemu_img, qemu_io, read_all},
 };
 
-/// What qemu-img says of an image.
+/// Returns the output of `qemu-img info`.
 fn info(path: &Path) -> String {
     let mut command = Command::new("qemu-img");
     qemu_img(command.arg("info").arg(path))
@@ -14,7 +14,7 @@ fn info(path: &Path) -> String {
 #[test]
 fn a_child_shows_its_base_and_takes_writes() {
     let folder = Folder::new();
-    let mut content = Noise::new(7).bytes(1 << 20);
+    let mut content = Rng::new(7).bytes(1 << 20);
     let base = folder.file("base", &content);
     let child = folder.path("child");
     let layer = create_child(&base, &child, &OpenOptions::new()).unwrap();
@@ -77,7 +77,7 @@ fn no_child_is_made_that_could_not_be_opened() {
     }
     open(&below).unwrap();
     let error = create_child(&below, folder.path("64"), &options).unwrap_err();
-    assert!(matches!(error, ImageError::TooDeep { .. }), "{error}");
+    assert!(matches!(error, ImageError::TooManyLayers { .. }), "{error}");
     assert_eq!(folder.names().len(), 64);
 }
 
@@ -131,6 +131,6 @@ fn a_hundred_children_take_no_time() {
     }
     let took = start.elapsed();
     eprintln!("100 children in {took:?}");
-    // Far from what it takes, for machines that are slow or busy.
+    // Generous, for slow or busy machines.
     assert!(took.as_secs() < 20, "{took:?}");
 }

@@ -5,22 +5,22 @@ use std::{
 };
 
 use super::{
-    super::{Image, ImageError, OpenOptions, Progress, create_child, flatten},
-    tools::{Folder, Noise, open, qemu_io, read_all},
+    super::{FlattenProgress, Image, ImageError, OpenOptions, create_child, flatten},
+    tools::{Folder, Rng, open, qemu_io, read_all},
 };
 
 const SIZE: u64 = 256 << 20;
 
-fn go_on(_: Progress) -> ControlFlow<()> {
+fn go_on(_: FlattenProgress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// A child of a sparse base, with zeroes that are stored.
+/// Creates a child of a sparse base, with stored zeros.
 fn chain(folder: &Folder) -> Image {
     let base = folder.path("base");
     let file = File::create(&base).unwrap();
     file.set_len(SIZE).unwrap();
-    file.write_all_at(&Noise::new(8).bytes(3 << 20), 100 << 20)
+    file.write_all_at(&Rng::new(8).bytes(3 << 20), 100 << 20)
         .unwrap();
     let child = folder.path("child");
     create_child(&base, &child, &OpenOptions::new()).unwrap();
@@ -101,7 +101,7 @@ fn a_damaged_image_leaves_nothing_behind() {
 #[test]
 fn an_odd_size_is_kept() {
     let folder = Folder::new();
-    let content = Noise::new(9).bytes(1_234_567);
+    let content = Rng::new(9).bytes(1_234_567);
     let image = open(&folder.file("disk", &content)).unwrap();
     flatten(&image, folder.path("flat"), u64::MAX, &mut go_on).unwrap();
     assert!(read_all(&open(&folder.path("flat")).unwrap(), 4096) == content);

@@ -19,13 +19,13 @@ use super::{
     tools::{Folder, open},
 };
 
-/// A real VM that does nothing but have a disk.
+/// A QEMU process that only opens a disk.
 struct Vm {
     process: Child,
 }
 
 impl Vm {
-    /// Starts it, or tells why QEMU refuses.
+    /// Starts it, or returns QEMU's error.
     fn start(disk: &Path, format: Format, options: &str) -> Result<Self, String> {
         let drive = format!("if=virtio,format={format}{options},file={}", disk.display());
         let mut process = Command::new("qemu-system-x86_64")
@@ -36,26 +36,28 @@ impl Vm {
             .stderr(Stdio::piped())
             .spawn()
             .expect("qemu-system-x86_64");
-        // It answers when its devices are there.
+        // QMP answers once the devices are initialized.
         let mut input = process.stdin.take().unwrap();
         let _ = input.write_all(b"{\"execute\":\"qmp_capabilities\"}");
         let mut output = process.stdout.take().unwrap();
-        let (said, hears) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = output.read(&mut buffer) {
-                if said.send(buffer[..count].to_vec()).is_err() {
+                if sender.send(buffer[..count].to_vec()).is_err() {
                     break;
                 }
             }
             drop(input);
         });
         let mut vm = Self { process };
-        let mut heard = String::new();
+        let mut text = String::new();
         loop {
-            match hears.recv_timeout(Duration::from_secs(60)) {
-                Ok(bytes) => heard.push_str(&String::from_utf8_lossy(&bytes)),
-                Err(RecvTimeoutError::Timeout) => panic!("QEMU says nothing more than {heard:?}"),
+            match receiver.recv_timeout(Duration::from_secs(60)) {
+                Ok(bytes) => text.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("QEMU says nothing more than {text:?}")
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     let mut errors = String::new();
                     let stderr = vm.process.stderr.as_mut().unwrap();
@@ -63,9 +65,9 @@ impl Vm {
                     return Err(errors);
                 }
             }
-            if heard.contains("\"return\"") {
-                // Its input stays open as long as it runs.
-                thread::spawn(move || while hears.recv().is_ok() {});
+            if text.contains("\"return\"") {
+                // Keep its standard input open while it runs.
+                thread::spawn(move || while receiver.recv().is_ok() {});
                 return Ok(vm);
             }
         }
@@ -101,7 +103,7 @@ fn the_disk_of_a_vm_is_in_use() {
         let options = OpenOptions::new();
         assert!(create_child(disk, folder.path("other"), &options).is_err());
         assert!(seal(disk, &options).is_err());
-        let torn = Image::open(disk, &OpenOptions::new().torn(true)).unwrap();
+        let torn = Image::open(disk, &OpenOptions::new().allow_in_use(true)).unwrap();
         torn.read_at(0, &mut [0; 512]).unwrap();
         drop(vm);
         open(disk).unwrap();
@@ -132,14 +134,14 @@ fn a_vm_does_not_start_on_a_disk_that_is_open() {
     let image = open(&disk).unwrap();
     let refusal = Vm::start(&disk, Format::Qcow2, "").err().unwrap();
     assert!(refusal.contains("lock"), "{refusal}");
-    // Others can look at the same time, we as well as QEMU.
+    // Other readers are not refused, neither ours nor QEMU.
     open(&disk).unwrap();
     drop(Vm::start(&disk, Format::Qcow2, ",readonly=on").unwrap());
     drop(image);
     Vm::start(&disk, Format::Qcow2, "").unwrap();
 
-    // A torn look keeps nobody from anything.
-    let _torn = Image::open(&disk, &OpenOptions::new().torn(true)).unwrap();
+    // An image opened with `allow_in_use` locks nobody out.
+    let _torn = Image::open(&disk, &OpenOptions::new().allow_in_use(true)).unwrap();
     Vm::start(&disk, Format::Qcow2, "").unwrap();
 }
 
@@ -147,9 +149,9 @@ fn a_vm_does_not_start_on_a_disk_that_is_open() {
 fn locks_of_the_whole_file_are_seen() {
     let folder = Folder::new();
     let disk = folder.file("disk", vec![1; 4096]);
-    // A child that another test has just forked has a copy of what is open here,
-    // and of its locks, until it executes its program. So a lock is waited for,
-    // and is given back before its file is closed.
+    // A child process that another test has just forked holds copies of the
+    // open files and their locks until it calls execve(2). So wait for locks,
+    // and release them before closing the file.
     let file: File = FileOptions::new().write(true).open(&disk).unwrap();
     flock(&file, FlockOperation::LockExclusive).unwrap();
     assert_in_use(&disk, &disk);

@@ -44,7 +44,7 @@ fn a_layer_that_is_cut_off_or_unclean_is_not_sealed() {
     let mode = fs::metadata(&disk).unwrap().mode();
     let error = seal(&disk, &OpenOptions::new()).unwrap_err();
     assert!(matches!(error, ImageError::Damaged { .. }), "{error}");
-    // Not closed, and found to be corrupt.
+    // The dirty and the corrupt bit.
     for bit in [1, 2] {
         content[79] = bit;
         fs::write(&disk, &content).unwrap();
@@ -52,6 +52,6 @@ fn a_layer_that_is_cut_off_or_unclean_is_not_sealed() {
         assert!(matches!(error, ImageError::Damaged { .. }), "{error}");
     }
     assert_eq!(fs::metadata(&disk).unwrap().mode(), mode);
-    // It can be read all the same: a killed VM may leave it so.
+    // It is still readable: a killed VM may leave such an image.
     open(&disk).unwrap().read_at(0, &mut [0; 4096]).unwrap();
 }

@@ -1,14 +1,15 @@
-use std::{fs::File, os::unix::fs::FileExt as _};
+use std::{fs::File, io, os::unix::fs::FileExt as _};
 
 use super::{
     super::{FileId, Image, Location, MappedRange, OpenOptions, create_child},
-    tools::{Folder, Noise, open, qemu_io, read_all},
+    tools::{Folder, Rng, open, qemu_io, read_all},
 };
 
 const KIB: u64 = 1 << 10;
 
 fn runs(image: &Image) -> Vec<MappedRange> {
-    let runs: Vec<_> = image.runs(0..u64::MAX).map(Result::unwrap).collect();
+    let runs: io::Result<Vec<_>> = image.mapped_ranges(0..u64::MAX).collect();
+    let runs = runs.unwrap();
     let mut at = 0;
     for run in &runs {
         assert_eq!(run.offset, at);
@@ -19,7 +20,7 @@ fn runs(image: &Image) -> Vec<MappedRange> {
     runs
 }
 
-/// Whether every place that is told really has the bytes.
+/// Checks that the bytes are at every returned location.
 fn check(image: &Image) {
     let disk = read_all(image, 1 << 20);
     let files: Vec<(FileId, File)> = image
@@ -34,7 +35,7 @@ fn check(image: &Image) {
     for run in runs(image) {
         let range = run.offset as usize..(run.offset + run.length) as usize;
         let mut bytes = vec![0; run.length as usize];
-        if let Location::File { file, offset } = run.place {
+        if let Location::File { file, offset } = run.location {
             let (_, file) = files.iter().find(|(id, _)| *id == file).unwrap();
             let length = file.metadata().unwrap().len().min(offset + run.length) - offset;
             file.read_exact_at(&mut bytes[..length as usize], offset)
@@ -54,10 +55,10 @@ fn holes_of_a_raw_file_are_zeroes() {
     let image = open(&path).unwrap();
     let found = runs(&image);
     assert_eq!(found.len(), 3, "{found:?}");
-    assert_eq!(found[0].place, Location::Zero);
+    assert_eq!(found[0].location, Location::Zero);
     let file = image.file_id(0).unwrap();
     let offset = 1 << 30;
-    assert_eq!(found[1].place, Location::File { file, offset });
+    assert_eq!(found[1].location, Location::File { file, offset });
     assert_eq!(found[1].length, 65_536);
     assert_eq!(image.mapping(offset + 5).unwrap().length, 65_531);
     assert!(image.mapping(100 << 30).is_err());
@@ -67,7 +68,7 @@ fn holes_of_a_raw_file_are_zeroes() {
 fn places_are_where_the_bytes_are() {
     let folder = Folder::new();
     let size = 4096 * KIB;
-    folder.file("base", Noise::new(5).bytes(size as usize));
+    folder.file("base", Rng::new(5).bytes(size as usize));
     for (number, cluster) in ["4K", "64K", "512"].iter().enumerate() {
         let base = match number {
             0 => ("base".to_owned(), "raw"),
@@ -90,7 +91,7 @@ fn places_are_where_the_bytes_are() {
 fn what_two_children_share_is_in_the_same_place() {
     let folder = Folder::new();
     let size = 64 * 64 * KIB;
-    folder.file("base", Noise::new(6).bytes(size as usize));
+    folder.file("base", Rng::new(6).bytes(size as usize));
     let options = OpenOptions::new();
     for name in ["one", "other"] {
         create_child(folder.path("base"), folder.path(name), &options).unwrap();
@@ -105,7 +106,7 @@ fn what_two_children_share_is_in_the_same_place() {
     while at < size {
         let (mine, its) = (one.mapping(at).unwrap(), other.mapping(at).unwrap());
         let length = mine.length.min(its.length);
-        if mine.place != its.place {
+        if mine.location != its.location {
             different.push((at, length));
         }
         at += length;
@@ -121,9 +122,9 @@ fn compressed_clusters_have_places_of_their_own() {
     let image = open(&disk).unwrap();
     let found = runs(&image);
     let [
-        Location::Packed { offset: first, .. },
-        Location::Packed { offset: second, .. },
-    ] = [found[0].place, found[1].place]
+        Location::Compressed { offset: first, .. },
+        Location::Compressed { offset: second, .. },
+    ] = [found[0].location, found[1].location]
     else {
         panic!("{found:?}");
     };
@@ -133,8 +134,8 @@ fn compressed_clusters_have_places_of_their_own() {
     let file = image.file_id(0).unwrap();
     let within = 1000;
     assert_eq!(
-        later.place,
-        Location::Packed {
+        later.location,
+        Location::Compressed {
             file,
             offset: first,
             within

@@ -10,14 +10,14 @@ use flate2::Crc;
 
 use super::{
     super::partition::{Partition, PartitionError, PartitionKind, partitions, select},
-    tools::{Folder, Noise},
+    tools::{Folder, Rng},
 };
 
 use crate::ReadAt as _;
 
 const MIB: u64 = 1 << 20;
 
-/// A disk that `sfdisk` made partitions on.
+/// Creates a disk and partitions it with `sfdisk`.
 fn sfdisk(folder: &Folder, script: &str) -> PathBuf {
     let path = folder.path("disk");
     File::create(&path).unwrap().set_len(64 * MIB).unwrap();
@@ -34,7 +34,7 @@ fn sfdisk(folder: &Folder, script: &str) -> PathBuf {
     path
 }
 
-/// Puts the mark of an ext file system there.
+/// Writes the magic number of an ext file system.
 fn mark_ext(path: &Path, start: u64) {
     let file = File::options().write(true).open(path).unwrap();
     file.write_all_at(&[0x53, 0xef], start + 1024 + 0x38)
@@ -45,7 +45,7 @@ fn found(path: &Path) -> Vec<Partition> {
     partitions(&File::open(path).unwrap()).unwrap()
 }
 
-/// What matters of a list: number, start and length in MiB, kind, file system.
+/// Summarizes partitions: number, start and length in MiB, type, file system.
 fn summary(partitions: &[Partition]) -> Vec<(u32, u64, u64, String, bool)> {
     let one = |partition: &Partition| {
         let Partition {
@@ -53,7 +53,7 @@ fn summary(partitions: &[Partition]) -> Vec<(u32, u64, u64, String, bool)> {
             start,
             length,
             kind,
-            has_ext,
+            has_ext_fs,
             ..
         } = partition;
         (
@@ -61,7 +61,7 @@ fn summary(partitions: &[Partition]) -> Vec<(u32, u64, u64, String, bool)> {
             start / MIB,
             length / MIB,
             kind.to_string(),
-            *has_ext,
+            *has_ext_fs,
         )
     };
     partitions.iter().map(one).collect()
@@ -117,14 +117,14 @@ fn a_gpt_is_read_and_its_backup_if_it_is_damaged() {
         file.write_all_at(&[0x5a], damaged).unwrap();
         assert_eq!(summary(&found(&disk)), wanted, "damaged at {damaged}");
     }
-    // What is left is the MBR that protects it.
+    // Without both GPTs, the protective MBR is left.
     file.write_all_at(&[0x5a], 64 * MIB - 512).unwrap();
     let [protecting] = found(&disk).try_into().unwrap();
     assert_eq!(protecting.kind, PartitionKind::Mbr(0xee));
 }
 
-/// A GPT with one partition, for disks with large sectors, which `sfdisk` does
-/// not make in files.
+/// Creates a GPT with one partition. For disks with large sectors, which
+/// `sfdisk` cannot create in files.
 fn gpt(sector: u64, size: u64, first: u64, last: u64) -> Vec<u8> {
     let sum = |bytes: &[u8]| {
         let mut crc = Crc::new();
@@ -148,7 +148,7 @@ fn gpt(sector: u64, size: u64, first: u64, last: u64) -> Vec<u8> {
     header[16..20].copy_from_slice(&checksum);
     disk[header_at..header_at + 92].copy_from_slice(&header);
     disk[table_at..table_at + table.len()].copy_from_slice(&table);
-    // The MBR that protects it.
+    // The protective MBR.
     disk[446 + 4] = 0xee;
     disk[446 + 8] = 1;
     disk[446 + 12] = 0xff;
@@ -165,7 +165,7 @@ fn a_logical_partition_that_was_removed_has_no_number() {
          start=20MiB, size=8MiB, type=83\n",
     );
     let file = File::options().write(true).open(&disk).unwrap();
-    // What fdisk leaves of the first one.
+    // What fdisk leaves of a removed first logical partition.
     file.write_all_at(&[0; 16], 8 * MIB + 446).unwrap();
     assert_eq!(
         summary(&found(&disk)),
@@ -212,7 +212,7 @@ fn sectors_may_have_4096_bytes() {
     mark_ext(&path, MIB);
     let [partition] = found(&path).try_into().unwrap();
     assert_eq!((partition.start, partition.length), (MIB, MIB));
-    assert!(partition.has_ext);
+    assert!(partition.has_ext_fs);
 
     let mut mbr = vec![0; 4 * MIB as usize];
     mbr[446 + 4] = 0x83;
@@ -232,7 +232,8 @@ fn the_file_system_is_found_or_it_is_said_what_there_is() {
     let folder = Folder::new();
     let plain = folder.file("plain", vec![0; 4096]);
     let disk = || File::open(&plain).unwrap();
-    assert!(matches!(select(disk(), None), Err(PartitionError::Nothing)));
+    let error = select(disk(), None).unwrap_err();
+    assert!(matches!(error, PartitionError::NoFileSystem));
     mark_ext(&plain, 0);
     let window = select(disk(), None).unwrap();
     assert_eq!((window.start(), window.size()), (0, 4096));
@@ -249,7 +250,7 @@ fn the_file_system_is_found_or_it_is_said_what_there_is() {
     let disk = || File::open(&path).unwrap();
     let error = select(disk(), None).unwrap_err();
     assert!(
-        matches!(&error, PartitionError::NoExt(found) if found.len() == 2),
+        matches!(&error, PartitionError::NoExtFileSystem(found) if found.len() == 2),
         "{error}"
     );
     mark_ext(&path, 5 * MIB);
@@ -259,7 +260,7 @@ fn the_file_system_is_found_or_it_is_said_what_there_is() {
     let error = select(disk(), None).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "several partitions have a file system, name one: \
+        "several partitions have a file system, choose one: \
          1 (Linux, 4194304 bytes, ext); 2 (Linux, 4194304 bytes, ext)"
     );
     assert_eq!(select(disk(), Some(2)).unwrap().start(), 5 * MIB);
@@ -273,7 +274,7 @@ fn the_file_system_is_found_or_it_is_said_what_there_is() {
 #[test]
 fn tables_that_make_no_sense_end() {
     let folder = Folder::new();
-    // A logical partition that is followed by itself.
+    // A logical partition whose next table is its own.
     let disk = sfdisk(
         &folder,
         "label: dos\nstart=8MiB, size=40MiB, type=5\nstart=10MiB, size=4MiB, type=83\n",
@@ -289,8 +290,8 @@ fn tables_that_make_no_sense_end() {
     }
     assert_eq!(found(&disk).len(), 1);
 
-    // Partitions beyond the end, of no length, that end before they begin, and
-    // as far away as can be said.
+    // Partitions beyond the end of the disk, of no length, with an end before
+    // their start, and at the largest possible sector.
     for (first, last, wanted) in [
         (1 << 40, 1 << 41, None),
         (20, 10, None),
@@ -307,13 +308,13 @@ fn tables_that_make_no_sense_end() {
     }
 
     let whole = gpt(512, MIB, 40, 80);
-    let mut noise = Noise::new(13);
+    let mut rng = Rng::new(13);
     for _ in 0..2000 {
         let mut disk = whole.clone();
-        for _ in 0..1 + noise.below(20) {
-            let at = 446 + noise.below(512 + 92 - 446) as usize;
+        for _ in 0..1 + rng.below(20) {
+            let at = 446 + rng.below(512 + 92 - 446) as usize;
             let at = if (510..512).contains(&at) { 446 } else { at };
-            disk[at] = noise.next() as u8;
+            disk[at] = rng.next() as u8;
         }
         for partition in partitions(&disk).unwrap() {
             assert!(partition.start + partition.length <= MIB, "{partition:?}");

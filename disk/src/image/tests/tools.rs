@@ -1,4 +1,4 @@
-//! What the tests make images with, and compare them with: QEMU's own tools.
+//! Helpers that create images and compare them, with QEMU's own tools.
 
 use std::{
     ffi::OsStr,
@@ -10,7 +10,7 @@ use std::{
 
 use super::super::{Image, ImageError, OpenOptions};
 
-/// A folder that is gone with the test. Its name has no symlinks in it.
+/// A temporary directory. Its path has no symlinks.
 pub(super) struct Folder {
     folder: tempfile::TempDir,
 }
@@ -25,21 +25,21 @@ impl Folder {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    /// Makes a file with this content.
+    /// Creates a file.
     pub(super) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, content).unwrap();
         path
     }
 
-    /// Makes a qcow2 image.
+    /// Creates a qcow2 image.
     pub(super) fn qcow2(&self, name: &str, options: &[&str], size: u64) -> PathBuf {
         let path = self.path(name);
         qemu_img(create(options, &path).arg(size.to_string()));
         path
     }
 
-    /// Makes a qcow2 image above another.
+    /// Creates a qcow2 image with a backing file.
     pub(super) fn qcow2_above(&self, name: &str, base: (&str, &str), options: &[&str]) -> PathBuf {
         let path = self.path(name);
         let (base, format) = base;
@@ -47,7 +47,7 @@ impl Folder {
         path
     }
 
-    /// What is in the folder.
+    /// Returns the sorted names in the directory.
     pub(super) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
@@ -67,7 +67,7 @@ fn create(options: &[&str], path: &Path) -> Command {
     command
 }
 
-/// MappedRanges `qemu-img` to its end.
+/// Runs `qemu-img` and returns its output.
 pub(super) fn qemu_img(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("{command:?} (of qemu-utils): {error}"));
@@ -75,7 +75,7 @@ pub(super) fn qemu_img(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The disk of an image, as QEMU sees it.
+/// Returns the contents of an image, as `qemu-img convert` reads them.
 pub(super) fn converted(folder: &Folder, image: &Path) -> Vec<u8> {
     let raw = folder.path("converted.raw");
     let mut command = Command::new("qemu-img");
@@ -85,7 +85,7 @@ pub(super) fn converted(folder: &Folder, image: &Path) -> Vec<u8> {
     content
 }
 
-/// Lets `qemu-io` do something with an image.
+/// Runs `qemu-io` commands on an image.
 pub(super) fn qemu_io<T: AsRef<OsStr>>(image: &Path, commands: impl IntoIterator<Item = T>) {
     let mut command = Command::new("qemu-io");
     command.args(["-f", "qcow2"]).arg(image);
@@ -100,19 +100,19 @@ pub(super) fn qemu_io<T: AsRef<OsStr>>(image: &Path, commands: impl IntoIterator
     }
     drop(input);
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && !said.contains("failed"),
-        "{said}"
+        output.status.success() && !text.contains("failed"),
+        "{text}"
     );
 }
 
-/// Opens an image as a caller would that names nothing.
+/// Opens an image with the default options.
 pub(super) fn open(path: &Path) -> Result<Image, ImageError> {
     Image::open(path, &OpenOptions::new())
 }
 
-/// The whole disk, read in pieces of this many bytes.
+/// Reads the whole disk, `piece` bytes at a time.
 pub(super) fn read_all(image: &Image, piece: usize) -> Vec<u8> {
     let mut disk = vec![0xee; image.size() as usize];
     let offsets = (0..).step_by(piece);
@@ -122,15 +122,15 @@ pub(super) fn read_all(image: &Image, piece: usize) -> Vec<u8> {
     disk
 }
 
-/// Bytes that no compression makes small, always the same.
-pub(super) struct Noise(u64);
+/// A deterministic random number generator (SplitMix64). Its bytes are
+/// incompressible.
+pub(super) struct Rng(u64);
 
-impl Noise {
+impl Rng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// SplitMix64.
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut value = self.0;

@@ -1,11 +1,11 @@
-//! Where a replay ends, or is not begun.
+//! Replays that end early or are refused.
 
 use super::*;
 
 #[test]
 fn what_was_not_committed_never_happened() {
     for (journal, options) in KINDS {
-        let logged = Logged::new(journal, options);
+        let logged = JournaledImage::new(journal, options);
         logged.write(&[
             transaction(&logged.image, "1", &logged.copies(1, 1), ""),
             transaction(&logged.image, "2", &logged.copies(5, 2), "-c"),
@@ -19,12 +19,12 @@ fn what_was_not_committed_never_happened() {
 #[test]
 fn a_writer_that_was_interrupted_has_damaged_nothing() {
     let (journal, options) = KINDS[3];
-    let logged = Logged::new(journal, options);
+    let logged = JournaledImage::new(journal, options);
     logged.write(&[
         transaction(&logged.image, "1", &logged.copies(1, 1), ""),
         transaction(&logged.image, "2", &logged.copies(5, 2), "-c"),
     ]);
-    // Not all copies have come to the disk before the end.
+    // One of the copies did not reach the disk.
     let mut bytes = logged.image.bytes();
     let copy = bytes
         .chunks(logged.size)
@@ -38,7 +38,7 @@ fn a_writer_that_was_interrupted_has_damaged_nothing() {
 #[test]
 fn a_copy_or_commit_with_a_wrong_checksum_ends_the_replay_and_is_told() {
     let (journal, options) = KINDS[3];
-    let logged = Logged::new(journal, options);
+    let logged = JournaledImage::new(journal, options);
     let image = &logged.image;
     logged.write(&[
         transaction(image, "1", &logged.copies(1, 1), ""),
@@ -98,12 +98,12 @@ fn fast_commits_that_wait_are_refused_by_name() {
     let header = place(0);
     let number =
         |bytes: &[u8], at: usize| u32::from_be_bytes(bytes[header + at..][..4].try_into().unwrap());
-    // The kernel starts to use them when it mounts.
+    // The kernel sets this feature when it mounts.
     bytes[header + 0x2b] |= 0x20;
     let head = place(number(&bytes, 0x10) - number(&bytes, 0x54) + 1);
     bytes[head..head + 4].copy_from_slice(&[9, 0, 8, 0]);
 
-    // Those of a transaction that is complete are old.
+    // Fast commits of a complete transaction are outdated.
     for (later, waits) in [(0, false), (1, true), (2, false)] {
         let transaction = number(&bytes, 0x18) + later;
         bytes[head + 8..head + 12].copy_from_slice(&transaction.to_le_bytes());
@@ -120,7 +120,7 @@ fn fast_commits_that_wait_are_refused_by_name() {
 #[test]
 fn a_journal_that_takes_too_long_is_not_replayed() {
     let (journal, options) = KINDS[0];
-    let logged = Logged::new(journal, options);
+    let logged = JournaledImage::new(journal, options);
     logged.write(&[transaction(&logged.image, "1", &logged.copies(9, 1), "")]);
     let mut options = Options::default();
     options.limits.time = std::time::Duration::from_nanos(1);
@@ -140,7 +140,7 @@ fn a_journal_that_takes_too_long_is_not_replayed() {
 #[test]
 fn a_journal_longer_than_the_limit_is_not_replayed() {
     let (journal, options) = KINDS[0];
-    let logged = Logged::new(journal, options);
+    let logged = JournaledImage::new(journal, options);
     let transactions = (0..8).map(|byte| {
         let name = byte.to_string();
         transaction(&logged.image, &name, &logged.copies(2, byte), "")

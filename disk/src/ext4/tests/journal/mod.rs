@@ -1,11 +1,12 @@
-//! Journals that wait, written by `debugfs`.
+//! Journals that need recovery, written by `debugfs`.
 
 mod ends;
 mod replay;
 
 use super::*;
 
-/// How `debugfs` writes a journal: without and with checksums of each kind.
+/// The kinds of journal that `debugfs` writes: without checksums and with each
+/// version of them.
 const KINDS: [(&str, &[&str]); 5] = [
     ("", &["-t", "ext3", "-b", "1024"]),
     (
@@ -17,8 +18,7 @@ const KINDS: [(&str, &[&str]); 5] = [
     ("-c -v 3", &["-t", "ext4", "-b", "4096", "-J", "size=8"]),
 ];
 
-/// The blocks in which two images differ, but the journal and the superblock's
-/// times do not matter.
+/// Returns the blocks in which two images differ.
 fn changes(old: &[u8], new: &[u8], size: usize) -> Vec<(usize, Vec<u8>)> {
     assert_eq!(old.len(), new.len());
     old.chunks(size)
@@ -29,7 +29,7 @@ fn changes(old: &[u8], new: &[u8], size: usize) -> Vec<(usize, Vec<u8>)> {
         .collect()
 }
 
-/// A command that writes those blocks into the journal.
+/// Returns a `debugfs` command that writes these blocks into the journal.
 fn transaction(image: &Image, name: &str, blocks: &[(usize, Vec<u8>)], more: &str) -> String {
     let numbers: Vec<_> = blocks
         .iter()
@@ -41,16 +41,16 @@ fn transaction(image: &Image, name: &str, blocks: &[(usize, Vec<u8>)], more: &st
 }
 
 /// An image of which only the journal is written.
-struct Logged {
+struct JournaledImage {
     image: Image,
-    /// How many bytes a block has.
+    /// The block size in bytes.
     size: usize,
-    /// The first of some blocks that nothing uses.
+    /// The first of ten unused blocks.
     unused: usize,
     open: String,
 }
 
-impl Logged {
+impl JournaledImage {
     fn new(journal: &str, options: &[&str]) -> Self {
         let image = Image::new(options, 24, None);
         let info = image.open().info();
@@ -62,13 +62,13 @@ impl Logged {
         }
     }
 
-    /// Writes transactions, and marks the journal as one that waits.
+    /// Writes transactions and marks the journal as in need of recovery.
     fn write(&self, transactions: &[String]) {
         self.image
             .change(&format!("{}{}jc\n", self.open, transactions.concat()));
     }
 
-    /// New contents for some of the unused blocks.
+    /// Returns new contents for the first `count` unused blocks.
     fn copies(&self, count: usize, byte: u8) -> Vec<(usize, Vec<u8>)> {
         (self.unused..self.unused + count)
             .map(|number| (number, vec![byte; self.size]))

@@ -1,4 +1,4 @@
-//! What comes out of a journal.
+//! Contents after a replay.
 
 use super::{
     super::sample::{compare, sample},
@@ -9,7 +9,7 @@ use super::{
 fn a_tree_that_is_only_in_the_journal_is_read() {
     let tree = sample();
     for (journal, options) in KINDS {
-        // Two images that only differ in the tree.
+        // Two images that differ only in the tree.
         let fixed = [
             "-U",
             "12345678-1234-5678-9abc-def012345678",
@@ -17,7 +17,7 @@ fn a_tree_that_is_only_in_the_journal_is_read() {
             "hash_seed=12345678-1234-5678-9abc-def012345678",
         ];
         let all: Vec<_> = options.iter().chain(&fixed).copied().collect();
-        let logged = Logged::new(journal, &all);
+        let logged = JournaledImage::new(journal, &all);
         let image = &logged.image;
         let full = Image::new(&all, 24, Some(tree.path()));
         let blocks = changes(&image.bytes(), &full.bytes(), logged.size);
@@ -41,7 +41,7 @@ fn a_tree_that_is_only_in_the_journal_is_read() {
         );
         assert!(before == image.bytes(), "the image was written");
 
-        // Without the journal there is nothing yet.
+        // Without the journal, the tree is not there.
         let options = Options {
             replay: Replay::Never,
             ..Options::default()
@@ -55,7 +55,7 @@ fn a_tree_that_is_only_in_the_journal_is_read() {
 #[test]
 fn the_newest_copy_counts_and_revoked_ones_do_not() {
     for (journal, options) in KINDS {
-        let logged = Logged::new(journal, options);
+        let logged = JournaledImage::new(journal, options);
         let (image, unused) = (&logged.image, logged.unused);
         logged.write(&[
             transaction(image, "1", &logged.copies(4, 1), ""),
@@ -75,12 +75,12 @@ fn the_newest_copy_counts_and_revoked_ones_do_not() {
 #[test]
 fn a_block_that_looks_like_one_of_the_journal_comes_back_as_it_was() {
     for (journal, options) in KINDS {
-        let logged = Logged::new(journal, options);
+        let logged = JournaledImage::new(journal, options);
         let mut copies = logged.copies(1, 9);
         copies[0].1[..4].copy_from_slice(&0xc03b_3998_u32.to_be_bytes());
         logged.write(&[transaction(&logged.image, "1", &copies, "")]);
         let ext4 = logged.image.open();
-        // Whole, and from any byte on.
+        // The whole block, and from each of its first bytes on.
         for skipped in 0..6 {
             let mut part = vec![0; logged.size - skipped];
             let offset = (logged.unused * logged.size + skipped) as u64;
@@ -90,7 +90,7 @@ fn a_block_that_looks_like_one_of_the_journal_comes_back_as_it_was() {
     }
 }
 
-/// Where the blocks of the journal are in the image.
+/// Returns the offsets of the journal's blocks in the image.
 fn places(image: &Image, size: usize) -> Vec<usize> {
     let options = Options {
         replay: Replay::Never,
@@ -112,7 +112,7 @@ fn places(image: &Image, size: usize) -> Vec<usize> {
 #[test]
 fn a_log_goes_on_at_the_start_of_its_ring_and_of_all_numbers() {
     let (journal, options) = KINDS[0];
-    let logged = Logged::new(journal, options);
+    let logged = JournaledImage::new(journal, options);
     let transactions = (1..5).map(|byte| {
         let name = byte.to_string();
         transaction(&logged.image, &name, &logged.copies(2, byte), "")
@@ -129,7 +129,8 @@ fn a_log_goes_on_at_the_start_of_its_ring_and_of_all_numbers() {
     assert_eq!(number(header, 0x10) as usize, places.len());
     let start = number(header, 0x1c) as usize - 1;
     let sequence = number(header, 0x18);
-    // The second transaction lies across the end, and the third has number 0.
+    // The second transaction wraps around the end of the ring, and the third
+    // has sequence number 0.
     let begin = ring.len() - 6;
     for (index, place) in ring.iter().enumerate() {
         let from = ring[(index + ring.len() - begin + start) % ring.len()];
@@ -163,7 +164,7 @@ fn a_file_system_that_has_grown_only_in_the_journal_is_read() {
     let grown = image.folder.path().join("grown");
     fs::copy(image.path(), &grown).unwrap();
     run(tool("resize2fs").arg("-f").arg(&grown));
-    // A file of one block, which is beyond the old end.
+    // A file of one block beyond the old end.
     let file = image.file("content", &[b'x'; 1024]);
     let place = 39_000;
     let commands = format!(
@@ -175,7 +176,7 @@ fn a_file_system_that_has_grown_only_in_the_journal_is_read() {
     let blocks = changes(&old, &fs::read(&grown).unwrap(), 1024);
     assert!(blocks.iter().any(|(number, _)| *number == place));
 
-    // All of that goes into the journal, and then back to what it was.
+    // Put all changes into the journal, then restore the old blocks.
     let commands = format!("jo\n{}jc\n", transaction(&image, "1", &blocks, ""));
     let script = image.file("journal", commands.as_bytes());
     run(tool("debugfs").args(["-w", "-f", &script]).arg(&grown));

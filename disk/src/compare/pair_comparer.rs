@@ -1,37 +1,37 @@
 use sha2::{Digest as _, Sha256};
 
-use super::{DiffSide, DiskChange, node::Node, pairs::Pair, shared::Shared};
+use super::{DiffSide, DiskChange, node::Node, pairs::Pair, shared_blocks::SharedBlocks};
 use vmcell_tree::diff::{Change, DiffOptions, FileDiff, ManifestEntry, ManifestKind};
 
 use crate::{
     DiskError,
     budget::Budget,
-    content::{PIECE, at_most},
+    content::{CHUNK_SIZE, at_most},
     ext4::Kind,
     path::to_path,
 };
 
-/// Compares what two trees have at one path, and tells what differs.
-pub(super) struct Contents<'c, 'a> {
+/// Compares the entries of two trees at one path.
+pub(super) struct PairComparer<'c, 'a> {
     pub(super) sides: (&'c DiffSide<'a>, &'c DiffSide<'a>),
-    pub(super) shared: Option<&'c Shared>,
+    pub(super) shared: Option<&'c SharedBlocks>,
     pub(super) options: DiffOptions,
     pub(super) budget: &'c mut Budget,
 }
 
-/// What is known of one side.
+/// The state of one side at a path.
 #[derive(Default)]
-struct Known {
+struct SideState {
     entry: Option<ManifestEntry>,
-    /// The bytes of a file, unless they are too many.
+    /// The contents of a file, unless it is too large to show.
     text: Option<Vec<u8>>,
 }
 
-/// What a change takes in memory beside its patch, roughly.
-const CHANGE: usize = 512;
+/// Approximate memory of a change without its patch.
+const CHANGE_MEMORY: usize = 512;
 
-impl Contents<'_, '_> {
-    /// What has changed. None: nothing.
+impl PairComparer<'_, '_> {
+    /// Returns the change, or `None` if the entries are equal.
     pub(super) fn change(
         &mut self,
         pair: &Pair,
@@ -43,31 +43,32 @@ impl Contents<'_, '_> {
             && old.kind == new.kind
         {
             is_same = self.is_same(old, new, path)?;
-            let same_mode = old.mode == new.mode || old.kind == Kind::Link;
+            let same_mode = old.mode == new.mode || old.kind == Kind::Symlink;
             if is_same && same_mode && (!owners || old.owner == new.owner) {
                 return Ok(None);
             }
         }
-        let new = self.known(self.sides.1, pair.new.as_ref(), is_same, path)?;
+        let new = self.state(self.sides.1, pair.new.as_ref(), is_same, path)?;
         let old = match (&pair.old, &new.entry) {
-            (Some(node), Some(entry)) if is_same => Known {
+            (Some(node), Some(entry)) if is_same => SideState {
                 entry: Some(ManifestEntry {
                     kind: entry.kind.clone(),
                     mode: node.mode,
                 }),
                 text: None,
             },
-            _ => self.known(self.sides.0, pair.old.as_ref(), is_same, path)?,
+            _ => self.state(self.sides.0, pair.old.as_ref(), is_same, path)?,
         };
         let change = Change::new(to_path(path), old.entry, new.entry);
         let texts = (old.text.as_deref(), new.text.as_deref());
         self.budget
-            .keep(CHANGE + path.len() + targets(&change), path)?;
+            .reserve(CHANGE_MEMORY + path.len() + target_bytes(&change), path)?;
         let mut file = FileDiff::new(change, texts.0, texts.1, self.options);
-        if !self.budget.keep_if_half_is_left(file.patch().len()) {
-            // There is no room for its texts, so it is only named.
+        if !self.budget.reserve_optional(file.patch().len()) {
+            // List the file without its contents, for which there is not enough
+            // memory.
             file = file.without_texts(self.options);
-            self.budget.keep(file.patch().len(), path)?;
+            self.budget.reserve(file.patch().len(), path)?;
         }
         let owner = |node: &Option<Node>| {
             let owner = node.as_ref().map(|node| node.owner);
@@ -80,13 +81,13 @@ impl Contents<'_, '_> {
         }))
     }
 
-    /// Whether two entries of the same kind have the same contents.
+    /// Returns whether two entries of the same kind have the same contents.
     fn is_same(&mut self, old: &Node, new: &Node, path: &[u8]) -> Result<bool, DiskError> {
         match old.kind {
             Kind::File if old.size != new.size => Ok(false),
             Kind::File if self.is_shared(old, new) => Ok(true),
             Kind::File => self.has_same_bytes(old, new, path),
-            Kind::Link => {
+            Kind::Symlink => {
                 let target = self.sides.0.link(old, path)?;
                 Ok(target == self.sides.1.link(new, path)?)
             }
@@ -104,9 +105,9 @@ impl Contents<'_, '_> {
     }
 
     fn has_same_bytes(&mut self, old: &Node, new: &Node, path: &[u8]) -> Result<bool, DiskError> {
-        self.budget.data(old.size.saturating_mul(2), path)?;
+        self.budget.count_bytes(old.size.saturating_mul(2), path)?;
         let files = (self.sides.0.open(old, path)?, self.sides.1.open(new, path)?);
-        let mut buffers = (room_for(old), room_for(old));
+        let mut buffers = (read_buffer(old), read_buffer(old));
         let mut offset = 0;
         while offset < old.size {
             self.budget.check_time(path)?;
@@ -125,15 +126,15 @@ impl Contents<'_, '_> {
         Ok(true)
     }
 
-    fn known(
+    fn state(
         &mut self,
         side: &DiffSide<'_>,
         node: Option<&Node>,
         is_same: bool,
         path: &[u8],
-    ) -> Result<Known, DiskError> {
+    ) -> Result<SideState, DiskError> {
         let Some(node) = node else {
-            return Ok(Known::default());
+            return Ok(SideState::default());
         };
         let mut text = None;
         let kind = match node.kind {
@@ -143,19 +144,20 @@ impl Contents<'_, '_> {
                 self.digest(side, node, text.as_mut(), path)?
             }
             Kind::Directory => ManifestKind::Directory,
-            Kind::Link => ManifestKind::Symlink {
+            Kind::Symlink => ManifestKind::Symlink {
                 target: side.link(node, path)?,
             },
             _ => ManifestKind::Other,
         };
         let mode = node.mode;
-        Ok(Known {
+        Ok(SideState {
             entry: Some(ManifestEntry { kind, mode }),
             text,
         })
     }
 
-    /// The length and digest of a file, and its bytes if they are wanted.
+    /// Returns the size and digest of a file, and stores its contents in `text`
+    /// if given.
     fn digest(
         &mut self,
         side: &DiffSide<'_>,
@@ -163,10 +165,10 @@ impl Contents<'_, '_> {
         mut text: Option<&mut Vec<u8>>,
         path: &[u8],
     ) -> Result<ManifestKind, DiskError> {
-        self.budget.data(node.size, path)?;
+        self.budget.count_bytes(node.size, path)?;
         let file = side.open(node, path)?;
         let mut hasher = Sha256::new();
-        let mut buffer = room_for(node);
+        let mut buffer = read_buffer(node);
         let mut size = 0;
         while size < node.size {
             self.budget.check_time(path)?;
@@ -188,8 +190,8 @@ impl Contents<'_, '_> {
     }
 }
 
-/// How many bytes the targets of links have that a change tells of.
-fn targets(change: &Change) -> usize {
+/// Returns the length of the symlink targets in a change.
+fn target_bytes(change: &Change) -> usize {
     let target = |entry: &Option<ManifestEntry>| match entry.as_ref().map(|entry| &entry.kind) {
         Some(ManifestKind::Symlink { target }) => target.len(),
         _ => 0,
@@ -197,6 +199,6 @@ fn targets(change: &Change) -> usize {
     target(&change.old) + target(&change.new)
 }
 
-fn room_for(node: &Node) -> Vec<u8> {
-    vec![0; at_most(node.size, PIECE)]
+fn read_buffer(node: &Node) -> Vec<u8> {
+    vec![0; at_most(node.size, CHUNK_SIZE)]
 }

@@ -3,14 +3,15 @@ use vmcell_wire::pattern::{Filter, Glob, PatternError, Selection};
 use super::DiskError;
 use vmcell_tree::FilterLines;
 
-/// Which entries are meant, as it is for those of a guest.
+/// Selects entries by glob and by include and exclude lines, with the same
+/// rules as for the files of a guest.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Choice {
+pub(super) struct EntryFilter {
     glob: Option<Glob>,
     filter: Filter,
 }
 
-impl Choice {
+impl EntryFilter {
     pub(super) fn new(glob: &[u8], lines: &FilterLines) -> Result<Self, DiskError> {
         let glob = match glob {
             b"" => None,
@@ -18,7 +19,7 @@ impl Choice {
         };
         Ok(Self {
             glob,
-            filter: filter(lines)?,
+            filter: compile_filter(lines)?,
         })
     }
 
@@ -26,7 +27,7 @@ impl Choice {
         self.glob.is_some()
     }
 
-    pub(super) fn at_top(&self) -> Selection {
+    pub(super) fn at_root(&self) -> Selection {
         self.filter.select_root()
     }
 
@@ -34,18 +35,18 @@ impl Choice {
         self.filter.select_within(parent, path, is_directory)
     }
 
-    pub(super) fn tells(&self, selection: Selection, path: &[u8]) -> bool {
+    pub(super) fn includes(&self, selection: Selection, path: &[u8]) -> bool {
         let matches = |glob: &Glob| glob.matches(path);
         selection == Selection::Take && self.glob.as_ref().is_none_or(matches)
     }
 
-    pub(super) fn enters(&self, selection: Selection, path: &[u8]) -> bool {
+    pub(super) fn descends_into(&self, selection: Selection, path: &[u8]) -> bool {
         let could_match = |glob: &Glob| glob.could_match_below(path);
         selection != Selection::Skip && self.glob.as_ref().is_none_or(could_match)
     }
 }
 
-pub(super) fn filter(lines: &FilterLines) -> Result<Filter, DiskError> {
+pub(super) fn compile_filter(lines: &FilterLines) -> Result<Filter, DiskError> {
     Filter::new(lines.included(), lines.excluded()).map_err(bad_pattern)
 }
 

@@ -1,4 +1,4 @@
-//! The small parts, by themselves.
+//! Unit tests of small parts.
 
 use super::super::{
     acl,
@@ -12,7 +12,7 @@ use super::*;
 fn the_checksum_is_the_one_of_its_specification() {
     // The check value that catalogues give for CRC-32C.
     assert_eq!(!crc32c(START, b"123456789"), 0xe306_9283);
-    let bytes = sample::noise(1000, 1);
+    let bytes = sample::random_bytes(1000, 1);
     for split in [0, 1, 7, 8, 9, 500, 1000] {
         let (first, second) = bytes.split_at(split);
         assert_eq!(crc32c(crc32c(7, first), second), crc32c(7, &bytes));
@@ -58,22 +58,22 @@ fn a_broken_access_control_list_is_none() {
 
 #[test]
 fn any_encrypted_name_becomes_one_that_a_file_can_have() {
-    assert_eq!(entry::encoded(b"\xff\xfe\xfd\xfc"), b"__79_A");
-    assert_eq!(entry::encoded(&[0; 255]).len(), 252);
-    assert_eq!(entry::encoded(&[0; 189]), b"A".repeat(252));
-    // Long names that begin alike stay different.
+    assert_eq!(entry::base64_name(b"\xff\xfe\xfd\xfc"), b"__79_A");
+    assert_eq!(entry::base64_name(&[0; 255]).len(), 252);
+    assert_eq!(entry::base64_name(&[0; 189]), b"A".repeat(252));
+    // Long names with the same start stay distinct.
     let mut other = [0; 255];
     other[254] = 1;
-    assert_ne!(entry::encoded(&[0; 255]), entry::encoded(&other));
+    assert_ne!(entry::base64_name(&[0; 255]), entry::base64_name(&other));
 }
 
 #[test]
 fn damage_is_told_in_words() {
-    let damage = Damage::new(Structure::Map, DamageKind::Block(99))
+    let damage = Damage::new(Structure::BlockMap, DamageKind::Block(99))
         .of(12)
         .at(7);
     assert_eq!(
         damage.to_string(),
-        "the block map of inode 12 in block 7 is damaged: it leads to block 99, which there is not"
+        "the block map of inode 12 in block 7 is damaged: it points to block 99, which does not exist"
     );
 }

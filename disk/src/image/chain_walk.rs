@@ -5,38 +5,38 @@ use super::{
     mapping::{Location, MappedRange},
 };
 
-/// What one layer has at a place of the disk.
+/// What one layer stores at an offset of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Nothing: the layer beneath has it.
+    /// Not stored: read the backing file.
     Absent,
     Zero,
-    /// Bytes as they are in the layer's file.
+    /// Uncompressed data in the layer's file.
     Data {
         offset: u64,
     },
     /// A compressed cluster in the layer's file.
-    Packed {
+    Compressed {
         offset: u64,
         length: u64,
-        /// How far into the cluster.
+        /// Offset in the decompressed cluster.
         within: u64,
     },
 }
 
 impl Content {
-    /// What comes so many bytes later.
+    /// Returns the content `bytes` further on.
     pub(super) fn skip(self, bytes: u64) -> Self {
         match self {
             Self::Absent | Self::Zero => self,
             Self::Data { offset } => Self::Data {
                 offset: offset + bytes,
             },
-            Self::Packed {
+            Self::Compressed {
                 offset,
                 length,
                 within,
-            } => Self::Packed {
+            } => Self::Compressed {
                 offset,
                 length,
                 within: within + bytes,
@@ -45,7 +45,7 @@ impl Content {
     }
 }
 
-/// A stretch of the disk that one layer has in one piece.
+/// A range of the disk that one layer stores contiguously.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     start: u64,
@@ -62,47 +62,47 @@ impl Extent {
         }
     }
 
-    /// What is at a place in it.
+    /// Returns the content at an offset of the disk.
     pub(super) fn at(&self, at: u64) -> Content {
         self.content.skip(at - self.start)
     }
 }
 
-/// Whether holes of raw files are looked for.
+/// Whether to look for holes in raw files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holes {
-    /// Asking where they are costs more than reading them.
+    /// Do not look for holes: the system call costs more than reading them.
     ReadAsData,
-    Found,
+    Detect,
 }
 
-/// Goes through a stretch of the disk, in steps that are each in one piece in
-/// one layer. What is known of a layer is kept until it is passed, so that every
-/// layer is asked only once for the same.
+/// Walks over a range of the disk, in steps that each lie contiguously in one
+/// layer. The last extent of each layer is remembered until the walk has passed
+/// it, so that no layer is queried twice for the same range.
 #[derive(Debug)]
-pub(super) struct WalkOptions<'a> {
+pub(super) struct ChainWalk<'a> {
     image: &'a Image,
     at: u64,
     end: u64,
     holes: Holes,
-    /// By layer, top first.
+    /// The last extent of each layer, top first.
     known: Vec<Option<Extent>>,
 }
 
-/// Some bytes of the disk and where they are.
+/// A range of the disk and where it is stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step<'a> {
     pub(super) image: &'a Image,
     pub(super) start: u64,
     pub(super) length: u64,
-    /// The layer that has them.
+    /// The number of the layer that stores it.
     pub(super) layer: usize,
-    /// Never absent.
+    /// Never [`Content::Absent`].
     pub(super) content: Content,
 }
 
-impl<'a> WalkOptions<'a> {
-    /// `range` is within the disk.
+impl<'a> ChainWalk<'a> {
+    /// Starts a walk. `range` must be within the disk.
     pub(super) fn new(image: &'a Image, range: Range<u64>, holes: Holes) -> Self {
         Self {
             image,
@@ -113,7 +113,7 @@ impl<'a> WalkOptions<'a> {
         }
     }
 
-    /// The next step. After an error there are none.
+    /// Returns the next step. After an error the walk has ended.
     pub(super) fn step(&mut self) -> io::Result<Option<Step<'a>>> {
         if self.at >= self.end {
             return Ok(None);
@@ -157,12 +157,12 @@ impl<'a> WalkOptions<'a> {
 }
 
 impl Step<'_> {
-    /// The same for those outside.
+    /// Converts the step to its public form.
     pub(super) fn run(&self) -> MappedRange {
         let file = self.image.file_id(self.layer);
-        let place = match (self.content, file) {
+        let location = match (self.content, file) {
             (Content::Data { offset }, Some(file)) => Location::File { file, offset },
-            (Content::Packed { offset, within, .. }, Some(file)) => Location::Packed {
+            (Content::Compressed { offset, within, .. }, Some(file)) => Location::Compressed {
                 file,
                 offset,
                 within,
@@ -172,7 +172,7 @@ impl Step<'_> {
         MappedRange {
             offset: self.start,
             length: self.length,
-            place,
+            location,
         }
     }
 }

@@ -7,25 +7,26 @@ use crate::{
     image::{Location, MappedRange, MappedRanges},
 };
 
-/// More places that differ are not remembered: then all counts as different.
-const MOST_RANGES: usize = 1 << 19;
+/// Maximum number of differing ranges. With more, no blocks count as shared.
+const MAX_RANGES: usize = 1 << 19;
 
-/// A file in more pieces is read instead.
-const MOST_RUNS: usize = 1 << 16;
+/// A file with more runs is read instead.
+const MAX_RUNS: usize = 1 << 16;
 
-/// Which blocks two disks have in common: the same bytes of the same file.
+/// The blocks that two disks share: the same bytes of the same image file.
 #[derive(Debug)]
-pub(super) struct Shared {
-    /// Where they have not, in bytes from the beginning of the file system, in
-    /// order and apart from each other.
+pub(super) struct SharedBlocks {
+    /// The ranges that are not shared, as byte offsets in the file system,
+    /// sorted and disjoint.
     differing: Vec<Range<u64>>,
 }
 
-impl Shared {
-    /// Asks both images where their bytes are. None: there is no telling.
+impl SharedBlocks {
+    /// Determines the shared blocks from the mappings of both images. Returns
+    /// `None` if that is not possible.
     ///
     /// # Errors
-    /// [`DiskError::Limit`], if it takes too long.
+    /// [`DiskError::Limit`] if it takes too long.
     pub(super) fn find(
         old: &Disk,
         new: &Disk,
@@ -35,40 +36,40 @@ impl Shared {
         let mut shared = Self {
             differing: Vec::new(),
         };
-        let mut pieces = Pieces {
-            old: Stream::new(old, length),
-            new: Stream::new(new, length),
+        let mut pairs = RangePairs {
+            old: RangeCursor::new(old, length),
+            new: RangeCursor::new(new, length),
             position: 0,
         };
-        while let Some(piece) = pieces.next() {
+        while let Some(pair) = pairs.next() {
             budget.check_time(b"")?;
-            let Some((range, differs)) = piece else {
+            let Some((range, differs)) = pair else {
                 return Ok(None);
             };
             if differs && !shared.add(range) {
                 return Ok(None);
             }
         }
-        // What a journal holds is elsewhere than where it belongs.
-        let replayed = old.ext4.replayed().chain(new.ext4.replayed());
+        // Blocks replayed from a journal are stored elsewhere.
+        let replayed = old.ext4.replayed_ranges().chain(new.ext4.replayed_ranges());
         shared.differing.extend(replayed);
         shared.differing.push(length..u64::MAX);
-        if shared.differing.len() > MOST_RANGES {
+        if shared.differing.len() > MAX_RANGES {
             return Ok(None);
         }
         shared.merge();
-        budget.keep(shared.differing.len() * size_of::<Range<u64>>(), b"")?;
+        budget.reserve(shared.differing.len() * size_of::<Range<u64>>(), b"")?;
         Ok(Some(shared))
     }
 
-    /// Whether two inodes have the same contents for sure. They may have if
-    /// not.
+    /// Returns whether two inodes are certain to have the same contents. If
+    /// false, they may still have.
     pub(super) fn is_same(&self, old: (&Disk, &Inode), new: (&Disk, &Inode)) -> bool {
         if old.1.size != new.1.size {
             return false;
         }
         let mut news = new.0.ext4.runs(new.1);
-        for old in old.0.ext4.runs(old.1).take(MOST_RUNS) {
+        for old in old.0.ext4.runs(old.1).take(MAX_RUNS) {
             let (Ok(old), Some(Ok(new))) = (old, news.next()) else {
                 return false;
             };
@@ -88,11 +89,11 @@ impl Shared {
                 _ => return false,
             }
         }
-        // Were there too many of them, the other side has more too.
+        // If there were too many runs, the other side has more runs left too.
         news.next().is_none()
     }
 
-    /// Whether any of these bytes may differ.
+    /// Returns whether any of these bytes may differ.
     fn differs(&self, range: Range<u64>) -> bool {
         let after = self
             .differing
@@ -101,13 +102,13 @@ impl Shared {
         next.is_some_and(|differing| differing.start < range.end)
     }
 
-    /// False: there are too many.
+    /// Adds a differing range. Returns false if there are too many.
     fn add(&mut self, range: Range<u64>) -> bool {
         match self.differing.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
             _ => self.differing.push(range),
         }
-        self.differing.len() <= MOST_RANGES
+        self.differing.len() <= MAX_RANGES
     }
 
     fn merge(&mut self) {
@@ -122,16 +123,16 @@ impl Shared {
     }
 }
 
-/// Goes through two images at once.
-struct Pieces<'d> {
-    old: Stream<'d>,
-    new: Stream<'d>,
+/// Iterates over the mappings of two images in parallel.
+struct RangePairs<'d> {
+    old: RangeCursor<'d>,
+    new: RangeCursor<'d>,
     position: u64,
 }
 
-impl Pieces<'_> {
-    /// The next piece, and whether it differs. An inner none: an image cannot
-    /// tell.
+impl RangePairs<'_> {
+    /// Returns the next range and whether it differs. The inner `None` means
+    /// that an image's mapping cannot be read.
     fn next(&mut self) -> Option<Option<(Range<u64>, bool)>> {
         let (old, new) = match (self.old.peek(), self.new.peek()) {
             (Some(Some(old)), Some(Some(new))) => (old, new),
@@ -140,29 +141,30 @@ impl Pieces<'_> {
         };
         let length = old.length.min(new.length);
         let end = self.position.saturating_add(length);
-        let piece = (self.position..end, old.place != new.place);
+        let pair = (self.position..end, old.location != new.location);
         self.position = end;
         self.old.advance(length);
         self.new.advance(length);
-        Some(Some(piece))
+        Some(Some(pair))
     }
 }
 
-struct Stream<'d> {
+struct RangeCursor<'d> {
     runs: MappedRanges<'d>,
     run: Option<MappedRange>,
 }
 
-impl<'d> Stream<'d> {
+impl<'d> RangeCursor<'d> {
     fn new(disk: &'d Disk, length: u64) -> Self {
         let end = disk.start.saturating_add(length);
         Self {
-            runs: disk.image.runs(disk.start..end),
+            runs: disk.image.mapped_ranges(disk.start..end),
             run: None,
         }
     }
 
-    /// What is left of the first run. An inner none: it cannot be told.
+    /// Returns what is left of the current range. The inner `None` means that
+    /// the mapping cannot be read.
     fn peek(&mut self) -> Option<Option<MappedRange>> {
         if self.run.is_none() {
             match self.runs.next()? {
@@ -178,24 +180,24 @@ impl<'d> Stream<'d> {
             Some(MappedRange {
                 offset: run.offset.saturating_add(count),
                 length: run.length.checked_sub(count).filter(|left| *left > 0)?,
-                place: beyond(run.place, count),
+                location: advance_location(run.location, count),
             })
         });
     }
 }
 
-fn beyond(place: Location, count: u64) -> Location {
-    match place {
+fn advance_location(location: Location, count: u64) -> Location {
+    match location {
         Location::Zero => Location::Zero,
         Location::File { file, offset } => Location::File {
             file,
             offset: offset.saturating_add(count),
         },
-        Location::Packed {
+        Location::Compressed {
             file,
             offset,
             within,
-        } => Location::Packed {
+        } => Location::Compressed {
             file,
             offset,
             within: within.saturating_add(count),
@@ -221,7 +223,7 @@ mod tests {
             differing in ranges(),
             asked in ranges(),
         ) {
-            let mut shared = Shared { differing: differing.clone() };
+            let mut shared = SharedBlocks { differing: differing.clone() };
             shared.merge();
             for asked in asked {
                 let expected = asked
@@ -236,13 +238,13 @@ mod tests {
         #[test]
         fn a_place_goes_on_byte_by_byte(first in 0..1000_u64, second in 0..1000_u64) {
             let file = FileId { device: 1, inode: 2 };
-            for place in [
+            for location in [
                 Location::Zero,
                 Location::File { file, offset: 7 },
-                Location::Packed { file, offset: 7, within: 9 },
+                Location::Compressed { file, offset: 7, within: 9 },
             ] {
-                let twice = beyond(beyond(place, first), second);
-                prop_assert_eq!(twice, beyond(place, first + second));
+                let twice = advance_location(advance_location(location, first), second);
+                prop_assert_eq!(twice, advance_location(location, first + second));
             }
         }
     }

@@ -3,22 +3,22 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Which of a chain's layers, and where in its file.
+/// The number of a layer in the chain, and an offset in its file.
 pub(super) type Key = (usize, u64);
 
-/// A slot: what it holds, and of where.
+/// One slot of the cache, with the key of its value.
 type Slot<T> = Mutex<Option<(Key, T)>>;
 
-/// Pieces of files that were read lately. Every piece has one slot that it can
-/// be in, so that there is nothing to decide about what goes: its predecessor.
-pub(super) struct Slots<T> {
+/// A direct-mapped cache of chunks of files: each key has one slot, and a new
+/// chunk replaces the old one in its slot.
+pub(super) struct DirectMappedCache<T> {
     slots: Box<[Slot<T>]>,
-    /// Pieces are about 2 to this power apart.
+    /// Log2 of the approximate distance between chunks.
     step_bits: u32,
 }
 
-impl<T> Slots<T> {
-    /// Room for `count` pieces, a power of two.
+impl<T> DirectMappedCache<T> {
+    /// Creates a cache of `count` slots, a power of two.
     pub(super) fn new(count: usize, step_bits: u32) -> Self {
         Self {
             slots: (0..count).map(|_| Mutex::default()).collect(),
@@ -26,15 +26,16 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Does something short with the piece at this place, which `load` reads if
-    /// it is not there.
+    /// Calls `act` with the chunk for `key`, and `load` first if the chunk is
+    /// not cached. `act` should be short, since it runs under the slot's lock.
     pub(super) fn with<R>(
         &self,
         key: Key,
         load: impl FnOnce() -> io::Result<T>,
         act: impl FnOnce(&T) -> R,
     ) -> io::Result<R> {
-        // Layers made alike have their tables at the same places.
+        // Layers created the same way have their tables at the same offsets, so
+        // the layer number spreads them over the slots.
         const APART: usize = 61;
         let (layer, offset) = key;
         let number = (offset >> self.step_bits) as usize + layer * APART;
@@ -52,10 +53,10 @@ impl<T> Slots<T> {
     }
 }
 
-impl<T> fmt::Debug for Slots<T> {
+impl<T> fmt::Debug for DirectMappedCache<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Slots")
+            .debug_struct("DirectMappedCache")
             .field("count", &self.slots.len())
             .finish_non_exhaustive()
     }

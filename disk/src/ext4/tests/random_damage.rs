@@ -1,22 +1,22 @@
-//! Images that are damaged at random. Whatever is in them, the reader ends.
+//! Images with random damage. Reading must end, whatever they contain.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
-use super::{sample::noise, *};
+use super::{sample::random_bytes, *};
 use crate::ReadAt;
 
-/// An image of which some bytes are others. Counts what is read.
+/// An image with some bytes replaced. Counts the bytes read.
 #[derive(Clone)]
-pub(super) struct Damaged {
+pub(super) struct DamagedImage {
     base: Arc<Vec<u8>>,
     changes: Vec<(usize, u8)>,
     read: Arc<AtomicU64>,
 }
 
-impl Damaged {
+impl DamagedImage {
     pub(super) fn new(base: Vec<u8>) -> Self {
         Self {
             base: Arc::new(base),
@@ -26,7 +26,7 @@ impl Damaged {
     }
 }
 
-impl ReadAt for Damaged {
+impl ReadAt for DamagedImage {
     fn size(&self) -> u64 {
         self.base.len() as u64
     }
@@ -47,7 +47,7 @@ impl ReadAt for Damaged {
     }
 }
 
-/// Does all there is to do, but nothing for ever.
+/// Uses all operations, each within bounds.
 pub(super) fn exercise(ext4: &Ext4) {
     let _ = ext4.info();
     let Ok(root) = ext4.root() else { return };
@@ -56,7 +56,7 @@ pub(super) fn exercise(ext4: &Ext4) {
         assert!(!found.entry.name.is_empty());
         assert!(!found.entry.name.contains(&b'/') && !found.entry.name.contains(&0));
         let Ok(inode) = found.inode else { continue };
-        let _ = ext4.link(&inode);
+        let _ = ext4.read_link(&inode);
         for offset in [0, 100_000, inode.size.saturating_sub(5000)] {
             let read = ext4.read(&inode, offset, &mut buffer);
             assert!(read.is_err() || inode.kind == Kind::File);
@@ -80,23 +80,24 @@ pub(super) fn exercise(ext4: &Ext4) {
     let _ = ext4.lookup(b"dir/link/../file-4097", SymlinkPolicy::All);
 }
 
-/// A small tree with all structures in it.
+/// Creates a small tree that uses all structures.
 fn tree() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     fs::create_dir_all(root.join("dir/below/below")).unwrap();
     for length in [0, 40, 100, 4097, 40_000] {
-        fs::write(root.join(format!("dir/file-{length}")), noise(length, 1)).unwrap();
+        let path = root.join(format!("dir/file-{length}"));
+        fs::write(path, random_bytes(length, 1)).unwrap();
     }
     for number in 0..60 {
         fs::write(root.join(format!("dir/below/{number} of many")), b"").unwrap();
     }
     std::os::unix::fs::symlink("t".repeat(100), root.join("dir/long")).unwrap();
     std::os::unix::fs::symlink("below", root.join("dir/link")).unwrap();
-    let comb = fs::File::create(root.join("comb")).unwrap();
-    for tooth in 0..100 {
-        let place = tooth * 8192;
-        std::os::unix::fs::FileExt::write_all_at(&comb, &[1], place).unwrap();
+    let alternating = fs::File::create(root.join("alternating")).unwrap();
+    for index in 0..100 {
+        let place = index * 8192;
+        std::os::unix::fs::FileExt::write_all_at(&alternating, &[1], place).unwrap();
     }
     folder
 }
@@ -121,7 +122,7 @@ fn images() -> Vec<Vec<u8>> {
         &["-t", "ext2", "-b", "1024", "-N", "128"],
     ] {
         let image = Image::new(options, 4, Some(tree.path()));
-        let value = image.file("value", &noise(600, 1));
+        let value = image.file("value", &random_bytes(600, 1));
         image.change(&format!(
             "ea_set dir/file-40 user.short value\n\
              ea_set -f {value} dir/file-40 user.long"
@@ -136,7 +137,7 @@ fn images() -> Vec<Vec<u8>> {
             "{fixed:?}"
         );
         if options[1] == "ext4" {
-            // The root directory and the inodes, once more in the journal.
+            // Write the root directory and the inodes to the journal as well.
             let copies = image.file("copies", &image.bytes()[30 * 1024..100 * 1024]);
             image.change(&format!("jo\njw -b 30-99 {copies}\njw -r 98,99\njc\n"));
         }
@@ -148,11 +149,11 @@ fn images() -> Vec<Vec<u8>> {
 #[test]
 fn no_damage_makes_the_reader_fail_or_go_on_for_ever() {
     for (number, image) in images().into_iter().enumerate() {
-        let sound = Damaged::new(image);
+        let sound = DamagedImage::new(image);
         exercise(&Ext4::open(sound.clone(), Options::default()).unwrap());
         let most = 20 * sound.read.load(Ordering::Relaxed) + (16 << 20);
 
-        // Where something is, the metadata at the start four times as often.
+        // Offsets with data, those in the metadata at the start four times.
         let mut places: Vec<_> = (0..sound.base.len() / 16)
             .map(|place| place * 16)
             .filter(|place| sound.base[*place..place + 16] != [0; 16])
@@ -165,7 +166,7 @@ fn no_damage_makes_the_reader_fail_or_go_on_for_ever() {
         places.extend(metadata.repeat(3));
 
         let mut state = 0x1234_5678_9abc_def0_u64 + number as u64;
-        let mut chance = |below: usize| {
+        let mut random = |below: usize| {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
@@ -174,20 +175,20 @@ fn no_damage_makes_the_reader_fail_or_go_on_for_ever() {
         for round in 0..400 {
             let mut damaged = sound.clone();
             damaged.read = Arc::default();
-            for _ in 0..=chance(6) {
-                let place = places[chance(places.len())] + chance(16);
+            for _ in 0..=random(6) {
+                let place = places[random(places.len())] + random(16);
                 let old = sound.base[place];
-                let new = match chance(4) {
+                let new = match random(4) {
                     0 => 0,
                     1 => 0xff,
-                    2 => u8::try_from(chance(256)).unwrap(),
-                    _ => old ^ (1 << chance(8)),
+                    2 => u8::try_from(random(256)).unwrap(),
+                    _ => old ^ (1 << random(8)),
                 };
                 damaged.changes.push((place, new));
             }
             let mut options = Options::default();
             if round % 3 > 0 {
-                // Otherwise most of it would not even be looked at.
+                // Otherwise checksums would hide most of the damage.
                 options.checksums = Checksums::Ignore;
             }
             let read = Arc::clone(&damaged.read);

@@ -10,7 +10,7 @@ use super::{
 const LENGTH: usize = 1024;
 const CHECKSUM: usize = 0xfc;
 
-/// The feature bits that change what is in the log.
+/// Feature bits that affect the log.
 const SIXTY_FOUR_BIT: u32 = 0x2;
 const ASYNC_COMMIT: u32 = 0x4;
 const CHECKSUM_V2: u32 = 0x8;
@@ -19,49 +19,50 @@ const FAST_COMMIT: u32 = 0x20;
 const REVOKE: u32 = 0x1;
 const KNOWN: u32 = REVOKE | SIXTY_FOUR_BIT | ASYNC_COMMIT | CHECKSUM_V2 | CHECKSUM_V3 | FAST_COMMIT;
 
-/// The fast commits take so many blocks if nothing is said.
+/// Number of blocks for fast commits if the superblock does not record it.
 const FAST_COMMIT_BLOCKS: u32 = 256;
 
-/// The superblock of a journal. See `fs/jbd2` of the kernel.
+/// The superblock of a journal: see `fs/jbd2` in the kernel.
 #[derive(Debug)]
-pub(super) struct Header {
-    /// The log is a ring from here
+pub(super) struct JournalSuperblock {
+    /// The first block of the log, which is a ring buffer.
     pub(super) first: u32,
-    /// to here.
+    /// The end of the log (exclusive).
     pub(super) end: u32,
-    /// Where the oldest transaction starts. Zero if there is none.
+    /// The block of the oldest transaction, or zero if the log is empty.
     pub(super) start: u32,
-    /// The number of that transaction.
+    /// The sequence number of that transaction.
     pub(super) sequence: u32,
-    /// Block numbers have 64 bits.
-    pub(super) wide: bool,
-    pub(super) sums: Option<Sums>,
-    /// Whether what is after the end of the ring are fast commits.
+    /// Whether block numbers have 64 bits.
+    pub(super) is_64bit: bool,
+    pub(super) checksums: Option<JournalChecksums>,
+    /// Whether fast commits follow the end of the ring.
     pub(super) fast_commits: bool,
 }
 
-/// How the blocks of the log are summed up.
+/// The checksums of the log.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sums {
+pub(super) struct JournalChecksums {
     pub(super) seed: u32,
-    pub(super) version: SumVersion,
-    /// Whether they are looked at.
+    pub(super) version: ChecksumVersion,
+    /// Whether they are checked.
     pub(super) checksums: Checksums,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SumVersion {
-    Two,
-    Three,
+pub(super) enum ChecksumVersion {
+    V2,
+    V3,
 }
 
-impl Header {
-    /// How many blocks the ring has.
+impl JournalSuperblock {
+    /// Returns the number of blocks in the ring.
     pub(super) fn length(&self) -> u32 {
         self.end.saturating_sub(self.first)
     }
 
-    /// `blocks` is how many the journal's inode has.
+    /// Parses and checks the superblock. `blocks` is the number of blocks of
+    /// the journal's inode.
     pub(super) fn parse(
         bytes: &[u8],
         block_size: u32,
@@ -76,22 +77,22 @@ impl Header {
         if fields.be32(0x0) != MAGIC || !matches!(version, 3 | 4) {
             return Err(damaged(DamageKind::Magic));
         }
-        // The first version has no features.
+        // Version 1 has no features.
         let features = if version == 3 { 0 } else { fields.be32(0x28) };
         if features & !KNOWN != 0 {
             return unsupported(format!("journal features {:#x}", features & !KNOWN));
         }
-        let sum_version = match (features & CHECKSUM_V2 != 0, features & CHECKSUM_V3 != 0) {
-            (_, true) => Some(SumVersion::Three),
-            (true, false) => Some(SumVersion::Two),
+        let csum_version = match (features & CHECKSUM_V2 != 0, features & CHECKSUM_V3 != 0) {
+            (_, true) => Some(ChecksumVersion::V3),
+            (true, false) => Some(ChecksumVersion::V2),
             (false, false) => None,
         };
-        // Only a sum over the whole transaction tells then whether it is all
-        // there.
-        if features & ASYNC_COMMIT != 0 && sum_version.is_none() {
+        // Only a checksum of the whole transaction then shows whether it is
+        // complete.
+        if features & ASYNC_COMMIT != 0 && csum_version.is_none() {
             return unsupported("journal_async_commit".to_owned());
         }
-        if sum_version.is_some() && checksums == Checksums::Check {
+        if csum_version.is_some() && checksums == Checksums::Check {
             let whole = fields.bytes(0, LENGTH).unwrap_or_default();
             let sum = crc32c_without(START, whole, CHECKSUM, size_of::<u32>());
             if fields.u8(0x50) != 4 || sum != fields.be32(CHECKSUM) {
@@ -120,8 +121,8 @@ impl Header {
             end,
             start,
             sequence: fields.be32(0x18),
-            wide: features & SIXTY_FOUR_BIT != 0,
-            sums: sum_version.map(|version| Sums {
+            is_64bit: features & SIXTY_FOUR_BIT != 0,
+            checksums: csum_version.map(|version| JournalChecksums {
                 seed: crc32c(START, fields.bytes(0x30, 16).unwrap_or_default()),
                 version,
                 checksums,
@@ -131,19 +132,19 @@ impl Header {
     }
 }
 
-impl Sums {
-    /// Whether a whole block has the sum that is in it.
+impl JournalChecksums {
+    /// Returns whether the checksum in a block matches.
     pub(super) fn block_matches(&self, bytes: &[u8], at: usize) -> bool {
         self.checksums == Checksums::Ignore
             || crc32c_without(self.seed, bytes, at, size_of::<u32>()) == Fields(bytes).be32(at)
     }
 
-    /// Whether a copy of a block has the sum that is in its tag.
+    /// Returns whether a copy of a block matches the checksum in its tag.
     pub(super) fn copy_matches(&self, sequence: u32, bytes: &[u8], expected: u32) -> bool {
         let sum = crc32c(crc32c(self.seed, &sequence.to_be_bytes()), bytes);
         let kept = match self.version {
-            SumVersion::Two => sum & 0xffff,
-            SumVersion::Three => sum,
+            ChecksumVersion::V2 => sum & 0xffff,
+            ChecksumVersion::V3 => sum,
         };
         self.checksums == Checksums::Ignore || kept == expected
     }
