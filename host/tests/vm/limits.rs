@@ -6,6 +6,9 @@ use vmcell::{Cause, Command, Error, ExecEvent, ExecFailureKind, ReadFrom, Vm};
 
 use crate::{short_timeout, start};
 
+/// For a command that ends by itself, on a machine that does many other things.
+const LONG: Duration = Duration::from_secs(240);
+
 /// Pings the agent as long as `work` runs, and returns the longest time that a
 /// reply took.
 async fn slowest_reply<T>(vm: &Vm, work: impl Future<Output = T>) -> (T, Duration) {
@@ -34,6 +37,7 @@ async fn a_memory_hog_is_ended_and_named_and_others_are_not() {
         .unwrap();
     // The hog is a descendant; its parent would report 137 and nothing else.
     let hog = Command::shell("tail /dev/zero; echo survived").memory_max(16 << 20);
+    let hog = hog.timeout(LONG);
     let (output, slowest) = slowest_reply(&vm, vm.exec_command(hog)).await;
     let exit = output.unwrap().exit.unwrap();
     assert_eq!(exit.cause, Cause::OutOfMemory);
@@ -47,7 +51,7 @@ async fn a_memory_hog_is_ended_and_named_and_others_are_not() {
 async fn a_hog_without_a_limit_of_its_own_does_not_take_the_vm_along() {
     let vm = start().await;
     let short_timeout = short_timeout(&vm).await;
-    let hog = Command::from_argv(["tail", "/dev/zero"]);
+    let hog = Command::from_argv(["tail", "/dev/zero"]).timeout(LONG);
     let (output, slowest) = slowest_reply(&vm, vm.exec_command(hog)).await;
     assert_eq!(output.unwrap().exit.unwrap().cause, Cause::OutOfMemory);
     assert!(slowest < short_timeout, "the agent took {slowest:?}");

@@ -6,8 +6,11 @@ use vmcell::{Command, Error, ExecFailureKind, ExecStage, OverflowPolicy, Resourc
 
 use crate::start;
 
+/// For a command that ends by itself, on a machine that does many other things.
+const LONG: Duration = Duration::from_secs(240);
+
 async fn text(vm: &Vm, command: Command) -> String {
-    let output = vm.exec_command(command).await.unwrap();
+    let output = vm.exec_command(command.timeout(LONG)).await.unwrap();
     assert!(output.success(), "{output:?}");
     output.stdout_text()
 }
