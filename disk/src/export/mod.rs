@@ -59,7 +59,7 @@ impl Disk {
         format: ArchiveFormat,
     ) -> Export<'_> {
         let from = from.into();
-        let destination = Destination::ArchiveAt {
+        let destination = Destination::ArchiveFile {
             path: to.into(),
             format,
             name: name_in_archive(&from),
@@ -165,7 +165,7 @@ impl<'d> Export<'d> {
     /// leads wherever the disk wants, and whoever uses it on the host follows it.
     /// Links inside of a directory always come.
     pub fn allow_symlink(mut self) -> Self {
-        self.options.top_symlink = TopSymlink::Make;
+        self.options.top_symlink = TopSymlink::Allow;
         self
     }
 
@@ -192,11 +192,11 @@ impl<'d> Export<'d> {
         let (sent, received) = thread::scope(|scope| {
             let receiving = scope.spawn(|| receive(receiver, queue));
             let sent = Sender::new(self.disk, pieces, filter, path).send(&top);
-            (sent, receiving.join().unwrap_or(Err(TreeError::Gone)))
+            (sent, receiving.join().unwrap_or(Err(TreeError::Aborted)))
         });
         // Who had to end because of the other has no news.
         let (told, mut received) = match (sent, received) {
-            (Err(DiskError::Tree(TreeError::Gone)), Err(error)) => return Err(error.into()),
+            (Err(DiskError::Tree(TreeError::Aborted)), Err(error)) => return Err(error.into()),
             (sent, received) => (sent?, received?),
         };
         received.lost_xattrs += told.lost_xattrs;

@@ -36,7 +36,7 @@ impl Pieces {
         let encoded = record::encode(&mut self.piece, message);
         // Names, targets and attributes are bounded, and together smaller than
         // a record.
-        encoded.map_err(|_| TreeError::LeftOut {
+        encoded.map_err(|_| TreeError::NotTransferable {
             path: "something".to_owned(),
             reason: "it does not fit into a record".to_owned(),
         })?;
@@ -74,7 +74,7 @@ impl Pieces {
     /// The tree is complete.
     pub(super) fn finish(mut self) -> Result<(), TreeError> {
         self.flush()?;
-        self.queue.send(None).map_err(|_| TreeError::Gone)
+        self.queue.send(None).map_err(|_| TreeError::Aborted)
     }
 
     /// Sends the piece if it has no room for so much more.
@@ -87,7 +87,7 @@ impl Pieces {
 
     fn flush(&mut self) -> Result<(), TreeError> {
         let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
-        self.queue.send(Some(piece)).map_err(|_| TreeError::Gone)
+        self.queue.send(Some(piece)).map_err(|_| TreeError::Aborted)
     }
 }
 
@@ -103,5 +103,5 @@ pub(super) fn receive(
             None => return receiver.finish(),
         }
     }
-    Err(TreeError::Gone)
+    Err(TreeError::Aborted)
 }

@@ -110,7 +110,7 @@ impl Backend for Qemu {
             initramfs.into(),
             parts.disk.layer.into(),
         ];
-        let beneath = parts.disk.beneath.into_iter();
+        let beneath = parts.disk.backing.into_iter();
         descriptors.extend(beneath.map(|layer| OwnedFd::from(layer.file)));
         let vmm = Vmm::spawn(command, descriptors)?;
         let launched = match link.helper {

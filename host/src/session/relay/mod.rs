@@ -24,7 +24,7 @@ use super::{
     LinkError, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer,
 };
 use forward::{Begin, Ended, Forward, Windows};
-use vmcell_tree::beginning;
+use vmcell_tree::truncate_text;
 
 /// Serves a visitor until it leaves, or there is nothing left to lend.
 pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {
@@ -150,7 +150,11 @@ impl Visit {
         let answer = Hello {
             capabilities: peer.capabilities,
             // To make it safe may have made it longer.
-            ..Hello::new(beginning(&peer.build, MAX_BUILD), peer.window, peer.boot_id)
+            ..Hello::new(
+                truncate_text(&peer.build, MAX_BUILD),
+                peer.window,
+                peer.boot_id,
+            )
         };
         self.send(|out| encode::hello(out, &answer))
     }
