@@ -389,5 +389,5 @@ pub(super) fn permissions(mode: u32) -> Result<u16, Error> {
     u16::try_from(mode)
         .ok()
         .filter(|mode| *mode <= 0o7777)
-        .ok_or_else(|| Error::Invalid(format!("permissions are 0 to 0o7777, not {mode:#o}")))
+        .ok_or_else(|| Error::Invalid(format!("permissions must be 0 to 0o7777, not {mode:#o}")))
 }

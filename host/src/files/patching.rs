@@ -169,7 +169,7 @@ impl Files {
             _ => {
                 let path = super::path::display_path(path);
                 return Err(Error::Invalid(format!(
-                    "{path} is neither a file nor a symbolic link, so it cannot be patched"
+                    "{path} cannot be patched: it is neither a file nor a symbolic link"
                 )));
             }
         })

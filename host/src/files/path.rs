@@ -38,7 +38,7 @@ fn checked(path: &Path) -> Result<&[u8], Error> {
     let bytes = path.as_os_str().as_bytes();
     if bytes.contains(&0) || bytes.len() >= MAX_PATH {
         return Err(Error::Invalid(format!(
-            "a path is shorter than {MAX_PATH} bytes and has no zero byte in it"
+            "a path must be shorter than {MAX_PATH} bytes and must not contain a NUL byte"
         )));
     }
     Ok(bytes)

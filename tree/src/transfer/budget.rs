@@ -33,11 +33,11 @@ impl Default for TreeLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TreeLimit {
-    /// [`TreeLimits::bytes`].
+    /// Bytes of file contents: [`TreeLimits::bytes`].
     Bytes,
-    /// [`TreeLimits::length`].
+    /// Length of files, including holes: [`TreeLimits::length`].
     Length,
-    /// [`TreeLimits::entries`].
+    /// Number of entries: [`TreeLimits::entries`].
     Entries,
     /// The depth of nested directories. This limit cannot be raised.
     Depth,

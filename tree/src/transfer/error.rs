@@ -71,10 +71,9 @@ pub enum TreeError {
         path: String,
     },
 
-    /// The tree is a single symbolic link, and [`TopSymlink`] rejects it. It
-    /// would be among the caller's own files and lead wherever the guest wants.
-    ///
-    /// [`TopSymlink`]: super::TopSymlink
+    /// The tree is a single symbolic link, and
+    /// [`TopSymlink`](super::TopSymlink) rejects it. It would be among the
+    /// caller's own files and lead wherever the guest wants.
     #[error(
         "cannot write {path}: what comes is a symbolic link, to {target}. Copy what it leads to, \
          or ask for the link itself (`--allow-symlink`, `allow_symlink()`)"

@@ -305,12 +305,12 @@ proptest! {
         }
         let _ = stream.received(&to);
         prop_assert_eq!(before, snapshot(&outside));
-        prop_assert!(!has_scratch(&to));
+        prop_assert!(!has_temp_file(&to));
         prop_assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }
 
-fn has_scratch(top: &Path) -> bool {
+fn has_temp_file(top: &Path) -> bool {
     let names = snapshot(top);
     names
         .keys()

@@ -251,11 +251,11 @@ fn ten_thousand_small_files_arrive() {
             fs::write(directory.join(file.to_string()), pattern(file * 10)).unwrap();
         }
     }
-    let mut told = 0;
+    let mut reported = 0;
     let (pieces, sent) = sent_with(
         Source::Path(from.clone()),
         SendOptions {
-            progress: Some(&mut |progress| told = progress.entries),
+            progress: Some(&mut |progress| reported = progress.entries),
             ..SendOptions::default()
         },
     )
@@ -263,7 +263,7 @@ fn ten_thousand_small_files_arrive() {
     assert!(pieces.len() < 50, "small files are gathered");
     received(slices(&pieces), &to).unwrap();
     assert_eq!(snapshot(&from), snapshot(&to));
-    assert_eq!((sent.entries, told), (10_101, 10_101));
+    assert_eq!((sent.entries, reported), (10_101, 10_101));
 }
 
 #[test]
