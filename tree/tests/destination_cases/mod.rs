@@ -79,7 +79,7 @@ pub(crate) enum Expected {
 
 pub(crate) const THROUGH_SYMLINK: &str = "cannot write through the symbolic link";
 pub(crate) const IS_SYMLINK: &str = "what comes is a symbolic link";
-const IN_THE_WAY: &str = "a directory is in the method";
+const IN_THE_WAY: &str = "a directory is in the way";
 const NOT_A_DIRECTORY: &str = "is not a directory";
 
 const EXISTING: [Existing; 12] = [
