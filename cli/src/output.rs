@@ -161,7 +161,7 @@ impl<W: Write + IsTerminal> SanitizingWriter<W> {
         match (chunk, &mut self.sanitizer) {
             (Chunk::Guest(bytes), None) => self.writer.write_all(bytes)?,
             (Chunk::Guest(bytes), Some(sanitizer)) => {
-                let text = sanitizer.pass(bytes);
+                let text = sanitizer.feed(bytes);
                 // Recorded before it is written, in case of an interrupt.
                 guest_colours::record(self.output, sanitizer.is_coloured());
                 self.writer.write_all(text.as_bytes())?;

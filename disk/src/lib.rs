@@ -178,6 +178,6 @@ pub use usage::{DirectoryUsage, DirectoryUsages};
 pub use vmcell_tree::transfer::ArchiveFormat;
 pub use vmcell_tree::{
     Entry, EntryKind, ReadOptions, Usage, WalkOptions, diff, printable, printable_name,
-    transfer::{LeftOut, Received, TreeError, TreeLimit, TreeLimits, TreeProgress},
+    transfer::{Received, SkippedEntry, TreeError, TreeLimit, TreeLimits, TreeProgress},
 };
 pub use walk::DiskEntries;

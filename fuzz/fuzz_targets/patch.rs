@@ -13,7 +13,7 @@ use std::path::{Component, Path};
 
 use libfuzzer_sys::fuzz_target;
 use vmcell_tree::{
-    diff::{DiffOptions, FileDiff, Manifest, ManifestEntry, ManifestKind, Shown},
+    diff::{DiffOptions, FileDiff, Manifest, ManifestEntry, ManifestKind, PatchDetail},
     patch::{ApplyOptions, Patch},
 };
 
@@ -71,7 +71,7 @@ fn check_diff(old: &[u8], new: &[u8]) {
                 ..DiffOptions::default()
             };
             let diff = FileDiff::new(change.clone(), Some(old), Some(new), options);
-            if diff.shown() == Shown::Whole && old != new {
+            if diff.detail() == PatchDetail::Full && old != new {
                 let patch = Patch::parse(diff.patch()).expect("a patch of ours is one");
                 let made = patch.files()[0].apply(Some(old), ApplyOptions::default());
                 assert_eq!(made.expect("a patch of ours fits").as_deref(), Some(new));

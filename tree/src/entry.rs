@@ -9,45 +9,45 @@ use vmcell_wire::files::{Answer, FileEntry, FileKind, Time, Usage as WireUsage};
 
 use crate::printable;
 
-/// A file, directory, symbolic link or other entry of a guest or a disk.
+/// An entry of a guest's or a disk's file system: a file, a directory, a
+/// symbolic link, a device, ….
 ///
-/// Names are bytes: a path that is not UTF-8 stays what it is. To show one to
-/// people use [`printable`](crate::printable()), because names may hold escape
-/// sequences.
+/// Paths are bytes and need not be UTF-8. They may contain escape sequences, so
+/// print them with [`printable_name`](crate::printable_name()).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its path, relative to the root that was listed.
+    /// The path, relative to the root that was listed.
     pub path: PathBuf,
-    /// What it is.
+    /// The kind of entry.
     pub kind: EntryKind,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub size: u64,
     /// How many bytes of the disk it takes up.
     pub allocated: u64,
-    /// Permissions: the lowest twelve bits of a mode.
+    /// The permission bits: the low twelve bits of `st_mode`.
     pub mode: u32,
-    /// The number of its owner.
+    /// The owner's user ID.
     pub uid: u32,
-    /// The number of its group.
+    /// The group ID.
     pub gid: u32,
-    /// The owner's name, if the guest has one.
+    /// The owner's name, if the guest's `/etc/passwd` has one.
     pub owner: Option<String>,
-    /// The group's name, if the guest has one.
+    /// The group's name, if the guest's `/etc/group` has one.
     pub group: Option<String>,
-    /// When it was last changed, by the guest's clock.
+    /// The modification time, by the guest's clock.
     pub modified: SystemTime,
-    /// How many names it has.
+    /// The number of hard links.
     pub links: u32,
-    /// The number of its inode.
+    /// The inode number.
     pub inode: u64,
-    /// What a symbolic link points to.
+    /// The target of a symbolic link.
     pub target: Option<PathBuf>,
-    /// The SHA-256 of a file's bytes, if it was asked for.
+    /// The SHA-256 of a file's content, if it was requested.
     pub sha256: Option<[u8; 32]>,
 }
 
-/// What an entry is.
+/// The kind of an [`Entry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EntryKind {
@@ -67,24 +67,25 @@ pub enum EntryKind {
     BlockDevice,
 }
 
-/// What a tree takes up.
+/// The number of entries and bytes of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// How many entries it has, its top included.
+    /// The number of entries, including the top one.
     pub entries: u64,
-    /// How many of them are directories.
+    /// The number of directories among them.
     pub directories: u64,
-    /// The lengths of its files, together. A file of many names counts once.
+    /// The sum of the file lengths. A file with several hard links counts once.
     pub bytes: u64,
     /// How many bytes of the disk it takes up.
     pub allocated: u64,
-    /// How many entries could not be looked at.
+    /// The number of entries that could not be read.
     pub problems: u64,
 }
 
 impl Entry {
-    /// An empty entry of this kind, without permissions, with one name, of 1970.
+    /// Creates an empty entry with mode 0, one hard link and the time
+    /// 1970-01-01.
     pub fn new(path: PathBuf, kind: EntryKind) -> Self {
         Self {
             path,
@@ -104,12 +105,13 @@ impl Entry {
         }
     }
 
-    /// The last part of its path. None: it is the root.
+    /// Returns the last component of the path, or `None` for the root.
     pub fn name(&self) -> Option<&OsStr> {
         self.path.file_name()
     }
 
-    /// Its kind and permissions, as `ls -l` shows them: `-rw-r--r--`.
+    /// Returns the kind and the permissions as `ls -l` prints them:
+    /// `-rw-r--r--`.
     pub fn permissions(&self) -> String {
         let mode = self.mode;
         let triple = |shift: u32, special: u32, with: char, without: char| {
@@ -136,8 +138,8 @@ impl Entry {
             .collect()
     }
 
-    /// Estimates how many bytes of memory it takes.
-    pub fn memory(&self) -> usize {
+    /// Estimates the memory that the entry occupies, in bytes.
+    pub fn memory_size(&self) -> usize {
         let path = |path: &Path| path.as_os_str().len();
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         size_of::<Self>()
@@ -147,7 +149,7 @@ impl Entry {
             + text(&self.group)
     }
 
-    /// Converts what a guest sent. The guest's path is relative to `top`.
+    /// Converts an entry that a guest sent. Its path is relative to `top`.
     pub fn from_guest(entry: &FileEntry<'_>, top: &Path) -> Self {
         let name = |text: &str| match text {
             "" => None,
@@ -156,7 +158,7 @@ impl Entry {
         Self {
             path: match entry.path {
                 b"" => top.to_owned(),
-                path => top.join(relative(path)),
+                path => top.join(relative_path_from_bytes(path)),
             },
             kind: EntryKind::from_wire(entry.kind),
             size: entry.size,
@@ -169,14 +171,14 @@ impl Entry {
             modified: system_time(entry.modified),
             links: entry.links,
             inode: entry.inode,
-            target: (entry.kind == FileKind::Symlink).then(|| path(entry.target)),
+            target: (entry.kind == FileKind::Symlink).then(|| path_from_bytes(entry.target)),
             sha256: entry.digest,
         }
     }
 }
 
 impl EntryKind {
-    /// The letter that `ls -l` shows.
+    /// Returns the letter that `ls -l` prints for this kind.
     pub fn letter(self) -> char {
         match self {
             Self::File => '-',
@@ -214,8 +216,9 @@ impl Usage {
         }
     }
 
-    /// Converts what a guest sent. None: it is about something else.
-    pub fn of(answer: Answer<'_>) -> Option<Self> {
+    /// Converts a guest's answer, or returns `None` if it is not a usage
+    /// answer.
+    pub fn from_answer(answer: Answer<'_>) -> Option<Self> {
         match answer {
             Answer::Usage(usage) => Some(Self::from_wire(usage)),
             _ => None,
@@ -223,19 +226,20 @@ impl Usage {
     }
 }
 
-/// Converts the bytes of a path.
-pub fn path(bytes: &[u8]) -> PathBuf {
+/// Converts bytes to a path.
+pub fn path_from_bytes(bytes: &[u8]) -> PathBuf {
     OsString::from_vec(bytes.to_vec()).into()
 }
 
-/// Converts the bytes of a relative path. Leading slashes are dropped, because
-/// an absolute path would replace what it is joined to.
-pub fn relative(bytes: &[u8]) -> PathBuf {
+/// Converts bytes to a relative path. Drops leading slashes, because joining an
+/// absolute path would replace the base path.
+pub fn relative_path_from_bytes(bytes: &[u8]) -> PathBuf {
     let start = bytes.iter().position(|byte| *byte != b'/');
-    path(&bytes[start.unwrap_or(bytes.len())..])
+    path_from_bytes(&bytes[start.unwrap_or(bytes.len())..])
 }
 
-/// Converts a guest's time; one that this system cannot represent is 1970.
+/// Converts a guest's time. A time that this system cannot represent becomes
+/// 1970-01-01.
 pub fn system_time(time: Time) -> SystemTime {
     let seconds = Duration::from_secs(time.seconds.unsigned_abs());
     let whole = if time.seconds < 0 {
@@ -248,7 +252,7 @@ pub fn system_time(time: Time) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Converts a time for a guest.
+/// Converts a time to the guest's representation.
 pub fn wire_time(time: SystemTime) -> Time {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => Time {

@@ -2,7 +2,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use vmcell_wire::pattern::{Filter, PatternError};
 
-/// Lines of the `.gitignore` syntax: what is included and what is excluded.
+/// Include and exclude patterns in `.gitignore` syntax.
 #[derive(Clone, Debug, Default)]
 pub struct FilterLines {
     include: Vec<u8>,
@@ -10,30 +10,30 @@ pub struct FilterLines {
 }
 
 impl FilterLines {
-    /// Adds a line that includes.
+    /// Adds an include pattern.
     pub fn include(&mut self, line: &OsStr) {
         add(&mut self.include, line);
     }
 
-    /// Adds a line that excludes.
+    /// Adds an exclude pattern.
     pub fn exclude(&mut self, line: &OsStr) {
         add(&mut self.exclude, line);
     }
 
-    /// Returns the lines that include, each with its newline.
+    /// Returns the include patterns, each followed by a newline.
     pub fn included(&self) -> &[u8] {
         &self.include
     }
 
-    /// Returns the lines that exclude, each with its newline.
+    /// Returns the exclude patterns, each followed by a newline.
     pub fn excluded(&self) -> &[u8] {
         &self.exclude
     }
 
-    /// Compiles the lines into a filter.
+    /// Compiles the patterns into a filter.
     ///
     /// # Errors
-    /// A line is not a valid pattern.
+    /// If a line is not a valid pattern.
     pub fn compile(&self) -> Result<Filter, PatternError> {
         Filter::new(&self.include, &self.exclude)
     }

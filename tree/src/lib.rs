@@ -1,18 +1,37 @@
-//! Trees of files: what is in them, how they differ, and how they travel.
+//! Trees of files: listing, transfer, archives, comparison and patches.
 //!
-//! ```text
-//!  Entry, WalkOptions      a file of a guest or of a disk, and which are wanted
-//!  transfer                whole trees in and out, from and to tar archives
-//!  diff, patch             what has changed, as a patch, and applying one
-//!  printable, Sanitizer    untrusted text made safe for a terminal
+//! | Module or type | Purpose |
+//! |---|---|
+//! | [`Entry`], [`WalkOptions`], [`ReadOptions`], [`Usage`] | A file of a guest or a disk, and which files to list or read |
+//! | [`transfer`] | Sends and receives whole trees, from and to directories and tar archives |
+//! | [`diff`] | Compares two trees, and writes the difference as a patch |
+//! | [`patch`] | Parses unified patches, and applies them |
+//! | [`printable()`], [`Sanitizer`] | Make untrusted text safe to print on a terminal |
+//!
+//! Names, contents, streams and archives may come from an attacker: parsers
+//! have limits for time and memory, and a received tree cannot write outside of
+//! its destination. Everything is synchronous and needs neither a VM nor an
+//! agent.
+//!
+//! ```no_run
+//! use vmcell_tree::transfer::{
+//!     Destination, ReceiveOptions, Receiver, SendOptions, SinkClosed, Source, send,
+//! };
+//!
+//! // Copies a directory through the stream of records that a guest would send.
+//! let destination = Destination::Path("copy".into());
+//! let mut receiver = Receiver::new(destination, ReceiveOptions::default())?;
+//! let source = Source::Path("project".into());
+//! send(source, SendOptions::default(), &mut |piece| {
+//!     receiver.push(&piece).map_err(|_| SinkClosed)
+//! })?;
+//! println!("{} entries", receiver.finish()?.entries);
+//! # Ok::<(), vmcell_tree::transfer::TreeError>(())
 //! ```
 //!
-//! Everything here is synchronous and needs neither a VM nor an agent. Names,
-//! contents and archives may come from an attacker.
-//!
-//! This crate is what [`vmcell`](https://docs.rs/vmcell) and
-//! [`vmcell-disk`](https://docs.rs/vmcell-disk) have in common; both re-export
-//! what programs use. The rest of its API may change with any release.
+//! The crates [`vmcell`](https://docs.rs/vmcell) and
+//! [`vmcell-disk`](https://docs.rs/vmcell-disk) share this crate and re-export
+//! what programs need. The rest of its API may change with any release.
 
 pub mod diff;
 mod entry;
@@ -23,10 +42,12 @@ mod read_options;
 pub mod transfer;
 mod walk_options;
 
-pub use entry::{Entry, EntryKind, Usage, path, relative, system_time, wire_time};
+pub use entry::{
+    Entry, EntryKind, Usage, path_from_bytes, relative_path_from_bytes, system_time, wire_time,
+};
 pub use filter::FilterLines;
 pub use printable::{
-    ColourPolicy, Sanitizer, beginning, is_hidden, is_printable, printable, printable_name,
+    ColourPolicy, Sanitizer, is_hidden, is_printable, printable, printable_name, truncate_text,
 };
 pub use read_options::ReadOptions;
 pub use walk_options::WalkOptions;

@@ -1,4 +1,4 @@
-/// Which part of a file is read, and how much of it at most.
+/// Which range of a file to read, and how many bytes at most.
 ///
 /// ```
 /// use vmcell_tree::ReadOptions;
@@ -9,11 +9,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Where the part begins.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// How many bytes it has; fewer if the file ends before.
+    /// The number of bytes to read; fewer are read if the file ends earlier.
     pub length: u64,
-    /// More bytes than this are an error.
+    /// Reading more bytes than this fails.
     pub limit: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ impl ReadOptions {
         }
     }
 
-    /// Reads so many bytes from an offset on; fewer if the file ends before.
+    /// Reads `length` bytes from `offset`, or fewer if the file ends earlier.
     #[must_use]
     pub const fn range(mut self, offset: u64, length: u64) -> Self {
         self.offset = offset;
@@ -42,8 +42,8 @@ impl ReadOptions {
         self
     }
 
-    /// Fails if there are more bytes than this, so that a part never looks like
-    /// the whole.
+    /// Fails if there are more bytes than this, instead of returning a
+    /// truncated file.
     #[must_use]
     pub const fn limit(mut self, bytes: u64) -> Self {
         self.limit = Some(bytes);

@@ -2,7 +2,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use crate::FilterLines;
 
-/// Which entries below a directory are listed, and with what.
+/// Which entries below a directory to list, and with which details.
 ///
 /// ```
 /// use vmcell_tree::WalkOptions;
@@ -12,19 +12,19 @@ use crate::FilterLines;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct WalkOptions {
-    /// How many levels below the directory are listed.
+    /// How many levels below the directory to list.
     pub depth: u32,
-    /// Whether the directory itself is listed.
+    /// Whether to list the directory itself.
     pub top: bool,
-    /// The pattern that paths must match. Empty: all do.
+    /// The glob pattern that paths must match. An empty one matches every path.
     pub glob: Vec<u8>,
-    /// What is included and excluded.
+    /// The include and exclude patterns.
     pub filter: FilterLines,
-    /// Whether each directory is listed in the order of its names.
+    /// Whether to sort the entries of each directory by name.
     pub sorted: bool,
-    /// Whether files come with their SHA-256.
+    /// Whether to compute the SHA-256 of each file.
     pub digest: bool,
-    /// Whether entries come with the names of their owners and groups.
+    /// Whether to look up the names of owners and groups.
     pub names: bool,
 }
 
@@ -35,8 +35,7 @@ impl Default for WalkOptions {
 }
 
 impl WalkOptions {
-    /// Everything below the directory, each directory in the order of its
-    /// names.
+    /// Lists everything below the directory, sorted by name.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -50,39 +49,40 @@ impl WalkOptions {
         }
     }
 
-    /// Lists so many levels below the directory; 1: only its own entries.
+    /// Lists `levels` levels below the directory; 1 lists only its own entries.
     #[must_use]
     pub const fn depth(mut self, levels: u32) -> Self {
         self.depth = levels;
         self
     }
 
-    /// Lists the directory itself too, first.
+    /// Lists the directory itself first.
     #[must_use]
     pub const fn with_top(mut self) -> Self {
         self.top = true;
         self
     }
 
-    /// Lists only paths that match this pattern, relative to the directory: `*` and
-    /// `?` match within a name, `**` any number of directories, `[a-z]` a
-    /// range.
+    /// Lists only paths, relative to the directory, that match this pattern:
+    /// `*` and `?` match within a name, `**` any number of directories, `[a-z]`
+    /// a range.
     #[must_use]
     pub fn glob(mut self, pattern: impl AsRef<OsStr>) -> Self {
         self.glob = pattern.as_ref().as_bytes().to_vec();
         self
     }
 
-    /// Lists only what matches a line of the `.gitignore` syntax. Can be called
-    /// many times.
+    /// Lists only entries that match a pattern in `.gitignore` syntax. Can be
+    /// called several times.
     #[must_use]
     pub fn include(mut self, line: impl AsRef<OsStr>) -> Self {
         self.filter.include(line.as_ref());
         self
     }
 
-    /// Leaves out what matches a line of the `.gitignore` syntax. Can be called
-    /// many times; a later line can include again what an earlier one excluded.
+    /// Skips entries that match a pattern in `.gitignore` syntax. Can be called
+    /// several times; a later `!pattern` can include again what an earlier one
+    /// excluded.
     #[must_use]
     pub fn exclude(mut self, line: impl AsRef<OsStr>) -> Self {
         self.filter.exclude(line.as_ref());
@@ -96,14 +96,14 @@ impl WalkOptions {
         self
     }
 
-    /// Adds the SHA-256 of each file's bytes.
+    /// Computes the SHA-256 of each file.
     #[must_use]
     pub const fn with_sha256(mut self) -> Self {
         self.digest = true;
         self
     }
 
-    /// Leaves out the names of owners and groups.
+    /// Does not look up the names of owners and groups.
     #[must_use]
     pub const fn without_names(mut self) -> Self {
         self.names = false;

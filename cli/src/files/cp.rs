@@ -129,7 +129,7 @@ fn size_of_file(path: &Path) -> Option<u64> {
 }
 
 fn format_of(archive: &Path) -> Result<ArchiveFormat, Error> {
-    ArchiveFormat::of_name(archive).ok_or_else(|| Error::BadFile {
+    ArchiveFormat::from_path(archive).ok_or_else(|| Error::BadFile {
         what: "archive",
         path: archive.to_owned(),
         reason: "its name must end with .tar, .tar.gz, .tgz or .tar.zst".to_owned(),

@@ -9,7 +9,7 @@ use std::{
 use serde_json::json;
 use vmcell::{
     Error, Vm,
-    diff::{Diff, Manifest, Shown},
+    diff::{Diff, Manifest, PatchDetail},
     files::{EntryKind, ManifestOptions},
 };
 use vmcell_cli::{
@@ -84,7 +84,9 @@ fn print(vm: &Vm, directory: &Path, diff: &Diff, arguments: &DiffArguments) -> a
 
 fn report_omitted_contents(diff: &Diff) {
     let files = diff.files().iter();
-    let omitted = files.filter(|file| file.shown() == Shown::Named).count();
+    let omitted = files
+        .filter(|file| file.detail() == PatchDetail::NameOnly)
+        .count();
     if omitted > 0 {
         report(&format!(
             "binary or large files, or too many, which the patch only names, so that it cannot be \

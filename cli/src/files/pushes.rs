@@ -70,7 +70,7 @@ impl PushSource {
         } else if !metadata.is_file() {
             let reason = "it is neither a directory nor a file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-        } else if ArchiveFormat::of_name(path).is_some() {
+        } else if ArchiveFormat::from_path(path).is_some() {
             SourceKind::Archive
         } else {
             // A path without a file name is a directory.

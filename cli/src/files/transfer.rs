@@ -63,7 +63,7 @@ impl TransferOptions {
             push = push.compare_digests();
         }
         if self.all {
-            push = push.everything();
+            push = push.send_unchanged();
         }
         Ok(push)
     }

@@ -3,7 +3,7 @@
 use std::io;
 
 use serde_json::{Value, json};
-use vmcell::diff::{Change, ChangeKind, FileDiff, ManifestEntry, ManifestKind, Shown};
+use vmcell::diff::{Change, ChangeKind, FileDiff, ManifestEntry, ManifestKind, PatchDetail};
 
 use super::{SafeStdout, name, patch};
 
@@ -52,8 +52,8 @@ pub fn as_json(file: &FileDiff) -> Value {
         },
         "old": change.old.as_ref().map(side_as_json),
         "new": change.new.as_ref().map(side_as_json),
-        "patch": match file.shown() {
-            Shown::Whole => String::from_utf8_lossy(file.patch()).into(),
+        "patch": match file.detail() {
+            PatchDetail::Full => String::from_utf8_lossy(file.patch()).into(),
             _ => Value::Null,
         },
     });

@@ -86,7 +86,7 @@ impl SafeStdout {
     /// If they cannot be written.
     pub fn file_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self.is_terminal {
-            true => self.out.write_all(self.sanitizer.pass(bytes).as_bytes()),
+            true => self.out.write_all(self.sanitizer.feed(bytes).as_bytes()),
             false => self.out.write_all(bytes),
         }
     }

@@ -4,7 +4,7 @@ use indicatif::HumanBytes;
 use serde_json::{Value, json};
 use vmcell::{
     files::Pushed,
-    tree::{LeftOut, Received},
+    tree::{Received, SkippedEntry},
 };
 
 use super::name;
@@ -16,7 +16,7 @@ pub struct Summary {
     bytes: u64,
     unchanged: u64,
     left_out: u64,
-    first_left_out: Vec<LeftOut>,
+    first_left_out: Vec<SkippedEntry>,
     lost_xattrs: u64,
     resized: u64,
 }
@@ -94,8 +94,8 @@ impl From<Pushed> for Summary {
             entries: pushed.entries,
             bytes: pushed.bytes,
             unchanged: pushed.unchanged,
-            left_out: pushed.left_out,
-            first_left_out: pushed.first_left_out,
+            left_out: pushed.skipped,
+            first_left_out: pushed.first_skipped,
             lost_xattrs: pushed.lost_xattrs,
             resized: 0,
         }
@@ -108,8 +108,8 @@ impl From<Received> for Summary {
             entries: received.entries,
             bytes: received.bytes,
             unchanged: 0,
-            left_out: received.left_out,
-            first_left_out: received.first_left_out,
+            left_out: received.skipped,
+            first_left_out: received.first_skipped,
             lost_xattrs: received.lost_xattrs,
             resized: received.resized,
         }

@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
-    pairs::{Expected, IS_SYMLINK, Pairs, THROUGH_SYMLINK, Way},
+    destination_cases::{Cases, Expected, IS_SYMLINK, Method, THROUGH_SYMLINK},
     shared_vm::SharedVm,
     vmcell::{Ended, Vmcell},
 };
@@ -162,47 +162,47 @@ fn the_link_of_one_copy_does_not_lead_the_next_one_outside() {
 #[test]
 fn whatever_is_copied_wherever_nothing_outside_of_the_destination_changes() {
     let shared = SharedVm::start("exports-pairs");
-    for way in [Way::LikeCp, Way::Archive] {
-        let pairs = Pairs::new(way);
-        let (grown, top) = (pairs.grow(), format!("{}:{way:?}", shared.id));
-        let pushed = Vmcell::new(["cp", grown.to_str().unwrap(), &top]).finish();
+    for method in [Method::LikeCp, Method::Archive] {
+        let cases = Cases::new(method);
+        let (sources, top) = (cases.create_sources(), format!("{}:{method:?}", shared.id));
+        let pushed = Vmcell::new(["cp", sources.to_str().unwrap(), &top]).finish();
         pushed.assert_printed("");
-        for pair in pairs.all() {
-            let from = format!("{top}/{}", pair.coming.name());
-            let mut words = vec!["cp", &from, pair.destination.to_str().unwrap()];
-            words.extend((way == Way::Archive).then_some("--archive"));
+        for case in cases.all() {
+            let from = format!("{top}/{}", case.incoming.name());
+            let mut words = vec!["cp", &from, case.destination.to_str().unwrap()];
+            words.extend((method == Method::Archive).then_some("--archive"));
             let ended = Vmcell::new(words).finish();
             let result = match ended.code() {
                 0 => Ok(()),
                 _ => Err(ended.stderr),
             };
-            pairs.check(&pair, result);
+            cases.check(&case, result);
         }
     }
 }
 
 #[test]
 fn whatever_is_pulled_wherever_nothing_outside_of_host_changes() {
-    let pairs = Pairs::new(Way::Exact);
-    let grown = pairs.grow();
-    let all = pairs.all();
-    let pulls = all.iter().map(|pair| {
-        let to = pair.destination.to_str().unwrap();
-        format!("{}={to}", pair.coming.name())
+    let cases = Cases::new(Method::Exact);
+    let sources = cases.create_sources();
+    let all = cases.all();
+    let pulls = all.iter().map(|case| {
+        let to = case.destination.to_str().unwrap();
+        format!("{}={to}", case.incoming.name())
     });
     let pulls: Vec<_> = pulls.collect();
-    let mut options = vec!["--push", grown.to_str().unwrap()];
+    let mut options = vec!["--push", sources.to_str().unwrap()];
     options.extend(pulls.iter().flat_map(|pull| ["--pull", pull]));
     let ended = Vmcell::run(options, ["true"]).finish();
     assert_eq!(ended.code(), 1, "{ended:?}");
     // Each failure is reported on one line, in the order of the options.
     let mut lines = ended.stderr.lines();
-    for pair in &all {
-        let result = match pairs.expected(pair) {
-            Expected::Refused(_) => Err(lines.next().unwrap_or_default().to_owned()),
+    for case in &all {
+        let result = match cases.expected(case) {
+            Expected::Rejected(_) => Err(lines.next().unwrap_or_default().to_owned()),
             _ => Ok(()),
         };
-        pairs.check(pair, result);
+        cases.check(case, result);
     }
     assert_eq!(lines.next(), None);
 }

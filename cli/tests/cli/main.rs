@@ -7,6 +7,9 @@
 mod backends;
 mod cp;
 mod demo;
+#[path = "../../../tree/tests/destination_cases/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod destination_cases;
 mod diff;
 mod disk;
 mod doctor;
@@ -20,9 +23,6 @@ mod logs;
 mod ls_cat_stat;
 mod options;
 mod other_users;
-#[path = "../../../tree/tests/pairs/mod.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod pairs;
 mod patch;
 mod processes;
 mod ps;

@@ -10,7 +10,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    pairs::{IS_SYMLINK, Pairs, THROUGH_SYMLINK, There, Way},
+    destination_cases::{Cases, Existing, IS_SYMLINK, Method, THROUGH_SYMLINK},
     program::{Ended, command, disk},
     sample::{Sample, run, tool},
 };
@@ -137,24 +137,27 @@ fn image_of(tree: &Path, image: &Path) {
 
 #[test]
 fn whatever_is_exported_wherever_nothing_outside_of_dest_changes() {
-    for way in [Way::LikeCp, Way::Archive] {
-        let pairs = Pairs::new(way);
-        let image = pairs.path("image.ext4");
-        image_of(&pairs.grow(), &image);
-        for pair in pairs.all() {
-            let is_directory = matches!(pair.there, There::EmptyDirectory | There::FullDirectory);
-            if way == Way::Archive && is_directory {
+    for method in [Method::LikeCp, Method::Archive] {
+        let cases = Cases::new(method);
+        let image = cases.path("image.ext4");
+        image_of(&cases.create_sources(), &image);
+        for case in cases.all() {
+            let is_directory = matches!(
+                case.existing,
+                Existing::EmptyDirectory | Existing::FullDirectory
+            );
+            if method == Method::Archive && is_directory {
                 // The copy goes into the directory, even if its name ends with .tar.
                 continue;
             }
-            let from = Path::new("/").join(pair.coming.name());
-            let words = [&image, &from, &pair.destination].map(|path| path.as_os_str());
+            let from = Path::new("/").join(case.incoming.name());
+            let words = [&image, &from, &case.destination].map(|path| path.as_os_str());
             let ended = disk([OsStr::new("export")].into_iter().chain(words));
             let result = match ended.code() {
                 0 => Ok(()),
                 _ => Err(ended.stderr()),
             };
-            pairs.check(&pair, result);
+            cases.check(&case, result);
         }
     }
 }

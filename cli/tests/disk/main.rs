@@ -6,6 +6,9 @@
 
 mod cat;
 mod damage;
+#[path = "../../../tree/tests/destination_cases/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod destination_cases;
 mod diff;
 mod export;
 mod find;
@@ -16,9 +19,6 @@ mod interrupt;
 mod layers;
 mod ls;
 mod manual;
-#[path = "../../../tree/tests/pairs/mod.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod pairs;
 mod partitions;
 mod pipes;
 mod program;

@@ -36,7 +36,7 @@ impl ChunkWriter {
         let encoded = record::encode(&mut self.chunk, message);
         // Names, targets and attributes are bounded: together they fit into a
         // record.
-        encoded.map_err(|_| TreeError::LeftOut {
+        encoded.map_err(|_| TreeError::NotTransferable {
             path: "something".to_owned(),
             reason: "it does not fit into a record".to_owned(),
         })?;
@@ -74,7 +74,7 @@ impl ChunkWriter {
     /// Sends the last chunk and marks the tree as complete.
     pub(super) fn finish(mut self) -> Result<(), TreeError> {
         self.flush()?;
-        self.queue.send(None).map_err(|_| TreeError::Gone)
+        self.queue.send(None).map_err(|_| TreeError::Aborted)
     }
 
     /// Sends the chunk unless it has room for `more` bytes.
@@ -87,7 +87,7 @@ impl ChunkWriter {
 
     fn flush(&mut self) -> Result<(), TreeError> {
         let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK_SIZE));
-        self.queue.send(Some(chunk)).map_err(|_| TreeError::Gone)
+        self.queue.send(Some(chunk)).map_err(|_| TreeError::Aborted)
     }
 }
 
@@ -103,5 +103,5 @@ pub(super) fn receive(
             None => return receiver.finish(),
         }
     }
-    Err(TreeError::Gone)
+    Err(TreeError::Aborted)
 }

@@ -60,7 +60,7 @@ impl Disk {
         format: ArchiveFormat,
     ) -> Export<'_> {
         let from = from.into();
-        let destination = Destination::ArchiveAt {
+        let destination = Destination::ArchiveFile {
             path: to.into(),
             format,
             name: name_in_archive(&from),
@@ -169,7 +169,7 @@ impl<'d> Export<'d> {
     /// the disk chooses the target and programs on the host would follow it.
     /// Symlinks inside an exported directory are always created.
     pub fn allow_symlink(mut self) -> Self {
-        self.options.top_symlink = TopSymlink::Make;
+        self.options.top_symlink = TopSymlink::Allow;
         self
     }
 
@@ -198,12 +198,12 @@ impl<'d> Export<'d> {
         let (sent, received) = thread::scope(|scope| {
             let receiving = scope.spawn(|| receive(receiver, queue));
             let sent = Sender::new(self.disk, chunks, filter, path).send(&top);
-            (sent, receiving.join().unwrap_or(Err(TreeError::Gone)))
+            (sent, receiving.join().unwrap_or(Err(TreeError::Aborted)))
         });
         // If the sender ended because the receiver failed, report the
         // receiver's error.
         let (report, mut received) = match (sent, received) {
-            (Err(DiskError::Tree(TreeError::Gone)), Err(error)) => return Err(error.into()),
+            (Err(DiskError::Tree(TreeError::Aborted)), Err(error)) => return Err(error.into()),
             (sent, received) => (sent?, received?),
         };
         received.lost_xattrs += report.lost_xattrs;

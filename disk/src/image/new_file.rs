@@ -7,13 +7,13 @@ use std::{
 use rustix::{fs::Mode, io::Errno};
 
 use super::error::ImageError;
-use vmcell_tree::transfer::{Scratch, Unfinished};
+use vmcell_tree::transfer::{AtomicFile, TempFileKind};
 
 /// A file without a name until it is finished. If dropped before, it is
 /// removed.
 #[derive(Debug)]
 pub(super) struct NewFile {
-    unfinished: Unfinished,
+    unfinished: AtomicFile,
     file: File,
     folder: File,
     path: PathBuf,
@@ -27,7 +27,7 @@ impl NewFile {
         }
         let folder = File::open(parent_dir(path)).map_err(ImageError::write(path))?;
         let mode = Mode::from_raw_mode(0o666);
-        let unfinished = Unfinished::create(folder.as_fd(), mode, &mut Scratch::new())
+        let unfinished = AtomicFile::create(folder.as_fd(), mode, &mut TempFileKind::detect())
             .map_err(ImageError::write(path))?;
         let file = unfinished.as_fd().try_clone_to_owned();
         Ok(Self {
@@ -65,7 +65,7 @@ impl NewFile {
             .sync_all()
             .map_err(ImageError::write(&self.path))?;
         let name = self.path.file_name().unwrap_or_default().as_bytes();
-        match self.unfinished.publish_new(self.folder.as_fd(), name) {
+        match self.unfinished.persist_noclobber(self.folder.as_fd(), name) {
             Ok(()) => Ok((self.file, self.folder)),
             Err(Errno::EXIST) => Err(exists(&self.path)),
             Err(errno) => Err(ImageError::write(&self.path)(errno)),

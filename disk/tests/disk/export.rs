@@ -9,7 +9,7 @@ use std::{
 use vmcell_disk::{ArchiveFormat, Comparison, DiffSide, DiskError, TreeError, TreeLimits};
 
 use crate::{
-    pairs::{Pairs, Way},
+    destination_cases::{Cases, Method},
     sample::{Sample, has_xattrs, open, run, tool},
 };
 
@@ -28,7 +28,7 @@ fn an_exported_tree_is_the_tree_that_the_image_was_made_of() {
         .unwrap();
     assert_eq!(exported.problem_count, 0, "{:?}", exported.problems);
     // The pipe.
-    assert_eq!(exported.received.left_out, 1);
+    assert_eq!(exported.received.skipped, 1);
     assert_eq!(exported.received.entries, last_progress);
 
     let (old, new) = (DiffSide::folder(sample.tree()), DiffSide::folder(&to));
@@ -70,7 +70,7 @@ fn special_bits_go_unless_they_are_to_stay_and_one_file_can_be_exported() {
     assert_eq!(fs::read_link(&link).unwrap(), Path::new("/etc/passwd"));
 
     let error = disk.export("pipe", sample.path("pipe")).run().unwrap_err();
-    let is_left_out = matches!(error, DiskError::Tree(TreeError::LeftOut { .. }));
+    let is_left_out = matches!(error, DiskError::Tree(TreeError::NotTransferable { .. }));
     assert!(is_left_out, "{error}");
     let error = disk.export("nowhere", sample.path("no")).run().unwrap_err();
     assert_eq!(error.code(), "not-found");
@@ -131,22 +131,22 @@ fn a_tree_that_is_too_large_is_cut_off_and_no_file_is_half_there() {
 
 #[test]
 fn whatever_is_exported_wherever_nothing_outside_of_the_destination_changes() {
-    for way in [Way::Exact, Way::AllowSymlink, Way::Archive] {
-        let pairs = Pairs::new(way);
-        let image = pairs.path("image.ext4");
+    for method in [Method::Exact, Method::AllowSymlink, Method::Archive] {
+        let cases = Cases::new(method);
+        let image = cases.path("image.ext4");
         let mut command = tool("mke2fs");
         command.args(["-q", "-F", "-t", "ext4", "-d"]);
-        run(command.arg(pairs.grow()).arg(&image).arg("8M"));
+        run(command.arg(cases.create_sources()).arg(&image).arg("8M"));
         let disk = open(&image);
-        for pair in pairs.all() {
-            let (from, to) = (pair.coming.name(), &pair.destination);
-            let export = match way {
-                Way::Archive => disk.export_archive(from, to, ArchiveFormat::Tar),
-                Way::AllowSymlink => disk.export(from, to).allow_symlink(),
+        for case in cases.all() {
+            let (from, to) = (case.incoming.name(), &case.destination);
+            let export = match method {
+                Method::Archive => disk.export_archive(from, to, ArchiveFormat::Tar),
+                Method::AllowSymlink => disk.export(from, to).allow_symlink(),
                 _ => disk.export(from, to),
             };
             let exported = export.run().map(drop);
-            pairs.check(&pair, exported.map_err(|error| error.to_string()));
+            cases.check(&case, exported.map_err(|error| error.to_string()));
         }
     }
 }

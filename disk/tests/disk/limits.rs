@@ -2,7 +2,7 @@ use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 use vmcell_disk::{
     Comparison, DiffSide, Disk, DiskError, DiskLimit, DiskLimits, Grep, ReadOptions, WalkOptions,
-    diff::Shown,
+    diff::PatchDetail,
 };
 
 use crate::sample::{Sample, run, tool};
@@ -133,9 +133,12 @@ fn a_comparison_keeps_no_more_than_it_may() {
     assert_eq!(diff.changes().len(), 101);
     let shown = |how| {
         let changes = diff.changes().iter();
-        changes.filter(|change| change.file.shown() == how).count()
+        changes.filter(|change| change.file.detail() == how).count()
     };
-    assert_eq!((shown(Shown::Whole), shown(Shown::Named)), (3, 98));
+    assert_eq!(
+        (shown(PatchDetail::Full), shown(PatchDetail::NameOnly)),
+        (3, 98)
+    );
     let patches = diff
         .changes()
         .iter()

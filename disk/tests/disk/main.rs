@@ -6,6 +6,9 @@
 
 mod compare;
 mod damage;
+#[path = "../../../tree/tests/destination_cases/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod destination_cases;
 mod export;
 mod grep;
 mod journal;
@@ -13,9 +16,6 @@ mod limits;
 mod lookup;
 mod loops;
 mod oracle;
-#[path = "../../../tree/tests/pairs/mod.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod pairs;
 mod partition;
 mod read;
 mod sample;

@@ -2,39 +2,39 @@ use std::path::Path;
 
 use vmcell_wire::FailureKind;
 
-use super::path::shown;
+use super::path::display_path;
 use crate::session::Failed;
 
-/// Why the guest could not do something with a file.
+/// Why an operation on a guest's file failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {text}{}", errno_text(*errno))]
 #[non_exhaustive]
 pub struct FileFailure {
-    /// The path that was named, made safe to print.
+    /// The path of the request, safe to print.
     pub path: String,
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: FileFailureKind,
-    /// The error number of the guest's kernel, if it had a part in it.
+    /// The error number of the guest's kernel, if a system call failed.
     pub errno: Option<i32>,
-    /// The agent's words: what was tried, and in a tree with which entry.
+    /// The agent's message: what it tried, and in a tree on which entry.
     pub text: String,
 }
 
-/// What sort of failure it was.
+/// The kind of a [`FileFailure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFailureKind {
-    /// The request makes no sense for what is there.
+    /// The request is invalid for this entry.
     Invalid,
     /// It does not exist.
     NotFound,
-    /// The path leaves its root, or the guest does not permit it.
+    /// The path leaves the root, or the guest does not permit it.
     Denied,
     /// The guest has no room for it: the disk is full, or a limit is reached.
     Limit,
     /// The agent or the guest's kernel cannot do it.
     Unsupported,
-    /// It is there already, or is not as it was expected to be.
+    /// The path exists already, or the entry is not as expected.
     Conflict,
     /// Anything else.
     Other,
@@ -43,7 +43,7 @@ pub enum FileFailureKind {
 impl FileFailure {
     pub(crate) fn from_guest(failed: Failed, path: &Path) -> Self {
         Self {
-            path: match shown(path) {
+            path: match display_path(path) {
                 path if path.is_empty() => ".".to_owned(),
                 path => path,
             },
@@ -61,17 +61,17 @@ impl FileFailure {
         }
     }
 
-    /// It is larger than the caller wants to have.
+    /// Creates a failure for a file that is larger than the caller's limit.
     pub(super) fn too_large(path: &Path, limit: u64) -> Self {
         Self {
-            path: shown(path),
+            path: display_path(path),
             kind: FileFailureKind::Limit,
             errno: None,
             text: format!("it has more than {limit} bytes: read a part, or raise the limit"),
         }
     }
 
-    /// Whether the guest's disk is full.
+    /// Returns whether the guest's disk is full.
     pub fn is_disk_full(&self) -> bool {
         const ENOSPC: i32 = 28;
         const EDQUOT: i32 = 122;

@@ -12,21 +12,21 @@ use vmcell_wire::{
 use super::{FileOwner, Job, path};
 use crate::{error::Error, vm::Vm};
 
-/// Access to the files of a guest, within a directory that no path can leave.
+/// Access to the files of a guest, confined to a root directory.
 ///
-/// [`Vm::files`] gives access to everything; [`at`](Self::at) confines it.
-/// Paths are relative to that root, or absolute and below it. A path that leads
-/// out of the root, through `..` or through a symbolic link that a process in
-/// the guest has planted, is refused as
-/// [`Denied`](super::FileFailureKind::Denied); the guest's kernel sees to that,
-/// so no race gets around it.
+/// [`Vm::files`] gives access to everything; [`at`](Self::at) confines it to a
+/// directory. Paths are relative to that root, or absolute and below it. A path
+/// that leads out of the root, through `..` or through a symbolic link that a
+/// process in the guest has created, fails with
+/// [`Denied`](super::FileFailureKind::Denied). The guest's kernel enforces
+/// this, so there is no race.
 ///
-/// The work is done with the rights of the guest's root user. So that users of
-/// the guest cannot borrow them, a symbolic link on the way is followed only if
-/// it belongs to root, or if its owner also owns what it leads to. Any other is
-/// refused as [`Denied`](super::FileFailureKind::Denied). New files belong
-/// to whoever has the directory that they are made in, unless
-/// [`owned_by`](Self::owned_by) says otherwise.
+/// The work is done as the guest's root user. So that other users of the guest
+/// cannot exploit this, a symbolic link in a path is followed only if it
+/// belongs to root, or if its owner also owns its target. Any other link fails
+/// with [`Denied`](super::FileFailureKind::Denied). New files belong to the
+/// owner of their directory, unless [`owned_by`](Self::owned_by) sets another
+/// one.
 #[derive(Clone, Debug)]
 pub struct Files {
     pub(super) vm: Vm,
@@ -43,52 +43,57 @@ impl Files {
         }
     }
 
-    /// The same within a directory, which must be an absolute path without
-    /// symbolic links in it.
+    /// Sets the root: an absolute path without symbolic links.
     #[must_use]
     pub fn at(mut self, root: impl Into<PathBuf>) -> Self {
         self.root = root.into();
         self
     }
 
-    /// The same with another owner for what is made.
+    /// Sets the owner of new files.
     #[must_use]
     pub fn owned_by(mut self, owner: FileOwner) -> Self {
         self.owner = owner;
         self
     }
 
-    /// The directory that no path can leave.
+    /// Returns the root directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A path as the guest wants it: relative to the root.
-    pub(crate) fn inside<'a>(&self, path: &'a Path) -> Result<&'a [u8], Error> {
-        path::inside(&self.root, path)
+    /// Returns a path relative to the root, as bytes for the guest.
+    pub(crate) fn relative_bytes<'a>(&self, path: &'a Path) -> Result<&'a [u8], Error> {
+        path::relative_bytes(&self.root, path)
     }
 
-    /// The same as a path.
-    pub(crate) fn below<'a>(&self, path: &'a Path) -> Result<&'a Path, Error> {
-        self.inside(path)
+    /// Returns a path relative to the root.
+    pub(crate) fn relative_path<'a>(&self, path: &'a Path) -> Result<&'a Path, Error> {
+        self.relative_bytes(path)
             .map(|bytes| Path::new(OsStr::from_bytes(bytes)))
     }
 
-    /// Begins work on the entry at `subject`, when there is room for it.
+    /// Starts work on the entry at `subject`, as soon as fewer jobs run than
+    /// the limit.
     pub(crate) async fn begin(&self, subject: &Path, work: Work<'_>) -> Result<Job, Error> {
         let permit = self.vm.file_permit().await;
         let stream = self.open(work)?;
         Ok(Job::new(self.vm.clone(), stream, subject, permit))
     }
 
-    /// Begins work that goes on until it is dropped.
-    pub(super) fn begin_endless(&self, subject: &Path, work: Work<'_>) -> Result<Job, Error> {
+    /// Starts work that runs until the job is dropped, so it does not count
+    /// towards the limit of jobs.
+    pub(super) fn begin_without_permit(
+        &self,
+        subject: &Path,
+        work: Work<'_>,
+    ) -> Result<Job, Error> {
         let stream = self.open(work)?;
         Ok(Job::new(self.vm.clone(), stream, subject, None))
     }
 
     fn open(&self, work: Work<'_>) -> Result<crate::session::Stream, Error> {
-        let root = path::root(&self.root)?;
+        let root = path::root_bytes(&self.root)?;
         let request = Request::Files(wire::Files { root, work });
         self.vm.open(&request)
     }

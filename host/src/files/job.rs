@@ -21,14 +21,14 @@ use crate::{
     vm::Vm,
 };
 
-/// Work on files that is under way in the guest. Dropping it gives it up.
+/// Work on files that runs in the guest. Dropping it cancels it.
 #[derive(Debug)]
 pub(crate) struct Job {
     vm: Vm,
     stream: Stream,
     subject: PathBuf,
     reader: record::Reader,
-    /// Came, and is not read as answers yet.
+    /// Received bytes that are not decoded yet.
     unread: Bytes,
     is_done: bool,
     _permit: Option<OwnedSemaphorePermit>,
@@ -52,12 +52,13 @@ impl Job {
         }
     }
 
-    /// The way to its input.
+    /// Returns its input.
     pub(crate) fn input(&self) -> StreamInput {
         self.stream.input()
     }
 
-    /// The next bytes of its output. None: it is done, and that was all.
+    /// Returns the next bytes of its output, or `None` after successful
+    /// completion.
     ///
     /// Cancel safe.
     pub(crate) async fn next_bytes(&mut self) -> Result<Option<Bytes>, Error> {
@@ -68,7 +69,7 @@ impl Job {
         }
     }
 
-    /// As [`next_bytes`](Self::next_bytes), for who is polled.
+    /// Like [`next_bytes`](Self::next_bytes), as a poll function.
     pub(super) fn poll_bytes(
         &mut self,
         context: &mut Context<'_>,
@@ -91,7 +92,8 @@ impl Job {
         })
     }
 
-    /// The next answer, as `with` sees it. None: it is done, and that was all.
+    /// Returns the next answer, converted by `with`, or `None` after successful
+    /// completion.
     ///
     /// Cancel safe.
     pub(crate) async fn next_answer<T>(
@@ -125,26 +127,26 @@ impl Job {
         }
     }
 
-    /// The one answer that it gives.
-    pub(crate) async fn only_answer<T>(
+    /// Waits until it is complete, and returns its single answer.
+    pub(crate) async fn single_answer<T>(
         mut self,
         mut with: impl FnMut(Answer<'_>) -> Option<T>,
     ) -> Result<T, Error> {
         let answer = self.next_answer(&mut with).await?.flatten();
-        // What went wrong after the answer counts.
+        // A failure after the answer counts too.
         if self.next_answer(|_| ()).await?.is_some() {
             return Err(Error::unexpected_reply());
         }
         answer.ok_or_else(Error::unexpected_reply)
     }
 
-    /// More came than the caller wants to have.
+    /// Returns the error for more bytes than the caller's limit.
     pub(super) fn limit_reached(&self, limit: u64) -> Error {
         FileFailure::too_large(&self.subject, limit).into()
     }
 
-    /// Waits until it is done. It gives nothing.
-    pub(crate) async fn done(mut self) -> Result<(), Error> {
+    /// Waits until it is complete. It must have no output.
+    pub(crate) async fn finish(mut self) -> Result<(), Error> {
         match self.next_bytes().await? {
             None => Ok(()),
             Some(_) => Err(Error::unexpected_reply()),
@@ -155,7 +157,7 @@ impl Job {
 /// Why there are no more bytes.
 #[derive(Debug)]
 pub(super) enum JobError {
-    /// The link is lost. What that means takes a moment to find out.
+    /// The link is lost. `Vm::explain` finds the reason, which takes a moment.
     Link(LinkError),
     Error(Error),
 }

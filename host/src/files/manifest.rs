@@ -13,7 +13,7 @@ use crate::{
     result_budget::ResultBudget,
 };
 
-/// Which files a manifest tells of, and what it keeps of them.
+/// Which files a manifest contains, and whether it keeps their texts.
 #[derive(Clone, Debug, Default)]
 pub struct ManifestOptions {
     walk: WalkOptions,
@@ -21,22 +21,22 @@ pub struct ManifestOptions {
 }
 
 impl ManifestOptions {
-    /// Every path, and no texts.
+    /// Includes every path, and no texts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Not what a line like those of a `.gitignore` file names. Can be called
-    /// many times.
+    /// Excludes paths that match a pattern in `.gitignore` syntax. Can be
+    /// called several times.
     #[must_use]
     pub fn exclude(mut self, line: impl AsRef<OsStr>) -> Self {
         self.walk = self.walk.exclude(line);
         self
     }
 
-    /// Texts are kept too, so many bytes of them together, so that later the
-    /// lines can be shown that changed.
+    /// Also keeps texts, up to this many bytes together, so that a later diff
+    /// can show the changed lines.
     #[must_use]
     pub const fn keep_texts(mut self, bytes: u64) -> Self {
         self.texts = bytes;
@@ -44,27 +44,26 @@ impl ManifestOptions {
     }
 }
 
-/// A longer text is not kept.
+/// The size limit for a text that is kept.
 const MAX_TEXT: u64 = 1 << 20;
 
 impl Files {
-    /// The most entries of a [manifest](Self::manifest).
+    /// The maximum number of entries of a [manifest](Self::manifest).
     pub const MAX_MANIFEST: usize = 1_000_000;
 
-    /// The most memory that a [manifest](Self::manifest) takes for them, beside
-    /// its texts: 256 MiB.
+    /// The maximum memory that a [manifest](Self::manifest) takes for its
+    /// entries, in addition to its texts: 256 MiB.
     pub const MAX_MANIFEST_BYTES: usize = 256 << 20;
 
-    /// What is below a directory: paths, kinds, permissions, sizes, links, and
-    /// the SHA-256 of each file, which the guest computes. There may be at most
-    /// [a million entries](Self::MAX_MANIFEST), and no more than fit into
-    /// [256 MiB](Self::MAX_MANIFEST_BYTES). The texts of
-    /// [`keep_texts`](ManifestOptions::keep_texts) come on top of that.
+    /// Lists everything below a directory: paths, kinds, permissions, sizes,
+    /// link targets, and the SHA-256 of each file, which the guest computes.
+    /// The limits are [a million entries](Self::MAX_MANIFEST) and [256
+    /// MiB](Self::MAX_MANIFEST_BYTES), plus the texts of
+    /// [`keep_texts`](ManifestOptions::keep_texts).
     ///
     /// # Errors
-    /// [`Error::File`]: the directory is not there, or something in it cannot
-    /// be read. A manifest is of everything. [`Error::ResultLimit`]: there is
-    /// more.
+    /// [`Error::File`] if the directory does not exist, or any entry in it
+    /// cannot be read. [`Error::ResultLimit`] if a limit is exceeded.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -74,7 +73,7 @@ impl Files {
         options: &ManifestOptions,
     ) -> Result<Manifest, Error> {
         let directory = directory.as_ref();
-        let top = self.below(directory)?.to_owned();
+        let top = self.relative_path(directory)?.to_owned();
         let walk = options.walk.clone().with_sha256().without_names();
         let mut entries = self.walk(directory, walk).await?;
         let mut manifest = Manifest::new();
@@ -86,7 +85,7 @@ impl Files {
             "exclude some files, or name a directory below",
         );
         while let Some(entry) = entries.next().await? {
-            budget.add(entry.memory())?;
+            budget.add(entry.memory_size())?;
             let path = match entry.path.strip_prefix(&top) {
                 Ok(path) => path.to_owned(),
                 Err(_) => return Err(Error::unexpected_reply()),
@@ -95,7 +94,7 @@ impl Files {
                 budget.add_bytes(entry.path.as_os_str().len())?;
                 texts.push((entry.path.clone(), entry.size, entry.sha256));
             }
-            let inserted = manifest.insert(&path, noted(entry)?);
+            let inserted = manifest.insert(&path, manifest_entry(entry)?);
             inserted.map_err(|_| Error::unexpected_reply())?;
         }
         if let Some(problem) = entries.problems().first() {
@@ -106,13 +105,13 @@ impl Files {
         Ok(manifest)
     }
 
-    /// What has changed below a directory since a manifest was made. It shows
-    /// the lines of those texts that the manifest has kept; other files that
-    /// changed are named.
+    /// Compares a directory with an earlier manifest. Shows the changed lines
+    /// of files whose texts the manifest has kept; other changed files are only
+    /// named.
     ///
-    /// All lines that are shown take 64 MiB together at most. Files that would
-    /// go beyond are named too ([`Shown::Named`](crate::diff::Shown::Named)):
-    /// compare a directory within to see them.
+    /// All shown lines take at most 64 MiB together. Further files are only
+    /// named ([`PatchDetail::NameOnly`](crate::diff::PatchDetail::NameOnly)):
+    /// compare a subdirectory to see them.
     ///
     /// # Errors
     /// See [`manifest`](Self::manifest). [`Error::Invalid`] if even the names
@@ -134,13 +133,13 @@ impl Files {
         let mut collector = DiffCollector::new(shown, limits);
         for change in Manifest::compare(since, &now) {
             let old = digest_of(change.old.as_ref()).and_then(|digest| since.text(&digest));
-            // Of a file that was there, maybe only few lines have changed.
+            // In a file that existed before, maybe only few lines have changed.
             let least = match old {
                 Some(_) => 0,
                 None => size_of(change.new.as_ref()),
             };
             let new = match digest_of(change.new.as_ref()) {
-                // Without the old text there is nothing to show of the new one.
+                // Without the old text, no lines of the new one can be shown.
                 Some(_)
                     if (old.is_some() || !is_file(change.old.as_ref()))
                         && collector.has_room(least) =>
@@ -155,7 +154,7 @@ impl Files {
                 Error::Invalid(format!(
                     "the differences take more than {} MiB: compare a directory within, or \
                      exclude some",
-                    limits.patches >> 20
+                    limits.total_bytes >> 20
                 ))
             })?;
         }
@@ -175,8 +174,8 @@ impl Files {
             if manifest.text(&digest).is_some() {
                 continue;
             }
-            // What has changed since is not what the manifest tells of.
-            // Nor is what is longer than the guest said.
+            // A text that has changed since, or is longer than announced, does
+            // not belong to the manifest.
             let text = self.text(&path, size).await?;
             if let Some(text) = text.filter(|text| <[u8; 32]>::from(Sha256::digest(text)) == digest)
             {
@@ -187,9 +186,9 @@ impl Files {
         Ok(())
     }
 
-    /// The bytes of a file, if it is there and not too large.
-    async fn text(&self, path: &Path, most: u64) -> Result<Option<Vec<u8>>, Error> {
-        match self.read_with(path, ReadOptions::new().limit(most)).await {
+    /// Reads a file. Returns `None` if it does not exist or is too large.
+    async fn text(&self, path: &Path, max: u64) -> Result<Option<Vec<u8>>, Error> {
+        match self.read_with(path, ReadOptions::new().limit(max)).await {
             Ok(bytes) => Ok(Some(bytes)),
             Err(Error::File(failure))
                 if matches!(
@@ -204,7 +203,7 @@ impl Files {
     }
 }
 
-fn noted(entry: Entry) -> Result<ManifestEntry, Error> {
+fn manifest_entry(entry: Entry) -> Result<ManifestEntry, Error> {
     let kind = match (entry.kind, entry.target, entry.sha256) {
         (EntryKind::File, _, Some(sha256)) => ManifestKind::File {
             size: entry.size,

@@ -11,11 +11,10 @@
 //! # }
 //! ```
 //!
-//! In the guest a worker process does the work, so a slow disk holds up nobody
-//! else. Work that is under way when the link to the guest breaks is given up,
-//! and says so: [`Error::Transport`](crate::Error::Transport).
+//! A worker process in the guest does the work, so a slow disk does not delay
+//! other requests. Work that is running when the link to the guest breaks fails
+//! with [`Error::Transport`](crate::Error::Transport).
 
-mod change;
 mod failure;
 mod handle;
 mod job;
@@ -28,9 +27,9 @@ mod pull;
 mod push;
 mod reader;
 mod walk;
+mod watch;
 mod writer;
 
-pub use change::{FileEvent, FileEventKind, Watch, Watcher};
 pub use failure::{FileFailure, FileFailureKind};
 pub use handle::Files;
 pub use manifest::ManifestOptions;
@@ -41,6 +40,7 @@ pub use push::{Push, Pushed};
 pub use reader::FileReader;
 pub use vmcell_tree::{Entry, EntryKind, ReadOptions, Usage, WalkOptions};
 pub use walk::{Entries, WalkProblem};
+pub use watch::{FileEvent, FileEventKind, Watch, Watcher};
 pub use writer::{FileWriter, WriteOptions};
 
 pub(crate) use job::Job;

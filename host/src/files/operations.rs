@@ -12,19 +12,19 @@ use crate::error::Error;
 use vmcell_tree::wire_time;
 
 impl Files {
-    /// What there is at a path; a symbolic link at its end is followed.
+    /// Returns the entry at a path. Follows a symbolic link at its end.
     ///
     /// # Errors
     /// [`Error::File`] of the kind [`NotFound`](FileFailureKind::NotFound) if
-    /// there is nothing.
+    /// it does not exist.
     ///
     /// # Cancel safety
     /// Cancel safe.
     pub async fn stat(&self, path: impl AsRef<Path>) -> Result<Entry, Error> {
-        self.look(path.as_ref(), true, false).await
+        self.stat_with(path.as_ref(), true, false).await
     }
 
-    /// As [`stat`](Self::stat), but a symbolic link is not followed.
+    /// Like [`stat`](Self::stat), but does not follow a symbolic link.
     ///
     /// # Errors
     /// See [`stat`](Self::stat).
@@ -32,14 +32,13 @@ impl Files {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn stat_link(&self, path: impl AsRef<Path>) -> Result<Entry, Error> {
-        self.look(path.as_ref(), false, false).await
+        self.stat_with(path.as_ref(), false, false).await
     }
 
-    /// Whether there is anything at a path. A symbolic link that points
-    /// nowhere is something.
+    /// Returns whether a path exists. A dangling symbolic link exists.
     ///
     /// # Errors
-    /// It cannot be told: the path leaves its root, or the VM is gone.
+    /// If it cannot be determined: the path leaves the root, or the VM is gone.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -51,7 +50,7 @@ impl Files {
         }
     }
 
-    /// The SHA-256 of a file's bytes, computed in the guest.
+    /// Returns the SHA-256 of a file, computed in the guest.
     ///
     /// # Errors
     /// See [`stat`](Self::stat).
@@ -59,16 +58,16 @@ impl Files {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn sha256(&self, path: impl AsRef<Path>) -> Result<[u8; 32], Error> {
-        let entry = self.look(path.as_ref(), true, true).await?;
+        let entry = self.stat_with(path.as_ref(), true, true).await?;
         entry.sha256.ok_or_else(|| {
             Error::Invalid(format!("{} is not a regular file", entry.path.display()))
         })
     }
 
-    /// What a symbolic link points to.
+    /// Returns the target of a symbolic link.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is no link.
+    /// [`Error::Invalid`] if it is not a link.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -76,26 +75,26 @@ impl Files {
         let path = path.as_ref();
         let entry = self.stat_link(path).await?;
         entry.target.ok_or_else(|| {
-            let path = super::path::shown(path);
+            let path = super::path::display_path(path);
             Error::Invalid(format!("{path} is not a symbolic link"))
         })
     }
 
-    /// Makes a directory, and those above it that are missing. One that is
-    /// there is fine.
+    /// Creates a directory and its missing parents. An existing directory is
+    /// not an error.
     ///
     /// # Errors
     /// [`Error::File`] of the kind [`Conflict`](FileFailureKind::Conflict) if
-    /// something else is there.
+    /// something else exists there.
     ///
     /// # Cancel safety
-    /// It may or may not be made if the future is dropped.
+    /// If the future is dropped, the directory may or may not be created.
     pub async fn make_directory(&self, path: impl AsRef<Path>) -> Result<Entry, Error> {
         self.make_directory_with_mode(path, None).await
     }
 
-    /// As [`make_directory`](Self::make_directory), with these permissions for
-    /// the last one.
+    /// Like [`make_directory`](Self::make_directory), with these permissions
+    /// for the last directory.
     ///
     /// # Errors
     /// See [`make_directory`](Self::make_directory).
@@ -109,11 +108,11 @@ impl Files {
     ) -> Result<Entry, Error> {
         let path = path.as_ref();
         let work = Work::MakeDirectory {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             mode: mode.into().map(permissions).transpose()?,
             owner: self.owner.as_wire(),
         };
-        self.entry_after(path, work).await
+        self.entry_from(path, work).await
     }
 
     /// Removes a file, a link or an empty directory.
@@ -123,42 +122,42 @@ impl Files {
     /// a directory that is not empty.
     ///
     /// # Cancel safety
-    /// It may or may not be removed if the future is dropped.
+    /// If the future is dropped, it may or may not be removed.
     pub async fn remove(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let work = Work::Remove {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             tree: false,
         };
-        self.begin(path, work).await?.done().await
+        self.begin(path, work).await?.finish().await
     }
 
-    /// Removes an entry and everything below it. Links are removed, never
-    /// what they point to.
+    /// Removes an entry and everything below it. Removes symbolic links, never
+    /// their targets.
     ///
     /// # Errors
     /// [`Error::File`] names the entry that could not be removed; others may
-    /// be gone.
+    /// already be removed.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the guest stops soon; a part may be gone.
+    /// If the future is dropped, the guest stops soon; a part may be removed.
     pub async fn remove_tree(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let work = Work::Remove {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             tree: true,
         };
-        self.begin(path, work).await?.done().await
+        self.begin(path, work).await?.finish().await
     }
 
-    /// Gives an entry another name. What has that name is replaced, as
-    /// rename(2) does it.
+    /// Renames an entry. Replaces an existing entry with the new name, like
+    /// rename(2).
     ///
     /// # Errors
     /// [`Error::File`].
     ///
     /// # Cancel safety
-    /// It may or may not be renamed if the future is dropped.
+    /// If the future is dropped, it may or may not be renamed.
     pub async fn rename(
         &self,
         from: impl AsRef<Path>,
@@ -167,7 +166,7 @@ impl Files {
         self.rename_if(from.as_ref(), to.as_ref(), true).await
     }
 
-    /// As [`rename`](Self::rename), but nothing is replaced.
+    /// Like [`rename`](Self::rename), but replaces nothing.
     ///
     /// # Errors
     /// [`Error::File`] of the kind [`Conflict`](FileFailureKind::Conflict) if
@@ -183,42 +182,43 @@ impl Files {
         self.rename_if(from.as_ref(), to.as_ref(), false).await
     }
 
-    /// Copies a file, a link, or a directory with all that is below it, within
+    /// Copies a file, a link, or a directory with everything below it, within
     /// the guest.
     ///
     /// # Errors
     /// [`Error::File`].
     ///
     /// # Cancel safety
-    /// A part of a tree may be copied if the future is dropped.
+    /// If the future is dropped, a part of the tree may be copied.
     pub async fn copy(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Entry, Error> {
         let to = to.as_ref();
         let work = Work::Copy {
-            from: self.inside(from.as_ref())?,
-            to: self.inside(to)?,
+            from: self.relative_bytes(from.as_ref())?,
+            to: self.relative_bytes(to)?,
             owner: self.owner.as_wire(),
         };
-        self.entry_after(to, work).await
+        self.entry_from(to, work).await
     }
 
-    /// Sets permissions; a symbolic link is followed.
+    /// Sets the permissions. Follows a symbolic link.
     ///
     /// # Errors
     /// [`Error::File`].
     ///
     /// # Cancel safety
-    /// They may or may not be set if the future is dropped.
+    /// If the future is dropped, they may or may not be set.
     pub async fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> Result<Entry, Error> {
         self.set_mode_of(path.as_ref(), mode, false).await
     }
 
-    /// Sets the permissions of an entry and of everything below it but links.
+    /// Sets the permissions of an entry and of everything below it, except
+    /// links.
     ///
     /// # Errors
     /// [`Error::File`].
     ///
     /// # Cancel safety
-    /// A part may be done if the future is dropped.
+    /// If the future is dropped, a part may be done.
     pub async fn set_mode_of_tree(
         &self,
         path: impl AsRef<Path>,
@@ -227,14 +227,14 @@ impl Files {
         self.set_mode_of(path.as_ref(), mode, true).await
     }
 
-    /// Sets the owner: `USER` or `USER:GROUP`, names or numbers. A symbolic
-    /// link itself gets it.
+    /// Sets the owner: `USER` or `USER:GROUP`, names or numbers. Does not
+    /// follow a symbolic link.
     ///
     /// # Errors
     /// [`Error::File`].
     ///
     /// # Cancel safety
-    /// It may or may not be set if the future is dropped.
+    /// If the future is dropped, it may or may not be set.
     pub async fn set_owner(&self, path: impl AsRef<Path>, owner: &str) -> Result<Entry, Error> {
         self.set_owner_of(path.as_ref(), owner, false).await
     }
@@ -245,7 +245,7 @@ impl Files {
     /// [`Error::File`].
     ///
     /// # Cancel safety
-    /// A part may be done if the future is dropped.
+    /// If the future is dropped, a part may be done.
     pub async fn set_owner_of_tree(
         &self,
         path: impl AsRef<Path>,
@@ -254,14 +254,14 @@ impl Files {
         self.set_owner_of(path.as_ref(), owner, true).await
     }
 
-    /// Makes a symbolic link. What it points to need not exist.
+    /// Creates a symbolic link. Its target need not exist.
     ///
     /// # Errors
     /// [`Error::File`] of the kind [`Conflict`](FileFailureKind::Conflict) if
     /// the name is taken.
     ///
     /// # Cancel safety
-    /// It may or may not be made if the future is dropped.
+    /// If the future is dropped, it may or may not be created.
     pub async fn symlink(
         &self,
         target: impl AsRef<OsStr>,
@@ -269,21 +269,21 @@ impl Files {
     ) -> Result<Entry, Error> {
         let path = path.as_ref();
         let work = Work::Symlink {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             target: target.as_ref().as_bytes(),
             owner: self.owner.as_wire(),
         };
-        self.entry_after(path, work).await
+        self.entry_from(path, work).await
     }
 
-    /// Sets the time of the last change, to now if there is none; makes an
-    /// empty file if there is nothing.
+    /// Sets the modification time, by default to now. Creates an empty file if
+    /// the path does not exist.
     ///
     /// # Errors
     /// [`Error::File`].
     ///
     /// # Cancel safety
-    /// It may or may not be done if the future is dropped.
+    /// If the future is dropped, it may or may not be done.
     pub async fn touch(
         &self,
         path: impl AsRef<Path>,
@@ -291,14 +291,14 @@ impl Files {
     ) -> Result<Entry, Error> {
         let path = path.as_ref();
         let work = Work::Touch {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             modified: modified.into().map(wire_time),
             owner: self.owner.as_wire(),
         };
-        self.entry_after(path, work).await
+        self.entry_from(path, work).await
     }
 
-    /// How much an entry and everything below it takes up.
+    /// Returns the disk usage of an entry and everything below it.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -308,13 +308,16 @@ impl Files {
     pub async fn usage(&self, path: impl AsRef<Path>) -> Result<Usage, Error> {
         let path = path.as_ref();
         let work = Work::Usage {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
         };
-        self.begin(path, work).await?.only_answer(Usage::of).await
+        self.begin(path, work)
+            .await?
+            .single_answer(Usage::from_answer)
+            .await
     }
 
-    /// Makes what was written safe on the guest's disk: a file, or the whole
-    /// file system that a directory is in.
+    /// Syncs a file to the guest's disk, or for a directory the whole file
+    /// system that contains it.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -324,56 +327,56 @@ impl Files {
     pub async fn sync(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let work = Work::Sync {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
         };
-        self.begin(path, work).await?.done().await
+        self.begin(path, work).await?.finish().await
     }
 
-    async fn look(&self, path: &Path, follow: bool, digest: bool) -> Result<Entry, Error> {
+    async fn stat_with(&self, path: &Path, follow: bool, digest: bool) -> Result<Entry, Error> {
         let work = Work::Stat {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             follow,
             digest,
         };
-        self.entry_after(path, work).await
+        self.entry_from(path, work).await
     }
 
     async fn rename_if(&self, from: &Path, to: &Path, replace: bool) -> Result<Entry, Error> {
         let work = Work::Rename {
-            from: self.inside(from)?,
-            to: self.inside(to)?,
+            from: self.relative_bytes(from)?,
+            to: self.relative_bytes(to)?,
             replace,
         };
-        self.entry_after(to, work).await
+        self.entry_from(to, work).await
     }
 
     async fn set_mode_of(&self, path: &Path, mode: u32, tree: bool) -> Result<Entry, Error> {
         let work = Work::SetMode {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             mode: permissions(mode)?,
             tree,
         };
-        self.entry_after(path, work).await
+        self.entry_from(path, work).await
     }
 
     async fn set_owner_of(&self, path: &Path, owner: &str, tree: bool) -> Result<Entry, Error> {
         let work = Work::SetOwner {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             owner: vmcell_wire::files::Owner::User(owner),
             tree,
         };
-        self.entry_after(path, work).await
+        self.entry_from(path, work).await
     }
 
-    /// Does something and answers what is there then.
-    async fn entry_after(&self, path: &Path, work: Work<'_>) -> Result<Entry, Error> {
-        let top = self.below(path)?;
+    /// Runs work, and returns the entry in its answer.
+    async fn entry_from(&self, path: &Path, work: Work<'_>) -> Result<Entry, Error> {
+        let top = self.relative_path(path)?;
         let job = self.begin(path, work).await?;
-        job.only_answer(|answer| entry_at(answer, top)).await
+        job.single_answer(|answer| entry_at(answer, top)).await
     }
 }
 
-/// The entry of an answer that is about one.
+/// Returns the entry of an answer about a single one.
 pub(super) fn entry_at(answer: Answer<'_>, path: &Path) -> Option<Entry> {
     match answer {
         Answer::Entry(entry) if entry.path.is_empty() => Some(Entry::from_guest(&entry, path)),
@@ -381,10 +384,10 @@ pub(super) fn entry_at(answer: Answer<'_>, path: &Path) -> Option<Entry> {
     }
 }
 
-/// Permissions as the guest wants them.
+/// Checks permissions, and converts them for the guest.
 pub(super) fn permissions(mode: u32) -> Result<u16, Error> {
     u16::try_from(mode)
         .ok()
         .filter(|mode| *mode <= 0o7777)
-        .ok_or_else(|| Error::Invalid(format!("permissions are 0 to 0o7777, not {mode:#o}")))
+        .ok_or_else(|| Error::Invalid(format!("permissions must be 0 to 0o7777, not {mode:#o}")))
 }

@@ -1,23 +1,22 @@
 use vmcell_wire::files::Owner;
 
-/// Whose the files and directories are that are made in a guest.
+/// The owner of files and directories that are created in a guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileOwner {
-    /// They belong to whoever has the directory that they are made in, so the
-    /// user who works there can use them. What is replaced stays whose it was.
+    /// The owner of the directory in which they are created, so the user who
+    /// works there can use them. A replaced file keeps its owner.
     #[default]
     OfDirectory,
-    /// They belong to this user of the guest: `USER` or `USER:GROUP`, names or
-    /// numbers.
+    /// A user of the guest: `USER` or `USER:GROUP`, names or numbers.
     User(String),
-    /// They keep the numbers of the owner and the group that they have where
-    /// they come from. For trees only; else the owner is root.
+    /// The user and group IDs that they have at the source. Only for trees;
+    /// otherwise the owner is root.
     OfSource,
 }
 
 impl FileOwner {
-    /// A user of the guest.
+    /// Returns [`FileOwner::User`].
     pub fn user(name: impl Into<String>) -> Self {
         Self::User(name.into())
     }

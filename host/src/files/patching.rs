@@ -15,7 +15,7 @@ use crate::{
     result_budget::ResultBudget,
 };
 
-/// How a patch is applied.
+/// How to apply a patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatchOptions {
     apply: ApplyOptions,
@@ -23,14 +23,13 @@ pub struct PatchOptions {
 }
 
 impl PatchOptions {
-    /// Exactly as the patch says, though hunks may be found a few lines
-    /// further.
+    /// Requires an exact match, except that hunks may be at other lines.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// So many lines at the beginning and the end of a hunk's context may
+    /// Allows this many lines at the start and the end of a hunk's context to
     /// differ, as with `patch --fuzz`.
     #[must_use]
     pub const fn fuzz(mut self, lines: u32) -> Self {
@@ -38,8 +37,8 @@ impl PatchOptions {
         self
     }
 
-    /// How many directories are taken off the names in the patch, as with
-    /// `patch -p`.
+    /// Sets how many leading directories to strip from the names in the patch,
+    /// as with `patch -p`.
     #[must_use]
     pub const fn strip(mut self, strip: Strip) -> Self {
         self.strip = strip;
@@ -51,26 +50,26 @@ impl PatchOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PatchedFile {
-    /// What was done to it.
+    /// What the patch did with the file.
     pub kind: FilePatchKind,
-    /// Its path, relative to where the patch was applied; of a renamed one its
-    /// new name.
+    /// The path, relative to the directory in which the patch was applied. For
+    /// a renamed file, the new path.
     pub path: PathBuf,
 }
 
-/// A file that is larger than this is not patched.
+/// The size limit for a file to patch.
 const MAX_FILE: u64 = 256 << 20;
 
-/// Files that are larger together are not patched at once.
+/// The size limit for all files of a patch together.
 const MAX_FILES: usize = 512 << 20;
 
 impl Files {
-    /// Applies a text patch to the files below a directory: all of it, or
-    /// nothing.
+    /// Applies a text patch to the files below a directory, completely or not
+    /// at all.
     ///
-    /// It takes what `git diff` and `diff -u` write, see
-    /// [`Patch`](crate::patch::Patch). A file that changes between being read
-    /// and being written is noticed: then nothing is changed. A file may have
+    /// Accepts the output of `git diff` and `diff -u`, see
+    /// [`Patch`](crate::patch::Patch). If a file changes between being read and
+    /// being written, the patch fails and nothing is changed. A file may have
     /// at most 256 MiB, and all files of a patch together 512 MiB.
     ///
     /// ```no_run
@@ -83,13 +82,13 @@ impl Files {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadPatch`] if the text is no patch, [`Error::PatchMismatch`]
-    /// with the place and the nearest text if it does not fit, [`Error::File`]
-    /// if the guest cannot write it or a file is too large,
-    /// [`Error::ResultLimit`] if the files are too large together.
+    /// [`Error::BadPatch`] if the text is not a patch, [`Error::PatchMismatch`]
+    /// with the closest match if it does not match, [`Error::File`] if the
+    /// guest cannot write a file or one is too large, [`Error::ResultLimit`] if
+    /// the files are too large together.
     ///
     /// # Cancel safety
-    /// All of it or nothing is applied if the future is dropped.
+    /// If the future is dropped, the patch is applied completely or not at all.
     pub async fn apply_patch(
         &self,
         directory: impl AsRef<Path>,
@@ -117,7 +116,7 @@ impl Files {
             "apply the patch in parts",
         );
         for path in paths {
-            if let Some(file) = self.tree_file(&directory.join(&path)).await? {
+            if let Some(file) = self.read_tree_file(&directory.join(&path)).await? {
                 budget.add(file.content.len())?;
                 old.insert(path, file);
             }
@@ -133,19 +132,20 @@ impl Files {
         })
         .await?;
         let work = Work::Edit {
-            path: self.inside(directory)?,
+            path: self.relative_bytes(directory)?,
             owner: self.owner.as_wire(),
         };
         let job = self.begin(directory, work).await?;
         if edit.send(&job).await? {
             job.input().end();
         }
-        job.done().await?;
+        job.finish().await?;
         Ok(patched)
     }
 
-    /// What is at a path, as far as patches are concerned.
-    async fn tree_file(&self, path: &Path) -> Result<Option<TreeFile>, Error> {
+    /// Reads a regular file or a symbolic link, or returns `None` if there is
+    /// none.
+    async fn read_tree_file(&self, path: &Path) -> Result<Option<TreeFile>, Error> {
         const REGULAR: u32 = 0o100_000;
         const SYMLINK: u32 = 0o120_000;
         let entry = match self.stat_link(path).await {
@@ -167,28 +167,29 @@ impl Files {
                 content: target.as_os_str().as_bytes().to_vec(),
             }),
             _ => {
-                let path = super::path::shown(path);
+                let path = super::path::display_path(path);
                 return Err(Error::Invalid(format!(
-                    "{path} is neither a file nor a symbolic link, so it cannot be patched"
+                    "{path} cannot be patched: it is neither a file nor a symbolic link"
                 )));
             }
         })
     }
 }
 
-/// What a patch makes of files.
+/// The files before and after a patch.
 struct Edit {
     old: BTreeMap<PathBuf, TreeFile>,
     new: BTreeMap<PathBuf, Option<TreeFile>>,
 }
 
 impl Edit {
-    /// Tells the guest. False: it has given up, and knows why.
+    /// Sends the changes to the guest. Returns `false` if the guest has stopped
+    /// reading; the job then contains the reason.
     async fn send(self, job: &Job) -> Result<bool, Error> {
         let input = job.input();
         for (path, new) in self.new {
             let old = self.old.get(&path);
-            let Some(pieces) = records(&path, old, new)? else {
+            let Some(pieces) = edit_records(&path, old, new)? else {
                 continue;
             };
             for piece in pieces {
@@ -201,8 +202,8 @@ impl Edit {
     }
 }
 
-/// What the guest is told about one file. None: it stays as it is.
-fn records(
+/// Encodes the change of one file, or returns `None` if it does not change.
+fn edit_records(
     path: &Path,
     old: Option<&TreeFile>,
     new: Option<TreeFile>,
@@ -252,13 +253,13 @@ fn records(
     Ok(Some(pieces))
 }
 
-/// Does what may take a while on a thread of its own.
+/// Runs work that may take long on a thread of its own.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        // Only a runtime that is shutting down ends it.
+        // The task is cancelled only if the runtime shuts down.
         Err(_) => Err(Error::Busy("the program is about to end")),
     }
 }

@@ -7,10 +7,10 @@ use vmcell_wire::limits::MAX_PATH;
 
 use crate::{error::Error, printable_name};
 
-/// The root as the guest wants it.
-pub(super) fn root(root: &Path) -> Result<&[u8], Error> {
+/// Checks the root, and returns its bytes.
+pub(super) fn root_bytes(root: &Path) -> Result<&[u8], Error> {
     if !root.is_absolute() || root.components().any(|part| part == Component::ParentDir) {
-        let root = shown(root);
+        let root = display_path(root);
         return Err(Error::Invalid(format!(
             "the root {root} is not an absolute path without `..`"
         )));
@@ -18,8 +18,9 @@ pub(super) fn root(root: &Path) -> Result<&[u8], Error> {
     checked(root)
 }
 
-/// A path below the root as the guest wants it: relative to the root.
-pub(super) fn inside<'a>(root: &Path, path: &'a Path) -> Result<&'a [u8], Error> {
+/// Returns a path relative to the root. An absolute path must be below the
+/// root.
+pub(super) fn relative_bytes<'a>(root: &Path, path: &'a Path) -> Result<&'a [u8], Error> {
     if path.is_relative() {
         return checked(path);
     }
@@ -27,8 +28,8 @@ pub(super) fn inside<'a>(root: &Path, path: &'a Path) -> Result<&'a [u8], Error>
         Ok(below) => checked(below),
         Err(_) => Err(Error::Invalid(format!(
             "{} is not below {}: paths are relative to the root, or begin with it",
-            shown(path),
-            shown(root)
+            display_path(path),
+            display_path(root)
         ))),
     }
 }
@@ -37,13 +38,13 @@ fn checked(path: &Path) -> Result<&[u8], Error> {
     let bytes = path.as_os_str().as_bytes();
     if bytes.contains(&0) || bytes.len() >= MAX_PATH {
         return Err(Error::Invalid(format!(
-            "a path is shorter than {MAX_PATH} bytes and has no zero byte in it"
+            "a path must be shorter than {MAX_PATH} bytes and must not contain a NUL byte"
         )));
     }
     Ok(bytes)
 }
 
-/// A path as it can be shown: on one line, and without control bytes.
-pub(crate) fn shown(path: &Path) -> String {
+/// Formats a path for messages: on one line, and without control characters.
+pub(crate) fn display_path(path: &Path) -> String {
     printable_name(path.as_os_str().as_bytes()).into_owned()
 }

@@ -22,18 +22,17 @@ use crate::{
 };
 
 impl Files {
-    /// Brings a file or a directory with all that is below it out of the guest:
-    /// `to` becomes what `from` is. A directory that is there is added to.
+    /// Copies a file, or a directory with everything below it, out of the
+    /// guest: `to` becomes a copy of `from`. An existing directory is merged.
     ///
     /// Whatever the guest sends, nothing is written outside of `to`, no
-    /// symbolic link is followed, and no device is made.
+    /// symbolic link is followed, and no device is created.
     ///
-    /// No component of `to` may be a symbolic link, not even one of the caller's
-    /// own: it could be one that an earlier pull has brought. The working
-    /// directory is taken as it is, links in `/` itself (`/home`, `/tmp`) are
-    /// followed, and directories that are missing are made.
-    /// Pass the path that a link leads to ([`std::fs::canonicalize`]) to write
-    /// there.
+    /// No component of `to` may be a symbolic link, not even one of the
+    /// caller's own: an earlier pull may have created it. The working directory
+    /// is not checked, links in `/` itself (`/home`, `/tmp`) are followed, and
+    /// missing directories are created. To write through a link, pass its
+    /// target ([`std::fs::canonicalize`]).
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -46,8 +45,9 @@ impl Files {
         Pull::new(self.clone(), from.into(), Destination::Path(to.into()))
     }
 
-    /// Brings it out as an archive of the host, which appears under its name
-    /// when it is complete. For `to` the same holds as in [`pull`](Self::pull).
+    /// Copies a tree out of the guest into an archive file, which appears under
+    /// its name when it is complete. `to` has the restrictions of
+    /// [`pull`](Self::pull).
     #[cfg(feature = "archive")]
     pub fn pull_archive(
         &self,
@@ -56,7 +56,7 @@ impl Files {
         format: ArchiveFormat,
     ) -> Pull {
         let from = from.into();
-        let destination = Destination::ArchiveAt {
+        let destination = Destination::ArchiveFile {
             path: to.into(),
             format,
             name: name_in_archive(&from),
@@ -64,8 +64,8 @@ impl Files {
         Pull::new(self.clone(), from, destination)
     }
 
-    /// Brings it out as an archive that is written as it comes. What was
-    /// written before an error is of no use.
+    /// Copies a tree out of the guest into an archive that is written to
+    /// `writer`. After an error, the written bytes are not usable.
     #[cfg(feature = "archive")]
     pub fn pull_archive_to(
         &self,
@@ -83,14 +83,14 @@ impl Files {
     }
 }
 
-/// What a tree that is a single entry is called in an archive.
+/// Returns the name in the archive of a tree that is a single entry.
 #[cfg(feature = "archive")]
 fn name_in_archive(from: &Path) -> Vec<u8> {
     let name = from.file_name().unwrap_or(OsStr::new("tree"));
     name.as_bytes().to_vec()
 }
 
-/// A tree that is to be brought out of a guest: see [`Files::pull`].
+/// A copy out of a guest that is about to start: see [`Files::pull`].
 #[must_use = "nothing happens before it is run"]
 pub struct Pull {
     files: Files,
@@ -119,50 +119,51 @@ impl Pull {
         }
     }
 
-    /// Only what a line like those of a `.gitignore` file names. Can be called
-    /// many times.
+    /// Copies only entries that match a pattern in `.gitignore` syntax. Can be
+    /// called several times.
     pub fn include(mut self, line: impl AsRef<OsStr>) -> Self {
         self.filter.include(line.as_ref());
         self
     }
 
-    /// Not what a line like those of a `.gitignore` file names. Can be called
-    /// many times; a later line can bring back what an earlier one excluded.
+    /// Skips entries that match a pattern in `.gitignore` syntax. Can be called
+    /// several times; a later `!pattern` can include again what an earlier one
+    /// excluded.
     pub fn exclude(mut self, line: impl AsRef<OsStr>) -> Self {
         self.filter.exclude(line.as_ref());
         self
     }
 
-    /// A guest that sends more is cut off.
+    /// Sets the limits. A larger tree fails with [`TreeError::Limit`].
     pub fn limits(mut self, limits: TreeLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Entries keep the numbers of their owners and groups, which takes
-    /// privileges on the host. Otherwise they belong to this program's user.
+    /// Keeps the user and group IDs of the guest, which needs privileges on the
+    /// host. By default entries belong to the user of this program.
     pub fn keep_owners(mut self) -> Self {
         self.ownership = Ownership::Recorded;
         self
     }
 
-    /// The bits setuid, setgid and sticky are kept. A guest that is not to be
-    /// trusted can then leave programs on the host that run as somebody else.
+    /// Keeps the setuid, setgid and sticky bits. An untrusted guest can then
+    /// leave programs on the host that run as another user.
     pub fn keep_special_bits(mut self) -> Self {
         self.special_bits = SpecialBits::Keep;
         self
     }
 
-    /// Makes a symbolic link if that is what comes, and not a file or directory
-    /// as one would think. Otherwise it is [`TreeError::IsSymlink`]: the link
-    /// leads wherever the guest wants, and whoever uses it on the host follows it.
-    /// Links inside of a directory always come.
+    /// Creates a symbolic link if `from` is one. By default that fails with
+    /// [`TreeError::IsSymlink`]: the guest chooses the target of the link, and
+    /// programs of the host would follow it. Links inside of a directory are
+    /// always copied.
     pub fn allow_symlink(mut self) -> Self {
-        self.top_symlink = TopSymlink::Make;
+        self.top_symlink = TopSymlink::Allow;
         self
     }
 
-    /// Is told of each entry and each piece of a file.
+    /// Sets a callback for each entry and each piece of a file.
     pub fn progress(
         mut self,
         progress: impl FnMut(TreeProgress<'_>) + std::marker::Send + 'static,
@@ -171,24 +172,25 @@ impl Pull {
         self
     }
 
-    /// Brings it out of the guest.
+    /// Copies the tree.
     ///
     /// # Errors
-    /// [`Error::File`] if the guest cannot give it, [`Error::Tree`] if the host
-    /// cannot take it or must not. What came before the error stays; no file is
-    /// half there, and no archive.
+    /// [`Error::File`] if the guest cannot read it, [`Error::Tree`] if the host
+    /// cannot write it or must not. Entries that were complete before the error
+    /// stay. No file or archive is incomplete.
     ///
     /// # Cancel safety
-    /// A part of it may be on the host if the future is dropped, no file half.
+    /// If the future is dropped, a part of the tree may be copied, but no file
+    /// partially.
     pub async fn run(self) -> Result<Received, Error> {
         self.filter.compile()?;
         let work = Work::Send(Send {
-            path: self.files.inside(&self.from)?,
+            path: self.files.relative_bytes(&self.from)?,
             include: self.filter.included(),
             exclude: self.filter.excluded(),
         });
         let mut job = self.files.begin(&self.from, work).await?;
-        // The guest's word comes first: without a tree nothing is made here.
+        // Wait for the guest first: if it has no tree, create nothing here.
         let Some(first) = job.next_bytes().await? else {
             return Err(Error::unexpected_reply());
         };
@@ -200,7 +202,7 @@ impl Pull {
             progress: self.progress,
         };
         let destination = self.destination;
-        let (pieces, queue) = mpsc::channel(QUEUED);
+        let (pieces, queue) = mpsc::channel(QUEUE_LENGTH);
         let receiving = tokio::task::spawn_blocking(move || receive(destination, options, queue));
         let mut next = Some(first);
         while let Some(bytes) = next {
@@ -209,21 +211,21 @@ impl Pull {
             }
             next = job.next_bytes().await?;
         }
-        // Only now is the tree complete. If the thread has given up, it says
-        // why.
+        // Only now the tree is complete. If the thread has failed, it returns
+        // the reason.
         let _ = pieces.send(None).await;
         match receiving.await {
             Ok(received) => Ok(received?),
-            Err(_) => Err(TreeError::Gone.into()),
+            Err(_) => Err(TreeError::Aborted.into()),
         }
     }
 }
 
-/// So many pieces wait between the link and the thread that writes.
-const QUEUED: usize = 4;
+/// The number of pieces between the link and the writing thread.
+const QUEUE_LENGTH: usize = 4;
 
-/// What the writing thread does. A queue that ends without a word ends an
-/// unfinished tree.
+/// The work of the writing thread. `None` ends a complete tree; if the queue
+/// just closes, the tree is incomplete.
 fn receive(
     destination: Destination,
     options: ReceiveOptions<'static>,
@@ -234,7 +236,7 @@ fn receive(
         match queue.blocking_recv() {
             Some(Some(bytes)) => receiver.push(&bytes)?,
             Some(None) => return receiver.finish(),
-            None => return Err(TreeError::Gone),
+            None => return Err(TreeError::Aborted),
         }
     }
 }

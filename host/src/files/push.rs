@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use vmcell_tree::{
     FilterLines,
-    transfer::{Gone, Known, SendOptions, Source, send},
+    transfer::{ExistingEntry, SendOptions, SinkClosed, Source, send},
 };
 use vmcell_wire::{
     files::{Answer, FileKind, Receive, Time, Walk, Work},
@@ -18,12 +18,12 @@ use vmcell_wire::{
 use super::{FileFailureKind, FileOwner, Files, Job};
 use crate::{
     error::Error,
-    tree::{LeftOut, Sent, TreeError, TreeLimits, TreeProgress},
+    tree::{Sent, SkippedEntry, TreeError, TreeLimits, TreeProgress},
 };
 
 impl Files {
-    /// Brings a file or a directory with all that is below it into the guest:
-    /// `to` becomes what `from` is. A directory that is there is added to.
+    /// Copies a file, or a directory with everything below it, into the guest:
+    /// `to` becomes a copy of `from`. An existing directory is merged.
     ///
     /// ```no_run
     /// # async fn example(vm: vmcell::Vm) -> Result<(), vmcell::Error> {
@@ -37,8 +37,8 @@ impl Files {
         Push::new(self.clone(), Source::Path(from.into()), to.into())
     }
 
-    /// Unpacks an archive of the host into a directory of the guest: a `.tar`,
-    /// or one compressed with gzip or zstd.
+    /// Unpacks an archive of the host into a directory of the guest: a tar
+    /// archive, plain or compressed with gzip or zstd.
     ///
     /// # Errors
     /// [`Error::Tree`] if it cannot be opened.
@@ -48,15 +48,14 @@ impl Files {
         archive: impl AsRef<Path>,
         to: impl Into<PathBuf>,
     ) -> Result<Push, Error> {
-        let source = Source::archive_at(archive.as_ref())?;
+        let source = Source::archive_file(archive.as_ref())?;
         Ok(Push::new(self.clone(), source, to.into()))
     }
 }
 
 #[cfg(feature = "archive")]
 impl Files {
-    /// Unpacks an archive that is read as it is needed; `name` is what errors
-    /// call it.
+    /// Unpacks an archive from a reader. `name` is its name in error messages.
     pub fn push_archive_from(
         &self,
         reader: impl std::io::Read + Send + 'static,
@@ -71,7 +70,7 @@ impl Files {
     }
 }
 
-/// A tree that is to be brought into a guest: see [`Files::push`].
+/// A copy into a guest that is about to start: see [`Files::push`].
 #[must_use = "nothing happens before it is run"]
 pub struct Push {
     files: Files,
@@ -84,35 +83,36 @@ pub struct Push {
     progress: Option<Progress>,
 }
 
-/// Is told how far a tree has come.
+/// Called with the progress of a transfer.
 pub(super) type Progress = Box<dyn FnMut(TreeProgress<'_>) + Send>;
 
-/// What counts as unchanged.
+/// Which entries count as unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compare {
-    /// Nothing.
+    /// None.
     Never,
-    /// The same size and time of the last change.
+    /// Those with the same size and modification time.
     Times,
-    /// The same bytes.
+    /// Those with the same content.
     Digests,
 }
 
-/// What was brought into a guest.
+/// The result of a [`Push`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pushed {
-    /// How many entries were made or replaced.
+    /// The number of entries that were created or replaced.
     pub entries: u64,
-    /// How many bytes their files have.
+    /// The size of their files in bytes.
     pub bytes: u64,
-    /// How many entries were there already, unchanged.
+    /// The number of entries that the guest had already, unchanged.
     pub unchanged: u64,
-    /// How many were left out: neither file nor directory nor link.
-    pub left_out: u64,
-    /// The first hundred of those.
-    pub first_left_out: Vec<LeftOut>,
-    /// How many extended attributes could not be taken along.
+    /// The number of skipped entries: not a file, directory or symbolic link,
+    /// or not readable.
+    pub skipped: u64,
+    /// The first hundred skipped entries.
+    pub first_skipped: Vec<SkippedEntry>,
+    /// The number of extended attributes that could not be copied.
     pub lost_xattrs: u64,
 }
 
@@ -130,108 +130,111 @@ impl Push {
         }
     }
 
-    /// Only what a line like those of a `.gitignore` file names. Can be called
-    /// many times.
+    /// Copies only entries that match a pattern in `.gitignore` syntax. Can be
+    /// called several times.
     pub fn include(mut self, line: impl AsRef<OsStr>) -> Self {
         self.filter.include(line.as_ref());
         self
     }
 
-    /// Not what a line like those of a `.gitignore` file names. Can be called
-    /// many times; a later line can bring back what an earlier one excluded.
+    /// Skips entries that match a pattern in `.gitignore` syntax. Can be called
+    /// several times; a later `!pattern` can include again what an earlier one
+    /// excluded.
     pub fn exclude(mut self, line: impl AsRef<OsStr>) -> Self {
         self.filter.exclude(line.as_ref());
         self
     }
 
-    /// Larger trees are refused.
+    /// Sets the limits. Larger trees are rejected.
     pub fn limits(mut self, limits: TreeLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Whose the entries are in the guest, if not as the [`Files`] say.
+    /// Sets the owner in the guest, instead of the one of the [`Files`].
     pub fn owner(mut self, owner: FileOwner) -> Self {
         self.files.owner = owner;
         self
     }
 
-    /// A file that is there counts as unchanged if its bytes have the same
-    /// SHA-256, whatever its time. Otherwise size and time decide.
+    /// Compares existing files by their SHA-256, whatever their times. By
+    /// default size and time decide.
     pub fn compare_digests(mut self) -> Self {
         self.compare = Compare::Digests;
         self
     }
 
-    /// Everything is sent, also what is there unchanged.
-    pub fn everything(mut self) -> Self {
+    /// Sends everything, even entries that the guest has unchanged.
+    pub fn send_unchanged(mut self) -> Self {
         self.compare = Compare::Never;
         self
     }
 
-    /// It is safe on the guest's disk before it counts as pushed.
+    /// Syncs the entries to the guest's disk before the push completes.
     pub fn sync(mut self) -> Self {
         self.sync = true;
         self
     }
 
-    /// Is told of each entry and each piece of a file.
+    /// Sets a callback for each entry and each piece of a file.
     pub fn progress(mut self, progress: impl FnMut(TreeProgress<'_>) + Send + 'static) -> Self {
         self.progress = Some(Box::new(progress));
         self
     }
 
-    /// Brings it into the guest.
+    /// Copies the tree.
     ///
     /// # Errors
     /// [`Error::Tree`] if the host cannot read it, [`Error::File`] if the guest
-    /// cannot take it. What came before the error stays; no file is half there.
+    /// cannot write it. Entries that were complete before the error stay. No
+    /// file is incomplete.
     ///
     /// # Cancel safety
-    /// A part of it may be in the guest if the future is dropped, no file half.
+    /// If the future is dropped, a part of the tree may be copied, but no file
+    /// partially.
     pub async fn run(self) -> Result<Pushed, Error> {
         let filter = self.filter.compile()?;
-        let known = match (&self.source, self.compare) {
+        let existing = match (&self.source, self.compare) {
             (_, Compare::Never) => None,
             (Source::Path(from), compare) => {
                 let digest = compare == Compare::Digests;
-                known(&self.files, from, &self.to, &self.filter, digest).await?
+                guest_entries(&self.files, from, &self.to, &self.filter, digest).await?
             }
             #[cfg(feature = "archive")]
             (Source::Archive { .. }, _) => None,
         };
         let work = Work::Receive(Receive {
-            path: self.files.inside(&self.to)?,
+            path: self.files.relative_bytes(&self.to)?,
             owner: self.files.owner.as_wire(),
             sync: self.sync,
         });
         let mut job = self.files.begin(&self.to, work).await?;
-        let task = Sending {
+        let task = SendTask {
             source: self.source,
             filter,
             limits: self.limits,
-            known,
+            existing,
             progress: self.progress,
         };
-        let (pieces, queue) = mpsc::channel(QUEUED);
+        let (pieces, queue) = mpsc::channel(QUEUE_LENGTH);
         let sending = tokio::task::spawn_blocking(move || task.run(&pieces));
         feed(&job, queue).await;
         let sent = match sending.await {
             Ok(Ok(sent)) => sent,
-            // The guest knows why it took no more.
-            Ok(Err(TreeError::Gone)) => {
+            // The guest's answer contains the reason.
+            Ok(Err(TreeError::Aborted)) => {
                 job.next_bytes().await?;
-                return Err(TreeError::Gone.into());
+                return Err(TreeError::Aborted.into());
             }
             Ok(Err(error)) => return Err(error.into()),
-            Err(_) => return Err(TreeError::Gone.into()),
+            Err(_) => return Err(TreeError::Aborted.into()),
         };
         if sent.entries == 0 {
-            // There is nothing to bring: not even the top.
+            // Nothing was sent, not even the top.
             return Ok(Pushed::new(sent, 0, 0));
         }
         job.input().end();
-        job.only_answer(|answer| match answer {
+        job.single_answer(|answer| match answer {
             Answer::Received { entries, bytes } => Some((entries, bytes)),
             _ => None,
         })
@@ -246,43 +249,48 @@ impl Pushed {
             entries,
             bytes,
             unchanged: sent.unchanged,
-            left_out: sent.left_out,
-            first_left_out: sent.first_left_out,
+            skipped: sent.skipped,
+            first_skipped: sent.first_skipped,
             lost_xattrs: sent.lost_xattrs,
         }
     }
 }
 
-/// So many pieces wait between the thread that reads and the link.
-const QUEUED: usize = 4;
+/// The number of pieces between the reading thread and the link.
+const QUEUE_LENGTH: usize = 4;
 
-/// What the reading thread does.
-struct Sending {
+/// The work of the reading thread.
+struct SendTask {
     source: Source,
     filter: Filter,
     limits: TreeLimits,
-    known: Option<HashMap<Vec<u8>, OnGuest>>,
+    existing: Option<HashMap<Vec<u8>, GuestEntry>>,
     progress: Option<Progress>,
 }
 
-impl Sending {
+impl SendTask {
     fn run(mut self, pieces: &mpsc::Sender<Bytes>) -> Result<Sent, TreeError> {
-        let look_up = |path: &[u8]| self.known.as_ref()?.get(path).map(OnGuest::as_known);
+        let look_up = |path: &[u8]| {
+            self.existing
+                .as_ref()?
+                .get(path)
+                .map(GuestEntry::as_existing)
+        };
         let options = SendOptions {
             filter: self.filter,
             limits: self.limits,
-            known: self.known.is_some().then_some(&look_up),
+            existing: self.existing.is_some().then_some(&look_up),
             progress: self
                 .progress
                 .as_mut()
                 .map(|progress| &mut **progress as &mut dyn FnMut(TreeProgress<'_>)),
         };
-        let mut sink = |piece: Bytes| pieces.blocking_send(piece).map_err(|_| Gone);
+        let mut sink = |piece: Bytes| pieces.blocking_send(piece).map_err(|_| SinkClosed);
         send(self.source, options, &mut sink)
     }
 }
 
-/// Sends what the thread reads, until there is no more or nobody takes it.
+/// Sends the pieces to the guest, until there are no more or it stops reading.
 async fn feed(job: &Job, mut queue: mpsc::Receiver<Bytes>) {
     let input = job.input();
     while let Some(piece) = queue.recv().await {
@@ -292,8 +300,8 @@ async fn feed(job: &Job, mut queue: mpsc::Receiver<Bytes>) {
     }
 }
 
-/// What the guest has at a path.
-struct OnGuest {
+/// An entry that the guest already has.
+struct GuestEntry {
     kind: FileKind,
     mode: u16,
     size: u64,
@@ -302,9 +310,9 @@ struct OnGuest {
     digest: Option<[u8; 32]>,
 }
 
-impl OnGuest {
-    fn as_known(&self) -> Known<'_> {
-        Known {
+impl GuestEntry {
+    fn as_existing(&self) -> ExistingEntry<'_> {
+        ExistingEntry {
             kind: self.kind,
             mode: self.mode,
             size: self.size,
@@ -316,23 +324,23 @@ impl OnGuest {
     }
 }
 
-/// The most memory for what is known of the guest's entries, and the most
-/// entries that are looked at. What is not known is sent.
-const MAX_KNOWN: usize = 256 << 20;
-const MAX_LOOKED_AT: u64 = 10_000_000;
+/// The limits for the guest's entries: the memory, and the number to examine.
+/// Entries beyond them are sent.
+const MAX_GUEST_ENTRY_BYTES: usize = 256 << 20;
+const MAX_GUEST_ENTRIES: u64 = 10_000_000;
 
-/// What the guest has of a tree, as far as the host has the same paths, and as
-/// far as the limits above go: so a guest that never ends its list can neither
-/// make this grow nor hold it up.
-async fn known(
+/// Returns the guest's entries at paths that the host has too, up to the limits
+/// above. So a guest that never ends its list can neither fill the memory nor
+/// delay this forever.
+async fn guest_entries(
     files: &Files,
     from: &Path,
     to: &Path,
     filter: &FilterLines,
     digest: bool,
-) -> Result<Option<HashMap<Vec<u8>, OnGuest>>, Error> {
+) -> Result<Option<HashMap<Vec<u8>, GuestEntry>>, Error> {
     let work = Work::Walk(Walk {
-        path: files.inside(to)?,
+        path: files.relative_bytes(to)?,
         depth: u32::MAX,
         top: true,
         glob: b"",
@@ -343,17 +351,17 @@ async fn known(
         names: false,
     });
     let mut job = files.begin(to, work).await?;
-    let mut known = HashMap::new();
+    let mut existing = HashMap::new();
     let mut memory = 0;
-    for _ in 0..MAX_LOOKED_AT {
-        let answer = job.next_answer(|answer| on_guest(answer, from)).await;
+    for _ in 0..MAX_GUEST_ENTRIES {
+        let answer = job.next_answer(|answer| guest_entry(answer, from)).await;
         match answer {
             Ok(Some(Some((path, entry)))) => {
-                memory += size_of::<(Vec<u8>, OnGuest)>() + path.len() + entry.target.len();
-                if memory > MAX_KNOWN {
+                memory += size_of::<(Vec<u8>, GuestEntry)>() + path.len() + entry.target.len();
+                if memory > MAX_GUEST_ENTRY_BYTES {
                     break;
                 }
-                known.insert(path, entry);
+                existing.insert(path, entry);
             }
             Ok(Some(None)) => {}
             Ok(None) => break,
@@ -363,21 +371,21 @@ async fn known(
             Err(error) => return Err(error),
         }
     }
-    Ok(Some(known))
+    Ok(Some(existing))
 }
 
-fn on_guest(answer: Answer<'_>, from: &Path) -> Option<(Vec<u8>, OnGuest)> {
-    // What cannot be looked at is sent.
+fn guest_entry(answer: Answer<'_>, from: &Path) -> Option<(Vec<u8>, GuestEntry)> {
+    // Entries that the guest cannot read are sent.
     let Answer::Entry(entry) = answer else {
         return None;
     };
-    let path = vmcell_tree::path(entry.path);
+    let path = vmcell_tree::path_from_bytes(entry.path);
     let below = path.components();
     if !{ below }.all(|part| matches!(part, Component::Normal(_))) {
         return None;
     }
     from.join(&path).symlink_metadata().ok()?;
-    let on_guest = OnGuest {
+    let guest_entry = GuestEntry {
         kind: entry.kind,
         mode: entry.mode,
         size: entry.size,
@@ -385,7 +393,7 @@ fn on_guest(answer: Answer<'_>, from: &Path) -> Option<(Vec<u8>, OnGuest)> {
         target: entry.target.to_vec(),
         digest: entry.digest,
     };
-    Some((entry.path.to_vec(), on_guest))
+    Some((entry.path.to_vec(), guest_entry))
 }
 
 impl std::fmt::Debug for Push {

@@ -13,15 +13,15 @@ use super::{Files, Job, ReadOptions, job::JobError};
 use crate::error::Error;
 
 impl Files {
-    /// [`read`](Self::read) takes no more than this.
+    /// The size limit of [`read`](Self::read).
     pub const DEFAULT_READ_LIMIT: u64 = 64 * 1024 * 1024;
 
-    /// The bytes of a file, up to [64 MiB](Self::DEFAULT_READ_LIMIT); use
-    /// [`read_with`](Self::read_with) or [`reader`](Self::reader) for more.
+    /// Reads a file of up to [64 MiB](Self::DEFAULT_READ_LIMIT). For larger
+    /// ones, use [`read_with`](Self::read_with) or [`reader`](Self::reader).
     ///
     /// # Errors
-    /// [`Error::File`] if there is no such file, it is no regular file, or it
-    /// is larger.
+    /// [`Error::File`] if the file does not exist, is not a regular file, or is
+    /// larger.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -30,9 +30,9 @@ impl Files {
         self.read_with(path, options).await
     }
 
-    /// A part of a file, or a file with another limit. Without a
-    /// [limit](ReadOptions::limit) it is that of [`read`](Self::read), also for
-    /// a part.
+    /// Reads a range of a file, or a file with another size limit. Without a
+    /// [limit](ReadOptions::limit) the one of [`read`](Self::read) applies,
+    /// also to a range.
     ///
     /// # Errors
     /// See [`read`](Self::read).
@@ -53,12 +53,12 @@ impl Files {
         Ok(all)
     }
 
-    /// A file piece by piece, as it comes. It has no limit unless the options
-    /// name one.
+    /// Reads a file piece by piece. The size is not limited unless the options
+    /// set a limit.
     ///
     /// # Errors
-    /// The path makes no sense, or the VM is gone. That the file cannot be
-    /// read comes with the first piece.
+    /// If the path is invalid, or the VM is gone. An error of the file is
+    /// reported with the first piece.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -68,14 +68,14 @@ impl Files {
         options: ReadOptions,
     ) -> Result<FileReader, Error> {
         let path = path.as_ref();
-        // One byte more tells whether there is more than the limit.
-        let most = options
+        // One more byte shows whether the file exceeds the limit.
+        let max = options
             .limit
             .map_or(u64::MAX, |limit| limit.saturating_add(1));
         let work = Work::Read {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             offset: options.offset,
-            length: options.length.min(most),
+            length: options.length.min(max),
         };
         Ok(FileReader {
             job: self.begin(path, work).await?,
@@ -88,24 +88,25 @@ impl Files {
     }
 }
 
-/// The bytes of a file, as they come from the guest.
+/// Reads a file of a guest piece by piece.
 ///
-/// The guest waits for whoever reads. Dropping it ends the reading.
+/// The guest sends only as fast as the pieces are read. Dropping the reader
+/// cancels the transfer.
 #[derive(Debug)]
 pub struct FileReader {
     job: Job,
-    /// How many bytes were asked for and have not come.
+    /// How many of the requested bytes are missing.
     asked: u64,
-    /// How many bytes may still come.
+    /// How many bytes the limit still allows.
     left: Option<u64>,
     limit: u64,
-    /// For `AsyncRead`.
+    /// The rest of the last piece, for `AsyncRead`.
     unread: Bytes,
     failed: bool,
 }
 
 impl FileReader {
-    /// The next piece. None: that was all.
+    /// Returns the next piece, or `None` at the end.
     ///
     /// # Errors
     /// [`Error::File`] if the file cannot be read, or not all of it;
@@ -137,8 +138,9 @@ impl FileReader {
     }
 }
 
-/// An error of the guest comes as [`io::ErrorKind::Other`] with the [`Error`]
-/// in it, a lost link as [`io::ErrorKind::ConnectionAborted`].
+/// An error of the guest is reported as [`io::ErrorKind::Other`] with the
+/// [`Error`] as its source, a lost link as
+/// [`io::ErrorKind::ConnectionAborted`].
 impl AsyncRead for FileReader {
     fn poll_read(
         mut self: Pin<&mut Self>,

@@ -9,14 +9,14 @@ use super::{Entry, FileFailure, Files, Job, WalkOptions};
 use crate::{error::Error, result_budget::ResultBudget, session::Failed};
 
 impl Files {
-    /// What is in a directory, in the order of the names: at most
-    /// [a million entries](Self::MAX_LISTED), and no more than fit into
+    /// Lists a directory, sorted by name: at most
+    /// [a million entries](Self::MAX_LISTED) and
     /// [256 MiB](Self::MAX_LISTED_BYTES). [`walk`](Self::walk) has no limit.
     ///
     /// # Errors
-    /// [`Error::File`]: it is not there, or an entry cannot be looked at. Use
-    /// [`walk`](Self::walk) to go on past such entries.
-    /// [`Error::ResultLimit`]: there are more.
+    /// [`Error::File`] if the directory does not exist, or an entry cannot be
+    /// read. Use [`walk`](Self::walk) to continue after such entries.
+    /// [`Error::ResultLimit`] if there are more.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -27,8 +27,8 @@ impl Files {
             .await
     }
 
-    /// The entries below the root that match a pattern, in order: see
-    /// [`WalkOptions::glob`]. The limits are those of [`list`](Self::list).
+    /// Lists the entries below the root that match a pattern, sorted: see
+    /// [`WalkOptions::glob`]. It has the limits of [`list`](Self::list).
     ///
     /// # Errors
     /// See [`list`](Self::list).
@@ -42,19 +42,19 @@ impl Files {
             .await
     }
 
-    /// The entries below a directory, as they come. Of a path that is no
-    /// directory it tells that one entry.
+    /// Lists the entries below a directory one by one. For a path that is not a
+    /// directory, it returns that one entry.
     ///
     /// # Errors
-    /// The path makes no sense, or the VM is gone. That it is not there comes
-    /// with the first entry.
+    /// If the path is invalid, or the VM is gone. That it does not exist is
+    /// reported with the first entry.
     ///
     /// # Cancel safety
     /// Cancel safe.
     pub async fn walk(&self, path: impl AsRef<Path>, walk: WalkOptions) -> Result<Entries, Error> {
         let path = path.as_ref();
         let work = Work::Walk(wire::Walk {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             depth: walk.depth,
             top: walk.top,
             glob: &walk.glob,
@@ -65,39 +65,39 @@ impl Files {
             names: walk.names,
         });
         Ok(Entries {
-            top: self.below(path)?.to_owned(),
+            top: self.relative_path(path)?.to_owned(),
             job: self.begin(path, work).await?,
             problems: Vec::new(),
-            unkept_problems: 0,
+            dropped_problems: 0,
         })
     }
 }
 
-/// Entries, as they come from the guest, which waits for whoever asks.
+/// Entries from the guest. The guest sends only as fast as they are read.
 #[derive(Debug)]
 pub struct Entries {
     job: Job,
     top: PathBuf,
     problems: Vec<WalkProblem>,
-    unkept_problems: u64,
+    dropped_problems: u64,
 }
 
-/// An entry that could not be looked at.
+/// An entry that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WalkProblem {
-    /// Which one, relative to the root.
+    /// The path, relative to the root.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub failure: FileFailure,
 }
 
-/// More problems than this are only counted.
+/// How many problems are kept; further ones are only counted.
 const MAX_PROBLEMS: usize = 1000;
 
 impl Entries {
-    /// The next entry. None: that was all. Entries that could not be looked at
-    /// are left out, and told by [`problems`](Self::problems).
+    /// Returns the next entry, or `None` at the end. Skips entries that cannot
+    /// be read; [`problems`](Self::problems) returns them.
     ///
     /// # Errors
     /// [`Error::File`] if the directory is not there; [`Error::Gone`] if the VM
@@ -108,21 +108,24 @@ impl Entries {
     pub async fn next(&mut self) -> Result<Option<Entry>, Error> {
         loop {
             let top = &self.top;
-            let answer = self.job.next_answer(|answer| told(answer, top)).await?;
+            let answer = self
+                .job
+                .next_answer(|answer| entry_or_problem(answer, top))
+                .await?;
             match answer {
                 None => return Ok(None),
                 Some(Ok(entry)) => return Ok(Some(entry)),
                 Some(Err(Some(problem))) if self.problems.len() < MAX_PROBLEMS => {
                     self.problems.push(problem);
                 }
-                Some(Err(Some(_))) => self.unkept_problems += 1,
+                Some(Err(Some(_))) => self.dropped_problems += 1,
                 Some(Err(None)) => return Err(Error::unexpected_reply()),
             }
         }
     }
 
-    /// The next entries, at most so many. Fewer: that was all. One takes at
-    /// most 10 KiB of memory.
+    /// Returns up to `entries` next entries, fewer only at the end. Each takes
+    /// at most 10 KiB of memory.
     ///
     /// # Errors
     /// See [`next`](Self::next).
@@ -140,17 +143,18 @@ impl Entries {
         Ok(page)
     }
 
-    /// What could not be looked at so far: the first thousand.
+    /// Returns the entries that could not be read so far; at most the first
+    /// thousand.
     pub fn problems(&self) -> &[WalkProblem] {
         &self.problems
     }
 
-    /// How many entries could not be looked at so far.
+    /// Returns how many entries could not be read so far.
     pub fn problem_count(&self) -> u64 {
-        self.problems.len() as u64 + self.unkept_problems
+        self.problems.len() as u64 + self.dropped_problems
     }
 
-    /// All that are left. What could not be looked at is an error.
+    /// Returns all remaining entries. Fails if an entry could not be read.
     async fn all(mut self) -> Result<Vec<Entry>, Error> {
         let mut budget = ResultBudget::new(
             "the list of files",
@@ -160,7 +164,7 @@ impl Entries {
         );
         let mut entries = Vec::new();
         while let Some(entry) = self.next().await? {
-            budget.add(entry.memory())?;
+            budget.add(entry.memory_size())?;
             entries.push(entry);
         }
         match self.problems.into_iter().next() {
@@ -171,20 +175,20 @@ impl Entries {
 }
 
 impl Files {
-    /// The most entries that [`list`](Self::list) and [`glob`](Self::glob)
-    /// return.
+    /// The maximum number of entries of [`list`](Self::list) and
+    /// [`glob`](Self::glob).
     pub const MAX_LISTED: usize = 1_000_000;
 
-    /// The most memory that they take for them: 256 MiB.
+    /// The maximum memory that they take for the entries: 256 MiB.
     pub const MAX_LISTED_BYTES: usize = 256 << 20;
 }
 
-/// An entry, or a problem, or nothing that belongs here.
-fn told(answer: Answer<'_>, top: &Path) -> Result<Entry, Option<WalkProblem>> {
+/// Converts an answer to an entry or a problem; `Err(None)` for any other.
+fn entry_or_problem(answer: Answer<'_>, top: &Path) -> Result<Entry, Option<WalkProblem>> {
     match answer {
         Answer::Entry(entry) => Ok(Entry::from_guest(&entry, top)),
         Answer::Problem { path, failure } => {
-            let path = top.join(vmcell_tree::relative(path));
+            let path = top.join(vmcell_tree::relative_path_from_bytes(path));
             let failure = FileFailure::from_guest(Failed::from_wire(&failure), &path);
             Err(Some(WalkProblem { path, failure }))
         }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{error::Error, session::StreamInput};
 
-/// How a file is written.
+/// How to write a file.
 ///
 /// ```
 /// use vmcell::files::WriteOptions;
@@ -44,9 +44,9 @@ impl Default for WriteOptions {
 }
 
 impl WriteOptions {
-    /// The bytes become the whole file: whoever opens it meanwhile sees all of
-    /// the old one or all of the new one. A file that was there keeps its
-    /// owner and its permissions; a new one gets 0644.
+    /// Replaces the whole file atomically: other processes see either the old
+    /// content or the new one. An existing file keeps its owner and
+    /// permissions; a new one gets mode 0644.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -59,57 +59,57 @@ impl WriteOptions {
         }
     }
 
-    /// The bytes go behind the end of the file.
+    /// Appends the bytes to the file.
     #[must_use]
     pub const fn append(mut self) -> Self {
         self.place = WritePlace::Append;
         self
     }
 
-    /// The bytes go over what is there from this offset on.
+    /// Overwrites the file from this offset on.
     #[must_use]
     pub const fn at(mut self, offset: u64) -> Self {
         self.place = WritePlace::At(offset);
         self
     }
 
-    /// Only if nothing is there.
+    /// Writes only if the path does not exist.
     #[must_use]
     pub const fn only_if_absent(mut self) -> Self {
         self.expect = Expect::Absent;
         self
     }
 
-    /// Only if the file's bytes have this SHA-256 now.
+    /// Writes only if the current content has this SHA-256.
     #[must_use]
     pub const fn only_if_sha256(mut self, digest: [u8; 32]) -> Self {
         self.expect = Expect::Digest(digest);
         self
     }
 
-    /// Its permissions.
+    /// Sets the permissions.
     #[must_use]
     pub const fn mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode);
         self
     }
 
-    /// Whose it is, if not as the [`Files`] say.
+    /// Sets the owner, instead of the one of the [`Files`].
     #[must_use]
     pub fn owner(mut self, owner: FileOwner) -> Self {
         self.owner = Some(owner);
         self
     }
 
-    /// How many bytes will come, if that is known: a disk without room for
-    /// them says so at once.
+    /// Announces the number of bytes, so that a disk without room for them
+    /// fails at once.
     #[must_use]
     pub const fn size(mut self, bytes: u64) -> Self {
         self.size = Some(bytes);
         self
     }
 
-    /// It is safe on the guest's disk before it counts as written.
+    /// Syncs the file to the guest's disk before the write completes.
     #[must_use]
     pub const fn sync(mut self) -> Self {
         self.sync = true;
@@ -118,14 +118,14 @@ impl WriteOptions {
 }
 
 impl Files {
-    /// Writes a whole file. Directories above it that are missing are made.
+    /// Writes a whole file. Creates missing parent directories.
     ///
     /// # Errors
-    /// [`Error::File`]: the disk is full, a directory is in the way. What was
-    /// there is then as it was.
+    /// [`Error::File`], for example if the disk is full or the path is a
+    /// directory. An existing file then keeps its content.
     ///
     /// # Cancel safety
-    /// The old file or the new one is there if the future is dropped.
+    /// If the future is dropped, the file has its old or its new content.
     pub async fn write(
         &self,
         path: impl AsRef<Path>,
@@ -134,16 +134,16 @@ impl Files {
         self.write_with(path, bytes, WriteOptions::new()).await
     }
 
-    /// Writes bytes as the options say.
+    /// Writes bytes with options.
     ///
     /// # Errors
-    /// [`Error::File`], of the kind
-    /// [`Conflict`](super::FileFailureKind::Conflict) if the file is not as
-    /// the options expect it.
+    /// [`Error::File`], with the kind
+    /// [`Conflict`](super::FileFailureKind::Conflict) if the file is not as the
+    /// options expect it.
     ///
     /// # Cancel safety
-    /// A file that is replaced is the old one or the new one if the future is
-    /// dropped; one that is changed in place may have a part of the bytes.
+    /// If the future is dropped, a replaced file has its old or its new
+    /// content; a file that is changed in place may have a part of the bytes.
     pub async fn write_with(
         &self,
         path: impl AsRef<Path>,
@@ -157,12 +157,12 @@ impl Files {
         writer.finish().await
     }
 
-    /// Writes a file piece by piece. Nothing counts before
-    /// [`FileWriter::finish`].
+    /// Writes a file piece by piece. A replaced file gets its new content only
+    /// at [`FileWriter::finish`].
     ///
     /// # Errors
-    /// The path makes no sense, or the VM is gone. That the file cannot be
-    /// written comes with a piece or at the end.
+    /// If the path is invalid, or the VM is gone. An error of the file is
+    /// reported with a later piece or at the end.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -172,10 +172,10 @@ impl Files {
         options: WriteOptions,
     ) -> Result<FileWriter, Error> {
         let path = path.as_ref();
-        let top = self.below(path)?.to_owned();
+        let top = self.relative_path(path)?.to_owned();
         let owner = options.owner.as_ref().unwrap_or(&self.owner);
         let work = Work::Write(Write {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             place: options.place,
             expect: options.expect,
             mode: options.mode.map(permissions).transpose()?,
@@ -189,10 +189,10 @@ impl Files {
     }
 }
 
-/// A file that is being written.
+/// Writes a file of a guest piece by piece.
 ///
-/// Dropping it before it is [finished](Self::finish) leaves a file that was to
-/// be replaced as it was.
+/// A file that was to be replaced stays unchanged if this is dropped before
+/// [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct FileWriter {
     job: Job,
@@ -201,10 +201,11 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// Adds bytes; waits until the guest has room for them.
+    /// Adds bytes. Waits until the guest has room for them.
     ///
     /// # Errors
-    /// [`Error::File`] if the guest has given up: its disk may be full.
+    /// [`Error::File`] if the guest has stopped, for example because its disk
+    /// is full.
     ///
     /// # Cancel safety
     /// Not cancel safe: a part of the bytes may have been added.
@@ -212,42 +213,44 @@ impl FileWriter {
         if self.input.write(bytes.into()).await {
             return Ok(());
         }
-        // Nobody reads any more, and the outcome tells why.
+        // The guest has stopped reading, and its answer contains the reason.
         match self.job.next_answer(|_| ()).await {
             Err(error) => Err(error),
             Ok(_) => Err(Error::unexpected_reply()),
         }
     }
 
-    /// Says that these were all bytes, and waits until the file is written.
+    /// Ends the input, and waits until the file is written.
     ///
     /// # Errors
     /// [`Error::File`].
     ///
     /// # Cancel safety
-    /// The file may or may not be written if the future is dropped.
+    /// If the future is dropped, the file may or may not be written.
     pub async fn finish(self) -> Result<Entry, Error> {
         self.input.end();
         let top = self.top;
-        self.job.only_answer(|answer| entry_at(answer, &top)).await
+        self.job
+            .single_answer(|answer| entry_at(answer, &top))
+            .await
     }
 }
 
-/// An error of the guest comes as [`io::ErrorKind::BrokenPipe`];
-/// [`finish`](FileWriter::finish) tells which one. Shutting down does nothing:
-/// what is not finished does not count.
+/// An error of the guest is reported as [`io::ErrorKind::BrokenPipe`];
+/// [`finish`](FileWriter::finish) returns the reason. Shutting down does
+/// nothing: only `finish` completes the file.
 impl AsyncWrite for FileWriter {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let most = bytes.len().min(MAX_PAYLOAD as usize);
-        let mut rest = Bytes::copy_from_slice(&bytes[..most]);
+        let count = bytes.len().min(MAX_PAYLOAD as usize);
+        let mut rest = Bytes::copy_from_slice(&bytes[..count]);
         if !ready!(self.input.poll_write(context, &mut rest)) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        Poll::Ready(Ok(most - rest.len()))
+        Poll::Ready(Ok(count - rest.len()))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

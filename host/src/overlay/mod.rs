@@ -1,6 +1,7 @@
-//! A VM's own disk: a copy-on-write child of an image that is never written.
+//! The disk of a VM: a copy-on-write layer above an image that is never
+//! written.
 
-mod kept;
+mod persistent;
 
 use std::{fs::File, os::unix::fs::FileExt as _, path::Path};
 
@@ -8,46 +9,46 @@ use vmcell_disk::image::write_empty_layer;
 
 use crate::error::Error;
 
-/// A layer that takes what the VM writes, and what is beneath it.
+/// The layer that the VM writes to, and its backing files.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     /// A qcow2 file.
     pub(crate) layer: File,
-    /// Whether the layer stays when the VM has ended. If not, it has no name,
-    /// and the kernel frees it with its last user.
-    pub(crate) is_kept: bool,
-    /// The files beneath the layer, the lowest one last.
-    pub(crate) beneath: Vec<Beneath>,
+    /// Whether the layer is kept after the VM. If not, it has no name, and the
+    /// kernel frees it with its last user.
+    pub(crate) is_persistent: bool,
+    /// The backing files, the lowest one last.
+    pub(crate) backing: Vec<BackingFile>,
 }
 
-/// A file beneath the layer of a VM, open for reading only.
+/// A backing file, open for reading only.
 #[derive(Debug)]
-pub(crate) struct Beneath {
+pub(crate) struct BackingFile {
     pub(crate) file: File,
-    /// What QEMU calls its format.
+    /// QEMU's name of its format.
     pub(crate) format: &'static str,
 }
 
 impl Overlay {
-    /// Makes an empty layer above `image`, in a file without a name in
+    /// Creates an empty layer above `image`, in a file without a name in
     /// `folder`.
     pub(crate) fn create(image: &Path, folder: &Path) -> Result<Self, Error> {
         let (image, size) = open_image(image)?;
         let layer = tempfile::tempfile_in(folder).map_err(Error::host("make the VM's disk"))?;
         write_empty_layer(&layer, size, None).map_err(Error::host("make the VM's disk"))?;
-        let image = Beneath {
+        let image = BackingFile {
             file: image,
             format: "raw",
         };
         Ok(Self {
             layer,
-            is_kept: false,
-            beneath: vec![image],
+            is_persistent: false,
+            backing: vec![image],
         })
     }
 }
 
-/// Opens a raw ext4 image and tells its size.
+/// Opens a raw ext4 image, and returns its size.
 pub(crate) fn open_image(path: &Path) -> Result<(File, u64), Error> {
     let bad = |reason: &str| Error::BadFile {
         what: "image",
@@ -71,8 +72,8 @@ pub(crate) fn open_image(path: &Path) -> Result<(File, u64), Error> {
     Ok((image, size))
 }
 
-/// Where the magic number of ext2, ext3 and ext4 is: `s_magic` is at offset 0x38
-/// of the superblock, which is at 1024.
+/// Where the magic number of ext2, ext3 and ext4 is: `s_magic` is at offset
+/// 0x38 of the superblock, which is at 1024.
 const MAGIC_OFFSET: u64 = 1024 + 0x38;
 const MAGIC: [u8; 2] = 0xef53_u16.to_le_bytes();
 

@@ -5,7 +5,7 @@ use vmcell_wire::{
 };
 
 use super::event::Failed;
-use vmcell_tree::{beginning, printable};
+use vmcell_tree::{printable, truncate_text};
 
 /// An owned [`State`] whose texts are safe to print.
 #[derive(Clone, Debug)]
@@ -120,8 +120,8 @@ impl ServiceFailureReason {
         // Texts may have grown when they were made safe to print.
         match self {
             Self::Died => FailureReason::Died,
-            Self::NotReady(text) => FailureReason::NotReady(beginning(text, MAX_FAILURE_TEXT)),
-            Self::NotAlive(text) => FailureReason::NotAlive(beginning(text, MAX_FAILURE_TEXT)),
+            Self::NotReady(text) => FailureReason::NotReady(truncate_text(text, MAX_FAILURE_TEXT)),
+            Self::NotAlive(text) => FailureReason::NotAlive(truncate_text(text, MAX_FAILURE_TEXT)),
             Self::Need(need) => FailureReason::Need(need),
             Self::NotStarted(failed) => FailureReason::NotStarted(failed.as_wire()),
         }
@@ -136,7 +136,7 @@ impl Failed {
             errno: self.errno,
             stage: self.stage,
             // It may have grown when it was made safe to print.
-            text: beginning(&self.text, MAX_FAILURE_TEXT),
+            text: truncate_text(&self.text, MAX_FAILURE_TEXT),
         }
     }
 }

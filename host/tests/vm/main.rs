@@ -9,6 +9,9 @@ mod backends;
 mod background;
 mod clock;
 mod descriptors;
+#[path = "../../../tree/tests/destination_cases/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod destination_cases;
 mod disk;
 mod ends;
 mod exec;
@@ -19,9 +22,6 @@ mod limits;
 mod links;
 mod orphans;
 mod out_of_memory;
-#[path = "../../../tree/tests/pairs/mod.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod pairs;
 mod ports;
 mod processes;
 mod resume;

@@ -11,38 +11,38 @@ use super::manifest::{Manifest, ManifestEntry, ManifestKind};
 pub struct Change {
     /// The path.
     pub path: PathBuf,
-    /// What was there.
+    /// The old entry.
     pub old: Option<ManifestEntry>,
-    /// What is there now.
+    /// The new entry.
     pub new: Option<ManifestEntry>,
 }
 
-/// What sort of change it is.
+/// The kind of a [`Change`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// Nothing was there.
+    /// There was no entry.
     Added,
-    /// Nothing is there now.
+    /// There is no entry any more.
     Removed,
-    /// The bytes of a file, or the target of a symlink, are others. The mode
-    /// may be another too.
+    /// The content of a file or the target of a symlink differs. The mode may
+    /// differ too.
     Modified,
-    /// Something of another type is there now.
+    /// The type of the entry differs.
     TypeChanged,
-    /// Only the mode is another.
+    /// Only the mode differs.
     ModeChanged,
 }
 
 impl Change {
-    /// A change of a path.
+    /// Creates a change.
     pub fn new(path: PathBuf, old: Option<ManifestEntry>, new: Option<ManifestEntry>) -> Self {
         Self { path, old, new }
     }
 }
 
 impl Manifest {
-    /// Everything at which two trees differ, sorted by path.
+    /// Returns all differences between two trees, sorted by path.
     pub fn compare(old: &Self, new: &Self) -> Vec<Change> {
         let paths: BTreeSet<&Path> = old.iter().chain(new.iter()).map(|(path, _)| path).collect();
         paths
@@ -55,7 +55,7 @@ impl Manifest {
 }
 
 impl Change {
-    /// What sort of change it is.
+    /// Returns the kind of change.
     pub fn kind(&self) -> ChangeKind {
         match (&self.old, &self.new) {
             (None, _) => ChangeKind::Added,
@@ -68,7 +68,7 @@ impl Change {
         }
     }
 
-    /// Whether something was there, is still there, and has another mode.
+    /// Returns whether the path exists in both trees, with different modes.
     pub fn mode_changed(&self) -> bool {
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => !has_same_mode(old, new),
@@ -84,7 +84,7 @@ fn is_same(old: Option<&ManifestEntry>, new: Option<&ManifestEntry>) -> bool {
     }
 }
 
-/// The mode of a symlink means nothing.
+/// Ignores the mode of symlinks, which has no effect.
 fn has_same_mode(old: &ManifestEntry, new: &ManifestEntry) -> bool {
     let is_symlink = |entry: &ManifestEntry| matches!(entry.kind, ManifestKind::Symlink { .. });
     old.mode == new.mode || is_symlink(old) || is_symlink(new)

@@ -3,75 +3,81 @@ use super::{Change, Diff, DiffOptions, FileDiff};
 /// How many bytes the patches of a diff may have.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffLimits {
-    /// Those that show lines of files. What goes beyond is only named.
-    pub shown: usize,
-    /// All of them, with those that only name.
-    pub patches: usize,
+    /// Beyond this sum, patches only name the file
+    /// ([`NameOnly`](super::PatchDetail::NameOnly)).
+    pub full_patch_bytes: usize,
+    /// Beyond this sum, the diff fails with [`DiffTooLarge`].
+    pub total_bytes: usize,
 }
 
 impl Default for DiffLimits {
     fn default() -> Self {
         Self {
-            shown: 64 << 20,
-            patches: 128 << 20,
+            full_patch_bytes: 64 << 20,
+            total_bytes: 128 << 20,
         }
     }
 }
 
-/// Collects the differences of two trees, within limits: a guest decides how
-/// many there are and what they show. A text that has thousands of names, say,
-/// takes hardly any room there, and would be shown once for each of them.
+/// Collects the differences of two trees, within limits, because a guest
+/// decides how many there are and how large they get. A text with thousands of
+/// hard links, for example, takes hardly any disk space, but its lines would be
+/// in the patch once for each of them.
 pub struct DiffCollector {
     files: Vec<FileDiff>,
     options: DiffOptions,
     limits: DiffLimits,
-    /// How many bytes of patches there are.
-    patches: usize,
+    /// The size of all patches so far.
+    used_bytes: usize,
 }
 
-/// The patches have more bytes than they may, although they only name.
+/// The patches exceed [`DiffLimits::total_bytes`], although they only name
+/// files.
 #[derive(Debug, PartialEq, Eq)]
-pub struct TooLarge;
+pub struct DiffTooLarge;
 
 impl DiffCollector {
-    /// Starts an empty collection.
+    /// Creates an empty collector.
     pub fn new(options: DiffOptions, limits: DiffLimits) -> Self {
         Self {
             files: Vec::new(),
             options,
             limits,
-            patches: 0,
+            used_bytes: 0,
         }
     }
 
-    /// Whether so many bytes of a text could be shown. If not, the text need
-    /// not be read.
+    /// Returns whether a patch can still contain a text of this size. If not,
+    /// the caller need not read the text.
     pub fn has_room(&self, bytes: u64) -> bool {
-        bytes < self.limits.shown.saturating_sub(self.patches) as u64
+        bytes < self.limits.full_patch_bytes.saturating_sub(self.used_bytes) as u64
     }
 
-    /// Adds a change. The contents are those that [`FileDiff::new`] takes.
+    /// Adds a change. `old` and `new` are as in [`FileDiff::new`].
+    ///
+    /// # Errors
+    /// If the patches exceed [`DiffLimits::total_bytes`].
     pub fn add(
         &mut self,
         change: Change,
         old: Option<&[u8]>,
         new: Option<&[u8]>,
-    ) -> Result<(), TooLarge> {
+    ) -> Result<(), DiffTooLarge> {
         let mut file = FileDiff::new(change, old, new, self.options);
-        let mut sum = self.patches.saturating_add(file.patch().len());
-        if sum > self.limits.shown {
+        let mut sum = self.used_bytes.saturating_add(file.patch().len());
+        if sum > self.limits.full_patch_bytes {
             file = file.without_texts(self.options);
-            sum = self.patches.saturating_add(file.patch().len());
+            sum = self.used_bytes.saturating_add(file.patch().len());
         }
-        if sum > self.limits.patches {
-            return Err(TooLarge);
+        if sum > self.limits.total_bytes {
+            return Err(DiffTooLarge);
         }
-        self.patches = sum;
+        self.used_bytes = sum;
         self.files.push(file);
         Ok(())
     }
 
-    /// Returns what was collected.
+    /// Returns the collected differences.
     pub fn finish(self) -> Diff {
         self.files.into_iter().collect()
     }

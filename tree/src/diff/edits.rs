@@ -1,38 +1,39 @@
-//! Which lines differ between two texts.
+//! Finds the lines that differ between two texts.
 //!
 //! This is Myers's greedy algorithm ("An O(ND) Difference Algorithm and Its
-//! Variations"), after the lines that only one of the texts has are set aside.
-//! It finds the shortest answer up to a number of edits, then settles for what
-//! it has, and goes on from there. So time is linear in the lines whatever they
-//! are, and there is no recursion.
+//! Variations"), without the lines that only one of the texts has. It finds the
+//! shortest edit script up to a number of edits, then keeps the best one so far
+//! and continues from there. So the time is linear in the number of lines
+//! whatever they contain, and there is no recursion.
 //!
-//! It is our own because the crates for it do not promise that. For two texts
-//! of 100,000 lines of which every other differs, the histogram of `imara-diff`
-//! took 44 seconds; its Myers is fast, but recurses and uses raw pointers.
-//! `similar` was not done after 25 seconds with a million random lines, and can
-//! only be held to a time of the clock, so that a busy machine changes the diff.
+//! Existing crates do not promise that. For two texts of 100,000 lines of which
+//! every other differs, the histogram algorithm of `imara-diff` took 44
+//! seconds; its Myers is fast, but recurses and uses raw pointers. `similar`
+//! had not finished after 25 seconds with a million random lines. Its only
+//! limit is a deadline, so the diff would depend on how busy the machine is.
 
 use std::{collections::HashMap, ops::Range};
 
 use crate::patch::{Lines, TextLine};
 
-/// How many steps all of it may take, roughly a third of them.
-const STEPS: usize = 30_000_000;
+/// The step budget of the whole search. The real number of steps can be about
+/// three times as high.
+const STEP_BUDGET: usize = 30_000_000;
 
-/// How many edits are looked for at once, at least and at most. The most decides
-/// what memory it takes: four bytes for its square.
+/// The bounds of the number of edits per round. The table of a round takes four
+/// bytes times the square of that number.
 const MIN_EDITS: usize = 64;
 const MAX_EDITS: usize = 2048;
 
-/// Lines of the old text, and the lines that stand in their place in the new.
+/// Lines of the old text, and the lines that replace them in the new text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edit {
     pub(super) old: Range<usize>,
     pub(super) new: Range<usize>,
 }
 
-/// The edits that make the new text of the old one, in order, with at least one
-/// common line between each two.
+/// Returns the edits that turn the old text into the new one, in order, with at
+/// least one common line between any two.
 pub(super) fn edits<'a>(old: &Lines<'a>, new: &Lines<'a>) -> Vec<Edit> {
     let mut edits = Vec::new();
     let mut done = (0, 0);
@@ -49,22 +50,22 @@ pub(super) fn edits<'a>(old: &Lines<'a>, new: &Lines<'a>) -> Vec<Edit> {
     edits
 }
 
-/// The lines that stay, as pairs of their indices, in order.
+/// Returns the common lines as pairs of indices, in order.
 fn common_lines<'a>(old: &Lines<'a>, new: &Lines<'a>) -> Vec<(usize, usize)> {
-    let mut numbers = HashMap::new();
-    let (old, new) = (number(old, &mut numbers), number(new, &mut numbers));
-    let different = numbers.len();
-    drop(numbers);
+    let mut ids = HashMap::new();
+    let (old, new) = (line_ids(old, &mut ids), line_ids(new, &mut ids));
+    let id_count = ids.len();
+    drop(ids);
 
-    let first = same_count(old.iter(), new.iter());
+    let first = equal_count(old.iter(), new.iter());
     let (old_rest, new_rest) = (&old[first..], &new[first..]);
-    let last = same_count(old_rest.iter().rev(), new_rest.iter().rev());
+    let last = equal_count(old_rest.iter().rev(), new_rest.iter().rev());
     let old_middle = &old_rest[..old_rest.len() - last];
     let new_middle = &new_rest[..new_rest.len() - last];
 
-    let old_shared = Shared::new(old_middle, new_middle, different);
-    let new_shared = Shared::new(new_middle, old_middle, different);
-    let middle = Walk::new(&old_shared.numbers, &new_shared.numbers).run();
+    let old_shared = SharedLines::new(old_middle, new_middle, id_count);
+    let new_shared = SharedLines::new(new_middle, old_middle, id_count);
+    let middle = EditSearch::new(&old_shared.ids, &new_shared.ids).run();
 
     let mut common: Vec<_> = (0..first).map(|index| (index, index)).collect();
     common.extend(middle.into_iter().map(|(old_index, new_index)| {
@@ -77,62 +78,65 @@ fn common_lines<'a>(old: &Lines<'a>, new: &Lines<'a>) -> Vec<(usize, usize)> {
     common
 }
 
-/// A number for each line. Equal lines have equal numbers.
-fn number<'a>(lines: &Lines<'a>, numbers: &mut HashMap<TextLine<'a>, u32>) -> Vec<u32> {
+/// Assigns each line an ID. Equal lines have equal IDs.
+fn line_ids<'a>(lines: &Lines<'a>, ids: &mut HashMap<TextLine<'a>, u32>) -> Vec<u32> {
     lines
         .iter()
         .map(|line| {
-            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-            *numbers.entry(line).or_insert(next)
+            let next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+            *ids.entry(line).or_insert(next)
         })
         .collect()
 }
 
-fn same_count<'a>(old: impl Iterator<Item = &'a u32>, new: impl Iterator<Item = &'a u32>) -> usize {
+fn equal_count<'a>(
+    old: impl Iterator<Item = &'a u32>,
+    new: impl Iterator<Item = &'a u32>,
+) -> usize {
     old.zip(new).take_while(|(old, new)| old == new).count()
 }
 
-/// The lines of a text that are also in the other.
-struct Shared {
-    numbers: Vec<u32>,
+/// The lines of a text that the other text has too.
+struct SharedLines {
+    ids: Vec<u32>,
     indices: Vec<usize>,
 }
 
-impl Shared {
-    fn new(lines: &[u32], others: &[u32], different: usize) -> Self {
-        let mut is_shared = vec![false; different];
-        for number in others {
-            is_shared[*number as usize] = true;
+impl SharedLines {
+    fn new(lines: &[u32], others: &[u32], id_count: usize) -> Self {
+        let mut is_shared = vec![false; id_count];
+        for id in others {
+            is_shared[*id as usize] = true;
         }
-        let (indices, numbers) = lines
+        let (indices, ids) = lines
             .iter()
             .enumerate()
-            .filter(|(_, number)| is_shared[**number as usize])
+            .filter(|(_, id)| is_shared[**id as usize])
             .unzip();
-        Self { numbers, indices }
+        Self { ids, indices }
     }
 }
 
-/// A way through both texts, from their beginnings to their ends: a step takes a
-/// line of the old one, or of the new one, or one that is common to both.
-struct Walk<'a> {
+/// The search for a path through the edit graph of both texts. A step takes a
+/// line of the old text (removal), of the new one (addition), or of both.
+struct EditSearch<'a> {
     old: &'a [u32],
     new: &'a [u32],
     max_edits: usize,
-    /// How far into the old text one gets: a row for each number of edits, and
-    /// in row `d` an entry for each number of these that are removals, 0 to `d`.
-    reached: Vec<Option<u32>>,
+    /// The furthest index in the old text: a row for each number of edits `d`,
+    /// with an entry for each number of removals among them, 0 to `d`.
+    furthest: Vec<Option<u32>>,
     common: Vec<(usize, usize)>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> EditSearch<'a> {
     fn new(old: &'a [u32], new: &'a [u32]) -> Self {
         let lines = old.len() + new.len();
         Self {
             old,
             new,
-            max_edits: (STEPS / lines.max(1)).clamp(MIN_EDITS, MAX_EDITS),
-            reached: Vec::new(),
+            max_edits: (STEP_BUDGET / lines.max(1)).clamp(MIN_EDITS, MAX_EDITS),
+            furthest: Vec::new(),
             common: Vec::new(),
         }
     }
@@ -145,25 +149,26 @@ impl<'a> Walk<'a> {
         self.common
     }
 
-    /// Goes on until the end or as far as the edits allow, notes what is common
-    /// on the way, and tells how far it got.
+    /// Advances to the end, or as far as `max_edits` allows. Adds the common
+    /// lines on the path, and returns the end of the path.
     fn advance(&mut self, from: (usize, usize)) -> (usize, usize) {
         let (old, new) = (&self.old[from.0..], &self.new[from.1..]);
-        let area = Area { old, new };
-        self.reached.clear();
+        let rest = Rest { old, new };
+        self.furthest.clear();
         let mut edits = 0;
         let (removals, old_at) = loop {
             let row = row_start(edits);
             let mut best: Option<(usize, usize)> = None;
             for removals in 0..=edits {
-                let reached = area
-                    .before_common(&self.reached, edits, removals)
-                    .map(|at| at + area.common(at, new_at(at, edits, removals)));
-                debug_assert_eq!(self.reached.len(), row + removals);
-                self.reached
-                    .push(reached.and_then(|at| u32::try_from(at).ok()));
-                let Some(at) = reached else { continue };
-                // How far in both together, up to what is the same for all.
+                let furthest = rest
+                    .before_common(&self.furthest, edits, removals)
+                    .map(|at| at + rest.common(at, new_at(at, edits, removals)));
+                debug_assert_eq!(self.furthest.len(), row + removals);
+                self.furthest
+                    .push(furthest.and_then(|at| u32::try_from(at).ok()));
+                let Some(at) = furthest else { continue };
+                // The sum of both indices, minus what is equal for all
+                // candidates.
                 let distance = |(removals, at): (usize, usize)| 2 * at + edits - 2 * removals;
                 if best.is_none_or(|best| distance((removals, at)) > distance(best)) {
                     best = Some((removals, at));
@@ -178,18 +183,18 @@ impl<'a> Walk<'a> {
             }
             edits += 1;
         };
-        self.note(&area, from, edits, removals);
+        self.backtrack(&rest, from, edits, removals);
         (from.0 + old_at, from.1 + new_at(old_at, edits, removals))
     }
 
-    /// Goes the way back, and notes what is common on it.
-    fn note(&mut self, area: &Area<'_>, from: (usize, usize), edits: usize, removals: usize) {
-        let noted = self.common.len();
+    /// Follows the path back to `from`, and adds its common lines.
+    fn backtrack(&mut self, rest: &Rest<'_>, from: (usize, usize), edits: usize, removals: usize) {
+        let first = self.common.len();
         let (mut edits, mut removals) = (edits, removals);
         loop {
-            let end = self.reached[row_start(edits) + removals].map_or(0, |at| at as usize);
-            let begin = area
-                .before_common(&self.reached, edits, removals)
+            let end = self.furthest[row_start(edits) + removals].map_or(0, |at| at as usize);
+            let begin = rest
+                .before_common(&self.furthest, edits, removals)
                 .unwrap_or(end);
             let new_begin = new_at(begin, edits, removals);
             let run = (0..end - begin).rev();
@@ -198,50 +203,51 @@ impl<'a> Walk<'a> {
             if edits == 0 {
                 break;
             }
-            if area.is_removal(&self.reached, edits, removals) {
+            if rest.is_removal(&self.furthest, edits, removals) {
                 removals -= 1;
             }
             edits -= 1;
         }
-        self.common[noted..].reverse();
+        self.common[first..].reverse();
     }
 }
 
-/// What of both texts is still before a walk.
-struct Area<'a> {
+/// The part of both texts that the search has not reached yet.
+struct Rest<'a> {
     old: &'a [u32],
     new: &'a [u32],
 }
 
-impl Area<'_> {
-    /// Where in the old text one is after the last edit, with the common lines
-    /// behind it still to come; `None` if it would be beyond an end.
+impl Rest<'_> {
+    /// Returns the index in the old text after the last edit and before the
+    /// common lines that follow it, or `None` if it would be beyond the end of
+    /// a text.
     fn before_common(
         &self,
-        reached: &[Option<u32>],
+        furthest: &[Option<u32>],
         edits: usize,
         removals: usize,
     ) -> Option<usize> {
         if edits == 0 {
             return Some(0);
         }
-        let (by_removal, by_addition) = self.ways(reached, edits, removals);
+        let (by_removal, by_addition) = self.predecessors(furthest, edits, removals);
         by_removal.max(by_addition)
     }
 
-    fn is_removal(&self, reached: &[Option<u32>], edits: usize, removals: usize) -> bool {
-        let (by_removal, by_addition) = self.ways(reached, edits, removals);
+    fn is_removal(&self, furthest: &[Option<u32>], edits: usize, removals: usize) -> bool {
+        let (by_removal, by_addition) = self.predecessors(furthest, edits, removals);
         by_removal > by_addition
     }
 
-    fn ways(
+    fn predecessors(
         &self,
-        reached: &[Option<u32>],
+        furthest: &[Option<u32>],
         edits: usize,
         removals: usize,
     ) -> (Option<usize>, Option<usize>) {
         let row = row_start(edits - 1);
-        let before = |removals: usize| reached[row + removals].map(|at| at as usize);
+        let before = |removals: usize| furthest[row + removals].map(|at| at as usize);
         let by_removal = (removals > 0)
             .then(|| before(removals - 1))
             .flatten()
@@ -255,7 +261,7 @@ impl Area<'_> {
     }
 
     fn common(&self, old_at: usize, new_at: usize) -> usize {
-        same_count(self.old[old_at..].iter(), self.new[new_at..].iter())
+        equal_count(self.old[old_at..].iter(), self.new[new_at..].iter())
     }
 }
 
@@ -263,8 +269,8 @@ fn row_start(edits: usize) -> usize {
     edits * (edits + 1) / 2
 }
 
-/// Where in the new text one is: every addition takes it further than the old
-/// one, and every removal less far.
+/// Returns the index in the new text that belongs to an index in the old one:
+/// additions move it forward, removals back.
 fn new_at(old_at: usize, edits: usize, removals: usize) -> usize {
     old_at + edits - 2 * removals
 }

@@ -7,21 +7,20 @@ use super::{
 };
 use crate::patch::quote;
 
-/// The types of files in their modes, as git writes them.
+/// The file types in `st_mode`, as git writes them.
 const REGULAR: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
 
-/// A text has no zero byte among as many bytes, as git sees it.
-const LOOKED_AT: usize = 8000;
+/// How many bytes are searched for a NUL to detect a binary file; git uses the
+/// same number.
+const BINARY_CHECK_BYTES: usize = 8000;
 
-/// How differences are shown.
+/// How to write a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiffOptions {
-    /// How many lines that did not change are shown around those that did.
-    /// Three by default.
+    /// The number of context lines around each change. The default is three.
     pub context: usize,
-    /// Files with more bytes are treated as if they were binary. 16 MiB by
-    /// default.
+    /// Larger files are treated like binary files. The default is 16 MiB.
     pub max_size: usize,
 }
 
@@ -34,30 +33,33 @@ impl Default for DiffOptions {
     }
 }
 
-/// What has changed at one path, as far as it can be shown.
+/// A change at one path, with the patch for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDiff {
     change: Change,
-    shown: Shown,
+    detail: PatchDetail,
     patch: Vec<u8>,
 }
 
-/// How much of a change is in a patch.
+/// How much of a change a patch contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Shown {
-    /// All of it.
-    Whole,
-    /// Only that there is one: the file is binary, or too large, or its content
-    /// was not kept, or all patches together have become too large. Such a patch is refused when it is to be applied.
-    Named,
-    /// Nothing: patches know no directories, devices, sockets and pipes.
-    Nothing,
+pub enum PatchDetail {
+    /// The whole change.
+    Full,
+    /// Only the fact that the file changed: it is binary, or too large, or its
+    /// content was not kept, or all patches together are too large. Such a
+    /// patch cannot be applied.
+    NameOnly,
+    /// Nothing: patches cannot describe directories, devices, sockets and
+    /// pipes.
+    None,
 }
 
 impl FileDiff {
-    /// Shows a change. The contents are those of regular files, or `None` if
-    /// there is no such file or its content is not known.
+    /// Writes the patch for a change. `old` and `new` are the contents of
+    /// regular files, or `None` if there is no such file or its content is
+    /// unknown.
     pub fn new(
         change: Change,
         old: Option<&[u8]>,
@@ -66,59 +68,59 @@ impl FileDiff {
     ) -> Self {
         let old_side = change.old.as_ref().and_then(|entry| Side::new(entry, old));
         let new_side = change.new.as_ref().and_then(|entry| Side::new(entry, new));
-        let mut page = Page {
+        let mut patch = PatchWriter {
             path: change.path.as_os_str().as_bytes(),
             options,
             text: Vec::new(),
-            shown: Shown::Whole,
+            detail: PatchDetail::Full,
         };
         match (old_side, new_side) {
-            (None, None) => page.shown = Shown::Nothing,
+            (None, None) => patch.detail = PatchDetail::None,
             (Some(old), Some(new)) if old.mode < SYMLINK && new.mode < SYMLINK => {
                 let is_same = change.old.as_ref().map(|entry| &entry.kind)
                     == change.new.as_ref().map(|entry| &entry.kind);
-                page.modify(old, new, is_same);
+                patch.modify(old, new, is_same);
             }
-            // As git has it, one that becomes another is removed first.
+            // A change of type is a removal and an addition, as in git.
             (old, new) => {
                 if let Some(old) = old {
-                    page.delete(old);
+                    patch.delete(old);
                 }
                 if let Some(new) = new {
-                    page.add(new);
+                    patch.add(new);
                 }
             }
         }
         Self {
-            shown: page.shown,
-            patch: page.text,
+            detail: patch.detail,
+            patch: patch.text,
             change,
         }
     }
 
-    /// The same change, with the texts of files only named.
+    /// Returns the same change without the lines of files.
     pub fn without_texts(self, options: DiffOptions) -> Self {
         Self::new(self.change, None, None, options)
     }
 
-    /// What has changed.
+    /// Returns the change.
     pub fn change(&self) -> &Change {
         &self.change
     }
 
-    /// How much of it is in the patch.
-    pub fn shown(&self) -> Shown {
-        self.shown
+    /// Returns how much of the change the patch contains.
+    pub fn detail(&self) -> PatchDetail {
+        self.detail
     }
 
-    /// The part of a patch for this path, as git writes it. It holds bytes of
-    /// the guest: print it for people through [`printable`](crate::printable).
+    /// Returns the patch for this path in git's format. It contains bytes from
+    /// the guest: print it through [`printable`](crate::printable()).
     pub fn patch(&self) -> &[u8] {
         &self.patch
     }
 }
 
-/// What is at a path, if a patch can tell.
+/// The old or new file, if a patch can describe it.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     mode: u32,
@@ -141,15 +143,15 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The part of a patch for one path, while it is written.
-struct Page<'a> {
+/// Writes the patch for one path.
+struct PatchWriter<'a> {
     path: &'a [u8],
     options: DiffOptions,
     text: Vec<u8>,
-    shown: Shown,
+    detail: PatchDetail,
 }
 
-impl Page<'_> {
+impl PatchWriter<'_> {
     fn add(&mut self, new: Side<'_>) {
         self.begin();
         self.line(&format!("new file mode {:o}", new.mode));
@@ -184,21 +186,21 @@ impl Page<'_> {
             _ => None,
         };
         let Some(hunks) = hunks else {
-            self.shown = Shown::Named;
+            self.detail = PatchDetail::NameOnly;
             self.line(&format!("Binary files {old_name} and {new_name} differ"));
             return;
         };
         if hunks.is_empty() {
             return;
         }
-        self.line(&format!("--- {old_name}{}", end_of_name(old_name)));
-        self.line(&format!("+++ {new_name}{}", end_of_name(new_name)));
+        self.line(&format!("--- {old_name}{}", name_terminator(old_name)));
+        self.line(&format!("+++ {new_name}{}", name_terminator(new_name)));
         self.text.extend_from_slice(&hunks);
     }
 
     fn text_of<'c>(&self, content: Option<&'c [u8]>) -> Option<&'c [u8]> {
         let content = content.filter(|content| content.len() <= self.options.max_size)?;
-        let start = content.get(..LOOKED_AT).unwrap_or(content);
+        let start = content.get(..BINARY_CHECK_BYTES).unwrap_or(content);
         memchr::memchr(0, start).is_none().then_some(content)
     }
 
@@ -212,8 +214,9 @@ impl Page<'_> {
     }
 }
 
-/// A name with blanks would be taken for one with a time behind it.
-fn end_of_name(name: &str) -> &'static str {
+/// Returns a tab after an unquoted name with spaces. Without it, readers could
+/// take the rest of the name for a timestamp.
+fn name_terminator(name: &str) -> &'static str {
     let is_quoted = name.starts_with('"');
     if name.contains(' ') && !is_quoted {
         "\t"

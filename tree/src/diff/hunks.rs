@@ -1,17 +1,17 @@
-//! Edits as the hunks of a unified patch.
+//! Writes edits as the hunks of a unified patch.
 
 use std::ops::Range;
 
 use super::edits::{Edit, edits};
 use crate::patch::Lines;
 
-/// The hunks of the patch from the one text to the other. `None` if they have
+/// Returns the hunks that turn `old` into `new`, or `None` if one of them has
 /// too many lines.
 pub(super) fn hunks(old: &[u8], new: &[u8], context: usize) -> Option<Vec<u8>> {
     let (old, new) = (Lines::split(old)?, Lines::split(new)?);
     let edits = edits(&old, &new);
     let mut text = Vec::new();
-    // Edits with less between them than the context of both share a hunk.
+    // Edits whose context would touch or overlap share a hunk.
     let is_near =
         |first: &Edit, second: &Edit| second.old.start - first.old.end <= context.saturating_mul(2);
     for group in edits.chunk_by(is_near) {
@@ -30,7 +30,7 @@ fn write_hunk(
     let (Some(first), Some(last)) = (group.first(), group.last()) else {
         return;
     };
-    // Context is the same in both texts, so both have as much of it.
+    // Context lines are common, so both ranges have equally many.
     let leading = first.old.start.min(context);
     let trailing = (old.len() - last.old.end).min(context);
     let old_range = first.old.start - leading..last.old.end + trailing;
@@ -47,8 +47,8 @@ fn write_hunk(
     write_lines(text, b' ', old, done..old_range.end);
 }
 
-/// A range is told by its first line and its length; an empty one by the line
-/// before it.
+/// Formats a range of a hunk header: the first line and the length, or for an
+/// empty range the line before it and 0.
 fn range_text(range: &Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.start),
@@ -62,7 +62,7 @@ fn write_lines(text: &mut Vec<u8>, mark: u8, lines: &Lines<'_>, range: Range<usi
         text.push(mark);
         text.extend_from_slice(line.text);
         text.push(b'\n');
-        if !line.ended {
+        if !line.has_newline {
             text.extend_from_slice(b"\\ No newline at end of file\n");
         }
     }

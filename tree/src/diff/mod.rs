@@ -1,4 +1,4 @@
-//! What has changed in a tree: manifests, their comparison, and patches of it.
+//! Compares two trees and writes the difference as a patch.
 //!
 //! ```text
 //!  Manifest ──┐
@@ -6,9 +6,9 @@
 //!  Manifest ──┘
 //! ```
 //!
-//! Everything here is pure: whoever calls it gets the manifests and the contents
-//! from the guest. The patch is what [`Patch`](crate::patch::Patch) and `git apply`
-//! take.
+//! This module does no I/O: the caller reads the manifests and the contents
+//! from the guest. [`Patch`](crate::patch::Patch) and `git apply` accept the
+//! patch.
 
 mod change;
 mod collector;
@@ -16,14 +16,14 @@ mod edits;
 mod file_diff;
 mod hunks;
 mod manifest;
-mod store;
+mod serialize;
 #[cfg(test)]
 mod tests;
-mod whole;
+mod tree_diff;
 
 pub use change::{Change, ChangeKind};
-pub use collector::{DiffCollector, DiffLimits};
-pub use file_diff::{DiffOptions, FileDiff, Shown};
+pub use collector::{DiffCollector, DiffLimits, DiffTooLarge};
+pub use file_diff::{DiffOptions, FileDiff, PatchDetail};
 pub use manifest::{Manifest, ManifestEntry, ManifestKind};
-pub use store::ManifestError;
-pub use whole::Diff;
+pub use serialize::ManifestError;
+pub use tree_diff::Diff;

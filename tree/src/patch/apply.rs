@@ -2,33 +2,33 @@ use super::{
     file::{FilePatch, FilePatchKind},
     hunk::{Hunk, HunkLine, HunkLineKind},
     line::{Lines, TextLine},
-    mismatch::{HunkMismatch, HunkState, Mismatch, MismatchReason, line_number},
+    mismatch::{HunkMismatch, Mismatch, MismatchKind, MismatchReason, line_number},
     nearest::nearest,
-    search::{Anchor, Found, Search},
+    search::{Anchor, Search, SearchResult},
 };
 
-/// How exact a patch must fit.
+/// How exactly a patch must match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplyOptions {
-    /// How many lines at the beginning and the end of a hunk's context may
-    /// differ, as with `patch --fuzz`. None by default.
+    /// How many lines at the start and the end of a hunk's context may differ,
+    /// as with `patch --fuzz`. The default is 0.
     pub fuzz: u32,
 }
 
 impl FilePatch<'_> {
-    /// Applies the patch to the content of a file, or the target of a symlink.
-    /// `None` stands for no file, before and after.
+    /// Applies the patch to the content of a file, or to the target of a
+    /// symlink. `None` means that the file does not exist, before and after.
     ///
-    /// Each hunk is looked for where its first line says, moved as far as the
-    /// hunk before it was; then at the nearest other place. A hunk that has
-    /// context, but none behind its changes, fits only the end of the file; one
-    /// for the first line that has none before them only its beginning. With
-    /// [`ApplyOptions::fuzz`] neither counts, and lines of the context may
-    /// differ, but not all.
+    /// Looks for each hunk at its stated line, shifted by the offset of the
+    /// hunk before it, then at the nearest other place. A hunk with context,
+    /// but without trailing context, matches only at the end of the file. A
+    /// hunk for line 1 without leading context matches only at the start. With
+    /// [`ApplyOptions::fuzz`] these two rules do not apply, and some but not
+    /// all context lines may differ.
     ///
     /// # Errors
     ///
-    /// If it does not fit. The error tells where it came closest.
+    /// If the patch does not match. The error contains the closest match.
     pub fn apply(
         &self,
         old: Option<&[u8]>,
@@ -46,7 +46,7 @@ impl FilePatch<'_> {
         let new = self.apply_hunks(&lines, options).map_err(mismatch)?;
         match (self.kind, new.is_empty()) {
             (FilePatchKind::Deleted, true) => Ok(None),
-            (FilePatchKind::Deleted, false) => Err(mismatch(MismatchReason::Remains)),
+            (FilePatchKind::Deleted, false) => Err(mismatch(MismatchReason::ExtraContent)),
             _ => Ok(Some(new)),
         }
     }
@@ -56,69 +56,70 @@ impl FilePatch<'_> {
         lines: &Lines<'_>,
         options: ApplyOptions,
     ) -> Result<Vec<u8>, MismatchReason> {
-        let returns = match lines.get(0) {
-            _ if !self.has_returns => Returns::Keep,
-            Some(line) if line.text.ends_with(b"\r") => Returns::KeepIfEnded,
-            _ => Returns::Remove,
+        let carriage_returns = match lines.get(0) {
+            _ if !self.has_carriage_returns => CarriageReturns::Keep,
+            Some(line) if line.text.ends_with(b"\r") => CarriageReturns::KeepBeforeNewline,
+            _ => CarriageReturns::Remove,
         };
         let mut search = Search::new(lines);
         let mut new = Vec::new();
         let mut done = 0;
-        let mut moved: i64 = 0;
+        let mut offset: i64 = 0;
         for (index, hunk) in self.hunks.iter().enumerate() {
-            let body = Body::new(hunk, returns);
-            let told = i64::try_from(hunk.old.first_index()).unwrap_or(i64::MAX);
-            let wanted = usize::try_from(told.saturating_add(moved)).unwrap_or(0);
-            let place = body
-                .locate(&mut search, wanted, done, options.fuzz)
-                .map_err(|state| body.mismatch(&mut search, state, index, wanted, done))?;
-            new.extend_from_slice(lines.bytes(done..place.at));
-            done = place.write(&body, lines, &mut new);
-            let begin = place.at.saturating_sub(place.skipped_first);
-            moved = i64::try_from(begin)
+            let body = HunkBody::new(hunk, carriage_returns);
+            let stated = i64::try_from(hunk.old.first_index()).unwrap_or(i64::MAX);
+            let expected = usize::try_from(stated.saturating_add(offset)).unwrap_or(0);
+            let found = body
+                .locate(&mut search, expected, done, options.fuzz)
+                .map_err(|kind| body.mismatch(&mut search, kind, index, expected, done))?;
+            new.extend_from_slice(lines.bytes(done..found.at));
+            done = found.write(&body, lines, &mut new);
+            let begin = found.at.saturating_sub(found.skipped_first);
+            offset = i64::try_from(begin)
                 .unwrap_or(i64::MAX)
-                .saturating_sub(told);
+                .saturating_sub(stated);
         }
         new.extend_from_slice(lines.bytes(done..lines.len()));
         Ok(new)
     }
 }
 
-/// What is done with carriage returns that a patch got on its way.
+/// How to treat carriage returns that were added to the patch, for example by a
+/// mail program.
 #[derive(Clone, Copy)]
-enum Returns {
-    /// It got none.
+enum CarriageReturns {
+    /// None were added.
     Keep,
-    /// The file has them too, but for a last line without newline.
-    KeepIfEnded,
-    /// The file has none.
+    /// The file has them too, except on a last line without newline.
+    KeepBeforeNewline,
+    /// The file has none, so remove them from the hunk.
     Remove,
 }
 
-/// The lines of a hunk, as they are compared with the file.
-struct Body<'a> {
+/// A hunk with added carriage returns removed, as it is compared with the file.
+struct HunkBody<'a> {
     hunk: &'a Hunk<'a>,
     lines: Vec<(HunkLineKind, TextLine<'a>)>,
     old: Vec<TextLine<'a>>,
-    /// How many lines of context it begins and ends with.
+    /// The number of context lines at its start and its end.
     leading: usize,
     trailing: usize,
 }
 
-/// Where a hunk fits.
+/// Where a hunk matches.
 struct HunkMatch {
-    /// The line of the file that is the first of those compared.
+    /// The index of the first compared line in the file.
     at: usize,
-    /// Lines of context that were not compared.
+    /// The number of context lines that fuzz skipped.
     skipped_first: usize,
     skipped_last: usize,
 }
 
-impl<'a> Body<'a> {
-    fn new(hunk: &'a Hunk<'a>, returns: Returns) -> Self {
-        let line = |hunk_line: &HunkLine<'a>| match returns {
-            Returns::Keep => hunk_line.line(),
-            Returns::KeepIfEnded if hunk_line.ended => hunk_line.line(),
+impl<'a> HunkBody<'a> {
+    fn new(hunk: &'a Hunk<'a>, carriage_returns: CarriageReturns) -> Self {
+        let line = |hunk_line: &HunkLine<'a>| match carriage_returns {
+            CarriageReturns::Keep => hunk_line.line(),
+            CarriageReturns::KeepBeforeNewline if hunk_line.has_newline => hunk_line.line(),
             _ => hunk_line.line().without_carriage_return(),
         };
         let lines: Vec<_> = hunk
@@ -144,14 +145,14 @@ impl<'a> Body<'a> {
     fn locate(
         &self,
         search: &mut Search<'_>,
-        wanted: usize,
-        first: usize,
+        expected: usize,
+        earliest: usize,
         fuzz: u32,
-    ) -> Result<HunkMatch, HunkState> {
+    ) -> Result<HunkMatch, MismatchKind> {
         let context = self.leading.max(self.trailing);
         let fuzz = usize::try_from(fuzz).map_or(context, |fuzz| fuzz.min(context));
         for fuzz in 0..=fuzz {
-            // The longer side loses its lines first.
+            // Fuzz first skips lines of the longer context.
             let skip = |length: usize| (fuzz + length).saturating_sub(context).min(length);
             let (skipped_first, skipped_last) = (skip(self.leading), skip(self.trailing));
             let compared = self.old.len().saturating_sub(skipped_last);
@@ -162,32 +163,34 @@ impl<'a> Body<'a> {
                 break;
             }
             let anchor = self.anchor(fuzz);
-            match search.find(pattern, wanted + skipped_first, first, anchor) {
-                Found::At(at) if self.ends_well(search.lines(), at + pattern.len()) => {
+            match search.find(pattern, expected + skipped_first, earliest, anchor) {
+                SearchResult::At(at)
+                    if self.keeps_lines_apart(search.lines(), at + pattern.len()) =>
+                {
                     return Ok(HunkMatch {
                         at,
                         skipped_first,
                         skipped_last,
                     });
                 }
-                Found::TooSlow => return Err(HunkState::TooSlow),
+                SearchResult::LimitReached => return Err(MismatchKind::TooSlow),
                 _ => {}
             }
         }
-        Err(HunkState::Differs)
+        Err(MismatchKind::Differs)
     }
 
     fn anchor(&self, fuzz: usize) -> Anchor {
-        let makes_end = self
+        let ends_file = self
             .hunk
             .lines
             .iter()
-            .any(|line| line.is_new() && !line.ended);
+            .any(|line| line.is_new() && !line.has_newline);
         let has_context = self.leading > 0 || self.trailing > 0;
         let may_move = fuzz > 0 || !has_context;
         let start = !may_move && self.leading == 0 && self.hunk.old.start <= 1;
-        // A line without newline can only be the last.
-        let end = !may_move && self.trailing == 0 || makes_end && !self.old.is_empty();
+        // A line without newline must be the last one.
+        let end = !may_move && self.trailing == 0 || ends_file && !self.old.is_empty();
         match (start, end) {
             (true, true) => Anchor::Both,
             (true, false) => Anchor::Start,
@@ -196,8 +199,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether no two lines of the new file would run into one.
-    fn ends_well(&self, lines: &Lines<'_>, end: usize) -> bool {
+    /// Returns whether the hunk would not join two lines of the new file.
+    fn keeps_lines_apart(&self, lines: &Lines<'_>, end: usize) -> bool {
         let at_end = end == lines.len();
         let added = self
             .lines
@@ -205,8 +208,10 @@ impl<'a> Body<'a> {
             .rev()
             .find(|(kind, _)| *kind != HunkLineKind::Removed);
         match added {
-            Some((_, line)) if !line.ended => at_end && (lines.is_ended() || !self.old.is_empty()),
-            Some(_) if at_end && self.old.is_empty() => lines.is_ended(),
+            Some((_, line)) if !line.has_newline => {
+                at_end && (lines.ends_with_newline() || !self.old.is_empty())
+            }
+            Some(_) if at_end && self.old.is_empty() => lines.ends_with_newline(),
             _ => true,
         }
     }
@@ -214,29 +219,31 @@ impl<'a> Body<'a> {
     fn mismatch(
         &self,
         search: &mut Search<'_>,
-        state: HunkState,
+        kind: MismatchKind,
         index: usize,
-        wanted: usize,
-        first: usize,
+        expected: usize,
+        earliest: usize,
     ) -> MismatchReason {
-        let nearest = nearest(search, &self.old, wanted, self.anchor(0));
-        let state = match state {
-            HunkState::Differs if self.is_applied(search, wanted, first) => HunkState::Applied,
-            HunkState::Differs if self.differs_in_ends(search.lines(), wanted) => {
-                HunkState::LineEnds
+        let nearest = nearest(search, &self.old, expected, self.anchor(0));
+        let kind = match kind {
+            MismatchKind::Differs if self.is_applied(search, expected, earliest) => {
+                MismatchKind::Applied
             }
-            state => state,
+            MismatchKind::Differs if self.differs_in_line_endings(search.lines(), expected) => {
+                MismatchKind::LineEndings
+            }
+            kind => kind,
         };
         MismatchReason::Hunk(Box::new(HunkMismatch {
             hunk: index + 1,
             patch_line: self.hunk.patch_line,
-            file_line: line_number(wanted),
-            state,
+            file_line: line_number(expected),
+            kind,
             nearest,
         }))
     }
 
-    fn is_applied(&self, search: &mut Search<'_>, wanted: usize, first: usize) -> bool {
+    fn is_applied(&self, search: &mut Search<'_>, expected: usize, earliest: usize) -> bool {
         let new: Vec<_> = self
             .lines
             .iter()
@@ -245,13 +252,13 @@ impl<'a> Body<'a> {
             .collect();
         !new.is_empty()
             && matches!(
-                search.find(&new, wanted, first, Anchor::Anywhere),
-                Found::At(_)
+                search.find(&new, expected, earliest, Anchor::Anywhere),
+                SearchResult::At(_)
             )
     }
 
-    fn differs_in_ends(&self, lines: &Lines<'_>, wanted: usize) -> bool {
-        let found = (wanted..).map_while(|index| lines.get(index));
+    fn differs_in_line_endings(&self, lines: &Lines<'_>, expected: usize) -> bool {
+        let found = (expected..).map_while(|index| lines.get(index));
         let pairs: Vec<_> = self.old.iter().copied().zip(found).collect();
         let has_same_text = |(line, found): &(TextLine<'_>, TextLine<'_>)| {
             line.without_carriage_return().text == found.without_carriage_return().text
@@ -263,9 +270,9 @@ impl<'a> Body<'a> {
 }
 
 impl HunkMatch {
-    /// Writes the new lines of the hunk, and tells which line of the file is
-    /// behind it.
-    fn write(&self, body: &Body<'_>, lines: &Lines<'_>, new: &mut Vec<u8>) -> usize {
+    /// Writes the new lines of the hunk. Returns the index of the line after
+    /// it.
+    fn write(&self, body: &HunkBody<'_>, lines: &Lines<'_>, new: &mut Vec<u8>) -> usize {
         let mut next = self.at;
         let compared = body.lines.len().saturating_sub(self.skipped_last);
         let changes = body.lines.get(self.skipped_first..compared);
@@ -278,7 +285,7 @@ impl HunkMatch {
                 HunkLineKind::Removed => next += 1,
                 HunkLineKind::Added => {
                     new.extend_from_slice(line.text);
-                    if line.ended {
+                    if line.has_newline {
                         new.push(b'\n');
                     }
                 }

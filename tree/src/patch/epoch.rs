@@ -1,14 +1,15 @@
-//! The time stamp that says that there is no file.
+//! Recognises the timestamp of a file that does not exist.
 
-/// Whether this is the first second of 1970, as `diff -N` writes it for a file
+/// Returns whether this is the start of 1970, which `diff -N` writes for a file
 /// that does not exist: `1970-01-01 01:00:00.000000000 +0100`.
-pub(super) fn is_epoch(stamp: &[u8]) -> bool {
-    parse(stamp).is_some_and(|minutes| minutes == 0)
+pub(super) fn is_epoch(timestamp: &[u8]) -> bool {
+    parse(timestamp).is_some_and(|minutes| minutes == 0)
 }
 
-/// Minutes from the start of 1970, if the stamp is close to it.
-fn parse(stamp: &[u8]) -> Option<i32> {
-    let mut parts = str::from_utf8(stamp).ok()?.split_ascii_whitespace();
+/// Returns the minutes since the start of 1970, or `None` unless the timestamp
+/// is within a day of it.
+fn parse(timestamp: &[u8]) -> Option<i32> {
+    let mut parts = str::from_utf8(timestamp).ok()?.split_ascii_whitespace();
     let day = match parts.next()? {
         "1970-01-01" => 0,
         "1969-12-31" => -1,

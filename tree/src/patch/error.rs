@@ -1,99 +1,99 @@
 use super::name::BadName;
 
-/// What is wrong with the text of a patch. Nothing of it was applied.
+/// The text is not a valid patch. Nothing was applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the patch: {kind}")]
 #[non_exhaustive]
 pub struct PatchError {
-    /// The line of the patch, from 1.
+    /// The line of the patch, counted from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The kind of error.
     pub kind: PatchErrorKind,
 }
 
-/// What can be wrong with the text of a patch. Names of files in it are quoted
-/// as git does it, and safe to print.
+/// The kind of a [`PatchError`]. Names of files are quoted as in git, and safe
+/// to print.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatchErrorKind {
-    /// There is no patch in the text.
+    /// The text contains no patch.
     #[error("there is no unified patch in the text: make one with `git diff` or `diff -u`")]
     NoPatch,
-    /// The patch is too long to be worked on.
-    #[error("the patch has more than {limit} {what}: cut it into several")]
+    /// The patch exceeds a limit.
+    #[error("the patch has more than {limit} {what}: split it into several")]
     TooLong {
-        /// What there is too much of.
+        /// The unit of the limit.
         what: &'static str,
-        /// How much is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// A name is missing, or cannot be used.
+    /// A name is missing or invalid.
     #[error("{0}")]
     BadName(#[from] BadName),
-    /// No line tells which file is meant.
-    #[error("no line tells which file this is for")]
+    /// No line names the file.
+    #[error("no line names the file that this is for")]
     NoName,
-    /// Two lines name different files where they should name the same.
-    #[error("the lines above name two files, {first} and {second}, for one")]
+    /// Two lines that must name the same file name different ones.
+    #[error("the lines above name different files, {first} and {second}")]
     NamesDiffer {
-        /// The one.
+        /// One name.
         first: String,
-        /// The other.
+        /// The other name.
         second: String,
     },
-    /// A file is changed, or made, by two parts of the patch.
+    /// Two parts of the patch change or create the same file.
     #[error("{path} is changed twice: apply one patch after the other")]
-    Twice {
+    DuplicatePath {
         /// The file.
         path: String,
     },
-    /// A file is made beneath another file.
-    #[error("{path} is to be made beneath a file of this patch")]
-    BeneathFile {
+    /// A path of the new tree is below another file of the patch.
+    #[error("{path} would be below a file of this patch")]
+    PathBelowFile {
         /// The file.
         path: String,
     },
-    /// The mode is no number, or not that of a file or a symlink.
+    /// The mode is not a number, or not that of a file or a symlink.
     #[error("not the mode of a file or a symlink")]
     BadMode,
-    /// The content of the file is binary; only text can be patched.
-    #[error("{path} is binary, and cannot be patched: copy the file instead")]
+    /// The file is binary. Only text can be patched.
+    #[error("{path} is binary, so it cannot be patched: copy the file instead")]
     Binary {
         /// The file.
         path: String,
     },
     /// The part for a file changes nothing.
-    #[error("{path} is named, but nothing is said to change: is the patch cut off?")]
+    #[error("the patch names {path}, but has no change for it: is the patch truncated?")]
     NoChange {
         /// The file.
         path: String,
     },
-    /// Lines of a hunk without a file that they are for.
+    /// A hunk without `---` and `+++` lines before it.
     #[error("a hunk without `---` and `+++` lines above it")]
     HunkWithoutFile,
     /// `---` and `+++` lines without a hunk.
     #[error("no hunk (`@@ -1 +1 @@`) follows the `+++` line")]
     FileWithoutHunk,
-    /// The line that begins a hunk makes no sense.
-    #[error("not a hunk's first line: it should look like `@@ -1,2 +1,3 @@`")]
-    BadHunk,
-    /// The numbers of a hunk are impossible.
-    #[error("impossible line numbers")]
+    /// The header line of a hunk is malformed.
+    #[error("not a valid hunk header: it should look like `@@ -1,2 +1,3 @@`")]
+    BadHeader,
+    /// The line numbers of a hunk are out of range.
+    #[error("the line numbers are out of range")]
     BadRange,
     /// A hunk begins before the one above it ends.
     #[error("the hunk begins before the end of the one above it")]
     OutOfOrder,
-    /// A hunk has less lines than it says.
-    #[error("the hunk ends here, but its first line tells of more lines")]
+    /// A hunk has fewer lines than its header states.
+    #[error("the hunk ends here, but its header states more lines")]
     HunkTooShort,
-    /// A hunk has more lines than it says.
-    #[error("the hunk has more lines than its first line tells")]
+    /// A hunk has more lines than its header states.
+    #[error("the hunk has more lines than its header states")]
     HunkTooLong,
-    /// `\ No newline at end of file` where it cannot be.
+    /// `\ No newline at end of file` follows a line that is not the last.
     #[error("a line without newline must be the last of its file")]
-    NewlineMissing,
-    /// A file that is to be added has lines already, or one that is to be
-    /// removed keeps some.
+    NoNewline,
+    /// The patch adds a file but has old lines, or deletes it but has new
+    /// lines.
     #[error("a file that does not exist cannot have lines")]
-    LinesOfNothing,
+    LinesInMissingFile,
 }

@@ -1,4 +1,4 @@
-//! The part of a patch for one file, as git writes it.
+//! Parses the part of a patch for one file in git's format.
 
 use std::path::PathBuf;
 
@@ -8,16 +8,16 @@ use super::{
     hunk::Hunk,
     name::{BadName, quote_path, stripped, unquote},
     parse::Strip,
-    plain::Name,
+    plain::HeaderName,
     reader::Reader,
 };
 
-/// The type of a file in its mode, and those that a patch can be for.
-const TYPE: u32 = 0o170_000;
+/// The file type bits of a mode, and the types that a patch can describe.
+const TYPE_MASK: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
 
-/// Reads from `diff --git` to the end of the last hunk.
+/// Parses from `diff --git` to the end of the last hunk.
 pub(super) fn parse<'a>(
     reader: &mut Reader<'a>,
     strip: Strip,
@@ -28,18 +28,18 @@ pub(super) fn parse<'a>(
         Strip::Exactly(levels) => levels,
     };
     let first = reader.current().map_or(&b""[..], |line| line.text);
-    let mut header = Header {
+    let mut header = GitHeader {
         levels,
-        ..Header::default()
+        ..GitHeader::default()
     };
     let names = first.get(b"diff --git ".len()..).unwrap_or_default();
-    header.same = same_name(names.strip_suffix(b"\r").unwrap_or(names), levels)
+    header.diff_line_path = diff_line_path(names.strip_suffix(b"\r").unwrap_or(names), levels)
         .map_err(|bad| reader.error(bad.into()))?;
     reader.advance();
     while let Some(line) = reader.current() {
         let text = line.without_carriage_return().text;
         if text == b"GIT binary patch" || text.starts_with(b"Binary files ") {
-            let path = header.any_path().ok_or(PatchErrorKind::NoName);
+            let path = header.known_path().ok_or(PatchErrorKind::NoName);
             return Err(begin.error(match path {
                 Ok(path) => PatchErrorKind::Binary {
                     path: quote_path(&path),
@@ -47,11 +47,11 @@ pub(super) fn parse<'a>(
                 Err(kind) => kind,
             }));
         }
-        let is_header = if text.starts_with(b"--- ") && reader.before(b"+++ ") {
-            let old = Name::parse(line);
+        let is_header = if text.starts_with(b"--- ") && reader.next_starts_with(b"+++ ") {
+            let old = HeaderName::parse(line);
             header.add_old_name(old).map(|()| true)
         } else if text.starts_with(b"+++ ") {
-            header.add_new_name(Name::parse(line)).map(|()| true)
+            header.add_new_name(HeaderName::parse(line)).map(|()| true)
         } else {
             header.add(text)
         };
@@ -60,7 +60,7 @@ pub(super) fn parse<'a>(
         }
         reader.advance();
     }
-    if header.has_names && !reader.at(b"@@ -") {
+    if header.has_names && !reader.starts_with(b"@@ -") {
         return Err(reader.error(PatchErrorKind::FileWithoutHunk));
     }
     let hunks = Hunk::parse_all(reader)?;
@@ -69,12 +69,12 @@ pub(super) fn parse<'a>(
         .map_err(|kind| begin.error(kind))
 }
 
-/// What git tells before the hunks.
+/// The header lines before the hunks.
 #[derive(Default)]
-struct Header {
+struct GitHeader {
     levels: usize,
-    /// The name in the first line, if it is the same twice.
-    same: Option<PathBuf>,
+    /// The path in the `diff --git` line, if it is the same twice.
+    diff_line_path: Option<PathBuf>,
     /// From `---`, `rename from` or `copy from`, and from their counterparts.
     old: Option<PathBuf>,
     new: Option<PathBuf>,
@@ -82,12 +82,12 @@ struct Header {
     new_mode: Option<u32>,
     index_mode: Option<u32>,
     kind: Option<FilePatchKind>,
-    /// Whether there are `---` and `+++`.
+    /// Whether there is a `---` line.
     has_names: bool,
 }
 
-impl Header {
-    /// Whether the line belongs to the header.
+impl GitHeader {
+    /// Adds a header line. Returns whether the line belongs to the header.
     fn add(&mut self, line: &[u8]) -> Result<bool, PatchErrorKind> {
         let value = |key: &str| line.strip_prefix(key.as_bytes());
         if let Some(mode) = value("old mode ") {
@@ -102,18 +102,18 @@ impl Header {
             self.kind = Some(FilePatchKind::Added);
         } else if let Some(name) = value("rename from ") {
             self.kind = Some(FilePatchKind::Renamed);
-            self.add_old(whole_name(name, self.levels)?)?;
+            self.add_old(unprefixed_path(name, self.levels)?)?;
         } else if let Some(name) = value("rename to ") {
             self.kind = Some(FilePatchKind::Renamed);
-            self.add_new(whole_name(name, self.levels)?)?;
+            self.add_new(unprefixed_path(name, self.levels)?)?;
         } else if let Some(name) = value("copy from ") {
             self.kind = Some(FilePatchKind::Copied);
-            self.add_old(whole_name(name, self.levels)?)?;
+            self.add_old(unprefixed_path(name, self.levels)?)?;
         } else if let Some(name) = value("copy to ") {
             self.kind = Some(FilePatchKind::Copied);
-            self.add_new(whole_name(name, self.levels)?)?;
+            self.add_new(unprefixed_path(name, self.levels)?)?;
         } else if let Some(index) = value("index ") {
-            // The mode is there if it stays the same.
+            // It has a mode if the mode does not change.
             if let Some(blank) = memchr::memchr(b' ', index) {
                 self.index_mode = Some(parse_mode(&index[blank + 1..])?);
             }
@@ -126,19 +126,25 @@ impl Header {
         Ok(true)
     }
 
-    fn add_old_name(&mut self, name: Result<Name<'_>, BadName>) -> Result<(), PatchErrorKind> {
+    fn add_old_name(
+        &mut self,
+        name: Result<HeaderName<'_>, BadName>,
+    ) -> Result<(), PatchErrorKind> {
         let name = name?;
         self.has_names = true;
-        if name.is_null() {
+        if name.is_dev_null() {
             self.kind = Some(FilePatchKind::Added);
             return Ok(());
         }
         self.add_old(stripped(&name.bytes, self.levels)?)
     }
 
-    fn add_new_name(&mut self, name: Result<Name<'_>, BadName>) -> Result<(), PatchErrorKind> {
+    fn add_new_name(
+        &mut self,
+        name: Result<HeaderName<'_>, BadName>,
+    ) -> Result<(), PatchErrorKind> {
         let name = name?;
-        if name.is_null() {
+        if name.is_dev_null() {
             self.kind = Some(FilePatchKind::Deleted);
             return Ok(());
         }
@@ -146,22 +152,22 @@ impl Header {
     }
 
     fn add_old(&mut self, path: PathBuf) -> Result<(), PatchErrorKind> {
-        settle(&mut self.old, path)
+        set_consistent(&mut self.old, path)
     }
 
     fn add_new(&mut self, path: PathBuf) -> Result<(), PatchErrorKind> {
-        settle(&mut self.new, path)
+        set_consistent(&mut self.new, path)
     }
 
-    fn any_path(&self) -> Option<PathBuf> {
+    fn known_path(&self) -> Option<PathBuf> {
         let path = self.new.as_ref().or(self.old.as_ref());
-        path.or(self.same.as_ref()).cloned()
+        path.or(self.diff_line_path.as_ref()).cloned()
     }
 
     fn into_file(
         mut self,
         hunks: Vec<Hunk<'_>>,
-        has_returns: bool,
+        has_carriage_returns: bool,
     ) -> Result<FilePatch<'_>, PatchErrorKind> {
         let kind = self.kind.unwrap_or(FilePatchKind::Modified);
         let (old_path, new_path) = match kind {
@@ -170,14 +176,14 @@ impl Header {
                 let new = self.new.ok_or(PatchErrorKind::NoName)?;
                 if old == new {
                     let path = quote_path(&new);
-                    return Err(PatchErrorKind::Twice { path });
+                    return Err(PatchErrorKind::DuplicatePath { path });
                 }
                 (Some(old), Some(new))
             }
             _ => {
-                let mut path = self.same.take();
+                let mut path = self.diff_line_path.take();
                 for name in [self.old, self.new].into_iter().flatten() {
-                    settle(&mut path, name)?;
+                    set_consistent(&mut path, name)?;
                 }
                 let path = path.ok_or(PatchErrorKind::NoName)?;
                 (
@@ -193,13 +199,13 @@ impl Header {
             old_mode: self.old_mode.or(self.index_mode),
             new_mode: self.new_mode,
             hunks,
-            has_returns,
+            has_carriage_returns,
             may_create: false,
         })
     }
 }
 
-fn settle(known: &mut Option<PathBuf>, path: PathBuf) -> Result<(), PatchErrorKind> {
+fn set_consistent(known: &mut Option<PathBuf>, path: PathBuf) -> Result<(), PatchErrorKind> {
     match known {
         Some(known) if *known != path => Err(PatchErrorKind::NamesDiffer {
             first: quote_path(known),
@@ -216,12 +222,13 @@ fn parse_mode(text: &[u8]) -> Result<u32, PatchErrorKind> {
     str::from_utf8(text.trim_ascii())
         .ok()
         .and_then(|digits| u32::from_str_radix(digits, 8).ok())
-        .filter(|mode| matches!(mode & TYPE, REGULAR | SYMLINK) && *mode <= TYPE | 0o7777)
+        .filter(|mode| matches!(mode & TYPE_MASK, REGULAR | SYMLINK) && *mode <= TYPE_MASK | 0o7777)
         .ok_or(PatchErrorKind::BadMode)
 }
 
-/// A name behind `rename from` and the like: these have no `a/` before them.
-fn whole_name(text: &[u8], levels: usize) -> Result<PathBuf, BadName> {
+/// Parses the name after `rename from`, `copy to` and so on, which has no `a/`
+/// or `b/` prefix.
+fn unprefixed_path(text: &[u8], levels: usize) -> Result<PathBuf, BadName> {
     let levels = levels.saturating_sub(1);
     match unquote(text)? {
         Some((name, _)) => stripped(&name, levels),
@@ -229,28 +236,28 @@ fn whole_name(text: &[u8], levels: usize) -> Result<PathBuf, BadName> {
     }
 }
 
-/// The name in `a/name b/name`, if it is the same twice. Blanks in it make it
-/// unclear where the second begins.
-fn same_name(names: &[u8], levels: usize) -> Result<Option<PathBuf>, BadName> {
+/// Parses `a/name b/name`. Returns the path if it is the same twice. Spaces in
+/// the name make it ambiguous where the second one starts.
+fn diff_line_path(names: &[u8], levels: usize) -> Result<Option<PathBuf>, BadName> {
     if let Some((first, rest)) = unquote(names)? {
         let second = rest.strip_prefix(b" ").unwrap_or(rest);
         let second = unquote(second)?.map_or(second.to_vec(), |(name, _)| name);
-        return both(&first, &second, levels);
+        return path_if_equal(&first, &second, levels);
     }
     if let Some(blank) = names.windows(2).position(|pair| pair == b" \"") {
         let second = unquote(&names[blank + 1..])?.map(|(name, _)| name);
-        return both(&names[..blank], &second.unwrap_or_default(), levels);
+        return path_if_equal(&names[..blank], &second.unwrap_or_default(), levels);
     }
-    // With the same name twice and prefixes of the same length, the blank is in
+    // With equal names and prefixes of equal length, the separating space is in
     // the middle.
     let (first, second) = names.split_at(names.len() / 2);
     match second.strip_prefix(b" ") {
-        Some(second) => both(first, second, levels),
+        Some(second) => path_if_equal(first, second, levels),
         None => Ok(None),
     }
 }
 
-fn both(first: &[u8], second: &[u8], levels: usize) -> Result<Option<PathBuf>, BadName> {
+fn path_if_equal(first: &[u8], second: &[u8], levels: usize) -> Result<Option<PathBuf>, BadName> {
     let (first, second) = (stripped(first, levels)?, stripped(second, levels)?);
     Ok((first == second).then_some(first))
 }

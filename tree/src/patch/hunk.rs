@@ -4,10 +4,10 @@ use super::{
     reader::Reader,
 };
 
-/// No file has more lines.
+/// The largest accepted line number.
 const MAX_LINE_NUMBER: u64 = u32::MAX as u64;
 
-/// One place of a file that a patch changes.
+/// One contiguous part of a file that a patch changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk<'a> {
     pub(super) patch_line: u64,
@@ -16,76 +16,76 @@ pub struct Hunk<'a> {
     pub(super) lines: Vec<HunkLine<'a>>,
 }
 
-/// Lines of a file, as a hunk's first line tells them.
+/// A range of lines in a hunk header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineRange {
-    /// The first line, from 1; or the one before, if there are no lines.
+    /// The first line, counted from 1; for an empty range the line before it.
     pub start: u64,
-    /// How many lines.
+    /// The number of lines.
     pub count: u64,
 }
 
 /// One line of a hunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HunkLine<'a> {
-    /// What the patch does with the line.
+    /// The kind of line.
     pub kind: HunkLineKind,
-    /// What is in it, without the newline.
+    /// The content without the newline.
     pub text: &'a [u8],
-    /// Whether a newline ends it. If not, the file ends with it.
-    pub ended: bool,
+    /// Whether it ends with a newline. If not, it is the last line of the file.
+    pub has_newline: bool,
 }
 
-/// What a patch does with a line.
+/// The kind of a [`HunkLine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HunkLineKind {
-    /// It must be there, and stays.
+    /// Must exist, and stays.
     Context,
-    /// It must be there, and is taken out.
+    /// Must exist, and is removed.
     Removed,
-    /// It is put in.
+    /// Is added.
     Added,
 }
 
 impl<'a> Hunk<'a> {
-    /// The line of the patch with which the hunk begins.
+    /// Returns the line of the patch at which the hunk starts.
     pub fn patch_line(&self) -> u64 {
         self.patch_line
     }
 
-    /// The lines of the old file that it is about.
+    /// Returns the lines of the old file that it replaces.
     pub fn old_lines(&self) -> LineRange {
         self.old
     }
 
-    /// The lines of the new file that come of it.
+    /// Returns the lines of the new file that it makes.
     pub fn new_lines(&self) -> LineRange {
         self.new
     }
 
-    /// The lines of the hunk.
+    /// Returns the lines of the hunk.
     pub fn lines(&self) -> &[HunkLine<'a>] {
         &self.lines
     }
 
-    /// Reads all hunks of a file.
+    /// Parses all hunks of a file.
     pub(super) fn parse_all(reader: &mut Reader<'a>) -> Result<Vec<Self>, PatchError> {
         let mut hunks: Vec<Self> = Vec::new();
-        while reader.at(b"@@ -") {
+        while reader.starts_with(b"@@ -") {
             let begin = reader.clone();
             let hunk = Self::parse(reader)?;
             if let Some(last) = hunks.last() {
                 if hunk.old.first_index() < last.old.end_index() {
                     return Err(begin.error(PatchErrorKind::OutOfOrder));
                 }
-                if last.lines.iter().any(|line| !line.ended) {
-                    return Err(begin.error(PatchErrorKind::NewlineMissing));
+                if last.lines.iter().any(|line| !line.has_newline) {
+                    return Err(begin.error(PatchErrorKind::NoNewline));
                 }
             }
             hunks.push(hunk);
         }
         let line = reader.current().map_or(&b""[..], |line| line.text);
-        // What follows may be another file, or the signature of a mail.
+        // The next line may start another file or a mail signature.
         let is_other = line.starts_with(b"--- ") || line.trim_ascii_end() == b"--";
         if !hunks.is_empty() && !is_other && matches!(line.first(), Some(b' ' | b'+' | b'-')) {
             return Err(reader.error(PatchErrorKind::HunkTooLong));
@@ -97,7 +97,7 @@ impl<'a> Hunk<'a> {
         let patch_line = reader.number();
         let header = reader.current().map_or(&b""[..], |line| line.text);
         let (old, new) =
-            parse_header(header).ok_or_else(|| reader.error(PatchErrorKind::BadHunk))?;
+            parse_header(header).ok_or_else(|| reader.error(PatchErrorKind::BadHeader))?;
         if !old.is_possible() || !new.is_possible() {
             return Err(reader.error(PatchErrorKind::BadRange));
         }
@@ -113,33 +113,33 @@ impl<'a> Hunk<'a> {
     }
 
     fn parse_lines(&mut self, reader: &mut Reader<'a>) -> Result<(), PatchError> {
-        let mut sides = Sides {
+        let mut left = LinesLeft {
             old: self.old.count,
             new: self.new.count,
-            old_ended: true,
-            new_ended: true,
+            old_open: true,
+            new_open: true,
         };
-        while sides.old > 0 || sides.new > 0 {
+        while left.old > 0 || left.new > 0 {
             let line = reader
                 .current()
                 .and_then(HunkLine::parse)
                 .ok_or_else(|| reader.error(PatchErrorKind::HunkTooShort))?;
-            sides.count(line.kind).map_err(|kind| reader.error(kind))?;
+            left.count(line.kind).map_err(|kind| reader.error(kind))?;
             reader.advance();
             self.lines.push(line);
-            self.parse_missing_newline(reader, &mut sides);
+            self.parse_missing_newline(reader, &mut left);
         }
         Ok(())
     }
 
-    /// `\ No newline at end of file`, in whatever language.
-    fn parse_missing_newline(&mut self, reader: &mut Reader<'a>, sides: &mut Sides) {
-        if !reader.at(b"\\") {
+    /// Parses `\ No newline at end of file`, in any language.
+    fn parse_missing_newline(&mut self, reader: &mut Reader<'a>, left: &mut LinesLeft) {
+        if !reader.starts_with(b"\\") {
             return;
         }
         if let Some(last) = self.lines.last_mut() {
-            last.ended = false;
-            sides.end(last.kind);
+            last.has_newline = false;
+            left.forbid_more(last.kind);
         }
         reader.advance();
     }
@@ -151,23 +151,24 @@ impl<'a> HunkLine<'a> {
             [b' ', text @ ..] => (HunkLineKind::Context, text),
             [b'-', text @ ..] => (HunkLineKind::Removed, text),
             [b'+', text @ ..] => (HunkLineKind::Added, text),
-            // Programs that trim lines take the blank of an empty one.
+            // Programs that trim lines remove the space of an empty context
+            // line.
             [] | b"\r" => (HunkLineKind::Context, line.text),
             _ => return None,
         };
         Some(Self {
             kind,
             text,
-            // The last line of a patch often lost its newline on the way. That
-            // a file has none is always said.
-            ended: true,
+            // The last line of a patch often lacks its newline. A missing
+            // newline of the file always has a line of its own.
+            has_newline: true,
         })
     }
 
     pub(super) fn line(&self) -> TextLine<'a> {
         TextLine {
             text: self.text,
-            ended: self.ended,
+            has_newline: self.has_newline,
         }
     }
 
@@ -182,7 +183,7 @@ impl<'a> HunkLine<'a> {
 
 impl LineRange {
     fn is_possible(self) -> bool {
-        // There is no line 0, but lines can be put behind it.
+        // There is no line 0, but lines can be added after it.
         (self.start > 0 || self.count == 0)
             && self
                 .start
@@ -190,7 +191,7 @@ impl LineRange {
                 .is_some_and(|end| end <= MAX_LINE_NUMBER)
     }
 
-    /// How many lines are before it.
+    /// Returns the number of lines before the range.
     pub(super) fn first_index(self) -> u64 {
         self.start.saturating_sub(self.count.min(1))
     }
@@ -200,38 +201,38 @@ impl LineRange {
     }
 }
 
-/// What is still to come of a hunk.
-struct Sides {
+/// The number of lines that a hunk still lacks.
+struct LinesLeft {
     old: u64,
     new: u64,
-    /// Whether more lines can come.
-    old_ended: bool,
-    new_ended: bool,
+    /// Whether the last line so far has a newline, so that more may follow.
+    old_open: bool,
+    new_open: bool,
 }
 
-impl Sides {
+impl LinesLeft {
     fn count(&mut self, kind: HunkLineKind) -> Result<(), PatchErrorKind> {
-        for (concerned, left, ended) in [
-            (kind != HunkLineKind::Added, &mut self.old, self.old_ended),
-            (kind != HunkLineKind::Removed, &mut self.new, self.new_ended),
+        for (is_counted, left, is_open) in [
+            (kind != HunkLineKind::Added, &mut self.old, self.old_open),
+            (kind != HunkLineKind::Removed, &mut self.new, self.new_open),
         ] {
-            if concerned {
+            if is_counted {
                 *left = left.checked_sub(1).ok_or(PatchErrorKind::HunkTooLong)?;
-                if !ended {
-                    return Err(PatchErrorKind::NewlineMissing);
+                if !is_open {
+                    return Err(PatchErrorKind::NoNewline);
                 }
             }
         }
         Ok(())
     }
 
-    fn end(&mut self, kind: HunkLineKind) {
-        self.old_ended &= kind == HunkLineKind::Added;
-        self.new_ended &= kind == HunkLineKind::Removed;
+    fn forbid_more(&mut self, kind: HunkLineKind) {
+        self.old_open &= kind == HunkLineKind::Added;
+        self.new_open &= kind == HunkLineKind::Removed;
     }
 }
 
-/// `@@ -1,2 +3,4 @@ anything`, with `,1` left out if there is one line.
+/// Parses `@@ -1,2 +3,4 @@ anything`; `,1` may be missing.
 fn parse_header(line: &[u8]) -> Option<(LineRange, LineRange)> {
     let (old, rest) = parse_range(line.strip_prefix(b"@@ -")?)?;
     let (new, rest) = parse_range(rest.strip_prefix(b" +")?)?;
@@ -247,7 +248,7 @@ fn parse_range(text: &[u8]) -> Option<(LineRange, &[u8])> {
     Some((LineRange { start, count }, rest))
 }
 
-/// A number too large to be one is the largest.
+/// Parses a number. One that is too large becomes `u64::MAX`.
 fn parse_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at(digits);

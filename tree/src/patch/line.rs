@@ -1,18 +1,17 @@
 use std::ops::Range;
 
-/// The most lines that a text may have. The table of them takes four bytes for
-/// each.
+/// The maximum number of lines of a text. The index takes four bytes for each.
 const MAX_LINES: usize = 1 << 24;
 
-/// One line: what is in it, and whether a newline ends it.
+/// A line, and whether it ends with a newline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TextLine<'a> {
     pub(crate) text: &'a [u8],
-    pub(crate) ended: bool,
+    pub(crate) has_newline: bool,
 }
 
 impl<'a> TextLine<'a> {
-    /// The first line of a text, and what follows it.
+    /// Splits the first line off a text. Returns it and the rest.
     pub(super) fn split_off(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
         if text.is_empty() {
             return None;
@@ -21,7 +20,7 @@ impl<'a> TextLine<'a> {
         let (line, rest) = text.split_at(end.unwrap_or(text.len()));
         let line = Self {
             text: line,
-            ended: end.is_some(),
+            has_newline: end.is_some(),
         };
         Some((line, rest.strip_prefix(b"\n").unwrap_or(rest)))
     }
@@ -34,15 +33,16 @@ impl<'a> TextLine<'a> {
     }
 }
 
-/// A text, and where its lines begin.
+/// A text with an index of its lines.
 pub(crate) struct Lines<'a> {
     text: &'a [u8],
-    /// Where each line begins, and where the last one ends.
+    /// The start of each line, and the end of the last one.
     bounds: Vec<u32>,
 }
 
 impl<'a> Lines<'a> {
-    /// `None` if there are too many lines, or more than 4 GiB.
+    /// Splits a text, or returns `None` if it has too many lines or more than 4
+    /// GiB.
     pub(crate) fn split(text: &'a [u8]) -> Option<Self> {
         let end = u32::try_from(text.len()).ok()?;
         let mut bounds = vec![0];
@@ -71,7 +71,7 @@ impl<'a> Lines<'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// The text of several lines. Those that do not exist have none.
+    /// Returns the text of several lines. Ignores indices beyond the end.
     pub(crate) fn bytes(&self, lines: Range<usize>) -> &'a [u8] {
         let bound = |index: usize| {
             let bound = self.bounds.get(index).copied();
@@ -82,8 +82,8 @@ impl<'a> Lines<'a> {
             .unwrap_or_default()
     }
 
-    /// Whether a newline ends the text, or there is no text.
-    pub(crate) fn is_ended(&self) -> bool {
+    /// Returns whether the text ends with a newline or is empty.
+    pub(crate) fn ends_with_newline(&self) -> bool {
         self.text.last().is_none_or(|last| *last == b'\n')
     }
 }

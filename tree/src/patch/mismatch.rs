@@ -6,87 +6,88 @@ use std::{
 use super::{line::TextLine, name::quote_path};
 use crate::printable;
 
-/// How much of a line is shown.
-const SHOWN: usize = 200;
+/// How many bytes of a line a message contains.
+const MAX_SHOWN_BYTES: usize = 200;
 
-/// Why a patch does not fit a file.
+/// A patch does not match a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", quote_path(path))]
 #[non_exhaustive]
 pub struct Mismatch {
-    /// The file, as the patch names it.
+    /// The path in the patch.
     pub path: PathBuf,
-    /// What does not fit.
+    /// Why it does not match.
     pub reason: MismatchReason,
 }
 
-/// What does not fit.
+/// Why a patch does not match a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MismatchReason {
-    /// The file is to be made, but is there.
-    #[error("the patch makes this file, but it exists: was the patch applied already?")]
+    /// The patch creates the file, but it exists.
+    #[error("the patch creates this file, but it exists: was the patch applied already?")]
     Exists,
-    /// The file is to be changed or removed, but is not there.
+    /// The patch changes or deletes the file, but it does not exist.
     #[error("the patch changes this file, but it does not exist")]
     Missing,
-    /// The file is a symlink where the patch has a regular file, or the other
-    /// way round, or neither.
+    /// The patch expects a regular file and there is a symlink, the reverse, or
+    /// something else.
     #[error("the patch is for a file of another type: symlinks and regular files differ")]
     OtherType,
-    /// The file is too large to be patched.
+    /// The file has too many lines.
     #[error("the file has too many lines to be patched")]
     TooLarge,
-    /// The file is to be removed, but has lines that the patch does not know.
-    #[error("the patch removes this file, but there is more in it than the patch removes")]
-    Remains,
-    /// A hunk does not fit.
+    /// The patch deletes the file, but it has lines that the patch does not
+    /// remove.
+    #[error("the patch deletes this file, but it has lines that the patch does not remove")]
+    ExtraContent,
+    /// A hunk does not match.
     #[error(transparent)]
     Hunk(Box<HunkMismatch>),
 }
 
-/// Which hunk does not fit, and what is there instead.
+/// The hunk that does not match, and the closest match.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub struct HunkMismatch {
-    /// Which hunk of the file, from 1.
+    /// The number of the hunk in the file, counted from 1.
     pub hunk: usize,
-    /// The line of the patch with which the hunk begins.
+    /// The line of the patch at which the hunk starts.
     pub patch_line: u64,
-    /// The line of the file at which the hunk was expected, from 1.
+    /// The line of the file at which the hunk was expected, counted from 1.
     pub file_line: u64,
-    /// How it does not fit.
-    pub state: HunkState,
-    /// The place of the file that is most like the hunk.
-    pub nearest: Option<Nearest>,
+    /// How it does not match.
+    pub kind: MismatchKind,
+    /// The place in the file that is most similar to the hunk.
+    pub nearest: Option<NearestMatch>,
 }
 
-/// How a hunk does not fit.
+/// How a hunk does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum HunkState {
-    /// Its lines are nowhere in the file, or not where they could be.
+pub enum MismatchKind {
+    /// Its lines are not in the file, or not where they are allowed.
     Differs,
-    /// Its new lines are there: it seems to be applied already.
+    /// Its new lines are in the file: it seems to be applied already.
     Applied,
-    /// It would fit, but for the ends of lines: carriage returns, or a last
-    /// line without newline.
-    LineEnds,
-    /// Looking for its lines took too long.
+    /// Only line endings differ: carriage returns, or a missing newline on the
+    /// last line.
+    LineEndings,
+    /// The search for its lines was too expensive.
     TooSlow,
 }
 
-/// The place of a file that is most like a hunk, and the first line in it that
-/// is another.
+/// The place in a file that is most similar to a hunk, and the first line there
+/// that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Nearest {
-    /// The line of the file, from 1.
+pub struct NearestMatch {
+    /// The line of the file, counted from 1.
     pub line: u64,
-    /// What the patch wants there, cut if it is long, and made safe to print.
-    /// `None` for the end of the file.
+    /// The line that the patch expects, truncated if it is long, and safe to
+    /// print. `None` for the end of the file.
     pub expected: Option<String>,
-    /// What is there, in the same way.
+    /// The line of the file, in the same form.
     pub found: Option<String>,
 }
 
@@ -99,7 +100,7 @@ impl Mismatch {
     }
 }
 
-impl Nearest {
+impl NearestMatch {
     pub(super) fn new(
         index: usize,
         expected: Option<TextLine<'_>>,
@@ -107,19 +108,19 @@ impl Nearest {
     ) -> Self {
         Self {
             line: line_number(index),
-            expected: expected.map(show),
-            found: found.map(show),
+            expected: expected.map(printable_line),
+            found: found.map(printable_line),
         }
     }
 }
 
-/// The number that people know a line by.
+/// Returns the line number, counted from 1.
 pub(super) fn line_number(index: usize) -> u64 {
     u64::try_from(index).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-fn show(line: TextLine<'_>) -> String {
-    match line.text.get(..SHOWN) {
+fn printable_line(line: TextLine<'_>) -> String {
+    match line.text.get(..MAX_SHOWN_BYTES) {
         Some(start) if start.len() < line.text.len() => format!("{}…", printable(start)),
         _ => printable(line.text).into_owned(),
     }
@@ -137,16 +138,16 @@ impl fmt::Display for HunkMismatch {
             formatter,
             "hunk {hunk} (line {patch_line} of the patch) does not fit at line {file_line}"
         )?;
-        match self.state {
-            HunkState::Differs => {}
-            HunkState::Applied => write!(formatter, "; it seems to be applied already")?,
-            HunkState::LineEnds => write!(
+        match self.kind {
+            MismatchKind::Differs => {}
+            MismatchKind::Applied => write!(formatter, "; it seems to be applied already")?,
+            MismatchKind::LineEndings => write!(
                 formatter,
-                "; only the ends of the lines differ: make them alike, LF or CRLF"
+                "; only the line endings differ: convert them to the same, LF or CRLF"
             )?,
-            HunkState::TooSlow => write!(
+            MismatchKind::TooSlow => write!(
                 formatter,
-                "; looking for its place took too long: correct the line numbers"
+                "; the search for its place was too expensive: correct the line numbers"
             )?,
         }
         match &self.nearest {
@@ -156,7 +157,7 @@ impl fmt::Display for HunkMismatch {
     }
 }
 
-impl fmt::Display for Nearest {
+impl fmt::Display for NearestMatch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             line,

@@ -1,17 +1,17 @@
-//! Unified text patches: reading them, and applying them to bytes.
+//! Parses unified text patches, and applies them to bytes.
 //!
 //! ```text
-//!  text ──parse──> Patch ──files──> FilePatch ──apply──> new bytes, or why not
-//!                        ──apply──────────────────────> all files, or why not
+//!  text ──parse──> Patch ──files──> FilePatch ──apply──> new bytes, or Mismatch
+//!                        ──apply──────────────────────> all files, or Mismatch
 //! ```
 //!
-//! Everything here is pure: bytes in, bytes out. Whoever calls it reads the old
-//! files and writes the new ones.
+//! This module does no I/O: the caller reads the old files and writes the new
+//! ones.
 //!
-//! This is our own. `patch`, `gitpatch`, `unidiff` and `mpatch` read text, not
-//! bytes. `diffy` reads bytes and git's headers, but has no fuzz, tries a hunk at
-//! every line of the file, which a hostile file makes as slow as it likes, and
-//! does not say which line was another than the hunk expected.
+//! No existing crate was suitable. `patch`, `gitpatch`, `unidiff` and `mpatch`
+//! read text, not bytes. `diffy` reads bytes and git's headers, but has no
+//! fuzz, does not report which line differs from the hunk, and tries a hunk at
+//! every line of the file, so a hostile file can make it arbitrarily slow.
 
 mod apply;
 mod epoch;
@@ -35,10 +35,10 @@ pub use apply::ApplyOptions;
 pub use error::{PatchError, PatchErrorKind};
 pub use file::{FilePatch, FilePatchKind};
 pub use hunk::{Hunk, HunkLine, HunkLineKind, LineRange};
-pub use mismatch::{HunkMismatch, HunkState, Mismatch, MismatchReason, Nearest};
+pub use mismatch::{HunkMismatch, Mismatch, MismatchKind, MismatchReason, NearestMatch};
 pub use name::BadName;
 pub use parse::{Patch, Strip};
 pub use tree::TreeFile;
 
 pub(crate) use line::{Lines, TextLine};
-pub(crate) use name::{quote, relative};
+pub(crate) use name::{quote, relative_path};

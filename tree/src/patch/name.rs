@@ -1,4 +1,4 @@
-//! Names of files as they stand in patches.
+//! Names of files in patches: normalizing, quoting and unquoting.
 
 use std::{
     ffi::OsStr,
@@ -6,45 +6,44 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The longest path that Linux takes, and the longest name in it.
+/// Linux's limits for a path and for a name in it.
 const MAX_PATH: usize = 4096;
 const MAX_NAME: usize = 255;
 
-/// Why a name cannot be used.
+/// A name of a file is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadName {
-    /// There is none.
+    /// There is no name.
     #[error("the name of the file is missing")]
     Empty,
-    /// The name begins with a slash.
-    #[error("the name {0} is absolute: only names beneath the root are allowed")]
+    /// The name starts with a slash.
+    #[error("the name {0} is absolute: only names below the root are allowed")]
     Absolute(String),
-    /// The name goes through `..`.
-    #[error("the name {0} goes through `..`: only names beneath the root are allowed")]
-    Parent(String),
-    /// There is a zero byte in the name.
-    #[error("the name {0} has a zero byte")]
-    Zero(String),
-    /// The name is longer than the system takes.
+    /// The name contains `..`.
+    #[error("the name {0} contains `..`: only names below the root are allowed")]
+    ParentDir(String),
+    /// The name contains a NUL byte.
+    #[error("the name {0} contains a NUL byte")]
+    NulByte(String),
+    /// The name is too long for Linux.
     #[error("the name is longer than {MAX_PATH} bytes, or a part of it than {MAX_NAME}")]
     TooLong,
-    /// The name has fewer directories than are to be taken off.
-    #[error("the name {0} has fewer directories than are to be taken off")]
-    TooShort(String),
-    /// The quotes around the name do not end, or what is in them makes no
-    /// sense.
-    #[error("the quotes around the name make no sense")]
+    /// The name has fewer directories than have to be stripped.
+    #[error("the name {0} has fewer directories than have to be stripped")]
+    TooFewDirectories(String),
+    /// The quoted name has no closing quote, or an invalid escape.
+    #[error("the quoted name has no closing quote, or an invalid escape")]
     BadQuotes,
 }
 
-/// The path with no `.` and no doubled slash in it, if it stays beneath where
-/// it begins.
-pub(crate) fn relative(name: &[u8]) -> Result<PathBuf, BadName> {
+/// Normalizes a relative path: removes `.` and double slashes, and rejects
+/// paths that could leave their base.
+pub(crate) fn relative_path(name: &[u8]) -> Result<PathBuf, BadName> {
     stripped(name, 0)
 }
 
-/// The same, with the first directories taken off.
+/// Like [`relative_path`], but removes the first `levels` directories.
 pub(super) fn stripped(name: &[u8], levels: usize) -> Result<PathBuf, BadName> {
     if name.is_empty() {
         return Err(BadName::Empty);
@@ -57,14 +56,14 @@ pub(super) fn stripped(name: &[u8], levels: usize) -> Result<PathBuf, BadName> {
         return error(BadName::Absolute);
     }
     if name.contains(&0) {
-        return error(BadName::Zero);
+        return error(BadName::NulByte);
     }
     let mut path = PathBuf::new();
     let parts = name.split(|byte| *byte == b'/');
     for part in parts.filter(|part| !part.is_empty()).skip(levels) {
         match part {
             b"." => {}
-            b".." => return error(BadName::Parent),
+            b".." => return error(BadName::ParentDir),
             _ if part.len() > MAX_NAME => return Err(BadName::TooLong),
             _ => path.push(OsStr::from_bytes(part)),
         }
@@ -73,16 +72,17 @@ pub(super) fn stripped(name: &[u8], levels: usize) -> Result<PathBuf, BadName> {
         return error(if levels == 0 {
             |_| BadName::Empty
         } else {
-            BadName::TooShort
+            BadName::TooFewDirectories
         });
     }
     Ok(path)
 }
 
-/// A name that was in quotes, and what follows these.
+/// An unquoted name, and the text after the closing quote.
 pub(super) type Unquoted<'a> = (Vec<u8>, &'a [u8]);
 
-/// The name in quotes, if that is what the text begins with.
+/// Unquotes the name at the start of a text, or returns `None` if it is not
+/// quoted.
 pub(super) fn unquote(text: &[u8]) -> Result<Option<Unquoted<'_>>, BadName> {
     let Some(mut rest) = text.strip_prefix(b"\"") else {
         return Ok(None);
@@ -103,7 +103,7 @@ pub(super) fn unquote(text: &[u8]) -> Result<Option<Unquoted<'_>>, BadName> {
     }
 }
 
-/// What stands for a byte behind a backslash, as in C.
+/// Decodes the escape after a backslash, as in C.
 fn unescape(escape: &[u8]) -> Option<(u8, &[u8])> {
     let (first, rest) = escape.split_first()?;
     let byte = match first {
@@ -125,8 +125,8 @@ fn unescape(escape: &[u8]) -> Option<(u8, &[u8])> {
     Some((byte, rest))
 }
 
-/// The name as git writes it: in quotes if something in it is no plain ASCII.
-/// There are only printable characters in it.
+/// Quotes a name as git does: only if it contains something other than plain
+/// ASCII. The result has only printable characters.
 pub(crate) fn quote(name: &[u8]) -> String {
     let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     if name.iter().all(plain) {

@@ -9,8 +9,7 @@ use super::{
     reader::Reader,
 };
 
-/// How much a patch may be. With this, what it is kept in takes some hundred
-/// MiB at most.
+/// The limits of a patch. They bound its memory to some hundred MiB.
 const MAX_LINES: usize = 1 << 22;
 const MAX_FILES: usize = 100_000;
 
@@ -26,43 +25,44 @@ const MAX_FILES: usize = 100_000;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Text around the patch, such as a mail, is passed over. The parts for the
-/// files do not depend on each other: each of them reads the old tree, whatever
-/// their order, so two files can swap their names. Therefore a file can be
-/// changed only once, and made only once; to remove it and make another of its
-/// name is allowed.
+/// Text around the patch, such as a mail, is ignored. The parts for the files
+/// are independent: each of them reads the old tree, whatever their order, so
+/// two files can swap their names. Therefore a patch can change or create each
+/// file only once; deleting a file and creating another one with its name is
+/// allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch<'a> {
     pub(super) files: Vec<FilePatch<'a>>,
 }
 
-/// How many directories are taken off the names in a patch.
+/// How many leading directories to strip from the names in a patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strip {
-    /// One if git wrote it. One too if the names differ only in their first
-    /// directory (`a/x` and `b/x`, `old/x` and `new/x`), and none otherwise.
+    /// One for patches in git's format. One too if the names differ only in
+    /// their first directory (`a/x` and `b/x`, `old/x` and `new/x`), and none
+    /// otherwise.
     #[default]
     Automatic,
-    /// As many, as with `patch -p`.
+    /// This number, as with `patch -p`.
     Exactly(usize),
 }
 
 impl<'a> Patch<'a> {
-    /// Reads a patch.
+    /// Parses a patch.
     ///
     /// # Errors
     ///
-    /// If it is no patch, or binary, or names a file that is not beneath the
-    /// root.
+    /// If the text is not a patch, or is binary, or names a file that is not
+    /// below the root.
     pub fn parse(text: &'a [u8]) -> Result<Self, PatchError> {
         Self::parse_with(text, Strip::Automatic)
     }
 
-    /// Reads a patch, with directories taken off its names.
+    /// Parses a patch, with this number of directories stripped from its names.
     ///
     /// # Errors
     ///
-    /// As for [`Patch::parse`].
+    /// See [`Patch::parse`].
     pub fn parse_with(text: &'a [u8], strip: Strip) -> Result<Self, PatchError> {
         let mut reader = Reader::new(text);
         if memchr::memchr_iter(b'\n', text).count() > MAX_LINES {
@@ -75,13 +75,13 @@ impl<'a> Patch<'a> {
         let mut paths = Paths::default();
         while let Some(line) = reader.current() {
             let begin = reader.clone();
-            let file = if reader.at(b"diff --git ") {
+            let file = if reader.starts_with(b"diff --git ") {
                 git::parse(&mut reader, strip)?
-            } else if reader.at(b"--- ") && reader.before(b"+++ ") {
+            } else if reader.starts_with(b"--- ") && reader.next_starts_with(b"+++ ") {
                 plain::parse(&mut reader, strip)?
-            } else if reader.at(b"@@ -") {
+            } else if reader.starts_with(b"@@ -") {
                 return Err(reader.error(PatchErrorKind::HunkWithoutFile));
-            } else if let Some(path) = binary_files(line.text) {
+            } else if let Some(path) = binary_file_names(line.text) {
                 return Err(reader.error(PatchErrorKind::Binary { path: quote(path) }));
             } else {
                 reader.advance();
@@ -105,49 +105,49 @@ impl<'a> Patch<'a> {
         Ok(Self { files })
     }
 
-    /// What it does with each file, in its order.
+    /// Returns the parts for the files, in the order of the text.
     pub fn files(&self) -> &[FilePatch<'a>] {
         &self.files
     }
 }
 
-/// The names in `Binary files old/x and new/x differ`.
-fn binary_files(line: &[u8]) -> Option<&[u8]> {
+/// Returns the names in `Binary files old/x and new/x differ`.
+fn binary_file_names(line: &[u8]) -> Option<&[u8]> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     line.strip_prefix(b"Binary files ")?
         .strip_suffix(b" differ")
 }
 
-/// Sees to it that the parts for the files do not depend on each other.
+/// Checks that the parts for the files are independent.
 #[derive(Default)]
 struct Paths {
-    /// What is changed or removed.
-    taken: BTreeSet<Vec<u8>>,
-    /// What is there afterwards.
-    made: BTreeSet<Vec<u8>>,
+    /// Paths that are changed or deleted.
+    old: BTreeSet<Vec<u8>>,
+    /// Paths that exist afterwards.
+    new: BTreeSet<Vec<u8>>,
 }
 
 impl Paths {
     fn add(&mut self, file: &FilePatch<'_>) -> Result<(), PatchErrorKind> {
-        let taken = file
+        let old = file
             .old_path()
             .filter(|_| file.kind != FilePatchKind::Copied);
-        for (path, paths) in [(taken, &mut self.taken), (file.new_path(), &mut self.made)] {
+        for (path, paths) in [(old, &mut self.old), (file.new_path(), &mut self.new)] {
             let Some(path) = path else { continue };
             if !paths.insert(path.as_os_str().as_encoded_bytes().to_vec()) {
                 let path = quote_path(path);
-                return Err(PatchErrorKind::Twice { path });
+                return Err(PatchErrorKind::DuplicatePath { path });
             }
         }
         Ok(())
     }
 
     fn check(&self) -> Result<(), PatchErrorKind> {
-        let is_beneath_file = |path: &[u8]| {
-            memchr::memchr_iter(b'/', path).any(|slash| self.made.contains(&path[..slash]))
+        let is_below_file = |path: &[u8]| {
+            memchr::memchr_iter(b'/', path).any(|slash| self.new.contains(&path[..slash]))
         };
-        match self.made.iter().find(|path| is_beneath_file(path)) {
-            Some(path) => Err(PatchErrorKind::BeneathFile { path: quote(path) }),
+        match self.new.iter().find(|path| is_below_file(path)) {
+            Some(path) => Err(PatchErrorKind::PathBelowFile { path: quote(path) }),
             None => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! The part of a patch for one file, as `diff -u` writes it.
+//! Parses the part of a patch for one file in the format of `diff -u`.
 
 use std::{borrow::Cow, path::PathBuf};
 
@@ -13,54 +13,54 @@ use super::{
     reader::Reader,
 };
 
-/// A name behind `---` or `+++`.
-pub(super) struct Name<'a> {
+/// The name in a `---` or `+++` line.
+pub(super) struct HeaderName<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
-    /// What is behind the name.
-    stamp: &'a [u8],
+    /// The rest of the line after the name.
+    timestamp: &'a [u8],
 }
 
-impl<'a> Name<'a> {
-    /// The name in a line of which the first four bytes are known.
+impl<'a> HeaderName<'a> {
+    /// Parses the name in a line that starts with `--- ` or `+++ `.
     pub(super) fn parse(line: TextLine<'a>) -> Result<Self, BadName> {
         let text = line.without_carriage_return().text;
         let text = text.get(4..).unwrap_or_default();
-        if let Some((name, stamp)) = unquote(text)? {
+        if let Some((name, timestamp)) = unquote(text)? {
             return Ok(Self {
                 bytes: name.into(),
-                stamp,
+                timestamp,
             });
         }
         let end = memchr::memchr(b'\t', text).unwrap_or(text.len());
-        let (name, stamp) = text.split_at(end);
+        let (name, timestamp) = text.split_at(end);
         Ok(Self {
             bytes: name.into(),
-            stamp,
+            timestamp,
         })
     }
 
-    pub(super) fn is_null(&self) -> bool {
+    pub(super) fn is_dev_null(&self) -> bool {
         *self.bytes == *b"/dev/null"
     }
 
-    fn is_no_file(&self) -> bool {
-        self.is_null() || is_epoch(self.stamp)
+    fn is_absent(&self) -> bool {
+        self.is_dev_null() || is_epoch(self.timestamp)
     }
 }
 
-/// Reads from `---` to the end of the last hunk.
+/// Parses from `---` to the end of the last hunk.
 pub(super) fn parse<'a>(
     reader: &mut Reader<'a>,
     strip: Strip,
 ) -> Result<FilePatch<'a>, PatchError> {
-    let mut has_returns = false;
+    let mut has_carriage_returns = false;
     let mut name = |reader: &mut Reader<'a>| {
         let line = reader.current().unwrap_or(TextLine {
             text: b"",
-            ended: false,
+            has_newline: false,
         });
-        has_returns = line.text.ends_with(b"\r");
-        let name = Name::parse(line).map_err(|bad| reader.error(bad.into()))?;
+        has_carriage_returns = line.text.ends_with(b"\r");
+        let name = HeaderName::parse(line).map_err(|bad| reader.error(bad.into()))?;
         reader.advance();
         Ok(name)
     };
@@ -68,11 +68,11 @@ pub(super) fn parse<'a>(
     let old = name(reader)?;
     let new = name(reader)?;
     let path = choose(&old, &new, strip).map_err(|kind| begin.error(kind))?;
-    if !reader.at(b"@@ -") {
+    if !reader.starts_with(b"@@ -") {
         return Err(reader.error(PatchErrorKind::FileWithoutHunk));
     }
     let hunks = Hunk::parse_all(reader)?;
-    let kind = match (old.is_no_file(), new.is_no_file()) {
+    let kind = match (old.is_absent(), new.is_absent()) {
         (true, false) => FilePatchKind::Added,
         (false, true) => FilePatchKind::Deleted,
         _ => FilePatchKind::Modified,
@@ -85,17 +85,21 @@ pub(super) fn parse<'a>(
         new_mode: None,
         may_create: hunks.iter().all(|hunk| hunk.old.start == 0),
         hunks,
-        has_returns,
+        has_carriage_returns,
     })
 }
 
-/// The one file that both names mean.
-fn choose(old: &Name<'_>, new: &Name<'_>, strip: Strip) -> Result<PathBuf, PatchErrorKind> {
+/// Returns the path of the file that both names stand for.
+fn choose(
+    old: &HeaderName<'_>,
+    new: &HeaderName<'_>,
+    strip: Strip,
+) -> Result<PathBuf, PatchErrorKind> {
     let levels = |automatic: bool| match strip {
         Strip::Automatic => usize::from(automatic),
         Strip::Exactly(levels) => levels,
     };
-    match (old.is_null(), new.is_null()) {
+    match (old.is_dev_null(), new.is_dev_null()) {
         (true, true) => Err(PatchErrorKind::NoName),
         (true, false) => Ok(stripped(&new.bytes, levels(new.bytes.starts_with(b"b/")))?),
         (false, true) => Ok(stripped(&old.bytes, levels(old.bytes.starts_with(b"a/")))?),

@@ -3,7 +3,7 @@ use super::{
     line::TextLine,
 };
 
-/// Reads a patch line by line, and counts.
+/// Reads a patch line by line, and counts the lines.
 #[derive(Clone)]
 pub(super) struct Reader<'a> {
     current: Option<TextLine<'a>>,
@@ -22,7 +22,7 @@ impl<'a> Reader<'a> {
         reader
     }
 
-    /// The number of the current line, from 1.
+    /// Returns the number of the current line, counted from 1.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
@@ -39,18 +39,18 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Whether the current line begins with this.
-    pub(super) fn at(&self, start: &[u8]) -> bool {
+    /// Returns whether the current line starts with this.
+    pub(super) fn starts_with(&self, start: &[u8]) -> bool {
         self.current
             .is_some_and(|line| line.text.starts_with(start))
     }
 
-    /// Whether the next line begins with this.
-    pub(super) fn before(&self, start: &[u8]) -> bool {
+    /// Returns whether the next line starts with this.
+    pub(super) fn next_starts_with(&self, start: &[u8]) -> bool {
         self.rest.starts_with(start)
     }
 
-    /// What is wrong with the current line.
+    /// Returns an error for the current line.
     pub(super) fn error(&self, kind: PatchErrorKind) -> PatchError {
         PatchError {
             line: self.number,

@@ -1,4 +1,4 @@
-//! Finds lines in a file, in a time that no file can drive up.
+//! Finds lines in a file, in bounded time whatever the file contains.
 
 use std::{
     cell::OnceCell,
@@ -7,13 +7,14 @@ use std::{
 
 use super::line::{Lines, TextLine};
 
-/// How many lines may be looked at for all hunks of a file together.
-const BUDGET: usize = 1 << 26;
+/// The number of lines that may be compared for all hunks of a file together.
+const LINE_BUDGET: usize = 1 << 26;
 
-/// How far from the wanted place is looked first. It grows fourfold.
-const FIRST_REACH: usize = 64;
+/// How far from the expected place the first search goes. Each further one goes
+/// four times as far.
+const INITIAL_RADIUS: usize = 64;
 
-/// Where the lines may be.
+/// Where in the file the lines must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -23,17 +24,17 @@ pub(super) enum Anchor {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SearchResult {
     At(usize),
-    Nowhere,
-    TooSlow,
+    NotFound,
+    LimitReached,
 }
 
-/// Looks for lines in one file.
+/// Searches lines in one file.
 pub(super) struct Search<'a> {
     lines: &'a Lines<'a>,
-    /// Lines are compared by keyed hashes, so that nobody can make two alike.
-    state: RandomState,
+    /// Keys the hashes of lines, so that nobody can construct collisions.
+    hasher: RandomState,
     hashes: OnceCell<Vec<u64>>,
     budget: usize,
 }
@@ -42,9 +43,9 @@ impl<'a> Search<'a> {
     pub(super) fn new(lines: &'a Lines<'a>) -> Self {
         Self {
             lines,
-            state: RandomState::new(),
+            hasher: RandomState::new(),
             hashes: OnceCell::new(),
-            budget: BUDGET,
+            budget: LINE_BUDGET,
         }
     }
 
@@ -58,83 +59,83 @@ impl<'a> Search<'a> {
     }
 
     pub(super) fn hash(&self, line: TextLine<'_>) -> u64 {
-        self.state.hash_one(line)
+        self.hasher.hash_one(line)
     }
 
-    /// The place of the pattern that is nearest to the wanted one, and not
-    /// before the first that is allowed. Of two that are as near it is the
-    /// later.
+    /// Finds the place of the pattern closest to the expected one, at
+    /// `earliest` or after it. Of two equally close places it returns the later
+    /// one.
     pub(super) fn find(
         &mut self,
         pattern: &[TextLine<'_>],
-        wanted: usize,
-        first: usize,
+        expected: usize,
+        earliest: usize,
         anchor: Anchor,
-    ) -> Found {
+    ) -> SearchResult {
         let Some(last) = self.lines.len().checked_sub(pattern.len()) else {
-            return Found::Nowhere;
+            return SearchResult::NotFound;
         };
-        if last < first {
-            return Found::Nowhere;
+        if last < earliest {
+            return SearchResult::NotFound;
         }
         if !self.spend(pattern.len()) {
-            return Found::TooSlow;
+            return SearchResult::LimitReached;
         }
-        let only = match anchor {
+        let fixed = match anchor {
             Anchor::Start => Some(0),
             Anchor::End => Some(last),
             Anchor::Both if last == 0 => Some(0),
-            Anchor::Both => return Found::Nowhere,
+            Anchor::Both => return SearchResult::NotFound,
             Anchor::Anywhere => None,
         };
-        if let Some(only) = only {
-            return if only >= first && self.is_at(pattern, only) {
-                Found::At(only)
+        if let Some(fixed) = fixed {
+            return if fixed >= earliest && self.is_at(pattern, fixed) {
+                SearchResult::At(fixed)
             } else {
-                Found::Nowhere
+                SearchResult::NotFound
             };
         }
-        if (first..=last).contains(&wanted) && self.is_at(pattern, wanted) {
-            return Found::At(wanted);
+        if (earliest..=last).contains(&expected) && self.is_at(pattern, expected) {
+            return SearchResult::At(expected);
         }
-        // Nothing is everywhere: only the wanted place counts.
+        // An empty pattern matches everywhere: accept only the expected place.
         if pattern.is_empty() {
-            return Found::Nowhere;
+            return SearchResult::NotFound;
         }
-        self.find_near(pattern, wanted.clamp(first, last), first, last)
+        self.find_near(pattern, expected.clamp(earliest, last), earliest, last)
     }
 
     fn find_near(
         &mut self,
         pattern: &[TextLine<'_>],
-        wanted: usize,
-        first: usize,
+        expected: usize,
+        earliest: usize,
         last: usize,
-    ) -> Found {
+    ) -> SearchResult {
         let pattern_hashes: Vec<u64> = pattern.iter().map(|line| self.hash(*line)).collect();
-        let matcher = Matcher::new(&pattern_hashes);
-        let mut reach = FIRST_REACH;
+        let matcher = KmpMatcher::new(&pattern_hashes);
+        let mut radius = INITIAL_RADIUS;
         loop {
-            let from = wanted.saturating_sub(reach).max(first);
-            let to = wanted.saturating_add(reach).min(last);
+            let from = expected.saturating_sub(radius).max(earliest);
+            let to = expected.saturating_add(radius).min(last);
             if !self.spend(to - from + pattern.len()) {
-                return Found::TooSlow;
+                return SearchResult::LimitReached;
             }
             let window = &self.hashes()[from..to + pattern.len()];
             let mut nearest: Option<usize> = None;
             matcher.run(window, |end, matched| {
                 if matched == pattern.len() {
                     let at = from + end - matched;
-                    let is_nearer = |other| wanted.abs_diff(at) <= wanted.abs_diff(other);
+                    let is_nearer = |other| expected.abs_diff(at) <= expected.abs_diff(other);
                     if nearest.is_none_or(is_nearer) {
                         nearest = Some(at);
                     }
                 }
             });
             match nearest {
-                Some(at) if self.is_at(pattern, at) => return Found::At(at),
-                _ if from == first && to == last => return Found::Nowhere,
-                _ => reach = reach.saturating_mul(4),
+                Some(at) if self.is_at(pattern, at) => return SearchResult::At(at),
+                _ if from == earliest && to == last => return SearchResult::NotFound,
+                _ => radius = radius.saturating_mul(4),
             }
         }
     }
@@ -151,15 +152,15 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Finds a sequence in another in linear time, as Knuth, Morris and Pratt do.
-pub(super) struct Matcher<'a> {
+/// Finds a sequence in another one in linear time (Knuth–Morris–Pratt).
+pub(super) struct KmpMatcher<'a> {
     pattern: &'a [u64],
-    /// For each beginning of the pattern, the longest shorter one that it ends
-    /// with.
+    /// For each prefix of the pattern, the length of the longest shorter prefix
+    /// that is also its suffix.
     borders: Vec<usize>,
 }
 
-impl<'a> Matcher<'a> {
+impl<'a> KmpMatcher<'a> {
     pub(super) fn new(pattern: &'a [u64]) -> Self {
         let mut borders = Vec::with_capacity(pattern.len());
         let mut matched = 0;
@@ -175,7 +176,8 @@ impl<'a> Matcher<'a> {
         Self { pattern, borders }
     }
 
-    /// Tells behind each element how much of the pattern ends there.
+    /// Calls `each` after each element with the number of elements so far and
+    /// the length of the pattern's prefix that ends there.
     pub(super) fn run(&self, text: &[u64], mut each: impl FnMut(usize, usize)) {
         let mut matched = 0;
         for (index, hash) in text.iter().enumerate() {

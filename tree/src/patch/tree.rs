@@ -10,21 +10,21 @@ use super::{
     parse::Patch,
 };
 
-/// The type of a file in its mode, and a file that nothing is said about.
-const TYPE: u32 = 0o170_000;
-const USUAL: u32 = 0o100_644;
+/// The file type bits of a mode, and the mode of new files.
+const TYPE_MASK: u32 = 0o170_000;
+const DEFAULT_MODE: u32 = 0o100_644;
 
-/// A regular file or a symlink, as patches know them.
+/// A regular file or a symlink, to which a patch applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeFile {
-    /// The mode with the type, as in `st_mode`.
+    /// The mode with the file type, as in `st_mode`.
     pub mode: u32,
-    /// What is in the file, or where the symlink points.
+    /// The content of the file, or the target of the symlink.
     pub content: Vec<u8>,
 }
 
 impl Patch<'_> {
-    /// Every path that it reads, makes or removes.
+    /// Returns every path that the patch reads, creates or deletes.
     pub fn paths(&self) -> BTreeSet<&Path> {
         let paths = self.files.iter();
         paths
@@ -33,13 +33,13 @@ impl Patch<'_> {
             .collect()
     }
 
-    /// Applies all of it to a tree, and tells what is to be written, and with
-    /// `None` what is to be removed. The tree holds those of [`Patch::paths`]
-    /// that exist.
+    /// Applies the patch to a tree. Returns the new files, and `None` for the
+    /// paths to delete. `tree` must contain those of [`Patch::paths`] that
+    /// exist.
     ///
     /// # Errors
     ///
-    /// If anything of it does not fit. Then nothing should be written.
+    /// If any part does not match. Then the caller should write nothing.
     pub fn apply(
         &self,
         tree: &BTreeMap<PathBuf, TreeFile>,
@@ -51,11 +51,11 @@ impl Patch<'_> {
                 changes.extend(file.old_path.clone().map(|path| (path, None)));
             }
         }
-        let leaving: BTreeSet<PathBuf> = changes.keys().cloned().collect();
+        let removed: BTreeSet<PathBuf> = changes.keys().cloned().collect();
         for file in &self.files {
-            let is_there = |path: &Path| tree.contains_key(path) && !leaving.contains(path);
-            let is_made = file.new_path != file.old_path;
-            if is_made && file.new_path().is_some_and(is_there) {
+            let exists = |path: &Path| tree.contains_key(path) && !removed.contains(path);
+            let is_created = file.new_path != file.old_path;
+            if is_created && file.new_path().is_some_and(exists) {
                 return Err(Mismatch::new(file.path(), MismatchReason::Exists));
             }
             let old = file.old_path().and_then(|path| tree.get(path));
@@ -74,14 +74,14 @@ impl FilePatch<'_> {
         old: Option<&TreeFile>,
         options: ApplyOptions,
     ) -> Result<Option<TreeFile>, Mismatch> {
-        let told = self.old_mode.unwrap_or(USUAL) & TYPE;
-        if old.is_some_and(|old| old.mode & TYPE != told) {
+        let expected_type = self.old_mode.unwrap_or(DEFAULT_MODE) & TYPE_MASK;
+        if old.is_some_and(|old| old.mode & TYPE_MASK != expected_type) {
             return Err(Mismatch::new(self.path(), MismatchReason::OtherType));
         }
         let content = self.apply(old.map(|old| old.content.as_slice()), options)?;
-        let kept = old.map_or(USUAL, |old| old.mode);
+        let old_mode = old.map_or(DEFAULT_MODE, |old| old.mode);
         Ok(content.map(|content| TreeFile {
-            mode: self.new_mode.unwrap_or(kept),
+            mode: self.new_mode.unwrap_or(old_mode),
             content,
         }))
     }

@@ -1,5 +1,6 @@
-/// Whether a character is safe to print on a terminal: it is no control
-/// character but newline and tab, and does not reorder or hide others.
+/// Returns whether a character is safe to print on a terminal: it is not a
+/// control character, except newline and tab, and does not reorder or hide
+/// others.
 pub fn is_printable(character: char) -> bool {
     match character {
         ' '..='~' | '\n' | '\t' => true,
@@ -7,10 +8,10 @@ pub fn is_printable(character: char) -> bool {
     }
 }
 
-/// Whether a character shows nothing itself and changes what others show: it
-/// reorders them, breaks lines, or carries text that no person can see. Joiners
-/// and variation selectors are not among them: without them many scripts and
-/// emoji fall apart.
+/// Returns whether a character is invisible and changes how others are shown:
+/// it reorders them, breaks lines, or carries text that no person can see.
+/// Joiners and variation selectors do not count: many scripts and emoji need
+/// them.
 pub fn is_hidden(character: char) -> bool {
     matches!(
         character,
@@ -27,7 +28,7 @@ pub fn is_hidden(character: char) -> bool {
     )
 }
 
-/// How many bytes at the beginning are printable ASCII.
+/// Returns the length of the prefix that is printable ASCII.
 pub(super) fn ascii_length(bytes: &[u8]) -> usize {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     let end = bytes.iter().position(|byte| !is_plain(byte));

@@ -1,13 +1,13 @@
-//! Text from a guest, made safe to print for people.
+//! Converts untrusted text from a guest to text that is safe to print.
 //!
-//! Everything that a guest says is hostile, and a terminal obeys what is printed
-//! on it. All programs of this project print a guest's text through this module:
-//! [`printable`] for whole texts, [`printable_name`] for what must stay in its
-//! line, [`Sanitizer`] for output that comes in pieces.
+//! A terminal obeys the escape sequences that are printed on it, and a guest
+//! may send any bytes. All programs of this project print a guest's text
+//! through this module: [`printable`] for whole texts, [`printable_name`] for
+//! names that must stay on one line, [`Sanitizer`] for output that arrives in
+//! pieces.
 //!
-//! The result is always valid UTF-8, so a terminal has to be one that reads
-//! UTF-8. Bytes that are none, lone 8-bit controls (0x80 to 0x9F) among them,
-//! become U+FFFD.
+//! The result is always valid UTF-8, so the terminal must use UTF-8. Invalid
+//! bytes, including lone 8-bit controls (0x80 to 0x9F), become U+FFFD.
 
 mod character;
 mod sanitizer;
@@ -19,12 +19,13 @@ use std::borrow::Cow;
 pub use character::{is_hidden, is_printable};
 pub use sanitizer::{ColourPolicy, Sanitizer};
 
-/// Bytes from a guest as text that is safe to print: no control characters but
-/// newline and tab, and none of the characters that reorder or hide others. So
-/// nothing in it can drive a terminal. Each one is replaced by U+FFFD; the
-/// return before a newline is left out.
+/// Converts bytes from a guest to text that is safe to print on a terminal.
 ///
-/// Nothing is copied where nothing has to be replaced.
+/// Replaces with U+FFFD: control characters except newline and tab, characters
+/// that reorder or hide others, and invalid UTF-8. Removes the carriage return
+/// before a newline.
+///
+/// Copies nothing if nothing has to be replaced.
 ///
 /// ```
 /// assert_eq!(vmcell_tree::printable(b"a\x1b[2Jb\r\n"), "a\u{fffd}[2Jb\n");
@@ -32,15 +33,15 @@ pub use sanitizer::{ColourPolicy, Sanitizer};
 /// ```
 pub fn printable(bytes: &[u8]) -> Cow<'_, str> {
     let mut sanitizer = Sanitizer::new(ColourPolicy::Replace);
-    match sanitizer.pass(bytes) {
-        // It holds nothing back then.
+    match sanitizer.feed(bytes) {
+        // Borrowed output means that nothing is pending.
         Cow::Borrowed(text) => Cow::Borrowed(text),
         Cow::Owned(text) => Cow::Owned(text + &sanitizer.finish()),
     }
 }
 
-/// The same for what has to stay in its line, for example the name of a file:
-/// newlines and tabs are replaced too.
+/// Like [`printable`], for text that must stay on one line, such as a file
+/// name: also replaces newlines and tabs.
 ///
 /// ```
 /// assert_eq!(vmcell_tree::printable_name(b"a\nb\t\x9b"), "a\u{fffd}b\u{fffd}\u{fffd}");
@@ -53,9 +54,9 @@ pub fn printable_name(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// As much of a text as fits in so many bytes.
-pub fn beginning(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
+/// Returns the longest prefix of a text that has at most `max_bytes` bytes.
+pub fn truncate_text(text: &str, max_bytes: usize) -> &str {
+    let mut end = text.len().min(max_bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -2,54 +2,55 @@ use std::borrow::Cow;
 
 use super::character::{ascii_length, is_printable};
 
-/// Makes output of a guest, which comes in pieces, safe to print on a terminal.
+/// Makes a guest's output, which arrives in pieces, safe to print on a
+/// terminal.
 ///
-/// What passes is valid UTF-8. It holds no control characters but newline, tab
-/// and whole colour sequences (if those are [kept](ColourPolicy::Keep)), and no
-/// characters that reorder or hide others. Whatever is replaced becomes U+FFFD,
-/// but for the return before a newline, which is left out. The pieces may be cut
-/// anywhere: the result is the same as for the whole. At most 66 bytes are held
-/// back until the next piece.
+/// The result is valid UTF-8. It has no control characters except newline, tab
+/// and complete colour sequences (with [`ColourPolicy::Keep`]), and no
+/// characters that reorder or hide others. Everything else is replaced with
+/// U+FFFD, except the carriage return before a newline, which is removed. The
+/// result does not depend on where the pieces are split. At most 66 bytes are
+/// held back until the next piece.
 ///
 /// ```
 /// use vmcell_tree::{ColourPolicy, Sanitizer};
 ///
 /// let mut sanitizer = Sanitizer::new(ColourPolicy::Keep);
-/// assert_eq!(sanitizer.pass(b"\x1b[31mred \x9b2J\x1b["), "\x1b[31mred \u{fffd}2J");
-/// assert_eq!(sanitizer.pass(b"2J"), "\u{fffd}[2J");
+/// assert_eq!(sanitizer.feed(b"\x1b[31mred \x9b2J\x1b["), "\x1b[31mred \u{fffd}2J");
+/// assert_eq!(sanitizer.feed(b"2J"), "\u{fffd}[2J");
 /// assert_eq!(sanitizer.finish(), "\x1b[0m");
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sanitizer {
     colours: ColourPolicy,
-    /// The beginning of a character whose end has not come yet.
+    /// The first bytes of a UTF-8 character that is still incomplete.
     partial: Vec<u8>,
-    /// A return, or the beginning of what may become a colour sequence.
+    /// A carriage return, or the start of a possible colour sequence.
     pending: String,
     coloured: bool,
 }
 
-/// What becomes of colour sequences: `ESC [`, numbers with `;` or `:` between
-/// them, and `m` (SGR, ECMA-48 8.3.117).
+/// How to treat colour sequences: `ESC [`, numbers separated by `;` or `:`, and
+/// `m` (SGR, ECMA-48 8.3.117).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ColourPolicy {
-    /// They pass. Other sequences are replaced.
+    /// Keeps them. Replaces other sequences.
     Keep,
-    /// They are left out. Other sequences are replaced.
+    /// Removes them. Replaces other sequences.
     Remove,
-    /// They are replaced as all other sequences are.
+    /// Replaces them like all other sequences.
     Replace,
 }
 
-/// Longer colour sequences are replaced. Two colours of 24 bits and all
-/// attributes fit in.
+/// The length of the longest accepted colour sequence. Two 24-bit colours and
+/// all attributes fit into it.
 const MAX_SEQUENCE: usize = 66;
 
 const RESET: &str = "\x1b[0m";
 
 impl Sanitizer {
-    /// Begins at the beginning of an output.
+    /// Creates a sanitizer for a new output.
     pub fn new(colours: ColourPolicy) -> Self {
         Self {
             colours,
@@ -59,9 +60,9 @@ impl Sanitizer {
         }
     }
 
-    /// Takes a piece, and returns what can be printed now. Nothing is copied
-    /// where nothing has to be replaced.
-    pub fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, str> {
+    /// Takes the next piece, and returns the text that can be printed now.
+    /// Copies nothing if nothing has to be replaced.
+    pub fn feed<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, str> {
         if self.partial.is_empty()
             && self.pending.is_empty()
             && let Ok(text) = str::from_utf8(bytes)
@@ -69,52 +70,53 @@ impl Sanitizer {
         {
             return Cow::Borrowed(text);
         }
-        let mut printed = String::with_capacity(bytes.len());
+        let mut output = String::with_capacity(bytes.len());
         if self.partial.is_empty() {
-            self.take(bytes, &mut printed);
+            self.take(bytes, &mut output);
         } else {
             let mut joined = std::mem::take(&mut self.partial);
             joined.extend_from_slice(bytes);
-            self.take(&joined, &mut printed);
+            self.take(&joined, &mut output);
         }
-        Cow::Owned(printed)
+        Cow::Owned(output)
     }
 
-    /// Returns what was held back, and what ends the colours that the output has
-    /// left on. It can go on with another output then.
+    /// Ends the output: returns the text that was held back, and a reset
+    /// sequence if the output left colours on. The sanitizer can then take
+    /// another output.
     pub fn finish(&mut self) -> String {
-        let mut printed = String::new();
-        self.replace_pending(&mut printed);
+        let mut output = String::new();
+        self.replace_pending(&mut output);
         if !std::mem::take(&mut self.partial).is_empty() {
-            printed.push(char::REPLACEMENT_CHARACTER);
+            output.push(char::REPLACEMENT_CHARACTER);
         }
         if std::mem::take(&mut self.coloured) {
-            printed.push_str(RESET);
+            output.push_str(RESET);
         }
-        printed
+        output
     }
 
-    /// Whether what is printed next would have colours of the guest.
+    /// Returns whether the output has left colours on.
     pub fn is_coloured(&self) -> bool {
         self.coloured
     }
 
-    fn take(&mut self, bytes: &[u8], printed: &mut String) {
+    fn take(&mut self, bytes: &[u8], output: &mut String) {
         let (bytes, partial) = bytes.split_at(bytes.len() - partial_length(bytes));
         for chunk in bytes.utf8_chunks() {
-            self.take_text(chunk.valid(), printed);
+            self.take_text(chunk.valid(), output);
             if !chunk.invalid().is_empty() {
-                self.replace_pending(printed);
-                printed.push(char::REPLACEMENT_CHARACTER);
+                self.replace_pending(output);
+                output.push(char::REPLACEMENT_CHARACTER);
             }
         }
         self.partial = partial.to_vec();
     }
 
-    fn take_text(&mut self, mut text: &str, printed: &mut String) {
+    fn take_text(&mut self, mut text: &str, output: &mut String) {
         while let Some(first) = text.chars().next() {
             if !self.pending.is_empty() {
-                if self.continue_pending(first, printed) {
+                if self.continue_pending(first, output) {
                     text = &text[first.len_utf8()..];
                 }
                 continue;
@@ -122,22 +124,22 @@ impl Sanitizer {
             let ascii = ascii_length(text.as_bytes());
             let end = text[ascii..].find(|character| !is_printable(character));
             let (plain, rest) = text.split_at(end.map_or(text.len(), |end| ascii + end));
-            printed.push_str(plain);
-            let Some(unsafe_one) = rest.chars().next() else {
+            output.push_str(plain);
+            let Some(rejected) = rest.chars().next() else {
                 return;
             };
-            match unsafe_one {
+            match rejected {
                 '\r' => self.pending.push('\r'),
                 '\x1b' if self.colours != ColourPolicy::Replace => self.pending.push('\x1b'),
-                _ => printed.push(char::REPLACEMENT_CHARACTER),
+                _ => output.push(char::REPLACEMENT_CHARACTER),
             }
-            text = &rest[unsafe_one.len_utf8()..];
+            text = &rest[rejected.len_utf8()..];
         }
     }
 
-    /// Decides what the next character makes of what is pending. Returns whether
-    /// the character is part of it.
-    fn continue_pending(&mut self, next: char, printed: &mut String) -> bool {
+    /// Extends or ends the pending sequence. Returns whether `next` is part of
+    /// it.
+    fn continue_pending(&mut self, next: char, output: &mut String) -> bool {
         let has_room = self.pending.len() + 1 < MAX_SEQUENCE;
         match (self.pending.as_str(), next) {
             ("\r", '\n') => self.pending.clear(),
@@ -152,29 +154,28 @@ impl Sanitizer {
             (pending, 'm') if pending.starts_with("\x1b[") => {
                 if self.colours == ColourPolicy::Keep {
                     self.coloured = !matches!(pending, "\x1b[" | "\x1b[0");
-                    printed.push_str(pending);
-                    printed.push(next);
+                    output.push_str(pending);
+                    output.push(next);
                 }
                 self.pending.clear();
                 return true;
             }
-            _ => self.replace_pending(printed),
+            _ => self.replace_pending(output),
         }
         false
     }
 
-    /// What is pending is a control character, and perhaps text behind it.
-    fn replace_pending(&mut self, printed: &mut String) {
+    /// Prints the pending sequence with its control character replaced.
+    fn replace_pending(&mut self, output: &mut String) {
         if !self.pending.is_empty() {
-            printed.push(char::REPLACEMENT_CHARACTER);
-            printed.push_str(&self.pending[1..]);
+            output.push(char::REPLACEMENT_CHARACTER);
+            output.push_str(&self.pending[1..]);
             self.pending.clear();
         }
     }
 }
 
-/// How many bytes at the end are the beginning of a character that is not
-/// complete.
+/// Returns the length of an incomplete UTF-8 character at the end.
 fn partial_length(bytes: &[u8]) -> usize {
     const MAX_PARTIAL: usize = 3;
     (1..=bytes.len().min(MAX_PARTIAL))

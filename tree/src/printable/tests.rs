@@ -2,12 +2,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Everything that comes out if these pieces go in.
+/// Returns the whole output for these pieces.
 fn sanitized<'a>(colours: ColourPolicy, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut sanitizer = Sanitizer::new(colours);
     let mut printed = String::new();
     for piece in pieces {
-        printed += &sanitizer.pass(piece);
+        printed += &sanitizer.feed(piece);
     }
     printed + &sanitizer.finish()
 }
@@ -39,7 +39,7 @@ fn text_of_all_languages_passes_and_is_not_copied() {
     ] {
         assert!(matches!(printable(text.as_bytes()), Cow::Borrowed(same) if same == text));
         let mut sanitizer = Sanitizer::new(ColourPolicy::Keep);
-        assert!(matches!(sanitizer.pass(text.as_bytes()), Cow::Borrowed(same) if same == text));
+        assert!(matches!(sanitizer.feed(text.as_bytes()), Cow::Borrowed(same) if same == text));
     }
 }
 
@@ -95,14 +95,14 @@ fn what_is_not_quite_a_colour_is_replaced() {
 #[test]
 fn little_is_held_back() {
     let mut sanitizer = Sanitizer::new(ColourPolicy::Keep);
-    let mut printed = sanitizer.pass(b"\x1b[").len();
+    let mut printed = sanitizer.feed(b"\x1b[").len();
     for count in 1..1000_usize {
-        printed += sanitizer.pass(b"1").len();
+        printed += sanitizer.feed(b"1").len();
         assert!((2 + count).saturating_sub(printed) <= 66, "{count}");
     }
 }
 
-/// Pieces of which hostile output is made.
+/// Generates hostile output from fragments of escape sequences and UTF-8.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![
@@ -124,7 +124,7 @@ fn policy() -> impl Strategy<Value = ColourPolicy> {
     ])
 }
 
-/// Cuts bytes into pieces of these lengths, and the rest.
+/// Splits bytes into pieces of these lengths, and the rest.
 fn cut<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for length in lengths {
@@ -136,7 +136,7 @@ fn cut<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// Takes whole colour sequences out, by means of its own.
+/// Removes complete colour sequences, with code independent of the sanitizer.
 fn without_colours(text: &str) -> String {
     let mut rest = text;
     let mut out = String::new();

@@ -2,20 +2,20 @@ use std::fmt;
 
 use vmcell_wire::limits::{MAX_DEPTH, MAX_PATH};
 
-use super::error::{TreeError, shown};
+use super::error::{TreeError, display_path};
 
-/// How large a tree may be. What goes beyond is an error, before it is written
-/// or sent.
+/// How large a tree may be. A larger one is rejected before the excess is
+/// written or sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TreeLimits {
-    /// How many bytes its files may hold together; 16 GiB unless told. Holes do
-    /// not count, but in an archive they do: there they are written as zeros.
+    /// The sum of the file contents in bytes; 16 GiB by default. Holes do not
+    /// count, except in archives, which store them as zeros.
     pub bytes: u64,
-    /// How long its files may be together, holes included; 1 TiB unless told.
-    /// Holes take no room, but whoever copies the files later may fill a disk.
+    /// The sum of the file lengths, including holes; 1 TiB by default. Holes
+    /// take no disk space, but a later copy of the files may fill them.
     pub length: u64,
-    /// How many entries it may have; a million unless told.
+    /// The number of entries; a million by default.
     pub entries: u64,
 }
 
@@ -29,21 +29,21 @@ impl Default for TreeLimits {
     }
 }
 
-/// What a tree can have too much of.
+/// The limit that a tree exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TreeLimit {
-    /// Bytes in files.
+    /// Bytes of file contents: [`TreeLimits::bytes`].
     Bytes,
-    /// Length of files, holes included.
+    /// Length of files, including holes: [`TreeLimits::length`].
     Length,
-    /// Entries.
+    /// Number of entries: [`TreeLimits::entries`].
     Entries,
-    /// Directories within each other. This limit cannot be raised.
+    /// The depth of nested directories. This limit cannot be raised.
     Depth,
-    /// Bytes in a path. This limit cannot be raised.
+    /// The length of a path. This limit cannot be raised.
     Path,
-    /// Memory for the names of an archive. This limit cannot be raised.
+    /// The memory for the paths of an archive. This limit cannot be raised.
     Names,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for TreeLimit {
     }
 }
 
-/// How much of its limits a tree has used up.
+/// Counts how much of its limits a tree has used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     limits: TreeLimits,
@@ -82,77 +82,77 @@ impl Budget {
         }
     }
 
-    /// One more entry.
-    pub(super) fn entry(&mut self, path: &[u8]) -> Result<(), TreeError> {
+    /// Counts an entry.
+    pub(super) fn charge_entry(&mut self, path: &[u8]) -> Result<(), TreeError> {
         if path.len() >= MAX_PATH {
-            return Err(exceeded(TreeLimit::Path, MAX_PATH as u64, path));
+            return Err(limit_exceeded(TreeLimit::Path, MAX_PATH as u64, path));
         }
         let limit = self.limits.entries;
         self.entries = within(self.entries, 1, limit)
-            .ok_or_else(|| exceeded(TreeLimit::Entries, limit, path))?;
+            .ok_or_else(|| limit_exceeded(TreeLimit::Entries, limit, path))?;
         Ok(())
     }
 
-    /// So many entries more would be too many.
+    /// Checks that `more` entries stay within the limit, without counting them.
     pub(super) fn check_entries(&self, more: usize, path: &[u8]) -> Result<(), TreeError> {
         let limit = self.limits.entries;
         within(self.entries, more as u64, limit)
             .map(|_| ())
-            .ok_or_else(|| exceeded(TreeLimit::Entries, limit, path))
+            .ok_or_else(|| limit_exceeded(TreeLimit::Entries, limit, path))
     }
 
-    /// More bytes of a file.
-    pub(super) fn data(&mut self, count: u64, path: &[u8]) -> Result<(), TreeError> {
+    /// Counts bytes of a file.
+    pub(super) fn charge_data(&mut self, count: u64, path: &[u8]) -> Result<(), TreeError> {
         self.reserved = self.reserved.saturating_sub(count);
         self.check_data(count, path)?;
         self.bytes += count;
-        self.hole(count, path)
+        self.charge_hole(count, path)
     }
 
-    /// Sets bytes aside that will be written in any case.
+    /// Reserves bytes that will be written in any case.
     pub(super) fn reserve(&mut self, count: u64, path: &[u8]) -> Result<(), TreeError> {
         self.check_data(count, path)?;
         self.reserved = count;
         Ok(())
     }
 
-    /// What is left of those has been written.
-    pub(super) fn settle(&mut self, path: &[u8]) -> Result<(), TreeError> {
-        self.data(self.reserved, path)
+    /// Counts the rest of the reserved bytes.
+    pub(super) fn charge_reserved(&mut self, path: &[u8]) -> Result<(), TreeError> {
+        self.charge_data(self.reserved, path)
     }
 
-    /// So many bytes more would be too many.
+    /// Checks that `count` bytes stay within the limit, without counting them.
     pub(super) fn check_data(&self, count: u64, path: &[u8]) -> Result<(), TreeError> {
         let limit = self.limits.bytes;
         self.bytes
             .checked_add(self.reserved)
             .and_then(|used| within(used, count, limit))
             .map(|_| ())
-            .ok_or_else(|| exceeded(TreeLimit::Bytes, limit, path))
+            .ok_or_else(|| limit_exceeded(TreeLimit::Bytes, limit, path))
     }
 
-    /// More length of a file.
-    pub(super) fn hole(&mut self, count: u64, path: &[u8]) -> Result<(), TreeError> {
+    /// Counts the length of a file, without its content.
+    pub(super) fn charge_hole(&mut self, count: u64, path: &[u8]) -> Result<(), TreeError> {
         let limit = self.limits.length;
         self.length = within(self.length, count, limit)
-            .ok_or_else(|| exceeded(TreeLimit::Length, limit, path))?;
+            .ok_or_else(|| limit_exceeded(TreeLimit::Length, limit, path))?;
         Ok(())
     }
 }
 
-/// Whether a directory may be entered when so many are open.
+/// Checks that another directory may be entered when `open` ones are open.
 pub(super) fn check_depth(open: usize, path: &[u8]) -> Result<(), TreeError> {
     if open < MAX_DEPTH {
         return Ok(());
     }
-    Err(exceeded(TreeLimit::Depth, MAX_DEPTH as u64, path))
+    Err(limit_exceeded(TreeLimit::Depth, MAX_DEPTH as u64, path))
 }
 
-pub(super) fn exceeded(what: TreeLimit, limit: u64, path: &[u8]) -> TreeError {
+pub(super) fn limit_exceeded(what: TreeLimit, limit: u64, path: &[u8]) -> TreeError {
     TreeError::Limit {
         what,
         limit,
-        path: shown(path),
+        path: display_path(path),
     }
 }
 

@@ -5,55 +5,56 @@ use crate::printable_name;
 
 /// Why a tree could not be sent or received. Paths in it are safe to print.
 ///
-/// What was complete before stays; nothing is half-written under its final
-/// name.
+/// Entries that were complete before the error stay. A file that was incomplete
+/// does not appear under its name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// There is nothing to send.
+    /// The source does not exist.
     #[error("there is nothing at {path}: check the path")]
     Missing {
-        /// Where it was to be.
+        /// The path of the source.
         path: String,
     },
 
-    /// Something of the host could not be read.
+    /// A file of the host could not be read.
     #[error("cannot read {path}: check its permissions, and that nothing changes it meanwhile")]
     Read {
-        /// What could not be read.
+        /// The path of the file.
         path: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// Something could not be written on the host.
+    /// A file could not be written on the host.
     #[error("cannot write {path}: check the permissions there")]
     Write {
-        /// What could not be written.
+        /// The path of the file.
         path: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// The host's file system has no room.
+    /// The host's file system is full.
     #[error("no space left for {path}: free some, or choose another place")]
     Full {
-        /// What did not fit.
+        /// The path of the file that did not fit.
         path: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// A directory has the name that a file or link is to have.
+    /// A directory exists where a file or a symbolic link should be created.
     #[error("a directory is in the way of {path}: remove it, or choose another destination")]
-    InTheWay {
-        /// The name.
+    DirectoryInTheWay {
+        /// The path of the directory.
         path: String,
     },
 
-    /// The destination, or a directory above it, is a symbolic link. It may have
-    /// come out of a guest, which would then choose what is written. So no link
-    /// in the path of a destination is followed, but for those in `/` itself.
+    /// The destination, or a directory above it, is a symbolic link. The link
+    /// may have come from a guest, which would then choose what is written. So
+    /// no link in the path of a destination is followed, except those in `/`
+    /// itself.
     #[error(
         "cannot write through the symbolic link {path}: if it is yours, name the path that it \
          leads to (`realpath` prints it), otherwise remove it"
@@ -63,16 +64,16 @@ pub enum TreeError {
         path: String,
     },
 
-    /// Something that is not a directory has the name of one.
+    /// Something else exists where a directory should be.
     #[error("{path} is not a directory: remove it, or choose another destination")]
     NotADirectory {
-        /// What is in the way.
+        /// The path.
         path: String,
     },
 
-    /// What comes is not a file or a directory, but a symbolic link, and nobody
-    /// asked for that. It would stand among the caller's own files and lead
-    /// wherever the guest wants.
+    /// The tree is a single symbolic link, and
+    /// [`TopSymlink`](super::TopSymlink) rejects it. It would be among the
+    /// caller's own files and lead wherever the guest wants.
     #[error(
         "cannot write {path}: what comes is a symbolic link, to {target}. Copy what it leads to, \
          or ask for the link itself (`--allow-symlink`, `allow_symlink()`)"
@@ -80,52 +81,53 @@ pub enum TreeError {
     IsSymlink {
         /// The destination.
         path: String,
-        /// Where the link leads, as the guest says.
+        /// The target of the link, which the guest chose.
         target: String,
     },
 
-    /// All there was to transfer is something that cannot be.
+    /// The tree is a single entry, and that cannot be transferred.
     #[error("{path} cannot be transferred: {reason}")]
-    LeftOut {
-        /// What was to be transferred.
+    NotTransferable {
+        /// The path of the entry.
         path: String,
         /// What is wrong with it.
         reason: String,
     },
 
-    /// The tree is larger than it may be.
+    /// The tree exceeds a limit.
     #[error("{path} goes beyond the limit of {limit} {what}: raise it if the tree can be trusted")]
     Limit {
-        /// What there was too much of.
+        /// Which limit.
         what: TreeLimit,
-        /// How much was allowed.
+        /// The value of the limit.
         limit: u64,
-        /// Where it was noticed.
+        /// The path at which it was exceeded.
         path: String,
     },
 
-    /// An archive holds what no archive should, or is not one.
+    /// The archive is malformed, hostile, or not an archive.
     #[cfg(feature = "archive")]
     #[error("bad archive, at {entry}: {problem}")]
     Archive {
-        /// The entry that is wrong.
+        /// The name of the entry, or of the archive.
         entry: String,
         /// What is wrong with it.
         problem: super::ArchiveProblem,
     },
 
-    /// The guest sent something that is no tree. Do not trust it any more.
-    #[error("the guest sent no proper tree, at {path}: {reason}")]
+    /// The stream from the guest is not a valid tree. Do not trust the guest
+    /// any more.
+    #[error("the guest sent a malformed tree, at {path}: {reason}")]
     Malformed {
-        /// What was noticed.
+        /// What is wrong.
         reason: &'static str,
-        /// Where.
+        /// The path at which it was noticed.
         path: String,
     },
 
-    /// Whoever takes the tree has ended the transfer.
-    #[error("the transfer was ended by the other side")]
-    Gone,
+    /// The other side has ended the transfer.
+    #[error("the other side ended the transfer")]
+    Aborted,
 }
 
 impl TreeError {
@@ -136,7 +138,7 @@ impl TreeError {
         }
     }
 
-    /// A failed write, by what can be done about it.
+    /// Converts a failed write to the variant that names the remedy.
     pub(super) fn write(path: String, source: impl Into<io::Error>) -> Self {
         let source = source.into();
         match source.kind() {
@@ -144,23 +146,23 @@ impl TreeError {
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::FileTooLarge => Self::Full { path, source },
             io::ErrorKind::IsADirectory | io::ErrorKind::DirectoryNotEmpty => {
-                Self::InTheWay { path }
+                Self::DirectoryInTheWay { path }
             }
             _ => Self::Write { path, source },
         }
     }
 }
 
-/// A path of a tree as people may see it, on one line.
-pub(super) fn shown(path: &[u8]) -> String {
+/// Formats a path of a tree for messages, on one line.
+pub(super) fn display_path(path: &[u8]) -> String {
     if path.is_empty() {
         return "the top of the tree".to_owned();
     }
     printable_name(path).into_owned()
 }
 
-/// The same for a path of the host, and one below it.
-pub(super) fn shown_below(base: &Path, path: &[u8]) -> String {
+/// Formats a path of the host joined with a path of a tree.
+pub(super) fn display_path_below(base: &Path, path: &[u8]) -> String {
     use std::os::unix::ffi::OsStrExt as _;
 
     let mut joined = base.as_os_str().as_bytes().to_vec();
@@ -170,5 +172,5 @@ pub(super) fn shown_below(base: &Path, path: &[u8]) -> String {
         }
         joined.extend_from_slice(path);
     }
-    shown(&joined)
+    display_path(&joined)
 }

@@ -1,7 +1,7 @@
 use rustix::fs::{FileType, Stat, Timespec, Timestamps, UTIME_OMIT};
 use vmcell_wire::files::{FileKind, Meta, Time, XattrsBuf};
 
-/// A [`Meta`] with memory of its own.
+/// An owned [`Meta`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct MetaBuf {
     pub(super) mode: u16,
@@ -25,7 +25,7 @@ impl MetaBuf {
     pub(super) fn from_wire(meta: &Meta<'_>) -> Self {
         let mut xattrs = XattrsBuf::new();
         for (name, value) in meta.xattrs.iter() {
-            // They came within the same bounds.
+            // They fitted into the same limits before.
             let _fits = xattrs.push(name, value);
         }
         Self {
@@ -37,7 +37,7 @@ impl MetaBuf {
         }
     }
 
-    /// How much memory the attributes take.
+    /// Returns the memory that the attributes take, in bytes.
     #[cfg(feature = "archive")]
     pub(super) fn xattrs_size(&self) -> usize {
         let xattrs = self.xattrs.as_xattrs();
@@ -87,7 +87,7 @@ pub(super) fn kind_of(stat: &Stat) -> Option<FileKind> {
     })
 }
 
-/// Why something of this kind is left out.
+/// Names a kind of entry, for messages.
 pub(super) fn kind_text(kind: Option<FileKind>) -> &'static str {
     match kind {
         Some(FileKind::File) => "a file",
@@ -101,7 +101,7 @@ pub(super) fn kind_text(kind: Option<FileKind>) -> &'static str {
     }
 }
 
-/// The time of the last change; that of the last access stays.
+/// Sets the modification time and leaves the access time unchanged.
 pub(super) fn timestamps(modified: Time) -> Timestamps {
     Timestamps {
         last_access: Timespec {

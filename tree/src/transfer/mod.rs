@@ -1,4 +1,4 @@
-//! Whole trees on their way into a guest and out of it.
+//! Transfers whole trees into a guest and out of it.
 //!
 //! ```text
 //!  directory ─┐                                         ┌─> directory
@@ -6,14 +6,14 @@
 //!  archive  ──┘            (`vmcell_wire::files`)       └─> archive
 //! ```
 //!
-//! One stream in either direction, converted as it goes: nothing is collected
-//! and no archive is made on the way. All of this blocks, so it belongs on a
-//! thread of its own; pieces go through a small channel.
+//! A transfer is one stream of records that is converted on the fly: it needs
+//! no temporary archive and does not hold a tree in memory. All functions
+//! block, so call them on a thread of their own.
 //!
-//! What comes from a guest cannot get out of the directory that was chosen for
-//! it: only single names are used, through descriptors, and no link is followed.
-//! That holds for the path of that directory too, since an earlier export may
-//! have brought a link in it (`host_entry.rs`).
+//! A received tree cannot write outside of its destination: only single names
+//! are used, relative to open directories, and no symbolic link is followed.
+//! This includes links in the path of the destination, because an earlier
+//! export may have created them (`host_entry.rs`).
 
 #[cfg(feature = "archive")]
 mod archive;
@@ -32,10 +32,10 @@ mod xattrs;
 pub use archive::{ArchiveFormat, ArchiveProblem};
 pub use budget::{TreeLimit, TreeLimits};
 pub use error::TreeError;
-pub use progress::{LeftOut, Tell, TreeProgress};
+pub use progress::{ProgressCallback, SkippedEntry, TreeProgress};
 pub use receive::Received;
 pub use receive::{Destination, Ownership, ReceiveOptions, Receiver, SpecialBits, TopSymlink};
 
-pub use receive::{Scratch, Unfinished};
+pub use receive::{AtomicFile, TempFileKind};
 pub use send::Sent;
-pub use send::{Gone, Known, Lookup, SendOptions, Sink, Source, send};
+pub use send::{ExistingEntry, ExistingLookup, SendOptions, Sink, SinkClosed, Source, send};

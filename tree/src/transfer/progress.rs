@@ -1,44 +1,44 @@
-/// How far a tree has come.
+/// The progress of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TreeProgress<'a> {
-    /// How many entries have begun.
+    /// The number of entries so far, including the current one.
     pub entries: u64,
-    /// How many bytes of files have gone by.
+    /// The number of bytes of files so far.
     pub bytes: u64,
-    /// The path of the entry that is being worked on, from the top. It may hold
-    /// any bytes: see [`printable`](crate::printable).
+    /// The path of the current entry, relative to the top. It may contain any
+    /// bytes: see [`printable_name`](crate::printable_name()).
     pub path: &'a [u8],
 }
 
-/// Is told how far a tree has come, from the thread that receives it.
-pub type Tell<'a> = Box<dyn FnMut(TreeProgress<'_>) + Send + 'a>;
+/// Called with the progress, on the thread that receives the tree.
+pub type ProgressCallback<'a> = Box<dyn FnMut(TreeProgress<'_>) + Send + 'a>;
 
-/// Something that was left out of a tree.
+/// An entry that was not transferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LeftOut {
-    /// Its path from the top, any bytes.
+pub struct SkippedEntry {
+    /// The path relative to the top; any bytes.
     pub path: Vec<u8>,
-    /// Why, safe to print.
+    /// The reason, safe to print.
     pub reason: String,
 }
 
-/// What was left out: how much, and the first of it by name.
+/// The number of skipped entries, and the first of them.
 #[derive(Debug, Default)]
-pub(super) struct LeftOuts {
+pub(super) struct SkippedEntries {
     pub(super) count: u64,
-    pub(super) first: Vec<LeftOut>,
+    pub(super) first: Vec<SkippedEntry>,
 }
 
-/// How many are told by name.
-const TOLD: usize = 100;
+/// How many skipped entries are kept; the others are only counted.
+const MAX_DESCRIBED: usize = 100;
 
-impl LeftOuts {
+impl SkippedEntries {
     pub(super) fn add(&mut self, path: &[u8], reason: String) {
         self.count += 1;
-        if self.first.len() < TOLD {
-            self.first.push(LeftOut {
+        if self.first.len() < MAX_DESCRIBED {
+            self.first.push(SkippedEntry {
                 path: path.to_vec(),
                 reason,
             });

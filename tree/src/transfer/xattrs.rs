@@ -1,5 +1,5 @@
-//! Extended attributes of the host's files: `user.*` and no others, because
-//! those belong to the file, and the rest to the system that it is on.
+//! Reads and writes extended attributes of the host's files: only `user.*`,
+//! because the others belong to the system, not to the file.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,11 +11,11 @@ use vmcell_wire::files::{Xattrs, XattrsBuf};
 
 const PREFIX: &[u8] = b"user.";
 
-/// The kernel's bound on both a list of names and a value: XATTR_LIST_MAX and
+/// The kernel's limit for a list of names and for a value: XATTR_LIST_MAX and
 /// XATTR_SIZE_MAX of xattr(7).
-const LARGEST: usize = 64 * 1024;
+const MAX_SIZE: usize = 64 * 1024;
 
-/// Reads attributes into memory that is used again.
+/// Reads attributes, with buffers that it reuses.
 #[derive(Debug)]
 pub(super) struct XattrReader {
     names: Vec<u8>,
@@ -25,13 +25,13 @@ pub(super) struct XattrReader {
 impl XattrReader {
     pub(super) fn new() -> Self {
         Self {
-            names: vec![0; LARGEST],
-            value: vec![0; LARGEST],
+            names: vec![0; MAX_SIZE],
+            value: vec![0; MAX_SIZE],
         }
     }
 
-    /// Reads the attributes of a file or directory. What cannot be read or does
-    /// not fit is counted.
+    /// Reads the attributes of a file or directory. Returns how many could not
+    /// be read or did not fit.
     pub(super) fn read(&mut self, file: BorrowedFd<'_>, xattrs: &mut XattrsBuf) -> u64 {
         xattrs.clear();
         let names = match flistxattr(file, &mut self.names[..]) {
@@ -46,7 +46,7 @@ impl XattrReader {
             }
             let fits = match fgetxattr(file, name, &mut self.value[..]) {
                 Ok(length) => xattrs.push(name, self.value.get(..length).unwrap_or_default()),
-                // Somebody has just removed it.
+                // It has just been removed.
                 Err(Errno::NODATA) => true,
                 Err(_) => false,
             };
@@ -56,8 +56,8 @@ impl XattrReader {
     }
 }
 
-/// Sets the attributes of a file or directory. What is not `user.*`, or what
-/// its file system does not take, is counted.
+/// Sets the attributes of a file or directory. Returns how many were not set,
+/// because they are not `user.*` or the file system rejects them.
 pub(super) fn write(file: BorrowedFd<'_>, xattrs: Xattrs<'_>) -> u64 {
     let mut lost = 0;
     for (name, value) in xattrs.iter() {

@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use serde_json::{Value, json};
 use vmcell::{
-    diff::Shown,
+    diff::PatchDetail,
     disk::{Comparison, DiffSide, Disk, DiskChange, DiskChangeKind, DiskDiff, DiskError, Owner},
 };
 use vmcell_cli::{
@@ -181,7 +181,7 @@ fn report_changes_not_in_patch(diff: &DiskDiff) {
             .count()
     };
     let missing = count(|change| change.file.patch().is_empty());
-    let named = count(|change| change.file.shown() == Shown::Named);
+    let named = count(|change| change.file.detail() == PatchDetail::NameOnly);
     if missing > 0 {
         report(&format!(
             "changes to directories, special files or owners that are not in the patch: {missing} \

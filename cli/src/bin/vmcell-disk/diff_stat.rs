@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use vmcell::{diff::Shown, disk::DiskDiff};
+use vmcell::{diff::PatchDetail, disk::DiskDiff};
 use vmcell_cli::show::{SafeStdout, name, patch};
 
 /// The length of the bar for the file with the most changes.
@@ -18,7 +18,7 @@ pub(crate) fn print(diff: &DiskDiff, out: &mut SafeStdout) -> io::Result<()> {
     let rows: Vec<_> = files
         .map(|file| {
             let path = name::printable(&file.change().path);
-            (path, file.shown(), patch::count(file.patch()))
+            (path, file.detail(), patch::count(file.patch()))
         })
         .collect();
     let width = rows.iter().map(|(path, ..)| path.chars().count()).max();
@@ -34,7 +34,7 @@ pub(crate) fn print(diff: &DiskDiff, out: &mut SafeStdout) -> io::Result<()> {
     };
     let (mut all_added, mut all_removed) = (0, 0);
     for (path, shown, (added, removed)) in &rows {
-        if *shown != Shown::Whole {
+        if *shown != PatchDetail::Full {
             writeln!(out, " {path:width$} | Bin")?;
             continue;
         }

@@ -141,7 +141,7 @@ impl ExportArguments {
             return Ok(disk.export_archive_to(path, stdout, ArchiveFormat::Tar));
         }
         let is_directory = is_real_directory(to);
-        Ok(match ArchiveFormat::of_name(to) {
+        Ok(match ArchiveFormat::from_path(to) {
             Some(format) if !is_directory => disk.export_archive(path, to, format),
             _ => disk.export(&path, copy_target(&path, to, is_directory)),
         })

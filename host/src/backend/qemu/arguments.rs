@@ -102,14 +102,14 @@ impl Arguments {
     /// not used: each layer is stacked on the next one here.
     fn add_disk(&mut self, disk: &Overlay) {
         let mut backing = None;
-        for (number, layer) in disk.beneath.iter().enumerate().rev() {
+        for (number, layer) in disk.backing.iter().enumerate().rev() {
             let node = format!("beneath{number}");
             let descriptor = FIRST_BACKING_FD + number;
             self.add_layer(&node, descriptor, layer.format, backing, "read-only=on");
             backing = Some(node);
         }
         // A layer that is discarded with the VM needs no flush.
-        let options = match disk.is_kept {
+        let options = match disk.is_persistent {
             true => "discard=unmap",
             false => "discard=unmap,cache.no-flush=on",
         };
@@ -213,14 +213,14 @@ mod tests {
     use std::fs::File;
 
     use super::*;
-    use crate::overlay::Beneath;
+    use crate::overlay::BackingFile;
 
     fn file() -> File {
         tempfile::tempfile().unwrap()
     }
 
-    fn beneath(format: &'static str) -> Beneath {
-        Beneath {
+    fn backing_file(format: &'static str) -> BackingFile {
+        BackingFile {
             file: file(),
             format,
         }
@@ -231,8 +231,8 @@ mod tests {
             kernel: "/kernel".into(),
             disk: Overlay {
                 layer: file(),
-                is_kept: false,
-                beneath: vec![beneath("raw")],
+                is_persistent: false,
+                backing: vec![backing_file("raw")],
             },
             link: Device::Serial,
             tsc_khz: Some(2_000_000),
@@ -327,8 +327,8 @@ mod tests {
     #[test]
     fn a_disk_that_is_kept_is_flushed_and_stands_on_all_that_is_beneath_it() {
         let mut parts = parts();
-        parts.disk.is_kept = true;
-        parts.disk.beneath.insert(0, beneath("qcow2"));
+        parts.disk.is_persistent = true;
+        parts.disk.backing.insert(0, backing_file("qcow2"));
         let text = text(&Machine::sample(Acceleration::Kvm), &parts);
         assert!(
             text.contains(

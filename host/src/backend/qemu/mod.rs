@@ -110,8 +110,8 @@ impl Backend for Qemu {
             initramfs.into(),
             parts.disk.layer.into(),
         ];
-        let beneath = parts.disk.beneath.into_iter();
-        descriptors.extend(beneath.map(|layer| OwnedFd::from(layer.file)));
+        let backing = parts.disk.backing.into_iter();
+        descriptors.extend(backing.map(|layer| OwnedFd::from(layer.file)));
         let vmm = Vmm::spawn(command, descriptors)?;
         let launched = match link.helper {
             None => Launched::new(vmm, link.transport),

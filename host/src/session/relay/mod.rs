@@ -24,7 +24,7 @@ use super::{
     LinkError, MAX_UNSENT_CONTROL, OpenError, Session, WINDOW, outgoing::Outgoing, writer,
 };
 use forward::{EndedStream, ForwardedStream, OutputStart, Windows};
-use vmcell_tree::beginning;
+use vmcell_tree::truncate_text;
 
 /// Serves a client until it disconnects or the session ends.
 pub(crate) async fn relay(socket: UnixStream, session: Arc<Session>) {
@@ -150,7 +150,11 @@ impl ClientConnection {
         let answer = Hello {
             capabilities: peer.capabilities,
             // It may have grown when it was made safe to print.
-            ..Hello::new(beginning(&peer.build, MAX_BUILD), peer.window, peer.boot_id)
+            ..Hello::new(
+                truncate_text(&peer.build, MAX_BUILD),
+                peer.window,
+                peer.boot_id,
+            )
         };
         self.send(|out| encode::hello(out, &answer))
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vmcell::{Command, diff::Shown, files::ManifestOptions};
+use vmcell::{Command, diff::PatchDetail, files::ManifestOptions};
 
 use crate::start;
 
@@ -29,13 +29,13 @@ async fn a_text_with_many_names_does_not_fill_the_memory() {
         .filter(|file| file.change().path.ends_with("text"))
         .collect();
     assert_eq!(texts.len(), 128);
-    let shown = |how| texts.iter().filter(|text| text.shown() == how).count();
+    let shown = |how| texts.iter().filter(|text| text.detail() == how).count();
     assert!(
-        (32..64).contains(&shown(Shown::Whole)),
+        (32..64).contains(&shown(PatchDetail::Full)),
         "{}",
-        shown(Shown::Whole)
+        shown(PatchDetail::Full)
     );
-    assert_eq!(shown(Shown::Whole) + shown(Shown::Named), 128);
+    assert_eq!(shown(PatchDetail::Full) + shown(PatchDetail::NameOnly), 128);
     let sum: usize = diff.files().iter().map(|file| file.patch().len()).sum();
     assert!(sum < 65 << 20, "{sum}");
 }

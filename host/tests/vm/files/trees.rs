@@ -89,9 +89,9 @@ fn make_tree(top: &Path) {
 async fn check_round_trip(files: &Files, folder: &Path) {
     let (source, copy) = (folder.join("source"), folder.join("copy"));
     let pushed = files.push(&source, "tree").run().await.unwrap();
-    assert_eq!((pushed.left_out, pushed.unchanged), (0, 0));
+    assert_eq!((pushed.skipped, pushed.unchanged), (0, 0));
     let received = files.pull("tree", &copy).run().await.unwrap();
-    assert_eq!((received.left_out, received.lost_xattrs), (0, 0));
+    assert_eq!((received.skipped, received.lost_xattrs), (0, 0));
     assert_eq!(description(&copy), description(&source));
     let sparse = copy.join("sparse").metadata().unwrap();
     assert!(
@@ -234,7 +234,7 @@ async fn what_a_guest_has_beside_files_stays_there() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let received = files.pull("odd", &out).run().await.unwrap();
-    assert_eq!(received.left_out, 2, "{received:?}");
+    assert_eq!(received.skipped, 2, "{received:?}");
     let mode = out.join("file").metadata().unwrap().mode();
     assert_eq!(mode & 0o7777, 0o755, "no setuid program comes out");
     assert!(out.join("link").symlink_metadata().unwrap().is_symlink());

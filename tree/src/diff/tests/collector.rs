@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
 use super::super::{
-    Change, DiffOptions, ManifestEntry, ManifestKind, Shown,
-    collector::{DiffCollector, DiffLimits, TooLarge},
+    Change, DiffOptions, ManifestEntry, ManifestKind, PatchDetail,
+    collector::{DiffCollector, DiffLimits, DiffTooLarge},
 };
 
 fn added(path: String, kind: ManifestKind) -> Change {
@@ -24,7 +24,7 @@ fn a_text_with_thousands_of_names_is_shown_until_the_limit_and_then_named() {
     let mut collector = DiffCollector::new(DiffOptions::default(), limits);
     let mut read = 0;
     for number in 0..8000 {
-        // As whoever reads the texts does it.
+        // The callers read a text only if there is room for it.
         let new = collector.has_room(text.len() as u64).then_some(&text);
         read += usize::from(new.is_some());
         let change = added(format!("name{number:04}"), kind.clone());
@@ -36,23 +36,23 @@ fn a_text_with_thousands_of_names_is_shown_until_the_limit_and_then_named() {
     let shown = |how| {
         diff.files()
             .iter()
-            .filter(|file| file.shown() == how)
+            .filter(|file| file.detail() == how)
             .count()
     };
     assert_eq!(
-        (read, shown(Shown::Whole), shown(Shown::Named)),
+        (read, shown(PatchDetail::Full), shown(PatchDetail::NameOnly)),
         (63, 63, 8000 - 63)
     );
     let sum: usize = diff.files().iter().map(|file| file.patch().len()).sum();
-    assert!(sum < limits.shown + (2 << 20), "{sum}");
+    assert!(sum < limits.full_patch_bytes + (2 << 20), "{sum}");
 }
 
-/// A patch names a new path three times, and an odd byte takes four in it.
+/// A patch names a new path three times, and escapes an unusual byte as four.
 #[test]
 fn names_and_links_count_too() {
     let limits = DiffLimits {
-        shown: 500_000,
-        patches: 1_000_000,
+        full_patch_bytes: 500_000,
+        total_bytes: 1_000_000,
     };
     let mut collector = DiffCollector::new(DiffOptions::default(), limits);
     let kind = ManifestKind::Symlink {
@@ -60,8 +60,8 @@ fn names_and_links_count_too() {
     };
     let (path, length) = ("\u{1}".repeat(4000), 3 * 4 * 4000 + 4000);
     let mut add = || collector.add(added(path.clone(), kind.clone()), None, None);
-    for _ in 0..limits.patches / (length + 200) {
+    for _ in 0..limits.total_bytes / (length + 200) {
         assert_eq!(add(), Ok(()));
     }
-    assert_eq!((0..2).try_for_each(|_| add()), Err(TooLarge));
+    assert_eq!((0..2).try_for_each(|_| add()), Err(DiffTooLarge));
 }

@@ -8,7 +8,7 @@ fn edits_of(old: &str, new: &str) -> Vec<Edit> {
     edits(&Lines::split(old).unwrap(), &Lines::split(new).unwrap())
 }
 
-/// How many lines the shortest answer removes and adds.
+/// Returns how many lines the shortest edit script removes and adds.
 fn fewest(old: &[&str], new: &[&str]) -> usize {
     let mut row: Vec<usize> = (0..=new.len()).collect();
     for (old_index, old_line) in old.iter().enumerate() {

@@ -43,7 +43,7 @@ fn only_paths_beneath_the_root_are_noted() {
     let mut manifest = Manifest::new();
     for (path, error) in [
         ("/x", BadName::Absolute("/x".to_owned())),
-        ("x/../y", BadName::Parent("x/../y".to_owned())),
+        ("x/../y", BadName::ParentDir("x/../y".to_owned())),
         ("", BadName::Empty),
         (".", BadName::Empty),
     ] {
@@ -81,7 +81,7 @@ fn changes_are_told_by_path() {
         ("both", file(0o755, b"2")),
     ]);
     let changes = Manifest::compare(&old, &new);
-    let told: Vec<_> = changes
+    let found: Vec<_> = changes
         .iter()
         .map(|change| {
             (
@@ -92,7 +92,7 @@ fn changes_are_told_by_path() {
         })
         .collect();
     assert_eq!(
-        told,
+        found,
         [
             ("a-dir", ChangeKind::ModeChanged, true),
             ("both", ChangeKind::Modified, true),
@@ -135,7 +135,7 @@ fn a_small_file_cannot_fill_the_memory() {
     assert!(bytes.len() < 1 << 20);
     let error = Manifest::from_bytes(&bytes).unwrap_err();
     assert!(matches!(error, ManifestError::TooLarge), "{error}");
-    // A claim of entries that are not there takes nothing either.
+    // An announced number of entries that do not follow takes no memory either.
     let mut bytes = b"vmcellMF\x01".to_vec();
     bytes.extend(zstd::bulk::compress(&[0xff, 0xff, 0xff, 0xff, 0x0f], 1).unwrap());
     let error = Manifest::from_bytes(&bytes).unwrap_err();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::{DiffOptions, FileDiff, Manifest, ManifestEntry, ManifestKind};
 
-/// A digest for a content: these tests need none that is hard to find again.
+/// Returns a digest of a content. The tests need no cryptographic one.
 fn digest(content: &[u8]) -> [u8; 32] {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut digest = [0; 32];

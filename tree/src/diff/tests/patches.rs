@@ -1,11 +1,11 @@
 use super::*;
-use crate::diff::{Diff, Shown};
+use crate::diff::{Diff, PatchDetail};
 
 fn shown(
     old: Option<(ManifestEntry, &[u8])>,
     new: Option<(ManifestEntry, &[u8])>,
     path: &str,
-) -> (Shown, String) {
+) -> (PatchDetail, String) {
     let side = |side: &Option<(ManifestEntry, &[u8])>| {
         manifest(side.iter().map(|(entry, _)| (path, entry.clone())))
     };
@@ -13,7 +13,7 @@ fn shown(
     let content = |side: Option<(ManifestEntry, _)>| side.map(|(_, content)| content);
     let diff = FileDiff::new(change, content(old), content(new), DiffOptions::default());
     let patch = String::from_utf8(diff.patch().to_vec()).unwrap();
-    (diff.shown(), patch)
+    (diff.detail(), patch)
 }
 
 fn both(mode: u32, content: &[u8]) -> Option<(ManifestEntry, &[u8])> {
@@ -27,7 +27,7 @@ fn a_patch_looks_as_git_writes_it() {
     assert_eq!(
         shown(both(0o644, old), both(0o640, new), "dir/x y"),
         (
-            Shown::Whole,
+            PatchDetail::Full,
             "diff --git a/dir/x y b/dir/x y\nold mode 100644\nnew mode 100640\n\
              --- a/dir/x y\t\n+++ b/dir/x y\t\n\
              @@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n\
@@ -64,17 +64,20 @@ fn a_symlink_is_its_target() {
 #[test]
 fn binary_files_are_named() {
     let (shown_as, patch) = shown(both(0o644, b"a\0"), both(0o644, b"b"), "x");
-    assert_eq!(shown_as, Shown::Named);
+    assert_eq!(shown_as, PatchDetail::NameOnly);
     assert_eq!(
         patch,
         "diff --git a/x b/x\nBinary files a/x and b/x differ\n"
     );
-    // Git looks only at the beginning.
+    // Git checks only the first 8000 bytes.
     let mut late = b"a\n".repeat(4000);
     late.push(0);
-    assert_eq!(shown(None, both(0o644, &late), "x").0, Shown::Whole);
+    assert_eq!(shown(None, both(0o644, &late), "x").0, PatchDetail::Full);
     late[7999] = 0;
-    assert_eq!(shown(None, both(0o644, &late), "x").0, Shown::Named);
+    assert_eq!(
+        shown(None, both(0o644, &late), "x").0,
+        PatchDetail::NameOnly
+    );
 }
 
 #[test]
@@ -85,11 +88,11 @@ fn contents_that_are_not_known_are_named_unless_they_are_the_same() {
     };
     let diff = |change| FileDiff::new(change, None, None, DiffOptions::default());
     assert_eq!(
-        diff(change(file(0o644, b"1"), file(0o644, b"2"))).shown(),
-        Shown::Named
+        diff(change(file(0o644, b"1"), file(0o644, b"2"))).detail(),
+        PatchDetail::NameOnly
     );
     let mode = diff(change(file(0o644, b"1"), file(0o600, b"1")));
-    assert_eq!(mode.shown(), Shown::Whole);
+    assert_eq!(mode.detail(), PatchDetail::Full);
     assert!(
         mode.patch()
             .ends_with(b"old mode 100644\nnew mode 100600\n")
@@ -106,7 +109,7 @@ fn large_files_are_named() {
         ..DiffOptions::default()
     };
     let diff = FileDiff::new(change, None, Some(b"12345"), options);
-    assert_eq!(diff.shown(), Shown::Named);
+    assert_eq!(diff.detail(), PatchDetail::NameOnly);
 }
 
 #[test]
@@ -114,9 +117,9 @@ fn directories_are_not_in_a_patch() {
     let directory = || Some((entry(ManifestKind::Directory, 0o755), &b""[..]));
     assert_eq!(
         shown(None, directory(), "x"),
-        (Shown::Nothing, String::new())
+        (PatchDetail::None, String::new())
     );
-    // But a file in whose place one comes is.
+    // A file that a directory replaces is in it, though.
     let (_, patch) = shown(both(0o644, b""), directory(), "x");
     assert_eq!(patch, "diff --git a/x b/x\ndeleted file mode 100644\n");
 }

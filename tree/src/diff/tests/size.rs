@@ -1,9 +1,9 @@
-//! What is large, or made to be slow. With anything quadratic in it, or with
-//! recursion, these tests never end well.
+//! Large inputs, and inputs that are made to be slow. With a quadratic
+//! algorithm or recursion these tests would not finish.
 
 use super::super::hunks::hunks;
 
-/// Numbers that look as if they were random, always the same.
+/// A deterministic sequence of pseudo-random numbers.
 fn numbers(seed: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(seed), move |last| {
         Some(

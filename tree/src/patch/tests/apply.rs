@@ -1,10 +1,10 @@
-//! Where hunks fit.
+//! Where hunks match.
 
 use super::*;
-use crate::patch::{FilePatchKind, HunkState, MismatchReason};
+use crate::patch::{FilePatchKind, MismatchKind, MismatchReason};
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
-/// Puts `five` in the place of `5`.
+/// Replaces `5` with `five`.
 const HUNK: &str = "@@ -4,3 +4,3 @@\n 4\n-5\n+five\n 6\n";
 
 #[track_caller]
@@ -13,12 +13,12 @@ fn assert_patched(hunks: &str, old: &str, new: &str) {
     assert_eq!(String::from_utf8(result).unwrap(), new);
 }
 
-fn state(hunks: &str, old: &str) -> HunkState {
+fn state(hunks: &str, old: &str) -> MismatchKind {
     match patched(&patch_of(hunks), old.as_bytes())
         .unwrap_err()
         .reason
     {
-        MismatchReason::Hunk(hunk) => hunk.state,
+        MismatchReason::Hunk(hunk) => hunk.kind,
         reason => panic!("{reason}"),
     }
 }
@@ -52,7 +52,7 @@ fn of_two_places_the_nearer_is_taken() {
 
 #[test]
 fn later_hunks_move_with_the_earlier() {
-    // Both would fit the nearer copy, if the first had not moved.
+    // Both would match the nearer copy, if the first had not moved.
     let hunks = "@@ -2,3 +2,3 @@\n 2\n-3\n+three\n 4\n@@ -7,3 +7,3 @@\n 7\n-8\n+eight\n 9\n";
     let old = format!("{}{LINES}{LINES}", "new\n".repeat(9)).replacen("3\n", "", 1);
     let changed = LINES.replace('3', "three").replace('8', "eight");
@@ -63,7 +63,7 @@ fn later_hunks_move_with_the_earlier() {
 #[test]
 fn a_hunk_does_not_fit_before_the_one_above_it() {
     let hunks = "@@ -4,3 +4,3 @@\n 4\n-5\n+five\n 6\n@@ -8,3 +8,3 @@\n 2\n-3\n+three\n 4\n";
-    assert_eq!(state(hunks, LINES), HunkState::Differs);
+    assert_eq!(state(hunks, LINES), MismatchKind::Differs);
 }
 
 #[test]
@@ -73,11 +73,14 @@ fn hunks_for_the_ends_of_a_file_fit_only_there() {
     assert_patched(first, LINES, &format!("0\n{LINES}"));
     assert_patched(last, LINES, &format!("{LINES}10\n"));
     assert_patched(last, &format!("new\n{LINES}"), &format!("new\n{LINES}10\n"));
-    assert_eq!(state(first, &format!("new\n{LINES}")), HunkState::Differs);
-    assert_eq!(state(last, &format!("{LINES}new\n")), HunkState::Differs);
+    assert_eq!(
+        state(first, &format!("new\n{LINES}")),
+        MismatchKind::Differs
+    );
+    assert_eq!(state(last, &format!("{LINES}new\n")), MismatchKind::Differs);
     let both = "@@ -1,2 +1 @@\n-1\n 2\n-3\n".replace("1,2", "1,3");
     assert_patched(&both, "1\n2\n3\n", "2\n");
-    // Without any context the place is all that is known.
+    // Without context only the line number counts.
     assert_patched(
         "@@ -5 +5 @@\n-5\n+five\n",
         LINES,
@@ -89,8 +92,11 @@ fn hunks_for_the_ends_of_a_file_fit_only_there() {
         &LINES.replace("5\n", "5\nnew\n"),
     );
     assert_patched("@@ -9,0 +10 @@\n+new\n", LINES, &format!("{LINES}new\n"));
-    assert_eq!(state("@@ -10,0 +11 @@\n+new\n", LINES), HunkState::Differs);
-    assert_eq!(state("@@ -1,0 +2 @@\n+new\n", "1"), HunkState::Differs);
+    assert_eq!(
+        state("@@ -10,0 +11 @@\n+new\n", LINES),
+        MismatchKind::Differs
+    );
+    assert_eq!(state("@@ -1,0 +2 @@\n+new\n", "1"), MismatchKind::Differs);
 }
 
 #[test]
@@ -106,7 +112,7 @@ fn fuzz_lets_context_differ_but_nothing_else() {
     let new = patched_with(&patch, more.as_bytes(), 2).unwrap();
     assert_eq!(new, more.replace('5', "five").as_bytes());
     patched_with(&patch, more.replace('5', "V").as_bytes(), u32::MAX).unwrap_err();
-    // A hunk that only adds is not put just anywhere.
+    // A hunk that only adds lines still needs some matching context.
     let adds = patch_of("@@ -1,2 +1,3 @@\n 1\n+new\n 2\n");
     patched_with(&adds, b"a\nb\n", u32::MAX).unwrap_err();
 }
@@ -127,9 +133,12 @@ fn the_end_of_a_file_may_lack_its_newline() {
         "1\n2",
     );
     let ends = format!("@@ -1 +1 @@\n-1\n+2\n{missing}");
-    assert_eq!(state(&ends, "1\nmore\n"), HunkState::Differs);
-    assert_eq!(state("@@ -1 +1 @@\n-1\n+2\n", "1"), HunkState::LineEnds);
-    // The patch itself may have lost its last newline.
+    assert_eq!(state(&ends, "1\nmore\n"), MismatchKind::Differs);
+    assert_eq!(
+        state("@@ -1 +1 @@\n-1\n+2\n", "1"),
+        MismatchKind::LineEndings
+    );
+    // The patch itself may lack its last newline.
     assert_patched("@@ -1 +1 @@\n-1\n+2", "1\n", "2\n");
 }
 
@@ -142,10 +151,10 @@ fn empty_lines_may_have_lost_their_blank() {
 fn carriage_returns_are_part_of_the_lines_of_a_file() {
     let hunks = "@@ -1,2 +1,2 @@\n 1\r\n-2\r\n+3\r\n";
     assert_patched(hunks, "1\r\n2\r\n", "1\r\n3\r\n");
-    assert_eq!(state(hunks, "1\n2\n"), HunkState::LineEnds);
+    assert_eq!(state(hunks, "1\n2\n"), MismatchKind::LineEndings);
     assert_eq!(
         state(&hunks.replace('\r', ""), "1\r\n2\r\n"),
-        HunkState::LineEnds
+        MismatchKind::LineEndings
     );
 }
 
@@ -184,7 +193,7 @@ fn files_are_made_and_removed_only_if_they_are_as_told() {
     assert_eq!(file.kind(), FilePatchKind::Deleted);
     assert_eq!(file.apply(Some(b"1\n"), options).unwrap(), None);
     let error = file.apply(Some(b"1\n2\n"), options).unwrap_err();
-    assert_eq!(error.reason, MismatchReason::Remains);
+    assert_eq!(error.reason, MismatchReason::ExtraContent);
     let error = file.apply(Some(b"2\n"), options).unwrap_err();
     assert!(matches!(error.reason, MismatchReason::Hunk(_)));
     let error = file.apply(None, options).unwrap_err();

@@ -1,13 +1,13 @@
-//! What patches look like.
+//! The formats of patches.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{super::Strip, *};
 use crate::patch::{FilePatchKind, LineRange};
 
-type Told<'a> = (FilePatchKind, Option<&'a str>, Option<&'a str>);
+type Summary<'a> = (FilePatchKind, Option<&'a str>, Option<&'a str>);
 
-fn told<'a>(patch: &'a Patch<'_>) -> Vec<Told<'a>> {
+fn summary<'a>(patch: &'a Patch<'_>) -> Vec<Summary<'a>> {
     let text = |path: Option<&'a Path>| path.map(|path| path.to_str().unwrap());
     let files = patch.files().iter();
     files
@@ -16,8 +16,8 @@ fn told<'a>(patch: &'a Patch<'_>) -> Vec<Told<'a>> {
 }
 
 #[track_caller]
-fn assert_told(patch: &str, expected: &[Told<'_>]) {
-    assert_eq!(told(&Patch::parse(patch.as_bytes()).unwrap()), expected);
+fn assert_summary(patch: &str, expected: &[Summary<'_>]) {
+    assert_eq!(summary(&Patch::parse(patch.as_bytes()).unwrap()), expected);
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_mail_with_several_files_is_a_patch() {
         @@ -0,0 +1 @@\n+new\n\
         diff --git a/z b/z\ndeleted file mode 100600\nindex 3333333..0000000\n--- a/z\n+++ /dev/null\n\
         @@ -1 +0,0 @@\n-gone\n-- \n2.47.3\n\n";
-    assert_told(
+    assert_summary(
         mail,
         &[
             (FilePatchKind::Modified, Some("src/x"), Some("src/x")),
@@ -58,7 +58,7 @@ fn a_mail_with_several_files_is_a_patch() {
 
 #[test]
 fn renames_copies_modes_and_empty_files_need_no_hunks() {
-    assert_told(
+    assert_summary(
         "diff --git a/a b b/c d\nsimilarity index 100%\nrename from a b\nrename to c d\n\
          diff --git a/e b/f\nsimilarity index 90%\ncopy from e\ncopy to f\n\
          --- a/e\n+++ b/f\n@@ -1 +1 @@\n-1\n+2\n\
@@ -106,7 +106,7 @@ fn plain_names_lose_a_directory_only_if_it_is_not_part_of_them() {
         ),
     ] {
         let text = format!("Index: foo\n====\n--- {old}\n+++ {new}\n@@ -1 +1 @@\n-1\n+2\n");
-        assert_told(&text, &[(FilePatchKind::Modified, Some(path), Some(path))]);
+        assert_summary(&text, &[(FilePatchKind::Modified, Some(path), Some(path))]);
     }
 }
 
@@ -128,11 +128,11 @@ fn a_plain_patch_tells_by_the_time_that_there_is_no_file() {
         "1970-01-01 02:00:00 +0200",
         "1969-12-31 19:30:00.0 -0430",
     ] {
-        assert_told(
+        assert_summary(
             &format!("--- old/x\t{stamp}\n+++ new/x\t{there}\n@@ -0,0 +1 @@\n+1\n"),
             &[(FilePatchKind::Added, None, Some("x"))],
         );
-        assert_told(
+        assert_summary(
             &format!("--- old/x\t{there}\n+++ new/x\t{stamp}\n@@ -1 +0,0 @@\n-1\n"),
             &[(FilePatchKind::Deleted, Some("x"), None)],
         );
@@ -142,7 +142,7 @@ fn a_plain_patch_tells_by_the_time_that_there_is_no_file() {
         "1970-01-01 00:00:00 +0100",
         "1970-01-01 00:00:01 +0000",
     ] {
-        assert_told(
+        assert_summary(
             &format!("--- old/x\t{stamp}\n+++ new/x\t{there}\n@@ -0,0 +1 @@\n+1\n"),
             &[(FilePatchKind::Modified, Some("x"), Some("x"))],
         );

@@ -1,7 +1,7 @@
-//! What is told of a hunk that does not fit.
+//! The details of a hunk that does not match.
 
 use super::*;
-use crate::patch::{HunkMismatch, HunkState, MismatchReason};
+use crate::patch::{HunkMismatch, MismatchKind, MismatchReason};
 
 fn mismatch(hunks: &str, old: &[u8]) -> HunkMismatch {
     match patched(&patch_of(hunks), old).unwrap_err().reason {
@@ -10,7 +10,7 @@ fn mismatch(hunks: &str, old: &[u8]) -> HunkMismatch {
     }
 }
 
-/// The line, what should be there, and what is.
+/// Returns the line number, the expected line and the found line.
 fn nearest(hunks: &str, old: &[u8]) -> (u64, Option<String>, Option<String>) {
     let nearest = mismatch(hunks, old).nearest.unwrap();
     (nearest.line, nearest.expected, nearest.found)
@@ -50,8 +50,14 @@ fn an_end_that_is_not_there_is_told() {
 
 #[test]
 fn a_hunk_that_was_applied_already_is_told() {
-    assert_eq!(mismatch(HUNK, b"a\nb\nc\nD\ne\n").state, HunkState::Applied);
-    assert_eq!(mismatch(HUNK, b"a\nb\nc\nX\ne\n").state, HunkState::Differs);
+    assert_eq!(
+        mismatch(HUNK, b"a\nb\nc\nD\ne\n").kind,
+        MismatchKind::Applied
+    );
+    assert_eq!(
+        mismatch(HUNK, b"a\nb\nc\nX\ne\n").kind,
+        MismatchKind::Differs
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod tree;
 
 use super::{ApplyOptions, Mismatch, Patch};
 
-/// What the patch for one file makes of it.
+/// Applies a patch for one file.
 fn patched(patch: &[u8], old: &[u8]) -> Result<Vec<u8>, Mismatch> {
     patched_with(patch, old, 0)
 }
@@ -22,7 +22,7 @@ fn patched_with(patch: &[u8], old: &[u8], fuzz: u32) -> Result<Vec<u8>, Mismatch
     Ok(new.unwrap())
 }
 
-/// The patch for the file `x` with these hunks.
+/// Returns a patch for the file `x` with these hunks.
 fn patch_of(hunks: &str) -> Vec<u8> {
     format!("--- a/x\n+++ b/x\n{hunks}").into_bytes()
 }

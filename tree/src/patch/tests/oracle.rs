@@ -1,4 +1,4 @@
-//! What `git` and `patch` make of the same patches.
+//! Comparison with the results of `git` and `patch`.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ type Tree = BTreeMap<PathBuf, TreeFile>;
 
 const SYMLINK: u32 = 0o120_000;
 
-/// Names that are simple, and names that are not.
+/// Simple names, and names that need quoting or contain spaces.
 const NAMES: [&str; 6] = ["x", "dir/y", "dir/with blank", "dir\"\\/\n\t", "ü", "z b/z"];
 
 fn text() -> impl Strategy<Value = Vec<u8>> {
@@ -51,7 +51,7 @@ fn tree() -> impl Strategy<Value = Tree> {
     prop::collection::btree_map(name, file(), 0..5)
 }
 
-/// A digest that is the content, as far as it goes: these are short.
+/// Returns a digest of a content. The tests need no cryptographic one.
 fn digest(content: &[u8]) -> [u8; 32] {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
@@ -120,7 +120,7 @@ fn write(root: &Path, tree: &Tree) {
     }
 }
 
-/// What is at those paths that the tests use.
+/// Reads the files at the paths that the tests use.
 fn read(root: &Path) -> Tree {
     let mut tree = Tree::new();
     for name in NAMES {
@@ -136,7 +136,7 @@ fn read(root: &Path) -> Tree {
             }
         } else {
             TreeFile {
-                // Which of the others git sets depends on the umask.
+                // The other bits that git sets depend on the umask.
                 mode: 0o100_644 | (metadata.permissions().mode() & 0o111),
                 content: fs::read(&path).unwrap(),
             }
@@ -146,8 +146,8 @@ fn read(root: &Path) -> Tree {
     tree
 }
 
-/// Runs a program, with a text to read, and tells what came of it. `None` if
-/// the machine does not have it; git must be there.
+/// Runs a program with a text on its standard input. Returns `None` if the
+/// machine does not have the program; git must exist.
 fn run(directory: &Path, program: &str, arguments: &[&str], input: &[u8]) -> Option<Output> {
     let text = tempfile::NamedTempFile::new().unwrap();
     fs::write(text.path(), input).unwrap();

@@ -1,4 +1,4 @@
-//! What is no patch.
+//! Texts that are not valid patches.
 
 use super::*;
 use crate::patch::{BadName, PatchErrorKind};
@@ -16,20 +16,23 @@ fn names_that_leave_the_root_are_refused() {
         let (line, kind) = error(text);
         assert_eq!(line, 1);
         assert!(
-            matches!(kind, PatchErrorKind::BadName(BadName::Parent(_))),
+            matches!(kind, PatchErrorKind::BadName(BadName::ParentDir(_))),
             "{kind:?}"
         );
     }
     let git = |name: &str| format!("diff --git {name} {name}\nold mode 100644\nnew mode 100755\n");
     let quoted = "diff --git \"a/x\\000\" \"b/x\\000\"\nold mode 100644\nnew mode 100755\n";
     for (text, expected) in [
-        (git("a/../x"), BadName::Parent("a/../x".to_owned())),
+        (git("a/../x"), BadName::ParentDir("a/../x".to_owned())),
         (
             git("/etc/passwd"),
             BadName::Absolute("/etc/passwd".to_owned()),
         ),
-        (quoted.to_owned(), BadName::Zero("\"a/x\\000\"".to_owned())),
-        (git("x"), BadName::TooShort("x".to_owned())),
+        (
+            quoted.to_owned(),
+            BadName::NulByte("\"a/x\\000\"".to_owned()),
+        ),
+        (git("x"), BadName::TooFewDirectories("x".to_owned())),
         (git("\"a/x\\"), BadName::BadQuotes),
         (git("\"a\\9\""), BadName::BadQuotes),
         (git(&format!("a/{}", "n".repeat(256))), BadName::TooLong),
@@ -38,7 +41,7 @@ fn names_that_leave_the_root_are_refused() {
         assert_eq!(error(text), (1, PatchErrorKind::BadName(expected)));
     }
     let rename = "diff --git a/x b/y\nrename from x\nrename to ../y\n";
-    let expected = BadName::Parent("../y".to_owned());
+    let expected = BadName::ParentDir("../y".to_owned());
     assert_eq!(error(rename), (3, PatchErrorKind::BadName(expected)));
 }
 
@@ -91,10 +94,10 @@ fn hunks_with_impossible_numbers_are_refused() {
         (format!("@@ -1,{most} +1 @@"), PatchErrorKind::BadRange),
         ("@@ -0 +1 @@".to_owned(), PatchErrorKind::BadRange),
         ("@@ -0,2 +1 @@".to_owned(), PatchErrorKind::BadRange),
-        ("@@ -,1 +1 @@".to_owned(), PatchErrorKind::BadHunk),
-        ("@@ -1 1 @@".to_owned(), PatchErrorKind::BadHunk),
-        ("@@ -1 +1".to_owned(), PatchErrorKind::BadHunk),
-        ("@@ --1 +1 @@".to_owned(), PatchErrorKind::BadHunk),
+        ("@@ -,1 +1 @@".to_owned(), PatchErrorKind::BadHeader),
+        ("@@ -1 1 @@".to_owned(), PatchErrorKind::BadHeader),
+        ("@@ -1 +1".to_owned(), PatchErrorKind::BadHeader),
+        ("@@ --1 +1 @@".to_owned(), PatchErrorKind::BadHeader),
     ] {
         let text = patch_of(&format!("{header}\n-1\n+2\n"));
         assert_eq!(error(text), (3, kind), "{header}");
@@ -146,7 +149,7 @@ fn only_the_last_line_can_lack_its_newline() {
         format!("@@ -1 +1 @@\n-1\n+2\n{missing}@@ -5 +5 @@\n-1\n+2\n"),
     ] {
         let (_, kind) = error(patch_of(&hunks));
-        assert_eq!(kind, PatchErrorKind::NewlineMissing, "{hunks}");
+        assert_eq!(kind, PatchErrorKind::NoNewline, "{hunks}");
     }
 }
 
@@ -157,7 +160,7 @@ fn a_file_that_is_not_there_has_no_lines() {
         "--- a/x\n+++ /dev/null\n@@ -1 +1 @@\n-1\n+2\n",
         "diff --git a/x b/x\ndeleted file mode 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n",
     ] {
-        assert_eq!(error(text).1, PatchErrorKind::LinesOfNothing, "{text}");
+        assert_eq!(error(text).1, PatchErrorKind::LinesInMissingFile, "{text}");
     }
 }
 
@@ -208,13 +211,13 @@ fn no_path_is_changed_or_made_twice() {
     ] {
         let (_, kind) = error(&text);
         assert!(
-            matches!(kind, PatchErrorKind::Twice { .. }),
+            matches!(kind, PatchErrorKind::DuplicatePath { .. }),
             "{text}{kind:?}"
         );
     }
     let (_, kind) = error(format!("{add}{}", add.replace("/x", "/x/y")));
     assert!(
-        matches!(kind, PatchErrorKind::BeneathFile { .. }),
+        matches!(kind, PatchErrorKind::PathBelowFile { .. }),
         "{kind:?}"
     );
 }
@@ -225,7 +228,7 @@ fn errors_tell_the_line_and_are_safe_to_print() {
     let error = Patch::parse(text.as_bytes()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "line 2 of the patch: the name \"a/\\033[2J/../x\" goes through `..`: \
-         only names beneath the root are allowed"
+        "line 2 of the patch: the name \"a/\\033[2J/../x\" contains `..`: \
+         only names below the root are allowed"
     );
 }

@@ -1,12 +1,12 @@
-//! What is large, or made to be slow. With anything quadratic in it these tests
-//! take hours.
+//! Large inputs, and inputs that are made to be slow. With a quadratic
+//! algorithm these tests would take hours.
 
 use super::*;
-use crate::patch::{HunkState, MismatchReason, PatchErrorKind};
+use crate::patch::{MismatchKind, MismatchReason, PatchErrorKind};
 
-fn state(patch: &[u8], old: &[u8], fuzz: u32) -> HunkState {
+fn state(patch: &[u8], old: &[u8], fuzz: u32) -> MismatchKind {
     match patched_with(patch, old, fuzz).unwrap_err().reason {
-        MismatchReason::Hunk(hunk) => hunk.state,
+        MismatchReason::Hunk(hunk) => hunk.kind,
         reason => panic!("{reason}"),
     }
 }
@@ -22,28 +22,28 @@ fn a_line_of_100_mb_is_patched() {
     old.push(b'\n');
     assert_eq!(patched(&patch, &old).unwrap(), b"1\n2\n");
     old[1000] = b'L';
-    assert_eq!(state(&patch, &old, 0), HunkState::Differs);
+    assert_eq!(state(&patch, &old, 0), MismatchKind::Differs);
 }
 
 #[test]
 fn a_million_equal_lines_do_not_slow_the_search() {
-    // What the hunks leave is there, so they look as if they were applied.
+    // The new lines of the hunks exist, so they seem to be applied already.
     let old = b"same\n".repeat(1_000_000);
     let half = " same\n".repeat(500_000);
     let hunks = format!("@@ -1,1000001 +1,1000000 @@\n{half}-other\n{half}");
-    assert_eq!(state(&patch_of(&hunks), &old, 0), HunkState::Applied);
+    assert_eq!(state(&patch_of(&hunks), &old, 0), MismatchKind::Applied);
     let hunks = format!("@@ -1,500001 +1,500000 @@\n{half}-other\n");
-    assert_eq!(state(&patch_of(&hunks), &old, 0), HunkState::Applied);
-    // One try for each line of context is too much, though.
+    assert_eq!(state(&patch_of(&hunks), &old, 0), MismatchKind::Applied);
+    // Retrying for each line of context exceeds the limit, though.
     let few = " same\n".repeat(100);
     let hunks = format!("@@ -700000,201 +1,200 @@\n{few}-other\n{few}");
-    assert_eq!(state(&patch_of(&hunks), &old, 2), HunkState::Applied);
-    assert_eq!(state(&patch_of(&hunks), &old, 100), HunkState::TooSlow);
+    assert_eq!(state(&patch_of(&hunks), &old, 2), MismatchKind::Applied);
+    assert_eq!(state(&patch_of(&hunks), &old, 100), MismatchKind::TooSlow);
 }
 
 #[test]
 fn hunks_that_are_all_far_away_end_the_search() {
-    // Each hunk says that it is behind the end, and fits at the next line.
+    // Each hunk states a line beyond the end, and matches at the next line.
     let lines: Vec<String> = (0..100_000).map(|line| format!("{line}\n")).collect();
     let old = lines.concat();
     let mut hunks = String::new();
@@ -53,7 +53,7 @@ fn hunks_that_are_all_far_away_end_the_search() {
     }
     assert_eq!(
         state(&patch_of(&hunks), old.as_bytes(), 0),
-        HunkState::TooSlow
+        MismatchKind::TooSlow
     );
 }
 

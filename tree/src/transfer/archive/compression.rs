@@ -7,10 +7,10 @@ use super::ArchiveFormat;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// How much is read from a file at once.
+/// The size of the buffers.
 const BUFFER: usize = 128 * 1024;
 
-/// Undoes the compression that the first bytes tell of, if any.
+/// Detects gzip and zstd by the first bytes, and decompresses them.
 pub(super) fn decompress(reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut reader = BufReader::with_capacity(BUFFER, reader);
     let start = reader.fill_buf()?;
@@ -21,7 +21,7 @@ pub(super) fn decompress(reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Rea
         )));
     }
     if start.starts_with(ZSTD) {
-        // Its memory is bounded: by default no window above 128 MiB is taken.
+        // Its memory is limited: by default it rejects windows above 128 MiB.
         return Ok(Box::new(BufReader::with_capacity(
             BUFFER,
             zstd::stream::read::Decoder::with_buffer(reader)?,
@@ -30,7 +30,7 @@ pub(super) fn decompress(reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Rea
     Ok(Box::new(reader))
 }
 
-/// Whatever an archive is written to, with its compression.
+/// A writer for the bytes of an archive, with its compression.
 pub(super) enum Compressor {
     Plain(BufWriter<Box<dyn Write + Send>>),
     Gzip(GzEncoder<Box<dyn Write + Send>>),
@@ -57,7 +57,7 @@ impl Compressor {
         }
     }
 
-    /// Writes all that is left.
+    /// Writes the buffered rest and the end of the compressed data.
     pub(super) fn finish(self) -> io::Result<()> {
         match self {
             Self::Plain(mut writer) => writer.flush(),

@@ -1,7 +1,7 @@
 use super::ArchiveProblem;
 
-/// The path of an entry: single names, parted by slashes, and none at all for
-/// the top.
+/// Normalizes the name of an entry: removes `.` and empty components. The
+/// result is empty for the top.
 pub(super) fn normal_path(name: &[u8]) -> Result<Vec<u8>, ArchiveProblem> {
     if name.is_empty() || name.contains(&0) {
         return Err(ArchiveProblem::BadName);
@@ -25,7 +25,7 @@ pub(super) fn normal_path(name: &[u8]) -> Result<Vec<u8>, ArchiveProblem> {
     Ok(path)
 }
 
-/// The directory that a path is in, and its name there.
+/// Splits a path into its parent directory and its last name.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => {

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-/// A sort of archive.
+/// The format of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ArchiveFormat {
@@ -13,15 +13,15 @@ pub enum ArchiveFormat {
 }
 
 impl ArchiveFormat {
-    /// The sort that the name of a file tells, if it does.
+    /// Detects the format by the extension of a path, ignoring case.
     ///
     /// ```
     /// use vmcell_tree::transfer::ArchiveFormat;
     ///
-    /// assert_eq!(ArchiveFormat::of_name("a.tgz"), Some(ArchiveFormat::TarGz));
-    /// assert_eq!(ArchiveFormat::of_name("a.zip"), None);
+    /// assert_eq!(ArchiveFormat::from_path("a.tgz"), Some(ArchiveFormat::TarGz));
+    /// assert_eq!(ArchiveFormat::from_path("a.zip"), None);
     /// ```
-    pub fn of_name(path: impl AsRef<Path>) -> Option<Self> {
+    pub fn from_path(path: impl AsRef<Path>) -> Option<Self> {
         let name = path.as_ref().file_name()?.to_str()?.to_ascii_lowercase();
         [
             (".tar", Self::Tar),

@@ -1,4 +1,4 @@
-//! The header of an entry, as tar(5) has it.
+//! The header block of an entry: tar(5).
 //!
 //! ```text
 //! byte  0     100   108  116  124   136    148    156   157       257
@@ -7,20 +7,21 @@
 
 use super::{ArchiveProblem, sparse::Parts};
 
-/// Everything in an archive comes in blocks of this size.
+/// The block size of archives.
 pub(super) const BLOCK: usize = 512;
 
-/// The largest number in a field of twelve octal digits.
-const LARGEST_SIZE: u64 = 0o77_777_777_777;
+/// The largest number in a field of 12 bytes: 11 octal digits.
+const MAX_SIZE: u64 = 0o77_777_777_777;
 
-/// The largest number in a field of eight.
-const LARGEST_ID: u32 = 0o7_777_777;
+/// The largest number in a field of 8 bytes: 7 octal digits.
+const MAX_ID: u32 = 0o7_777_777;
 
-/// A header that was read.
+/// A header of an archive that is read.
 pub(super) struct Header<'a>(&'a [u8; BLOCK]);
 
 impl<'a> Header<'a> {
-    /// None for a block of zeros, which ends an archive.
+    /// Checks a block. Returns `None` for a block of zeros, which ends an
+    /// archive.
     pub(super) fn read(block: &'a [u8; BLOCK]) -> Result<Option<Self>, ArchiveProblem> {
         if block.iter().all(|byte| *byte == 0) {
             return Ok(None);
@@ -37,7 +38,7 @@ impl<'a> Header<'a> {
         self.field(156, 1).first().copied().unwrap_or(0)
     }
 
-    /// The name; POSIX splits long ones in two.
+    /// Returns the name. POSIX splits a long one in two fields.
     pub(super) fn name(&self) -> Vec<u8> {
         let name = self.text(0, 100);
         let prefix = self.text(345, 155);
@@ -52,7 +53,7 @@ impl<'a> Header<'a> {
     }
 
     pub(super) fn mode(&self) -> Result<u16, ArchiveProblem> {
-        // Some writers put the kind of file above the permissions.
+        // Some writers also store the file type bits.
         u16::try_from(self.number(100, 8)? & 0o7777).map_err(|_| ArchiveProblem::BadNumber)
     }
 
@@ -72,9 +73,9 @@ impl<'a> Header<'a> {
         self.number(136, 12)
     }
 
-    /// Where a sparse file of GNU's older form has bytes: offset and length of
-    /// up to four parts, whether more blocks of those follow, and how long the
-    /// file is.
+    /// Returns the map of a sparse file in GNU's old format: offset and length
+    /// of up to four parts, whether blocks with more parts follow, and the
+    /// length of the file.
     pub(super) fn sparse(&self) -> Result<(Parts, bool, u64), ArchiveProblem> {
         let is_continued = self.field(482, 1) != [0];
         Ok((
@@ -106,8 +107,8 @@ impl<'a> Header<'a> {
     }
 }
 
-/// The parts of a sparse file in a block that continues its header, and whether
-/// another one follows.
+/// Returns the parts of a sparse file in a block that continues the header, and
+/// whether another one follows.
 pub(super) fn more_parts(block: &[u8; BLOCK]) -> Result<(Parts, bool), ArchiveProblem> {
     let (list, rest) = block.split_at(21 * 24);
     Ok((parts(list)?, rest.first() != Some(&0)))
@@ -126,8 +127,8 @@ fn parts(list: &[u8]) -> Result<Parts, ArchiveProblem> {
     Ok(parts)
 }
 
-/// Octal digits among blanks, or GNU's binary numbers, which begin with a byte
-/// above 127.
+/// Parses octal digits among spaces, or GNU's binary numbers, which start with
+/// a byte above 127.
 fn number(field: &[u8]) -> Result<i64, ArchiveProblem> {
     let Some((first, rest)) = field.split_first() else {
         return Ok(0);
@@ -166,8 +167,8 @@ fn checksum(block: &[u8; BLOCK]) -> u32 {
     bytes.map(|byte| u32::from(*byte)).sum()
 }
 
-/// A header to be written. What does not fit its fields stays out of it: the
-/// answers say so, and pax records take it.
+/// A header to be written. Setters return whether the value fits into its
+/// field; if not, the caller writes a pax record.
 pub(super) struct HeaderBuf([u8; BLOCK]);
 
 impl HeaderBuf {
@@ -178,37 +179,37 @@ impl HeaderBuf {
         header
     }
 
-    pub(super) fn name(&mut self, name: &[u8]) -> bool {
+    pub(super) fn set_name(&mut self, name: &[u8]) -> bool {
         self.text(0, name)
     }
 
-    pub(super) fn link_name(&mut self, name: &[u8]) -> bool {
+    pub(super) fn set_link_name(&mut self, name: &[u8]) -> bool {
         self.text(157, name)
     }
 
-    pub(super) fn mode(&mut self, mode: u16) {
+    pub(super) fn set_mode(&mut self, mode: u16) {
         self.octal(100, 8, mode.into());
     }
 
-    pub(super) fn owner(&mut self, uid: u32, gid: u32) -> bool {
-        let fits = uid <= LARGEST_ID && gid <= LARGEST_ID;
-        self.octal(108, 8, uid.min(LARGEST_ID).into());
-        self.octal(116, 8, gid.min(LARGEST_ID).into());
+    pub(super) fn set_owner(&mut self, uid: u32, gid: u32) -> bool {
+        let fits = uid <= MAX_ID && gid <= MAX_ID;
+        self.octal(108, 8, uid.min(MAX_ID).into());
+        self.octal(116, 8, gid.min(MAX_ID).into());
         fits
     }
 
-    pub(super) fn size(&mut self, size: u64) -> bool {
-        self.octal(124, 12, size.min(LARGEST_SIZE));
-        size <= LARGEST_SIZE
+    pub(super) fn set_size(&mut self, size: u64) -> bool {
+        self.octal(124, 12, size.min(MAX_SIZE));
+        size <= MAX_SIZE
     }
 
-    pub(super) fn modified(&mut self, seconds: i64) -> bool {
-        let fitting = u64::try_from(seconds).unwrap_or(0).min(LARGEST_SIZE);
+    pub(super) fn set_modified(&mut self, seconds: i64) -> bool {
+        let fitting = u64::try_from(seconds).unwrap_or(0).min(MAX_SIZE);
         self.octal(136, 12, fitting);
         i64::try_from(fitting) == Ok(seconds)
     }
 
-    /// The block, with its checksum.
+    /// Returns the block with its checksum.
     pub(super) fn finish(mut self) -> [u8; BLOCK] {
         let sum = checksum(&self.0);
         self.octal(148, 7, sum.into());

@@ -1,18 +1,18 @@
-//! Tar archives, plain or compressed, one pass in either direction.
+//! Reads and writes tar archives, plain or compressed, in one pass.
 //!
-//! The reader is our own, because archives are as hostile as guests: it holds
-//! no more than one block and bounded names, where readers for general use
-//! gather whatever an archive calls a name. The same for the writer, which is
-//! fed piece by piece and must know that no name comes twice.
+//! The reader is written for untrusted archives: its memory is limited to one
+//! block and names of bounded size, whereas general-purpose readers buffer
+//! names of any size. The writer receives a tree piece by piece, and rejects a
+//! second entry of the same name.
 
 mod compression;
-mod entries;
 mod entry_name;
 mod format;
 mod header;
-mod names;
+mod path_map;
 mod pax;
 mod problem;
+mod reader;
 mod sparse;
 mod unpack;
 mod writer;

@@ -1,4 +1,5 @@
-//! Records of POSIX's pax format: what the fields of a header cannot hold.
+//! Extended header records of POSIX's pax format, for values that do not fit
+//! into the fields of a header.
 //!
 //! ```text
 //! 30 mtime=1350244992.023960108\n      the length counts the whole record
@@ -8,9 +9,9 @@ use vmcell_wire::files::{Meta, Time, XattrsBuf};
 
 use super::ArchiveProblem;
 
-const XATTR: &str = "SCHILY.xattr.";
+const XATTR_PREFIX: &str = "SCHILY.xattr.";
 
-/// What stands before an entry, and counts instead of its header.
+/// The records before an entry, which take precedence over its header.
 #[derive(Debug, Default)]
 pub(super) struct Pax {
     pub(super) path: Option<Vec<u8>>,
@@ -20,16 +21,16 @@ pub(super) struct Pax {
     pub(super) gid: Option<u32>,
     pub(super) modified: Option<Time>,
     pub(super) xattrs: XattrsBuf,
-    /// How many attributes did not fit.
+    /// The number of attributes that did not fit.
     pub(super) lost_xattrs: u64,
-    /// How long a sparse file is.
+    /// The length of a sparse file, including holes.
     pub(super) sparse_size: Option<u64>,
     pub(super) sparse_version: (Option<u64>, Option<u64>),
-    pub(super) is_older_sparse: bool,
+    pub(super) is_old_sparse: bool,
 }
 
 impl Pax {
-    /// Takes records. A value may hold any bytes, newlines too.
+    /// Parses records. A value may contain any bytes, including newlines.
     pub(super) fn add(&mut self, mut records: &[u8]) -> Result<(), ArchiveProblem> {
         while !records.is_empty() {
             let (key, value, rest) = split_record(records).ok_or(ArchiveProblem::Damaged)?;
@@ -50,9 +51,9 @@ impl Pax {
             b"GNU.sparse.major" => self.sparse_version.0 = Some(parse(value)?),
             b"GNU.sparse.minor" => self.sparse_version.1 = Some(parse(value)?),
             b"GNU.sparse.realsize" => self.sparse_size = Some(parse(value)?),
-            _ if key.starts_with(b"GNU.sparse.") => self.is_older_sparse = true,
+            _ if key.starts_with(b"GNU.sparse.") => self.is_old_sparse = true,
             _ => {
-                if let Some(name) = key.strip_prefix(XATTR.as_bytes())
+                if let Some(name) = key.strip_prefix(XATTR_PREFIX.as_bytes())
                     && name.starts_with(b"user.")
                 {
                     self.lost_xattrs += u64::from(!self.xattrs.push(name, value));
@@ -81,8 +82,8 @@ fn parse<T: std::str::FromStr>(value: &[u8]) -> Result<T, ArchiveProblem> {
         .ok_or(ArchiveProblem::BadNumber)
 }
 
-/// Seconds and a fraction of any length; nanoseconds count from the second
-/// before.
+/// Parses seconds with a fraction of any length. In a [`Time`], nanoseconds
+/// always count forward, also before 1970.
 fn parse_time(value: &[u8]) -> Result<Time, ArchiveProblem> {
     let mut halves = value.splitn(2, |byte| *byte == b'.');
     let whole = halves.next().unwrap_or_default();
@@ -105,14 +106,14 @@ fn parse_time(value: &[u8]) -> Result<Time, ArchiveProblem> {
     })
 }
 
-/// Records to be written.
+/// Pax records to be written.
 #[derive(Debug, Default)]
 pub(super) struct PaxBuf(Vec<u8>);
 
 impl PaxBuf {
     pub(super) fn put(&mut self, key: &str, value: &[u8]) {
         let rest = key.len() + value.len() + 3;
-        // The length counts its own digits.
+        // The length includes its own digits.
         let mut length = rest;
         while length != rest + length.to_string().len() {
             length = rest + length.to_string().len();
@@ -131,7 +132,7 @@ impl PaxBuf {
         let text = match (time.seconds, time.nanoseconds) {
             (seconds, 0) => seconds.to_string(),
             (seconds @ 0.., nanoseconds) => format!("{seconds}.{nanoseconds:09}"),
-            // Counted from zero downwards.
+            // Before 1970 the fraction counts away from zero.
             (seconds, nanoseconds) => {
                 let whole = seconds.saturating_add(1).unsigned_abs();
                 format!("-{whole}.{:09}", 1_000_000_000 - nanoseconds)
@@ -140,13 +141,14 @@ impl PaxBuf {
         self.put(key, text.as_bytes());
     }
 
-    /// Attributes whose names are text; the number of the others.
+    /// Adds the `user.*` attributes whose names are UTF-8 without `=`. Returns
+    /// the number of the others.
     pub(super) fn put_xattrs(&mut self, meta: &Meta<'_>) -> u64 {
         let mut lost = 0;
         for (name, value) in meta.xattrs.iter() {
             match std::str::from_utf8(name) {
                 Ok(name) if name.starts_with("user.") && !name.contains('=') => {
-                    self.put(&format!("{XATTR}{name}"), value);
+                    self.put(&format!("{XATTR_PREFIX}{name}"), value);
                 }
                 _ => lost += 1,
             }

@@ -2,44 +2,45 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveProblem {
-    /// It is no archive that we know.
-    #[error("this is no tar archive, nor one compressed with gzip or zstd")]
+    /// It is not an archive of a known format.
+    #[error("not a tar archive, plain or compressed with gzip or zstd")]
     NotAnArchive,
-    /// It ends too early.
-    #[error("the archive ends too early: get a complete copy")]
+    /// It is truncated.
+    #[error("the archive is truncated: get a complete copy")]
     Truncated,
-    /// Its checksums or compressed data do not fit.
+    /// A checksum, a record or the compressed data is invalid.
     #[error("the archive is damaged: get another copy")]
     Damaged,
-    /// A number in a header is out of bounds.
-    #[error("a size or another number makes no sense")]
+    /// A number in a header is invalid.
+    #[error("a size or another number is invalid")]
     BadNumber,
-    /// A name begins with a slash.
+    /// A name starts with a slash.
     #[error("the name is absolute: make the archive with relative names")]
     AbsoluteName,
-    /// A name holds `..`.
-    #[error("the name holds \"..\": make the archive without")]
+    /// A name contains `..`.
+    #[error("the name contains \"..\": make the archive without it")]
     ParentName,
-    /// A name is empty, too long for Linux, or holds a zero byte.
-    #[error("no entry can have such a name")]
+    /// A name is empty, too long for Linux, or contains a NUL byte.
+    #[error("the name is invalid")]
     BadName,
-    /// An entry is in something that the archive says is a file or link.
-    #[error("it is inside of something that is no directory")]
+    /// The parent of an entry is a file or a link in the archive.
+    #[error("it is inside of something that is not a directory")]
     NotInDirectory,
     /// A name is first that of a directory and then of something else, or the
-    /// other way round.
-    #[error("the name was a directory before and is none now, or the other way round")]
+    /// reverse.
+    #[error("the name was that of a directory before and is not now, or the reverse")]
     KindChanged,
-    /// A hard link goes to what did not come before it, or out of the archive.
-    #[error("the hard link goes to what is no file earlier in the archive")]
-    BadLink,
-    /// A symbolic link points to nothing, or to what cannot be.
-    #[error("the symbolic link has no possible target")]
-    BadTarget,
+    /// A hard link does not lead to an earlier file of the archive.
+    #[error("the hard link does not lead to an earlier file of the archive")]
+    BadHardLink,
+    /// The target of a symbolic link is empty, too long, or contains a NUL
+    /// byte.
+    #[error("the target of the symbolic link is invalid")]
+    BadSymlinkTarget,
     /// The headers before the entry are too large or too many.
-    #[error("what stands before the entry is too large")]
-    TooMuchAhead,
-    /// A sparse file in a form that is not known, or one of more than one part.
-    #[error("such entries are not known: make the archive with `tar --format=posix`")]
+    #[error("the headers before the entry are too large")]
+    HeadersTooLarge,
+    /// An entry of an unknown type, or a sparse file in an unknown format.
+    #[error("entries of this kind are not supported: make the archive with `tar --format=posix`")]
     Unsupported,
 }

@@ -1,23 +1,23 @@
 use super::ArchiveProblem;
 
-/// How many parts a sparse file may have.
+/// The maximum number of parts of a sparse file.
 pub(super) const MAX_PARTS: usize = 1 << 20;
 
-/// Offsets and lengths of what has bytes.
+/// Offsets and lengths of the data.
 pub(super) type Parts = Vec<(u64, u64)>;
 
-/// Where a sparse file has bytes.
+/// The map of a sparse file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SparseMap {
-    /// In order, none of them empty.
+    /// Sorted and not empty.
     pub(super) parts: Parts,
-    /// How long the file is.
+    /// The length of the file.
     pub(super) length: u64,
 }
 
 impl SparseMap {
-    /// Checks that the parts are in order, within the file, and as long
-    /// together as what is stored.
+    /// Checks that the parts are sorted and within the file, and that their sum
+    /// is the stored size.
     pub(super) fn new(mut parts: Parts, length: u64, stored: u64) -> Result<Self, ArchiveProblem> {
         let (mut end, mut sum) = (0, 0_u64);
         for (offset, part) in &parts {

@@ -7,118 +7,118 @@ use vmcell_wire::{
 
 use super::{
     ArchiveProblem,
-    entries::{Entries, Entry, EntryKind},
     entry_name::split,
-    names::Names,
+    path_map::PathMap,
+    reader::{ArchiveEntry, ArchiveEntryKind, ArchiveReader},
     sparse::SparseMap,
 };
-use crate::transfer::{TreeError, budget::check_depth, meta::MetaBuf, send::Outgoing};
+use crate::transfer::{TreeError, budget::check_depth, meta::MetaBuf, send::RecordSender};
 
-/// Sends what is in an archive.
+/// Sends the entries of an archive.
 ///
-/// Directories are made as names need them and get their permissions and times
-/// at the end, when nothing is put into them any more: an archive may come back
-/// to a directory at any time. The top gets those of the archive's `./`, if
-/// that is its first entry.
+/// Directories are created when a path needs them, and get their permissions
+/// and times at the end, because an archive may add to a directory at any time.
+/// The top gets those of the archive's `./`, if that is its first entry.
 pub(in crate::transfer) fn send(
     reader: Box<dyn Read + Send>,
     archive: &Path,
     filter: &Filter,
-    outgoing: &mut Outgoing<'_>,
+    sender: &mut RecordSender<'_>,
 ) -> Result<(), TreeError> {
-    let mut unpack = Unpack {
-        entries: Entries::new(reader, archive)?,
+    let mut sender = ArchiveSender {
+        reader: ArchiveReader::new(reader, archive)?,
         filter,
-        outgoing,
-        names: Names::new(),
+        sender,
+        paths: PathMap::new(),
         directories: BTreeMap::new(),
         path: Vec::new(),
         depth: 0,
         buffer: Vec::new(),
     };
-    unpack.run()
+    sender.run()
 }
 
-struct Unpack<'u, 's> {
-    entries: Entries<'u>,
+struct ArchiveSender<'u, 's> {
+    reader: ArchiveReader<'u>,
     filter: &'u Filter,
-    outgoing: &'u mut Outgoing<'s>,
-    names: Names<Seen>,
-    /// What directories get at the end. A zero byte stands for the slash, so
-    /// that what is in a directory comes right behind it.
+    sender: &'u mut RecordSender<'s>,
+    paths: PathMap<PathKind>,
+    /// The metadata to apply to directories at the end. In the keys, a NUL byte
+    /// replaces the slash, so that the contents of a directory sort right after
+    /// it.
     directories: BTreeMap<Vec<u8>, MetaBuf>,
-    /// The directory that was entered last, and how deep that is.
+    /// The directory that was entered last, and its depth.
     path: Vec<u8>,
     depth: usize,
     buffer: Vec<u8>,
 }
 
-/// What a path of the archive is.
+/// The kind of a path of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
+enum PathKind {
     Directory,
     File,
     Symlink,
-    LeftOut,
+    Skipped,
 }
 
-impl Unpack<'_, '_> {
+impl ArchiveSender<'_, '_> {
     fn run(&mut self) -> Result<(), TreeError> {
-        let mut next = self.entries.next()?;
-        self.outgoing.begin(b"")?;
+        let mut next = self.reader.next()?;
+        self.sender.begin(b"")?;
         match next.take_if(|first| first.is_top()) {
             Some(top) => {
-                self.outgoing.enter(b"", Some(&top.meta), b"")?;
-                next = self.entries.next()?;
+                self.sender.enter(b"", Some(&top.meta), b"")?;
+                next = self.reader.next()?;
             }
-            None => self.outgoing.enter(b"", None, b"")?,
+            None => self.sender.enter(b"", None, b"")?,
         }
         while let Some(entry) = next {
             self.entry(entry)?;
-            next = self.entries.next()?;
+            next = self.reader.next()?;
         }
         self.finish_directories()?;
-        self.go_up_to(b"")?;
-        self.outgoing.leave()
+        self.leave_until(b"")?;
+        self.sender.leave()
     }
 
-    fn entry(&mut self, entry: Entry) -> Result<(), TreeError> {
+    fn entry(&mut self, entry: ArchiveEntry) -> Result<(), TreeError> {
         let path = entry.path;
         if path.is_empty() {
             return match entry.kind {
-                // Too late: what it says is set when the top is left.
-                EntryKind::Directory => Ok(()),
-                _ => Err(self.entries.problem(ArchiveProblem::BadName)),
+                // Too late: the metadata of the top was already sent.
+                ArchiveEntryKind::Directory => Ok(()),
+                _ => Err(self.reader.problem(ArchiveProblem::BadName)),
             };
         }
-        let is_directory = matches!(entry.kind, EntryKind::Directory);
+        let is_directory = matches!(entry.kind, ArchiveEntryKind::Directory);
         let selection = self.filter.select(&path, is_directory);
         if selection == Selection::Skip {
             if !is_directory {
-                self.note(&path, Seen::LeftOut)?;
+                self.record_path(&path, PathKind::Skipped)?;
             }
             return Ok(());
         }
-        self.outgoing.lost_xattrs += entry.lost_xattrs;
+        self.sender.lost_xattrs += entry.lost_xattrs;
         match entry.kind {
-            EntryKind::Directory => {
+            ArchiveEntryKind::Directory => {
                 if self
-                    .names
+                    .paths
                     .get(&path)
-                    .is_some_and(|seen| *seen != Seen::Directory)
+                    .is_some_and(|kind| *kind != PathKind::Directory)
                 {
-                    return Err(self.entries.problem(ArchiveProblem::KindChanged));
+                    return Err(self.reader.problem(ArchiveProblem::KindChanged));
                 }
-                self.names
-                    .take_up(&path, path.len() + MAX_META + entry.meta.xattrs_size())?;
-                self.directories.insert(sortable(&path), entry.meta);
+                self.paths
+                    .charge(&path, path.len() + META_SIZE + entry.meta.xattrs_size())?;
+                self.directories.insert(sort_key(&path), entry.meta);
                 if selection == Selection::Take {
                     self.enter(&path)?;
                 }
                 Ok(())
             }
-            EntryKind::File { stored, sparse } => {
-                let name = self.begin(&path, Seen::File)?;
+            ArchiveEntryKind::File { stored, sparse } => {
+                let name = self.begin(&path, PathKind::File)?;
                 match sparse {
                     None if stored <= MAX_INLINE as u64 => {
                         self.whole_file(name, &entry.meta, stored, &path)
@@ -127,26 +127,28 @@ impl Unpack<'_, '_> {
                     Some(map) => self.sparse_file(name, &entry.meta, &map, &path),
                 }
             }
-            EntryKind::Symlink { target } => {
+            ArchiveEntryKind::Symlink { target } => {
                 if target.is_empty() || target.len() >= MAX_PATH || target.contains(&0) {
-                    return Err(self.entries.problem(ArchiveProblem::BadTarget));
+                    return Err(self.reader.problem(ArchiveProblem::BadSymlinkTarget));
                 }
-                let name = self.begin(&path, Seen::Symlink)?;
-                self.outgoing.symlink(name, &entry.meta, &target, &path)
+                let name = self.begin(&path, PathKind::Symlink)?;
+                self.sender.symlink(name, &entry.meta, &target, &path)
             }
-            EntryKind::HardLink { to } => self.hard_link(&path, &to),
-            EntryKind::Other(reason) => self.leave_out(&path, reason),
+            ArchiveEntryKind::HardLink { to } => self.hard_link(&path, &to),
+            ArchiveEntryKind::Other(reason) => self.skip_entry(&path, reason),
         }
     }
 
     fn hard_link(&mut self, path: &[u8], to: &[u8]) -> Result<(), TreeError> {
-        match self.names.get(to) {
-            Some(Seen::File) if to != path => {
-                let name = self.begin(path, Seen::File)?;
-                self.outgoing.hard_link(name, to, path)
+        match self.paths.get(to) {
+            Some(PathKind::File) if to != path => {
+                let name = self.begin(path, PathKind::File)?;
+                self.sender.hard_link(name, to, path)
             }
-            Some(Seen::LeftOut) => self.leave_out(path, "it is a name of what was left out"),
-            _ => Err(self.entries.problem(ArchiveProblem::BadLink)),
+            Some(PathKind::Skipped) => {
+                self.skip_entry(path, "it is a hard link to an entry that was left out")
+            }
+            _ => Err(self.reader.problem(ArchiveProblem::BadHardLink)),
         }
     }
 
@@ -157,11 +159,11 @@ impl Unpack<'_, '_> {
         size: u64,
         path: &[u8],
     ) -> Result<(), TreeError> {
-        // It was found to be no larger than a record.
+        // The caller checked that it fits into a record.
         self.buffer.clear();
         self.buffer.resize(usize::try_from(size).unwrap_or(0), 0);
-        self.entries.read_exact(&mut self.buffer)?;
-        self.outgoing.whole_file(name, meta, &self.buffer, path)
+        self.reader.read_exact(&mut self.buffer)?;
+        self.sender.whole_file(name, meta, &self.buffer, path)
     }
 
     fn plain_file(
@@ -171,10 +173,10 @@ impl Unpack<'_, '_> {
         size: u64,
         path: &[u8],
     ) -> Result<(), TreeError> {
-        self.outgoing.budget.check_data(size, path)?;
-        self.outgoing.begin_file(name, meta, size, path)?;
+        self.sender.budget.check_data(size, path)?;
+        self.sender.begin_file(name, meta, size, path)?;
         self.file_data(size, path)?;
-        self.outgoing.end_file(path)
+        self.sender.end_file(path)
     }
 
     fn sparse_file(
@@ -184,92 +186,92 @@ impl Unpack<'_, '_> {
         map: &SparseMap,
         path: &[u8],
     ) -> Result<(), TreeError> {
-        self.outgoing.begin_file(name, meta, map.length, path)?;
+        self.sender.begin_file(name, meta, map.length, path)?;
         let mut end = 0;
         for (offset, length) in &map.parts {
-            self.outgoing.hole(offset - end, path)?;
+            self.sender.hole(offset - end, path)?;
             self.file_data(*length, path)?;
             end = offset + length;
         }
-        self.outgoing.hole(map.length - end, path)?;
-        self.outgoing.end_file(path)
+        self.sender.hole(map.length - end, path)?;
+        self.sender.end_file(path)
     }
 
     fn file_data(&mut self, mut left: u64, path: &[u8]) -> Result<(), TreeError> {
-        let entries = &mut self.entries;
+        let reader = &mut self.reader;
         while left > 0 {
-            let count = self.outgoing.file_data(left, path, |piece, most| {
+            let count = self.sender.file_data(left, path, |piece, max| {
                 let start = piece.len();
-                piece.resize(start + most, 0);
-                let count = entries.read(piece.get_mut(start..).unwrap_or_default())?;
+                piece.resize(start + max, 0);
+                let count = reader.read(piece.get_mut(start..).unwrap_or_default())?;
                 piece.truncate(start + count);
                 Ok(())
             })?;
             if count == 0 {
-                return Err(self.entries.problem(ArchiveProblem::BadNumber));
+                return Err(self.reader.problem(ArchiveProblem::BadNumber));
             }
             left -= count;
         }
         Ok(())
     }
 
-    fn leave_out(&mut self, path: &[u8], reason: &str) -> Result<(), TreeError> {
-        self.note(path, Seen::LeftOut)?;
-        self.outgoing.left_outs.add(path, reason.to_owned());
+    fn skip_entry(&mut self, path: &[u8], reason: &str) -> Result<(), TreeError> {
+        self.record_path(path, PathKind::Skipped)?;
+        self.sender.skipped.add(path, reason.to_owned());
         Ok(())
     }
 
-    /// Goes to the directory that an entry is in, and counts the entry. Tells
-    /// its name there.
-    fn begin<'p>(&mut self, path: &'p [u8], seen: Seen) -> Result<&'p [u8], TreeError> {
+    /// Enters the parent directory of an entry, and counts the entry. Returns
+    /// its name in there.
+    fn begin<'p>(&mut self, path: &'p [u8], kind: PathKind) -> Result<&'p [u8], TreeError> {
         let (parent, name) = split(path);
         self.enter(parent)?;
-        self.note(path, seen)?;
-        self.outgoing.begin(path)?;
+        self.record_path(path, kind)?;
+        self.sender.begin(path)?;
         Ok(name)
     }
 
-    /// Notes what is at a path. The last of several counts, but what is a
-    /// directory remains one.
-    fn note(&mut self, path: &[u8], seen: Seen) -> Result<(), TreeError> {
-        match self.names.insert(path, seen)? {
-            Some(before) if (before == Seen::Directory) != (seen == Seen::Directory) => {
-                Err(self.entries.problem(ArchiveProblem::KindChanged))
+    /// Records the kind of a path. A later entry replaces an earlier one, but a
+    /// directory stays a directory.
+    fn record_path(&mut self, path: &[u8], kind: PathKind) -> Result<(), TreeError> {
+        match self.paths.insert(path, kind)? {
+            Some(before) if (before == PathKind::Directory) != (kind == PathKind::Directory) => {
+                Err(self.reader.problem(ArchiveProblem::KindChanged))
             }
             _ => Ok(()),
         }
     }
 
-    /// Goes to a directory; those that are new are made on the way.
+    /// Enters a directory, and creates it and its parents if they are new.
     fn enter(&mut self, path: &[u8]) -> Result<(), TreeError> {
-        self.go_up_to(path)?;
+        self.leave_until(path)?;
         while self.path.len() < path.len() {
-            let next = self.next_on_the_way_to(path);
+            let next = self.next_component(path);
             check_depth(self.depth + 1, next)?;
-            match self.names.get(next) {
-                Some(Seen::Directory) => {}
-                Some(_) => return Err(self.entries.problem(ArchiveProblem::NotInDirectory)),
+            match self.paths.get(next) {
+                Some(PathKind::Directory) => {}
+                Some(_) => return Err(self.reader.problem(ArchiveProblem::NotInDirectory)),
                 None => {
-                    self.note(next, Seen::Directory)?;
-                    self.outgoing.begin(next)?;
+                    self.record_path(next, PathKind::Directory)?;
+                    self.sender.begin(next)?;
                 }
             }
-            self.step_into(next, None)?;
+            self.enter_directory(next, None)?;
         }
         Ok(())
     }
 
-    /// Leaves directories until the one that is left holds the path.
-    fn go_up_to(&mut self, path: &[u8]) -> Result<(), TreeError> {
+    /// Leaves directories until the current one contains the path.
+    fn leave_until(&mut self, path: &[u8]) -> Result<(), TreeError> {
         while !is_within(path, &self.path) {
             self.path.truncate(split(&self.path).0.len());
             self.depth -= 1;
-            self.outgoing.leave()?;
+            self.sender.leave()?;
         }
         Ok(())
     }
 
-    fn next_on_the_way_to<'p>(&self, path: &'p [u8]) -> &'p [u8] {
+    fn next_component<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         let start = match self.path.len() {
             0 => 0,
             length => length + 1,
@@ -281,35 +283,36 @@ impl Unpack<'_, '_> {
         }
     }
 
-    fn step_into(&mut self, path: &[u8], meta: Option<&MetaBuf>) -> Result<(), TreeError> {
-        self.outgoing.enter(split(path).1, meta, path)?;
+    fn enter_directory(&mut self, path: &[u8], meta: Option<&MetaBuf>) -> Result<(), TreeError> {
+        self.sender.enter(split(path).1, meta, path)?;
         self.path.clear();
         self.path.extend_from_slice(path);
         self.depth += 1;
         Ok(())
     }
 
-    /// Enters each directory once more, for what is set when it is left.
+    /// Enters each directory again, to send its metadata.
     fn finish_directories(&mut self) -> Result<(), TreeError> {
-        self.go_up_to(b"")?;
+        self.leave_until(b"")?;
         for (key, meta) in std::mem::take(&mut self.directories) {
-            let path = unsorted(key);
-            // One that was only passed by was not made if nothing in it was.
-            if self.names.get(&path) == Some(&Seen::Directory) {
+            let path = path_from_sort_key(key);
+            // A directory that the filter does not select exists only if
+            // something in it was sent.
+            if self.paths.get(&path) == Some(&PathKind::Directory) {
                 self.enter(split(&path).0)?;
-                self.step_into(&path, Some(&meta))?;
+                self.enter_directory(&path, Some(&meta))?;
             }
         }
         Ok(())
     }
 }
 
-/// What a directory's times and permissions take up until the end.
-const MAX_META: usize = std::mem::size_of::<MetaBuf>();
+/// The memory that the metadata of a directory takes until the end.
+const META_SIZE: usize = std::mem::size_of::<MetaBuf>();
 
-impl Entry {
+impl ArchiveEntry {
     fn is_top(&self) -> bool {
-        self.path.is_empty() && matches!(self.kind, EntryKind::Directory)
+        self.path.is_empty() && matches!(self.kind, ArchiveEntryKind::Directory)
     }
 }
 
@@ -320,12 +323,12 @@ fn is_within(path: &[u8], directory: &[u8]) -> bool {
     }
 }
 
-fn sortable(path: &[u8]) -> Vec<u8> {
+fn sort_key(path: &[u8]) -> Vec<u8> {
     let separator = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
     path.iter().map(separator).collect()
 }
 
-fn unsorted(mut key: Vec<u8>) -> Vec<u8> {
+fn path_from_sort_key(mut key: Vec<u8>) -> Vec<u8> {
     for byte in &mut key {
         if *byte == 0 {
             *byte = b'/';

@@ -12,48 +12,47 @@ use super::{
     ArchiveFormat,
     compression::Compressor,
     header::{BLOCK, HeaderBuf},
-    names::Names,
+    path_map::PathMap,
     pax::PaxBuf,
 };
 use crate::transfer::{
     TreeError,
-    error::{shown, shown_below},
+    error::{display_path, display_path_below},
     host_entry::HostEntry,
-    receive::{Losses, Scratch, Target, Unfinished},
+    receive::{AtomicFile, Losses, Target, TempFileKind},
 };
 
 /// Zeros, for holes and padding.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// A tree that becomes an archive, in POSIX's pax format.
+/// Writes a tree as an archive in POSIX's pax format.
 ///
-/// A header says how long a file is before its bytes come, and it is written
-/// at once. So a file that changes on its way is cut off or filled up with
-/// zeros to what it was when the guest began with it, which is counted. Holes
-/// are zeros.
+/// The header of a file contains its length and is written before its bytes. So
+/// a file that changes while it is sent is truncated or filled up with zeros to
+/// the announced length, and counted. Holes are written as zeros.
 ///
-/// No name comes twice, and hard links go to files that came before. So whoever
-/// unpacks the archive is not led through a link, however trusting.
+/// Every name is unique, and hard links lead to earlier files. So even a
+/// program that trusts the archive does not follow a link of it when unpacking.
 pub(in crate::transfer) struct ArchiveWriter {
     compressor: Compressor,
-    file: Option<FileAt>,
-    /// What the archive is called in errors.
+    file: Option<OutputFile>,
+    /// The name of the archive in error messages.
     archive: PathBuf,
-    /// The name of a tree that is a single entry.
+    /// The name of the entry if the tree is a single one.
     top_name: Vec<u8>,
-    /// The paths so far, and of files what a link to them says again.
-    names: Names<Option<Meta<'static>>>,
-    /// How many bytes of a file are missing, and how many pad it.
+    /// The paths so far, and for files the metadata, which hard links repeat.
+    paths: PathMap<Option<Meta<'static>>>,
+    /// The remaining bytes of the file, and the padding after them.
     left: u64,
     padding: usize,
-    /// Whether the file that is being written had another length than this.
+    /// Whether the current file had another length than announced.
     is_resized: bool,
     losses: Losses,
 }
 
-/// The file that an archive is written to, and the name that it will have.
-struct FileAt {
-    unfinished: Unfinished,
+/// The file of an archive, and its final name.
+struct OutputFile {
+    temp: AtomicFile,
     directory: OwnedFd,
     name: Vec<u8>,
 }
@@ -67,15 +66,15 @@ impl ArchiveWriter {
         Self::with(writer, format, top_name, PathBuf::from("the archive"))
     }
 
-    /// An archive that is a file of the host.
-    pub(in crate::transfer) fn at(
+    /// Creates an archive file of the host.
+    pub(in crate::transfer) fn create_file(
         path: PathBuf,
         format: ArchiveFormat,
         top_name: Vec<u8>,
     ) -> Result<Self, TreeError> {
-        let unwritable = |error: io::Error| TreeError::write(shown_below(&path, b""), error);
-        let file = FileAt::create(&path)?;
-        let writer = file.unfinished.as_fd().try_clone_to_owned();
+        let unwritable = |error: io::Error| TreeError::write(display_path_below(&path, b""), error);
+        let file = OutputFile::create(&path)?;
+        let writer = file.temp.as_fd().try_clone_to_owned();
         let writer = Box::new(File::from(writer.map_err(unwritable)?));
         let mut archive = Self::with(writer, format, top_name, path)?;
         archive.file = Some(file);
@@ -89,13 +88,13 @@ impl ArchiveWriter {
         archive: PathBuf,
     ) -> Result<Self, TreeError> {
         let compressor = Compressor::new(writer, format)
-            .map_err(|error| TreeError::write(shown_below(&archive, b""), error))?;
+            .map_err(|error| TreeError::write(display_path_below(&archive, b""), error))?;
         Ok(Self {
             compressor,
             file: None,
             archive,
             top_name,
-            names: Names::new(),
+            paths: PathMap::new(),
             left: 0,
             padding: 0,
             is_resized: false,
@@ -103,8 +102,8 @@ impl ArchiveWriter {
         })
     }
 
-    /// Writes a header, and before it what does not fit in there.
-    fn header(
+    /// Writes a header, and before it pax records for values that do not fit.
+    fn write_header(
         &mut self,
         kind: u8,
         meta: &Meta<'_>,
@@ -116,10 +115,10 @@ impl ArchiveWriter {
             xattrs: Xattrs::NONE,
             ..*meta
         });
-        if self.names.insert(path, file)?.is_some() {
+        if self.paths.insert(path, file)?.is_some() {
             return Err(TreeError::Malformed {
-                reason: "a name comes twice, which an archive cannot hold",
-                path: shown(path),
+                reason: "a name appears twice, which is not allowed in an archive",
+                path: display_path(path),
             });
         }
         let name = match (path, kind) {
@@ -130,45 +129,45 @@ impl ArchiveWriter {
         };
         let mut pax = PaxBuf::default();
         let mut header = HeaderBuf::new(kind);
-        header.mode(meta.mode);
-        if !header.name(&name) {
+        header.set_mode(meta.mode);
+        if !header.set_name(&name) {
             pax.put("path", &name);
         }
-        if !header.link_name(link) {
+        if !header.set_link_name(link) {
             pax.put("linkpath", link);
         }
-        if !header.size(size) {
+        if !header.set_size(size) {
             pax.put_number("size", size);
         }
-        if !header.owner(meta.uid, meta.gid) {
+        if !header.set_owner(meta.uid, meta.gid) {
             pax.put_number("uid", meta.uid.into());
             pax.put_number("gid", meta.gid.into());
         }
-        if !header.modified(meta.modified.seconds) || meta.modified.nanoseconds != 0 {
+        if !header.set_modified(meta.modified.seconds) || meta.modified.nanoseconds != 0 {
             pax.put_time("mtime", meta.modified);
         }
         self.losses.xattrs += pax.put_xattrs(meta);
         if !pax.is_empty() {
-            self.pax(&pax)?;
+            self.write_pax(&pax)?;
         }
         self.write(&header.finish())
     }
 
-    fn pax(&mut self, pax: &PaxBuf) -> Result<(), TreeError> {
+    fn write_pax(&mut self, pax: &PaxBuf) -> Result<(), TreeError> {
         let records = pax.as_bytes();
         let mut header = HeaderBuf::new(b'x');
-        header.name(b"pax");
-        header.mode(0o644);
-        header.owner(0, 0);
-        header.modified(0);
-        header.size(records.len() as u64);
+        header.set_name(b"pax");
+        header.set_mode(0o644);
+        header.set_owner(0, 0);
+        header.set_modified(0);
+        header.set_size(records.len() as u64);
         self.write(&header.finish())?;
         self.write(records)?;
-        self.zeros(padding(records.len() as u64) as u64)
+        self.write_zeros(padding(records.len() as u64) as u64)
     }
 
-    /// Bytes of the file; what is too much is cut off.
-    fn fill(
+    /// Writes bytes of the file. Drops those beyond the announced length.
+    fn write_content(
         &mut self,
         count: u64,
         write: impl FnOnce(&mut Self, u64) -> Result<(), TreeError>,
@@ -179,7 +178,7 @@ impl ArchiveWriter {
         write(self, taken)
     }
 
-    fn zeros(&mut self, mut count: u64) -> Result<(), TreeError> {
+    fn write_zeros(&mut self, mut count: u64) -> Result<(), TreeError> {
         while count > 0 {
             let length = usize::try_from(count).unwrap_or(ZEROS.len());
             let zeros = ZEROS.get(..length).unwrap_or(&ZEROS);
@@ -192,7 +191,7 @@ impl ArchiveWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<(), TreeError> {
         self.compressor
             .write_all(bytes)
-            .map_err(|error| TreeError::write(shown_below(&self.archive, b""), error))
+            .map_err(|error| TreeError::write(display_path_below(&self.archive, b""), error))
     }
 }
 
@@ -207,7 +206,13 @@ impl Target for ArchiveWriter {
         meta: Option<&Meta<'_>>,
         path: &[u8],
     ) -> Result<(), TreeError> {
-        self.header(DIRECTORY, meta.unwrap_or(&PASSED_BY), 0, b"", path)
+        self.write_header(
+            DIRECTORY,
+            meta.unwrap_or(&DEFAULT_DIRECTORY_META),
+            0,
+            b"",
+            path,
+        )
     }
 
     fn leave(&mut self, _path: &[u8]) -> Result<(), TreeError> {
@@ -221,7 +226,7 @@ impl Target for ArchiveWriter {
         size: u64,
         path: &[u8],
     ) -> Result<(), TreeError> {
-        self.header(FILE, meta, size, b"", path)?;
+        self.write_header(FILE, meta, size, b"", path)?;
         self.left = size;
         self.padding = padding(size);
         self.is_resized = false;
@@ -229,22 +234,22 @@ impl Target for ArchiveWriter {
     }
 
     fn data(&mut self, bytes: &[u8], _path: &[u8]) -> Result<(), TreeError> {
-        self.fill(bytes.len() as u64, |writer, taken| {
+        self.write_content(bytes.len() as u64, |writer, taken| {
             let taken = usize::try_from(taken).unwrap_or(bytes.len());
             writer.write(bytes.get(..taken).unwrap_or(bytes))
         })
     }
 
     fn hole(&mut self, bytes: u64, _path: &[u8]) -> Result<(), TreeError> {
-        self.fill(bytes, Self::zeros)
+        self.write_content(bytes, Self::write_zeros)
     }
 
     fn end_file(&mut self, _path: &[u8]) -> Result<(), TreeError> {
         let is_resized = self.is_resized || self.left > 0;
         self.losses.resized += u64::from(is_resized);
-        self.zeros(self.left)?;
+        self.write_zeros(self.left)?;
         self.left = 0;
-        self.zeros(self.padding as u64)
+        self.write_zeros(self.padding as u64)
     }
 
     fn symlink(
@@ -254,42 +259,42 @@ impl Target for ArchiveWriter {
         target: &[u8],
         path: &[u8],
     ) -> Result<(), TreeError> {
-        self.header(SYMLINK, meta, 0, target, path)
+        self.write_header(SYMLINK, meta, 0, target, path)
     }
 
     fn hard_link(&mut self, _name: &[u8], to: &[u8], path: &[u8]) -> Result<(), TreeError> {
-        let Some(Some(file)) = self.names.get(to).copied() else {
+        let Some(Some(file)) = self.paths.get(to).copied() else {
             return Err(TreeError::Malformed {
-                reason: "a hard link to what is no file of this tree",
-                path: shown(path),
+                reason: "a hard link to something that is not a file of this tree",
+                path: display_path(path),
             });
         };
-        self.header(HARD_LINK, &file, 0, to, path)
+        self.write_header(HARD_LINK, &file, 0, to, path)
     }
 
     fn finish(mut self: Box<Self>) -> Result<Losses, TreeError> {
-        self.zeros(2 * BLOCK as u64)?;
+        self.write_zeros(2 * BLOCK as u64)?;
         let unwritable =
-            |error: io::Error| TreeError::write(shown_below(&self.archive, b""), error);
+            |error: io::Error| TreeError::write(display_path_below(&self.archive, b""), error);
         self.compressor.finish().map_err(unwritable)?;
         if let Some(file) = self.file {
-            let published = file.unfinished.publish(file.directory.as_fd(), &file.name);
-            published.map_err(|errno| unwritable(errno.into()))?;
+            let persisted = file.temp.persist(file.directory.as_fd(), &file.name);
+            persisted.map_err(|errno| unwritable(errno.into()))?;
         }
         Ok(self.losses)
     }
 }
 
-impl FileAt {
+impl OutputFile {
     fn create(path: &Path) -> Result<Self, TreeError> {
         let entry = HostEntry::open(path)?;
         entry.check_replaceable(FileType::RegularFile)?;
         let (directory, name) = entry.into_parts();
         let mode = Mode::from_raw_mode(0o666);
-        let unfinished = Unfinished::create(directory.as_fd(), mode, &mut Scratch::new())
-            .map_err(|errno| TreeError::write(shown_below(path, b""), errno))?;
+        let temp = AtomicFile::create(directory.as_fd(), mode, &mut TempFileKind::detect())
+            .map_err(|errno| TreeError::write(display_path_below(path, b""), errno))?;
         Ok(Self {
-            unfinished,
+            temp,
             directory,
             name,
         })
@@ -301,8 +306,8 @@ const HARD_LINK: u8 = b'1';
 const SYMLINK: u8 = b'2';
 const DIRECTORY: u8 = b'5';
 
-/// What is said of a directory that the guest says nothing of.
-const PASSED_BY: Meta<'static> = Meta {
+/// The metadata of a directory for which the guest sent none.
+const DEFAULT_DIRECTORY_META: Meta<'static> = Meta {
     mode: 0o755,
     uid: 0,
     gid: 0,
@@ -314,6 +319,6 @@ const PASSED_BY: Meta<'static> = Meta {
 };
 
 fn padding(size: u64) -> usize {
-    // Fewer than a block.
+    // The result is smaller than a block.
     usize::try_from(size.wrapping_neg() % BLOCK as u64).unwrap_or(0)
 }

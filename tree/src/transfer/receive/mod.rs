@@ -1,14 +1,14 @@
-//! A stream of records as a tree of the host.
+//! Receives a stream of records, and writes it as a tree or an archive.
 
-mod folder;
+mod atomic_file;
+mod directory;
 mod options;
 mod receiver;
 mod target;
-mod unfinished;
 
+pub use atomic_file::{AtomicFile, TempFileKind};
 pub use options::{Destination, Ownership, ReceiveOptions, SpecialBits, TopSymlink};
 pub use receiver::{Received, Receiver};
 #[cfg(feature = "archive")]
 pub(super) use target::Losses;
 pub(super) use target::Target;
-pub use unfinished::{Scratch, Unfinished};

@@ -4,85 +4,88 @@ use std::path::PathBuf;
 
 #[cfg(feature = "archive")]
 use crate::transfer::ArchiveFormat;
-use crate::transfer::{TreeLimits, progress::Tell};
+use crate::transfer::{TreeLimits, progress::ProgressCallback};
 
-/// Where a tree goes.
+/// Where to write a received tree.
 pub enum Destination {
-    /// It becomes what is at this path of the host. Directories above it are
-    /// made if they are missing.
+    /// A path of the host: the top of the tree is created there. Missing parent
+    /// directories are created.
     ///
-    /// If a directory is there and one comes, what is in it is added: files and
-    /// links are replaced, and the directory itself keeps its permissions and
-    /// its time. Which symbolic links the path may have says
-    /// [`HostEntry`](crate::transfer::host_entry::HostEntry).
+    /// If the tree is a directory and one exists, the tree is merged into it:
+    /// files and links are replaced, and the existing directory keeps its
+    /// permissions and its time. Symbolic links in the path are rejected
+    /// ([`TreeError::ThroughSymlink`](crate::transfer::TreeError::ThroughSymlink)).
     Path(PathBuf),
-    /// An archive, written as it comes.
+    /// An archive that is written as the records arrive.
     #[cfg(feature = "archive")]
     Archive {
-        /// Where it is written to.
+        /// The writer for the bytes of the archive.
         writer: Box<dyn Write + Send>,
-        /// What sort of archive.
+        /// The format of the archive.
         format: ArchiveFormat,
-        /// The name in it of a tree that is a single entry.
+        /// The name of the entry if the tree is a single one.
         name: Vec<u8>,
     },
-    /// An archive that is a file of the host. It gets its name when it is
+    /// An archive file of the host. It appears under its name when it is
     /// complete.
     #[cfg(feature = "archive")]
-    ArchiveAt {
-        /// Which file. What has the name is replaced.
+    ArchiveFile {
+        /// The path of the archive. An existing file is replaced.
         path: PathBuf,
-        /// What sort of archive.
+        /// The format of the archive.
         format: ArchiveFormat,
-        /// The name in it of a tree that is a single entry.
+        /// The name of the entry if the tree is a single one.
         name: Vec<u8>,
     },
 }
 
-/// How a tree is received.
+/// How to receive a tree.
 #[derive(Default)]
 pub struct ReceiveOptions<'a> {
-    /// How large it may be.
+    /// How large the tree may be.
     pub limits: TreeLimits,
-    /// Whose its entries are.
+    /// Who owns the entries.
     pub ownership: Ownership,
-    /// What becomes of permissions that are more than permissions.
+    /// How to treat the setuid, setgid and sticky bits.
     pub special_bits: SpecialBits,
-    /// What becomes of a tree that is a single symbolic link.
+    /// How to treat a tree that is a single symbolic link.
     pub top_symlink: TopSymlink,
-    /// Is told of each entry and each piece of a file.
-    pub progress: Option<Tell<'a>>,
+    /// Called for each entry and each piece of a file.
+    pub progress: Option<ProgressCallback<'a>>,
 }
 
-/// Whose entries are that came from a guest. Archives always say whose they
-/// were in the guest.
+/// Who owns the files that are written. Archives always record the guest's
+/// owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ownership {
-    /// Of whoever runs this program.
+    /// The user who runs this program.
     #[default]
     Caller,
-    /// Of the ids that they had in the guest. This takes privileges.
+    /// The user and group IDs that they had in the guest. This needs
+    /// privileges.
     Recorded,
 }
 
-/// What becomes of the bits setuid, setgid and sticky.
+/// How to treat the setuid, setgid and sticky bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpecialBits {
-    /// They are dropped: a guest must not leave programs on the host that run
-    /// as somebody else.
+    /// Clears them: a guest must not leave programs on the host that run as
+    /// another user.
     #[default]
     Drop,
-    /// They are kept.
+    /// Keeps them.
     Keep,
 }
 
-/// What becomes of a tree that is a single symbolic link. In an archive it is
-/// an entry like others.
+/// How to treat a tree that is a single symbolic link. In an archive it is an
+/// ordinary entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TopSymlink {
-    /// It is an error: the link would stand among the caller's own files.
+    /// Fails with
+    /// [`TreeError::IsSymlink`](crate::transfer::TreeError::IsSymlink): the
+    /// link would be among the caller's own files.
     #[default]
-    Refuse,
-    /// It is made.
-    Make,
+    Reject,
+    /// Creates the link.
+    Allow,
 }

@@ -11,17 +11,18 @@ use crate::transfer::archive::ArchiveWriter;
 use crate::{
     printable,
     transfer::{
-        LeftOut, TreeError, TreeProgress,
+        SkippedEntry, TreeError, TreeProgress,
         budget::{Budget, check_depth},
-        error::shown,
+        error::display_path,
         meta::kind_text,
-        progress::{LeftOuts, Tell},
+        progress::{ProgressCallback, SkippedEntries},
     },
 };
 
-use super::{Destination, ReceiveOptions, Target, folder::Folder};
+use super::{Destination, ReceiveOptions, Target, directory::DirectoryTarget};
 
-/// Takes a stream of records, however it is cut up, and makes it a tree.
+/// Receives a stream of records, in pieces of any size, and writes it as a
+/// tree.
 ///
 /// ```text
 ///             File, Symlink, Skipped
@@ -31,47 +32,48 @@ use super::{Destination, ReceiveOptions, Target, folder::Folder};
 ///     ▼                │
 ///   Inside <───────────┴──┐
 ///     │ File in parts     │ EndOfFile
-///     └────> InFile ──────┘ (or to Complete, if the file is all)
+///     └────> InFile ──────┘ (or to Complete, if the file is the top)
 /// ```
 ///
-/// All of it is hostile. A record has a single name at most, and that is used
-/// only in the directory that was entered last, through its descriptor and
-/// without following links. So nothing is ever written outside of the chosen
-/// place, whoever moves things around in it meanwhile. Dropped before
-/// [`finish`](Self::finish), it leaves what was complete and nothing else.
+/// The stream is untrusted. A record contains a single name at most, and that
+/// is used only in the directory that was entered last, through its descriptor
+/// and without following links. So nothing is ever written outside of the
+/// destination, even if another process moves its entries meanwhile. A receiver
+/// that is dropped before [`finish`](Self::finish) leaves only complete
+/// entries.
 pub struct Receiver<'a> {
     reader: Reader,
-    taking: Taking<'a>,
+    handler: RecordHandler<'a>,
 }
 
-/// What was received.
+/// The result of receiving a tree.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Received {
-    /// How many entries were made or replaced.
+    /// The number of entries that were created or replaced.
     pub entries: u64,
-    /// How many bytes their files have.
+    /// The size of their files in bytes.
     pub bytes: u64,
-    /// How many entries the guest left out: neither file nor directory nor
-    /// link, or not to be read.
-    pub left_out: u64,
-    /// The first hundred of those.
-    pub first_left_out: Vec<LeftOut>,
-    /// How many extended attributes the host's file system did not take.
+    /// The number of entries that the guest skipped: not a file, directory or
+    /// symbolic link, or not readable.
+    pub skipped: u64,
+    /// The first hundred skipped entries.
+    pub first_skipped: Vec<SkippedEntry>,
+    /// The number of extended attributes that could not be preserved.
     pub lost_xattrs: u64,
-    /// How many files changed their length on their way into an archive, and
-    /// were cut off or filled up with zeros.
+    /// The number of files that changed their length while an archive was
+    /// written, and were truncated or filled up with zeros.
     pub resized: u64,
 }
 
 impl<'a> Receiver<'a> {
-    /// A receiver at the beginning of a stream.
+    /// Creates a receiver at the start of a stream.
     ///
     /// # Errors
-    /// The destination cannot be written.
+    /// If the destination cannot be written.
     pub fn new(destination: Destination, options: ReceiveOptions<'a>) -> Result<Self, TreeError> {
         let target: Box<dyn Target> = match destination {
-            Destination::Path(path) => Box::new(Folder::new(path, &options)),
+            Destination::Path(path) => Box::new(DirectoryTarget::new(path, &options)),
             #[cfg(feature = "archive")]
             Destination::Archive {
                 writer,
@@ -79,17 +81,17 @@ impl<'a> Receiver<'a> {
                 name,
             } => Box::new(ArchiveWriter::new(writer, format, name)?),
             #[cfg(feature = "archive")]
-            Destination::ArchiveAt { path, format, name } => {
-                Box::new(ArchiveWriter::at(path, format, name)?)
+            Destination::ArchiveFile { path, format, name } => {
+                Box::new(ArchiveWriter::create_file(path, format, name)?)
             }
         };
         Ok(Self {
             reader: Reader::new(),
-            taking: Taking {
+            handler: RecordHandler {
                 target,
                 budget: Budget::new(options.limits),
                 progress: options.progress,
-                left_outs: LeftOuts::default(),
+                skipped: SkippedEntries::default(),
                 stage: Stage::Start,
                 path: Vec::new(),
                 parents: Vec::new(),
@@ -97,66 +99,67 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    /// Takes the next bytes of the stream. After an error the receiver is of no
-    /// use any more.
+    /// Takes the next bytes of the stream. After an error the receiver must not
+    /// be used any more.
     ///
     /// # Errors
-    /// As [`TreeError`] says.
+    /// See [`TreeError`].
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), TreeError> {
-        let taking = &mut self.taking;
+        let handler = &mut self.handler;
         loop {
             match self.reader.next(&mut bytes) {
                 Ok(None) => return Ok(()),
-                Ok(Some(Piece::Raw(bytes))) => taking.data(bytes)?,
+                Ok(Some(Piece::Raw(bytes))) => handler.data(bytes)?,
                 Ok(Some(Piece::Message(message))) => match record::decode(message) {
-                    Ok(record) => taking.record(record)?,
-                    Err(_) => return Err(taking.malformed("a record cannot be read")),
+                    Ok(record) => handler.record(record)?,
+                    Err(_) => return Err(handler.malformed("a record cannot be read")),
                 },
-                Err(_) => return Err(taking.malformed("a record is too large")),
+                Err(_) => return Err(handler.malformed("a record is too large")),
             }
         }
     }
 
-    /// The stream is at its end.
+    /// Ends the stream.
     ///
     /// # Errors
-    /// [`TreeError::Malformed`] if it must not end here, or what
-    /// [`TreeError`] says.
+    /// [`TreeError::Malformed`] if the tree is not complete, and others of
+    /// [`TreeError`].
     pub fn finish(self) -> Result<Received, TreeError> {
-        let taking = self.taking;
-        if !self.reader.is_between_records() || taking.stage != Stage::Complete {
-            return Err(taking.malformed("it ends too early"));
+        let handler = self.handler;
+        if !self.reader.is_between_records() || handler.stage != Stage::Complete {
+            return Err(handler.malformed("it is truncated"));
         }
-        if let Some(top) = taking.left_outs.first.first()
-            && taking.budget.entries == 0
+        if let Some(top) = handler.skipped.first.first()
+            && handler.budget.entries == 0
         {
-            return Err(TreeError::LeftOut {
-                path: shown(&top.path),
+            return Err(TreeError::NotTransferable {
+                path: display_path(&top.path),
                 reason: top.reason.clone(),
             });
         }
-        let losses = taking.target.finish()?;
+        let losses = handler.target.finish()?;
         Ok(Received {
-            entries: taking.budget.entries,
-            bytes: taking.budget.bytes,
-            left_out: taking.left_outs.count,
-            first_left_out: taking.left_outs.first,
+            entries: handler.budget.entries,
+            bytes: handler.budget.bytes,
+            skipped: handler.skipped.count,
+            first_skipped: handler.skipped.first,
             lost_xattrs: losses.xattrs,
             resized: losses.resized,
         })
     }
 }
 
-/// Everything but the reader, which lends what is being taken.
-struct Taking<'a> {
+/// Handles the records. It is separate from the reader because records borrow
+/// from the reader.
+struct RecordHandler<'a> {
     target: Box<dyn Target>,
     budget: Budget,
-    progress: Option<Tell<'a>>,
-    left_outs: LeftOuts,
+    progress: Option<ProgressCallback<'a>>,
+    skipped: SkippedEntries,
     stage: Stage,
-    /// Of the directory that was entered last, or of the file that was begun.
+    /// The path of the directory that was entered last, or of the current file.
     path: Vec<u8>,
-    /// How long the paths of the directories are that are open.
+    /// The lengths of the paths of the open directories.
     parents: Vec<usize>,
 }
 
@@ -168,7 +171,7 @@ enum Stage {
     Complete,
 }
 
-impl Taking<'_> {
+impl RecordHandler<'_> {
     fn record(&mut self, record: TreeRecord<'_>) -> Result<(), TreeError> {
         if !record.is_valid() {
             return Err(self.malformed("a name or a number is out of bounds"));
@@ -176,7 +179,7 @@ impl Taking<'_> {
         match record {
             TreeRecord::Enter { name, meta } => {
                 check_depth(self.parents.len(), &self.path)?;
-                self.begin(name)?;
+                self.begin_entry(name)?;
                 self.target.enter(name, meta.as_ref(), &self.path)?;
                 self.parents.push(self.path.len());
                 self.stage = Stage::Inside;
@@ -188,13 +191,13 @@ impl Taking<'_> {
                 meta,
                 content,
             } => {
-                self.begin(name)?;
+                self.begin_entry(name)?;
                 let (size, bytes) = match content {
                     Content::Whole(bytes) => (bytes.len() as u64, Some(bytes)),
                     Content::Parts { size } => (size, None),
                 };
                 if self.target.fills_holes() {
-                    // As many bytes are going to be written, come what may.
+                    // The archive will contain this many bytes in any case.
                     self.budget.reserve(size, &self.path)?;
                 }
                 self.target.begin_file(name, &meta, size, &self.path)?;
@@ -208,16 +211,16 @@ impl Taking<'_> {
             TreeRecord::Hole { bytes } => self.hole(bytes),
             TreeRecord::EndOfFile => self.end_file(),
             TreeRecord::Symlink { name, meta, target } => {
-                self.begin(name)?;
+                self.begin_entry(name)?;
                 self.target.symlink(name, &meta, target, &self.path)?;
                 self.end_entry();
                 Ok(())
             }
             TreeRecord::HardLink { name, to } => {
                 if self.stage == Stage::Start {
-                    return Err(self.malformed("it begins with a hard link"));
+                    return Err(self.malformed("it starts with a hard link"));
                 }
-                self.begin(name)?;
+                self.begin_entry(name)?;
                 self.target.hard_link(name, to, &self.path)?;
                 self.end_entry();
                 Ok(())
@@ -226,21 +229,21 @@ impl Taking<'_> {
                 name,
                 kind,
                 failure,
-            } => self.skipped(name, kind, failure),
-            // A record of a guest that is newer than we are.
-            _ => Err(self.malformed("a record is of no known kind")),
+            } => self.skip_entry(name, kind, failure),
+            // The guest is newer than this program.
+            _ => Err(self.malformed("a record is of an unknown kind")),
         }
     }
 
-    /// Goes on to an entry: its path is the path now.
-    fn begin(&mut self, name: &[u8]) -> Result<(), TreeError> {
-        self.go_to(name)?;
-        self.budget.entry(&self.path)?;
-        self.tell();
+    /// Starts an entry, and makes its path the current one.
+    fn begin_entry(&mut self, name: &[u8]) -> Result<(), TreeError> {
+        self.append_name(name)?;
+        self.budget.charge_entry(&self.path)?;
+        self.report_progress();
         Ok(())
     }
 
-    fn go_to(&mut self, name: &[u8]) -> Result<(), TreeError> {
+    fn append_name(&mut self, name: &[u8]) -> Result<(), TreeError> {
         match self.stage {
             Stage::Start if name.is_empty() => Ok(()),
             Stage::Start => Err(self.malformed("the first record has a name")),
@@ -252,12 +255,12 @@ impl Taking<'_> {
                 self.path.extend_from_slice(name);
                 Ok(())
             }
-            Stage::InFile => Err(self.malformed("an entry comes within a file")),
-            Stage::Complete => Err(self.malformed("there is more behind its end")),
+            Stage::InFile => Err(self.malformed("an entry inside of a file")),
+            Stage::Complete => Err(self.malformed("records follow its end")),
         }
     }
 
-    /// Goes back from an entry to the directory that it is in.
+    /// Returns to the directory that contains the entry.
     fn end_entry(&mut self) {
         match self.parents.last() {
             Some(length) => {
@@ -270,7 +273,7 @@ impl Taking<'_> {
 
     fn leave(&mut self) -> Result<(), TreeError> {
         if self.stage != Stage::Inside {
-            return Err(self.malformed("a directory ends that did not begin"));
+            return Err(self.malformed("the end of a directory without its start"));
         }
         self.target.leave(&self.path)?;
         self.parents.pop();
@@ -280,56 +283,56 @@ impl Taking<'_> {
 
     fn data(&mut self, bytes: &[u8]) -> Result<(), TreeError> {
         if self.stage != Stage::InFile {
-            return Err(self.malformed("bytes come without a file"));
+            return Err(self.malformed("data outside of a file"));
         }
-        self.budget.data(bytes.len() as u64, &self.path)?;
+        self.budget.charge_data(bytes.len() as u64, &self.path)?;
         self.target.data(bytes, &self.path)?;
-        self.tell();
+        self.report_progress();
         Ok(())
     }
 
     fn hole(&mut self, bytes: u64) -> Result<(), TreeError> {
         if self.stage != Stage::InFile {
-            return Err(self.malformed("a hole comes without a file"));
+            return Err(self.malformed("a hole outside of a file"));
         }
         if self.target.fills_holes() {
-            self.budget.data(bytes, &self.path)?;
+            self.budget.charge_data(bytes, &self.path)?;
         } else {
-            self.budget.hole(bytes, &self.path)?;
+            self.budget.charge_hole(bytes, &self.path)?;
         }
         self.target.hole(bytes, &self.path)
     }
 
     fn end_file(&mut self) -> Result<(), TreeError> {
         if self.stage != Stage::InFile {
-            return Err(self.malformed("a file ends that did not begin"));
+            return Err(self.malformed("the end of a file without its start"));
         }
-        self.budget.settle(&self.path)?;
+        self.budget.charge_reserved(&self.path)?;
         self.target.end_file(&self.path)?;
         self.end_entry();
         Ok(())
     }
 
-    fn skipped(
+    fn skip_entry(
         &mut self,
         name: &[u8],
         kind: Option<FileKind>,
         failure: Option<Failure<'_>>,
     ) -> Result<(), TreeError> {
-        self.go_to(name)?;
+        self.append_name(name)?;
         let reason = match failure {
             Some(failure) => format!("it cannot be read: {}", printable(failure.text.as_bytes())),
             None => format!("it is {}", kind_text(kind)),
         };
-        // They cost time, so there cannot be more of them than of entries.
-        let told = usize::try_from(self.left_outs.count).unwrap_or(usize::MAX);
-        self.budget.check_entries(told, &self.path)?;
-        self.left_outs.add(&self.path, reason);
+        // They cost time, so the limit of entries applies to them too.
+        let reported = usize::try_from(self.skipped.count).unwrap_or(usize::MAX);
+        self.budget.check_entries(reported, &self.path)?;
+        self.skipped.add(&self.path, reason);
         self.end_entry();
         Ok(())
     }
 
-    fn tell(&mut self) {
+    fn report_progress(&mut self) {
         if let Some(progress) = &mut self.progress {
             progress(TreeProgress {
                 entries: self.budget.entries,
@@ -342,7 +345,7 @@ impl Taking<'_> {
     fn malformed(&self, reason: &'static str) -> TreeError {
         TreeError::Malformed {
             reason,
-            path: shown(&self.path),
+            path: display_path(&self.path),
         }
     }
 }

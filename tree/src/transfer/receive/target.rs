@@ -2,23 +2,24 @@ use vmcell_wire::files::Meta;
 
 use crate::transfer::TreeError;
 
-/// What a tree is made into. [`Receiver`](super::Receiver) sees to it that
-/// calls come in an order that makes sense, and that the limits are kept.
+/// Writes a received tree. [`Receiver`](super::Receiver) makes sure that the
+/// calls are in a valid order and that the limits are kept.
 ///
-/// `name` is a single name, or empty for the top of the tree. `path` is where
-/// that is, from the top.
+/// `name` is a single name, or empty for the top of the tree. `path` is the
+/// path of the entry, relative to the top.
 pub(in crate::transfer) trait Target: Send {
-    /// Whether holes are written out, so that they count as bytes.
+    /// Returns whether holes are written as zeros, so that they count as bytes.
     fn fills_holes(&self) -> bool;
 
-    /// A directory; what follows is in it.
+    /// Creates a directory. The next entries are in it.
     fn enter(&mut self, name: &[u8], meta: Option<&Meta<'_>>, path: &[u8])
     -> Result<(), TreeError>;
 
-    /// The directory that was entered last is complete.
+    /// Completes the directory that was entered last.
     fn leave(&mut self, path: &[u8]) -> Result<(), TreeError>;
 
-    /// A file; its bytes follow. `size` is what the guest believes it to have.
+    /// Starts a file; its bytes follow. `size` is the size that the guest
+    /// announced.
     fn begin_file(
         &mut self,
         name: &[u8],
@@ -27,16 +28,16 @@ pub(in crate::transfer) trait Target: Send {
         path: &[u8],
     ) -> Result<(), TreeError>;
 
-    /// Bytes of the file that was begun.
+    /// Appends bytes to the current file.
     fn data(&mut self, bytes: &[u8], path: &[u8]) -> Result<(), TreeError>;
 
-    /// Zeros of the file that was begun.
+    /// Appends zeros to the current file.
     fn hole(&mut self, bytes: u64, path: &[u8]) -> Result<(), TreeError>;
 
-    /// The file that was begun is complete.
+    /// Completes the current file.
     fn end_file(&mut self, path: &[u8]) -> Result<(), TreeError>;
 
-    /// A symbolic link.
+    /// Creates a symbolic link.
     fn symlink(
         &mut self,
         name: &[u8],
@@ -45,18 +46,20 @@ pub(in crate::transfer) trait Target: Send {
         path: &[u8],
     ) -> Result<(), TreeError>;
 
-    /// Another name for a file of this tree. `to` is its path.
+    /// Creates a hard link to a file of this tree. `to` is the path of that
+    /// file.
     fn hard_link(&mut self, name: &[u8], to: &[u8], path: &[u8]) -> Result<(), TreeError>;
 
-    /// All is there. Tells what was lost.
+    /// Completes the tree. Returns what could not be preserved.
     fn finish(self: Box<Self>) -> Result<Losses, TreeError>;
 }
 
-/// What a target could not keep.
+/// What a target could not preserve.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::transfer) struct Losses {
-    /// Extended attributes.
+    /// The number of extended attributes that were not set.
     pub(in crate::transfer) xattrs: u64,
-    /// Files that were cut off or filled up, since they changed on the way.
+    /// The number of files that were truncated or filled up, because they
+    /// changed while they were sent.
     pub(in crate::transfer) resized: u64,
 }

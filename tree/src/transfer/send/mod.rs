@@ -1,82 +1,82 @@
-//! A tree of the host as a stream of records.
+//! Sends a tree of the host as a stream of records.
 
 mod content;
-mod known;
-mod outgoing;
+mod existing;
 mod packer;
+mod record_sender;
 mod source;
 mod walk;
 
 use vmcell_wire::pattern::Filter;
 
-pub use known::{Known, Lookup};
-pub(super) use outgoing::Outgoing;
-pub use packer::{Gone, Sink};
+pub use existing::{ExistingEntry, ExistingLookup};
+pub use packer::{Sink, SinkClosed};
+pub(super) use record_sender::RecordSender;
 pub use source::Source;
 
-use super::{LeftOut, TreeError, TreeLimits, TreeProgress};
+use super::{SkippedEntry, TreeError, TreeLimits, TreeProgress};
 
-/// How a tree is sent.
+/// How to send a tree.
 #[derive(Default)]
 pub struct SendOptions<'a> {
-    /// What to take of it.
+    /// Which entries to send.
     pub filter: Filter,
-    /// How large it may be.
+    /// How large the tree may be.
     pub limits: TreeLimits,
-    /// What the receiver has at a path already. What is the same is not sent.
-    pub known: Option<Lookup<'a>>,
-    /// Is told of each entry and each piece of a file.
+    /// Looks up what the receiver already has. Equal entries are not sent.
+    pub existing: Option<ExistingLookup<'a>>,
+    /// Called for each entry and each piece of a file.
     pub progress: Option<&'a mut dyn FnMut(TreeProgress<'_>)>,
 }
 
-/// What was sent.
+/// The result of sending a tree.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Sent {
-    /// How many entries.
+    /// The number of entries that were sent.
     pub entries: u64,
-    /// How many bytes their files have.
+    /// The size of their files in bytes.
     pub bytes: u64,
-    /// How many entries the receiver had already.
+    /// The number of entries that the receiver had already.
     pub unchanged: u64,
-    /// How many were left out: neither file nor directory nor link, or not to
-    /// be read.
-    pub left_out: u64,
-    /// The first hundred of those.
-    pub first_left_out: Vec<LeftOut>,
-    /// How many extended attributes could not be read or did not fit.
+    /// The number of skipped entries: not a file, directory or symbolic link,
+    /// or not readable.
+    pub skipped: u64,
+    /// The first hundred skipped entries.
+    pub first_skipped: Vec<SkippedEntry>,
+    /// The number of extended attributes that could not be read or did not fit.
     pub lost_xattrs: u64,
 }
 
-/// Sends a tree: the sink gets the stream of records in pieces of 256 KiB at
-/// most.
+/// Sends a tree: passes the stream of records to `sink`, in pieces of at most
+/// 256 KiB.
 ///
-/// With [`SendOptions::known`] the stream holds only what differs, and the
-/// directories on the way to it; if the tree is one file that does not differ,
-/// nothing at all.
+/// With [`SendOptions::existing`] the stream contains only entries that differ
+/// and their parent directories. If the tree is one file that does not differ,
+/// the stream is empty.
 ///
 /// # Errors
-/// As [`TreeError`] says. The stream is then cut off within the tree, so its
+/// See [`TreeError`]. The stream then ends in the middle of the tree, so the
 /// receiver notices too.
 pub fn send(
     source: Source,
     mut options: SendOptions<'_>,
     sink: Sink<'_>,
 ) -> Result<Sent, TreeError> {
-    let mut tell = |progress: TreeProgress<'_>| {
-        if let Some(tell) = &mut options.progress {
-            tell(progress);
+    let mut report = |progress: TreeProgress<'_>| {
+        if let Some(report) = &mut options.progress {
+            report(progress);
         }
     };
-    let mut outgoing = Outgoing::new(options.limits, &mut tell, sink);
+    let mut sender = RecordSender::new(options.limits, &mut report, sink);
     match source {
         Source::Path(path) => {
-            walk::send_path(&path, &options.filter, options.known, &mut outgoing)?;
+            walk::send_path(&path, &options.filter, options.existing, &mut sender)?;
         }
         #[cfg(feature = "archive")]
         Source::Archive { reader, name } => {
-            super::archive::send(reader, &name, &options.filter, &mut outgoing)?;
+            super::archive::send(reader, &name, &options.filter, &mut sender)?;
         }
     }
-    outgoing.finish()
+    sender.finish()
 }

@@ -10,21 +10,21 @@ use vmcell_wire::{
 
 use crate::transfer::TreeError;
 
-/// How large a piece is at most: what fits into a frame.
-pub(super) const PIECE: usize = MAX_PAYLOAD as usize;
+/// The largest size of a piece, which fits into one frame.
+pub(super) const PIECE_SIZE: usize = MAX_PAYLOAD as usize;
 
-/// With less room than this a piece is sent instead of filled up.
-const WORTHWHILE: usize = 4096;
+/// A piece with less room than this is sent instead of filled up.
+const MIN_RAW_BYTES: usize = 4096;
 
-/// Nobody takes the pieces any more.
+/// The sink accepts no more pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone;
+pub struct SinkClosed;
 
-/// Takes the pieces of a stream, and waits until there is room for each.
-pub type Sink<'s> = &'s mut dyn FnMut(Bytes) -> Result<(), Gone>;
+/// Takes the pieces of a stream. It blocks until there is room for each.
+pub type Sink<'s> = &'s mut dyn FnMut(Bytes) -> Result<(), SinkClosed>;
 
-/// Gathers records and bytes of files into pieces. Bytes of files are read
-/// straight into them.
+/// Collects records and bytes of files into pieces. Bytes of files are read
+/// directly into them.
 pub(super) struct Packer<'s> {
     piece: Vec<u8>,
     sink: Sink<'s>,
@@ -33,15 +33,15 @@ pub(super) struct Packer<'s> {
 impl<'s> Packer<'s> {
     pub(super) fn new(sink: Sink<'s>) -> Self {
         Self {
-            piece: Vec::with_capacity(PIECE),
+            piece: Vec::with_capacity(PIECE_SIZE),
             sink,
         }
     }
 
-    pub(super) fn record(&mut self, record: &TreeRecord<'_>) -> Result<(), WireOrGone> {
+    pub(super) fn record(&mut self, record: &TreeRecord<'_>) -> Result<(), SendError> {
         let start = self.piece.len();
         record::encode(&mut self.piece, record)?;
-        if self.piece.len() > PIECE {
+        if self.piece.len() > PIECE_SIZE {
             let last = self.piece.split_off(start);
             self.flush()?;
             self.piece.extend_from_slice(&last);
@@ -49,30 +49,30 @@ impl<'s> Packer<'s> {
         Ok(())
     }
 
-    /// Raw bytes: `fill` appends at most as many as it is told. Tells how many
-    /// there were.
+    /// Adds raw bytes: `fill` appends at most as many as its second argument.
+    /// Returns how many there were.
     pub(super) fn raw(
         &mut self,
-        most: u64,
+        max: u64,
         fill: impl FnOnce(&mut Vec<u8>, usize) -> Result<(), TreeError>,
     ) -> Result<u64, TreeError> {
-        if PIECE - self.piece.len() < HEADER + WORTHWHILE {
+        if PIECE_SIZE - self.piece.len() < HEADER + MIN_RAW_BYTES {
             self.flush()?;
         }
         let start = self.piece.len();
         let begin = start + HEADER;
         self.piece.resize(begin, 0);
-        let room = PIECE - begin;
-        let most = usize::try_from(most).unwrap_or(room).min(room);
-        fill(&mut self.piece, most)?;
-        self.piece.truncate(begin + most);
+        let room = PIECE_SIZE - begin;
+        let max = usize::try_from(max).unwrap_or(room).min(room);
+        fill(&mut self.piece, max)?;
+        self.piece.truncate(begin + max);
 
         let count = self.piece.len() - begin;
         if count == 0 {
             self.piece.truncate(start);
             return Ok(0);
         }
-        // A piece is far smaller than what a header can say.
+        // A piece is much smaller than the limit of a header.
         let header = record::raw_header(count).unwrap_or_default();
         if let Some(place) = self.piece.get_mut(start..begin) {
             place.copy_from_slice(&header);
@@ -80,37 +80,37 @@ impl<'s> Packer<'s> {
         Ok(count as u64)
     }
 
-    pub(super) fn flush(&mut self) -> Result<(), Gone> {
+    pub(super) fn flush(&mut self) -> Result<(), SinkClosed> {
         if self.piece.is_empty() {
             return Ok(());
         }
-        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
+        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE_SIZE));
         (self.sink)(Bytes::from(piece))
     }
 }
 
 /// Why a record could not be sent.
-pub(super) enum WireOrGone {
-    /// It is too large.
-    Wire,
-    /// Nobody takes it.
-    Gone,
+pub(super) enum SendError {
+    /// The record is too large.
+    TooLarge,
+    /// The sink is closed.
+    SinkClosed,
 }
 
-impl From<WireError> for WireOrGone {
+impl From<WireError> for SendError {
     fn from(_: WireError) -> Self {
-        Self::Wire
+        Self::TooLarge
     }
 }
 
-impl From<Gone> for WireOrGone {
-    fn from(_: Gone) -> Self {
-        Self::Gone
+impl From<SinkClosed> for SendError {
+    fn from(_: SinkClosed) -> Self {
+        Self::SinkClosed
     }
 }
 
-impl From<Gone> for TreeError {
-    fn from(_: Gone) -> Self {
-        Self::Gone
+impl From<SinkClosed> for TreeError {
+    fn from(_: SinkClosed) -> Self {
+        Self::Aborted
     }
 }

@@ -20,121 +20,123 @@ use vmcell_wire::{
 };
 
 use super::{
-    Known, Lookup, Outgoing,
+    ExistingEntry, ExistingLookup, RecordSender,
     content::OpenFile,
-    known::{Difference, Found},
+    existing::{Comparison, HostFacts},
 };
 use crate::transfer::{
     TreeError,
     budget::check_depth,
-    error::shown_below,
+    error::display_path_below,
     meta::{MetaBuf, kind_of, kind_text, mode_of, modified_of, size_of},
     xattrs::XattrReader,
 };
 
-/// Sends what is at a path of the host.
+/// Sends the tree at a path of the host.
 pub(super) fn send_path(
     base: &Path,
     filter: &Filter,
-    known: Option<Lookup<'_>>,
-    outgoing: &mut Outgoing<'_>,
+    existing: Option<ExistingLookup<'_>>,
+    sender: &mut RecordSender<'_>,
 ) -> Result<(), TreeError> {
     let missing = || TreeError::Missing {
-        path: shown_below(base, b""),
+        path: display_path_below(base, b""),
     };
     let name = CString::new(base.as_os_str().as_bytes()).map_err(|_| missing())?;
     let mut walk = Walk {
         base,
         filter,
-        known,
-        outgoing,
+        existing,
+        sender,
         levels: Vec::new(),
         path: Vec::new(),
-        links: HashMap::new(),
+        hard_links: HashMap::new(),
         buffer: Vec::new(),
         xattrs: XattrReader::new(),
     };
-    let top = At {
+    let top = DirEntry {
         directory: CWD,
         name: &name,
     };
     let stat = match top.stat() {
         Err(Errno::NOENT | Errno::NOTDIR) => return Err(missing()),
-        other => other.map_err(|errno| walk.unreadable(errno))?,
+        other => other.map_err(|errno| walk.read_error(errno))?,
     };
     walk.visit(&top, b"", &stat, filter.select_root())?;
-    walk.below()?;
+    walk.send_contents()?;
 
-    let is_nothing = walk.outgoing.budget.entries == 0 && walk.outgoing.unchanged == 0;
-    match walk.outgoing.left_outs.first.first() {
-        Some(top) if is_nothing => Err(TreeError::LeftOut {
-            path: shown_below(base, b""),
+    let is_nothing = walk.sender.budget.entries == 0 && walk.sender.unchanged == 0;
+    match walk.sender.skipped.first.first() {
+        Some(top) if is_nothing => Err(TreeError::NotTransferable {
+            path: display_path_below(base, b""),
             reason: top.reason.clone(),
         }),
         _ => Ok(()),
     }
 }
 
-/// A walk through a directory, in order of names. Every name is looked up in
-/// its open directory and no link is followed, so whoever moves things around
+/// A traversal of a directory, sorted by name. Every name is looked up in its
+/// open directory and no link is followed, so a process that moves entries
 /// meanwhile cannot lead it out of the tree.
 struct Walk<'w, 'k, 's> {
     base: &'w Path,
     filter: &'w Filter,
-    known: Option<Lookup<'k>>,
-    outgoing: &'w mut Outgoing<'s>,
-    levels: Vec<Level>,
-    /// Of the entry that is looked at, from the top.
+    existing: Option<ExistingLookup<'k>>,
+    sender: &'w mut RecordSender<'s>,
+    levels: Vec<OpenDirectory>,
+    /// The path of the current entry, relative to the top.
     path: Vec<u8>,
-    /// The first names of files that have several and were sent.
-    links: HashMap<(u64, u64), Box<[u8]>>,
+    /// The first path of each sent file that has several hard links, by device
+    /// and inode.
+    hard_links: HashMap<(u64, u64), Box<[u8]>>,
     buffer: Vec<u8>,
     xattrs: XattrReader,
 }
 
-/// A directory on the way to where the walk is.
-struct Level {
+/// A directory that contains the current entry.
+struct OpenDirectory {
     directory: Rc<OwnedFd>,
     names: vec::IntoIter<CString>,
-    /// Its path is so much of the walk's, and its name the end of that.
+    /// The length of its path, which is a prefix of the current path, and the
+    /// length of its name at the end of that.
     path_length: usize,
     name_length: usize,
     selection: Selection,
     meta: MetaBuf,
-    /// Whether it was sent. What differs in nothing is sent only if something
-    /// in it is.
+    /// Whether it was sent. An unchanged directory is sent only if something in
+    /// it is.
     is_entered: bool,
 }
 
-/// Where an entry is.
-struct At<'a> {
+/// A name in an open directory.
+struct DirEntry<'a> {
     directory: BorrowedFd<'a>,
     name: &'a CStr,
 }
 
-impl At<'_> {
+impl DirEntry<'_> {
     fn stat(&self) -> Result<Stat, Errno> {
         statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // Without O_NONBLOCK a pipe that has just taken a file's place would
-        // keep us waiting.
+        // Without O_NONBLOCK, opening a pipe that has just replaced the file
+        // would block.
         let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         openat(self.directory, self.name, flags, Mode::empty())
     }
 }
 
 impl<'k> Walk<'_, 'k, '_> {
-    /// Everything in the directories that are open.
-    fn below(&mut self) -> Result<(), TreeError> {
+    /// Sends the contents of the open directories.
+    fn send_contents(&mut self) -> Result<(), TreeError> {
         while let Some(level) = self.levels.last_mut() {
             self.path.truncate(level.path_length);
             let Some(name) = level.names.next() else {
                 let is_entered = level.is_entered;
                 self.levels.pop();
                 if is_entered {
-                    self.outgoing.leave()?;
+                    self.sender.leave()?;
                 }
                 continue;
             };
@@ -143,41 +145,41 @@ impl<'k> Walk<'_, 'k, '_> {
                 self.path.push(b'/');
             }
             self.path.extend_from_slice(name.to_bytes());
-            let at = At {
+            let entry = DirEntry {
                 directory: directory.as_fd(),
                 name: &name,
             };
-            let stat = match at.stat() {
+            let stat = match entry.stat() {
                 Ok(stat) => stat,
                 Err(errno) => {
-                    self.leave_out(errno)?;
+                    self.skip_entry(errno)?;
                     continue;
                 }
             };
             let is_directory = kind_of(&stat) == Some(FileKind::Directory);
             let selection = self.filter.select_within(parent, &self.path, is_directory);
             if selection != Selection::Skip {
-                self.visit(&at, name.to_bytes(), &stat, selection)?;
+                self.visit(&entry, name.to_bytes(), &stat, selection)?;
             }
         }
         Ok(())
     }
 
-    /// An entry, but not what is in it.
+    /// Sends an entry without its contents.
     fn visit(
         &mut self,
-        at: &At<'_>,
+        entry: &DirEntry<'_>,
         name: &[u8],
         stat: &Stat,
         selection: Selection,
     ) -> Result<(), TreeError> {
         match kind_of(stat) {
-            Some(FileKind::Directory) => self.directory(at, name, selection),
-            Some(FileKind::File) => self.file(at, name, stat),
-            Some(FileKind::Symlink) => self.symlink(at, name, stat),
+            Some(FileKind::Directory) => self.directory(entry, name, selection),
+            Some(FileKind::File) => self.file(entry, name, stat),
+            Some(FileKind::Symlink) => self.symlink(entry, name, stat),
             kind => {
                 let reason = format!("it is {}", kind_text(kind));
-                self.outgoing.left_outs.add(&self.path, reason);
+                self.sender.skipped.add(&self.path, reason);
                 Ok(())
             }
         }
@@ -185,27 +187,27 @@ impl<'k> Walk<'_, 'k, '_> {
 
     fn directory(
         &mut self,
-        at: &At<'_>,
+        entry: &DirEntry<'_>,
         name: &[u8],
         selection: Selection,
     ) -> Result<(), TreeError> {
         check_depth(self.levels.len(), &self.path)?;
-        let directory = match at.open(OFlags::DIRECTORY) {
+        let directory = match entry.open(OFlags::DIRECTORY) {
             Ok(directory) => directory,
-            Err(errno) => return self.leave_out(errno),
+            Err(errno) => return self.skip_entry(errno),
         };
-        let stat = fstat(&directory).map_err(|errno| self.unreadable(errno))?;
+        let stat = fstat(&directory).map_err(|errno| self.read_error(errno))?;
         let names = match self.names_in(directory.as_fd()) {
             Ok(names) => names,
-            Err(NamesError::Unreadable(errno)) => return self.leave_out(errno),
+            Err(NamesError::Unreadable(errno)) => return self.skip_entry(errno),
             Err(NamesError::TooMany(error)) => return Err(error),
         };
-        let is_known = self.difference(FileKind::Directory, &stat) == Some(Difference::None);
-        self.outgoing.unchanged += u64::from(is_known);
+        let is_unchanged = self.compare(FileKind::Directory, &stat) == Some(Comparison::Same);
+        self.sender.unchanged += u64::from(is_unchanged);
         let mut meta = MetaBuf::from_stat(&stat);
-        self.outgoing.lost_xattrs += self.xattrs.read(directory.as_fd(), &mut meta.xattrs);
+        self.sender.lost_xattrs += self.xattrs.read(directory.as_fd(), &mut meta.xattrs);
         let is_top = self.levels.is_empty();
-        self.levels.push(Level {
+        self.levels.push(OpenDirectory {
             directory: Rc::new(directory),
             names,
             path_length: self.path.len(),
@@ -214,102 +216,102 @@ impl<'k> Walk<'_, 'k, '_> {
             meta,
             is_entered: false,
         });
-        if is_top || (selection == Selection::Take && !is_known) {
+        if is_top || (selection == Selection::Take && !is_unchanged) {
             return self.enter();
         }
         Ok(())
     }
 
-    /// Sends the directories that something is about to be sent in.
+    /// Sends the open directories that were not sent yet.
     fn enter(&mut self) -> Result<(), TreeError> {
         for level in self.levels.iter_mut().filter(|level| !level.is_entered) {
             let path = self.path.get(..level.path_length).unwrap_or_default();
             let (_, name) = path
                 .split_at_checked(path.len() - level.name_length)
                 .unwrap_or_default();
-            self.outgoing.begin(path)?;
-            self.outgoing.enter(name, Some(&level.meta), path)?;
+            self.sender.begin(path)?;
+            self.sender.enter(name, Some(&level.meta), path)?;
             level.is_entered = true;
         }
         Ok(())
     }
 
-    fn file(&mut self, at: &At<'_>, name: &[u8], stat: &Stat) -> Result<(), TreeError> {
-        if let Some(first) = self.links.get(&(stat.st_dev, stat.st_ino)) {
+    fn file(&mut self, entry: &DirEntry<'_>, name: &[u8], stat: &Stat) -> Result<(), TreeError> {
+        if let Some(first) = self.hard_links.get(&(stat.st_dev, stat.st_ino)) {
             let first = first.clone();
             self.begin()?;
-            return self.outgoing.hard_link(name, &first, &self.path);
+            return self.sender.hard_link(name, &first, &self.path);
         }
-        let difference = self.difference(FileKind::File, stat);
-        if difference == Some(Difference::None) {
-            self.outgoing.unchanged += 1;
+        let comparison = self.compare(FileKind::File, stat);
+        if comparison == Some(Comparison::Same) {
+            self.sender.unchanged += 1;
             return Ok(());
         }
-        let file = match at.open(OFlags::NOCTTY) {
+        let file = match entry.open(OFlags::NOCTTY) {
             Ok(file) => file,
-            Err(errno) => return self.leave_out(errno),
+            Err(errno) => return self.skip_entry(errno),
         };
-        let stat = fstat(&file).map_err(|errno| self.unreadable(errno))?;
+        let stat = fstat(&file).map_err(|errno| self.read_error(errno))?;
         if kind_of(&stat) != Some(FileKind::File) {
-            return self.leave_out(Errno::NOENT);
+            return self.skip_entry(Errno::NOENT);
         }
         let mut meta = MetaBuf::from_stat(&stat);
         let file = OpenFile::new(file, &stat);
-        if let Some(Difference::UnlessDigest(digest)) = difference
+        if let Some(Comparison::SameIfDigest(digest)) = comparison
             && file.has_digest(&digest, &self.path, &mut self.buffer)?
         {
-            self.outgoing.unchanged += 1;
+            self.sender.unchanged += 1;
             return Ok(());
         }
-        self.outgoing.lost_xattrs += self.xattrs.read(file.as_fd(), &mut meta.xattrs);
+        self.sender.lost_xattrs += self.xattrs.read(file.as_fd(), &mut meta.xattrs);
         self.begin()?;
-        file.send(name, &meta, &self.path, &mut self.buffer, self.outgoing)?;
+        file.send(name, &meta, &self.path, &mut self.buffer, self.sender)?;
         if stat.st_nlink > 1 {
             let first = self.path.clone().into_boxed_slice();
-            self.links.insert((stat.st_dev, stat.st_ino), first);
+            self.hard_links.insert((stat.st_dev, stat.st_ino), first);
         }
         Ok(())
     }
 
-    fn symlink(&mut self, at: &At<'_>, name: &[u8], stat: &Stat) -> Result<(), TreeError> {
-        let target = match readlinkat(at.directory, at.name, Vec::new()) {
+    fn symlink(&mut self, entry: &DirEntry<'_>, name: &[u8], stat: &Stat) -> Result<(), TreeError> {
+        let target = match readlinkat(entry.directory, entry.name, Vec::new()) {
             Ok(target) => target,
-            Err(errno) => return self.leave_out(errno),
+            Err(errno) => return self.skip_entry(errno),
         };
         let target = target.to_bytes();
-        if let Some(known) = self.known_here()
-            && known.differs_from(&found(FileKind::Symlink, stat)) == Difference::UnlessTarget
-            && known.target == target
+        if let Some(existing) = self.existing_here()
+            && existing.compare(&host_facts(FileKind::Symlink, stat)) == Comparison::SameIfTarget
+            && existing.target == target
         {
-            self.outgoing.unchanged += 1;
+            self.sender.unchanged += 1;
             return Ok(());
         }
         self.begin()?;
         let meta = MetaBuf::from_stat(stat);
-        self.outgoing.symlink(name, &meta, target, &self.path)
+        self.sender.symlink(name, &meta, target, &self.path)
     }
 
     fn begin(&mut self) -> Result<(), TreeError> {
         self.enter()?;
-        self.outgoing.begin(&self.path)
+        self.sender.begin(&self.path)
     }
 
-    fn known_here(&self) -> Option<Known<'k>> {
-        self.known.and_then(|known| known(&self.path))
+    fn existing_here(&self) -> Option<ExistingEntry<'k>> {
+        self.existing.and_then(|existing| existing(&self.path))
     }
 
-    fn difference(&self, kind: FileKind, stat: &Stat) -> Option<Difference> {
-        Some(self.known_here()?.differs_from(&found(kind, stat)))
+    fn compare(&self, kind: FileKind, stat: &Stat) -> Option<Comparison> {
+        Some(self.existing_here()?.compare(&host_facts(kind, stat)))
     }
 
-    /// The names in a directory, in order.
+    /// Returns the sorted names in a directory.
     fn names_in(&self, directory: BorrowedFd<'_>) -> Result<vec::IntoIter<CString>, NamesError> {
         let mut names = Vec::new();
         for entry in Dir::read_from(directory)? {
             let entry = entry?;
             if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
                 names.push(entry.file_name().to_owned());
-                self.outgoing
+                self.sender
                     .budget
                     .check_entries(names.len(), &self.path)
                     .map_err(NamesError::TooMany)?;
@@ -319,19 +321,19 @@ impl<'k> Walk<'_, 'k, '_> {
         Ok(names.into_iter())
     }
 
-    /// Goes on without an entry that may not be read or is gone by now.
-    fn leave_out(&mut self, errno: Errno) -> Result<(), TreeError> {
+    /// Skips an entry that may not be read or does not exist any more.
+    fn skip_entry(&mut self, errno: Errno) -> Result<(), TreeError> {
         let reason = match errno {
             Errno::ACCESS | Errno::PERM => "it may not be read",
             Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::NXIO => "it was changed meanwhile",
-            _ => return Err(self.unreadable(errno)),
+            _ => return Err(self.read_error(errno)),
         };
-        self.outgoing.left_outs.add(&self.path, reason.to_owned());
+        self.sender.skipped.add(&self.path, reason.to_owned());
         Ok(())
     }
 
-    fn unreadable(&self, errno: Errno) -> TreeError {
-        TreeError::read(shown_below(self.base, &self.path), errno)
+    fn read_error(&self, errno: Errno) -> TreeError {
+        TreeError::read(display_path_below(self.base, &self.path), errno)
     }
 }
 
@@ -346,8 +348,8 @@ impl From<Errno> for NamesError {
     }
 }
 
-fn found(kind: FileKind, stat: &Stat) -> Found {
-    Found {
+fn host_facts(kind: FileKind, stat: &Stat) -> HostFacts {
+    HostFacts {
         kind,
         mode: mode_of(stat),
         size: size_of(stat),

@@ -22,7 +22,7 @@ const FORMATS: [(ArchiveFormat, &str); 3] = [
     (ArchiveFormat::TarZst, "a.tar.zst"),
 ];
 
-/// Bytes that can be looked at after they were written.
+/// Written bytes that a test can read.
 #[derive(Clone, Default)]
 pub(super) struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -49,7 +49,7 @@ fn archived(stream: &Stream, options: ReceiveOptions<'_>) -> Result<(Vec<u8>, u6
     Ok((bytes, received.resized))
 }
 
-/// What another reader finds in an archive.
+/// Returns the contents that the `tar` crate reads from an archive.
 fn contents(archive: &[u8]) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut archive = tar::Archive::new(archive);
     let mut contents = BTreeMap::new();
@@ -70,12 +70,12 @@ fn a_tree_survives_the_way_into_an_archive_and_out_of_it() {
     let (pieces, _) = sent(&from);
     for (format, name) in FORMATS {
         let archive = folder.path().join("archives").join(name);
-        assert_eq!(ArchiveFormat::of_name(&archive), Some(format));
+        assert_eq!(ArchiveFormat::from_path(&archive), Some(format));
         let destination = archive_at(&archive);
         received_with(slices(&pieces), destination, ReceiveOptions::default()).unwrap();
 
         let to = folder.path().join(format!("to {name}"));
-        let source = Source::archive_at(&archive).unwrap();
+        let source = Source::archive_file(&archive).unwrap();
         let (pieces, _) = sent_with(source, SendOptions::default()).unwrap();
         received(slices(&pieces), &to).unwrap();
         assert_eq!(snapshot(&from), snapshot(&to), "{name}");
@@ -137,7 +137,7 @@ fn we_read_the_archives_of_other_programs() {
     received(slices(&pieces), &to).unwrap();
     let relevant = |top: &Path| {
         let mut seen = snapshot(top);
-        // Of these the other program keeps whole seconds only.
+        // For these the `tar` crate keeps only whole seconds.
         seen.remove(Path::new("link"));
         seen.retain(|path, _| !path.ends_with("x".repeat(150)));
         seen
@@ -279,11 +279,11 @@ fn an_archive_that_is_not_finished_leaves_the_old_one() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// An archive of the sort that its name tells.
+/// Returns an archive file as destination, with the format of its extension.
 fn archive_at(path: &std::path::Path) -> Destination {
-    Destination::ArchiveAt {
+    Destination::ArchiveFile {
         path: path.to_owned(),
-        format: crate::transfer::ArchiveFormat::of_name(path).unwrap(),
+        format: crate::transfer::ArchiveFormat::from_path(path).unwrap(),
         name: b"x".to_vec(),
     }
 }

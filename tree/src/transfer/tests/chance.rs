@@ -9,7 +9,7 @@ enum Node {
     Directory(BTreeMap<Vec<u8>, Node>),
     File(usize),
     Symlink(Vec<u8>),
-    /// A name of the last file before it.
+    /// A hard link to the last file before it.
     HardLink,
 }
 

@@ -7,50 +7,50 @@ use std::{
 use super::{Stream, received_with, sent, slices};
 use crate::transfer::{Destination, ReceiveOptions, TopSymlink, TreeError, host_entry::HostEntry};
 
-#[path = "../../../tests/pairs/mod.rs"]
+#[path = "../../../tests/destination_cases/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
-mod pairs;
+mod destination_cases;
 
-use pairs::{Pairs, Way};
+use destination_cases::{Cases, Method};
 
-fn check_all(way: Way, destination: impl Fn(PathBuf) -> Destination) {
-    let pairs = Pairs::new(way);
-    let grown = pairs.grow();
-    let top_symlink = match way {
-        Way::AllowSymlink => TopSymlink::Make,
-        _ => TopSymlink::Refuse,
+fn check_all(method: Method, destination: impl Fn(PathBuf) -> Destination) {
+    let cases = Cases::new(method);
+    let sources = cases.create_sources();
+    let top_symlink = match method {
+        Method::AllowSymlink => TopSymlink::Allow,
+        _ => TopSymlink::Reject,
     };
-    for pair in pairs.all() {
-        let (pieces, _) = sent(&grown.join(pair.coming.name()));
+    for case in cases.all() {
+        let (pieces, _) = sent(&sources.join(case.incoming.name()));
         let options = ReceiveOptions {
             top_symlink,
             ..ReceiveOptions::default()
         };
-        let destination = destination(pair.destination.clone());
+        let destination = destination(case.destination.clone());
         let received = received_with(slices(&pieces), destination, options);
         let result = received.map(drop).map_err(|error| error.to_string());
-        pairs.check(&pair, result);
+        cases.check(&case, result);
     }
 }
 
 #[test]
 fn whatever_comes_wherever_nothing_outside_of_the_destination_changes() {
-    check_all(Way::Exact, Destination::Path);
-    check_all(Way::AllowSymlink, Destination::Path);
+    check_all(Method::Exact, Destination::Path);
+    check_all(Method::AllowSymlink, Destination::Path);
 }
 
 #[cfg(feature = "archive")]
 #[test]
 fn an_archive_goes_where_a_file_would_and_nowhere_else() {
-    check_all(Way::Archive, |path| Destination::ArchiveAt {
+    check_all(Method::Archive, |path| Destination::ArchiveFile {
         path,
         format: crate::transfer::ArchiveFormat::Tar,
         name: b"name".to_vec(),
     });
 }
 
-/// Only links in the path that is named count: what leads to the working
-/// directory, and what a test or a user has resolved, does not.
+/// Only symbolic links in the given path are rejected. Those in the path of the
+/// working directory, and those that the caller has resolved, are not.
 #[test]
 fn paths_without_links_work_however_they_are_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,11 +76,15 @@ fn paths_without_links_work_however_they_are_written() {
     tree.received(&relative).unwrap();
     assert!(top.join("relative/a").is_file());
 
-    // A file needs a name; a directory can go into one that has none.
+    // A file needs a name; a directory can be merged into one without a last
+    // name.
     let file = Stream::default().file(b"", b"x");
     for path in [top.join("there/.."), PathBuf::from("/"), PathBuf::from(".")] {
         let error = file.received(&path).unwrap_err();
-        assert!(matches!(error, TreeError::InTheWay { .. }), "{error:?}");
+        assert!(
+            matches!(error, TreeError::DirectoryInTheWay { .. }),
+            "{error:?}"
+        );
     }
     let error = file.received(Path::new("")).unwrap_err();
     assert!(matches!(error, TreeError::Write { .. }), "{error:?}");
@@ -96,8 +100,8 @@ fn paths_without_links_work_however_they_are_written() {
     assert!(top.join("there/new/a").is_file());
 }
 
-/// A link in the root directory is the system's own, as `/bin` is on most
-/// systems. The directory is only opened: nothing is written there.
+/// A symbolic link in the root directory belongs to the system, like `/bin` on
+/// most systems. The test only opens the directory.
 #[test]
 fn links_in_the_root_directory_are_followed() {
     let (directory, name) = HostEntry::open(Path::new("/bin/file"))

@@ -3,7 +3,7 @@ use std::{fs, path::Path, process::Command};
 use super::{Stream, round_trip::pattern, snapshot::snapshot};
 use crate::transfer::TreeError;
 
-/// A file system of a megabyte, if this machine lets us have one.
+/// A mounted file system of 1 MiB.
 struct Tiny(tempfile::TempDir);
 
 impl Tiny {
@@ -60,7 +60,7 @@ fn an_archive_on_a_full_disk_gets_no_name() {
         return;
     };
     let path = tiny.0.path().join("a.tar");
-    let destination = Destination::ArchiveAt {
+    let destination = Destination::ArchiveFile {
         path,
         format: ArchiveFormat::Tar,
         name: b"file".to_vec(),

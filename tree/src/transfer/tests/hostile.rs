@@ -6,7 +6,7 @@ use vmcell_wire::files::{Content, FileKind, Meta, TreeRecord, XattrsBuf};
 use super::{PLAIN, Stream, received_with, snapshot::snapshot};
 use crate::transfer::{Destination, ReceiveOptions, Receiver, TreeError, TreeLimit};
 
-/// What is refused, as a user would be told.
+/// Returns the error for a stream, and the names that it left.
 fn refusal(stream: &Stream) -> (TreeError, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("to");
@@ -229,12 +229,15 @@ fn devices_are_told_and_not_made() {
     };
     let stream = Stream::default().enter(b"").record(&skipped(b"sda\x1b"));
     let received = stream.leave().received(&to).unwrap();
-    assert_eq!((received.entries, received.left_out), (1, 1));
-    assert_eq!(received.first_left_out[0].reason, "it is a block device");
+    assert_eq!((received.entries, received.skipped), (1, 1));
+    assert_eq!(received.first_skipped[0].reason, "it is a block device");
     assert_eq!(snapshot(&to).len(), 1);
 
     let error = Stream::default().record(&skipped(b"")).received(&to);
-    assert!(matches!(error, Err(TreeError::LeftOut { .. })), "{error:?}");
+    assert!(
+        matches!(error, Err(TreeError::NotTransferable { .. })),
+        "{error:?}"
+    );
 }
 
 #[derive(Clone, Debug)]
@@ -269,8 +272,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever a guest sends, nothing appears beside the destination, and
-    /// nothing is left half-made.
+    /// No stream changes anything outside of the destination or leaves a
+    /// temporary file.
     #[test]
     fn no_stream_gets_out(steps in prop::collection::vec(step(), 0..40)) {
         let folder = tempfile::tempdir().unwrap();
@@ -302,12 +305,12 @@ proptest! {
         }
         let _ = stream.received(&to);
         prop_assert_eq!(before, snapshot(&outside));
-        prop_assert!(!has_scratch(&to));
+        prop_assert!(!has_temp_file(&to));
         prop_assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }
 
-fn has_scratch(top: &Path) -> bool {
+fn has_temp_file(top: &Path) -> bool {
     let names = snapshot(top);
     names
         .keys()

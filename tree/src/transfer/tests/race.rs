@@ -9,7 +9,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::Stream;
 
-/// How often the directory changes places with the link at least.
+/// How often the directory and the link are exchanged at least.
 const SWAPS: u32 = 10_000;
 
 #[test]
@@ -45,7 +45,7 @@ fn a_directory_that_is_swapped_for_a_link_leads_nowhere() {
                     let _ = fs::remove_file(to.join("swap"));
                     let _ = symlink(&outside, to.join("swap"));
                 }
-                // The link must be one again after it was replaced.
+                // Restore the link after it was replaced.
                 if !to.join("swap").is_symlink() && !to.join("d").is_symlink() {
                     let _ = fs::remove_dir_all(to.join("swap"));
                     let _ = symlink(&outside, to.join("swap"));

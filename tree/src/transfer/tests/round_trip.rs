@@ -18,7 +18,7 @@ use crate::transfer::{
     Destination, Ownership, ReceiveOptions, SendOptions, Source, TreeError, TreeLimit,
 };
 
-/// Some of everything that can be in a tree.
+/// Creates a tree with entries of every kind.
 pub(super) fn fill(top: &Path) {
     fs::create_dir_all(top.join("empty")).unwrap();
     fs::create_dir_all(top.join("deep/er")).unwrap();
@@ -31,7 +31,7 @@ pub(super) fn fill(top: &Path) {
     symlink("../../..", top.join("deep/up")).unwrap();
     fs::write(top.join(name(b"not \xff UTF-8")), "a").unwrap();
     fs::write(top.join(name(b"line\nbreak \x1b[2J")), "b").unwrap();
-    // Not every file system has them.
+    // Not every file system has extended attributes.
     let _ = setxattr(
         top.join("small"),
         "user.colour",
@@ -135,7 +135,7 @@ fn what_is_there_already_is_replaced_and_links_are_not_followed() {
     assert_eq!(fs::read_dir(path("outside")).unwrap().count(), 0);
     let mode = fs::metadata(path("to")).unwrap().mode();
     assert_eq!(mode & 0o777, 0o711, "the chosen directory is the user's");
-    // A second time everything is in the way already.
+    // The second time everything exists already.
     received(slices(&pieces), &path("to")).unwrap();
     assert_eq!(fs::read_dir(path("to")).unwrap().count(), 4);
 }
@@ -155,7 +155,10 @@ fn a_directory_in_the_way_of_a_file_is_an_error_and_stays() {
         make(&from);
         let (pieces, _) = sent(&from);
         let error = received(slices(&pieces), &to).unwrap_err();
-        assert!(matches!(error, TreeError::InTheWay { .. }), "{error:?}");
+        assert!(
+            matches!(error, TreeError::DirectoryInTheWay { .. }),
+            "{error:?}"
+        );
         let _ = fs::remove_file(from.join("file"));
     }
     assert_eq!(
@@ -173,14 +176,17 @@ fn sockets_and_pipes_are_left_out_and_told() {
     fs::write(from.join("file"), "x").unwrap();
     let _socket = UnixListener::bind(from.join("socket")).unwrap();
     let (pieces, sent) = sent(&from);
-    assert_eq!(sent.left_out, 1);
-    assert_eq!(sent.first_left_out[0].path, b"socket");
-    assert_eq!(sent.first_left_out[0].reason, "it is a socket");
+    assert_eq!(sent.skipped, 1);
+    assert_eq!(sent.first_skipped[0].path, b"socket");
+    assert_eq!(sent.first_skipped[0].reason, "it is a socket");
     assert_eq!(received(slices(&pieces), &to).unwrap().entries, 2);
 
     let source = Source::Path(from.join("socket"));
     let error = sent_with(source, SendOptions::default()).unwrap_err();
-    assert!(matches!(error, TreeError::LeftOut { .. }), "{error:?}");
+    assert!(
+        matches!(error, TreeError::NotTransferable { .. }),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -213,7 +219,7 @@ fn owners_are_kept_when_asked_for() {
     fs::create_dir_all(&from).unwrap();
     fs::write(from.join("file"), "x").unwrap();
     symlink("x", from.join("link")).unwrap();
-    // Only root gives files away; others can keep what is theirs.
+    // Only root can change owners; other users keep their own.
     let is_root = rustix::process::geteuid().is_root();
     let owner = |id| is_root.then_some(id);
     for name in ["file", "link", ""] {
@@ -245,11 +251,11 @@ fn ten_thousand_small_files_arrive() {
             fs::write(directory.join(file.to_string()), pattern(file * 10)).unwrap();
         }
     }
-    let mut told = 0;
+    let mut reported = 0;
     let (pieces, sent) = sent_with(
         Source::Path(from.clone()),
         SendOptions {
-            progress: Some(&mut |progress| told = progress.entries),
+            progress: Some(&mut |progress| reported = progress.entries),
             ..SendOptions::default()
         },
     )
@@ -257,7 +263,7 @@ fn ten_thousand_small_files_arrive() {
     assert!(pieces.len() < 50, "small files are gathered");
     received(slices(&pieces), &to).unwrap();
     assert_eq!(snapshot(&from), snapshot(&to));
-    assert_eq!((sent.entries, told), (10_101, 10_101));
+    assert_eq!((sent.entries, reported), (10_101, 10_101));
 }
 
 #[test]
@@ -343,7 +349,7 @@ fn what_is_missing_or_gone_is_told() {
 
     let source = Source::Path(folder.path().to_owned());
     let error = crate::transfer::send(source, SendOptions::default(), &mut |_| {
-        Err(crate::transfer::Gone)
+        Err(crate::transfer::SinkClosed)
     });
-    assert!(matches!(error, Err(TreeError::Gone)));
+    assert!(matches!(error, Err(TreeError::Aborted)));
 }

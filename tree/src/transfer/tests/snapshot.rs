@@ -11,7 +11,7 @@ use std::{
 
 use rustix::fs::{lgetxattr, llistxattr};
 
-/// What a user would see of an entry.
+/// The visible properties of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     mode: u32,
@@ -24,13 +24,13 @@ pub(super) struct Seen {
 enum Kind {
     Directory,
     File(Vec<u8>),
-    /// Another name of the same file.
+    /// A hard link to this file.
     SameAs(PathBuf),
     Symlink(PathBuf),
     Other,
 }
 
-/// Everything at and below a path.
+/// Returns everything at and below a path.
 pub(super) fn snapshot(top: &Path) -> BTreeMap<PathBuf, Seen> {
     let mut seen = BTreeMap::new();
     let mut first_names = HashMap::new();
@@ -51,7 +51,8 @@ pub(super) fn snapshot(top: &Path) -> BTreeMap<PathBuf, Seen> {
                 .unwrap()
                 .map(|entry| entry.unwrap().file_name())
                 .collect();
-            // The first name of a file is to be the first in order.
+            // Visit names in order, so that the first path of a file is the
+            // smallest.
             names.sort_unstable_by(|a, b| b.cmp(a));
             waiting.extend(names.iter().map(|name| path.join(name)));
             Kind::Directory

@@ -4,13 +4,13 @@ use sha2::{Digest as _, Sha256};
 use vmcell_wire::files::{FileKind, Time};
 
 use super::{received, round_trip::fill, sent_with, slices, snapshot::snapshot};
-use crate::transfer::{Known, SendOptions, Sent, Source};
+use crate::transfer::{ExistingEntry, SendOptions, Sent, Source};
 
-/// What a guest would list.
+/// The entries that a guest would list.
 #[derive(Default)]
 struct Listing(HashMap<Vec<u8>, Listed>);
 
-/// An entry, what a link points to, and the digest of a file.
+/// The metadata of an entry, the target of a link, and the digest of a file.
 type Listed = (fs::Metadata, Vec<u8>, Option<[u8; 32]>);
 
 impl Listing {
@@ -41,7 +41,7 @@ impl Listing {
                 kind if kind.is_symlink() => FileKind::Symlink,
                 _ => FileKind::File,
             };
-            Some(Known {
+            Some(ExistingEntry {
                 kind,
                 mode: (found.mode() & 0o7777) as u16,
                 size: found.len(),
@@ -55,7 +55,7 @@ impl Listing {
             })
         };
         let options = SendOptions {
-            known: Some(&lookup),
+            existing: Some(&lookup),
             ..SendOptions::default()
         };
         sent_with(Source::Path(from.to_owned()), options).unwrap()
@@ -95,7 +95,7 @@ fn with_digests_a_time_alone_is_no_difference_and_bytes_are() {
     let (pieces, _) = Listing::default().send(&from);
     received(slices(&pieces), &to).unwrap();
 
-    // Nothing but the bytes tells them apart.
+    // Only the content differs.
     let time = fs::metadata(from.join("other"))
         .unwrap()
         .modified()

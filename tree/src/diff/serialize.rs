@@ -1,4 +1,5 @@
-//! Manifests as bytes: a mark, a version, and entries under zstd.
+//! The stored format of a manifest: magic bytes, a version, and the entries,
+//! compressed with zstd.
 
 use std::{
     ffi::OsStr,
@@ -12,22 +13,22 @@ use serde::{Deserialize, Serialize};
 use super::manifest::{Manifest, ManifestEntry, ManifestKind, PERMISSIONS};
 use crate::patch::BadName;
 
-const MARK: [u8; 8] = *b"vmcellMF";
+const MAGIC: [u8; 8] = *b"vmcellMF";
 const VERSION: u8 = 1;
 
-/// How many bytes there may be before compression, so that a small file cannot
-/// fill the memory.
+/// The size limit before compression, so that a small file cannot fill the
+/// memory.
 const MAX_SIZE: usize = 512 << 20;
 
-/// How much memory zstd may look back in, as a power of two.
-const MAX_WINDOW: u32 = 27;
-const LEVEL: i32 = 3;
+/// The limit for zstd's window, as a power of two.
+const MAX_WINDOW_LOG: u32 = 27;
+const COMPRESSION_LEVEL: i32 = 3;
 
-/// Why bytes are no manifest, or a manifest cannot be stored.
+/// Why a manifest cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// Something else than a manifest.
+    /// The bytes are not a manifest.
     #[error("not a manifest of vmcell")]
     NotManifest,
     /// It was written by a later version.
@@ -39,45 +40,46 @@ pub enum ManifestError {
     /// It is too large.
     #[error("the manifest has more than {} MiB: keep fewer texts", MAX_SIZE >> 20)]
     TooLarge,
-    /// There is a path in it that is not beneath the root.
+    /// A path is not below the root.
     #[error("the manifest has a bad path: {0}")]
     BadName(#[from] BadName),
-    /// There is no memory to compress it.
+    /// Compression failed, for example for lack of memory.
     #[error("the manifest cannot be compressed")]
     Compress(#[source] io::Error),
 }
 
 impl Manifest {
-    /// The manifest as bytes to be stored.
+    /// Encodes the manifest for storing.
     ///
     /// # Errors
     ///
-    /// If it is too large to be read again.
+    /// If the result would be too large for [`from_bytes`](Self::from_bytes).
     pub fn to_bytes(&self) -> Result<Vec<u8>, ManifestError> {
         let stored = Stored::from(self);
         let plain = postcard::to_allocvec(&stored).map_err(|_| ManifestError::TooLarge)?;
         if plain.len() > MAX_SIZE {
             return Err(ManifestError::TooLarge);
         }
-        let packed = zstd::bulk::compress(&plain, LEVEL).map_err(ManifestError::Compress)?;
-        Ok([MARK.as_slice(), &[VERSION], &packed].concat())
+        let compressed =
+            zstd::bulk::compress(&plain, COMPRESSION_LEVEL).map_err(ManifestError::Compress)?;
+        Ok([MAGIC.as_slice(), &[VERSION], &compressed].concat())
     }
 
-    /// The manifest that was stored. The bytes may be anything: what is wrong
-    /// with them is told, and no more memory is taken than a manifest may.
+    /// Decodes a stored manifest. Accepts untrusted bytes: it takes no more
+    /// memory than the largest valid manifest.
     ///
     /// # Errors
     ///
-    /// If they are no manifest, or that of a later version.
+    /// If the bytes are not a manifest, or one of a later version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ManifestError> {
         let rest = bytes
-            .strip_prefix(&MARK)
+            .strip_prefix(&MAGIC)
             .ok_or(ManifestError::NotManifest)?;
-        let (version, packed) = rest.split_first().ok_or(ManifestError::Damaged)?;
+        let (version, compressed) = rest.split_first().ok_or(ManifestError::Damaged)?;
         if *version != VERSION {
             return Err(ManifestError::Version(*version));
         }
-        let plain = unpack(packed)?;
+        let plain = decompress(compressed)?;
         let (stored, rest) =
             postcard::take_from_bytes::<Stored<'_>>(&plain).map_err(|_| ManifestError::Damaged)?;
         if !rest.is_empty() {
@@ -87,10 +89,10 @@ impl Manifest {
     }
 }
 
-fn unpack(packed: &[u8]) -> Result<Vec<u8>, ManifestError> {
+fn decompress(compressed: &[u8]) -> Result<Vec<u8>, ManifestError> {
     let damaged = |_| ManifestError::Damaged;
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(damaged)?;
-    decoder.window_log_max(MAX_WINDOW).map_err(damaged)?;
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(compressed).map_err(damaged)?;
+    decoder.window_log_max(MAX_WINDOW_LOG).map_err(damaged)?;
     let mut plain = Vec::new();
     let mut limited = decoder.take(MAX_SIZE as u64 + 1);
     limited.read_to_end(&mut plain).map_err(damaged)?;
@@ -100,14 +102,14 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, ManifestError> {
     Ok(plain)
 }
 
-/// What is stored. It is kept apart from the public types, so that these can
+/// The stored form. It is separate from the public types, so that those can
 /// change.
 #[derive(Serialize, Deserialize)]
 struct Stored<'a> {
     #[serde(borrow)]
     entries: Vec<StoredEntry<'a>>,
-    /// All digests together: between the names they would only disturb the
-    /// compression.
+    /// All digests in one place: between the names they would make compression
+    /// worse.
     digests: Vec<[u8; 32]>,
     #[serde(borrow)]
     texts: Vec<([u8; 32], &'a [u8])>,
@@ -121,10 +123,10 @@ struct StoredEntry<'a> {
     kind: StoredKind<'a>,
 }
 
-/// Only ever append to these: their order is the format.
+/// Only append variants: their order is part of the format.
 #[derive(Serialize, Deserialize)]
 enum StoredKind<'a> {
-    /// Its digest is the next.
+    /// The digest is the next one of [`Stored::digests`].
     File {
         size: u64,
     },

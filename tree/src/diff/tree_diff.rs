@@ -2,25 +2,26 @@ use std::io::{self, Write};
 
 use super::file_diff::FileDiff;
 
-/// What has changed between two trees.
+/// All changes between two trees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
     files: Vec<FileDiff>,
 }
 
 impl Diff {
-    /// The differences, by path.
+    /// Returns the changes, sorted by path.
     pub fn files(&self) -> &[FileDiff] {
         &self.files
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Writes a patch as git does. Applied to the old tree it gives the new one,
-    /// but for what [`Shown`](super::Shown) tells of.
+    /// Writes all changes as one patch in git's format. Applying it to the old
+    /// tree makes the new one, except where [`FileDiff::detail`] is not
+    /// [`Full`](super::PatchDetail::Full).
     ///
     /// # Errors
     ///

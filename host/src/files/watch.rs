@@ -3,13 +3,13 @@ use std::{
     time::Duration,
 };
 
-use vmcell_tree::relative;
+use vmcell_tree::relative_path_from_bytes;
 use vmcell_wire::files::{Answer, ChangeKind as WireKind, Work};
 
 use super::{Entry, Files, Job};
 use crate::error::Error;
 
-/// How a path is watched.
+/// How to watch a path.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,8 +30,8 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// A file, or what is in a directory. Changes of one path within 100 ms are
-    /// told once.
+    /// Watches a file, or the entries of a directory. Changes of one path
+    /// within 100 ms are reported once.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -40,15 +40,15 @@ impl Watch {
         }
     }
 
-    /// Also what is in the directories below it.
+    /// Also watches all directories below.
     #[must_use]
     pub const fn recursive(mut self) -> Self {
         self.recursive = true;
         self
     }
 
-    /// Changes of one path within this time are told once. Zero: each one at
-    /// once.
+    /// Reports changes of one path within this time once; zero reports each
+    /// change immediately.
     #[must_use]
     pub const fn debounce(mut self, time: Duration) -> Self {
         self.debounce = time;
@@ -56,52 +56,53 @@ impl Watch {
     }
 }
 
-/// Something that has changed in a guest.
+/// A change in a guest's file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileEvent {
-    /// What happened.
+    /// The kind of change.
     pub kind: FileEventKind,
-    /// Where, relative to the root of the [`Files`].
+    /// The path, relative to the root of the [`Files`].
     pub path: PathBuf,
 }
 
-/// What happened to a path.
+/// The kind of a [`FileEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileEventKind {
-    /// It is there now, and was not. What is renamed is removed under one name
-    /// and created under the other.
+    /// The path was created. A rename is reported as removal of the old path
+    /// and creation of the new one.
     Created,
-    /// Its contents changed.
+    /// The content changed.
     Modified,
-    /// Its owner, permissions or times changed.
+    /// The owner, permissions or times changed.
     Metadata,
-    /// It is gone.
+    /// The path was removed.
     Removed,
-    /// So much happened that some of it was not told: look at everything
+    /// Too many changes happened, and some were not reported: list everything
     /// again.
     Overflow,
 }
 
 impl Files {
-    /// Tells what changes at a path from now on: when this answers, nothing is
-    /// missed any more.
+    /// Watches a path for changes. When this returns, every later change is
+    /// reported.
     ///
     /// # Errors
-    /// [`Error::File`] if there is nothing, or the guest can watch no more.
+    /// [`Error::File`] if the path does not exist, or the guest's limit of
+    /// watches is reached.
     ///
     /// # Cancel safety
     /// Cancel safe.
     pub async fn watch(&self, path: impl AsRef<Path>, watch: Watch) -> Result<Watcher, Error> {
         let path = path.as_ref();
         let work = Work::Watch {
-            path: self.inside(path)?,
+            path: self.relative_bytes(path)?,
             recursive: watch.recursive,
             debounce_ms: u32::try_from(watch.debounce.as_millis()).unwrap_or(u32::MAX),
         };
-        let top = self.below(path)?.to_owned();
-        let mut job = self.begin_endless(path, work)?;
+        let top = self.relative_path(path)?.to_owned();
+        let mut job = self.begin_without_permit(path, work)?;
         let entry = job
             .next_answer(|answer| super::operations::entry_at(answer, &top))
             .await?;
@@ -110,7 +111,7 @@ impl Files {
     }
 }
 
-/// What changes in a guest, as it happens. Dropping it ends the watching.
+/// Reports changes of a watched path. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Watcher {
     job: Job,
@@ -118,12 +119,13 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// What is watched, as it was when the watching began.
+    /// Returns the watched entry, as it was when the watch started.
     pub fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// The next change. None: what was watched is gone.
+    /// Waits for the next change. Returns `None` if the watched entry was
+    /// removed.
     ///
     /// # Errors
     /// [`Error::Gone`] if the VM ended.
@@ -153,12 +155,12 @@ fn change_at(answer: Answer<'_>, top: &Path) -> Option<FileEvent> {
         WireKind::Modified => FileEventKind::Modified,
         WireKind::Metadata => FileEventKind::Metadata,
         WireKind::Removed => FileEventKind::Removed,
-        // Who is told something unknown had better look.
+        // After a change of an unknown kind, the caller should list everything.
         _ => FileEventKind::Overflow,
     };
     let path = match change.path {
         b"" => top.to_owned(),
-        path => top.join(relative(path)),
+        path => top.join(relative_path_from_bytes(path)),
     };
     Some(FileEvent { kind, path })
 }

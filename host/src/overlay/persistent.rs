@@ -1,13 +1,14 @@
 use std::path::{Path, PathBuf};
 
-use super::{Beneath, MAGIC, MAGIC_OFFSET, Overlay};
+use super::{BackingFile, MAGIC, MAGIC_OFFSET, Overlay};
 use crate::{
     disk::image::{Image, OpenOptions},
     error::Error,
 };
 
 impl Overlay {
-    /// Opens a disk that was there before the VM and will be there after it.
+    /// Opens an existing disk that is kept after the VM. Its backing files may
+    /// be in the `allowed` folders.
     pub(crate) fn open(path: &Path, allowed: &[PathBuf]) -> Result<Self, Error> {
         let options = OpenOptions::new();
         let options = allowed.iter().fold(options, OpenOptions::allow_backing);
@@ -20,14 +21,14 @@ impl Overlay {
             });
         }
         let disk = image.into_writable()?;
-        let beneath = disk.backing.into_iter().map(|(file, format)| Beneath {
+        let backing = disk.backing.into_iter().map(|(file, format)| BackingFile {
             file,
             format: format.name(),
         });
         Ok(Self {
             layer: disk.top,
-            is_kept: true,
-            beneath: beneath.collect(),
+            is_persistent: true,
+            backing: backing.collect(),
         })
     }
 }

@@ -12,21 +12,20 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-/// How files are kept out of sight until they are complete.
+/// How incomplete files are hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scratch {
-    /// They have no name, so not even a killed program leaves anything.
+pub enum TempFileKind {
+    /// They have no name (`O_TMPFILE`), so even a killed program leaves nothing
+    /// behind.
     Unnamed,
-    /// They have a name that nobody guesses, for file systems without
-    /// `O_TMPFILE`.
+    /// They have a random name, for file systems without `O_TMPFILE`.
     Named,
 }
 
-impl Scratch {
-    /// Returns the best that this machine supports.
-    #[expect(clippy::new_without_default, reason = "it asks the system")]
-    pub fn new() -> Self {
-        // A file without a name gets one through its link there: open(2).
+impl TempFileKind {
+    /// Returns the best kind that this machine supports.
+    pub fn detect() -> Self {
+        // A file without a name gets one through its link in there: open(2).
         match access("/proc/self/fd", rustix::fs::Access::EXISTS) {
             Ok(()) => Self::Unnamed,
             Err(_) => Self::Named,
@@ -34,30 +33,32 @@ impl Scratch {
     }
 }
 
-/// A file that is being written. Dropped, it is gone.
+/// A file that appears under its name only when it is complete. Dropping it
+/// before that removes it.
 #[derive(Debug)]
-pub struct Unfinished {
+pub struct AtomicFile {
     file: OwnedFd,
-    /// Where to remove it, if it has a name.
+    /// The directory and the temporary name, if it has one.
     named: Option<(OwnedFd, String)>,
 }
 
-impl Unfinished {
-    /// Makes an empty file that will be in this directory.
+impl AtomicFile {
+    /// Creates an empty file for this directory. Changes `kind` if the file
+    /// system has no `O_TMPFILE`.
     pub fn create(
         directory: BorrowedFd<'_>,
         mode: Mode,
-        scratch: &mut Scratch,
+        kind: &mut TempFileKind,
     ) -> Result<Self, Errno> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        if *scratch == Scratch::Unnamed {
+        if *kind == TempFileKind::Unnamed {
             match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
                 Ok(file) => return Ok(Self { file, named: None }),
-                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => *scratch = Scratch::Named,
+                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => *kind = TempFileKind::Named,
                 Err(errno) => return Err(errno),
             }
         }
-        let name = unguessable_name()?;
+        let name = random_name()?;
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let file = openat(directory, &name, flags, mode)?;
         let directory = directory
@@ -69,31 +70,35 @@ impl Unfinished {
         })
     }
 
-    /// Borrows its descriptor.
+    /// Returns its descriptor.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// Gives it its name, in the directory that it was made in. A file or link
-    /// that has the name is replaced.
-    pub fn publish(mut self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
-        let Some((_, scratch_name)) = &self.named else {
+    /// Gives the file its name, in the directory in which it was created.
+    /// Replaces a file or link with that name.
+    pub fn persist(mut self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+        let Some((_, temp_name)) = &self.named else {
             return link(self.file.as_fd(), directory, name);
         };
-        renameat(directory, scratch_name, directory, name)?;
+        renameat(directory, temp_name, directory, name)?;
         self.named = None;
         Ok(())
     }
 }
 
-impl Unfinished {
-    /// Gives it its name, unless something has it.
-    pub fn publish_new(mut self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+impl AtomicFile {
+    /// Gives the file its name, and fails with `EEXIST` if the name is taken.
+    pub fn persist_noclobber(
+        mut self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+    ) -> Result<(), Errno> {
         match &self.named {
             None => link_new(self.file.as_fd(), directory, name)?,
-            Some((_, scratch_name)) => renameat_with(
+            Some((_, temp_name)) => renameat_with(
                 directory,
-                scratch_name,
+                temp_name,
                 directory,
                 name,
                 RenameFlags::NOREPLACE,
@@ -104,22 +109,22 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some((directory, name)) = &self.named {
-            // Nobody is left to be told.
+            // There is nobody to report an error to.
             let _ = unlinkat(directory, name, AtFlags::empty());
         }
     }
 }
 
-/// Gives an open file a name. A file or link that has it is replaced.
+/// Gives an open file a name. Replaces a file or link with that name.
 pub(super) fn link(
     file: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
     name: &[u8],
 ) -> Result<(), Errno> {
-    make_or_replace(directory, name, |name| link_new(file, directory, name))
+    create_or_replace(directory, name, |name| link_new(file, directory, name))
 }
 
 fn link_new(file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
@@ -127,26 +132,26 @@ fn link_new(file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &[u8]) -> Res
     linkat(CWD, &path, directory, name, AtFlags::SYMLINK_FOLLOW)
 }
 
-/// Makes something that has a name. What has it already is replaced at once.
-pub(super) fn make_or_replace(
+/// Creates an entry with a name. Replaces an existing one atomically.
+pub(super) fn create_or_replace(
     directory: BorrowedFd<'_>,
     name: &[u8],
-    make: impl Fn(&[u8]) -> Result<(), Errno>,
+    create: impl Fn(&[u8]) -> Result<(), Errno>,
 ) -> Result<(), Errno> {
-    match make(name) {
+    match create(name) {
         Err(Errno::EXIST) => {}
         other => return other,
     }
-    let scratch_name = unguessable_name()?;
-    make(scratch_name.as_bytes())?;
-    let renamed = renameat(directory, &scratch_name, directory, name);
-    // It is still there if that failed, and also if both are names of the same
-    // file, in which case rename(2) does nothing.
-    let _ = unlinkat(directory, &scratch_name, AtFlags::empty());
+    let temp_name = random_name()?;
+    create(temp_name.as_bytes())?;
+    let renamed = renameat(directory, &temp_name, directory, name);
+    // The temporary name still exists if the rename failed, and also if both
+    // are names of the same file: then rename(2) does nothing.
+    let _ = unlinkat(directory, &temp_name, AtFlags::empty());
     renamed
 }
 
-fn unguessable_name() -> Result<String, Errno> {
+fn random_name() -> Result<String, Errno> {
     let mut bytes = [0; 16];
     getrandom(&mut bytes, GetRandomFlags::empty())?;
     let mut name = String::from(".vmcell-");
@@ -171,7 +176,7 @@ mod tests {
         let directory = open(folder.path(), OFlags::DIRECTORY, Mode::empty()).unwrap();
         let create = || {
             let mode = Mode::RUSR | Mode::WUSR;
-            Unfinished::create(directory.as_fd(), mode, &mut Scratch::Named).unwrap()
+            AtomicFile::create(directory.as_fd(), mode, &mut TempFileKind::Named).unwrap()
         };
         let names = || fs::read_dir(folder.path()).unwrap().count();
 
@@ -180,19 +185,21 @@ mod tests {
         for content in [&b"first"[..], b"second"] {
             let file = create();
             write(file.as_fd(), content).unwrap();
-            file.publish(directory.as_fd(), b"file").unwrap();
+            file.persist(directory.as_fd(), b"file").unwrap();
             assert_eq!(fs::read(folder.path().join("file")).unwrap(), content);
             assert_eq!(names(), 1);
         }
         {
-            let published = create().publish_new(directory.as_fd(), b"file");
-            assert_eq!(published, Err(Errno::EXIST));
-            create().publish_new(directory.as_fd(), b"new").unwrap();
+            let persisted = create().persist_noclobber(directory.as_fd(), b"file");
+            assert_eq!(persisted, Err(Errno::EXIST));
+            create()
+                .persist_noclobber(directory.as_fd(), b"new")
+                .unwrap();
             fs::remove_file(folder.path().join("new")).unwrap();
         }
         fs::create_dir(folder.path().join("directory")).unwrap();
-        let published = create().publish(directory.as_fd(), b"directory");
-        assert_eq!(published, Err(Errno::ISDIR));
+        let persisted = create().persist(directory.as_fd(), b"directory");
+        assert_eq!(persisted, Err(Errno::ISDIR));
         assert_eq!(names(), 2);
     }
 }

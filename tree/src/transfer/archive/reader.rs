@@ -13,37 +13,37 @@ use super::{
 };
 use crate::transfer::{
     TreeError,
-    error::{shown, shown_below},
+    error::{display_path, display_path_below},
     meta::MetaBuf,
 };
 
-/// How large may be what stands before an entry: its long names and its pax
-/// records, which hold at most 64 KiB of attributes.
-const MAX_AHEAD: u64 = 256 * 1024;
+/// The size limit for the extension headers before an entry: long names and pax
+/// records, of which attributes take at most 64 KiB.
+const MAX_EXTENSION_BYTES: u64 = 256 * 1024;
 
-/// How many headers may stand before an entry.
+/// The limit for the number of headers of an entry.
 const MAX_HEADERS: u32 = 16;
 
-/// How much behind the end of an archive is read to see its checksum: tar pads
-/// what it writes.
-const MAX_BEHIND: u64 = 1 << 20;
+/// How much is read after the end of an archive, to verify the checksum of the
+/// compression: tar pads archives.
+const MAX_TRAILING_BYTES: u64 = 1 << 20;
 
 /// An entry of an archive.
-pub(super) struct Entry {
-    /// Its path from the top; empty for the top itself.
+pub(super) struct ArchiveEntry {
+    /// The path relative to the top; empty for the top itself.
     pub(super) path: Vec<u8>,
-    pub(super) kind: EntryKind,
+    pub(super) kind: ArchiveEntryKind,
     pub(super) meta: MetaBuf,
     pub(super) lost_xattrs: u64,
 }
 
-/// What an entry is.
-pub(super) enum EntryKind {
+/// The kind of an [`ArchiveEntry`].
+pub(super) enum ArchiveEntryKind {
     Directory,
-    /// So many bytes of it follow.
+    /// A file; `stored` bytes of it follow.
     File {
         stored: u64,
-        /// Where they go, if there are holes between them.
+        /// Where the bytes belong, if the file has holes.
         sparse: Option<SparseMap>,
     },
     Symlink {
@@ -52,26 +52,26 @@ pub(super) enum EntryKind {
     HardLink {
         to: Vec<u8>,
     },
-    /// Something that is left out, and why.
+    /// An entry to skip, and the reason.
     Other(&'static str),
 }
 
-/// The entries of an archive, one after the other.
-pub(super) struct Entries<'a> {
+/// Reads the entries of an archive, one after the other.
+pub(super) struct ArchiveReader<'a> {
     reader: Box<dyn Read + Send>,
-    /// The name of the archive.
+    /// The name of the archive in error messages.
     archive: &'a Path,
-    /// The name of the entry, as the archive has it.
+    /// The name of the current entry, as the archive states it.
     name: Vec<u8>,
-    /// How many bytes of the entry are left, and how many pad them.
+    /// The remaining bytes of the entry, and the padding after them.
     left: u64,
     padding: u64,
     is_first: bool,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> ArchiveReader<'a> {
     pub(super) fn new(reader: Box<dyn Read + Send>, archive: &'a Path) -> Result<Self, TreeError> {
-        let mut entries = Self {
+        let mut opened = Self {
             reader: Box::new(io::empty()),
             archive,
             name: Vec::new(),
@@ -79,16 +79,16 @@ impl<'a> Entries<'a> {
             padding: 0,
             is_first: true,
         };
-        entries.reader = decompress(reader).map_err(|error| entries.unreadable(error))?;
-        Ok(entries)
+        opened.reader = decompress(reader).map_err(|error| opened.unreadable(error))?;
+        Ok(opened)
     }
 
-    /// Goes on to the next entry. What was not read of the last one is skipped.
-    pub(super) fn next(&mut self) -> Result<Option<Entry>, TreeError> {
+    /// Advances to the next entry. Skips the unread rest of the current one.
+    pub(super) fn next(&mut self) -> Result<Option<ArchiveEntry>, TreeError> {
         let mut pax = Pax::default();
         let mut long_name = None;
         let mut long_link = None;
-        let mut ahead = 0_u64;
+        let mut extension_bytes = 0_u64;
         for _ in 0..MAX_HEADERS {
             self.skip(self.left.saturating_add(self.padding))?;
             (self.left, self.padding) = (0, 0);
@@ -112,28 +112,28 @@ impl<'a> Entries<'a> {
                 return self.entry(&header, pax, names).map(Some);
             }
             let size = header.size().map_err(|problem| self.problem(problem))?;
-            ahead = ahead.saturating_add(size);
-            if ahead > MAX_AHEAD {
-                return Err(self.problem(ArchiveProblem::TooMuchAhead));
+            extension_bytes = extension_bytes.saturating_add(size);
+            if extension_bytes > MAX_EXTENSION_BYTES {
+                return Err(self.problem(ArchiveProblem::HeadersTooLarge));
             }
             self.set_size(size);
             let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
             self.read_exact(&mut bytes)?;
             match kind {
-                b'L' => long_name = Some(up_to_zero(bytes)),
-                b'K' => long_link = Some(up_to_zero(bytes)),
-                // What is said of all entries is not about any of them.
+                b'L' => long_name = Some(until_nul(bytes)),
+                b'K' => long_link = Some(until_nul(bytes)),
+                // Global headers apply to all entries. They are ignored.
                 b'g' => {}
                 _ => pax.add(&bytes).map_err(|problem| self.problem(problem))?,
             }
         }
-        Err(self.problem(ArchiveProblem::TooMuchAhead))
+        Err(self.problem(ArchiveProblem::HeadersTooLarge))
     }
 
-    /// Reads bytes of the entry; never none, unless all are read.
+    /// Reads bytes of the entry. Returns 0 only at its end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, TreeError> {
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let length = buffer.len().min(most);
+        let max = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let length = buffer.len().min(max);
         let Some(buffer) = buffer.get_mut(..length).filter(|buffer| !buffer.is_empty()) else {
             return Ok(0);
         };
@@ -160,9 +160,9 @@ impl<'a> Entries<'a> {
 
     pub(super) fn problem(&self, problem: ArchiveProblem) -> TreeError {
         let entry = if self.name.is_empty() {
-            shown_below(self.archive, b"")
+            display_path_below(self.archive, b"")
         } else {
-            shown(&self.name)
+            display_path(&self.name)
         };
         TreeError::Archive { entry, problem }
     }
@@ -172,7 +172,7 @@ impl<'a> Entries<'a> {
         header: &Header<'_>,
         mut pax: Pax,
         (long_name, long_link): (Option<Vec<u8>>, Option<Vec<u8>>),
-    ) -> Result<Entry, TreeError> {
+    ) -> Result<ArchiveEntry, TreeError> {
         let name = pax.path.take().or(long_name);
         self.name = name.unwrap_or_else(|| header.name());
         let link = pax.link_path.take().or(long_link);
@@ -186,36 +186,36 @@ impl<'a> Entries<'a> {
         })();
         let (path, size, meta) = checked.map_err(|problem| self.problem(problem))?;
         let kind = match header.kind() {
-            b'0' | 0 if is_directory => EntryKind::Directory,
+            b'0' | 0 if is_directory => ArchiveEntryKind::Directory,
             b'0' | b'7' | 0 => {
                 self.set_size(size);
                 self.file(&pax)?
             }
             b'S' => {
-                let map = self.older_sparse_map(header, size)?;
+                let map = self.old_gnu_sparse_map(header, size)?;
                 self.set_size(size);
-                EntryKind::File {
+                ArchiveEntryKind::File {
                     stored: size,
                     sparse: Some(map),
                 }
             }
-            b'1' => EntryKind::HardLink {
-                to: normal_path(&link).map_err(|_| self.problem(ArchiveProblem::BadLink))?,
+            b'1' => ArchiveEntryKind::HardLink {
+                to: normal_path(&link).map_err(|_| self.problem(ArchiveProblem::BadHardLink))?,
             },
-            b'2' => EntryKind::Symlink { target: link },
-            b'3' => EntryKind::Other("it is a character device"),
-            b'4' => EntryKind::Other("it is a block device"),
-            b'5' => EntryKind::Directory,
-            b'6' => EntryKind::Other("it is a named pipe"),
-            b'V' => EntryKind::Other("it is the archive's label"),
+            b'2' => ArchiveEntryKind::Symlink { target: link },
+            b'3' => ArchiveEntryKind::Other("it is a character device"),
+            b'4' => ArchiveEntryKind::Other("it is a block device"),
+            b'5' => ArchiveEntryKind::Directory,
+            b'6' => ArchiveEntryKind::Other("it is a named pipe"),
+            b'V' => ArchiveEntryKind::Other("it is the archive's label"),
             _ => return Err(self.problem(ArchiveProblem::Unsupported)),
         };
-        // Whether bytes follow what is no file is a matter of opinion among
-        // programs, which is how things are smuggled past one of them.
-        if !matches!(kind, EntryKind::File { .. }) && size != 0 {
+        // Programs differ in whether bytes follow an entry that is not a file,
+        // and attackers use that to hide entries from one of them.
+        if !matches!(kind, ArchiveEntryKind::File { .. }) && size != 0 {
             return Err(self.problem(ArchiveProblem::BadNumber));
         }
-        Ok(Entry {
+        Ok(ArchiveEntry {
             path,
             kind,
             meta,
@@ -223,27 +223,27 @@ impl<'a> Entries<'a> {
         })
     }
 
-    /// A file, with the map that pax has in front of a sparse one.
-    fn file(&mut self, pax: &Pax) -> Result<EntryKind, TreeError> {
-        let sparse = match (pax.sparse_version, pax.is_older_sparse) {
+    /// Reads the start of a file: for a sparse one, pax stores the map there.
+    fn file(&mut self, pax: &Pax) -> Result<ArchiveEntryKind, TreeError> {
+        let sparse = match (pax.sparse_version, pax.is_old_sparse) {
             ((None, None), false) => None,
             ((Some(1), Some(0)), false) => {
-                let parts = self.sparse_parts()?;
+                let parts = self.pax_sparse_parts()?;
                 let length = pax.sparse_size.unwrap_or(0);
                 let map = SparseMap::new(parts, length, self.left);
                 Some(map.map_err(|problem| self.problem(problem))?)
             }
             _ => return Err(self.problem(ArchiveProblem::Unsupported)),
         };
-        Ok(EntryKind::File {
+        Ok(ArchiveEntryKind::File {
             stored: self.left,
             sparse,
         })
     }
 
-    /// A number of parts, then offset and length of each, a line for each
-    /// number, in whole blocks.
-    fn sparse_parts(&mut self) -> Result<Parts, TreeError> {
+    /// Reads the map of a sparse file: the number of parts, then offset and
+    /// length of each, one number per line, padded to whole blocks.
+    fn pax_sparse_parts(&mut self) -> Result<Parts, TreeError> {
         let mut numbers = Vec::new();
         let mut number: Option<u64> = None;
         let mut wanted = 1;
@@ -261,7 +261,7 @@ impl<'a> Entries<'a> {
                         if numbers.len() == 1 {
                             let parts = usize::try_from(complete).unwrap_or(usize::MAX);
                             if parts > MAX_PARTS {
-                                return Err(self.problem(ArchiveProblem::TooMuchAhead));
+                                return Err(self.problem(ArchiveProblem::HeadersTooLarge));
                             }
                             wanted = 1 + 2 * parts;
                         }
@@ -283,8 +283,8 @@ impl<'a> Entries<'a> {
         Ok(pairs.map(|pair| (pair[0], pair[1])).collect())
     }
 
-    /// The map of GNU's older form, which continues in blocks of its own.
-    fn older_sparse_map(
+    /// Reads the map in GNU's old format, which continues in additional blocks.
+    fn old_gnu_sparse_map(
         &mut self,
         header: &Header<'_>,
         stored: u64,
@@ -295,7 +295,7 @@ impl<'a> Entries<'a> {
             let block = self.block()?;
             let (more, again) = more_parts(&block).map_err(|problem| self.problem(problem))?;
             if more.is_empty() || parts.len() > MAX_PARTS {
-                return Err(self.problem(ArchiveProblem::TooMuchAhead));
+                return Err(self.problem(ArchiveProblem::HeadersTooLarge));
             }
             parts.extend(more);
             is_continued = again;
@@ -325,9 +325,13 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Reads what pads the archive, so that the decompressor sees its checksum.
+    /// Reads the padding after the archive, so that the decompressor verifies
+    /// its checksum.
     fn drain(&mut self) -> Result<(), TreeError> {
-        let drained = io::copy(&mut (&mut self.reader).take(MAX_BEHIND), &mut io::sink());
+        let drained = io::copy(
+            &mut (&mut self.reader).take(MAX_TRAILING_BYTES),
+            &mut io::sink(),
+        );
         match drained {
             Ok(_) => Ok(()),
             Err(error) => Err(self.unreadable(error)),
@@ -336,7 +340,7 @@ impl<'a> Entries<'a> {
 
     fn unreadable(&self, error: io::Error) -> TreeError {
         if error.raw_os_error().is_some() {
-            return TreeError::read(shown_below(self.archive, b""), error);
+            return TreeError::read(display_path_below(self.archive, b""), error);
         }
         self.problem(match error.kind() {
             io::ErrorKind::UnexpectedEof => ArchiveProblem::Truncated,
@@ -362,7 +366,7 @@ fn meta(header: &Header<'_>, pax: &mut Pax) -> Result<MetaBuf, ArchiveProblem> {
     })
 }
 
-fn up_to_zero(mut bytes: Vec<u8>) -> Vec<u8> {
+fn until_nul(mut bytes: Vec<u8>) -> Vec<u8> {
     if let Some(end) = bytes.iter().position(|byte| *byte == 0) {
         bytes.truncate(end);
     }

@@ -16,86 +16,87 @@ use vmcell_wire::files::{FileKind, Meta};
 
 use super::{
     Ownership, ReceiveOptions, SpecialBits, Target, TopSymlink,
+    atomic_file::{AtomicFile, TempFileKind, create_or_replace, link},
     target::Losses,
-    unfinished::{Scratch, Unfinished, link, make_or_replace},
 };
 use crate::transfer::{
     TreeError,
-    error::{shown, shown_below},
+    error::{display_path, display_path_below},
     host_entry::HostEntry,
     meta::{MetaBuf, kind_of, mode_of, timestamps},
     xattrs,
 };
 
-/// How often a directory is tried for that somebody else keeps replacing.
-const TRIES: usize = 100;
+/// How often to retry creating a directory that another process keeps
+/// replacing.
+const MAX_ATTEMPTS: usize = 100;
 
-/// A tree that becomes files of the host.
-pub(super) struct Folder {
+/// Writes a tree as files of the host.
+pub(super) struct DirectoryTarget {
     destination: PathBuf,
     ownership: Ownership,
     special_bits: SpecialBits,
     top_symlink: TopSymlink,
-    scratch: Scratch,
-    /// The directories that are open, the top first.
-    levels: Vec<Level>,
+    temp_kind: TempFileKind,
+    /// The open directories, the top first.
+    levels: Vec<OpenDirectory>,
     file: Option<OpenFile>,
-    /// The files that this transfer has made, by device and inode: hard links
-    /// go to these and no others.
-    made: HashSet<(u64, u64)>,
+    /// The files that this transfer created, by device and inode. Hard links
+    /// may lead only to these.
+    created: HashSet<(u64, u64)>,
     losses: Losses,
 }
 
-struct Level {
+struct OpenDirectory {
     directory: Arc<OwnedFd>,
-    /// Set when it is left.
+    /// Applied when the directory is left.
     meta: Option<MetaBuf>,
 }
 
 struct OpenFile {
-    unfinished: Unfinished,
-    at: At,
+    temp: AtomicFile,
+    location: Location,
     meta: MetaBuf,
     length: u64,
-    /// Whether it ends with a hole.
-    is_short: bool,
+    /// Whether it ends with a hole, so that its length must be set.
+    ends_with_hole: bool,
 }
 
-/// Where an entry goes.
-struct At {
+/// The directory and the name of an entry to be created.
+struct Location {
     directory: Arc<OwnedFd>,
     name: Vec<u8>,
 }
 
-impl Folder {
+impl DirectoryTarget {
     pub(super) fn new(destination: PathBuf, options: &ReceiveOptions<'_>) -> Self {
         Self {
             destination,
             ownership: options.ownership,
             special_bits: options.special_bits,
             top_symlink: options.top_symlink,
-            scratch: Scratch::new(),
+            temp_kind: TempFileKind::detect(),
             levels: Vec::new(),
             file: None,
-            made: HashSet::new(),
+            created: HashSet::new(),
             losses: Losses::default(),
         }
     }
 
-    /// The top of a tree that is a directory. One that is there stays as it is.
-    fn enter_top(&self, meta: Option<&Meta<'_>>) -> Result<Level, TreeError> {
+    /// Opens or creates the top directory. An existing one keeps its metadata.
+    fn enter_top(&self, meta: Option<&Meta<'_>>) -> Result<OpenDirectory, TreeError> {
         let entry = HostEntry::open(&self.destination)?;
-        let (directory, is_made) = entry.enter(first_mode(meta))?;
-        Ok(Level {
+        let (directory, is_created) = entry.open_directory(initial_mode(meta))?;
+        Ok(OpenDirectory {
             directory: Arc::new(directory),
-            meta: meta.filter(|_| is_made).map(MetaBuf::from_wire),
+            meta: meta.filter(|_| is_created).map(MetaBuf::from_wire),
         })
     }
 
-    /// Where a file or a symbolic link goes.
-    fn at(&self, name: &[u8], kind: FileType) -> Result<At, TreeError> {
+    /// Returns where to create a file or a symbolic link.
+    fn locate(&self, name: &[u8], kind: FileType) -> Result<Location, TreeError> {
         if let Some(level) = self.levels.last() {
-            return Ok(At {
+            return Ok(Location {
                 directory: Arc::clone(&level.directory),
                 name: name.to_vec(),
             });
@@ -103,7 +104,7 @@ impl Folder {
         let entry = HostEntry::open(&self.destination)?;
         entry.check_replaceable(kind)?;
         let (directory, name) = entry.into_parts();
-        Ok(At {
+        Ok(Location {
             directory: Arc::new(directory),
             name,
         })
@@ -117,11 +118,10 @@ impl Folder {
         Mode::from_raw_mode(u32::from(meta.mode) & kept)
     }
 
-    /// Sets everything that there is to an open file or directory, which has
-    /// `mode` so far.
+    /// Sets the metadata of an open file or directory, which has `mode` so far.
     fn set_meta(&mut self, file: BorrowedFd<'_>, meta: &Meta<'_>, mode: Mode) -> Result<(), Errno> {
-        // Attributes while it can be written, and permissions after the owner,
-        // because chown(2) takes bits away.
+        // Attributes are set while the file is writable, and permissions after
+        // the owner, because chown(2) clears bits.
         self.losses.xattrs += xattrs::write(file, meta.xattrs);
         let is_recorded = self.ownership == Ownership::Recorded;
         if is_recorded {
@@ -136,22 +136,27 @@ impl Folder {
     }
 
     fn finish_file(&mut self, file: OpenFile) -> Result<(), Errno> {
-        let descriptor = file.unfinished.as_fd();
-        if file.is_short {
+        let descriptor = file.temp.as_fd();
+        if file.ends_with_hole {
             ftruncate(descriptor, file.length)?;
         }
         let stat = fstat(descriptor)?;
         let mode = Mode::from_raw_mode(mode_of(&stat).into());
         self.set_meta(descriptor, &file.meta.as_wire(), mode)?;
-        file.unfinished
-            .publish(file.at.directory.as_fd(), &file.at.name)?;
-        self.made.insert((stat.st_dev, stat.st_ino));
+        file.temp
+            .persist(file.location.directory.as_fd(), &file.location.name)?;
+        self.created.insert((stat.st_dev, stat.st_ino));
         Ok(())
     }
 
-    fn make_symlink(&self, at: &At, meta: &Meta<'_>, target: &[u8]) -> Result<(), Errno> {
-        let directory = at.directory.as_fd();
-        make_or_replace(directory, &at.name, |name| {
+    fn create_symlink(
+        &self,
+        location: &Location,
+        meta: &Meta<'_>,
+        target: &[u8],
+    ) -> Result<(), Errno> {
+        let directory = location.directory.as_fd();
+        create_or_replace(directory, &location.name, |name| {
             symlinkat(target, directory, name)?;
             if self.ownership == Ownership::Recorded {
                 let (uid, gid) = owner(meta);
@@ -162,8 +167,8 @@ impl Folder {
         })
     }
 
-    /// Opens a file that this transfer has made.
-    fn open_made(&self, path: &[u8]) -> Option<OwnedFd> {
+    /// Opens a file that this transfer created.
+    fn open_created(&self, path: &[u8]) -> Option<OwnedFd> {
         let top = &self.levels.first()?.directory;
         let file = openat2(
             top,
@@ -174,18 +179,18 @@ impl Folder {
         )
         .ok()?;
         let stat = fstat(&file).ok()?;
-        let is_made = kind_of(&stat) == Some(FileKind::File)
-            && self.made.contains(&(stat.st_dev, stat.st_ino));
-        is_made.then_some(file)
+        let is_created = kind_of(&stat) == Some(FileKind::File)
+            && self.created.contains(&(stat.st_dev, stat.st_ino));
+        is_created.then_some(file)
     }
 
-    fn unwritable(&self, path: &[u8]) -> impl Fn(Errno) -> TreeError {
-        let path = shown_below(&self.destination, path);
+    fn write_error(&self, path: &[u8]) -> impl Fn(Errno) -> TreeError {
+        let path = display_path_below(&self.destination, path);
         move |errno| TreeError::write(path.clone(), errno)
     }
 }
 
-impl Target for Folder {
+impl Target for DirectoryTarget {
     fn fills_holes(&self) -> bool {
         false
     }
@@ -199,9 +204,9 @@ impl Target for Folder {
         let level = match self.levels.last() {
             None => self.enter_top(meta)?,
             Some(level) => {
-                let made = make_directory(level.directory.as_fd(), name, first_mode(meta));
-                Level {
-                    directory: Arc::new(made.map_err(|errno| self.unwritable(path)(errno))?),
+                let created = enter_directory(level.directory.as_fd(), name, initial_mode(meta));
+                OpenDirectory {
+                    directory: Arc::new(created.map_err(|errno| self.write_error(path)(errno))?),
                     meta: meta.map(MetaBuf::from_wire),
                 }
             }
@@ -223,7 +228,7 @@ impl Target for Folder {
                 let mode = Mode::from_raw_mode(mode_of(&stat).into());
                 self.set_meta(directory, &meta.as_wire(), mode)
             })
-            .map_err(|errno| self.unwritable(path)(errno))
+            .map_err(|errno| self.write_error(path)(errno))
     }
 
     fn begin_file(
@@ -233,22 +238,22 @@ impl Target for Folder {
         _size: u64,
         path: &[u8],
     ) -> Result<(), TreeError> {
-        let at = self.at(name, FileType::RegularFile)?;
-        // With its permissions from the start most files need no chmod(2). But
-        // attributes can be set only as long as the file may be written.
+        let location = self.locate(name, FileType::RegularFile)?;
+        // Most files can be created with their final permissions, which saves a
+        // chmod(2). But attributes can be set only while the file is writable.
         let mode = if meta.xattrs.is_empty() {
             self.permissions(meta) & Mode::from_raw_mode(0o777)
         } else {
             Mode::RUSR | Mode::WUSR
         };
-        let unfinished = Unfinished::create(at.directory.as_fd(), mode, &mut self.scratch)
-            .map_err(|errno| self.unwritable(path)(errno))?;
+        let temp = AtomicFile::create(location.directory.as_fd(), mode, &mut self.temp_kind)
+            .map_err(|errno| self.write_error(path)(errno))?;
         self.file = Some(OpenFile {
-            unfinished,
-            at,
+            temp,
+            location,
             meta: MetaBuf::from_wire(meta),
             length: 0,
-            is_short: false,
+            ends_with_hole: false,
         });
         Ok(())
     }
@@ -258,14 +263,14 @@ impl Target for Folder {
             return Ok(());
         };
         while !bytes.is_empty() {
-            match pwrite(file.unfinished.as_fd(), bytes, file.length) {
+            match pwrite(file.temp.as_fd(), bytes, file.length) {
                 Ok(count) => {
                     bytes = bytes.get(count..).unwrap_or_default();
                     file.length += count as u64;
-                    file.is_short = false;
+                    file.ends_with_hole = false;
                 }
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.unwritable(path)(errno)),
+                Err(errno) => return Err(self.write_error(path)(errno)),
             }
         }
         Ok(())
@@ -275,9 +280,9 @@ impl Target for Folder {
         if let Some(file) = &mut self.file {
             file.length = match file.length.checked_add(bytes) {
                 Some(length) => length,
-                None => return Err(self.unwritable(path)(Errno::FBIG)),
+                None => return Err(self.write_error(path)(Errno::FBIG)),
             };
-            file.is_short |= bytes > 0;
+            file.ends_with_hole |= bytes > 0;
         }
         Ok(())
     }
@@ -287,7 +292,7 @@ impl Target for Folder {
             return Ok(());
         };
         self.finish_file(file)
-            .map_err(|errno| self.unwritable(path)(errno))
+            .map_err(|errno| self.write_error(path)(errno))
     }
 
     fn symlink(
@@ -297,27 +302,27 @@ impl Target for Folder {
         target: &[u8],
         path: &[u8],
     ) -> Result<(), TreeError> {
-        if self.levels.is_empty() && self.top_symlink == TopSymlink::Refuse {
+        if self.levels.is_empty() && self.top_symlink == TopSymlink::Reject {
             return Err(TreeError::IsSymlink {
-                path: shown_below(&self.destination, b""),
-                target: shown(target),
+                path: display_path_below(&self.destination, b""),
+                target: display_path(target),
             });
         }
-        let at = self.at(name, FileType::Symlink)?;
-        self.make_symlink(&at, meta, target)
-            .map_err(|errno| self.unwritable(path)(errno))
+        let location = self.locate(name, FileType::Symlink)?;
+        self.create_symlink(&location, meta, target)
+            .map_err(|errno| self.write_error(path)(errno))
     }
 
     fn hard_link(&mut self, name: &[u8], to: &[u8], path: &[u8]) -> Result<(), TreeError> {
-        let Some(file) = self.open_made(to) else {
+        let Some(file) = self.open_created(to) else {
             return Err(TreeError::Malformed {
-                reason: "a hard link to what is no file of this tree",
-                path: shown(path),
+                reason: "a hard link to something that is not a file of this tree",
+                path: display_path(path),
             });
         };
-        let at = self.at(name, FileType::RegularFile)?;
-        link(file.as_fd(), at.directory.as_fd(), &at.name)
-            .map_err(|errno| self.unwritable(path)(errno))
+        let location = self.locate(name, FileType::RegularFile)?;
+        link(file.as_fd(), location.directory.as_fd(), &location.name)
+            .map_err(|errno| self.write_error(path)(errno))
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, TreeError> {
@@ -325,18 +330,17 @@ impl Target for Folder {
     }
 }
 
-/// Opens a directory, and makes it if it is not there. A file or link that has
-/// its name is replaced.
-fn make_directory(parent: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<OwnedFd, Errno> {
+/// Opens a directory, or creates it. Replaces a file or link with its name.
+fn enter_directory(parent: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         match mkdirat(parent, name, mode) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
         match openat(parent, name, flags, Mode::empty()) {
             Err(Errno::NOTDIR | Errno::LOOP) => {}
-            // Somebody has just removed it.
+            // It has just been removed.
             Err(Errno::NOENT) => continue,
             other => return other,
         }
@@ -348,15 +352,16 @@ fn make_directory(parent: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<Own
     Err(Errno::BUSY)
 }
 
-/// The permissions of a directory while it is being filled.
-fn first_mode(meta: Option<&Meta<'_>>) -> Mode {
+/// Returns the permissions of a directory while it is being filled.
+fn initial_mode(meta: Option<&Meta<'_>>) -> Mode {
     match meta {
         Some(_) => Mode::RWXU,
         None => Mode::from_raw_mode(0o777),
     }
 }
 
-/// The largest number is none: chown(2) would take it for "leave it".
+/// Returns the owner and group to set. The largest ID is not valid: for
+/// chown(2) it means "unchanged".
 fn owner(meta: &Meta<'_>) -> (Option<Uid>, Option<Gid>) {
     (
         (meta.uid != u32::MAX).then(|| Uid::from_raw(meta.uid)),

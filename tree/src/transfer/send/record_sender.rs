@@ -5,24 +5,24 @@ use vmcell_wire::{
 
 use super::{
     Sent,
-    packer::{Packer, Sink, WireOrGone},
+    packer::{Packer, SendError, Sink},
 };
 use crate::transfer::{
-    TreeError, TreeLimits, TreeProgress, budget::Budget, error::shown, meta::MetaBuf,
-    progress::LeftOuts,
+    TreeError, TreeLimits, TreeProgress, budget::Budget, error::display_path, meta::MetaBuf,
+    progress::SkippedEntries,
 };
 
-/// A stream of records on its way out: what every source needs.
-pub(in crate::transfer) struct Outgoing<'s> {
+/// Writes a stream of records: limits, progress and counts for all sources.
+pub(in crate::transfer) struct RecordSender<'s> {
     packer: Packer<'s>,
     pub(in crate::transfer) budget: Budget,
     progress: &'s mut dyn FnMut(TreeProgress<'_>),
-    pub(in crate::transfer) left_outs: LeftOuts,
+    pub(in crate::transfer) skipped: SkippedEntries,
     pub(in crate::transfer) unchanged: u64,
     pub(in crate::transfer) lost_xattrs: u64,
 }
 
-impl<'s> Outgoing<'s> {
+impl<'s> RecordSender<'s> {
     pub(super) fn new(
         limits: TreeLimits,
         progress: &'s mut dyn FnMut(TreeProgress<'_>),
@@ -32,16 +32,16 @@ impl<'s> Outgoing<'s> {
             packer: Packer::new(sink),
             budget: Budget::new(limits),
             progress,
-            left_outs: LeftOuts::default(),
+            skipped: SkippedEntries::default(),
             unchanged: 0,
             lost_xattrs: 0,
         }
     }
 
-    /// Counts an entry, and tells of it.
+    /// Counts an entry, and reports the progress.
     pub(in crate::transfer) fn begin(&mut self, path: &[u8]) -> Result<(), TreeError> {
-        self.budget.entry(path)?;
-        self.tell(path);
+        self.budget.charge_entry(path)?;
+        self.report_progress(path);
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl<'s> Outgoing<'s> {
         self.record(&TreeRecord::Leave, b"")
     }
 
-    /// A file that is small enough for one record.
+    /// Sends a file that fits into one record.
     pub(in crate::transfer) fn whole_file(
         &mut self,
         name: &[u8],
@@ -68,7 +68,7 @@ impl<'s> Outgoing<'s> {
         path: &[u8],
     ) -> Result<(), TreeError> {
         debug_assert!(content.len() <= MAX_INLINE);
-        self.budget.data(content.len() as u64, path)?;
+        self.budget.charge_data(content.len() as u64, path)?;
         let content = Content::Whole(content);
         let meta = meta.as_wire();
         self.record(
@@ -100,17 +100,17 @@ impl<'s> Outgoing<'s> {
         )
     }
 
-    /// Bytes of the file that was begun: `fill` appends at most as many as it
-    /// is told. Tells how many there were.
+    /// Sends bytes of the current file: `fill` appends at most as many as its
+    /// second argument. Returns how many there were.
     pub(in crate::transfer) fn file_data(
         &mut self,
-        most: u64,
+        max: u64,
         path: &[u8],
         fill: impl FnOnce(&mut Vec<u8>, usize) -> Result<(), TreeError>,
     ) -> Result<u64, TreeError> {
-        let count = self.packer.raw(most, fill)?;
-        self.budget.data(count, path)?;
-        self.tell(path);
+        let count = self.packer.raw(max, fill)?;
+        self.budget.charge_data(count, path)?;
+        self.report_progress(path);
         Ok(count)
     }
 
@@ -118,7 +118,7 @@ impl<'s> Outgoing<'s> {
         if bytes == 0 {
             return Ok(());
         }
-        self.budget.hole(bytes, path)?;
+        self.budget.charge_hole(bytes, path)?;
         self.record(&TreeRecord::Hole { bytes }, path)
     }
 
@@ -146,15 +146,15 @@ impl<'s> Outgoing<'s> {
         self.record(&TreeRecord::HardLink { name, to }, path)
     }
 
-    /// Sends what is left.
+    /// Sends the last piece.
     pub(super) fn finish(mut self) -> Result<Sent, TreeError> {
         self.packer.flush()?;
         Ok(Sent {
             entries: self.budget.entries,
             bytes: self.budget.bytes,
             unchanged: self.unchanged,
-            left_out: self.left_outs.count,
-            first_left_out: self.left_outs.first,
+            skipped: self.skipped.count,
+            first_skipped: self.skipped.first,
             lost_xattrs: self.lost_xattrs,
         })
     }
@@ -163,17 +163,17 @@ impl<'s> Outgoing<'s> {
         debug_assert!(record.is_valid(), "{record:?}");
         match self.packer.record(record) {
             Ok(()) => Ok(()),
-            Err(WireOrGone::Gone) => Err(TreeError::Gone),
-            // Names, targets and attributes are bounded, and together smaller
-            // than a record.
-            Err(WireOrGone::Wire) => Err(TreeError::LeftOut {
-                path: shown(path),
+            Err(SendError::SinkClosed) => Err(TreeError::Aborted),
+            // Names, targets and attributes have limits, and together they are
+            // smaller than a record.
+            Err(SendError::TooLarge) => Err(TreeError::NotTransferable {
+                path: display_path(path),
                 reason: "it does not fit into a record".to_owned(),
             }),
         }
     }
 
-    fn tell(&mut self, path: &[u8]) {
+    fn report_progress(&mut self, path: &[u8]) {
         (self.progress)(TreeProgress {
             entries: self.budget.entries,
             bytes: self.budget.bytes,
