@@ -83,7 +83,7 @@ async fn directories_masks_limits_and_niceness_are_set() {
 
     let masked = Command::shell("umask; touch /workspace/f; stat -c %a /workspace/f").umask(0o027);
     assert_eq!(text(&vm, masked).await, "0027\n640\n");
-    let limited = Command::shell("ulimit -n; ulimit -Hn; gap -d' ' -f19 /proc/self/stat")
+    let limited = Command::shell("ulimit -n; ulimit -Hn; cut -d' ' -f19 /proc/self/stat")
         .rlimit(Resource::OpenFiles, 17, 23)
         .nice(7);
     assert_eq!(text(&vm, limited).await, "17\n23\n7\n");
