@@ -9,7 +9,7 @@ FUZZ_TARGETS ?= decode disk patch pattern screen
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + $$(nproc) / 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools vsock kernel build test lint bench fuzz
+.PHONY: help demo setup tools vsock kernel build test lint features package bench fuzz
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,18 @@ lint: tools ## Check format, lints and documentation.
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p vmcell-agent --bin vmcell-init --features init --profile guest -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
+
+features: tools ## Check each library without features, and with each feature alone.
+	for features in '' archive; do \
+		cargo clippy --package vmcell-tree --no-default-features --features "$$features" -- -D warnings && \
+		cargo clippy --package vmcell-disk --no-default-features --features "$$features" -- -D warnings || exit; \
+	done
+	for features in '' archive terminal conformance; do \
+		cargo clippy --package vmcell --no-default-features --features "$$features" -- -D warnings || exit; \
+	done
+
+package: setup ## Make the packages, and build and run programs elsewhere that have only these.
+	scripts/package.sh
 
 bench: setup vsock ## Run all benchmarks.
 	cargo bench --package vmcell-benches

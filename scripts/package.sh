@@ -60,11 +60,10 @@ program runs-a-command 'vmcell = "0.1.0"
 vmcell-rootfs = "0.1.0"
 tokio = { version = "1", features = ["macros", "rt-multi-thread"] }' <<'END'
 use vmcell::Vm;
-use vmcell_rootfs::Recipe;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let image = Recipe::Base.cached()?;
+    let image = vmcell_rootfs::recipe::base().cached()?;
     let vm = Vm::builder().image(&image.path).start().await?;
     let output = vm.exec(["uname", "-sm"]).await?;
     print!("{}", output.stdout_text());

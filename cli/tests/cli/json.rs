@@ -33,7 +33,7 @@ fn a_result_has_everything_about_the_command() {
 
 #[test]
 fn a_command_that_took_too_long_is_a_result_with_what_it_printed() {
-    let options = ["--json", "--timeout-seconds", "1"];
+    let options = ["--json", "--timeout-seconds", "5"];
     let ended = Vmcell::run(options, ["sh", "-c", "echo begun; sleep 1000"]).finish();
     let result = ended.json();
     assert_eq!(result["timed_out"], json!(true));

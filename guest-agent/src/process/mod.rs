@@ -56,8 +56,8 @@ use launching::LaunchState;
 use spawn::Spawner;
 use terminal::Terminal;
 
-/// How long an ended process waits for descendants that keep its outputs open,
-/// or that are being killed.
+/// How long an ended process waits for descendants that keep its outputs open.
+/// For those that were killed it waits longer.
 pub(crate) const TREE_GRACE_MS: u64 = 500;
 
 /// The id of a process, unique while the agent runs. Not a pid, which the

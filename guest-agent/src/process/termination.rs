@@ -17,6 +17,8 @@ pub(crate) struct Termination {
     leader: Option<ReapedLeader>,
     /// The time for the descendants to end is over.
     tree_grace_over: bool,
+    /// How often killed descendants were given more time.
+    extensions: u8,
     exit: Option<Exit>,
     /// The exit status was sent to the owner and is not acknowledged.
     pub(super) exit_reported: bool,
@@ -38,6 +40,10 @@ struct ReapedLeader {
     oom_kills: u32,
     at: Moment,
 }
+
+/// Killed descendants have so many times [`TREE_GRACE_MS`](super::TREE_GRACE_MS)
+/// more: the kernel takes seconds to end thousands of them on a busy machine.
+const MAX_EXTENSIONS: u8 = 9;
 
 const KILL: u8 = 9;
 const TERM: u8 = 15;
@@ -177,11 +183,16 @@ impl Process {
     }
 
     /// Handles the end of the time for its descendants. Returns whether to wait
-    /// once more, because a slow reader has yet to make room for the rest of a
-    /// pipe.
+    /// once more, because the kernel has yet to end all that were killed, or a
+    /// slow reader has yet to make room for the rest of a pipe.
     pub(super) fn tree_grace_expired(&mut self) -> bool {
         if !self.has_ended() {
             return false;
+        }
+        let is_dying = self.termination.kill_reason.is_some() && self.tree_ended() == Some(false);
+        if is_dying && self.termination.extensions < MAX_EXTENSIONS {
+            self.termination.extensions = self.termination.extensions.saturating_add(1);
+            return true;
         }
         self.termination.tree_grace_over = true;
         if self.waits_for_room(&self.stdout) || self.waits_for_room(&self.stderr) {
