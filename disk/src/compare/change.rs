@@ -111,7 +111,7 @@ impl DiskDiff {
     }
 
     /// Writes a patch in git's format, for `Files::apply_patch` of the crate
-    /// `vmcell` and for `git apply`. [`FileDiff::shown`] returns how much of a
+    /// `vmcell` and for `git apply`. [`FileDiff::detail`] returns how much of a
     /// change is in the patch.
     ///
     /// # Errors
