@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::{
     shared_vm::SharedVm,
-    user::User,
+    user::{User, has_sighup},
     vmcell::{Running, Vmcell},
 };
 
@@ -59,14 +59,6 @@ fn assert_in_order(disk: &Path) {
 fn assert_asked_to_end(running: Running) {
     let ended = running.finish();
     assert_eq!((ended.code(), ended.stderr.as_str()), (143, ""));
-}
-
-/// Returns whether SIGHUP would reach child processes: not under `nohup`.
-fn has_sighup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let mut lines = status.lines();
-    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
-    u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 0
 }
 
 #[test]

@@ -208,3 +208,11 @@ fn size(columns: u16, rows: u16) -> Winsize {
         ws_ypixel: 0,
     }
 }
+
+/// Returns whether SIGHUP would reach child processes: not under `nohup`.
+pub(crate) fn has_sighup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mut lines = status.lines();
+    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 0
+}
