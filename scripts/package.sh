@@ -44,7 +44,7 @@ program() {
     cat >"$work/$1/src/main.rs"
 }
 
-program reads-a-disk 'vmcell-disk = "0.1.0"' <<'END'
+program reads-a-disk 'vmcell-disk = "*"' <<'END'
 use vmcell_disk::{Disk, WalkOptions, printable};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -56,8 +56,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 END
 
-program runs-a-command 'vmcell = "0.1.0"
-vmcell-rootfs = "0.1.0"
+program runs-a-command 'vmcell = "*"
+vmcell-rootfs = "*"
 tokio = { version = "1", features = ["macros", "rt-multi-thread"] }' <<'END'
 use vmcell::Vm;
 

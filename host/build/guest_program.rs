@@ -38,6 +38,23 @@ impl Program<'_> {
             let input = workspace.join(input);
             println!("cargo::rerun-if-changed={}", input.display());
         }
+        self.build_in(workspace, &[])
+    }
+
+    /// Builds it from the source of its package. Returns its path.
+    #[allow(dead_code, reason = "only the library is a package")]
+    pub(crate) fn build_package(&self, source: &Path) -> Result<PathBuf, Box<dyn Error>> {
+        // A copy, because cargo writes a lock file. The configuration of the
+        // program that vmcell is built for is found from here upwards.
+        let copy = PathBuf::from(env::var("OUT_DIR")?).join("source");
+        copy_tree(source, &copy)?;
+        let manifest = copy.join("Cargo.toml");
+        let text = fs::read_to_string(&manifest)?;
+        fs::write(&manifest, text + "\n[workspace]\n")?;
+        self.build_in(&copy, &PROFILE)
+    }
+
+    fn build_in(&self, workspace: &Path, settings: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
         let (target, folder) = (target(), target_folder()?);
         let mut cargo = cargo()?;
         cargo
@@ -46,47 +63,18 @@ impl Program<'_> {
             .args(["--bin", self.name, "--features", self.features])
             .args(["--profile", "guest", "--target", target, "--target-dir"])
             .arg(&folder);
-        self.run(cargo)?;
-        Ok(folder.join(target).join("guest").join(self.name))
-    }
-
-    /// Builds it from the source of its package. Returns its path.
-    #[allow(dead_code, reason = "only the library is a package")]
-    pub(crate) fn build_package(&self, source: &Path) -> Result<PathBuf, Box<dyn Error>> {
-        let (target, folder) = (target(), target_folder()?);
-        // A copy, because cargo writes a lock file. The configuration of the
-        // program that vmcell is built for is found from here upwards.
-        let copy = PathBuf::from(env::var("OUT_DIR")?).join("source");
-        copy_tree(source, &copy)?;
-        let manifest = copy.join("Cargo.toml");
-        let text = fs::read_to_string(&manifest)?;
-        fs::write(&manifest, text + "\n[workspace]\n")?;
-        let mut cargo = cargo()?;
-        cargo
-            .current_dir(&copy)
-            .args(["build", "--quiet", "--bin", self.name])
-            .args(["--features", self.features]);
-        for setting in PROFILE {
+        for setting in settings {
             cargo.args(["--config", setting]);
         }
-        cargo
-            .args(["--profile", "guest", "--target", target, "--target-dir"])
-            .arg(&folder);
-        self.run(cargo)?;
-        Ok(folder.join(target).join("guest").join(self.name))
-    }
-
-    fn run(&self, mut cargo: Command) -> Result<(), Box<dyn Error>> {
         let status = cargo.status()?;
-        if status.success() {
-            return Ok(());
+        if !status.success() {
+            let name = self.name;
+            return Err(format!(
+                "the guest program {name} could not be built for {target}: {status}"
+            )
+            .into());
         }
-        Err(format!(
-            "the guest program {} could not be built for {}: {status}",
-            self.name,
-            target()
-        )
-        .into())
+        Ok(folder.join(target).join("guest").join(self.name))
     }
 }
 

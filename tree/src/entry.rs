@@ -150,6 +150,7 @@ impl Entry {
     }
 
     /// Converts an entry that a guest sent. Its path is relative to `top`.
+    #[doc(hidden)]
     pub fn from_guest(entry: &FileEntry<'_>, top: &Path) -> Self {
         let name = |text: &str| match text {
             "" => None,
@@ -192,6 +193,7 @@ impl EntryKind {
     }
 
     /// Converts what a guest sent.
+    #[doc(hidden)]
     pub fn from_wire(kind: FileKind) -> Self {
         match kind {
             FileKind::File => Self::File,
@@ -218,6 +220,7 @@ impl Usage {
 
     /// Converts a guest's answer, or returns `None` if it is not a usage
     /// answer.
+    #[doc(hidden)]
     pub fn from_answer(answer: Answer<'_>) -> Option<Self> {
         match answer {
             Answer::Usage(usage) => Some(Self::from_wire(usage)),

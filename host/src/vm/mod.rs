@@ -7,6 +7,7 @@ mod end;
 mod handle;
 mod health;
 mod info;
+mod lost_link;
 #[cfg(test)]
 mod on_session;
 mod power_off;

@@ -19,6 +19,11 @@ impl Vm {
     /// Creates a VM that stays in the state `Running`.
     pub(crate) fn on_session(session: Session) -> Self {
         let (_, state) = watch::channel(VmState::Running);
+        Self::on_session_in(session, state)
+    }
+
+    /// Creates a VM with this state.
+    pub(crate) fn on_session_in(session: Session, state: watch::Receiver<VmState>) -> Self {
         Self::new(Shared {
             id: "test".to_owned(),
             session: Arc::new(session),

@@ -4,10 +4,7 @@ use std::time::{Duration, Instant};
 
 use vmcell::{Cause, Command, Error, ExecEvent, ExecFailureKind, ReadFrom, Vm};
 
-use crate::{short_timeout, start};
-
-/// For a command that ends by itself, on a machine that does many other things.
-const LONG: Duration = Duration::from_secs(240);
+use crate::{COMMAND_TIMEOUT, short_timeout, start};
 
 /// Pings the agent as long as `work` runs, and returns the longest time that a
 /// reply took.
@@ -37,7 +34,7 @@ async fn a_memory_hog_is_ended_and_named_and_others_are_not() {
         .unwrap();
     // The hog is a descendant; its parent would report 137 and nothing else.
     let hog = Command::shell("tail /dev/zero; echo survived").memory_max(16 << 20);
-    let hog = hog.timeout(LONG);
+    let hog = hog.timeout(COMMAND_TIMEOUT);
     let (output, slowest) = slowest_reply(&vm, vm.exec_command(hog)).await;
     let exit = output.unwrap().exit.unwrap();
     assert_eq!(exit.cause, Cause::OutOfMemory);
@@ -51,7 +48,7 @@ async fn a_memory_hog_is_ended_and_named_and_others_are_not() {
 async fn a_hog_without_a_limit_of_its_own_does_not_take_the_vm_along() {
     let vm = start().await;
     let short_timeout = short_timeout(&vm).await;
-    let hog = Command::from_argv(["tail", "/dev/zero"]).timeout(LONG);
+    let hog = Command::from_argv(["tail", "/dev/zero"]).timeout(COMMAND_TIMEOUT);
     let (output, slowest) = slowest_reply(&vm, vm.exec_command(hog)).await;
     assert_eq!(output.unwrap().exit.unwrap().cause, Cause::OutOfMemory);
     assert!(slowest < short_timeout, "the agent took {slowest:?}");

@@ -58,6 +58,9 @@ fn builder() -> VmBuilder {
     builder_with_link().image(base()).memory_mib(128)
 }
 
+/// For a command that ends by itself, on a machine that does many other things.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(240);
+
 /// Returns a timeout for something that happens at once, scaled to this machine
 /// and its load: as long as twenty commands take, and a second at least.
 async fn short_timeout(vm: &Vm) -> Duration {

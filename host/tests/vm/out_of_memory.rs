@@ -1,16 +1,11 @@
 //! Which evidence counts for an out-of-memory kill.
 
-use std::time::Duration;
-
 use vmcell::{Cause, Command, Vm};
 
-use crate::start;
-
-/// For a command that ends by itself, on a machine that does many other things.
-const LONG: Duration = Duration::from_secs(240);
+use crate::{COMMAND_TIMEOUT, start};
 
 async fn cause(vm: &Vm, script: &str) -> Cause {
-    let command = Command::shell(script).timeout(LONG);
+    let command = Command::shell(script).timeout(COMMAND_TIMEOUT);
     let output = vm.exec_command(command).await.unwrap();
     output.exit.unwrap().cause
 }
@@ -51,7 +46,7 @@ async fn a_pid_that_is_used_again_does_not_inherit_a_lack_of_memory() {
     // The killed process is not the command itself, so nobody has asked how it
     // ended. The order of the kill and what comes after is determined from two
     // clocks, which need not agree exactly.
-    let hog = Command::shell("tail /dev/zero & echo $!; wait; sleep 1").timeout(LONG);
+    let hog = Command::shell("tail /dev/zero & echo $!; wait; sleep 1").timeout(COMMAND_TIMEOUT);
     let pid = vm.exec_command(hog).await.unwrap().stdout_text();
     for _ in 0..400 {
         let next = Command::shell("echo $$; kill -9 $$");

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use vmcell::{Command, Error, ExecFailureKind, ExecStage, OverflowPolicy, Resource, Vm};
 
-use crate::start;
-
-/// For a command that ends by itself, on a machine that does many other things.
-const LONG: Duration = Duration::from_secs(240);
+use crate::{COMMAND_TIMEOUT, start};
 
 async fn text(vm: &Vm, command: Command) -> String {
-    let output = vm.exec_command(command.timeout(LONG)).await.unwrap();
+    let output = vm
+        .exec_command(command.timeout(COMMAND_TIMEOUT))
+        .await
+        .unwrap();
     assert!(output.success(), "{output:?}");
     output.stdout_text()
 }

@@ -1,7 +1,7 @@
 use std::{fs, path::Path, process::Command};
 
 use super::{
-    super::{Format, Image, ImageError, OpenOptions, create_child},
+    super::{Format, Image, ImageError, OpenOptions, create_child, write_empty_layer},
     tools::{Folder, Rng, converted, open, qemu_img, qemu_io, read_all},
 };
 
@@ -133,4 +133,40 @@ fn a_hundred_children_take_no_time() {
     eprintln!("100 children in {took:?}");
     // Generous, for slow or busy machines.
     assert!(took.as_secs() < 20, "{took:?}");
+}
+
+/// A table of the first level fills a cluster at 4 TiB.
+#[test]
+fn an_empty_layer_of_any_size_is_sound() {
+    let folder = Folder::new();
+    for size in [
+        0,
+        512,
+        1 << 29,
+        (1 << 29) + 512,
+        4 << 40,
+        (4 << 40) + 512,
+        64 << 40,
+    ] {
+        let path = folder.path("layer");
+        let file = fs::File::create(&path).unwrap();
+        write_empty_layer(&file, size, None).unwrap();
+        let mut command = Command::new("qemu-img");
+        qemu_img(command.arg("check").arg(&path));
+        assert_eq!(open(&path).unwrap().size(), size);
+        if let Some(last) = size.checked_sub(512) {
+            assert_eq!(sector(&path, last), [0; 512]);
+            qemu_io(&path, [format!("write -P 7 {last} 512").as_str()]);
+            assert_eq!(sector(&path, last), [7; 512]);
+        }
+    }
+    let file = fs::File::create(folder.path("layer")).unwrap();
+    assert!(write_empty_layer(&file, (64 << 40) + 1, None).is_err());
+}
+
+/// Reads 512 bytes at an offset.
+fn sector(path: &Path, offset: u64) -> [u8; 512] {
+    let mut bytes = [1; 512];
+    open(path).unwrap().read_at(offset, &mut bytes).unwrap();
+    bytes
 }

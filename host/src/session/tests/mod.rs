@@ -28,6 +28,7 @@ mod flood;
 mod flow_control;
 mod gaps;
 mod hello;
+mod lost_link;
 mod outputs;
 mod random_frames;
 mod relay;

@@ -85,9 +85,7 @@ impl AtomicFile {
         self.named = None;
         Ok(())
     }
-}
 
-impl AtomicFile {
     /// Gives the file its name, and fails with `EEXIST` if the name is taken.
     pub fn persist_noclobber(
         mut self,
@@ -189,14 +187,11 @@ mod tests {
             assert_eq!(fs::read(folder.path().join("file")).unwrap(), content);
             assert_eq!(names(), 1);
         }
-        {
-            let persisted = create().persist_noclobber(directory.as_fd(), b"file");
-            assert_eq!(persisted, Err(Errno::EXIST));
-            create()
-                .persist_noclobber(directory.as_fd(), b"new")
-                .unwrap();
-            fs::remove_file(folder.path().join("new")).unwrap();
-        }
+        let persisted = create().persist_noclobber(directory.as_fd(), b"file");
+        assert_eq!(persisted, Err(Errno::EXIST));
+        let persisted = create().persist_noclobber(directory.as_fd(), b"new");
+        assert_eq!(persisted, Ok(()));
+        fs::remove_file(folder.path().join("new")).unwrap();
         fs::create_dir(folder.path().join("directory")).unwrap();
         let persisted = create().persist(directory.as_fd(), b"directory");
         assert_eq!(persisted, Err(Errno::ISDIR));
